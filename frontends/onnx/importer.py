@@ -28,22 +28,19 @@ from ...core.dims import Shape
 from ...core.module import Module, argument_attrs
 from ...core.provenance import named
 from ...core.weights import WeightStore
-from .diagnostics import Problem, UnsupportedNodeError, broken, unsupported
-from .dtypes import element_type, numpy_dtype
+from ..importing.diagnostics import Problem, UnsupportedNodeError, unsupported
+from ..importing.dtypes import element_type
+from ..importing.emitter import Emitter, hint
+from ..importing.nodes import LARGEST_FOLDED
+from ..importing.values import Value, static_shape
+from .diagnostics import broken
+from .dtypes import numpy_dtype
 from .loading import default_domain, load, opsets
-from .nodes import LARGEST_CONSTANT, LARGEST_FOLDED, Emitter, Node, hint
+from .nodes import LARGEST_CONSTANT, Node
 from .ordering import label, ordered
-from .registry import (
-    Evaluation,
-    converter,
-    evaluation,
-    load_conversions,
-    not_supported,
-    schema_of,
-)
+from .registry import Evaluation, converter, evaluation, load_conversions, not_supported, schema_of
 from .signature import Input, Size, read_inputs
 from .tensors import array_of, check_together
-from .values import Value, static_shape
 
 _MOST_NODES = 200_000  # after the functions of the model are expanded
 _DEEPEST_CALL = 64
@@ -112,7 +109,7 @@ class _Importer:
         self._convert_all(ordered(graph.node, scope.values), scope)
         outputs = self._outputs(graph, scope)
         if self.problems:
-            raise unsupported(self.problems)
+            raise unsupported("onnx", self.problems)
         return self._module(inputs, outputs)
 
     # Constants and arguments

@@ -2,44 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto
-from xdsl.dialects.builtin import LocationAttr, TensorType
-from xdsl.ir import Block, Operation, SSAValue
-from xdsl.utils.exceptions import VerifyException
 
-from ...core.dims import Dim, Shape
-from ...core.dtypes import dtype_of
-from ...core.errors import ImportModelError
+from ...core.dims import Dim
 from ...core.provenance import named
-from ...core.weights import WeightStore
-from ...dialects.graph import ops as graph
-from ...dialects.graph.interfaces import GraphOp, ShapeFacts, element_type
-from .diagnostics import UnsupportedNodeError, broken
-from .dtypes import element_type as element_type_of
+from ..importing.emitter import Emitter
+from ..importing.nodes import LARGEST_FOLDED, ModelNode
+from ..importing.values import Value, is_static
 from .dtypes import numpy_dtype
-from .tensors import array_of, check_shape
-from .values import Value, is_simple, is_static, settled, static_shape
-
-LARGEST_FOLDED = 1 << 16
-"""The largest operand, in elements, for which a result is computed at import instead of by an
-operator."""
+from .tensors import array_of
 
 LARGEST_CONSTANT = 1 << 24
 """The same for nodes that can only be computed at import."""
-
-
-class Builds(Protocol):
-    """A constructor of an operator of the `graph` dialect."""
-
-    def __call__(self, *operands: Any, **attributes: Any) -> Operation: ...
 
 
 class ConvertsGraph(Protocol):
@@ -48,133 +27,7 @@ class ConvertsGraph(Protocol):
     def __call__(self, body: GraphProto, inputs: Sequence[Value], /) -> list[Value]: ...
 
 
-class Emitter:
-    """Adds operators to the body of the program and infers the symbolic shapes of their results.
-
-    Args:
-        body: the block of the public function.
-        weights: the store for initialisers.
-        taken: the symbols of the inputs.
-    """
-
-    def __init__(self, body: Block, weights: WeightStore, taken: Collection[str] = ()) -> None:
-        self.body = body
-        self.weights = weights
-        self.holders: dict[Dim, tuple[Value, int]] = {}
-        self._fresh_symbols = 0
-        self._stored: dict[int, tuple[str, np.ndarray]] = {}
-        names = (f"size.{number}" for number in itertools.count())
-        self._fresh_sizes = (Dim.symbol(name) for name in names if name not in taken)
-        self._held: dict[SSAValue, Dim] = {}
-        self._computed: set[str] = set()
-
-    def fresh(self) -> Dim:
-        """An unknown dimension."""
-        self._fresh_symbols += 1
-        return Dim.symbol(f"_{self._fresh_symbols}")
-
-    def computed_size(self) -> Dim:
-        """A new size that is computed at run time."""
-        size = next(self._fresh_sizes)
-        self._computed.update(size.symbols)
-        return size
-
-    def is_computed(self, dim: Dim) -> bool:
-        """Whether a size depends on one that is computed at run time."""
-        return not self._computed.isdisjoint(dim.symbols)
-
-    def _size(self, scalar: SSAValue, bound: Dim) -> Dim:
-        """The size that a scalar holds at run time."""
-        if scalar not in self._held:
-            self._held[scalar] = self.computed_size()
-        return self._held[scalar]
-
-    def emit(self, op: Operation, shapes: Sequence[Shape], location: LocationAttr) -> list[Value]:
-        """Append `op`, whose operands have these shapes.
-
-        Raises:
-            VerifyException: if the operands do not fit together.
-            ImportModelError: if a result is too large for any machine.
-            UnsupportedNodeError: if a dimension of a result is too complex.
-        """
-        op.location = location
-        op.verify()
-        assert isinstance(op, GraphOp)
-        results: list[Value] = []
-        inferred = op.infer_shapes(shapes, ShapeFacts(op, self.fresh, held=self._size))
-        for result, shape in zip(op.results, inferred, strict=True):
-            dtype = dtype_of(element_type(result))
-            check_shape([d.value if d.is_static else 1 for d in shape], dtype.itemsize, op.name)
-            if not all(is_simple(d) for d in shape):
-                raise UnsupportedNodeError("a dimension of the result is too complex")
-            results.append(Value("", dtype, tuple(shape), ssa=result))
-        self.body.add_op(op)
-        return results
-
-    def add(
-        self, op: graph.ControlFlowOp, shapes: Sequence[Shape], location: LocationAttr
-    ) -> list[Value]:
-        """Append an operation with regions, whose results have these shapes.
-
-        Raises:
-            VerifyException: if its parts do not fit together.
-        """
-        op.location = location
-        for body in op.bodies:
-            assert body.last_op is not None
-            body.last_op.location = location
-        op.verify()
-        self.body.add_op(op)
-        dtypes = [dtype_of(element_type(result)) for result in op.results]
-        found = zip(dtypes, shapes, op.results, strict=True)
-        return [Value("", dtype, tuple(shape), ssa=result) for dtype, shape, result in found]
-
-    @contextmanager
-    def inside(self, body: Block) -> Iterator[None]:
-        """Append to the block of a region within the context."""
-        outer, self.body = self.body, body
-        try:
-            yield
-        finally:
-            self.body = outer
-
-    def ssa(self, value: Value, location: LocationAttr) -> SSAValue:
-        """The IR value of `value`; known contents become a constant at their first use.
-
-        Raises:
-            UnsupportedNodeError: if the contents depend on a symbolic dimension.
-        """
-        if value.ssa is not None:
-            return value.ssa
-        assert value.contents is not None
-        if value.is_symbolic:
-            raise UnsupportedNodeError(
-                "the size of a symbolic dimension is used as data"
-                if not value.name
-                else f'"{value.name}", the size of a symbolic dimension, is used as data'
-            )
-        if value.stored and value.name:
-            location = named(value.name)
-        constant = self._constant(value, value.contents)
-        constant.location = location
-        self.body.add_op(constant)
-        value.ssa = constant.result
-        hint(value.ssa, value.name)
-        return value.ssa
-
-    def _constant(self, value: Value, contents: np.ndarray) -> graph.ConstantOp:
-        """A literal for a scalar; else a weight in the store, under the name of the value."""
-        kind = TensorType(element_type_of(contents.dtype), contents.shape)
-        if contents.size == 1:
-            return graph.ConstantOp.literal(contents)
-        # Each region has constants of its own, of the same arrays.
-        if id(contents) not in self._stored:
-            name = self.weights.add(value.name or "constant", np.ascontiguousarray(contents))
-            self._stored[id(contents)] = name, contents
-        return graph.ConstantOp.resource(self._stored[id(contents)][0], kind)
-
-
-class Node:
+class Node(ModelNode):
     """A node of the model, as an input of a conversion.
 
     An attribute that the conversion does not read makes the node unsupported: none is ignored by
@@ -200,32 +53,14 @@ class Node:
         folder: Path | None,
         convert: ConvertsGraph,
     ) -> None:
-        self.name = name
+        super().__init__(f"onnx.{proto.op_type}", name, inputs, emitter, named(name))
         self.operator = proto.op_type
         self.opset = opset
-        self.inputs = inputs
         self.outputs = list(proto.output)
         self._attributes = attributes
         self._read: set[str] = set()
-        self._emitter = emitter
         self._folder = folder
-        self._location = named(name)
         self.convert = convert
-
-    # Errors
-
-    @property
-    def origin(self) -> str:
-        return f'node "{self.name}"'
-
-    def broken(self, fact: str, expected: object = None, got: object = None) -> ImportModelError:
-        """The error for a node that is not valid ONNX; the caller raises it."""
-        subject = f"onnx.{self.operator}"
-        return broken(fact, subject=subject, expected=expected, got=got, origin=self.origin)
-
-    def unsupported(self, reason: str) -> UnsupportedNodeError:
-        """The error for a node that cannot be expressed; the caller raises it."""
-        return UnsupportedNodeError(reason)
 
     # Operands
 
@@ -274,20 +109,6 @@ class Node:
         if not is_static(dims):
             raise self.unsupported(f"operand {index} depends on a symbolic dimension")
         return [dim.value for dim in dims]
-
-    def axis(self, axis: int, rank: int, *, inclusive: bool = False) -> int:
-        """An axis counted from the front; `inclusive` also allows the end of the shape."""
-        if not -rank <= axis < rank + inclusive:
-            limit = f"{-rank} <= axis {'<=' if inclusive else '<'} {rank}"
-            raise self.broken("axis out of range", limit, axis)
-        return axis + rank if axis < 0 else axis
-
-    def axes(self, axes: Iterable[int], rank: int) -> list[int]:
-        """Axes counted from the front, each once."""
-        found = [self.axis(axis, rank) for axis in axes]
-        if len(set(found)) < len(found):
-            raise self.broken("an axis is named twice", got=found)
-        return found
 
     # Attributes
 
@@ -366,100 +187,3 @@ class Node:
             got = names.Name(found.type) if found.type in names.values() else found.type
             raise self.broken(f'attribute "{name}" has the wrong type', names.Name(kind), got)
         return found
-
-    # Results
-
-    def emit(self, build: Builds, *operands: Value | None, **attributes: Any) -> Value:
-        """Add an operator with one result; see `emit_all`."""
-        (result,) = self.emit_all(build, *operands, **attributes)
-        return result
-
-    def emit_all(self, build: Builds, *operands: Value | None, **attributes: Any) -> list[Value]:
-        """Add an operator.
-
-        Args:
-            build: the class of the operator.
-            operands: its operands; None for an omitted one.
-            attributes: keyword arguments of its constructor.
-        """
-        given = [value for value in operands if value is not None]
-        values = [
-            None if value is None else self._emitter.ssa(value, self._location)
-            for value in operands
-        ]
-        try:
-            op = build(*values, **attributes)
-            return self._emitter.emit(op, [value.shape for value in given], self._location)
-        except VerifyException as error:
-            raise self._refused(error) from error
-
-    def ssa(self, value: Value) -> SSAValue:
-        """The IR value of a value, in the current region."""
-        return self._emitter.ssa(value, self._location)
-
-    def holder(self, size: Dim) -> tuple[Value, int] | None:
-        """An input of numbers with a dimension of this size, and its axis."""
-        return self._emitter.holders.get(size)
-
-    def computed_size(self) -> Dim:
-        """A new size that is computed at run time."""
-        return self._emitter.computed_size()
-
-    def is_computed(self, dim: Dim) -> bool:
-        """Whether a size depends on one that is computed at run time."""
-        return self._emitter.is_computed(dim)
-
-    def take(self, block: Block) -> None:
-        """Move the operators of a block to the end of the current region."""
-        for op in list(block.ops):
-            op.detach()
-            self._emitter.body.add_op(op)
-
-    def inside(self, body: Block) -> AbstractContextManager[None]:
-        """Add operators to the block of a region within the context."""
-        return self._emitter.inside(body)
-
-    def add(self, op: graph.ControlFlowOp, shapes: Sequence[Shape]) -> list[Value]:
-        """Add an operation with regions, whose results have these shapes."""
-        try:
-            return self._emitter.add(op, shapes, self._location)
-        except VerifyException as error:
-            raise self._refused(error) from error
-
-    def known(self, contents: np.ndarray, dtype: np.dtype | None = None) -> Value:
-        """A value with known contents: numbers, or an object array of `Dim`."""
-        if contents.dtype == object:
-            dtype = dtype or np.dtype(np.int64)
-            numbers = settled(contents, dtype)
-            if numbers is None:
-                raise self.unsupported("a symbolic dimension in the result is too complex")
-            contents = numbers
-        return Value("", dtype or contents.dtype, static_shape(contents), contents)
-
-    def scalar(self, number: float, like: Value) -> Value:
-        """A constant scalar of the element type of `like`.
-
-        Raises:
-            UnsupportedNodeError: if the number is not an integer but the element type is.
-        """
-        if like.dtype.kind != "f" and not float(number).is_integer():
-            raise self.unsupported(f"not supported for {like.dtype.name}")
-        return self.known(np.array(number, like.dtype))
-
-    def _refused(self, error: VerifyException) -> ImportModelError | UnsupportedNodeError:
-        """The error for an operator that rejects the shapes or types of its operands."""
-        text = str(error).strip().splitlines()[-1].strip()
-        if text.startswith("graph."):
-            fact = text.partition(": ")[2]
-            given = [value.shape for value in self.inputs if value is not None]
-            # The actual sizes of symbols might fit: the model may be valid.
-            return self.broken(fact) if all(map(is_static, given)) else self.unsupported(fact)
-        types = sorted({value.dtype.name for value in self.inputs if value is not None})
-        return self.unsupported(f"not supported for {', '.join(types)}")
-
-
-def hint(value: SSAValue, name: str) -> None:
-    """Name a value in the text of the IR after its name in the model, if possible."""
-    word = re.sub(r"\W", "_", name, flags=re.ASCII)
-    if value.name_hint is None and word and SSAValue.is_valid_name(word):
-        value.name_hint = word

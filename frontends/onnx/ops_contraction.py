@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ...core.dims import Dim
 from ...dialects.graph import ops as graph
+from ..importing.shapes import squeezed, unsqueezed
+from ..importing.values import Value
 from .nodes import Node
-from .ops_shape import squeezed, unsqueezed
 from .registry import converts
-from .values import Value
 
 
 @converts("Gemm", since=7)

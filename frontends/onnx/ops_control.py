@@ -13,11 +13,11 @@ from ...core.dims import Dim, Shape
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import text
 from ..captures import captured
-from .dtypes import element_type
+from ..importing.dtypes import element_type
+from ..importing.selection import concatenated
+from ..importing.values import Value, is_static
 from .nodes import Node
-from .ops_select import concatenated
 from .registry import converts
-from .values import Value, is_static
 
 _MOST_UNROLLED = 64
 """Loops are unrolled up to this many nodes, in which the numbers of iterations are known."""

@@ -9,11 +9,11 @@ from xdsl.ir import SSAValue
 
 from ...core.dims import product
 from ...dialects.graph import ops as graph
+from ..importing.selection import concatenated, sliced, whole
+from ..importing.shapes import reshaped, squeezed, transposed, unsqueezed
+from ..importing.values import Value
 from .nodes import Node
-from .ops_select import concatenated, sliced, whole
-from .ops_shape import reshaped, squeezed, transposed, unsqueezed
 from .registry import converts
-from .values import Value
 
 
 @converts("GatherElements", since=11)

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 
 from ...dialects.graph import ops as graph
-from .nodes import Builds, Node
-from .ops_elementwise import cast
+from ..importing.elementwise import (
+    cast,
+    is_inf,
+    is_nan,
+    modulo,
+    remainder,
+    shrunk,
+    thresholded,
+)
+from ..importing.nodes import Builds
+from ..importing.selection import triangle
+from ..importing.values import Value
+from .nodes import Node
 from .registry import converts
-from .values import Value
 
 
 def _register() -> None:
@@ -50,82 +59,39 @@ def where(node: Node) -> Value:
 
 
 @converts("IsNaN", since=9)
-def is_nan(node: Node) -> Value:
-    return _is_nan(node, node.input(0))
-
-
-def _is_nan(node: Node, x: Value) -> Value:
-    # Only NaN differs from itself.
-    return node.emit(graph.LogicalNotOp, node.emit(graph.EqualOp, x, x))
+def not_a_number(node: Node) -> Value:
+    return is_nan(node, node.input(0))
 
 
 @converts("IsInf", since=10)
-def is_inf(node: Node) -> Value:
-    x = node.input(0)
+def infinite(node: Node) -> Value:
     negative = bool(node.attr_int("detect_negative", 1))
     positive = bool(node.attr_int("detect_positive", 1))
-    if not negative and not positive:
-        # x < -inf is always false.
-        return node.emit(graph.LessOp, x, node.known(np.array(-math.inf, x.dtype)))
-    if negative and positive:
-        x = node.emit(graph.AbsOp, x)
-    bound = math.inf if positive else -math.inf
-    return node.emit(graph.EqualOp, x, node.known(np.array(bound, x.dtype)))
+    return is_inf(node, node.input(0), negative=negative, positive=positive)
 
 
 @converts("ThresholdedRelu", since=10)
 def thresholded_relu(node: Node) -> Value:
-    # x where x > alpha, else 0
-    x = node.input(0)
-    alpha = node.scalar(node.attr_float("alpha", 1.0), x)
-    return node.emit(graph.WhereOp, node.emit(graph.LessOp, alpha, x), x, node.scalar(0, x))
+    return thresholded(node, node.input(0), node.attr_float("alpha", 1.0))
 
 
 @converts("Shrink", since=9)
 def shrink(node: Node) -> Value:
-    # x + bias where x < -lambd, x - bias where x > lambd, else 0
-    x = node.input(0)
-    bias, limit = node.attr_float("bias"), node.attr_float("lambd", 0.5)
-    below = node.emit(graph.LessOp, x, node.scalar(-limit, x))
-    above = node.emit(graph.LessOp, node.scalar(limit, x), x)
-    lower = node.emit(graph.AddOp, x, node.scalar(bias, x))
-    upper = node.emit(graph.SubOp, x, node.scalar(bias, x))
-    rest = node.emit(graph.WhereOp, above, upper, node.scalar(0, x))
-    return node.emit(graph.WhereOp, below, lower, rest)
+    return shrunk(node, node.input(0), node.attr_float("lambd", 0.5), node.attr_float("bias"))
 
 
 @converts("Mod", since=10)
 def mod(node: Node) -> Value:
-    # r = a - b * trunc(a / b); r + b if the signs of r and b differ, else r
     a, b = node.input(0), node.input(1)
     if a.dtype.kind not in "iu":
         raise node.unsupported(f"not supported for {a.dtype.name}")
-    quotient = node.emit(graph.DivOp, a, b)
-    rest = node.emit(graph.SubOp, a, node.emit(graph.MulOp, b, quotient))
-    if node.attr_int("fmod"):
-        return rest
-    zero = node.scalar(0, a)
-    exact = node.emit(graph.EqualOp, rest, zero)
-    signs = [node.emit(graph.LessOp, value, zero) for value in (rest, b)]
-    same = node.emit(graph.LogicalNotOp, node.emit(graph.LogicalXorOp, *signs))
-    done = node.emit(graph.LogicalOrOp, exact, same)
-    return node.emit(graph.WhereOp, done, rest, node.emit(graph.AddOp, rest, b))
+    return remainder(node, a, b) if node.attr_int("fmod") else modulo(node, a, b)
 
 
 @converts("Trilu", since=14)
 def trilu(node: Node) -> Value:
-    x, upper = node.input(0), bool(node.attr_int("upper", 1))
-    if x.rank < 2:
-        raise node.broken("operand is not a matrix", "rank >= 2", f"rank {x.rank}")
-    rows, columns = x.shape[-2:]
-    if not rows.is_static or not columns.is_static:
-        raise node.unsupported("a triangle of a matrix with symbolic sizes")
-    shape = (rows.value, columns.value)
     k = 0 if node.optional(1) is None else int(node.contents(1).reshape(()))
-    k = min(max(k, -sum(shape)), sum(shape))
-    kept = np.triu(np.ones(shape, np.bool_), k) if upper else np.tril(np.ones(shape, np.bool_), k)
-    nothing = node.known(np.zeros((), x.dtype))
-    return node.emit(graph.WhereOp, node.known(kept), x, nothing)
+    return triangle(node, node.input(0), k, upper=bool(node.attr_int("upper", 1)))
 
 
 @converts("ArgMax", since=1)

@@ -8,11 +8,12 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from ...dialects.graph import ops as graph
-from .nodes import Builds, Node
-from .ops_elementwise import cast
-from .ops_shape import broadcast
+from ..importing.elementwise import cast
+from ..importing.nodes import Builds
+from ..importing.shapes import broadcast
+from ..importing.values import Value, is_static
+from .nodes import Node
 from .registry import converts
-from .values import Value, is_static
 
 
 @converts("Constant", since=1)

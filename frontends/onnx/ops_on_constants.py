@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ...core.dims import Dim
+from ..importing.values import Value, as_dims, combine, differ, from_dims
 from .nodes import LARGEST_CONSTANT, Node
 from .registry import Evaluation, evaluates
-from .values import Value, as_dims, combine, differ, from_dims
 
 Answer = Dim | bool | None
 

@@ -6,12 +6,13 @@ import numpy as np
 
 from ...core.dims import Dim
 from ...dialects.graph import ops as graph
+from ..importing.elementwise import cast
+from ..importing.selection import padded
+from ..importing.shapes import reshaped, squeezed, unsqueezed
+from ..importing.values import Value
 from .nodes import Node
-from .ops_elementwise import cast
-from .ops_shape import reshaped, squeezed, unsqueezed
-from .ops_window import filter_window, padded, window_axes
+from .ops_window import filter_window, window_axes
 from .registry import converts
-from .values import Value
 
 _SUPPORTED = ("int8", "int16", "uint8", "uint16")
 

@@ -13,10 +13,10 @@ from ...core.dims import Dim, Shape
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import text
 from ..builder import Builder
+from ..importing.values import Value, is_static
 from ..values import Value as Built
 from .nodes import Node
 from .registry import converts
-from .values import Value, is_static
 
 _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from ...core.dims import product
 from ...dialects.graph import ops as graph
-from .nodes import Builds, Node
-from .ops_elementwise import absolute, cast
-from .ops_shape import reshaped
+from ..importing.nodes import Builds
+from ..importing.reductions import l1, l2, log_sum, log_sum_exp, reduced, sum_square
+from ..importing.shapes import reshaped
+from ..importing.values import Value
+from .nodes import Node
 from .registry import converts
-from .values import Value
 
 Reduction = Callable[[Node, Value, Sequence[int], bool], Value]
 _AXES_AS_OPERAND = 18  # opset 13 for ReduceSum
@@ -21,16 +20,16 @@ _AXES_AS_OPERAND = 18  # opset 13 for ReduceSum
 
 def _register() -> None:
     reductions: dict[str, Reduction] = {
-        "ReduceSum": functools.partial(_reduced, kind="sum"),
-        "ReduceMean": functools.partial(_reduced, kind="mean"),
-        "ReduceMax": functools.partial(_reduced, kind="max"),
-        "ReduceMin": functools.partial(_reduced, kind="min"),
-        "ReduceProd": functools.partial(_reduced, kind="prod"),
-        "ReduceSumSquare": _sum_square,
-        "ReduceL1": _l1,
-        "ReduceL2": _l2,
-        "ReduceLogSum": _log_sum,
-        "ReduceLogSumExp": _log_sum_exp,
+        "ReduceSum": functools.partial(reduced, kind="sum"),
+        "ReduceMean": functools.partial(reduced, kind="mean"),
+        "ReduceMax": functools.partial(reduced, kind="max"),
+        "ReduceMin": functools.partial(reduced, kind="min"),
+        "ReduceProd": functools.partial(reduced, kind="prod"),
+        "ReduceSumSquare": sum_square,
+        "ReduceL1": l1,
+        "ReduceL2": l2,
+        "ReduceLogSum": log_sum,
+        "ReduceLogSumExp": log_sum_exp,
     }
     for operator, reduction in reductions.items():
         converts(operator, since=1)(_with_attribute(reduction))
@@ -58,67 +57,6 @@ def _with_operand(reduction: Reduction) -> Callable[[Node], Value]:
         return reduction(node, x, axes, keepdims)
 
     return convert
-
-
-def _reduced(node: Node, x: Value, axes: Sequence[int], keepdims: bool, kind: str) -> Value:
-    if not axes:
-        return x
-    if kind in ("max", "min"):
-        return _extremum(node, x, axes, keepdims, kind)
-    return node.emit(graph.ReduceOp, x, kind=kind, axes=axes, keepdims=keepdims)
-
-
-def _extremum(node: Node, x: Value, axes: Sequence[int], keepdims: bool, kind: str) -> Value:
-    # Of an empty axis it is the neutral element, as ONNX specifies it since opset 20.
-    neutral = any(not x.shape[axis].is_static or x.shape[axis] == 0 for axis in axes)
-    options = {"kind": kind, "axes": axes, "keepdims": keepdims, "neutral": neutral}
-    if x.dtype != np.bool_:
-        return node.emit(graph.ReduceOp, x, **options)
-    found = node.emit(graph.ReduceOp, cast(node, x, np.dtype(np.int8)), **options)
-    if neutral:
-        found = node.emit(graph.ClipOp, found, minimum=0, maximum=1)
-    return cast(node, found, x.dtype)
-
-
-def _sum(node: Node, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
-    return _reduced(node, x, axes, keepdims, "sum")
-
-
-def _sum_square(node: Node, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
-    return _sum(node, node.emit(graph.MulOp, x, x), axes, keepdims)
-
-
-def _l1(node: Node, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
-    return _sum(node, absolute(node, x), axes, keepdims)
-
-
-def _l2(node: Node, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
-    if x.dtype.kind == "f":
-        return node.emit(graph.SqrtOp, _sum_square(node, x, axes, keepdims))
-    wide = cast(node, x, np.dtype(np.float64))
-    return cast(node, node.emit(graph.SqrtOp, _sum_square(node, wide, axes, keepdims)), x.dtype)
-
-
-def _log_sum(node: Node, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
-    return node.emit(graph.LogOp, _sum(node, x, axes, keepdims))
-
-
-def _log_sum_exp(node: Node, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
-    # log(sum(exp(x))) == log(sum(exp(x - m))) + m, with m = max(x) clipped to finite numbers,
-    # because inf - inf is NaN.
-    if x.dtype.kind != "f":
-        raise node.unsupported(f"not supported for {x.dtype.name}")
-    if any(x.shape[axis] == 0 for axis in axes):
-        return _log_sum(node, node.emit(graph.ExpOp, x), axes, keepdims)
-    largest = float(np.finfo(x.dtype).max)
-    maximum = _reduced(node, x, axes, True, "max")
-    finite = node.emit(graph.ClipOp, maximum, minimum=-largest, maximum=largest)
-    shifted = node.emit(graph.ExpOp, node.emit(graph.SubOp, x, finite))
-    logarithm = node.emit(graph.LogOp, _sum(node, shifted, axes, True))
-    result = node.emit(graph.AddOp, logarithm, finite)
-    if keepdims:
-        return result
-    return reshaped(node, result, [d for i, d in enumerate(x.shape) if i not in axes])
 
 
 _register()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import SSAValue
-
 from ...core.dims import Dim
 from ...dialects.graph import ops as graph
 from ...dialects.graph.ops_select import WHOLE_END
+from ..importing.selection import concatenated, sliced, whole
+from ..importing.values import Value
 from .nodes import Node
 from .registry import converts
-from .values import Value
 
 _BEYOND = 1_000_000_000
 """Exporters write a start or end of at least this magnitude for the border of a dimension."""
@@ -24,11 +23,6 @@ def concat(node: Node) -> Value:
         raise node.broken('attribute "axis" is missing')
     axis = node.axis(node.attr_int("axis"), xs[0].rank)
     return xs[0] if len(xs) == 1 else node.emit(concatenated, *xs, axis=axis)
-
-
-def concatenated(*inputs: SSAValue, axis: int) -> graph.ConcatOp:
-    """The constructor of a concatenation, with its operands as arguments of their own."""
-    return graph.ConcatOp(inputs, axis)
 
 
 @converts("Gather", since=1)
@@ -81,19 +75,6 @@ def _part(node: Node, dim: Dim, start: int, end: int, step: int) -> tuple[int, i
     if step == 1 and (start == 0 or start <= -_BEYOND) and end >= _BEYOND:
         return 0, WHOLE_END, 1
     raise node.unsupported(f"a slice of a part of symbolic dimension {dim}")
-
-
-def whole(x: Value) -> list[tuple[int, int, int]]:
-    """Start, end and step of each dimension for a slice of the whole tensor."""
-    return [(0, dim.value if dim.is_static else WHOLE_END, 1) for dim in x.shape]
-
-
-def sliced(node: Node, x: Value, parts: Sequence[tuple[int, int, int]]) -> Value:
-    """The slice (start, end, step) of `x` in each dimension; `x` itself for the whole tensor."""
-    if list(parts) == whole(x):
-        return x
-    starts, ends, steps = zip(*parts, strict=True)
-    return node.emit(graph.SliceOp, x, starts=starts, ends=ends, steps=steps)
 
 
 @converts("Split", since=2)

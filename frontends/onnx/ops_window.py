@@ -6,60 +6,17 @@ ONNX pads inside these operators, the dialect before them: explicit padding, nam
 
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
-from ...core.dims import Dim
 from ...dialects.graph import ops as graph
+from ..importing.selection import padded
+from ..importing.values import Value
+from ..importing.windows import Axis, mean_pooled, padded_axes, pooled, transposed_conv
 from .nodes import Node
-from .ops_elementwise import absolute
-from .ops_select import sliced, whole
-from .ops_shape import reshaped, transposed
 from .registry import converts
-from .values import Value
-
-
-@dataclass(frozen=True)
-class Axis:
-    """The movement of a window along one dimension, and its padding."""
-
-    size: Dim
-    window: int
-    stride: int
-    dilation: int
-    low: int
-    high: int
-
-    @property
-    def extent(self) -> int:
-        """The number of elements that a window spans."""
-        return self.dilation * (self.window - 1) + 1
-
-    @property
-    def positions(self) -> int:
-        """The number of windows, for a static size."""
-        return (self.size.value + self.low + self.high - self.extent) // self.stride + 1
-
-    def rounded_up(self) -> Axis:
-        """The axis with enough padding for a last partial window, if that begins in the input."""
-        room = self.size.value + self.low + self.high - self.extent
-        missing = -room % self.stride
-        starts = (room + missing) // self.stride * self.stride
-        if room < 0 or starts >= self.size.value + self.low:
-            return self
-        return Axis(
-            self.size, self.window, self.stride, self.dilation, self.low, self.high + missing
-        )
-
-    def counts(self, low: int, high: int) -> np.ndarray:
-        """The number of elements of each window in [low, high)."""
-        starts = np.arange(self.positions) * self.stride - self.low
-        places = starts[:, None] + np.arange(self.window) * self.dilation
-        return ((places >= low) & (places < high)).sum(axis=1)
 
 
 def window_axes(node: Node, x: Value, window: Sequence[int]) -> list[Axis]:
@@ -110,43 +67,6 @@ def _missing(axis: Axis) -> int:
 def _halved(total: int, more_at_the_end: bool) -> tuple[int, int]:
     small, large = total // 2, total - total // 2
     return (small, large) if more_at_the_end else (large, small)
-
-
-def _padded(node: Node, x: Value, axes: Sequence[Axis], value: float) -> Value:
-    """`x` with padded trailing dimensions."""
-    leading = [0] * (x.rank - len(axes))
-    low, high = leading + [axis.low for axis in axes], leading + [axis.high for axis in axes]
-    return padded(node, x, low, high, value)
-
-
-def padded(
-    node: Node,
-    x: Value,
-    low: Sequence[int],
-    high: Sequence[int],
-    value: float | int = 0,
-    mode: str = "constant",
-) -> Value:
-    """`x` with padding; negative numbers remove elements first."""
-    parts = whole(x)
-    for axis, (before, after) in enumerate(zip(low, high, strict=True)):
-        if before >= 0 and after >= 0:
-            continue
-        if not x.shape[axis].is_static:
-            raise node.unsupported(f"cropping symbolic dimension {x.shape[axis]}")
-        size = x.shape[axis].value
-        start, end = max(0, -before), size - max(0, -after)
-        if start > end:
-            raise node.broken("negative pads exceed the size", f"at most {size}", [before, after])
-        parts[axis] = start, end, 1
-    x = sliced(node, x, parts)
-    low, high = [max(0, n) for n in low], [max(0, n) for n in high]
-    if not any(low) and not any(high):
-        return x
-    for dim, margins in zip(x.shape, zip(low, high, strict=True), strict=True):
-        if mode != "constant" and any(margins) and not dim.is_static:
-            raise node.unsupported(f"padding of symbolic dimension {dim} with mode {mode}")
-    return node.emit(graph.PadOp, x, low=low, high=high, value=value, mode=mode)
 
 
 @converts("Pad", since=2)
@@ -207,7 +127,7 @@ def conv(node: Node) -> Value:
     axes = window_axes(node, x, filter_window(node, x, w))
     return node.emit(
         graph.ConvOp,
-        _padded(node, x, axes, 0),
+        padded_axes(node, x, axes, 0),
         w,
         bias,
         strides=[axis.stride for axis in axes],
@@ -218,7 +138,6 @@ def conv(node: Node) -> Value:
 
 @converts("ConvTranspose", since=1)
 def conv_transpose(node: Node) -> Value:
-    # y == conv(x with stride - 1 zeros between its elements, padded; w mirrored, by filter)
     x, w, bias = node.input(0), node.input(1), node.optional(2)
     window = filter_window(node, x, w)
     spread = node.attr_ints("output_padding") or [0] * len(window)
@@ -231,48 +150,12 @@ def conv_transpose(node: Node) -> Value:
         raise node.broken("output_padding or output_shape does not fit", f"{len(axes)} numbers")
     if wanted is None and mode in ("SAME_UPPER", "SAME_LOWER"):
         wanted = [axis.size.value * axis.stride for axis in axes]
-    low, high = [0, 0], [0, 0]
-    for i, axis in enumerate(axes):
-        before, after = axis.low, axis.high
-        if wanted is not None:
+    if wanted is not None:
+        for i, axis in enumerate(axes):
             full = axis.stride * (axis.size.value - 1) + spread[i] + axis.extent
             before, after = _halved(full - wanted[i], mode == "SAME_UPPER")
-        # `_apart` has already added stride - 1 zeros after the last element.
-        low.append(axis.extent - 1 - before)
-        high.append(axis.extent - axis.stride - after + spread[i])
-    return node.emit(
-        graph.ConvOp,
-        padded(node, _apart(node, x, axes), low, high),
-        _mirrored(node, w),
-        bias,
-        dilations=[axis.dilation for axis in axes],
-        groups=node.attr_int("group", 1),
-    )
-
-
-def _apart(node: Node, x: Value, axes: Sequence[Axis]) -> Value:
-    """`x` with stride - 1 zeros after each element."""
-    if all(axis.stride == 1 for axis in axes):
-        return x
-    pairs = [dim for axis in axes for dim in (axis.size, Dim.of(1))]
-    lone = reshaped(node, x, [*x.shape[:2], *pairs])
-    high = [0, 0, *(n for axis in axes for n in (0, axis.stride - 1))]
-    wide = padded(node, lone, [0] * len(high), high)
-    return reshaped(node, wide, [*x.shape[:2], *(axis.size * axis.stride for axis in axes)])
-
-
-def _mirrored(node: Node, w: Value) -> Value:
-    """Filters [C, M/groups, *window], mirrored and as [M, C/groups, *window]."""
-    groups = node.attr_int("group", 1)
-    channels = w.shape[0].exact_div(groups) if groups > 0 else None
-    if channels is None:
-        raise node.broken("groups do not divide the channels", "a divisor", groups)
-    parts = whole(w)
-    parts[2:] = [(dim.value - 1, -1, -1) for dim in w.shape[2:]]
-    flipped = sliced(node, w, parts)
-    grouped = reshaped(node, flipped, [Dim.of(groups), channels, *w.shape[1:]])
-    swapped = transposed(node, grouped, [0, 2, 1, *range(3, w.rank + 1)])
-    return reshaped(node, swapped, [w.shape[1] * groups, channels, *w.shape[2:]])
+            axes[i] = replace(axis, low=before, high=after)
+    return transposed_conv(node, x, w, bias, axes, spread, node.attr_int("group", 1))
 
 
 # Pooling
@@ -288,26 +171,11 @@ def _pool_axes(node: Node, x: Value) -> list[Axis]:
     return [axis.rounded_up() if axis.size.is_static else axis for axis in axes]
 
 
-def _pooled(node: Node, x: Value, axes: Sequence[Axis], kind: str) -> Value:
-    """The reduction of each window, with neutral padding."""
-    neutral: float = 0
-    if kind == "max":
-        neutral = -math.inf if x.dtype.kind == "f" else int(np.iinfo(x.dtype).min)
-    return node.emit(
-        graph.PoolOp,
-        _padded(node, x, axes, neutral),
-        kind=kind,
-        window=[axis.window for axis in axes],
-        strides=[axis.stride for axis in axes],
-        dilations=[axis.dilation for axis in axes],
-    )
-
-
 @converts("MaxPool", since=1)
 def max_pool(node: Node) -> list[Value | None]:
     node.ignore("storage_order")  # only for the indices of the maxima
     x = node.input(0)
-    return [_pooled(node, x, _pool_axes(node, x), "max")]
+    return [pooled(node, x, _pool_axes(node, x), "max")]
 
 
 @converts("AveragePool", since=1)
@@ -315,16 +183,11 @@ def average_pool(node: Node) -> Value:
     # The mean of all elements of a window, or of those that are not padding.
     x = node.input(0)
     axes, everything = _pool_axes(node, x), bool(node.attr_int("count_include_pad"))
-    window = math.prod(axis.window for axis in axes)
-    counts = _counts(node, axes, everything)
-    if (counts == window).all():
-        return _pooled(node, x, axes, "mean")
-    total = _pooled(node, x, axes, "sum")
-    return node.emit(graph.DivOp, total, node.known(counts.astype(x.dtype)))
+    return mean_pooled(node, x, axes, _counts(node, axes, everything))
 
 
-def _counts(node: Node, axes: Sequence[Axis], everything: bool) -> np.ndarray:
-    """The number of elements that count in each window; padding counts if requested."""
+def _counts(node: Node, axes: Sequence[Axis], everything: bool) -> list[np.ndarray]:
+    """The number of elements that count in each window, by axis; padding counts if requested."""
     given = node.attr_ints("pads") or [0] * (2 * len(axes))
     ends = given[len(axes) :] if node.attr_string("auto_pad", "NOTSET") == "NOTSET" else None
     result: list[np.ndarray] = []
@@ -335,14 +198,14 @@ def _counts(node: Node, axes: Sequence[Axis], everything: bool) -> np.ndarray:
         # Padding for ceil_mode never counts.
         high = (axis.high if ends is None else ends[i]) if everything else 0
         result.append(axis.counts(-axis.low if everything else 0, axis.size.value + high))
-    return functools.reduce(np.multiply.outer, result)
+    return result
 
 
 @converts("LpPool", since=2)
 def lp_pool(node: Node) -> Value:
     x = node.input(0)
     axes = _pool_axes(node, x)
-    return _norm(node, x, lambda powers: _pooled(node, powers, axes, "sum"))
+    return _norm(node, x, lambda powers: pooled(node, powers, axes, "sum"))
 
 
 @converts("GlobalLpPool", since=2)
@@ -376,10 +239,10 @@ def _norm(node: Node, x: Value, total: Callable[[Value], Value]) -> Value:
     if p < 1:
         raise node.broken("p out of range", "p >= 1", p)
     if p == 1:
-        return total(absolute(node, x))
+        return total(node.emit(graph.AbsOp, x))
     if p == 2:
         return node.emit(graph.SqrtOp, total(node.emit(graph.MulOp, x, x)))
-    powers = node.emit(graph.PowOp, absolute(node, x), node.scalar(p, x))
+    powers = node.emit(graph.PowOp, node.emit(graph.AbsOp, x), node.scalar(p, x))
     return node.emit(graph.PowOp, total(powers), node.scalar(1 / p, x))
 
 
@@ -394,7 +257,7 @@ def local_response_normalization(node: Node) -> Value:
         raise node.unsupported(f"a window over symbolic dimension {x.shape[1]}")
     ones = [Axis(dim, 1, 1, 1, 0, 0) for dim in x.shape[2:]]
     channels = Axis(x.shape[1], size, 1, 1, (size - 1) // 2, size // 2)
-    total = _pooled(node, node.emit(graph.MulOp, x, x), [channels, *ones], "sum")
+    total = pooled(node, node.emit(graph.MulOp, x, x), [channels, *ones], "sum")
     scaled = node.emit(graph.MulOp, total, node.scalar(alpha / size, x))
     base = node.emit(graph.AddOp, scaled, node.scalar(node.attr_float("bias", 1.0), x))
     return node.emit(graph.DivOp, x, node.emit(graph.PowOp, base, node.scalar(beta, x)))

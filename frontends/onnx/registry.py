@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from onnx import defs
 
-from .diagnostics import UnsupportedNodeError
+from ..importing.diagnostics import UnsupportedNodeError
 
 if TYPE_CHECKING:
+    from ..importing.values import Value
     from .nodes import Node
-    from .values import Value
 
 _T = TypeVar("_T")
 

@@ -11,9 +11,10 @@ from onnx import GraphProto, ValueInfoProto
 
 from ...core.arrays import is_integer
 from ...core.dims import Dim, Shape
-from .diagnostics import Problem, UnsupportedNodeError, broken
+from ..importing.diagnostics import Problem, UnsupportedNodeError
+from ..importing.sizes import check_shape
+from .diagnostics import broken
 from .dtypes import numpy_dtype
-from .tensors import check_shape
 
 Size = int | str | None
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 from onnx import TensorProto
 
 from ...core.reading import ReadingError, check_size, memory, opened, size_of
-from .diagnostics import UnsupportedNodeError, broken
+from ..importing.diagnostics import UnsupportedNodeError
+from ..importing.sizes import LARGEST_TENSOR, check_shape, shown
+from .diagnostics import broken
 from .dtypes import numpy_dtype
-
-LARGEST_TENSOR = 1 << 40  # bytes; more than the memory of any target
-LARGEST_RANK = 64  # NumPy's
 
 _BITS_IN_INT32 = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
 _FIELDS: dict[int, str] = {
@@ -25,25 +24,6 @@ _FIELDS: dict[int, str] = {
     TensorProto.UINT32: "uint64_data",
     TensorProto.UINT64: "uint64_data",
 }
-
-
-def check_shape(dims: Sequence[int], itemsize: int, subject: str) -> None:
-    """Refuse a shape that no tensor can have.
-
-    Raises:
-        ImportModelError: for a negative dimension, a rank above 64 or more than a tebibyte.
-    """
-    if len(dims) > LARGEST_RANK:
-        raise broken(
-            "absurd rank", subject=subject, expected=f"at most {LARGEST_RANK}", got=len(dims)
-        )
-    if any(d < 0 for d in dims):
-        raise broken("negative dimension", subject=subject, got=_shown(dims))
-    # A dimension of 0 does not excuse an absurd one, because strides overflow.
-    if math.prod(max(d, 1) for d in dims) * itemsize > LARGEST_TENSOR:
-        raise broken(
-            "absurd dimensions", subject=subject, expected="at most 1 TiB", got=_shown(dims)
-        )
 
 
 def array_of(tensor: TensorProto, folder: Path | None, subject: str) -> np.ndarray:
@@ -72,15 +52,11 @@ def array_of(tensor: TensorProto, folder: Path | None, subject: str) -> np.ndarr
     return _from_field(tensor, shape, dtype, subject)
 
 
-def _shown(dims: Sequence[int]) -> str:
-    return "x".join(str(d) for d in dims[:8]) + ("..." if len(dims) > 8 else "")
-
-
 def _check_length(length: int, shape: tuple[int, ...], dtype: np.dtype, subject: str) -> None:
     expected = math.prod(shape) * dtype.itemsize
     if length != expected:
         raise broken(
-            f"data does not fill shape {_shown(shape) or '()'} of {dtype.name}",
+            f"data does not fill shape {shown(shape) or '()'} of {dtype.name}",
             subject=subject,
             expected=f"{expected} bytes",
             got=length,
@@ -101,7 +77,7 @@ def _from_field(
     numbers = getattr(tensor, field)
     if len(numbers) != math.prod(shape):
         raise broken(
-            f"data does not fill shape {_shown(shape) or '()'}",
+            f"data does not fill shape {shown(shape) or '()'}",
             subject=subject,
             expected=f"{math.prod(shape)} numbers in {field}",
             got=len(numbers),

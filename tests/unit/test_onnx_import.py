@@ -26,10 +26,10 @@ from onnx.numpy_helper import from_array
 import stepwell as sw
 from stepwell.core.provenance import names
 from stepwell.dialects.graph import ops as graph
+from stepwell.frontends.importing.values import Value
 from stepwell.frontends.onnx.importer import from_onnx
 from stepwell.frontends.onnx.nodes import Node
 from stepwell.frontends.onnx.registry import converts, supported
-from stepwell.frontends.onnx.values import Value
 
 WEIGHTS = {"w0": (4, 3), "b0": (4,), "w1": (2, 4), "b1": (2,)}
 

@@ -1,0 +1,61 @@
+"""Unsupported parts of models: all are collected, and reported in one error."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...core.errors import ImportModelError
+
+_LISTED = 100
+
+
+class UnsupportedNodeError(Exception):
+    """Raised inside a conversion: the node is valid, but this version cannot express it.
+
+    The importer collects these and reports all of them in one `ImportModelError`.
+
+    Attributes:
+        reason: the unsupported feature.
+        closest: the closest supported feature, or None.
+    """
+
+    def __init__(self, reason: str, closest: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.closest = closest
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An unsupported part of a model, and the closest supported feature.
+
+    Attributes:
+        part: such as ``node "conv1"`` or ``input "x"``.
+        what: the operator of a node, with its version.
+        reason: the unsupported feature.
+        closest: the closest supported feature, or None.
+    """
+
+    part: str
+    what: str | None
+    reason: str
+    closest: str | None
+
+    def __str__(self) -> str:
+        what = f"{self.what}: " if self.what else ""
+        closest = f"; closest supported: {self.closest}" if self.closest else ""
+        return f"{self.part}: {what}{self.reason}{closest}"
+
+
+def unsupported(subject: str, problems: Sequence[Problem]) -> ImportModelError:
+    """One error for all unsupported parts of a model."""
+    count = len(problems)
+    parts = "part of the model is" if count == 1 else "parts of the model are"
+    lines = [f"{subject}: {count} {parts} not supported", *(f"  {p}" for p in problems[:_LISTED])]
+    rest = Counter(p.what or p.part.partition(" ")[0] for p in problems[_LISTED:])
+    if rest:
+        names = ", ".join(f"{what} {n} times" for what, n in rest.most_common(_LISTED))
+        lines.append(f"  and {count - _LISTED} more: {names}")
+    return ImportModelError("\n".join(lines))

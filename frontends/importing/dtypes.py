@@ -1,0 +1,36 @@
+"""Element types of the IR for those of models."""
+
+from __future__ import annotations
+
+import numpy as np
+from xdsl.ir import Attribute
+
+from ...core.dtypes import element_type_of
+from ...core.errors import UnsupportedError
+from .diagnostics import UnsupportedNodeError
+
+_CLOSEST = {
+    "uint64": "int64",
+    "int2": "int8",
+    "int4": "int8",
+    "uint2": "int8",
+    "uint4": "int8",
+}
+
+
+def element_type(dtype: np.dtype) -> Attribute:
+    """The element type of the IR for a NumPy dtype.
+
+    Raises:
+        UnsupportedNodeError: for unsigned integers of 64 bits.
+    """
+    try:
+        return element_type_of(dtype)
+    except UnsupportedError:
+        raise no_element_type(dtype.name) from None
+
+
+def no_element_type(name: str) -> UnsupportedNodeError:
+    """The error for an element type that the IR does not have."""
+    closest = "float16" if name.startswith("float") else _CLOSEST.get(name)
+    return UnsupportedNodeError(f"{name} is not an IR element type", closest)

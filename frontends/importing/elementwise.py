@@ -1,0 +1,170 @@
+"""Elementwise functions composed of several operators, each with the identity that it uses."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...dialects.graph import ops as graph
+from .dtypes import element_type
+from .nodes import ModelNode
+from .values import Value
+
+SELU_ALPHA = 1.67326319217681884765625
+SELU_GAMMA = 1.05070102214813232421875
+
+
+def cast(node: ModelNode, x: Value, dtype: np.dtype) -> Value:
+    """`x` cast to `dtype`; `x` itself if it has this dtype."""
+    if x.dtype == dtype:
+        return x
+    return node.emit(graph.CastOp, x, target=element_type(dtype))
+
+
+def reciprocal(node: ModelNode, x: Value) -> Value:
+    """1 / x."""
+    return node.emit(graph.DivOp, node.scalar(1, x), x)
+
+
+def elu(node: ModelNode, x: Value, alpha: float) -> Value:
+    # elu(x, a) == max(x, 0) + a * (exp(min(x, 0)) - 1)
+    positive, negative = halves(node, x)
+    return node.emit(graph.AddOp, positive, _times_expm1(node, negative, alpha))
+
+
+def selu(node: ModelNode, x: Value, alpha: float = SELU_ALPHA, gamma: float = SELU_GAMMA) -> Value:
+    # selu(x) == gamma * elu(x, alpha)
+    y = elu(node, x, alpha)
+    return node.emit(graph.MulOp, y, node.scalar(gamma, y))
+
+
+def celu(node: ModelNode, x: Value, alpha: float) -> Value:
+    # celu(x, a) == max(x, 0) + min(a * (exp(x / a) - 1), 0)
+    scaled = node.emit(graph.DivOp, x, node.scalar(alpha, x))
+    curve = _times_expm1(node, scaled, alpha)
+    below = node.emit(graph.MinOp, curve, node.scalar(0, x))
+    return node.emit(graph.AddOp, node.emit(graph.ReluOp, x), below)
+
+
+def prelu(node: ModelNode, x: Value, slope: Value) -> Value:
+    # prelu(x, s) == max(x, 0) + s * min(x, 0)
+    positive, negative = halves(node, x)
+    return node.emit(graph.AddOp, positive, node.emit(graph.MulOp, slope, negative))
+
+
+def halves(node: ModelNode, x: Value) -> tuple[Value, Value]:
+    """max(x, 0) and min(x, 0)."""
+    return node.emit(graph.ReluOp, x), node.emit(graph.MinOp, x, node.scalar(0, x))
+
+
+def _times_expm1(node: ModelNode, x: Value, factor: float) -> Value:
+    """factor * (exp(x) - 1)."""
+    less = node.emit(graph.SubOp, node.emit(graph.ExpOp, x), node.scalar(1, x))
+    return node.emit(graph.MulOp, less, node.scalar(factor, x))
+
+
+def hard_sigmoid(node: ModelNode, x: Value, alpha: float, beta: float) -> Value:
+    # hard_sigmoid(x, a, b) == min(max(a * x + b, 0), 1)
+    scaled = node.emit(graph.MulOp, x, node.scalar(alpha, x))
+    line = node.emit(graph.AddOp, scaled, node.scalar(beta, x))
+    return node.emit(graph.ClipOp, line, minimum=0.0, maximum=1.0)
+
+
+def hard_swish(node: ModelNode, x: Value) -> Value:
+    # hard_swish(x) == x * hard_sigmoid(x, 1/6, 1/2)
+    return node.emit(graph.MulOp, x, hard_sigmoid(node, x, 1 / 6, 0.5))
+
+
+def softplus(node: ModelNode, x: Value) -> Value:
+    # log(1 + exp(x)) == max(x, 0) + log(1 + exp(-|x|)), where exp cannot overflow
+    positive, negative = halves(node, x)
+    closeness = node.emit(graph.ExpOp, node.emit(graph.SubOp, negative, positive))
+    rest = node.emit(graph.LogOp, node.emit(graph.AddOp, closeness, node.scalar(1, x)))
+    return node.emit(graph.AddOp, positive, rest)
+
+
+def mish(node: ModelNode, x: Value) -> Value:
+    # mish(x) == x * tanh(softplus(x))
+    return node.emit(graph.MulOp, x, node.emit(graph.TanhOp, softplus(node, x)))
+
+
+def softsign(node: ModelNode, x: Value) -> Value:
+    # softsign(x) == x / (1 + |x|)
+    magnitude = node.emit(graph.AbsOp, x)
+    return node.emit(graph.DivOp, x, node.emit(graph.AddOp, magnitude, node.scalar(1, x)))
+
+
+def swish(node: ModelNode, x: Value, alpha: float = 1.0) -> Value:
+    # swish(x, a) == x * sigmoid(a * x)
+    scaled = x if alpha == 1 else node.emit(graph.MulOp, x, node.scalar(alpha, x))
+    return node.emit(graph.MulOp, x, node.emit(graph.SigmoidOp, scaled))
+
+
+def clip(node: ModelNode, x: Value, low: float | None, high: float | None) -> Value:
+    """`x` between two numbers; None for no bound."""
+    if low is None and high is None:
+        return x
+    return node.emit(graph.ClipOp, x, minimum=low, maximum=high)
+
+
+def is_nan(node: ModelNode, x: Value) -> Value:
+    # Only NaN differs from itself.
+    return node.emit(graph.LogicalNotOp, node.emit(graph.EqualOp, x, x))
+
+
+def is_inf(node: ModelNode, x: Value, *, negative: bool = True, positive: bool = True) -> Value:
+    """Whether an element is infinite, of one sign or of any."""
+    if not negative and not positive:
+        # x < -inf is always false.
+        return node.emit(graph.LessOp, x, node.known(np.array(-math.inf, x.dtype)))
+    if negative and positive:
+        x = node.emit(graph.AbsOp, x)
+    bound = math.inf if positive else -math.inf
+    return node.emit(graph.EqualOp, x, node.known(np.array(bound, x.dtype)))
+
+
+def thresholded(node: ModelNode, x: Value, limit: float, otherwise: float = 0) -> Value:
+    """`x` where x > limit, else another number."""
+    above = node.emit(graph.LessOp, node.scalar(limit, x), x)
+    return node.emit(graph.WhereOp, above, x, node.scalar(otherwise, x))
+
+
+def shrunk(node: ModelNode, x: Value, limit: float, bias: float) -> Value:
+    # x + bias where x < -limit, x - bias where x > limit, else 0
+    below = node.emit(graph.LessOp, x, node.scalar(-limit, x))
+    above = node.emit(graph.LessOp, node.scalar(limit, x), x)
+    lower = node.emit(graph.AddOp, x, node.scalar(bias, x))
+    upper = node.emit(graph.SubOp, x, node.scalar(bias, x))
+    rest = node.emit(graph.WhereOp, above, upper, node.scalar(0, x))
+    return node.emit(graph.WhereOp, below, lower, rest)
+
+
+def remainder(node: ModelNode, a: Value, b: Value) -> Value:
+    """The remainder of a division of integers that rounds to 0, with the sign of `a`."""
+    quotient = node.emit(graph.DivOp, a, b)
+    return node.emit(graph.SubOp, a, node.emit(graph.MulOp, b, quotient))
+
+
+def modulo(node: ModelNode, a: Value, b: Value) -> Value:
+    """The remainder of a division of integers that rounds down, with the sign of `b`."""
+    # r = a - b * trunc(a / b); r + b if the signs of r and b differ, else r
+    rest = remainder(node, a, b)
+    zero = node.scalar(0, a)
+    exact = node.emit(graph.EqualOp, rest, zero)
+    signs = [node.emit(graph.LessOp, value, zero) for value in (rest, b)]
+    same = node.emit(graph.LogicalNotOp, node.emit(graph.LogicalXorOp, *signs))
+    done = node.emit(graph.LogicalOrOp, exact, same)
+    return node.emit(graph.WhereOp, done, rest, node.emit(graph.AddOp, rest, b))
+
+
+def power(node: ModelNode, base: Value, exponent: Value) -> Value:
+    """base ** exponent, of the element type of the base."""
+    if base.dtype == exponent.dtype:
+        return node.emit(graph.PowOp, base, exponent)
+    if base.dtype.kind == "f":
+        return node.emit(graph.PowOp, base, cast(node, exponent, base.dtype))
+    # The power is computed in the common type.
+    wide = np.promote_types(base.dtype, exponent.dtype)
+    found = node.emit(graph.PowOp, cast(node, base, wide), cast(node, exponent, wide))
+    return cast(node, found, base.dtype)

@@ -1,0 +1,174 @@
+"""The interface of conversions: adding operators for a node of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy as np
+from xdsl.dialects.builtin import LocationAttr
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ...core.dims import Dim, Shape
+from ...core.errors import ImportModelError, explain
+from ...dialects.graph import ops as graph
+from .diagnostics import UnsupportedNodeError
+from .emitter import Emitter
+from .values import Value, is_static, settled, static_shape
+
+LARGEST_FOLDED = 1 << 16
+"""The largest operand, in elements, for which a result is computed at import instead of by an
+operator."""
+
+
+class Builds(Protocol):
+    """A constructor of an operator of the `graph` dialect."""
+
+    def __call__(self, *operands: Any, **attributes: Any) -> Operation: ...
+
+
+class ModelNode:
+    """A node of a model that becomes operators of the `graph` dialect.
+
+    Attributes:
+        name: the name of the node in the model.
+        subject: its operator in errors, such as ``onnx.Gemm``.
+        inputs: operands, None for an omitted one.
+    """
+
+    def __init__(
+        self,
+        subject: str,
+        name: str,
+        inputs: Sequence[Value | None],
+        emitter: Emitter,
+        location: LocationAttr,
+    ) -> None:
+        self.name = name
+        self.subject = subject
+        self.inputs = inputs
+        self._emitter = emitter
+        self._location = location
+
+    # Errors
+
+    @property
+    def origin(self) -> str:
+        return f'node "{self.name}"'
+
+    def broken(self, fact: str, expected: object = None, got: object = None) -> ImportModelError:
+        """The error for a node that is not valid; the caller raises it."""
+        text = explain(self.subject, fact, expected=expected, got=got, origin=self.origin)
+        return ImportModelError(text)
+
+    def unsupported(self, reason: str) -> UnsupportedNodeError:
+        """The error for a node that cannot be expressed; the caller raises it."""
+        return UnsupportedNodeError(reason)
+
+    # Operands
+
+    def axis(self, axis: int, rank: int, *, inclusive: bool = False) -> int:
+        """An axis counted from the front; `inclusive` also allows the end of the shape."""
+        if not -rank <= axis < rank + inclusive:
+            limit = f"{-rank} <= axis {'<=' if inclusive else '<'} {rank}"
+            raise self.broken("axis out of range", limit, axis)
+        return axis + rank if axis < 0 else axis
+
+    def axes(self, axes: Iterable[int], rank: int) -> list[int]:
+        """Axes counted from the front, each once."""
+        found = [self.axis(axis, rank) for axis in axes]
+        if len(set(found)) < len(found):
+            raise self.broken("an axis is named twice", got=found)
+        return found
+
+    # Results
+
+    def emit(self, build: Builds, *operands: Value | None, **attributes: Any) -> Value:
+        """Add an operator with one result; see `emit_all`."""
+        (result,) = self.emit_all(build, *operands, **attributes)
+        return result
+
+    def emit_all(self, build: Builds, *operands: Value | None, **attributes: Any) -> list[Value]:
+        """Add an operator.
+
+        Args:
+            build: the class of the operator.
+            operands: its operands; None for an omitted one.
+            attributes: keyword arguments of its constructor.
+        """
+        given = [value for value in operands if value is not None]
+        values = [
+            None if value is None else self._emitter.ssa(value, self._location)
+            for value in operands
+        ]
+        try:
+            op = build(*values, **attributes)
+            return self._emitter.emit(op, [value.shape for value in given], self._location)
+        except VerifyException as error:
+            raise self._refused(error) from error
+
+    def ssa(self, value: Value) -> SSAValue:
+        """The IR value of a value, in the current region."""
+        return self._emitter.ssa(value, self._location)
+
+    def holder(self, size: Dim) -> tuple[Value, int] | None:
+        """An input of numbers with a dimension of this size, and its axis."""
+        return self._emitter.holders.get(size)
+
+    def computed_size(self) -> Dim:
+        """A new size that is computed at run time."""
+        return self._emitter.computed_size()
+
+    def is_computed(self, dim: Dim) -> bool:
+        """Whether a size depends on one that is computed at run time."""
+        return self._emitter.is_computed(dim)
+
+    def take(self, block: Block) -> None:
+        """Move the operators of a block to the end of the current region."""
+        for op in list(block.ops):
+            op.detach()
+            self._emitter.body.add_op(op)
+
+    def inside(self, body: Block) -> AbstractContextManager[None]:
+        """Add operators to the block of a region within the context."""
+        return self._emitter.inside(body)
+
+    def add(self, op: graph.ControlFlowOp, shapes: Sequence[Shape]) -> list[Value]:
+        """Add an operation with regions, whose results have these shapes."""
+        try:
+            return self._emitter.add(op, shapes, self._location)
+        except VerifyException as error:
+            raise self._refused(error) from error
+
+    def known(self, contents: np.ndarray, dtype: np.dtype | None = None) -> Value:
+        """A value with known contents: numbers, or an object array of `Dim`."""
+        if contents.dtype == object:
+            dtype = dtype or np.dtype(np.int64)
+            numbers = settled(contents, dtype)
+            if numbers is None:
+                raise self.unsupported("a symbolic dimension in the result is too complex")
+            contents = numbers
+        return Value("", dtype or contents.dtype, static_shape(contents), contents)
+
+    def scalar(self, number: float, like: Value) -> Value:
+        """A constant scalar of the element type of `like`.
+
+        Raises:
+            UnsupportedNodeError: if the number is not an integer but the element type is.
+        """
+        if like.dtype.kind != "f" and not float(number).is_integer():
+            raise self.unsupported(f"not supported for {like.dtype.name}")
+        return self.known(np.array(number, like.dtype))
+
+    def _refused(self, error: VerifyException) -> ImportModelError | UnsupportedNodeError:
+        """The error for an operator that rejects the shapes or types of its operands."""
+        text = str(error).strip().splitlines()[-1].strip()
+        if text.startswith("graph."):
+            fact = text.partition(": ")[2]
+            given = [value.shape for value in self.inputs if value is not None]
+            # The actual sizes of symbols might fit: the model may be valid.
+            return self.broken(fact) if all(map(is_static, given)) else self.unsupported(fact)
+        types = sorted({value.dtype.name for value in self.inputs if value is not None})
+        return self.unsupported(f"not supported for {', '.join(types)}")

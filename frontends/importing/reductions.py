@@ -1,0 +1,74 @@
+"""Reductions composed of several operators, each with the identity that it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...dialects.graph import ops as graph
+from .elementwise import cast
+from .nodes import ModelNode
+from .shapes import reshaped
+from .values import Value
+
+
+def reduced(node: ModelNode, x: Value, axes: Sequence[int], keepdims: bool, kind: str) -> Value:
+    if not axes:
+        return x
+    if kind in ("max", "min"):
+        return _extremum(node, x, axes, keepdims, kind)
+    return node.emit(graph.ReduceOp, x, kind=kind, axes=axes, keepdims=keepdims)
+
+
+def _extremum(node: ModelNode, x: Value, axes: Sequence[int], keepdims: bool, kind: str) -> Value:
+    # Of an empty axis it is the neutral element, as ONNX specifies it since opset 20.
+    neutral = any(not x.shape[axis].is_static or x.shape[axis] == 0 for axis in axes)
+    options = {"kind": kind, "axes": axes, "keepdims": keepdims, "neutral": neutral}
+    if x.dtype != np.bool_:
+        return node.emit(graph.ReduceOp, x, **options)
+    found = node.emit(graph.ReduceOp, cast(node, x, np.dtype(np.int8)), **options)
+    if neutral:
+        found = node.emit(graph.ClipOp, found, minimum=0, maximum=1)
+    return cast(node, found, x.dtype)
+
+
+def _total(node: ModelNode, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
+    return reduced(node, x, axes, keepdims, "sum")
+
+
+def sum_square(node: ModelNode, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
+    return _total(node, node.emit(graph.MulOp, x, x), axes, keepdims)
+
+
+def l1(node: ModelNode, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
+    return _total(node, node.emit(graph.AbsOp, x), axes, keepdims)
+
+
+def l2(node: ModelNode, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
+    if x.dtype.kind == "f":
+        return node.emit(graph.SqrtOp, sum_square(node, x, axes, keepdims))
+    wide = cast(node, x, np.dtype(np.float64))
+    return cast(node, node.emit(graph.SqrtOp, sum_square(node, wide, axes, keepdims)), x.dtype)
+
+
+def log_sum(node: ModelNode, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
+    return node.emit(graph.LogOp, _total(node, x, axes, keepdims))
+
+
+def log_sum_exp(node: ModelNode, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
+    # log(sum(exp(x))) == log(sum(exp(x - m))) + m, with m = max(x) clipped to finite numbers,
+    # because inf - inf is NaN.
+    if x.dtype.kind != "f":
+        raise node.unsupported(f"not supported for {x.dtype.name}")
+    if any(x.shape[axis] == 0 for axis in axes):
+        return log_sum(node, node.emit(graph.ExpOp, x), axes, keepdims)
+    largest = float(np.finfo(x.dtype).max)
+    maximum = reduced(node, x, axes, True, "max")
+    finite = node.emit(graph.ClipOp, maximum, minimum=-largest, maximum=largest)
+    shifted = node.emit(graph.ExpOp, node.emit(graph.SubOp, x, finite))
+    logarithm = node.emit(graph.LogOp, _total(node, shifted, axes, True))
+    result = node.emit(graph.AddOp, logarithm, finite)
+    if keepdims:
+        return result
+    return reshaped(node, result, [d for i, d in enumerate(x.shape) if i not in axes])

@@ -1,0 +1,75 @@
+"""Concatenations, slices, paddings and triangles of values with symbolic shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from ...dialects.graph import ops as graph
+from ...dialects.graph.ops_select import WHOLE_END
+from .nodes import ModelNode
+from .values import Value
+
+
+def concatenated(*inputs: SSAValue, axis: int) -> graph.ConcatOp:
+    """The constructor of a concatenation, with its operands as arguments of their own."""
+    return graph.ConcatOp(inputs, axis)
+
+
+def whole(x: Value) -> list[tuple[int, int, int]]:
+    """Start, end and step of each dimension for a slice of the whole tensor."""
+    return [(0, dim.value if dim.is_static else WHOLE_END, 1) for dim in x.shape]
+
+
+def sliced(node: ModelNode, x: Value, parts: Sequence[tuple[int, int, int]]) -> Value:
+    """The slice (start, end, step) of `x` in each dimension; `x` itself for the whole tensor."""
+    if list(parts) == whole(x):
+        return x
+    starts, ends, steps = zip(*parts, strict=True)
+    return node.emit(graph.SliceOp, x, starts=starts, ends=ends, steps=steps)
+
+
+def padded(
+    node: ModelNode,
+    x: Value,
+    low: Sequence[int],
+    high: Sequence[int],
+    value: float | int = 0,
+    mode: str = "constant",
+) -> Value:
+    """`x` with padding; negative numbers remove elements first."""
+    parts = whole(x)
+    for axis, (before, after) in enumerate(zip(low, high, strict=True)):
+        if before >= 0 and after >= 0:
+            continue
+        if not x.shape[axis].is_static:
+            raise node.unsupported(f"cropping symbolic dimension {x.shape[axis]}")
+        size = x.shape[axis].value
+        start, end = max(0, -before), size - max(0, -after)
+        if start > end:
+            raise node.broken("negative pads exceed the size", f"at most {size}", [before, after])
+        parts[axis] = start, end, 1
+    x = sliced(node, x, parts)
+    low, high = [max(0, n) for n in low], [max(0, n) for n in high]
+    if not any(low) and not any(high):
+        return x
+    for dim, margins in zip(x.shape, zip(low, high, strict=True), strict=True):
+        if mode != "constant" and any(margins) and not dim.is_static:
+            raise node.unsupported(f"padding of symbolic dimension {dim} with mode {mode}")
+    return node.emit(graph.PadOp, x, low=low, high=high, value=value, mode=mode)
+
+
+def triangle(node: ModelNode, x: Value, k: int, *, upper: bool) -> Value:
+    """The elements of matrices on one side of the k-th diagonal, and on it; others are 0."""
+    if x.rank < 2:
+        raise node.broken("operand is not a matrix", "rank >= 2", f"rank {x.rank}")
+    rows, columns = x.shape[-2:]
+    if not rows.is_static or not columns.is_static:
+        raise node.unsupported("a triangle of a matrix with symbolic sizes")
+    shape = (rows.value, columns.value)
+    k = min(max(k, -sum(shape)), sum(shape))
+    kept = np.triu(np.ones(shape, np.bool_), k) if upper else np.tril(np.ones(shape, np.bool_), k)
+    nothing = node.known(np.zeros((), x.dtype))
+    return node.emit(graph.WhereOp, node.known(kept), x, nothing)
