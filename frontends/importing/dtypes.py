@@ -34,3 +34,8 @@ def no_element_type(name: str) -> UnsupportedNodeError:
     """The error for an element type that the IR does not have."""
     closest = "float16" if name.startswith("float") else _CLOSEST.get(name)
     return UnsupportedNodeError(f"{name} is not an IR element type", closest)
+
+
+def is_float(dtype: np.dtype) -> bool:
+    """Whether it is a float; NumPy's kind of bfloat16 is not that of the others."""
+    return dtype.kind == "f" or dtype.name == "bfloat16"

@@ -168,3 +168,64 @@ def power(node: ModelNode, base: Value, exponent: Value) -> Value:
     wide = np.promote_types(base.dtype, exponent.dtype)
     found = node.emit(graph.PowOp, cast(node, base, wide), cast(node, exponent, wide))
     return cast(node, found, base.dtype)
+
+
+def truncated(node: ModelNode, x: Value) -> Value:
+    # trunc(x) == floor(x) where x > 0, else ceil(x)
+    above = node.emit(graph.LessOp, node.scalar(0, x), x)
+    return node.emit(graph.WhereOp, above, node.emit(graph.FloorOp, x), node.emit(graph.CeilOp, x))
+
+
+def floor_quotient(node: ModelNode, a: Value, b: Value) -> Value:
+    """The quotient of integers rounded down."""
+    # (a - a mod b) / b, where the remainder has the sign of b and the division is exact
+    return node.emit(graph.DivOp, node.emit(graph.SubOp, a, modulo(node, a, b)), b)
+
+
+def logarithm(node: ModelNode, x: Value, base: float) -> Value:
+    # log_b(x) == log(x) / log(b)
+    return node.emit(graph.MulOp, node.emit(graph.LogOp, x), node.scalar(1 / math.log(base), x))
+
+
+def log1p(node: ModelNode, x: Value) -> Value:
+    # log(1 + x) == x * log(u) / (u - 1) with u = 1 + x rounded, and x where u is 1 (Goldberg, 1991)
+    one = node.scalar(1, x)
+    u = node.emit(graph.AddOp, x, one)
+    rest = node.emit(graph.SubOp, u, one)
+    logarithm_of_u = node.emit(graph.LogOp, u)
+    ratio = node.emit(graph.DivOp, node.emit(graph.MulOp, x, logarithm_of_u), rest)
+    tiny = node.emit(graph.EqualOp, u, one)
+    large = node.emit(graph.EqualOp, u, x)
+    return node.emit(graph.WhereOp, tiny, x, node.emit(graph.WhereOp, large, logarithm_of_u, ratio))
+
+
+def expm1(node: ModelNode, x: Value) -> Value:
+    # exp(x) - 1 == tanh(x / 2) * (exp(x) + 1), without cancellation near 0
+    half = node.emit(graph.TanhOp, node.emit(graph.MulOp, x, node.scalar(0.5, x)))
+    exponential = node.emit(graph.ExpOp, x)
+    return node.emit(graph.MulOp, half, node.emit(graph.AddOp, exponential, node.scalar(1, x)))
+
+
+def sinh(node: ModelNode, x: Value) -> Value:
+    # sinh(x) == (expm1(x) - expm1(-x)) / 2, without cancellation near 0
+    above, below = expm1(node, x), expm1(node, node.emit(graph.NegOp, x))
+    difference = node.emit(graph.SubOp, above, below)
+    return node.emit(graph.MulOp, difference, node.scalar(0.5, x))
+
+
+def cosh(node: ModelNode, x: Value) -> Value:
+    # cosh(x) == (exp(x) + exp(-x)) / 2
+    total = node.emit(
+        graph.AddOp, node.emit(graph.ExpOp, x), node.emit(graph.ExpOp, node.emit(graph.NegOp, x))
+    )
+    return node.emit(graph.MulOp, total, node.scalar(0.5, x))
+
+
+def tan(node: ModelNode, x: Value) -> Value:
+    # tan(x) == sin(x) / cos(x)
+    return node.emit(graph.DivOp, node.emit(graph.SinOp, x), node.emit(graph.CosOp, x))
+
+
+def log_sigmoid(node: ModelNode, x: Value) -> Value:
+    # log(sigmoid(x)) == -softplus(-x)
+    return node.emit(graph.NegOp, softplus(node, node.emit(graph.NegOp, x)))

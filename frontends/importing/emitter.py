@@ -58,6 +58,14 @@ class Emitter:
         """Whether a size depends on one that is computed at run time."""
         return not self._computed.isdisjoint(dim.symbols)
 
+    def hold(self, value: Value) -> None:
+        """Remember which value has a size, for tensors of that size that are made of nothing."""
+        if value.dtype.kind == "b":
+            return
+        for axis, dim in enumerate(value.shape):
+            if not dim.is_static:
+                self.holders.setdefault(dim, (value, axis))
+
     def _size(self, scalar: SSAValue, bound: Dim) -> Dim:
         """The size that a scalar holds at run time."""
         if scalar not in self._held:

@@ -15,6 +15,7 @@ from ...core.dims import Dim, Shape
 from ...core.errors import ImportModelError, explain
 from ...dialects.graph import ops as graph
 from .diagnostics import UnsupportedNodeError
+from .dtypes import is_float
 from .emitter import Emitter
 from .values import Value, is_static, settled, static_shape
 
@@ -63,9 +64,9 @@ class ModelNode:
         text = explain(self.subject, fact, expected=expected, got=got, origin=self.origin)
         return ImportModelError(text)
 
-    def unsupported(self, reason: str) -> UnsupportedNodeError:
+    def unsupported(self, reason: str, closest: str | None = None) -> UnsupportedNodeError:
         """The error for a node that cannot be expressed; the caller raises it."""
-        return UnsupportedNodeError(reason)
+        return UnsupportedNodeError(reason, closest)
 
     # Operands
 
@@ -158,7 +159,7 @@ class ModelNode:
         Raises:
             UnsupportedNodeError: if the number is not an integer but the element type is.
         """
-        if like.dtype.kind != "f" and not float(number).is_integer():
+        if not is_float(like.dtype) and not float(number).is_integer():
             raise self.unsupported(f"not supported for {like.dtype.name}")
         return self.known(np.array(number, like.dtype))
 

@@ -72,3 +72,19 @@ def log_sum_exp(node: ModelNode, x: Value, axes: Sequence[int], keepdims: bool) 
     if keepdims:
         return result
     return reshaped(node, result, [d for i, d in enumerate(x.shape) if i not in axes])
+
+
+def norm(node: ModelNode, x: Value, order: float, axes: Sequence[int], keepdims: bool) -> Value:
+    # (|a|^p + |b|^p + ...)^(1/p)
+    if order == 2:
+        return node.emit(graph.SqrtOp, sum_square(node, x, axes, keepdims))
+    magnitude = node.emit(graph.AbsOp, x)
+    if math.isinf(order):
+        return reduced(node, magnitude, axes, keepdims, "max" if order > 0 else "min")
+    if order == 1:
+        return _total(node, magnitude, axes, keepdims)
+    if order <= 0:
+        raise node.unsupported(f"a norm of order {order}", "an order above 0")
+    powers = node.emit(graph.PowOp, magnitude, node.scalar(order, x))
+    total = _total(node, powers, axes, keepdims)
+    return node.emit(graph.PowOp, total, node.scalar(1 / order, x))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from xdsl.ir import SSAValue
 
-from ...core.dims import Dim
+from ...core.dims import Dim, Shape, product
 from ...dialects.graph import ops as graph
 from ...dialects.graph.ops_select import WHOLE_END
 from .dtypes import element_type
@@ -37,8 +38,15 @@ def reshaped(node: ModelNode, x: Value, target: Sequence[Dim | None]) -> Value:
         return node.emit(graph.ReshapeOp, x, shape=sizes)
     if None not in target and _without_ones(x.shape) == _without_ones(target):
         return _moved_ones(node, x, target)
-    shown = ", ".join("?" if dim is None else str(dim) for dim in target)
-    raise node.unsupported(f"several symbolic dimensions change position in [{shown}]")
+    groups = (
+        None if None in target else _groups(x.shape, [dim for dim in target if dim is not None])
+    )
+    if groups is None:
+        shown = ", ".join("?" if dim is None else str(dim) for dim in target)
+        raise node.unsupported(f"several symbolic dimensions change position in [{shown}]")
+    for start, end, dims in reversed(groups):
+        x = _regrouped(node, x, start, end, dims)
+    return x
 
 
 def _size(x: Value, position: int, dim: Dim | None) -> int:
@@ -52,6 +60,61 @@ def _size(x: Value, position: int, dim: Dim | None) -> int:
 
 def _without_ones(shape: Sequence[Dim | None]) -> list[Dim | None]:
     return [dim for dim in shape if dim != 1]
+
+
+def _groups(source: Shape, target: Sequence[Dim]) -> list[tuple[int, int, list[Dim]]] | None:
+    """Neighbouring dimensions that become others with as many elements: start, end, the others."""
+    groups: list[tuple[int, int, list[Dim]]] = []
+    start, dims = 0, list[Dim]()
+    for end in range(1, len(source) + 1):
+        elements = product(source[start:end])
+        taken = sum(len(group) for _, _, group in groups)
+        rest = target[taken:]
+        counts = range(1, len(rest) + 1)
+        count = next((n for n in counts if product(tuple(rest[:n])) == elements), None)
+        if count is None:
+            continue
+        dims = list(rest[:count])
+        groups.append((start, end, dims))
+        start = end
+    ones = target[sum(len(group) for _, _, group in groups) :]
+    if start < len(source) or not groups or any(dim != 1 for dim in ones):
+        return None
+    groups[-1][2].extend(ones)
+    return groups
+
+
+def _regrouped(node: ModelNode, x: Value, start: int, end: int, dims: Sequence[Dim]) -> Value:
+    """`x` with other dimensions instead of those from `start` to `end`, which move to the back."""
+    if list(x.shape[start:end]) == list(dims):
+        return x
+    others = [*range(start), *range(end, x.rank)]
+    moved = transposed(node, x, [*others, *range(start, end)])
+    copied = [dim.value if dim.is_static else 0 for dim in moved.shape[: len(others)]]
+    several = sum(not dim.is_static for dim in dims) > 1
+    sizes = [-1] if several else [dim.value if dim.is_static else -1 for dim in dims]
+    changed = node.emit(graph.ReshapeOp, moved, shape=[*copied, *sizes])
+    if several:
+        changed = node.emit(graph.GatherOp, changed, _row_major(node, dims), axis=len(others))
+    back = [*range(start), *range(len(others), changed.rank), *range(start, len(others))]
+    return transposed(node, changed, back)
+
+
+def _row_major(node: ModelNode, dims: Sequence[Dim]) -> Value:
+    """The place of each element of a tensor in row-major order, as a tensor of its shape."""
+    places = places_of(node, dims[0])
+    for dim in dims[1:]:
+        rows = node.emit(graph.MulOp, places, value_of_size(node, dim))
+        places = node.emit(graph.AddOp, unsqueezed(node, rows, [rows.rank]), places_of(node, dim))
+    return places
+
+
+def value_of_size(node: ModelNode, size: Dim) -> Value:
+    """A size as data, an i64 without dimensions."""
+    if size.is_static:
+        return node.known(np.array(size.value))
+    ones = broadcast(node, node.known(np.array(1)), [size])
+    return node.emit(graph.ReduceOp, ones, kind="sum", axes=[0])
 
 
 def _moved_ones(node: ModelNode, x: Value, target: Sequence[Dim | None]) -> Value:
@@ -112,10 +175,10 @@ def broadcast(node: ModelNode, x: Value, target: Sequence[Dim]) -> Value:
 
 
 def _zeros(node: ModelNode, size: Dim, dtype: np.dtype) -> Value:
-    """A vector of zeros, as long as a dimension of an input: an empty sum is 0."""
+    """A vector of zeros of a symbolic size: an empty sum is 0, as often as a value has rows."""
     holder = node.holder(size)
     if holder is None:
-        raise node.unsupported(f"expanding to symbolic dimension {size}, which no input has")
+        return _composed_zeros(node, size, dtype)
     x, axis = holder
     apart = unsqueezed(node, x, [x.rank])
     ends = [dim.value if dim.is_static else WHOLE_END for dim in x.shape]
@@ -127,3 +190,60 @@ def _zeros(node: ModelNode, size: Dim, dtype: np.dtype) -> Value:
         if zeros.dtype == dtype
         else node.emit(graph.CastOp, zeros, target=element_type(dtype))
     )
+
+
+def _composed_zeros(node: ModelNode, size: Dim, dtype: np.dtype) -> Value:
+    """Zeros for a + b one after the other, for a * b as a matrix in row-major order."""
+    if any(c < 0 for _, c in size.terms) or size == Dim.symbol(size.symbols[0]):
+        raise node.unsupported(f"expanding to symbolic dimension {size}, which no value has")
+    parts = [Dim([term]) for term in size.terms]
+    if len(parts) > 1:
+        return node.emit(_concatenated, *(_zeros_of(node, part, dtype) for part in parts))
+    ((factors, coefficient),) = size.terms
+    sides = [Dim.symbol(factor) for factor in factors]
+    sides += [Dim.of(coefficient)] if coefficient > 1 else []
+    one, other = (_zeros_of(node, side, dtype) for side in (sides[0], product(tuple(sides[1:]))))
+    build = graph.LogicalOrOp if dtype.kind == "b" else graph.AddOp
+    matrix = node.emit(build, unsqueezed(node, one, [1]), unsqueezed(node, other, [0]))
+    return reshaped(node, matrix, [size])
+
+
+def _zeros_of(node: ModelNode, size: Dim, dtype: np.dtype) -> Value:
+    """A vector of zeros of any size."""
+    return node.known(np.zeros(size.value, dtype)) if size.is_static else _zeros(node, size, dtype)
+
+
+def _concatenated(*parts: SSAValue) -> graph.ConcatOp:
+    return graph.ConcatOp(parts, 0)
+
+
+def places_of(node: ModelNode, size: Dim) -> Value:
+    """The numbers from 0 to below a size, as a vector of i64."""
+    if size.is_static:
+        return node.known(np.arange(size.value))
+    ones = broadcast(node, node.known(np.array(1)), [size])
+    return node.emit(graph.CumulativeOp, ones, kind="sum", axis=0, exclusive=True)
+
+
+def repeated(node: ModelNode, x: Value, counts: Sequence[Dim]) -> Value:
+    """`x` repeated along each dimension."""
+    # repeated(x[a, b], [r, s]) == reshape(broadcast(x[1, a, 1, b], [r, a, s, b]), [r*a, s*b])
+    if all(count == 1 for count in counts):
+        return x
+    apart = reshaped(node, x, [d for dim in x.shape for d in (Dim.of(1), dim)])
+    pairs = zip(counts, x.shape, strict=True)
+    wide = broadcast(node, apart, [d for count, dim in pairs for d in (count, dim)])
+    return reshaped(node, wide, [dim * n for n, dim in zip(counts, x.shape, strict=True)])
+
+
+def matrix_product(node: ModelNode, a: Value, b: Value) -> Value:
+    """The product of matrices, or of a vector as a row on the left or a column on the right."""
+    for operand in (a, b):
+        if operand.rank == 0:
+            raise node.broken("an operand is a scalar", "rank >= 1", "rank 0")
+    row, column = a.rank == 1, b.rank == 1
+    left = unsqueezed(node, a, [0]) if row else a
+    right = unsqueezed(node, b, [1]) if column else b
+    found = node.emit(graph.MatmulOp, left, right)
+    dropped = [axis for axis, drop in ((-2, row), (-1, column)) if drop]
+    return squeezed(node, found, [axis % found.rank for axis in dropped])

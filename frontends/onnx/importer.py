@@ -20,18 +20,16 @@ from onnx import (
     ValueInfoProto,
 )
 from onnx.defs import OpSchema
-from xdsl.dialects import func
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, ModuleOp, TensorType
-from xdsl.ir import Block, Region
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Block
 
-from ...core.dims import Shape
-from ...core.module import Module, argument_attrs
+from ...core.module import Module
 from ...core.provenance import named
 from ...core.weights import WeightStore
 from ..importing.diagnostics import Problem, UnsupportedNodeError, unsupported
-from ..importing.dtypes import element_type
 from ..importing.emitter import Emitter, hint
 from ..importing.nodes import LARGEST_FOLDED
+from ..importing.program import module_of, tensor_type
 from ..importing.values import Value, static_shape
 from .diagnostics import broken
 from .dtypes import numpy_dtype
@@ -110,7 +108,7 @@ class _Importer:
         outputs = self._outputs(graph, scope)
         if self.problems:
             raise unsupported("onnx", self.problems)
-        return self._module(inputs, outputs)
+        return module_of(self.body, self.weights, [(i.name, i.shape) for i in inputs], outputs)
 
     # Constants and arguments
 
@@ -143,7 +141,7 @@ class _Importer:
             scope.values.setdefault(info.name, None)
         for spec in inputs:
             try:
-                usable.append((spec, TensorType(element_type(spec.dtype), _sizes(spec.shape))))
+                usable.append((spec, tensor_type(spec.dtype, spec.shape)))
             except UnsupportedNodeError as error:
                 self._problem(f'input "{spec.name}"', error)
         self.body = Block(arg_types=[kind for _, kind in usable])
@@ -154,9 +152,7 @@ class _Importer:
             hint(argument, spec.name)
             value = Value(spec.name, spec.dtype, spec.shape, ssa=argument)
             scope.values[spec.name] = value
-            if spec.dtype.kind != "b":
-                for axis, dim in enumerate(spec.shape):
-                    self.emitter.holders.setdefault(dim, (value, axis))
+            self.emitter.hold(value)
 
     def _problem(self, part: str, error: UnsupportedNodeError, what: str | None = None) -> None:
         self.problems.append(Problem(part, what, error.reason, error.closest))
@@ -306,18 +302,6 @@ class _Importer:
             outputs.append((info.name, value))
         return outputs
 
-    def _module(self, inputs: Sequence[Input], outputs: Sequence[tuple[str, Value]]) -> Module:
-        results = [value.ssa for _, value in outputs if value.ssa is not None]
-        self.body.add_op(func.ReturnOp(*results))
-        main = func.FuncOp(
-            "main",
-            ([a.type for a in self.body.args], [r.type for r in results]),
-            Region(self.body),
-            arg_attrs=ArrayAttr(argument_attrs(i.name, _names(i.shape)) for i in inputs),
-            res_attrs=ArrayAttr(argument_attrs(n, _names(v.shape)) for n, v in outputs),
-        )
-        return Module(ModuleOp([main]), self.weights)
-
 
 def _functions(model: ModelProto) -> dict[tuple[str, str, str], FunctionProto]:
     result: dict[tuple[str, str, str], FunctionProto] = {}
@@ -416,15 +400,3 @@ def _check_declared(info: ValueInfoProto, value: Value) -> None:
 def _qualified(proto: NodeProto) -> str:
     domain = default_domain(proto.domain)
     return f"{domain}.{proto.op_type}" if domain else proto.op_type
-
-
-def _sizes(shape: Shape) -> list[int]:
-    return [dim.value if dim.is_static else DYNAMIC_INDEX for dim in shape]
-
-
-def _names(shape: Shape) -> list[int | str]:
-    """A shape for the attributes of the public function; "" is an unnamed dimension."""
-    return [
-        dim.value if dim.is_static else "" if any(s[0] == "_" for s in dim.symbols) else str(dim)
-        for dim in shape
-    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...core.dims import Dim
 from ...dialects.graph import ops as graph
-from ..importing.shapes import squeezed, unsqueezed
+from ..importing.shapes import matrix_product, squeezed
 from ..importing.values import Value
 from .nodes import Node
 from .registry import converts
@@ -56,14 +56,4 @@ def _scaled(node: Node, x: Value, factor: float) -> Value:
 
 @converts("MatMul", since=1)
 def matmul(node: Node) -> Value:
-    # A vector on the left becomes a row, one on the right a column; the product drops their 1.
-    a, b = node.input(0), node.input(1)
-    for operand in (a, b):
-        if operand.rank == 0:
-            raise node.broken("an operand is a scalar", "rank >= 1", "rank 0")
-    row, column = a.rank == 1, b.rank == 1
-    left = unsqueezed(node, a, [0]) if row else a
-    right = unsqueezed(node, b, [1]) if column else b
-    product = node.emit(graph.MatmulOp, left, right)
-    dropped = [axis for axis, drop in ((-2, row), (-1, column)) if drop]
-    return squeezed(node, product, [axis % product.rank for axis in dropped])
+    return matrix_product(node, node.input(0), node.input(1))

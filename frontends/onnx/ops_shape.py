@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.dims import Dim, product
 from ..importing.nodes import LARGEST_FOLDED
-from ..importing.shapes import broadcast, reshaped, squeezed, transposed, unsqueezed
+from ..importing.shapes import broadcast, repeated, reshaped, squeezed, transposed, unsqueezed
 from ..importing.values import Value, from_dims, is_static
 from .nodes import Node
 from .registry import converts
@@ -154,16 +154,10 @@ def constant_of_shape(node: Node) -> Value:
 
 @converts("Tile", since=6)
 def tile(node: Node) -> Value:
-    # tile(x[a, b], [r, s]) == reshape(broadcast(x[1, a, 1, b], [r, a, s, b]), [r*a, s*b])
     x, repeats = node.input(0), node.integers(1)
     if len(repeats) != x.rank or any(r < 0 for r in repeats):
         raise node.broken("repeats do not fit", f"{x.rank} counts", repeats)
-    if all(r == 1 for r in repeats):
-        return x
-    apart = reshaped(node, x, [d for dim in x.shape for d in (Dim.of(1), dim)])
-    pairs = zip(repeats, x.shape, strict=True)
-    wide = broadcast(node, apart, [d for r, dim in pairs for d in (Dim.of(r), dim)])
-    return reshaped(node, wide, [dim * r for r, dim in zip(repeats, x.shape, strict=True)])
+    return repeated(node, x, [Dim.of(r) for r in repeats])
 
 
 @converts("SpaceToDepth", since=1)

@@ -24,6 +24,9 @@ def model(size: str = "n") -> ModelProto:
         make_node("Shape", ["x"], ["shape"]),
         make_node("Gather", ["shape", "last"], ["n"]),
         make_node("Add", ["n", "n"], ["2n"]),
+        make_node("Mul", ["n", "2n"], ["square"]),
+        make_node("Add", ["square", "last"], ["square+1"]),
+        make_node("Sub", ["n", "last"], ["n-1"]),
         make_node("ConstantOfShape", ["shape"], ["ones"], value=from_array(np.ones(1, np.int64))),
         *(make_node("Expand", [kind, size], [f"y_{kind}"]) for kind in KINDS),
     ]
@@ -53,7 +56,17 @@ def test_expanding_to_the_size_of_an_input() -> None:
                     np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
 
 
-def test_a_size_that_no_input_has() -> None:
-    message = r"expanding to symbolic dimension 2\*n, which no input has"
+def test_sums_and_products_of_sizes() -> None:
+    module = sw.from_onnx(model("square+1"))
+    exe = sw.compile(module)
+    for n in (3, 1, 0):
+        x = np.zeros((2, n), np.float32)
+        for program in (exe, module.run_reference):
+            for array, got in zip(KINDS.values(), program(x)[1:], strict=True):
+                np.testing.assert_array_equal(got, np.broadcast_to(array, (2, 2 * n * n + 1)))
+
+
+def test_a_size_that_no_value_has() -> None:
+    message = r"expanding to symbolic dimension n-1, which no value has"
     with pytest.raises(ImportModelError, match=message):
-        sw.from_onnx(model("2n"))
+        sw.from_onnx(model("n-1"))

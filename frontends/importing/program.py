@@ -1,0 +1,53 @@
+"""The module of a program whose operators are in a block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, ModuleOp, TensorType
+from xdsl.ir import Block, Region
+
+from ...core.dims import Shape
+from ...core.module import Module, argument_attrs
+from ...core.weights import WeightStore
+from .dtypes import element_type
+from .values import Value
+
+
+def tensor_type(dtype: np.dtype, shape: Shape) -> TensorType:
+    """The type of a tensor with a symbolic shape.
+
+    Raises:
+        UnsupportedNodeError: if the IR has no such element type.
+    """
+    sizes = [dim.value if dim.is_static else DYNAMIC_INDEX for dim in shape]
+    return TensorType(element_type(dtype), sizes)
+
+
+def module_of(
+    body: Block,
+    weights: WeightStore,
+    inputs: Sequence[tuple[str, Shape]],
+    outputs: Sequence[tuple[str, Value]],
+) -> Module:
+    """The module with `body` as its program, which ends with the outputs."""
+    results = [value.ssa for _, value in outputs if value.ssa is not None]
+    body.add_op(func.ReturnOp(*results))
+    main = func.FuncOp(
+        "main",
+        ([a.type for a in body.args], [r.type for r in results]),
+        Region(body),
+        arg_attrs=ArrayAttr(argument_attrs(name, _names(shape)) for name, shape in inputs),
+        res_attrs=ArrayAttr(argument_attrs(name, _names(v.shape)) for name, v in outputs),
+    )
+    return Module(ModuleOp([main]), weights)
+
+
+def _names(shape: Shape) -> list[int | str]:
+    """A shape for the attributes of the public function; "" is an unnamed dimension."""
+    return [
+        dim.value if dim.is_static else "" if any(s[0] == "_" for s in dim.symbols) else str(dim)
+        for dim in shape
+    ]
