@@ -40,6 +40,7 @@ _PLACES = {
     "compile": "compiler",
     "from_mlir": "frontends.mlir",
     "from_onnx": "frontends.onnx.importer",
+    "from_torch": "frontends.torch.importer",
     "kernel": "dialects.graph.kernels",
     "patterns": "",
     "reduce": "diagnosis.reduction",
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from .frontends.builder import Builder
     from .frontends.mlir import from_mlir
     from .frontends.onnx.importer import from_onnx
+    from .frontends.torch.importer import from_torch
     from .precision import to_mixed_precision
     from .runtime.executable import Executable
     from .tuning.search import tune
@@ -102,6 +104,7 @@ __all__ = [
     "compile",
     "from_mlir",
     "from_onnx",
+    "from_torch",
     "kernel",
     "patterns",
     "reduce",

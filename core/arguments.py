@@ -163,7 +163,9 @@ def _as_array(spec: ValueSpec, value: object) -> np.ndarray:
     refuse_mask(f'input "{spec.name}"', value)
     try:
         if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
-            return np.from_dlpack(cast(Any, value))
+            # A tensor of torch that requires a gradient gives its memory once it is detached.
+            detach = getattr(value, "detach", None)
+            return np.from_dlpack(cast(Any, value if detach is None else detach()))
         array = plain_array(value)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
         raise _wrong(spec, f"not an array ({error})", "numpy.ndarray", _name(value)) from error

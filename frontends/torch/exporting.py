@@ -1,0 +1,142 @@
+"""Exported programs in core ATen, from modules, exported programs and ``.pt2`` files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import ImportModelError, InputError, explain
+from .library import library
+
+KEPT = (
+    *("linear.default", "matmul.default", "scaled_dot_product_attention.default"),
+    *("index_add.default", "index_select.default", "instance_norm.default", "one_hot.default"),
+    *("max_pool1d.default", "max_pool2d.default", "max_pool3d.default"),
+    *("adaptive_avg_pool1d.default", "adaptive_avg_pool2d.default", "adaptive_avg_pool3d.default"),
+    *("celu.default", "elu.default", "hardsigmoid.default", "hardswish.default"),
+    *("hardtanh.default", "leaky_relu.default", "log_sigmoid.default", "mish.default"),
+    *("relu6.default", "selu.default", "silu.default", "softplus.default", "softshrink.default"),
+    *("hardshrink.default", "threshold.default", "logsumexp.default", "addmm.default"),
+    *("isinf.default", "isfinite.default", "tril.default", "triu.default", "rsub.Scalar"),
+    *(
+        "segment_reduce.default",
+        "square.default",
+        "stack.default",
+        "std.correction",
+        "cumprod.default",
+    ),
+)
+"""Operators of ATen that stay whole, because the IR has them or composes them better."""
+
+
+def exported(
+    source: Any,
+    args: Sequence[Any] | None,
+    kwargs: Mapping[str, Any] | None,
+    dynamic_shapes: Any,
+) -> Any:
+    """The program of a model in core ATen and the operators that stay whole.
+
+    Raises:
+        InputError: if the arguments do not fit the source, or a module is in training mode.
+        ImportModelError: if a file cannot be read, or torch cannot export the module.
+    """
+    torch = library()
+    if isinstance(source, torch.nn.Module):
+        program = _of_module(source, args, kwargs, dynamic_shapes)
+    else:
+        for name, given in (("args", args), ("kwargs", kwargs), ("dynamic_shapes", dynamic_shapes)):
+            if given is not None:
+                fact = f"{name} belong to a module, not to an exported program"
+                raise InputError(explain("from_torch", fact))
+        program = source
+        if isinstance(source, (str, os.PathLike)):
+            program = _of_file(Path(source))
+    if not isinstance(program, torch.export.ExportedProgram):
+        expected = "a torch.nn.Module, an ExportedProgram or the path of a .pt2 file"
+        got = type(source).__name__
+        raise InputError(explain("from_torch", "wrong model", expected=expected, got=got))
+    table = torch.export.default_decompositions()
+    for name in KEPT:
+        operator = _operator(torch, name)
+        if operator is not None:
+            table.pop(operator, None)
+    with _quiet(), _explained("decompose the program"):
+        return program.run_decompositions(table)
+
+
+def _operator(torch: Any, name: str) -> Any:
+    packet, _, overload = name.partition(".")
+    return getattr(getattr(torch.ops.aten, packet, None), overload, None)
+
+
+def _of_module(
+    module: Any,
+    args: Sequence[Any] | None,
+    kwargs: Mapping[str, Any] | None,
+    dynamic_shapes: Any,
+) -> Any:
+    torch = library()
+    training = next((name for name, part in module.named_modules() if part.training), None)
+    if training is not None:
+        part = f'module "{training}" is' if training else "the model is"
+        raise InputError(
+            explain("from_torch", f"{part} in training mode", hint="call model.eval() first")
+        )
+    if not isinstance(args, (tuple, list)):
+        fact, got = "args are example inputs of the module", type(args).__name__
+        raise InputError(explain("from_torch", fact, expected="a tuple", got=got))
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        fact, got = "kwargs are example inputs by name", type(kwargs).__name__
+        raise InputError(explain("from_torch", fact, expected="a dictionary", got=got))
+    keywords = None if kwargs is None else dict(kwargs)
+    with _quiet(), _slow_path(torch), _explained("export the module"):
+        return torch.export.export(
+            module, tuple(args), keywords, dynamic_shapes=dynamic_shapes, strict=False
+        )
+
+
+def _of_file(path: Path) -> Any:
+    if not path.is_file():
+        raise ImportModelError(explain("from_torch", f"no such file: {path}"))
+    with _quiet(), _explained(f"read {path}"):
+        return library().export.load(path)
+
+
+@contextlib.contextmanager
+def _slow_path(torch: Any) -> Iterator[None]:
+    """Attention as single operators, not as one that is specialised to inference with torch."""
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without warnings that concern torch alone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextlib.contextmanager
+def _explained(what: str) -> Iterator[None]:
+    """Errors of torch in one line; the whole of it is the cause."""
+    try:
+        yield
+    except Exception as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        first = lines[0] if lines else type(error).__name__
+        start = next((i for i, line in enumerate(lines) if line.startswith("Suggested fix")), None)
+        hint = (
+            None if start is None else f"torch suggests {', '.join(lines[start + 1 : start + 4])}"
+        )
+        text = explain("from_torch", f"torch cannot {what}: {first}", hint=hint)
+        raise ImportModelError(text) from error

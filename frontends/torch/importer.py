@@ -1,0 +1,290 @@
+"""`from_torch`: a model of PyTorch becomes a module of the `graph` dialect."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Block
+
+from ...core.dims import Dim, Shape
+from ...core.errors import ImportModelError, explain
+from ...core.module import Module
+from ...core.provenance import named
+from ...core.weights import WeightStore
+from ..importing.diagnostics import Problem, UnsupportedNodeError, unsupported
+from ..importing.emitter import Emitter, hint
+from ..importing.program import module_of, tensor_type
+from ..importing.values import Value, static_shape
+from .dtypes import array_of, numpy_dtype
+from .exporting import exported
+from .naming import names_of_sizes
+from .nodes import Node
+from .places import described
+from .registry import closest, conversion, load_conversions
+from .signature import Input, output_names, read_inputs
+from .sizes import Sizes
+
+
+def from_torch(
+    model: Any,
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
+) -> Module:
+    """Read a model of PyTorch.
+
+    The model is exported with `torch.export`. Its inputs are the tensors in `args` and `kwargs`,
+    flattened as torch flattens them, under the names of the exported program; other arguments are
+    constants. Weights go to the weight store under their qualified names, without a copy: a change
+    of the model's weights after this call may or may not reach the module.
+
+    Args:
+        model: a `torch.nn.Module` in evaluation mode, a `torch.export.ExportedProgram`, or the
+            path of a ``.pt2`` file. A file can hold code: read only files that you trust.
+        args: example inputs of a module by position; their values do not matter.
+        kwargs: example inputs of a module by name.
+        dynamic_shapes: the dimensions of a module's inputs that differ between calls, as
+            `torch.export.export` takes them. A `torch.export.Dim` gives a dimension its name.
+
+    Raises:
+        InputError: if the arguments do not fit the model, or it is in training mode.
+        ImportModelError: if torch is not installed or cannot export the model, or if the program
+            has unsupported operators (with all of them, each with the closest supported one).
+    """
+    program = exported(model, args, kwargs, dynamic_shapes)
+    names: dict[str, str] = {}
+    if dynamic_shapes is not None:
+        names = names_of_sizes(model, program, args or (), kwargs or {}, dynamic_shapes)
+    load_conversions()
+    return _Importer(program).run(names)
+
+
+class _BlockedError(Exception):
+    """A node needs the result of an unsupported one, which is reported already."""
+
+
+@dataclass
+class _Problems:
+    """The unsupported parts of a program: operators by target and reason."""
+
+    parts: list[Problem] = field(default_factory=list)
+    targets: dict[tuple[str, str, str | None], list[Any]] = field(default_factory=dict)
+
+    def node(self, fx: Any, error: UnsupportedNodeError) -> None:
+        self.targets.setdefault((str(fx.target), error.reason, error.closest), []).append(fx)
+
+    def check(self) -> None:
+        """Report all problems."""
+        found = list(self.parts)
+        for (target, reason, near), nodes in self.targets.items():
+            count = "" if len(nodes) == 1 else f" {len(nodes)} times"
+            first = "in " if len(nodes) == 1 else "first in "
+            found.append(
+                Problem(f"{target}{count}, {first}{described(nodes[0])}", None, reason, near)
+            )
+        if found:
+            raise unsupported("from_torch", found)
+
+
+class _Importer:
+    def __init__(self, program: Any) -> None:
+        self.program = program
+        self.signature = program.graph_signature
+        self.weights = WeightStore()
+        self.problems = _Problems()
+        self.sizes = Sizes(program.range_constraints)
+        self.values: dict[Any, Any] = {}
+        self.arrays: dict[Any, Value] = {}
+
+    def run(self, names: Mapping[str, str]) -> Module:
+        inputs, problems = read_inputs(self.program, names, self.sizes)
+        self.problems.parts += problems
+        self._arguments(inputs)
+        self._constants()
+        outputs: list[tuple[str, Value]] = []
+        for fx in self.program.graph.nodes:
+            if fx.op == "call_function":
+                self._convert(fx)
+            elif fx.op == "get_attr":
+                self._attribute(fx)
+            elif fx.op == "output":
+                outputs = self._outputs(fx)
+        self.problems.check()
+        return module_of(self.body, self.weights, [(i.name, i.shape) for i in inputs], outputs)
+
+    # Inputs and weights
+
+    def _arguments(self, inputs: Sequence[Input]) -> None:
+        """Create the body of the program, with one argument for each input."""
+        types = [tensor_type(i.dtype, i.shape) for i in inputs]
+        self.body = Block(arg_types=types)
+        taken = {name for spec in inputs for dim in spec.shape for name in dim.symbols}
+        self.emitter = Emitter(self.body, self.weights, taken)
+        for spec, argument in zip(inputs, self.body.args, strict=True):
+            argument.location = named(spec.name)
+            hint(argument, spec.name)
+            value = Value(spec.name, spec.dtype, spec.shape, ssa=argument)
+            self.values[spec.fx] = value
+            self.emitter.hold(value)
+
+    def _constants(self) -> None:
+        """The parameters, buffers and constant tensors of the program, by their qualified names."""
+        nodes = {node.name: node for node in self.program.graph.nodes if node.op == "placeholder"}
+        for spec in self.signature.input_specs:
+            if spec.target is None or spec.arg.name not in nodes:
+                continue
+            fx = nodes[spec.arg.name]
+            tensor = self.program.state_dict.get(spec.target)
+            if tensor is None:
+                tensor = self.program.constants.get(spec.target)
+            try:
+                if not hasattr(tensor, "detach"):
+                    raise UnsupportedNodeError("an object that is no tensor", "a tensor")
+                self.values[fx] = self._constant(spec.target, tensor)
+            except UnsupportedNodeError as error:
+                self.problems.parts.append(
+                    Problem(f'constant "{spec.target}"', None, error.reason, error.closest)
+                )
+
+    def _constant(self, name: str, tensor: Any) -> Value:
+        """A tensor under a name; one that several names have in common is one weight."""
+        array = array_of(tensor, f'"{name}"')
+        key = (array.ctypes.data, array.shape, array.strides, array.dtype)
+        if array.size and key in self.arrays:
+            return self.arrays[key]
+        value = Value(name, array.dtype, static_shape(array), array, stored=True)
+        self.arrays[key] = value
+        return value
+
+    def _attribute(self, fx: Any) -> None:
+        found = self.program.graph_module
+        for part in str(fx.target).split("."):
+            found = getattr(found, part, None)
+        if hasattr(found, "detach"):
+            self.values[fx] = self._constant(str(fx.target), found)
+
+    # Nodes
+
+    def _convert(self, fx: Any) -> None:
+        """Convert a node, or remember why it cannot be."""
+        try:
+            self.values[fx] = self._converted(fx)
+        except _BlockedError:
+            return
+        except UnsupportedNodeError as error:
+            self.problems.node(fx, error)
+
+    def _converted(self, fx: Any) -> Any:
+        known = self._size(fx)
+        if known is not None:
+            return known
+        target = str(fx.target) if hasattr(fx.target, "_schema") else _python_name(fx.target)
+        convert = conversion(target)
+        if convert is None:
+            raise UnsupportedNodeError("no conversion", closest(target))
+        args, kwargs = self._resolved(fx.args), self._resolved(fx.kwargs)
+        for name in _LAYOUT:
+            kwargs.pop(name, None)
+        node = Node(fx, self.values, self.emitter, self.sizes)
+        try:
+            inspect.signature(convert).bind(node, *args, **kwargs)
+        except TypeError as error:
+            raise UnsupportedNodeError(f"its arguments are not supported ({error})") from error
+        return self._checked(node, convert(node, *args, **kwargs))
+
+    def _size(self, fx: Any) -> Any:
+        """The result of a node that computes with sizes alone; None if there is more to it."""
+        value = fx.meta.get("val")
+        if isinstance(value, (bool, float)) or type(value).__name__ == "SymBool":
+            return value
+        if isinstance(value, int) or type(value).__name__ == "SymInt":
+            return self.sizes.dim(value)
+        return None
+
+    def _resolved(self, argument: Any) -> Any:
+        """Arguments with values in the place of nodes."""
+        if isinstance(argument, (tuple, list)):
+            return [self._resolved(part) for part in argument]
+        if isinstance(argument, Mapping):
+            return {name: self._resolved(part) for name, part in argument.items()}
+        if not hasattr(argument, "op"):
+            return argument
+        if argument not in self.values:
+            raise _BlockedError
+        return self.values[argument]
+
+    def _checked(self, node: Node, result: Any) -> Any:
+        """The results, which have the types and shapes that torch gives them."""
+        given = list(result) if isinstance(result, (list, tuple)) else [result]
+        for value, known in zip(given, node.results, strict=False):
+            if not isinstance(value, Value) or not hasattr(known, "shape"):
+                continue
+            self._compare(node, value, known)
+            self.sizes.learn(value.shape, known.shape)
+            if not value.name:
+                value.name = node.fx.name
+            if value.ssa is not None:
+                hint(value.ssa, node.fx.name)
+                self.emitter.hold(value)
+        return result
+
+    def _compare(self, node: Node, value: Value, known: Any) -> None:
+        dtype, shape = numpy_dtype(known.dtype), self.sizes.shape(known.shape)
+        if value.dtype != dtype:
+            raise node.unsupported(f"its result is {value.dtype.name} instead of {dtype.name}")
+        pairs = zip(value.shape, shape, strict=False)
+        apart = any(b is not None and (a - b).is_static and a != b for a, b in pairs)
+        if apart or len(value.shape) != len(shape):
+            raise node.unsupported(f"its result has shape {_text(value.shape)} here")
+
+    # The program
+
+    def _outputs(self, fx: Any) -> list[tuple[str, Value]]:
+        outputs: list[tuple[str, Value]] = []
+        specs, nodes = self.signature.output_specs, fx.args[0]
+        names = output_names(self.program)
+        for spec, result in zip(specs, nodes, strict=True):
+            if spec.kind.name != "USER_OUTPUT":
+                what = f'the model changes "{spec.target}" in each call'
+                self.problems.parts.append(Problem(what, None, "state is not supported", None))
+                continue
+            name = next(names)
+            if result is None or (hasattr(result, "op") and result not in self.values):
+                continue
+            try:
+                outputs.append((name, self._output(name, self._resolved(result))))
+            except UnsupportedNodeError as error:
+                self.problems.parts.append(
+                    Problem(f'output "{name}"', None, error.reason, error.closest)
+                )
+        if not outputs and not self.problems.targets and not self.problems.parts:
+            raise ImportModelError(explain("from_torch", "the model returns no tensor"))
+        return outputs
+
+    def _output(self, name: str, value: Any) -> Value:
+        if isinstance(value, Dim):
+            if not value.is_static:
+                raise UnsupportedNodeError("a size as a result", "a tensor")
+            value = value.value
+        if not isinstance(value, Value):
+            array = np.array(value, np.float32 if isinstance(value, float) else None)
+            value = Value(name, array.dtype, (), array)
+        self.emitter.ssa(value, named(name))
+        return value
+
+
+_LAYOUT = ("device", "layout", "memory_format", "pin_memory", "non_blocking")
+"""Arguments of operators that say where elements are, which has no meaning in the IR."""
+
+
+def _python_name(function: Any) -> str:
+    """The name of a Python function that computes with sizes, such as ``_operator.mul``."""
+    return f"{function.__module__}.{function.__name__}"
+
+
+def _text(shape: Shape) -> str:
+    return "[" + ", ".join(map(str, shape)) + "]"

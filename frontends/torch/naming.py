@@ -1,0 +1,81 @@
+"""The names that the user gives to sizes, in the `dynamic_shapes` of an export."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .library import library
+
+
+def names_of_sizes(
+    module: Any,
+    program: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    dynamic_shapes: Any,
+) -> dict[str, str]:
+    """Symbol of torch -> the name of its `torch.export.Dim`, for the sizes that have one."""
+    tree = library().utils._pytree
+    specs = [s for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes}
+    leaves, _ = tree.tree_flatten_with_path((tuple(args), dict(kwargs)))
+    names: dict[str, str] = {}
+    for spec, (path, _) in zip(specs, leaves, strict=False):
+        value = values.get(getattr(spec.arg, "name", None))
+        given = _at(dynamic_shapes, _steps(module, path))
+        for axis, name in _named_axes(given):
+            shape = getattr(value, "shape", ())
+            size = shape[axis] if axis < len(shape) else None
+            expression = getattr(getattr(size, "node", None), "expr", None)
+            if expression is not None and expression.is_Symbol:
+                names.setdefault(str(expression), name)
+    return names
+
+
+def _steps(module: Any, path: Sequence[Any]) -> list[Any]:
+    """The way from all shapes to those of a leaf: a name or number of an argument comes first."""
+    keys = [_key(step) for step in path]
+    if keys[0] == 1:
+        return keys[1:]
+    parameters = list(inspect.signature(module.forward).parameters.values())
+    for number, parameter in enumerate(parameters):
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            return [(parameter.name, number), keys[1] - number, *keys[2:]]
+        if number == keys[1]:
+            return [(parameter.name, number), *keys[2:]]
+    return keys[1:]
+
+
+def _key(step: Any) -> Any:
+    """The index, key or attribute that a step of a path stands for."""
+    for name in ("idx", "key", "name"):
+        if hasattr(step, name):
+            return getattr(step, name)
+    return None
+
+
+def _at(shapes: Any, steps: Sequence[Any]) -> Any:
+    """What is given for a leaf; None if nothing is."""
+    for step in steps:
+        choices = step if isinstance(step, tuple) else (step,)
+        if isinstance(shapes, Mapping):
+            shapes = next((shapes[key] for key in choices if key in shapes), None)
+        elif isinstance(shapes, (tuple, list)):
+            number = choices[-1]
+            fits = isinstance(number, int) and number < len(shapes)
+            shapes = shapes[number] if fits else None
+        else:
+            return None
+    return shapes
+
+
+def _named_axes(given: Any) -> Iterator[tuple[int, str]]:
+    """The axes of a tensor for which a size with a name is given."""
+    items = given.items() if isinstance(given, Mapping) else enumerate(given or ())
+    for axis, size in items:
+        name = getattr(size, "__name__", None)
+        if isinstance(axis, int) and isinstance(name, str) and re.fullmatch(r"[A-Za-z]\w*", name):
+            yield axis, name

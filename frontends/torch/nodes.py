@@ -1,0 +1,115 @@
+"""The interface of conversions: the node of an exported program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.dims import Dim
+from ..importing.elementwise import cast
+from ..importing.emitter import Emitter
+from ..importing.nodes import ModelNode
+from ..importing.values import Value
+from .dtypes import numpy_dtype, promoted
+from .places import location_of, module_path
+from .sizes import Sizes
+
+
+class Node(ModelNode):
+    """A call of an operator in an exported program.
+
+    Attributes:
+        fx: the node of `torch.fx`.
+        sizes: the dimensions for the symbols of the program.
+        values: the results of the nodes so far.
+    """
+
+    index = np.dtype(np.int64)
+    """The element type of indices and sizes."""
+
+    def __init__(self, fx: Any, values: Mapping[Any, Any], emitter: Emitter, sizes: Sizes) -> None:
+        inputs = [values.get(operand) for operand in fx.all_input_nodes]
+        tensors = [value for value in inputs if isinstance(value, Value)]
+        super().__init__(str(fx.target), module_path(fx), tensors, emitter, location_of(fx))
+        self.fx = fx
+        self.sizes = sizes
+        self.values = values
+
+    # Results
+
+    @property
+    def results(self) -> list[Any]:
+        """What torch knows of the results: a tensor, an integer or None for each."""
+        found = self.fx.meta.get("val")
+        return list(found) if isinstance(found, (list, tuple)) else [found]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The element type of the first result."""
+        return numpy_dtype(self.results[0].dtype)
+
+    @property
+    def result_shape(self) -> list[Dim]:
+        """The shape of the first result, as far as its sizes are known."""
+        return [self.dim(size) for size in self.results[0].shape]
+
+    def uses(self, number: int) -> bool:
+        """Whether a result of several is used."""
+        return any(user.args[1] == number for user in self.fx.users if len(user.args) > 1)
+
+    def hold(self, value: Value) -> None:
+        """A value has sizes that others may be made with."""
+        self._emitter.hold(value)
+
+    # Arguments
+
+    def dim(self, size: Any) -> Dim:
+        """A size: an integer, a dimension, or what torch has for it.
+
+        Raises:
+            UnsupportedNodeError: if it is computed in a way that sizes cannot be.
+        """
+        if isinstance(size, Dim):
+            return size
+        if isinstance(size, Value):
+            raise self.unsupported("a size that is an element of a tensor")
+        found = self.sizes.dim(size)
+        if found is None:
+            raise self.unsupported(f"size {size}, which is no sum of products of sizes")
+        return found
+
+    def dims(self, sizes: Sequence[Any]) -> list[Dim]:
+        """Sizes, which may be symbolic."""
+        return [self.dim(size) for size in sizes]
+
+    def integer(self, size: Any, what: str) -> int:
+        """A size that is a number.
+
+        Raises:
+            UnsupportedNodeError: if it is symbolic.
+        """
+        found = self.dim(size)
+        if not found.is_static:
+            raise self.unsupported(f"{what} that is symbolic dimension {found}")
+        return found.value
+
+    def operand(self, x: Any, dtype: np.dtype) -> Value:
+        """A tensor, or a number as a tensor without dimensions, of an element type."""
+        if isinstance(x, Dim) and not x.is_static:
+            x = self.sizes.as_data(self, x)
+        if isinstance(x, Value):
+            return cast(self, x, dtype)
+        return self.known(np.array(x.value if isinstance(x, Dim) else x).astype(dtype))
+
+    def common(self, *operands: Any) -> list[Value]:
+        """Tensors and numbers in the element type in which torch computes with them."""
+        values = [x for x in operands if isinstance(x, Value)]
+        tensors = [x.dtype for x in values if x.rank]
+        scalars = [x.dtype for x in values if not x.rank]
+        numbers: list[object] = [
+            0 if isinstance(x, Dim) else x for x in operands if not isinstance(x, Value)
+        ]
+        dtype = promoted(tensors, scalars, numbers)
+        return [self.operand(x, dtype) for x in operands]

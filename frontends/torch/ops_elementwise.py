@@ -1,0 +1,368 @@
+"""Elementwise operators of ATen, and activations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...dialects.graph import ops as graph
+from ..importing import elementwise as composed
+from ..importing.dtypes import is_float
+from ..importing.nodes import Builds, ModelNode
+from ..importing.values import Value
+from .dtypes import numpy_dtype
+from .nodes import Node
+from .registry import converts
+
+_FLOAT_UNARY: dict[str, Builds] = {
+    "exp": graph.ExpOp,
+    "log": graph.LogOp,
+    "sqrt": graph.SqrtOp,
+    "rsqrt": graph.RsqrtOp,
+    "tanh": graph.TanhOp,
+    "sigmoid": graph.SigmoidOp,
+    "erf": graph.ErfOp,
+    "sin": graph.SinOp,
+    "cos": graph.CosOp,
+}
+_UNARY: dict[str, Builds] = {"neg": graph.NegOp, "abs": graph.AbsOp, "sign": graph.SignOp}
+_ROUNDING: dict[str, Builds] = {
+    "ceil": graph.CeilOp,
+    "floor": graph.FloorOp,
+    "round": graph.RoundOp,
+}
+_COMPOSED: dict[str, Callable[[ModelNode, Value], Value]] = {
+    "cosh": composed.cosh,
+    "expm1": composed.expm1,
+    "hardsigmoid": lambda node, x: composed.hard_sigmoid(node, x, 1 / 6, 0.5),
+    "hardswish": composed.hard_swish,
+    "log_sigmoid": composed.log_sigmoid,
+    "mish": composed.mish,
+    "reciprocal": composed.reciprocal,
+    "selu": composed.selu,
+    "silu": composed.swish,
+    "sinh": composed.sinh,
+    "softsign": composed.softsign,
+    "tan": composed.tan,
+}
+
+
+def _register() -> None:
+    for name, build in _UNARY.items():
+        converts(f"aten.{name}.default")(_unary(build))
+    for name, build in _FLOAT_UNARY.items():
+        converts(f"aten.{name}.default")(_unary(build))
+    for name, build in _ROUNDING.items():
+        converts(f"aten.{name}.default")(_rounded(build))
+    for name, compose in _COMPOSED.items():
+        converts(f"aten.{name}.default")(_composed(compose))
+
+
+def _unary(build: Builds) -> Callable[[Node, Value], Value]:
+    def convert(node: Node, x: Value) -> Value:
+        return node.emit(build, node.operand(x, node.dtype))
+
+    return convert
+
+
+def _rounded(build: Builds) -> Callable[[Node, Value], Value]:
+    def convert(node: Node, x: Value) -> Value:
+        return node.emit(build, x) if is_float(x.dtype) else x
+
+    return convert
+
+
+def _composed(compose: Callable[[ModelNode, Value], Value]) -> Callable[[Node, Value], Value]:
+    def convert(node: Node, x: Value) -> Value:
+        return compose(node, node.operand(x, node.dtype))
+
+    return convert
+
+
+_register()
+
+
+@converts("aten.log2.default")
+def log2(node: Node, x: Value) -> Value:
+    return composed.logarithm(node, node.operand(x, node.dtype), 2)
+
+
+@converts("aten.log10.default")
+def log10(node: Node, x: Value) -> Value:
+    return composed.logarithm(node, node.operand(x, node.dtype), 10)
+
+
+@converts("aten.log1p.default")
+def log1p(node: Node, x: Value) -> Value:
+    return composed.log1p(node, node.operand(x, node.dtype))
+
+
+@converts("aten.exp2.default")
+def exp2(node: Node, x: Value) -> Value:
+    x = node.operand(x, node.dtype)
+    return node.emit(graph.ExpOp, node.emit(graph.MulOp, x, node.scalar(math.log(2), x)))
+
+
+@converts("aten.square.default")
+def square(node: Node, x: Value) -> Value:
+    return node.emit(graph.MulOp, x, x)
+
+
+@converts("aten.trunc.default")
+def trunc(node: Node, x: Value) -> Value:
+    return composed.truncated(node, x) if is_float(x.dtype) else x
+
+
+@converts("aten.relu.default")
+def relu(node: Node, x: Value) -> Value:
+    return node.emit(graph.ReluOp, x)
+
+
+# Arithmetic of two operands
+
+
+@converts("aten.add.Tensor", "aten.add.Scalar", "_operator.add")
+def add(node: Node, a: Any, b: Any, alpha: Any = 1) -> Value:
+    left, right = _pair(node, a, b)
+    if left.dtype == np.bool_:
+        return node.emit(graph.LogicalOrOp, left, right)
+    return node.emit(graph.AddOp, left, _times(node, right, alpha))
+
+
+@converts("aten.sub.Tensor", "aten.sub.Scalar", "_operator.sub")
+def sub(node: Node, a: Any, b: Any, alpha: Any = 1) -> Value:
+    left, right = _pair(node, a, b)
+    return node.emit(graph.SubOp, left, _times(node, right, alpha))
+
+
+@converts("aten.rsub.Tensor", "aten.rsub.Scalar")
+def rsub(node: Node, a: Any, b: Any, alpha: Any = 1) -> Value:
+    return sub(node, b, a, alpha)
+
+
+@converts("aten.mul.Tensor", "aten.mul.Scalar", "_operator.mul")
+def mul(node: Node, a: Any, b: Any) -> Value:
+    left, right = _pair(node, a, b)
+    build = graph.LogicalAndOp if left.dtype == np.bool_ else graph.MulOp
+    return node.emit(build, left, right)
+
+
+def _pair(node: Node, a: Any, b: Any) -> list[Value]:
+    """Both operands in the type of the result."""
+    return [node.operand(x, node.dtype) for x in (a, b)]
+
+
+def _times(node: Node, x: Value, factor: Any) -> Value:
+    if factor == 1:
+        return x
+    return node.emit(graph.MulOp, x, node.operand(factor, x.dtype))
+
+
+@converts("aten.div.Tensor", "aten.div.Scalar")
+def div(node: Node, a: Any, b: Any) -> Value:
+    return node.emit(graph.DivOp, *_pair(node, a, b))
+
+
+@converts("aten.div.Tensor_mode", "aten.div.Scalar_mode")
+def div_rounded(node: Node, a: Any, b: Any, rounding_mode: str | None = None) -> Value:
+    left, right = _pair(node, a, b)
+    if rounding_mode is None:
+        return node.emit(graph.DivOp, left, right)
+    floor = rounding_mode == "floor"
+    if not is_float(left.dtype):
+        if floor:
+            return composed.floor_quotient(node, left, right)
+        return node.emit(graph.DivOp, left, right)
+    quotient = node.emit(graph.DivOp, left, right)
+    return node.emit(graph.FloorOp, quotient) if floor else composed.truncated(node, quotient)
+
+
+@converts("aten.floor_divide.default")
+def floor_divide(node: Node, a: Any, b: Any) -> Value:
+    return div_rounded(node, a, b, "floor")
+
+
+@converts("aten.remainder.Tensor", "aten.remainder.Scalar", "aten.remainder.Scalar_Tensor")
+def remainder(node: Node, a: Any, b: Any) -> Value:
+    left, right = _pair(node, a, b)
+    if not is_float(left.dtype):
+        return composed.modulo(node, left, right)
+    # a - floor(a / b) * b
+    floor = node.emit(graph.FloorOp, node.emit(graph.DivOp, left, right))
+    return node.emit(graph.SubOp, left, node.emit(graph.MulOp, floor, right))
+
+
+@converts("aten.fmod.Tensor", "aten.fmod.Scalar")
+def fmod(node: Node, a: Any, b: Any) -> Value:
+    left, right = _pair(node, a, b)
+    if not is_float(left.dtype):
+        return composed.remainder(node, left, right)
+    whole = composed.truncated(node, node.emit(graph.DivOp, left, right))
+    return node.emit(graph.SubOp, left, node.emit(graph.MulOp, whole, right))
+
+
+@converts("aten.pow.Tensor_Tensor", "aten.pow.Tensor_Scalar", "aten.pow.Scalar")
+def pow_(node: Node, a: Any, b: Any) -> Value:
+    base, exponent = _pair(node, a, b)
+    return node.emit(graph.PowOp, base, exponent)
+
+
+@converts("aten.maximum.default")
+def maximum(node: Node, a: Value, b: Value) -> Value:
+    return node.emit(graph.MaxOp, *_pair(node, a, b))
+
+
+@converts("aten.minimum.default")
+def minimum(node: Node, a: Value, b: Value) -> Value:
+    return node.emit(graph.MinOp, *_pair(node, a, b))
+
+
+@converts("aten.lerp.Scalar", "aten.lerp.Tensor")
+def lerp(node: Node, a: Value, b: Value, weight: Any) -> Value:
+    # a + weight * (b - a)
+    left, right = _pair(node, a, b)
+    step = node.emit(
+        graph.MulOp, node.operand(weight, left.dtype), node.emit(graph.SubOp, right, left)
+    )
+    return node.emit(graph.AddOp, left, step)
+
+
+@converts("aten.addcmul.default")
+def addcmul(node: Node, x: Value, a: Value, b: Value, value: Any = 1) -> Value:
+    product = _times(node, node.emit(graph.MulOp, *_pair(node, a, b)), value)
+    return node.emit(graph.AddOp, node.operand(x, node.dtype), product)
+
+
+@converts("aten.addcdiv.default")
+def addcdiv(node: Node, x: Value, a: Value, b: Value, value: Any = 1) -> Value:
+    quotient = _times(node, node.emit(graph.DivOp, *_pair(node, a, b)), value)
+    return node.emit(graph.AddOp, node.operand(x, node.dtype), quotient)
+
+
+# Activations with parameters
+
+
+@converts("aten.leaky_relu.default")
+def leaky_relu(node: Node, x: Value, negative_slope: float = 0.01) -> Value:
+    return node.emit(graph.LeakyReluOp, x, alpha=float(negative_slope))
+
+
+@converts("aten._prelu_kernel.default", "aten.prelu.default")
+def prelu(node: Node, x: Value, weight: Value) -> Value:
+    return composed.prelu(node, x, weight)
+
+
+@converts("aten.elu.default")
+def elu(node: Node, x: Value, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Value:
+    if input_scale != 1:
+        raise node.unsupported("input_scale is not supported")
+    return _times(node, composed.elu(node, x, alpha), scale)
+
+
+@converts("aten.celu.default")
+def celu(node: Node, x: Value, alpha: Any = 1.0) -> Value:
+    return composed.celu(node, x, alpha)
+
+
+@converts("aten.gelu.default")
+def gelu(node: Node, x: Value, approximate: str = "none") -> Value:
+    return node.emit(graph.GeluOp, x, approximate=approximate)
+
+
+@converts("aten.softplus.default")
+def softplus(node: Node, x: Value, beta: Any = 1, threshold: Any = 20) -> Value:
+    scaled = x if beta == 1 else node.emit(graph.MulOp, x, node.scalar(beta, x))
+    y = composed.softplus(node, scaled)
+    if beta != 1:
+        y = node.emit(graph.DivOp, y, node.scalar(beta, x))
+    if threshold == 20:  # beyond it log(1 + exp(x)) and x are equal
+        return y
+    linear = node.emit(graph.GreaterOp, scaled, node.scalar(threshold, x))
+    return node.emit(graph.WhereOp, linear, x, y)
+
+
+@converts("aten.relu6.default")
+def relu6(node: Node, x: Value) -> Value:
+    return composed.clip(node, x, 0, 6)
+
+
+@converts("aten.hardtanh.default")
+def hardtanh(node: Node, x: Value, low: Any = -1, high: Any = 1) -> Value:
+    return composed.clip(node, x, low, high)
+
+
+@converts("aten.clamp.default")
+def clamp(node: Node, x: Value, low: Any = None, high: Any = None) -> Value:
+    x = node.operand(x, node.dtype)
+    if all(bound is None or isinstance(bound, (int, float)) for bound in (low, high)):
+        return composed.clip(node, x, low, high)
+    return clamp_to_tensors(node, x, low, high)
+
+
+@converts("aten.clamp.Tensor", "aten.clamp_min.Tensor")
+def clamp_to_tensors(node: Node, x: Value, low: Any = None, high: Any = None) -> Value:
+    # clamp(x, low, high) == min(max(x, low), high)
+    x = node.operand(x, node.dtype)
+    if low is not None:
+        x = node.emit(graph.MaxOp, x, node.operand(low, node.dtype))
+    return x if high is None else node.emit(graph.MinOp, x, node.operand(high, node.dtype))
+
+
+@converts("aten.clamp_min.default")
+def clamp_min(node: Node, x: Value, low: Any) -> Value:
+    return clamp(node, x, low)
+
+
+@converts("aten.clamp_max.default")
+def clamp_max(node: Node, x: Value, high: Any) -> Value:
+    return clamp(node, x, None, high)
+
+
+@converts("aten.clamp_max.Tensor")
+def clamp_max_to_tensor(node: Node, x: Value, high: Value) -> Value:
+    return clamp_to_tensors(node, x, None, high)
+
+
+@converts("aten.threshold.default")
+def threshold(node: Node, x: Value, limit: Any, value: Any) -> Value:
+    return composed.thresholded(node, x, limit, value)
+
+
+@converts("aten.softshrink.default")
+def softshrink(node: Node, x: Value, lambd: Any = 0.5) -> Value:
+    return composed.shrunk(node, x, lambd, lambd)
+
+
+@converts("aten.hardshrink.default")
+def hardshrink(node: Node, x: Value, lambd: Any = 0.5) -> Value:
+    return composed.shrunk(node, x, lambd, 0)
+
+
+# Element types
+
+
+@converts("aten._to_copy.default", "aten.to.dtype")
+def to_copy(node: Node, x: Value, dtype: Any = None) -> Value:
+    return x if dtype is None else composed.cast(node, x, numpy_dtype(dtype))
+
+
+@converts("prims.convert_element_type.default")
+def convert_element_type(node: Node, x: Value, dtype: Any) -> Value:
+    return composed.cast(node, x, numpy_dtype(dtype))
+
+
+@converts(
+    "aten.alias.default",
+    "aten.clone.default",
+    "aten.contiguous.default",
+    "aten.detach.default",
+    "aten.lift_fresh_copy.default",
+    "aten.dropout.default",
+)
+def same(node: Node, x: Value, *settings: Any) -> Value:
+    if len(settings) > 1 and settings[1]:
+        raise node.unsupported("dropout of training", "evaluation mode")
+    return x

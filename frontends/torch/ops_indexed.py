@@ -1,0 +1,330 @@
+"""Gathers and scatters of ATen: by index along an axis, by several indices, by truth values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from ...core.dims import Dim
+from ...dialects.graph import ops as graph
+from ..importing.dtypes import is_float
+from ..importing.elementwise import cast
+from ..importing.shapes import broadcast, reshaped, transposed, unsqueezed
+from ..importing.values import Value
+from .nodes import Node
+from .registry import converts
+
+_BOOL = np.dtype(np.bool_)
+
+
+@converts("aten.index_select.default")
+def index_select(node: Node, x: Value, dim: int, index: Value) -> Value:
+    if not x.rank:
+        return x
+    return node.emit(graph.GatherOp, x, index, axis=node.axis(dim, x.rank))
+
+
+@converts("aten.embedding.default")
+def embedding(node: Node, weight: Value, indices: Value, *settings: Any) -> Value:
+    return node.emit(graph.GatherOp, weight, indices, axis=0)
+
+
+@converts("aten.gather.default")
+def gather(node: Node, x: Value, dim: int, index: Value, sparse_grad: bool = False) -> Value:
+    if not x.rank:
+        return x
+    axis = node.axis(dim, x.rank)
+    rows = rows_of(node, 2, axis)
+    if rows is not None and _same_apart(x, index, axis):
+        return node.emit(graph.GatherOp, x, rows, axis=axis)
+    return node.emit(graph.GatherElementsOp, x, index, axis=axis)
+
+
+def rows_of(node: Node, position: int, axis: int) -> Value | None:
+    """The vector that an index repeats along all other axes than `axis`; None if it is none.
+
+    An index [E] that is expanded to [E, F] means whole rows, which are moved by rows.
+    """
+    fx = node.fx.args[position]
+    shape = fx.meta["val"].shape
+    if len(shape) == 1:
+        return node.values[fx]
+    if str(fx.target) not in ("aten.expand.default", "aten.expand_as.default"):
+        return None
+    source = fx.args[0]
+    sizes = source.meta["val"].shape
+    first = len(shape) - len(sizes)
+    lone = all(n == 1 for i, n in enumerate(sizes, first) if i != axis)
+    if axis < first or not lone:
+        return None
+    value = node.values[source]
+    return reshaped(node, value, [value.shape[axis - first]])
+
+
+def _same_apart(x: Value, other: Value, axis: int) -> bool:
+    """Whether two shapes are the same apart from an axis."""
+    return len(x.shape) == len(other.shape) and all(
+        a == b for i, (a, b) in enumerate(zip(x.shape, other.shape, strict=True)) if i != axis
+    )
+
+
+# Scatters
+
+
+@converts("aten.scatter_add.default")
+def scatter_add(node: Node, x: Value, dim: int, index: Value, src: Value) -> Value:
+    return _scattered(node, x, dim, index, src, "add")
+
+
+@converts("aten.scatter.src")
+def scatter_src(node: Node, x: Value, dim: int, index: Value, src: Value) -> Value:
+    return _scattered(node, x, dim, index, src, "none")
+
+
+@converts("aten.scatter.value")
+def scatter_value(node: Node, x: Value, dim: int, index: Value, value: Any) -> Value:
+    number = node.operand(value, x.dtype)
+    return _scattered(node, x, dim, index, broadcast(node, number, index.shape), "none")
+
+
+@converts("aten.scatter.reduce", "aten.scatter.value_reduce")
+def scatter_reduced(
+    node: Node, x: Value, dim: int, index: Value, src: Any, *, reduce: str
+) -> Value:
+    if not isinstance(src, Value) or not src.rank:
+        src = broadcast(node, node.operand(src, x.dtype), index.shape)
+    return _scattered(node, x, dim, index, src, {"add": "add", "multiply": "mul"}[reduce])
+
+
+def _scattered(node: Node, x: Value, dim: int, index: Value, src: Value, kind: str) -> Value:
+    """x with updates at indices along an axis; by whole rows where the index repeats a vector."""
+    if not x.rank:
+        row = [reshaped(node, part, [Dim.of(1)]) for part in (x, index, src)]
+        found = node.emit(graph.ScatterElementsOp, *row, axis=0, kind=kind)
+        return reshaped(node, found, [])
+    axis = node.axis(dim, x.rank)
+    if index.shape != src.shape:
+        raise node.unsupported("an index and a source of different shapes")
+    rows = rows_of(node, 2, axis)
+    if rows is not None and _same_apart(x, src, axis):
+        return by_rows(node, x, axis, rows, src, kind)
+    return node.emit(graph.ScatterElementsOp, x, index, src, axis=axis, kind=kind)
+
+
+def by_rows(node: Node, x: Value, axis: int, index: Value, src: Value, kind: str) -> Value:
+    """x with whole slices along an axis replaced by, or joined with, those of `src`."""
+    order = [axis, *(i for i in range(x.rank) if i != axis)]
+    back = [order.index(i) for i in range(x.rank)]
+    moved = [transposed(node, part, order) for part in (x, src)]
+    return transposed(node, node.emit(_scatter_nd, *moved, index, kind=kind), back)
+
+
+def _scatter_nd(x: SSAValue, updates: SSAValue, *indices: SSAValue, kind: str) -> graph.ScatterNdOp:
+    return graph.ScatterNdOp(x, updates, indices, kind)
+
+
+_KINDS = {"sum": "add", "prod": "mul", "mean": "add", "amax": "max", "amin": "min"}
+
+
+@converts("aten.scatter_reduce.two")
+def scatter_reduce(
+    node: Node,
+    x: Value,
+    dim: int,
+    index: Value,
+    src: Value,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Value:
+    kind = _KINDS[reduce]
+    start = x if include_self else _filled(node, x, _neutral(x.dtype, kind))
+    found = _scattered(node, start, dim, index, src, kind)
+    if include_self and reduce != "mean":
+        return found
+    ones = broadcast(node, node.known(np.array(1, x.dtype)), src.shape)
+    counts = _scattered(node, _filled(node, x, int(include_self)), dim, index, ones, "add")
+    if reduce == "mean":
+        divisor = node.emit(graph.MaxOp, counts, node.scalar(1, counts))
+        found = node.emit(graph.DivOp, found, divisor)
+    if include_self:
+        return found
+    # Where nothing is scattered to, x remains.
+    hit = node.emit(graph.GreaterOp, counts, node.scalar(0, counts))
+    return node.emit(graph.WhereOp, hit, found, x)
+
+
+def _neutral(dtype: np.dtype, kind: str) -> float | int:
+    if kind in ("add", "mul"):
+        return int(kind == "mul")
+    if is_float(dtype):
+        return -math.inf if kind == "max" else math.inf
+    limits = np.iinfo(dtype)
+    return int(limits.min if kind == "max" else limits.max)
+
+
+def _filled(node: Node, like: Value, number: float | int) -> Value:
+    return broadcast(node, node.known(np.array(number).astype(like.dtype)), like.shape)
+
+
+@converts("aten.index_add.default")
+def index_add(node: Node, x: Value, dim: int, index: Value, src: Value, *, alpha: Any = 1) -> Value:
+    if alpha != 1:
+        src = node.emit(graph.MulOp, src, node.operand(alpha, src.dtype))
+    return by_rows(node, x, node.axis(dim, x.rank), index, src, "add")
+
+
+@converts("aten.index_copy.default")
+def index_copy(node: Node, x: Value, dim: int, index: Value, src: Value) -> Value:
+    return by_rows(node, x, node.axis(dim, x.rank), index, src, "none")
+
+
+@converts("aten.index_reduce.default")
+def index_reduce(
+    node: Node,
+    x: Value,
+    dim: int,
+    index: Value,
+    src: Value,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Value:
+    if reduce == "mean" or not include_self:
+        raise node.unsupported(f"reduce = {reduce}, include_self = {include_self}")
+    return by_rows(node, x, node.axis(dim, x.rank), index, src, _KINDS[reduce])
+
+
+@converts("aten.select_scatter.default")
+def select_scatter(node: Node, x: Value, src: Value, dim: int, index: Any) -> Value:
+    axis = node.axis(dim, x.rank)
+    place = node.operand(node.dim(index), node.index)
+    return by_rows(
+        node, x, axis, reshaped(node, place, [Dim.of(1)]), unsqueezed(node, src, [axis]), "none"
+    )
+
+
+@converts("aten.slice_scatter.default")
+def slice_scatter(
+    node: Node,
+    x: Value,
+    src: Value,
+    dim: int = 0,
+    start: Any = None,
+    end: Any = None,
+    step: int = 1,
+) -> Value:
+    axis = node.axis(dim, x.rank)
+    size = node.integer(x.shape[axis], "a part of a size")
+    first, last = (None if n is None else node.integer(n, "a place") for n in (start, end))
+    places = np.arange(size)[slice(first, last, step)]
+    if len(places) == size:
+        return src
+    return by_rows(node, x, axis, node.known(places), src, "none")
+
+
+# Several indices
+
+
+@converts("aten.index.Tensor", "aten._unsafe_index.Tensor")
+def index_(node: Node, x: Value, indices: Sequence[Value | None]) -> Value:
+    places = _places(node, x, indices)
+    axes = [axis for axis, place in enumerate(places) if place is not None]
+    given = [place for place in places if place is not None]
+    if len(given) == 1:
+        return node.emit(graph.GatherOp, x, given[0], axis=axes[0])
+    rest = [axis for axis in range(x.rank) if axis not in axes]
+    found = node.emit(_gather_nd, transposed(node, x, [*axes, *rest]), *_together(node, given))
+    # Indices of neighbouring axes stay where they are, others come to the front.
+    first, count = axes[0], found.rank - len(rest)
+    if axes != list(range(first, first + len(axes))):
+        return found
+    order = [*range(count, count + first), *range(count), *range(count + first, found.rank)]
+    return transposed(node, found, order)
+
+
+def _gather_nd(x: SSAValue, *indices: SSAValue) -> graph.GatherNdOp:
+    return graph.GatherNdOp(x, indices)
+
+
+def _places(node: Node, x: Value, indices: Sequence[Value | None]) -> list[Value | None]:
+    """One index or None for each axis: a mask becomes the places where it holds."""
+    places: list[Value | None] = []
+    for index in indices:
+        if index is None or index.dtype not in (_BOOL, np.uint8):
+            places.append(index)
+            continue
+        *found, _ = node.emit_all(graph.NonzeroOp, index)
+        places += found
+    return [*places, *[None] * (x.rank - len(places))]
+
+
+def _together(node: Node, places: Sequence[Value]) -> list[Value]:
+    """Indices of one shape."""
+    wide = [cast(node, place, node.index) for place in places]
+    if all(place.shape == wide[0].shape for place in wide):
+        return wide
+    zeros = None
+    for place in wide:
+        nothing = node.emit(graph.MulOp, place, node.scalar(0, place))
+        zeros = nothing if zeros is None else node.emit(graph.AddOp, zeros, nothing)
+    assert zeros is not None
+    return [node.emit(graph.AddOp, place, zeros) for place in wide]
+
+
+@converts("aten.index_put.default", "aten._unsafe_index_put.default")
+def index_put(
+    node: Node,
+    x: Value,
+    indices: Sequence[Value | None],
+    values: Value,
+    accumulate: bool = False,
+) -> Value:
+    kind, only = "add" if accumulate else "none", indices[0]
+    values = node.operand(values, x.dtype)
+    one_mask = len(indices) == 1 and only is not None and only.dtype == _BOOL
+    if one_mask and only is not None and all(d == 1 for d in values.shape):
+        number = reshaped(node, values, [])
+        if accumulate:
+            number = node.emit(graph.AddOp, x, number)
+        mask = unsqueezed(node, only, range(only.rank, x.rank))
+        return node.emit(graph.WhereOp, mask, number, x)
+    places = _places(node, x, indices)
+    axes = [axis for axis, place in enumerate(places) if place is not None]
+    if axes != list(range(len(axes))):
+        if len(axes) > 1:
+            raise node.unsupported("indices that are not those of the first axes")
+        return _along(node, x, axes[0], places[axes[0]], values, kind)
+    given = _together(node, [place for place in places if place is not None])
+    shape = (*given[0].shape, *x.shape[len(axes) :])
+    return node.emit(_scatter_nd, x, broadcast(node, values, shape), *given, kind=kind)
+
+
+def _along(node: Node, x: Value, axis: int, index: Value | None, values: Value, kind: str) -> Value:
+    """Updates at a vector of places along one axis."""
+    if index is None or index.rank != 1:
+        raise node.unsupported("an index of several dimensions behind the first axis")
+    shape = (*x.shape[:axis], index.shape[0], *x.shape[axis + 1 :])
+    return by_rows(node, x, axis, index, broadcast(node, values, shape), kind)
+
+
+@converts("aten.masked_select.default")
+def masked_select(node: Node, x: Value, mask: Value) -> Value:
+    if x.shape != mask.shape:
+        raise node.unsupported("a mask of another shape than the tensor")
+    return index_(node, x, [mask])
+
+
+@converts("aten.nonzero.default")
+def nonzero(node: Node, x: Value) -> Value:
+    *places, _ = node.emit_all(graph.NonzeroOp, x)
+    columns = [unsqueezed(node, place, [1]) for place in places]
+    return columns[0] if len(columns) == 1 else node.emit(_joined, *columns)
+
+
+def _joined(*columns: SSAValue) -> graph.ConcatOp:
+    return graph.ConcatOp(columns, 1)

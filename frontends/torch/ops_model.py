@@ -1,0 +1,155 @@
+"""Normalisations of ATen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...dialects.graph import ops as graph
+from ..importing.elementwise import cast
+from ..importing.shapes import reshaped
+from ..importing.values import Value
+from .nodes import Node
+from .registry import converts
+
+
+@converts("aten.native_layer_norm.default")
+def native_layer_norm(
+    node: Node,
+    x: Value,
+    shape: Sequence[Any],
+    weight: Value | None,
+    bias: Value | None,
+    epsilon: float,
+) -> list[Value | None]:
+    return [_layer_norm(node, x, len(shape), weight, bias, epsilon), None, None]
+
+
+@converts("aten.layer_norm.default")
+def layer_norm(
+    node: Node,
+    x: Value,
+    shape: Sequence[Any],
+    weight: Value | None = None,
+    bias: Value | None = None,
+    epsilon: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> Value:
+    return _layer_norm(node, x, len(shape), weight, bias, epsilon)
+
+
+def _layer_norm(
+    node: Node, x: Value, rank: int, weight: Value | None, bias: Value | None, epsilon: float
+) -> Value:
+    return node.emit(graph.LayerNormOp, x, weight, bias, axis=x.rank - rank, epsilon=epsilon)
+
+
+@converts("aten.rms_norm.default")
+def rms_norm(
+    node: Node,
+    x: Value,
+    shape: Sequence[Any],
+    weight: Value | None = None,
+    epsilon: float | None = None,
+) -> Value:
+    least = float(np.finfo(x.dtype).eps) if epsilon is None else epsilon
+    return node.emit(graph.RmsNormOp, x, weight, axis=x.rank - len(shape), epsilon=least)
+
+
+@converts("aten._native_batch_norm_legit_no_training.default")
+def native_batch_norm(
+    node: Node,
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    mean: Value,
+    variance: Value,
+    momentum: float,
+    epsilon: float,
+) -> list[Value | None]:
+    return [_batch_norm(node, x, weight, bias, mean, variance, epsilon), None, None]
+
+
+@converts("aten.batch_norm.default")
+def batch_norm(
+    node: Node,
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    mean: Value | None,
+    variance: Value | None,
+    training: bool,
+    momentum: float,
+    epsilon: float,
+    cudnn_enabled: bool = True,
+) -> Value:
+    if training or mean is None or variance is None:
+        raise node.unsupported("statistics of the batch", "evaluation mode with running statistics")
+    return _batch_norm(node, x, weight, bias, mean, variance, epsilon)
+
+
+def _batch_norm(
+    node: Node,
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    mean: Value,
+    variance: Value,
+    epsilon: float,
+) -> Value:
+    given = [None if p is None else cast(node, p, x.dtype) for p in (weight, bias, mean, variance)]
+    return node.emit(graph.BatchNormOp, x, *given, epsilon=epsilon, axis=1)
+
+
+@converts("aten.native_group_norm.default")
+def native_group_norm(
+    node: Node,
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    batch: Any,
+    channels: Any,
+    inner: Any,
+    groups: int,
+    epsilon: float,
+) -> list[Value | None]:
+    return [group_norm(node, x, groups, weight, bias, epsilon), None, None]
+
+
+@converts("aten.group_norm.default")
+def group_norm(
+    node: Node,
+    x: Value,
+    groups: int,
+    weight: Value | None = None,
+    bias: Value | None = None,
+    epsilon: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> Value:
+    def build(x: Any, *parameters: Any, **attributes: Any) -> graph.GroupNormOp:
+        return graph.GroupNormOp(x, groups, *parameters, **attributes)
+
+    if x.rank > 2:
+        return node.emit(build, x, weight, bias, epsilon=epsilon)
+    wide = reshaped(node, x, [*x.shape, *node.dims([1])])
+    return reshaped(node, node.emit(build, wide, weight, bias, epsilon=epsilon), x.shape)
+
+
+@converts("aten.instance_norm.default")
+def instance_norm(
+    node: Node,
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    mean: Value | None,
+    variance: Value | None,
+    use_input_stats: bool,
+    momentum: float,
+    epsilon: float,
+    cudnn_enabled: bool,
+) -> Value:
+    if not use_input_stats:
+        return batch_norm(node, x, weight, bias, mean, variance, False, momentum, epsilon)
+    return node.emit(graph.InstanceNormOp, x, weight, bias, epsilon=epsilon)

@@ -1,0 +1,284 @@
+"""Reductions, softmax and cumulative operators of ATen."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.dims import product
+from ...dialects.graph import ops as graph
+from ..importing.dtypes import is_float
+from ..importing.elementwise import cast
+from ..importing.reductions import log_sum_exp, norm, reduced
+from ..importing.shapes import reshaped
+from ..importing.values import Value
+from .dtypes import numpy_dtype
+from .nodes import Node
+from .registry import converts
+
+_BOOL = np.dtype(np.bool_)
+
+
+def _axes(node: Node, x: Value, dims: int | Sequence[int] | None) -> list[int]:
+    """Axes counted from the front; all of them where none is given, as torch has it."""
+    given = [dims] if isinstance(dims, int) else dims
+    if not x.rank or (not given and given != 0):
+        return list(range(x.rank))
+    return node.axes(given, x.rank)
+
+
+@converts("aten.sum.default")
+def sum_all(node: Node, x: Value, dtype: Any = None) -> Value:
+    return sum_(node, x, None, dtype=dtype)
+
+
+@converts("aten.sum.dim_IntList")
+def sum_(
+    node: Node, x: Value, dims: Sequence[int] | None, keepdim: bool = False, dtype: Any = None
+) -> Value:
+    x = node.operand(x, node.dtype)
+    return reduced(node, x, _axes(node, x, dims), keepdim, "sum")
+
+
+@converts("aten.mean.default")
+def mean_all(node: Node, x: Value, dtype: Any = None) -> Value:
+    return mean(node, x, None)
+
+
+@converts("aten.mean.dim")
+def mean(
+    node: Node, x: Value, dims: Sequence[int] | None, keepdim: bool = False, dtype: Any = None
+) -> Value:
+    x = node.operand(x, node.dtype)
+    return reduced(node, x, _axes(node, x, dims), keepdim, "mean")
+
+
+@converts("aten.prod.default")
+def prod_all(node: Node, x: Value, dtype: Any = None) -> Value:
+    x = node.operand(x, node.dtype)
+    return reduced(node, x, list(range(x.rank)), False, "prod")
+
+
+@converts("aten.prod.dim_int")
+def prod(node: Node, x: Value, dim: int, keepdim: bool = False, dtype: Any = None) -> Value:
+    x = node.operand(x, node.dtype)
+    return reduced(node, x, _axes(node, x, dim), keepdim, "prod")
+
+
+@converts("aten.amax.default")
+def amax(node: Node, x: Value, dims: Sequence[int] = (), keepdim: bool = False) -> Value:
+    return _largest(node, x, dims, keepdim, "max")
+
+
+@converts("aten.amin.default")
+def amin(node: Node, x: Value, dims: Sequence[int] = (), keepdim: bool = False) -> Value:
+    return _largest(node, x, dims, keepdim, "min")
+
+
+def _largest(node: Node, x: Value, dims: Any, keepdim: bool, kind: str) -> Value:
+    """The extremum, which an empty axis does not have: that is an error of the call."""
+    axes = _axes(node, x, dims)
+    if x.dtype == _BOOL or not axes:
+        return reduced(node, x, axes, keepdim, kind)
+    return node.emit(graph.ReduceOp, x, kind=kind, axes=axes, keepdims=keepdim)
+
+
+@converts("aten.max.default")
+def max_all(node: Node, x: Value) -> Value:
+    return amax(node, x)
+
+
+@converts("aten.min.default")
+def min_all(node: Node, x: Value) -> Value:
+    return amin(node, x)
+
+
+@converts("aten.max.dim")
+def max_dim(node: Node, x: Value, dim: int, keepdim: bool = False) -> list[Value | None]:
+    return _extremum(node, x, dim, keepdim, "max")
+
+
+@converts("aten.min.dim")
+def min_dim(node: Node, x: Value, dim: int, keepdim: bool = False) -> list[Value | None]:
+    return _extremum(node, x, dim, keepdim, "min")
+
+
+def _extremum(node: Node, x: Value, dim: int, keepdim: bool, kind: str) -> list[Value | None]:
+    if not x.rank:
+        return [x, node.known(np.array(0))]
+    values = _largest(node, x, dim, keepdim, kind) if node.uses(0) else None
+    return [values, _place(node, x, dim, keepdim, kind) if node.uses(1) else None]
+
+
+def _place(node: Node, x: Value, dim: int | None, keepdim: bool, kind: str) -> Value:
+    if dim is None or not x.rank:
+        x, dim = reshaped(node, x, [product(x.shape)]), 0
+        place = node.emit(graph.ArgReduceOp, x, kind=kind, axis=0, keepdims=False)
+        return reshaped(node, place, node.result_shape)
+    axis = node.axis(dim, x.rank)
+    return node.emit(graph.ArgReduceOp, x, kind=kind, axis=axis, keepdims=keepdim)
+
+
+@converts("aten.argmax.default")
+def argmax(node: Node, x: Value, dim: int | None = None, keepdim: bool = False) -> Value:
+    return _place(node, x, dim, keepdim, "max")
+
+
+@converts("aten.argmin.default")
+def argmin(node: Node, x: Value, dim: int | None = None, keepdim: bool = False) -> Value:
+    return _place(node, x, dim, keepdim, "min")
+
+
+@converts("aten.any.default", "aten.any.dim", "aten.any.dims")
+def any_(node: Node, x: Value, dims: Any = None, keepdim: bool = False) -> Value:
+    x = node.operand(x, _BOOL)
+    return reduced(node, x, _axes(node, x, dims), keepdim, "max")
+
+
+@converts("aten.all.default", "aten.all.dim", "aten.all.dims")
+def all_(node: Node, x: Value, dims: Any = None, keepdim: bool = False) -> Value:
+    x = node.operand(x, _BOOL)
+    return reduced(node, x, _axes(node, x, dims), keepdim, "min")
+
+
+@converts("aten.var.correction", "aten.var.dim")
+def var(
+    node: Node,
+    x: Value,
+    dims: Sequence[int] | None = None,
+    correction: Any = None,
+    keepdim: bool = False,
+) -> Value:
+    """The mean square of the distance from the mean, divided by n - correction instead of n."""
+    axes = _axes(node, x, dims)
+    less = 1 if correction is None else correction
+    mean = reduced(node, x, axes, True, "mean")
+    distance = node.emit(graph.SubOp, x, mean)
+    square = node.emit(graph.MulOp, distance, distance)
+    if not less:
+        return reduced(node, square, axes, keepdim, "mean")
+    total = reduced(node, square, axes, keepdim, "sum")
+    count = product(tuple(x.shape[axis] for axis in axes))
+    if count.is_static:
+        rest = max(0.0, count.value - float(less))
+        divisor = node.known(np.array(rest, x.dtype))
+    else:
+        held = node.operand(count, x.dtype)
+        rest_of_it = node.emit(graph.SubOp, held, node.scalar(float(less), held))
+        divisor = node.emit(graph.MaxOp, rest_of_it, node.scalar(0, held))
+    return node.emit(graph.DivOp, total, divisor)
+
+
+@converts("aten.std.correction", "aten.std.dim")
+def std(
+    node: Node,
+    x: Value,
+    dims: Sequence[int] | None = None,
+    correction: Any = None,
+    keepdim: bool = False,
+) -> Value:
+    return node.emit(graph.SqrtOp, var(node, x, dims, correction, keepdim))
+
+
+@converts("aten.var_mean.correction")
+def var_mean(
+    node: Node,
+    x: Value,
+    dims: Sequence[int] | None = None,
+    correction: Any = None,
+    keepdim: bool = False,
+) -> list[Value | None]:
+    mean = reduced(node, x, _axes(node, x, dims), keepdim, "mean") if node.uses(1) else None
+    return [var(node, x, dims, correction, keepdim) if node.uses(0) else None, mean]
+
+
+@converts("aten.logsumexp.default")
+def logsumexp(node: Node, x: Value, dims: Sequence[int], keepdim: bool = False) -> Value:
+    return log_sum_exp(node, x, _axes(node, x, dims), keepdim)
+
+
+@converts("aten.linalg_vector_norm.default")
+def vector_norm(
+    node: Node,
+    x: Value,
+    order: Any = 2,
+    dims: Sequence[int] | None = None,
+    keepdim: bool = False,
+    dtype: Any = None,
+) -> Value:
+    x = node.operand(x, node.dtype)
+    axes = _axes(node, x, dims)
+    return norm(node, x, order, axes, keepdim)
+
+
+# Softmax
+
+
+@converts("aten._softmax.default", "aten._safe_softmax.default")
+def softmax(node: Node, x: Value, dim: int, half_to_float: Any = False) -> Value:
+    return _normalised(node, x, dim, graph.SoftmaxOp)
+
+
+@converts("aten._log_softmax.default")
+def log_softmax(node: Node, x: Value, dim: int, half_to_float: Any = False) -> Value:
+    return _normalised(node, x, dim, graph.LogSoftmaxOp)
+
+
+def _normalised(node: Node, x: Value, dim: int, build: Any) -> Value:
+    x = node.operand(x, node.dtype)
+    if not x.rank:
+        row = reshaped(node, x, node.dims([1]))
+        return reshaped(node, node.emit(build, row, axis=0), [])
+    return node.emit(build, x, axis=node.axis(dim, x.rank))
+
+
+# Cumulative operators
+
+
+def _register() -> None:
+    for name, kind in (("cumsum", "sum"), ("cumprod", "prod")):
+        converts(f"aten.{name}.default")(functools.partial(_cumulative, kind=kind))
+
+
+def _cumulative(node: Node, x: Value, dim: int, kind: str, dtype: Any = None) -> Value:
+    target = node.dtype if dtype is None else numpy_dtype(dtype)
+    x = node.operand(x, target)
+    if not x.rank:
+        return x
+    return node.emit(graph.CumulativeOp, x, kind=kind, axis=node.axis(dim, x.rank))
+
+
+_register()
+
+
+@converts("aten.cummax.default")
+def cummax(node: Node, x: Value, dim: int) -> list[Value | None]:
+    return [node.emit(graph.CumulativeOp, x, kind="max", axis=node.axis(dim, x.rank)), None]
+
+
+@converts("aten.cummin.default")
+def cummin(node: Node, x: Value, dim: int) -> list[Value | None]:
+    return [node.emit(graph.CumulativeOp, x, kind="min", axis=node.axis(dim, x.rank)), None]
+
+
+@converts("aten.segment_reduce.default")
+def segment_reduce(
+    node: Node,
+    x: Value,
+    reduce: str,
+    lengths: Value | None = None,
+    indices: Value | None = None,
+    offsets: Value | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: Any = None,
+) -> Value:
+    if offsets is None or offsets.rank != 1 or axis or initial is not None:
+        raise node.unsupported("only for a vector of offsets, along axis 0, without initial")
+    if not is_float(x.dtype):
+        raise node.unsupported(f"not supported for {x.dtype.name}")
+    places = cast(node, offsets, np.dtype(np.int64))
+    return node.emit(graph.SegmentReduceOp, x, places, kind=reduce)

@@ -1,0 +1,201 @@
+"""Convolutions and pools of ATen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.dims import Dim
+from ...dialects.graph import ops as graph
+from ..importing.shapes import reshaped
+from ..importing.shapes import transposed as permuted
+from ..importing.values import Value
+from ..importing.windows import Axis, mean_pooled, padded_axes, pooled, transposed_conv
+from .nodes import Node
+from .registry import converts
+
+
+@converts("aten.convolution.default")
+def convolution(
+    node: Node,
+    x: Value,
+    w: Value,
+    bias: Value | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+) -> Value:
+    window = [node.integer(size, "a filter") for size in w.shape[2:]]
+    lone = x.rank == w.rank - 1  # without a dimension of the batch
+    if lone:
+        x = reshaped(node, x, [Dim.of(1), *x.shape])
+    axes = _axes(node, x, window, stride, padding, dilation)
+    if transposed:
+        if not all(axis.size.is_static for axis in axes):
+            raise node.unsupported("a transposed convolution of symbolic sizes")
+        spread = _each(output_padding, len(axes))
+        y = transposed_conv(node, x, w, bias, axes, spread, groups)
+    else:
+        y = node.emit(
+            graph.ConvOp,
+            padded_axes(node, x, axes, 0),
+            w,
+            bias,
+            strides=[axis.stride for axis in axes],
+            dilations=[axis.dilation for axis in axes],
+            groups=groups,
+        )
+    return reshaped(node, y, y.shape[1:]) if lone else y
+
+
+def _each(numbers: Sequence[int], count: int) -> list[int]:
+    """A number for each axis: one stands for all."""
+    return list(numbers) if len(numbers) == count else [numbers[0]] * count
+
+
+def _axes(
+    node: Node,
+    x: Value,
+    window: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> list[Axis]:
+    count = len(window)
+    moves = zip(
+        x.shape[x.rank - count :],
+        window,
+        _each(stride, count),
+        _each(dilation, count),
+        _each(padding, count),
+        strict=True,
+    )
+    axes = [Axis(size, n, step, gap, pad, pad) for size, n, step, gap, pad in moves]
+    for axis in axes:
+        if not axis.size.is_static and (axis.window, axis.stride) != (1, 1):
+            raise node.unsupported(f"a window over symbolic dimension {axis.size}")
+    return axes
+
+
+# Pools
+
+
+@converts("aten.max_pool1d.default", "aten.max_pool2d.default", "aten.max_pool3d.default")
+def max_pool(
+    node: Node,
+    x: Value,
+    kernel_size: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    ceil_mode: bool = False,
+) -> Value:
+    window = _each(kernel_size, _spatial(node))
+    axes = _axes(node, x, window, stride or window, padding, dilation)
+    if ceil_mode:
+        axes = [axis.rounded_up() if axis.size.is_static else axis for axis in axes]
+    return pooled(node, x, axes, "max")
+
+
+def _spatial(node: Node) -> int:
+    """The number of dimensions of the windows, which is in the name of the operator."""
+    return next(n for n in (1, 2, 3) if f"{n}d" in node.subject)
+
+
+@converts("aten.max_pool2d_with_indices.default", "aten.max_pool3d_with_indices.default")
+def max_pool_with_indices(node: Node, x: Value, *settings: Any) -> list[Value | None]:
+    return [max_pool(node, x, *settings), None]
+
+
+@converts("aten.avg_pool1d.default", "aten.avg_pool2d.default", "aten.avg_pool3d.default")
+def avg_pool(
+    node: Node,
+    x: Value,
+    kernel_size: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Value:
+    window = _each(kernel_size, _spatial(node))
+    axes = _axes(node, x, window, stride or window, padding, (1,))
+    ends = [axis.high for axis in axes]
+    if ceil_mode:
+        axes = [axis.rounded_up() if axis.size.is_static else axis for axis in axes]
+    if divisor_override is not None:
+        total = pooled(node, x, axes, "sum")
+        return node.emit(graph.DivOp, total, node.scalar(divisor_override, total))
+    return mean_pooled(node, x, axes, _counts(axes, ends, count_include_pad))
+
+
+def _counts(axes: Sequence[Axis], ends: Sequence[int], everything: bool) -> list[np.ndarray]:
+    """The number of elements that count in each window, by axis; padding counts if requested."""
+    result: list[np.ndarray] = []
+    for axis, end in zip(axes, ends, strict=True):
+        if not axis.size.is_static:
+            result.append(np.array([axis.window]))
+        elif everything:
+            # Padding for ceil_mode never counts.
+            result.append(axis.counts(-axis.low, axis.size.value + end))
+        else:
+            result.append(axis.counts(0, axis.size.value))
+    return result
+
+
+@converts(
+    "aten._adaptive_avg_pool2d.default",
+    "aten._adaptive_avg_pool3d.default",
+    "aten.adaptive_avg_pool1d.default",
+    "aten.adaptive_avg_pool2d.default",
+    "aten.adaptive_avg_pool3d.default",
+)
+def adaptive_avg_pool(node: Node, x: Value, output_size: Sequence[Any]) -> Value:
+    count = _spatial(node)
+    sizes = [node.integer(size, "a result") for size in _each(output_size, count)]
+    first = x.rank - count
+    if all(size == 1 for size in sizes):
+        axes = list(range(first, x.rank))
+        return node.emit(graph.ReduceOp, x, kind="mean", axes=axes, keepdims=True)
+    for offset, size in enumerate(sizes):
+        x = _divided(node, x, first + offset, size)
+    return x
+
+
+def _divided(node: Node, x: Value, axis: int, parts: int) -> Value:
+    """The means of so many parts of an axis, which overlap where they do not divide its size."""
+    size = node.integer(x.shape[axis], "a size of an adaptive pool")
+    if size == parts:
+        return x
+    rank = x.rank
+    if size % parts == 0:
+        shape = [*x.shape[:axis], Dim.of(parts), Dim.of(size // parts), *x.shape[axis + 1 :]]
+        apart = reshaped(node, x, shape)
+        return node.emit(graph.ReduceOp, apart, kind="mean", axes=[axis + 1], keepdims=False)
+    weights = np.zeros((size, parts), x.dtype)
+    for part in range(parts):
+        start, end = part * size // parts, math.ceil((part + 1) * size / parts)
+        weights[start:end, part] = 1 / (end - start)
+    order = [*(i for i in range(rank) if i != axis), axis]
+    moved = node.emit(graph.MatmulOp, permuted(node, x, order), node.known(weights))
+    return permuted(node, moved, [order.index(i) for i in range(rank)])
+
+
+@converts(
+    "aten.upsample_nearest1d.vec", "aten.upsample_nearest2d.vec", "aten.upsample_nearest3d.vec"
+)
+def upsample_nearest(node: Node, x: Value, output_size: Any, factors: Any) -> Value:
+    """Each element several times: the one at floor(place * size / result size)."""
+    for axis in range(2, x.rank):
+        size = node.integer(x.shape[axis], "a size of an image")
+        wanted = node.integer(node.result_shape[axis], "a size of an image")
+        scale = size / wanted if factors is None else 1 / factors[axis - 2]
+        places = np.minimum((np.arange(wanted) * np.float32(scale)).astype(np.int64), size - 1)
+        x = node.emit(graph.GatherOp, x, node.known(places), axis=axis)
+    return x

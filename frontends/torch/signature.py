@@ -1,0 +1,97 @@
+"""The inputs and outputs of an exported program: their names, and the names of their sizes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...core.dims import Dim, Shape
+from ..importing.diagnostics import Problem, UnsupportedNodeError
+from .dtypes import numpy_dtype
+from .library import library
+from .sizes import Sizes
+
+
+@dataclass(frozen=True)
+class Input:
+    """A run-time input: its node in the program, its name for callers, its type and shape."""
+
+    fx: Any
+    name: str
+    dtype: np.dtype
+    shape: Shape
+
+
+def read_inputs(
+    program: Any, names: Mapping[str, str], sizes: Sizes
+) -> tuple[list[Input], list[Problem]]:
+    """The tensors that a program takes, whose symbols get names, and the unsupported inputs.
+
+    Args:
+        program: the exported program.
+        names: symbol of torch -> the name that the user gives it.
+        sizes: learns the dimension of each symbol.
+    """
+    inputs: list[Input] = []
+    problems: list[Problem] = []
+    placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    taken = set(names.values())
+    for spec in program.graph_signature.input_specs:
+        if spec.kind.name != "USER_INPUT" or not hasattr(spec.arg, "name"):
+            continue
+        fx = placeholders.get(spec.arg.name)
+        value = None if fx is None else fx.meta.get("val")
+        if fx is None or (isinstance(value, (int, float, bool, str, type(None)))):
+            continue  # it was a constant of the export
+        try:
+            inputs.append(_input(fx, value, names, taken, sizes))
+        except UnsupportedNodeError as error:
+            problems.append(Problem(f'input "{fx.name}"', None, error.reason, error.closest))
+    return inputs, problems
+
+
+def _input(fx: Any, value: Any, names: Mapping[str, str], taken: set[str], sizes: Sizes) -> Input:
+    if not hasattr(value, "shape"):
+        raise UnsupportedNodeError(f"a {type(value).__name__} as an input", "a tensor")
+    dtype = numpy_dtype(value.dtype)
+    if not str(value.layout).endswith("strided"):
+        raise UnsupportedNodeError("sparse tensors as inputs", "an edge list, or dense tensors")
+    shape: list[Dim] = []
+    for axis, size in enumerate(value.shape):
+        expression = getattr(getattr(size, "node", None), "expr", None)
+        if expression is not None and expression.is_Symbol and not sizes.knows(str(expression)):
+            symbol = str(expression)
+            name = names.get(symbol) or _unused(f"{fx.name}_{axis}", taken)
+            sizes.name(symbol, Dim.symbol(name))
+        found = sizes.dim(size)
+        if found is None or not (found.is_static or found == Dim.symbol(found.symbols[0])):
+            raise UnsupportedNodeError(f"dimension {axis} is {size}", "a size of its own")
+        shape.append(found)
+    return Input(fx, fx.name, dtype, tuple(shape))
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    base = re.sub(r"\W", "_", name, flags=re.ASCII)
+    base = base if base[:1].isalpha() else f"d{base}"
+    while base in taken:
+        base += "_"
+    taken.add(base)
+    return base
+
+
+def output_names(program: Any) -> Iterator[str]:
+    """The names of the results: keys and attributes where the model returns such, else numbers."""
+    tree = library().utils._pytree
+    spec = program.call_spec.out_spec
+    leaves, _ = tree.tree_flatten_with_path(tree.tree_unflatten(list(range(spec.num_leaves)), spec))
+    taken: set[str] = set()
+    for number, (path, _) in enumerate(leaves):
+        keys = [getattr(step, "key", getattr(step, "name", None)) for step in path]
+        name = ".".join(str(key) for key in keys if key is not None)
+        name = name if name and name not in taken else f"result{number}"
+        taken.add(name)
+        yield name

@@ -1,0 +1,105 @@
+"""Sizes of an exported program: torch's symbolic integers as dimensions of the IR."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...core.dims import Dim, Shape
+from ..importing.nodes import ModelNode
+from ..importing.shapes import value_of_size
+from ..importing.values import Value
+
+_ENDLESS = 1 << 48
+"""Bounds of at least this are none."""
+
+
+class Sizes:
+    """The dimensions that the symbols of an exported program stand for.
+
+    A symbol of an input is named when the input is read; that of a size which the program computes
+    is learned from the first result that has it.
+    """
+
+    def __init__(self, ranges: Mapping[Any, Any]) -> None:
+        self._dims: dict[str, Dim] = {}
+        self._data: dict[Dim, Value] = {}
+        self._ranges = {str(symbol): found for symbol, found in ranges.items()}
+
+    def name(self, symbol: str, dim: Dim) -> None:
+        """A symbol of torch stands for a dimension."""
+        self._dims.setdefault(symbol, dim)
+
+    def knows(self, symbol: str) -> bool:
+        """Whether a symbol has a dimension."""
+        return symbol in self._dims
+
+    def dim(self, size: Any) -> Dim | None:
+        """The dimension for an int, a SymInt or an expression of sympy.
+
+        None if it has an unknown symbol or is no sum of products of symbols.
+        """
+        expression = getattr(getattr(size, "node", None), "expr", size)
+        if isinstance(expression, int):
+            return Dim.of(expression)
+        return self._translated(expression)
+
+    def shape(self, sizes: Sequence[Any]) -> list[Dim | None]:
+        """The dimensions for sizes; None for each one that is unknown."""
+        return [self.dim(size) for size in sizes]
+
+    def most(self, size: Any) -> int | None:
+        """The largest value that the program allows for a symbol; None for no bound."""
+        found = self._ranges.get(str(size))
+        try:
+            value = int(found.upper) if found is not None else _ENDLESS
+        except (TypeError, ValueError, OverflowError):
+            return None
+        return value if value < _ENDLESS else None
+
+    def hold(self, dim: Dim, value: Value) -> None:
+        """A scalar has the value of a size."""
+        self._data[dim] = value
+
+    def as_data(self, node: ModelNode, dim: Dim) -> Value:
+        """The value of a size, an i64 without dimensions."""
+        if dim not in self._data:
+            self._data[dim] = value_of_size(node, dim)
+        return self._data[dim]
+
+    def learn(self, shape: Shape, sizes: Sequence[Any]) -> None:
+        """Name the symbols of a result that are not known yet, from its shape in the IR."""
+        for dim, size in zip(shape, sizes, strict=True):
+            expression = getattr(getattr(size, "node", None), "expr", None)
+            if expression is not None and expression.is_Symbol:
+                self.name(str(expression), dim)
+
+    def _translated(self, expression: Any) -> Dim | None:
+        if expression.is_Integer:
+            return Dim.of(int(expression))
+        if expression.is_Symbol:
+            return self._dims.get(str(expression))
+        parts = [self._translated(part) for part in expression.args]
+        dims = [part for part in parts if part is not None]
+        if len(dims) < len(parts):
+            return None
+        return _combined(expression, dims)
+
+
+def _combined(expression: Any, parts: Sequence[Dim]) -> Dim | None:
+    """The sum, product, power or exact quotient of dimensions."""
+    if expression.is_Add:
+        return sum(parts, start=Dim.of(0))
+    if expression.is_Mul:
+        result = Dim.of(1)
+        for part in parts:
+            result = result * part
+        return result
+    if expression.is_Pow and parts[1].is_static and 0 < parts[1].value < 16:
+        result = Dim.of(1)
+        for _ in range(parts[1].value):
+            result = result * parts[0]
+        return result
+    if type(expression).__name__ in ("FloorDiv", "CleanDiv") and len(parts) == 2:
+        return parts[0].exact_div(parts[1])
+    return None
