@@ -27,6 +27,7 @@ from stepwell.dialects.graph.interfaces import (
     ShapeFacts,
     WritingNest,
 )
+from stepwell.dialects.graph.plan.recording_nest import RecordingNest
 
 
 class Faulty(GraphOp):
@@ -82,7 +83,30 @@ class SameOp(Faulty):
         return nest.at(self.x, index)
 
 
-DIALECT = Dialect("faulty", [BeforeOp, BehindOp, FirstOp, SameOp])
+@irdl_op_definition
+class LateOp(Faulty):
+    """Raises when its kernel is built, which is after it has been recorded."""
+
+    name = "faulty.late"
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        if not isinstance(nest, RecordingNest):
+            raise KeyError("late")
+        return nest.at(self.x, index)
+
+
+@irdl_op_definition
+class LateLoopsOp(Faulty):
+    name = "faulty.late_loops"
+    FUSION: ClassVar[FusionKind] = FusionKind.NEST
+
+    def write(self, nest: WritingNest) -> None:
+        nest.fill(0, lambda index: nest.at(self.x, index))
+        if not isinstance(nest, RecordingNest):
+            raise KeyError("late")
+
+
+DIALECT = Dialect("faulty", [BeforeOp, BehindOp, FirstOp, LateOp, LateLoopsOp, SameOp])
 X = "tensor<?x6xf32>"
 
 
@@ -109,10 +133,12 @@ def applied(name: str) -> str:
             "behind",
             r"an access may be outside of dimension 0.*, got y\[i1 \+ 1, j1\] .*clamp",
         ),
+        ("late", "raised KeyError: 'late'"),
+        ("late_loops", "raised KeyError: 'late'"),
     ],
 )
 def test_faults_are_errors_that_name_the_operator(name: str, message: str) -> None:
-    with pytest.raises(CompileError, match=rf"faulty\.{name}: {message}") as found:
+    with pytest.raises(CompileError, match=rf"^faulty\.{name}: {message}") as found:
         lowered(applied(name))
     assert str(found.value).count('node "here"') == 1
 
