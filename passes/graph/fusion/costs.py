@@ -46,7 +46,7 @@ class Costs:
         users = [op for op in reader.ops if value in op.operands]
         if self._is_row_of_product(maker, reader, value):
             return [*found, Gain.PRODUCT]
-        if self._is_share(maker, reader):
+        if self._has_common_reduction(maker, reader):
             return [*found, Gain.COMMON_REDUCTION]
         if all(value in self.uses.entries(user) for user in users):
             return [*found, Gain.ENTRIES]
@@ -199,10 +199,10 @@ class Costs:
 
     # The entries of a row of a sparse matrix.
 
-    def _is_share(self, maker: Group, reader: Group) -> bool:
+    def _has_common_reduction(self, maker: Group, reader: Group) -> bool:
         """Whether a group reduces the same rows of entries as an operator of another one."""
         # the maximum and the sum of a row are the same for the softmax of its entries and for
-        # the share of its self loop
+        # the weight of its self loop
         op = maker.anchor
         if op is None or not (entries := self.uses.entries(op)):
             return False
