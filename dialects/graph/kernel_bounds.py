@@ -18,7 +18,7 @@ from ...core.typed import memref_type, returned
 from ..loop.arguments import BOUNDS, FITS, OFFSETS, texts_of
 from ..loop.inside import Inside, Reader, Unproved, as_text, indices_of, readers_in
 from ..loop.known import Known
-from ..loop.ops import SCHEDULE, KernelOp
+from ..loop.ops import KernelOp
 from ..sparse_tensor import is_sparse, part_count
 from .interfaces import tensor_type
 from .ops_call import CallDpsOp
@@ -46,8 +46,6 @@ def outside_of_call(
         trusted: see `outside_of`.
         holds: see `outside_of`.
     """
-    if SCHEDULE in kernel.attributes:
-        return None
     expected = sum(part_count(tensor_type(value)) for value in operands)
     if expected != len(kernel.inputs):
         # The conversion of the call refuses it.

@@ -7,6 +7,7 @@ condition of each call.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from ...core.building.affine import (
     Atom,
     DivisorError,
     Quotient,
+    Variable,
+    divided,
 )
 from ...core.building.polynomials import Polynomial
 from ...core.dims import Dim
@@ -36,6 +39,9 @@ from .ops_partition import PartitionPointOp
 
 _MOST_STEPS = 400
 """The most bounds that are tried for one index: what takes more is not found."""
+
+_MOST_NUMBERS = 64
+"""The most numbers that are tried one by one."""
 
 Conditions = frozenset[Affine]
 """Polynomials over sizes that have to be below 0."""
@@ -160,25 +166,58 @@ class Inside(KnownIndices):
             return _NONE
         if self._steps <= 0:
             return None
-        atom = next(iter(sorted((a for a in value.atoms if a not in self.names), key=_first)), None)
-        if atom is not None:
-            return self._best(self._without(value, atom, facts))
+        if (less := _without_pairs(value)) != value:
+            return self._needed(less, facts)
+        unknown = sorted((a for a in value.atoms if a not in self.names), key=_first)
+        if unknown:
+            # Quotients first, as a variable may be in one; or the variable that came last.
+            atoms = dict.fromkeys(
+                (unknown[0], *[a for a in unknown if isinstance(a, Variable)][:1])
+            )
+            found = self._best(one for a in atoms for one in self._without(value, a, facts))
+            never = found != _NONE and any(self._never_fails(value, a, facts) for a in value.atoms)
+            return _NONE if never else found
         lowest, _ = self.ranges.of(value)
-        return None if lowest is not None and lowest >= 0 else frozenset([value])
+        if lowest is not None and lowest >= 0:
+            return None
+        if any(self._never_fails(value, atom, facts) for atom in value.atoms):
+            return _NONE
+        return frozenset([_in_lowest_terms(value)])
+
+    # For a fact f(n):  not f(0) and .. and not f(k)  =>  k - n < 0
+    def _never_fails(self, value: Affine, unknown: Atom, facts: Sequence[Affine]) -> bool:
+        """Whether a value is below 0 but for a few numbers, with each of which no fact holds."""
+        own, factor = Polynomial.atom(unknown), value.coefficient(unknown)
+        _, most = self.ranges.of(value - own * factor)
+        if factor >= 0 or most is None or most < 0 or most // -factor >= _MOST_NUMBERS:
+            return False
+        if unknown not in self.names and self._needed(-own - 1, facts) != _NONE:
+            return False
+        few = range(most // -factor + 1)
+        return all(
+            any(self._is_below_0(_with_number(fact, unknown, number)) for fact in facts)
+            for number in few
+        )
 
     def _is_below_0(self, value: Affine) -> bool:
         _, most = self.ranges.of(value)
         return most is not None and most < 0
 
     def _best(self, found: Iterable[Conditions | None]) -> Conditions | None:
-        """The fewest conditions of those that are found."""
+        """The fewest conditions of those that are found, or the one that the other implies."""
         best: Conditions | None = None
         for one in found:
-            if one is not None and (best is None or len(one) < len(best)):
+            if one is not None and (best is None or self._is_weaker(one, best)):
                 best = one
             if best == _NONE:
                 break
         return best
+
+    def _is_weaker(self, one: Conditions, other: Conditions) -> bool:
+        if len(one) != 1 or len(other) != 1:
+            return len(one) < len(other)
+        (value,), (stronger,) = one, other
+        return value != stronger and self.ranges.is_nonnegative(stronger - value)
 
     def _both(self, values: Iterable[tuple[Affine, Sequence[Affine]]]) -> Conditions | None:
         """The conditions under which several values are below 0."""
@@ -215,6 +254,9 @@ class Inside(KnownIndices):
             # fact == end - n * atom >= 0  ==>  n * atom <= end, and the same from below.
             bound = end if number < 0 else -end
             yield self._needed(factor * bound + rest * abs(number), facts)
+        least, most = self.ranges.of(Polynomial.atom(atom))
+        if (last := most if rising else least) is not None:
+            yield self._needed(factor * last + rest, facts)
 
     def _without_choice(
         self, op: Operation, factor: Affine, rest: Affine, facts: Sequence[Affine], rising: bool
@@ -243,6 +285,39 @@ class Inside(KnownIndices):
             if len(values) == 2:
                 # max(a, b) >= (a + b) / 2 >= min(a, b), which is all there is of max(a, -a).
                 yield self._needed(values[0] + values[1], facts)
+
+
+# a floordiv d - b floordiv d <= (a - b) ceildiv d  where a - b is a number
+def _without_pairs(value: Affine) -> Affine:
+    """An upper bound in which no quotient is subtracted from one of nearly the same dividend."""
+    cuts = [a for a in value.atoms if isinstance(a, Quotient) and a.function is FLOOR]
+    for one, other in itertools.permutations(cuts, 2):
+        count = min(value.coefficient(one), -value.coefficient(other))
+        apart = (one.dividend - other.dividend).number
+        if count > 0 and one.divisor == other.divisor and apart is not None:
+            pair = Polynomial.atom(one) - Polynomial.atom(other)
+            return _without_pairs(value + (-(-apart // one.divisor) - pair) * count)
+    return value
+
+
+# a * x + b < 0  ==  x <= (-b - 1) floordiv a  for a > 0
+def _in_lowest_terms(value: Affine) -> Affine:
+    """The same condition, with the smallest numbers."""
+    common = math.gcd(*(factor for monomial, factor in value.terms if monomial)) or 1
+    terms = [(monomial, factor // common) for monomial, factor in value.terms if monomial]
+    return Polynomial(terms) - ((-1 - value.constant) // common) - 1
+
+
+def _with_number(value: Affine, unknown: Atom, number: int) -> Affine:
+    """A value where an unknown is a number."""
+
+    def known(atom: Atom) -> Affine:
+        if isinstance(atom, Quotient):
+            dividend = _with_number(atom.dividend, unknown, number)
+            return divided(atom.function, dividend, atom.divisor)
+        return Polynomial.of(number) if atom == unknown else Polynomial.atom(atom)
+
+    return Polynomial[Atom].of(0) + value.substituted(known)
 
 
 def _split(value: Affine, atom: Atom) -> tuple[Affine | None, Affine]:

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, i64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineExpr
 
-from ...core.building.affine import MUL, Affine, Atom, polynomial, variable
+from ...core.building.affine import MUL, Affine, Atom, polynomial, variable, variables
 from ...core.building.affine import affine as affine_of
 from ...core.building.polynomials import Polynomial
 from ...core.dims import Dim
@@ -23,6 +23,7 @@ from .attrs import LoopKind
 from .bounds import constant_index
 from .ops_access import LoadOp
 from .ops_loops import ForOp
+from .ops_partition import PartitionPointOp
 from .ops_values import LocalOp
 from .syntax import INDEX
 from .unknowns import Unknowns, loop_of
@@ -113,6 +114,8 @@ class KnownIndices(Unknowns):
                 or ((start := _start_of_counter(value)) is not None and self._is_bounded(start))
                 or (isinstance(loop, ForOp) and loop.over_entries and value is loop.column)
             )
+        if isinstance(op, PartitionPointOp):
+            return self._is_bounded(op.rows)
         if isinstance(op, LoadOp | memref.DimOp):
             return isinstance(op, memref.DimOp) or op.buffer in self.known.contents
         if isinstance(op, arith.MinSIOp | arith.MaxSIOp):
@@ -144,7 +147,7 @@ class KnownIndices(Unknowns):
 
     def _facts_of_lanes(self, place: Iterable[Affine]) -> Iterator[Affine]:
         """What holds of the lanes of an access with a limit."""
-        for atom in [atom for index in place for atom in index.atoms]:
+        for atom in sorted({atom for index in place for atom in variables(index)}):
             if atom in self._limits:
                 yield from (bound - 1 - Polynomial.atom(atom) for bound in self._bounds(atom))
 
@@ -196,6 +199,9 @@ class KnownIndices(Unknowns):
         for low, high in self.known.contents.get(source, ()) if source is not None else ():
             yield own - polynomial(self._named(low))
             yield polynomial(self._named(high)) - own - last
+        if isinstance(value.owner, PartitionPointOp):
+            yield own
+            yield self._of(value.owner.rows) - own
         if loop_of(value) is not None:
             yield own
         start = _start_of_counter(value)

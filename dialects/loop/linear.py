@@ -99,4 +99,5 @@ def joined(index: Affine) -> Affine:
             if index.coefficient(quotient) == cut.divisor * factor:
                 parts = Polynomial.atom(quotient) * cut.divisor + Polynomial.atom(cut)
                 result += (cut.dividend - parts) * factor
-    return result
+    # The dividend may be a remainder as well.
+    return result if result == index else joined(result)

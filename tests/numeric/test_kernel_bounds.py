@@ -223,8 +223,78 @@ def test_kernels_in_text() -> None:
     static = TEXT.replace("PLACE", "d0").replace("tensor<?xf32>", "tensor<5xf32>")
     with pytest.raises(sw.CompileError, match="expected 5 <= 3, got 5 > 3"):
         sw.compile(sw.from_mlir(static), threads=1)
-    with pytest.raises(sw.StepwellError, match="kernel k: an access may be outside of dimension 0"):
-        sw.from_mlir(TEXT.replace("PLACE", "d0 - 1"))
+    outside = "kernel k: an access may be outside of dimension 0"
+    before = TEXT.replace("PLACE", "d0 - 1")
+    scheduled = before.replace(") {\n  %c0", ') attributes {loop.schedule = "hoist(i)"} {\n  %c0')
+    for text in (before, scheduled):
+        with pytest.raises(sw.StepwellError, match=outside):
+            sw.from_mlir(text)
+
+
+BLOCKS = """
+func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %y = graph.call_dps @k(%x) dims [["_0"]] : (tensor<?xf32>) -> tensor<?xf32>
+  func.return %y : tensor<?xf32>
+}
+loop.kernel @k(%x: memref<?xf32>) -> (%y: memref<?xf32>)
+    attributes {loop.schedule = "split(i, 8); vectorize(i1)"} {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  loop.for "i0" %i to min (d0) -> (BOUND)(%n) {
+    %v = loop.load %x (d0)[s0] -> (d0 * 8 + s0 + OFFSET)(%i) : memref<?xf32>, vector<8xf32>
+    loop.store %v, %y (d0)[s0] -> (d0 * 8 + s0)(%i) : vector<8xf32>, memref<?xf32>
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("bound", "offset", "fits"),
+    [
+        ("d0 floordiv 8", 0, True),
+        ("(d0 + 5) floordiv 8 + d0 floordiv 8 - (d0 + 7) floordiv 8", 0, True),
+        ("d0 ceildiv 8", 0, False),
+        ("(d0 + 1) floordiv 8", 0, False),
+        ("(d0 + 7) floordiv 8 + d0 floordiv 8 - (d0 + 5) floordiv 8", 0, False),
+        ("d0 floordiv 8", 1, False),
+        ("d0 floordiv 8", -1, False),
+        ("d0 floordiv 8 - 1", 1, True),
+        ("(d0 + 6) floordiv 8 - (d0 + 5) floordiv 8", -8, False),
+    ],
+)
+def test_scheduled_kernels_in_text(bound: str, offset: int, fits: bool) -> None:
+    text = BLOCKS.replace("BOUND", bound).replace("OFFSET", str(offset))
+    if fits:
+        assert not checks(sw.compile(sw.from_mlir(text), threads=1))
+        return
+    with pytest.raises(sw.StepwellError, match="kernel k: an access may be outside"):
+        sw.from_mlir(text)
+
+
+def test_lanes_that_are_in_quotients() -> None:
+    """What is flat is read by rows of 6: the lanes behind the last whole block are valid."""
+    b = sw.Builder("main")
+    b.output(b.relu(b.reshape(b.input("x", ("n", 6)), (-1,))))
+    text = sw.compile(b.module(), threads=1).ir("scheduled")
+    assert " floordiv 6" in text
+    assert "valid(0" in text
+    assert "loop.fits" not in sw.from_mlir(text).text()
+
+
+def test_what_runs_for_some_remainders_only() -> None:
+    """A nest for n mod 8 == 2 reads two elements from the end."""
+    tail = """
+  loop.for "i0" %i to min (d0) -> (1, (d0 + 6) floordiv 8 - (d0 + 5) floordiv 8)(%n) {
+    %v = loop.load %x (d0)[s0] -> (d0 + s0 - OFFSET)(%n) : memref<?xf32>, vector<2xf32>
+    loop.store %v, %y (d0)[s0] -> (d0 + s0 - 2)(%n) : vector<2xf32>, memref<?xf32>
+  }
+}
+"""
+    text = BLOCKS[: BLOCKS.index("\n  loop.for")] + tail
+    assert "loop.fits" not in sw.from_mlir(text.replace("OFFSET", "2")).text()
+    assert "3 <= x0.0" in sw.from_mlir(text.replace("OFFSET", "3")).text()
+    with pytest.raises(sw.StepwellError, match="kernel k: an access may be outside"):
+        sw.from_mlir(text.replace("OFFSET", "1"))
 
 
 def test_a_loop_that_is_left_by_an_exception_is_not_in_the_kernel() -> None:
