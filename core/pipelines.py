@@ -43,6 +43,8 @@ _OPTIMIZED = {
         "canonicalize",
         "graph-canonicalize-ops",
         "graph-simplify",
+        # Constants of edge lists are folded after it, and products with their matrices reordered.
+        "graph-raise-messages",
         # The scale of a batch norm is folded before its shift can become a bias.
         "graph-fold-scale-axis",
         "graph-fold-constant",

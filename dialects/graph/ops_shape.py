@@ -180,7 +180,7 @@ class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
         """Runs of dimensions of x and of the result with the same number of elements.
 
         Elements keep their place within a run, so that a dimension which is not reshaped
-        (the batch) keeps its index.
+        (the batch) keeps its index. A dimension of size 1 that comes or goes is a run by itself.
         """
         fresh = unknown_sizes()
         x = declared_shape(self.x, fresh)
@@ -189,7 +189,9 @@ class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
         i = j = 0
         while i < len(x) or j < len(result):
             first_i, first_j = i, j
-            i, j = min(i + 1, len(x)), min(j + 1, len(result))
+            alone = [dims[n : n + 1] == (1,) for dims, n in ((x, i), (result, j))]
+            i += alone[0] or (i < len(x) and not alone[1])
+            j += alone[1] or (j < len(result) and not alone[0])
             while (a := product(x[first_i:i])) != (b := product(result[first_j:j])):
                 if i < len(x) and (b.exact_div(a) is not None or j == len(result)):
                     i += 1

@@ -1,0 +1,195 @@
+"""Rules of aggregations: weighted sums, means and softmax that are written as several operators."""
+
+from __future__ import annotations
+
+import numpy as np
+from xdsl.ir import SSAValue
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+
+from ....core.dtypes import dtype_of
+from ....core.exactness import Exactness
+from ....core.provenance import fuse
+from ....dialects.graph import ops as graph
+from ....dialects.graph.attrs import AggregateKind
+from ....dialects.graph.interfaces import GraphOp, element_type, rank, tensor_type
+from ....dialects.graph.known import reshape_target, sizes_of
+from ....dialects.graph.ops_aggregate import ReduceColumns
+from ..rules.rooted import rooted
+
+Aggregation = graph.ReduceEntriesOp | graph.AggregateOp
+
+
+def has_ones(matrix: SSAValue) -> bool:
+    """Whether a matrix is known to have only entries of value 1: x == x."""
+    made = matrix.owner
+    values = made.values.owner if isinstance(made, graph.AssembleOp) else None
+    same = values.x.owner if isinstance(values, graph.CastOp) else None
+    return isinstance(same, graph.EqualOp) and same.lhs is same.rhs
+
+
+def _before_broadcast(value: SSAValue) -> SSAValue:
+    """The vector of which a value is a broadcast along axes behind the first, or the value."""
+    while isinstance(op := value.owner, graph.BroadcastToOp | graph.ReshapeOp):
+        if any(size != 1 for size in sizes_of(op.x)[1:]) or rank(op.x) == 0:
+            break
+        value = op.x
+    return value
+
+
+def _count_of(value: SSAValue, matrix: SSAValue) -> bool:
+    """Whether a value is the number of entries of each row."""
+    op = value.owner
+    return (
+        isinstance(op, graph.DegreeOp)
+        and op.a is matrix
+        and op.values is None
+        and op.power.value.data == 1
+        and not op.self_loops.value.data
+        and has_ones(matrix)
+    )
+
+
+def _of_rows(value: SSAValue, matrix: SSAValue) -> SSAValue | None:
+    """What each row has, of what its entries have in common."""
+    op = value.owner
+    if not isinstance(op, graph.AtEntriesOp) or op.a is not matrix or op.axis.value.data != 0:
+        return None
+    return op.x
+
+
+def _reduced(value: SSAValue | None, kind: AggregateKind) -> graph.ReduceEntriesOp | None:
+    op = None if value is None else value.owner
+    return op if isinstance(op, graph.ReduceEntriesOp) and op.kind.data == kind else None
+
+
+@Exactness.ROUNDING
+class WeightedColumns(RewritePattern):
+    # reduce_entries(a, at_entries(a, x, axis = 1) * w) == aggregate(a, x) weights w
+    @rooted
+    def match_and_rewrite(self, op: graph.ReduceEntriesOp, rewriter: PatternRewriter) -> None:
+        made = op.x.owner
+        if not isinstance(made, graph.MulOp) or element_type(op.x) != element_type(op.a):
+            return
+        for one, other in ((made.lhs, made.rhs), (made.rhs, made.lhs)):
+            sent = one.owner
+            if not isinstance(sent, graph.AtEntriesOp) or sent.axis.value.data != 1:
+                continue
+            weights = _weights(other, rank(one))
+            if sent.a is op.a and one.type == op.x.type and weights is not None:
+                last = weights[-1].results[0] if weights else other
+                kind, type = op.kind.data.value, op.result.type
+                new = graph.AggregateOp(op.a, sent.x, last, kind, result_type=type)
+                for part in (*weights, new):
+                    part.location = fuse([made, op])
+                rewriter.replace(op, [*weights, new], new.results)
+                return
+
+
+def _weights(value: SSAValue, dims: int) -> list[GraphOp] | None:
+    """A reshape to the weights of `graph.aggregate`, if needed; None where they do not fit."""
+    sizes = list(sizes_of(value))
+    if len(sizes) != dims or sizes[0] == 1:
+        return None
+    kept = dims
+    while kept > 1 and sizes[kept - 1] == 1:
+        kept -= 1
+    if 1 in sizes[1:kept]:
+        return None
+    target = reshape_target(sizes[:kept])
+    if kept == dims or target is None:
+        return [] if kept == dims else None
+    return [graph.ReshapeOp(value, target)]
+
+
+@Exactness.OPEN
+class MeanOfMessages(RewritePattern):
+    # sum of messages / max(number of messages, 1) == mean of messages
+    @rooted
+    def match_and_rewrite(self, op: graph.DivOp, rewriter: PatternRewriter) -> None:
+        total = op.lhs.owner
+        if not isinstance(total, Aggregation) or total.kind.data != AggregateKind.SUM:
+            return
+        count = _at_least_one(_before_broadcast(op.rhs))
+        if count is None or op.result.type != total.result.type:
+            return
+        if _count_of(_before_broadcast(count), total.a):
+            kind, type = AggregateKind.MEAN.value, op.result.type
+            if isinstance(total, graph.AggregateOp):
+                new = graph.AggregateOp(total.a, total.x, total.weights, kind, type)
+            else:
+                new = graph.ReduceEntriesOp(total.a, total.x, kind, type)
+            new.location = fuse([total, op])
+            rewriter.replace(op, new)
+
+
+def _at_least_one(value: SSAValue) -> SSAValue | None:
+    """x where a value is max(x, 1)."""
+    op = value.owner
+    if isinstance(op, graph.ClipOp):
+        return op.x if op.bounds == (1.0, None) else None
+    if isinstance(op, graph.MaxOp):
+        for one, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+            if graph.splat_of(one) == 1:
+                return other
+    return None
+
+
+@Exactness.OPEN
+class SoftmaxOfScores(RewritePattern):
+    # exp(s - m_i) / t_i == edge_softmax(a, s)  for m = max of s, t = sum of exp(s - m)
+    @rooted
+    def match_and_rewrite(self, op: graph.DivOp, rewriter: PatternRewriter) -> None:
+        e, below = op.lhs.owner, op.rhs.owner
+        if not isinstance(e, graph.ExpOp) or not isinstance(below, graph.AtEntriesOp):
+            return
+        matrix, rest = below.a, e.x.owner
+        total = _of_rows(op.rhs, matrix)
+        total = _reduced(None if total is None else _without_small(total), AggregateKind.SUM)
+        if total is None or total.a is not matrix or total.x is not e.result:
+            return
+        if not isinstance(rest, graph.SubOp) or element_type(rest.lhs) != element_type(matrix):
+            return
+        largest = _reduced(_of_rows(rest.rhs, matrix), AggregateKind.MAX)
+        if largest is None or largest.a is not matrix or largest.x is not rest.lhs:
+            return
+        new = graph.EdgeSoftmaxOp(matrix, rest.lhs, result_type=op.result.type)
+        new.location = fuse([largest, rest, e, total, op])
+        rewriter.replace(op, new)
+
+
+# x + c == x  for x >= 1 and c below half of the distance to the next number
+def _without_small(value: SSAValue) -> SSAValue:
+    """x where a value is x + c, for a c that does not change what is 1 or more."""
+    op = value.owner
+    if isinstance(op, graph.AddOp):
+        kind = dtype_of(element_type(value))
+        for one, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+            number = graph.splat_of(other)
+            if number is not None and 0 <= number < np.finfo(kind).eps / 2:
+                return one if tensor_type(one) == tensor_type(value) else value
+    return value
+
+
+@Exactness.EXACT
+class RowsWithEntries(RewritePattern):
+    # at_entries(a, where(0 < number of entries, x, y), axis = 0) == at_entries(a, x, axis = 0)
+    @rooted
+    def match_and_rewrite(self, op: graph.AtEntriesOp, rewriter: PatternRewriter) -> None:
+        chosen = op.x.owner
+        if op.axis.value.data != 0 or not isinstance(chosen, graph.WhereOp):
+            return
+        some = chosen.condition.owner
+        if not isinstance(some, graph.LessOp) or graph.splat_of(some.lhs) != 0:
+            return
+        if not _count_of(_before_broadcast(some.rhs), op.a) or chosen.a.type != op.x.type:
+            return
+        new = graph.AtEntriesOp(op.a, chosen.a, 0, result_type=op.result.type)
+        new.location = fuse([chosen, op])
+        rewriter.replace(op, new)
+
+
+STEPS: tuple[tuple[type[RewritePattern], ...], ...] = (
+    (RowsWithEntries, SoftmaxOfScores),
+    (ReduceColumns, WeightedColumns, MeanOfMessages),
+)
+"""The rules of each sweep: a softmax is found before its maximum has another form."""

@@ -1,0 +1,137 @@
+"""Scatters and gathers by index vectors: what they read, and by which vector."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from ....core.dims import Dim, product
+from ....core.dtypes import dtype_of
+from ....core.weights import WeightStore
+from ....dialects.graph import ops as graph
+from ....dialects.graph.attrs import FLOAT_TENSOR, ReduceKind, ScatterKind, ints
+from ....dialects.graph.interfaces import FusionKind, GraphOp, Sizes, element_type, rank
+from ....dialects.graph.known import elements_of
+
+_DEPTH = 12
+
+
+class Facts(Sizes, Protocol):
+    """What is known of values: their sizes, and the elements of constants."""
+
+    weights: WeightStore
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """An operator that combines updates [E, ...] with slices of `init` [N, ...].
+
+    `rows` holds the E indices: see `vector_of`.
+    """
+
+    op: GraphOp
+    kind: ScatterKind
+    init: SSAValue
+    rows: SSAValue
+    updates: SSAValue
+
+
+def scatter_of(op: Operation, facts: Facts) -> Scatter | None:
+    """A scatter of whole slices along axis 0; None for other operators."""
+    if isinstance(op, graph.ScatterElementsOp) and op.axis_from_front == 0:
+        rows = vector_of(op.indices, facts)
+    elif isinstance(op, graph.ScatterNdOp) and len(op.indices) == 1 and rank(op.indices[0]) == 1:
+        rows = vector_of(op.indices[0], facts)
+    else:
+        return None
+    init, updates = facts.shape(op.x), facts.shape(op.updates)
+    if rows is None or init[1:] != updates[1:]:
+        return None
+    return Scatter(op, op.kind.data, op.x, rows, op.updates)
+
+
+@dataclass(frozen=True)
+class Gather:
+    """An operator that reads slices of x at indices along axis 0: see `vector_of`."""
+
+    x: SSAValue
+    indices: SSAValue
+
+
+def gather_of(value: SSAValue, facts: Facts) -> Gather | None:
+    """The gather of whole slices along axis 0 that makes a value [E, ...]; None for others."""
+    op = value.owner
+    if isinstance(op, graph.GatherOp) and op.axis_from_front == 0 and rank(op.indices) == 1:
+        indices = vector_of(op.indices, facts)
+    elif isinstance(op, graph.GatherNdOp) and len(op.indices) == 1 and rank(op.indices[0]) == 1:
+        indices = vector_of(op.indices[0], facts)
+    elif isinstance(op, graph.GatherElementsOp) and op.axis_from_front == 0:
+        indices = vector_of(op.indices, facts)
+        if facts.shape(op.x)[1:] != facts.shape(op.indices)[1:]:
+            return None
+    else:
+        return None
+    return None if indices is None else Gather(op.x, indices)
+
+
+def vector_of(indices: SSAValue, facts: Facts) -> SSAValue | None:
+    """A value whose elements, in row-major order, are the indices [i, ...] for each i.
+
+    None where the indices depend on more than i. Reshapes are left out, so that all uses of a
+    vector have the same value.
+    """
+    edges = facts.shape(indices)[0]
+    if isinstance(indices.owner, graph.BroadcastToOp) and rank(indices) > 1:
+        indices = indices.owner.x
+        if rank(indices) < 2 or facts.shape(indices)[0] != edges:
+            return None
+    if any(size != 1 for size in facts.shape(indices)[1:]):
+        return None
+    while isinstance(indices.owner, graph.ReshapeOp):
+        indices = indices.owner.x
+    return indices if product(facts.shape(indices)) == edges else None
+
+
+def number_of(value: SSAValue, facts: Facts, depth: int = _DEPTH) -> float | None:
+    """The number that all elements of a value are known to be; None if there is none."""
+    op = value.owner
+    if isinstance(op, graph.ConstantOp):
+        return _number_in(elements_of(value, facts.weights))
+    if not isinstance(op, GraphOp) or not depth:
+        return None
+    if isinstance(op, graph.ReduceOp):
+        sizes = facts.shape(op.x)
+        none = any(sizes[axis] == 0 for axis in ints(op.axes))
+        return 0.0 if none and op.kind.data == ReduceKind.SUM else None
+    moves = isinstance(op, graph.ReshapeOp | graph.BroadcastToOp)
+    if not moves and (op.fusion != FusionKind.ELEMENTWISE or len(op.results) != 1):
+        return None
+    numbers = [number_of(operand, facts, depth - 1) for operand in op.operands]
+    if moves or any(number is None for number in numbers):
+        return numbers[0] if moves else None
+    arrays = [
+        np.full((1,) * rank(operand), number, dtype_of(element_type(operand)))
+        for operand, number in zip(op.operands, numbers, strict=True)
+    ]
+    with np.errstate(all="ignore"):
+        return float(np.asarray(op.reference(*arrays)[0]).reshape(-1)[0])
+
+
+def _number_in(array: np.ndarray | None) -> float | None:
+    """The number that all elements of an array are."""
+    if array is None or not array.size or array.flat[0] != array.flat[-1]:
+        return None
+    return float(array.flat[0]) if bool(np.all(array == array.flat[0])) else None
+
+
+def is_float_tensor(value: SSAValue) -> bool:
+    """Whether a sparse matrix may have the element type of a value."""
+    return element_type(value) in FLOAT_TENSOR.elements and str(element_type(value)) != "bf16"
+
+
+def width_of(value: SSAValue, facts: Facts) -> Dim:
+    """The number of elements of a slice of a value."""
+    return product(facts.shape(value)[1:])

@@ -1,0 +1,165 @@
+"""What takes the place of scatters: the matrix of their edge list, and aggregations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from ....core.dims import Dim
+from ....core.dtypes import dtype_of
+from ....core.provenance import fuse
+from ....dialects.graph import ops as graph
+from ....dialects.graph.attrs import ScatterKind
+from ....dialects.graph.combiners import COMBINERS
+from ....dialects.graph.interfaces import GraphOp, element_type, rank
+from ....dialects.loop.combiners import neutral_value
+from .edge_lists import Facts, Scatter, number_of, scatter_of
+
+KINDS = {
+    ScatterKind.ADD: "sum",
+    ScatterKind.MUL: "prod",
+    ScatterKind.MAX: "max",
+    ScatterKind.MIN: "min",
+}
+"""The scatters that are aggregations."""
+_JOINED: dict[ScatterKind, type[graph.BinaryOp]] = {
+    ScatterKind.ADD: graph.AddOp,
+    ScatterKind.MUL: graph.MulOp,
+    ScatterKind.MAX: graph.MaxOp,
+    ScatterKind.MIN: graph.MinOp,
+}
+
+
+@dataclass(frozen=True)
+class EdgeMatrix:
+    """The matrix of an edge list.
+
+    Attributes:
+        ends: the vectors of rows and of columns, as `vector_of` gives them.
+        shape: the numbers of rows and columns.
+        matrix: the CSR matrix, whose values are 1.
+        order: the edge of each entry.
+    """
+
+    ends: tuple[SSAValue, SSAValue]
+    shape: tuple[Dim, Dim]
+    matrix: SSAValue
+    order: SSAValue
+
+
+class Insertion:
+    """Inserts operators before an operation of a block.
+
+    Args:
+        anchor: the operation.
+        sources: what the new operators stand for.
+    """
+
+    def __init__(self, anchor: Operation, sources: Iterable[Operation]) -> None:
+        self.anchor = anchor
+        self._location: LocationAttr = fuse(sources)
+
+    def emit(self, op: GraphOp) -> SSAValue:
+        """Insert an operator; returns its first result."""
+        if op.location is UNKNOWN_LOC:
+            op.location = self._location
+        Rewriter.insert_op(op, InsertPoint.before(self.anchor))
+        return op.results[0]
+
+    def flat(self, vector: SSAValue) -> SSAValue:
+        """The elements of a value as a vector."""
+        return vector if rank(vector) == 1 else self.emit(graph.ReshapeOp(vector, [-1]))
+
+    def nodes(self, size: int) -> SSAValue:
+        """A value with so many elements, which are never read."""
+        if size:
+            return self.emit(graph.ConstantOp.literal(np.zeros(size, np.int8)))
+        one = self.emit(graph.ConstantOp.literal(np.zeros(1, np.int8)))
+        return self.emit(graph.SliceOp(one, [0], [0]))
+
+    def matrix(
+        self,
+        ends: tuple[SSAValue, SSAValue],
+        nodes: tuple[SSAValue, SSAValue],
+        kind: Attribute,
+        facts: Facts,
+    ) -> EdgeMatrix:
+        """The matrix of an edge list with values 1.
+
+        Args:
+            ends: the rows and columns of the edges.
+            nodes: values with as many slices as there are rows and columns.
+            kind: the element type.
+            facts: the sizes of these values.
+        """
+        rows, columns = map(self.flat, ends)
+        edges = graph.SortEdgesOp(rows, columns, *nodes)
+        self.emit(edges)
+        same = self.emit(graph.EqualOp(edges.order, edges.order))
+        ones = self.emit(graph.CastOp(same, kind))
+        matrix = self.emit(graph.AssembleOp(edges.indptr, edges.indices, ones, nodes[1]))
+        shape = facts.shape(nodes[0])[0], facts.shape(nodes[1])[0]
+        return EdgeMatrix(ends, shape, matrix, edges.order)
+
+
+def aggregated(
+    scatter: Scatter, edges: EdgeMatrix, messages: SSAValue, new: Insertion, facts: Facts
+) -> SSAValue:
+    """What a scatter gives: messages in entry order, combined for each row.
+
+    Rows without entries keep what the scatter had there.
+    """
+    kind, base = scatter.kind, scatter.init
+    combine = COMBINERS[kind.value].combine
+    neutral = neutral_value(combine, element_type(base))
+    before = _base_of(scatter, neutral, facts)
+    alone = before is not None or number_of(base, facts) == neutral
+    base = base if before is None else before
+    found = _reduced(scatter, edges, messages, new, facts)
+    if kind in (ScatterKind.ADD, ScatterKind.MUL):
+        # An empty sum is 0, and an empty product 1.
+        return found if number_of(base, facts) == neutral else new.emit(_JOINED[kind](base, found))
+    if alone and number_of(base, facts) == 0:
+        return found
+    joined = found if alone else new.emit(_JOINED[kind](base, found))
+    return new.emit(graph.WhereOp(_has_entries(edges, rank(base), new), joined, base))
+
+
+def _reduced(
+    scatter: Scatter, edges: EdgeMatrix, messages: SSAValue, new: Insertion, facts: Facts
+) -> SSAValue:
+    """The messages of each row, combined; the sum of ones is the degree."""
+    type = scatter.op.results[0].type
+    ones = number_of(scatter.updates, facts) == 1
+    same = element_type(messages) == element_type(edges.matrix)
+    if ones and same and scatter.kind == ScatterKind.ADD and rank(messages) == 1:
+        return new.emit(graph.DegreeOp(edges.matrix, result_type=type))
+    kind = KINDS[scatter.kind]
+    return new.emit(graph.ReduceEntriesOp(edges.matrix, messages, kind, result_type=type))
+
+
+def _has_entries(edges: EdgeMatrix, dims: int, new: Insertion) -> SSAValue:
+    """Whether each row has entries, for values with so many dimensions."""
+    degree = new.emit(graph.DegreeOp(edges.matrix))
+    if dims > 1:
+        degree = new.emit(graph.ReshapeOp(degree, [-1, *[1] * (dims - 1)]))
+    zero = np.zeros((), dtype_of(element_type(degree)))
+    return new.emit(graph.LessOp(new.emit(graph.ConstantOp.literal(zero)), degree))
+
+
+def _base_of(scatter: Scatter, neutral: float, facts: Facts) -> SSAValue | None:
+    """What a scatter updates without a part of its own; None where that has a part.
+
+    A reduction that leaves out what is there is written as two scatters: the first one makes the
+    elements neutral that are updated.
+    """
+    made = scatter.init.owner
+    first = scatter_of(made, facts) if isinstance(made, Operation) else None
+    if first is None or first.kind != ScatterKind.NONE or first.rows is not scatter.rows:
+        return None
+    return first.init if number_of(first.updates, facts) == neutral else None

@@ -1,0 +1,257 @@
+"""Gathers, expressions over edges and scatters become operators on one sparse matrix."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
+from xdsl.rewriter import Rewriter
+
+from ...core.actions import allowed
+from ...core.budgets import SUMS
+from ...core.context import count, decide, weights_of
+from ...core.dims import Dim
+from ...core.exactness import Exactness
+from ...core.walks import blocks_in
+from ...core.weights import WeightStore
+from ...dialects.graph import ops as graph
+from ...dialects.graph.attrs import PRIMITIVE, ScatterKind
+from ...dialects.graph.interfaces import element_type
+from ...dialects.graph.shapes import SymbolicShapes
+from .messages.aggregations import STEPS
+from .messages.edge_lists import Scatter, is_float_tensor, scatter_of, width_of
+from .messages.entry_order import EdgeValues, EntryOrder
+from .messages.insertion import KINDS, Insertion, aggregated
+from .rules.permission import Permission, permitted
+from .rules.recorded import recorded
+
+_UNKNOWN_WIDTH = 64
+"""What the symbolic size of a slice is taken to be."""
+
+
+class _Shapes(SymbolicShapes):
+    """The shapes of a function, and of what replaces its values; the arrays of constants."""
+
+    def __init__(self, function: func.FuncOp, weights: WeightStore) -> None:
+        super().__init__(function)
+        self.weights = weights
+
+    def replace(self, old: SSAValue, new: SSAValue) -> None:
+        """Note that a value has the shape of the one that it replaces."""
+        self._known.shapes[new] = self._known.shapes[old]
+
+
+@dataclass(frozen=True)
+class _EdgeList:
+    """The scatters of a block by one vector of rows, of which there are `count`."""
+
+    rows: SSAValue
+    count: Dim
+    scatters: list[Scatter]
+
+
+class _Block:
+    """Raises the messages of one block.
+
+    Args:
+        ctx: receives the decisions.
+        block: the block.
+        shapes: those of the function around it.
+        permission: where sums may be taken in another order.
+        least: the fewest numbers for each edge that pay for sorting a list.
+    """
+
+    def __init__(
+        self, ctx: Context, block: Block, shapes: _Shapes, permission: Permission, least: int
+    ) -> None:
+        self.ctx, self.block, self.shapes = ctx, block, shapes
+        self.permission, self.least = permission, least
+        self.values = EdgeValues(shapes)
+        self.place: dict[object, int] = {op: number for number, op in enumerate(block.ops)}
+
+    def run(self) -> None:
+        """Raise what each vector of rows is scattered by."""
+        lists: dict[tuple[SSAValue, Dim], _EdgeList] = {}
+        for op in self.block.ops:
+            scatter = scatter_of(op, self.shapes)
+            if scatter is not None and self._may_raise(scatter):
+                size = self.shapes.shape(scatter.init)[0]
+                key = scatter.rows, size
+                lists.setdefault(key, _EdgeList(*key, [])).scatters.append(scatter)
+        for edges in lists.values():
+            self._raise(edges)
+
+    def _may_raise(self, scatter: Scatter) -> bool:
+        if scatter.kind not in KINDS or not is_float_tensor(scatter.updates):
+            return False
+        added = scatter.kind in (ScatterKind.ADD, ScatterKind.MUL)
+        exactness = Exactness.OPEN if added else Exactness.EXACT
+        return self.permission.allows(exactness, scatter.op)
+
+    def _raise(self, edges: _EdgeList) -> None:
+        """Replace the scatters of an edge list."""
+        width = sum(self._width(scatter) for scatter in edges.scatters)
+        constant = isinstance(edges.rows.owner, graph.ConstantOp)
+        if width < self.least and not constant:
+            why = f"{width} numbers for each edge do not pay for sorting the edges"
+            decide(self.ctx, edges.scatters[0].op, "keep scatters", why, kind="missed")
+            return
+        columns, sources = self._columns(edges)
+        targets = self._with_rows(edges.count, edges.scatters[0].init)
+        start = max(map(self._defined, (edges.rows, columns, targets, sources)))
+        scatters = [scatter for scatter in edges.scatters if self.place[scatter.op] > start]
+        if scatters and allowed("raise messages", scatters[0].op):
+            self._replace(scatters, (edges.rows, columns), (targets, sources))
+
+    def _replace(
+        self,
+        scatters: Sequence[Scatter],
+        ends: tuple[SSAValue, SSAValue],
+        nodes: tuple[SSAValue, SSAValue],
+    ) -> None:
+        """Replace scatters by aggregations over the rows of one matrix."""
+        new = Insertion(scatters[0].op, [scatter.op for scatter in scatters])
+        known = {node: self._sized(node, new) for node in dict.fromkeys(nodes)}
+        targets, sources = (known[node] for node in nodes)
+        kind = element_type(scatters[0].updates)
+        edges = new.matrix(ends, (targets, sources), kind, self.shapes)
+        order = EntryOrder(edges, self.values, self._alone(scatters), new)
+        for scatter in scatters:
+            new.anchor = scatter.op
+            result = aggregated(scatter, edges, order.of(scatter.updates), new, self.shapes)
+            self.shapes.replace(scatter.op.results[0], result)
+            Rewriter.replace_op(scatter.op, [], [result])
+            self.values.forget()
+        plural = "s" if len(scatters) > 1 else ""
+        what = f"aggregate {len(scatters)} scatter{plural} over the rows of a sparse matrix"
+        assert isinstance(edges.matrix.owner, Operation)
+        decide(self.ctx, edges.matrix.owner, what, "its edges are sorted once for all of them")
+        count(self.ctx, "scatters raised", len(scatters))
+
+    def _width(self, scatter: Scatter) -> int:
+        width = width_of(scatter.updates, self.shapes)
+        return width.value if width.is_static else _UNKNOWN_WIDTH
+
+    def _columns(self, edges: _EdgeList) -> tuple[SSAValue, SSAValue]:
+        """The columns of an edge list: what most of its messages are gathered by.
+
+        Returns their vector, and a value with as many slices as there are columns.
+        """
+        found = Counter[tuple[SSAValue, Dim]]()
+        sources: dict[tuple[SSAValue, Dim], SSAValue] = {}
+        for scatter in edges.scatters:
+            for gather in self.values.gathers(scatter.updates):
+                key = gather.indices, self.shapes.shape(gather.x)[0]
+                sources.setdefault(key, gather.x)
+                if gather.indices is not edges.rows and is_float_tensor(gather.x):
+                    found[key] += 1
+        if not found:
+            return edges.rows, self._with_rows(edges.count, edges.scatters[0].init)
+        ((columns, size), _), *_ = found.most_common(1)
+        return columns, self._with_rows(size, sources[columns, size])
+
+    def _with_rows(self, size: Dim, value: SSAValue) -> SSAValue:
+        """A value with `size` slices, best an argument of the function."""
+        given = (v for v in self.block.args if self.shapes.shape(v)[:1] == (size,))
+        return next(given, value)
+
+    def _sized(self, value: SSAValue, new: Insertion) -> SSAValue:
+        """A value with as many slices that does not depend on anything, if there is one."""
+        size = self.shapes.shape(value)[0]
+        if not size.is_static:
+            return value
+        made = new.nodes(size.value)
+        self.shapes.replace(value, made)
+        return made
+
+    def _defined(self, value: SSAValue) -> int:
+        """The place in the block after which a value is known."""
+        return self.place.get(value.owner, -1)
+
+    def _alone(self, scatters: Sequence[Scatter]) -> set[Operation]:
+        """The operators that make messages, and nothing else."""
+        inside = {op for s in scatters for op in self.values.operators(s.updates)}
+        ends = inside.union(scatter.op for scatter in scatters)
+        return {
+            op
+            for op in inside
+            if all(use.operation in ends for result in op.results for use in result.uses)
+        }
+
+
+@dataclass(frozen=True)
+class GraphRaiseMessagesPass(ModulePass):
+    """Raise messages on an edge list to aggregations over the rows of a sparse matrix.
+
+    Before:
+
+    ```mlir
+    !i = tensor<7xi64> !x = tensor<9x32xf32>
+    func.func @main(%x: !x, %j: !i, %i: !i) -> !x {
+      %zero = graph.constant dense<0.0> : !x
+      %m = graph.gather %x, %j axis = 0 : (!x, !i) -> tensor<7x32xf32>
+      %y = graph.scatter_nd add %zero, %m at %i : (!x, tensor<7x32xf32>, !i) -> !x
+      func.return %y : !x
+    }
+    ```
+
+    After:
+
+    ```mlir
+    #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed),
+        posWidth = 32, crdWidth = 32 }> !a = tensor<9x9xf32, #csr>
+    !i = tensor<7xi64> !o = tensor<7xi32> !n = tensor<9xi8> !x = tensor<9x32xf32>
+    func.func @main(%x: !x, %j: !i, %i: !i) -> !x {
+      %n = graph.constant dense<0> : !n
+      %p, %c, %o = graph.sort_edges %i, %j of %n, %n : (!i, !i, !n, !n) -> (tensor<10xi32>, !o, !o)
+      %same = graph.equal %o, %o : (!o, !o) -> tensor<7xi1>
+      %one = graph.cast %same : (tensor<7xi1>) -> tensor<7xf32>
+      %a = graph.assemble %p, %c, %one of %n : (tensor<10xi32>, !o, tensor<7xf32>, !n) -> !a
+      %y = graph.aggregate sum %a, %x : (!a, !x) -> !x
+      func.return %y : !x
+    }
+    ```
+
+    There is one matrix for all scatters by one vector of rows, whatever is in between: the messages
+    are built again in the order of its entries. Its columns are what most messages are gathered by.
+    Weighted sums, means and softmax over the edges of a node, which are written as several
+    scatters and gathers, become one operator each.
+
+    Entries of a row keep the order of the edges, so that a maximum or minimum has the same bits. A
+    sum is open to be taken in any order, as sums of floats are; a weighted one is rounded once for
+    each product and sum.
+
+    Requires: `graph-cse`, so that equal index vectors are one value.
+    Leaves: scatters by something else than one vector along axis 0, those of integers, and those of
+        so few numbers for each edge that sorting the edges costs more than it gains.
+    """
+
+    name = "graph-raise-messages"
+    budget = SUMS
+
+    min_width: int = 16
+    """The fewest numbers for each edge, of all scatters together, for which edges are sorted."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        permission = Permission(op)
+        for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
+            if PRIMITIVE in function.attributes or len(function.body.blocks) != 1:
+                continue
+            scatters = (graph.ScatterElementsOp, graph.ScatterNdOp)
+            if not any(isinstance(inner, scatters) for inner in function.walk()):
+                continue
+            shapes = _Shapes(function, weights_of(ctx))
+            for block in blocks_in(function):
+                _Block(ctx, block, shapes, permission, self.min_width).run()
+            for kinds in STEPS:
+                why = "the edges are read fewer times"
+                rules = permitted(op, [recorded(kind(), ctx, why) for kind in kinds])
+                walker = PatternRewriteWalker(GreedyRewritePatternApplier(rules, dce_enabled=True))
+                walker.rewrite_region(function.body)

@@ -1,0 +1,101 @@
+// RUN: stepwell-opt %s -p graph-raise-messages,dce --split-input-file | filecheck %s
+
+// A weighted sum: the weights, in the order of the edges, are brought into that of the entries.
+// CHECK-LABEL: func.func @weighted(
+// CHECK: %[[p:.*]], %[[j:.*]], %[[order:.*]] = graph.sort_edges %i, %j of %x, %x
+// CHECK: %[[a:.*]] = graph.assemble %[[p]], %[[j]]
+// CHECK-NEXT: %[[w:.*]] = graph.gather %w, %[[order]] axis = 0
+// CHECK: %[[y:.*]] = graph.aggregate sum %[[a]], %x weights
+// CHECK-NEXT: func.return %[[y]]
+func.func @weighted(%x: tensor<?x32xf32>, %j: tensor<?xi64>, %i: tensor<?xi64>, %w: tensor<?x1xf32>) -> tensor<?x32xf32> {
+  %none = graph.reshape %x shape = [-1, 32, 1] : (tensor<?x32xf32>) -> tensor<?x32x1xf32>
+  %no = graph.slice %none starts = [0, 0, 0] ends = [9223372036854775807, 9223372036854775807, 0] steps = [1, 1, 1] : (tensor<?x32x1xf32>) -> tensor<?x32x0xf32>
+  %z = graph.reduce sum %no axes = [2] keepdims = false : (tensor<?x32x0xf32>) -> tensor<?x32xf32>
+  %g = graph.gather %x, %j axis = 0 : (tensor<?x32xf32>, tensor<?xi64>) -> tensor<?x32xf32>
+  %m = graph.mul %g, %w : (tensor<?x32xf32>, tensor<?x1xf32>) -> tensor<?x32xf32>
+  %y = graph.scatter_nd add %z, %m at %i : (tensor<?x32xf32>, tensor<?x32xf32>, tensor<?xi64>) -> tensor<?x32xf32>
+  func.return %y : tensor<?x32xf32>
+}
+
+// -----
+
+// A mean: two scatters, one of them of ones.
+// CHECK-LABEL: func.func @mean(
+// CHECK: %[[a:.*]] = graph.assemble
+// CHECK: graph.aggregate mean %[[a]], %x
+// CHECK-NOT: graph.scatter
+func.func @mean(%x: tensor<9x32xf32>, %j: tensor<7xi64>, %i: tensor<7xi64>) -> tensor<9x32xf32> {
+  %zero = graph.constant dense<0.0> : tensor<9x32xf32>
+  %none = graph.constant dense<0.0> : tensor<9xf32>
+  %ones = graph.constant dense<1.0> : tensor<7xf32>
+  %g = graph.gather %x, %j axis = 0 : (tensor<9x32xf32>, tensor<7xi64>) -> tensor<7x32xf32>
+  %k = graph.reshape %i shape = [7, 1] : (tensor<7xi64>) -> tensor<7x1xi64>
+  %b = graph.broadcast_to %k shape = [7, 32] : (tensor<7x1xi64>) -> tensor<7x32xi64>
+  %s = graph.scatter_elements add %zero, %b, %g axis = 0 : (tensor<9x32xf32>, tensor<7x32xi64>, tensor<7x32xf32>) -> tensor<9x32xf32>
+  %c = graph.scatter_nd add %none, %ones at %i : (tensor<9xf32>, tensor<7xf32>, tensor<7xi64>) -> tensor<9xf32>
+  %d = graph.clip %c minimum = 1.0 : f64 : (tensor<9xf32>) -> tensor<9xf32>
+  %e = graph.reshape %d shape = [9, 1] : (tensor<9xf32>) -> tensor<9x1xf32>
+  %y = graph.div %s, %e : (tensor<9x32xf32>, tensor<9x1xf32>) -> tensor<9x32xf32>
+  func.return %y : tensor<9x32xf32>
+}
+
+// -----
+
+// A softmax over the edges of each row; the second scatter of the maximum leaves out what is there.
+// CHECK-LABEL: func.func @softmax(
+// CHECK: %[[a:.*]] = graph.assemble
+// CHECK: %[[s:.*]] = graph.at_entries %[[a]], %x axis = 1
+// CHECK: %[[e:.*]] = graph.edge_softmax %[[a]], %[[s]]
+// CHECK: graph.aggregate sum %[[a]], %v weights %[[e]]
+// CHECK-NOT: graph.scatter
+func.func @softmax(%x: tensor<9x8xf32>, %v: tensor<9x8xf32>, %j: tensor<7xi64>, %i: tensor<7xi64>) -> tensor<9x8xf32> {
+  %zero = graph.constant dense<0.0> : tensor<9x8xf32>
+  %least = graph.constant dense<0xFF800000> : tensor<7x8xf32>
+  %small = graph.constant dense<1.0e-16> : tensor<f32>
+  %s = graph.gather %x, %j axis = 0 : (tensor<9x8xf32>, tensor<7xi64>) -> tensor<7x8xf32>
+  %z = graph.scatter_nd none %zero, %least at %i : (tensor<9x8xf32>, tensor<7x8xf32>, tensor<7xi64>) -> tensor<9x8xf32>
+  %m = graph.scatter_nd max %z, %s at %i : (tensor<9x8xf32>, tensor<7x8xf32>, tensor<7xi64>) -> tensor<9x8xf32>
+  %n = graph.gather %m, %i axis = 0 : (tensor<9x8xf32>, tensor<7xi64>) -> tensor<7x8xf32>
+  %d = graph.sub %s, %n : (tensor<7x8xf32>, tensor<7x8xf32>) -> tensor<7x8xf32>
+  %e = graph.exp %d : (tensor<7x8xf32>) -> tensor<7x8xf32>
+  %t = graph.scatter_nd add %zero, %e at %i : (tensor<9x8xf32>, tensor<7x8xf32>, tensor<7xi64>) -> tensor<9x8xf32>
+  %u = graph.add %t, %small : (tensor<9x8xf32>, tensor<f32>) -> tensor<9x8xf32>
+  %r = graph.gather %u, %i axis = 0 : (tensor<9x8xf32>, tensor<7xi64>) -> tensor<7x8xf32>
+  %p = graph.div %e, %r : (tensor<7x8xf32>, tensor<7x8xf32>) -> tensor<7x8xf32>
+  %w = graph.gather %v, %j axis = 0 : (tensor<9x8xf32>, tensor<7xi64>) -> tensor<7x8xf32>
+  %h = graph.mul %p, %w : (tensor<7x8xf32>, tensor<7x8xf32>) -> tensor<7x8xf32>
+  %y = graph.scatter_nd add %zero, %h at %i : (tensor<9x8xf32>, tensor<7x8xf32>, tensor<7xi64>) -> tensor<9x8xf32>
+  func.return %y : tensor<9x8xf32>
+}
+
+// -----
+
+// What is there takes part: rows without entries keep it.
+// CHECK-LABEL: func.func @into(
+// CHECK: %[[m:.*]] = graph.aggregate max
+// CHECK: %[[n:.*]] = graph.max %x, %[[m]]
+// CHECK: %[[some:.*]] = graph.less
+// CHECK: graph.where %[[some]], %[[n]], %x
+func.func @into(%x: tensor<9x32xf32>, %j: tensor<7xi64>, %i: tensor<7xi64>) -> tensor<9x32xf32> {
+  %g = graph.gather %x, %j axis = 0 : (tensor<9x32xf32>, tensor<7xi64>) -> tensor<7x32xf32>
+  %y = graph.scatter_nd max %x, %g at %i : (tensor<9x32xf32>, tensor<7x32xf32>, tensor<7xi64>) -> tensor<9x32xf32>
+  func.return %y : tensor<9x32xf32>
+}
+
+// -----
+
+// Few numbers for each edge, integers, indices that depend on columns, and updates that take the
+// place of others stay scatters.
+// CHECK-LABEL: func.func @kept(
+// CHECK-NOT: graph.sort_edges
+// CHECK: graph.scatter_nd add
+// CHECK: graph.scatter_nd add
+// CHECK: graph.scatter_elements add
+// CHECK: graph.scatter_nd none
+func.func @kept(%x: tensor<9x32xf32>, %n: tensor<9x32xi32>, %t: tensor<9xf32>, %i: tensor<7xi64>, %k: tensor<7x32xi64>, %e: tensor<7x32xf32>, %f: tensor<7xf32>, %g: tensor<7x32xi32>) -> (tensor<9xf32>, tensor<9x32xi32>, tensor<9x32xf32>, tensor<9x32xf32>) {
+  %a = graph.scatter_nd add %t, %f at %i : (tensor<9xf32>, tensor<7xf32>, tensor<7xi64>) -> tensor<9xf32>
+  %b = graph.scatter_nd add %n, %g at %i : (tensor<9x32xi32>, tensor<7x32xi32>, tensor<7xi64>) -> tensor<9x32xi32>
+  %c = graph.scatter_elements add %x, %k, %e axis = 0 : (tensor<9x32xf32>, tensor<7x32xi64>, tensor<7x32xf32>) -> tensor<9x32xf32>
+  %d = graph.scatter_nd none %x, %e at %i : (tensor<9x32xf32>, tensor<7x32xf32>, tensor<7xi64>) -> tensor<9x32xf32>
+  func.return %a, %b, %c, %d : tensor<9xf32>, tensor<9x32xi32>, tensor<9x32xf32>, tensor<9x32xf32>
+}
