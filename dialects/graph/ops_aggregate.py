@@ -301,6 +301,5 @@ class ReduceColumns(RewritePattern):
         made = op.x.owner
         if not isinstance(made, AtEntriesOp) or made.a is not op.a or made.axis.value.data != 1:
             return
-        if element_type(made.x) == element_type(op.a):
-            new = AggregateOp(op.a, made.x, kind=op.kind.data.value)
-            replace_by(op, new, (made, op), rewriter)
+        new = AggregateOp(op.a, made.x, kind=op.kind.data.value)
+        replace_by(op, new, (made, op), rewriter)

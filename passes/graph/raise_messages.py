@@ -186,6 +186,7 @@ class _Block:
         }
 
 
+@Exactness.ROUNDING
 @dataclass(frozen=True)
 class GraphRaiseMessagesPass(ModulePass):
     """Raise messages on an edge list to aggregations over the rows of a sparse matrix.

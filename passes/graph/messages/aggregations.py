@@ -68,7 +68,7 @@ class WeightedColumns(RewritePattern):
     @rooted
     def match_and_rewrite(self, op: graph.ReduceEntriesOp, rewriter: PatternRewriter) -> None:
         made = op.x.owner
-        if not isinstance(made, graph.MulOp) or element_type(op.x) != element_type(op.a):
+        if not isinstance(made, graph.MulOp):
             return
         for one, other in ((made.lhs, made.rhs), (made.rhs, made.lhs)):
             sent = one.owner
@@ -147,7 +147,7 @@ class SoftmaxOfScores(RewritePattern):
         total = _reduced(None if total is None else _without_small(total), AggregateKind.SUM)
         if total is None or total.a is not matrix or total.x is not e.result:
             return
-        if not isinstance(rest, graph.SubOp) or element_type(rest.lhs) != element_type(matrix):
+        if not isinstance(rest, graph.SubOp):
             return
         largest = _reduced(_of_rows(rest.rhs, matrix), AggregateKind.MAX)
         if largest is None or largest.a is not matrix or largest.x is not rest.lhs:

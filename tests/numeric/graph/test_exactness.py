@@ -317,6 +317,9 @@ PROOFS: dict[str, list[Proof]] = {
     "AggregateByStoredValues": [
         Proof(lambda b, x: aggregated(b, b.reshape(x, [4, -1])), ("f32",)),
     ],
+    "RowsWithEntries": [
+        Proof(lambda b, x: rows_with_entries(b, b.reshape(x, [4, -1])), ("f32",)),
+    ],
     "ReduceColumns": [
         Proof(lambda b, x: reduced_columns(b, b.reshape(x, [4, -1])), ("f32",)),
     ],
@@ -351,6 +354,12 @@ def aggregated(b: sw.Builder, x: Any) -> Any:
 def reduced_columns(b: sw.Builder, x: Any) -> Any:
     a = b.constant(sp.csr_array(MATRIX))
     return b.reduce_entries(a, b.at_entries(a, x, axis=1), "mean")
+
+
+def rows_with_entries(b: sw.Builder, x: Any) -> Any:
+    a, _ = b.csr_from_edges(np.array([0, 3, 0, 2]), np.array([1, 1, 2, 0]), (4, 4))
+    some = b.less(np.zeros((), np.float32), b.reshape(b.degree(a), [-1, 1]))
+    return b.at_entries(a, b.where(some, x, 2 - x), axis=0)
 
 
 def positive(b: sw.Builder, x: Any) -> Any:
