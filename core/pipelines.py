@@ -55,6 +55,7 @@ _OPTIMIZED = {
         "graph-decompose-normalize",
         "graph-decompose-sparse",
         "graph-hoist-invariant",
+        "graph-batch-slices",
         "canonicalize",
         "graph-canonicalize-ops",
         "graph-simplify",

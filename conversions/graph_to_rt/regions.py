@@ -219,6 +219,8 @@ class _Loop:
         self._measure(op.carried, rest)
         buffers |= {a: [b] for a, b in zip(op.carried, carried, strict=True)}
         for place, (argument, value) in enumerate(zip(op.slices, op.sliced, strict=True)):
+            if not argument.uses:
+                continue
             source, backward = self.regions.buffer(value), op.takes_backward(place)
             buffers[argument] = [self._slice(source, number, backward)]
         rows = [

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
@@ -290,6 +290,13 @@ class GraphOp(IRDLOperation, ABC):
         raise UnsupportedError(
             explain(self.name, "the operator writes no loops of its own", origin=origin(self))
         )
+
+    def may_batch(self, operands: Set[int]) -> bool:
+        """Whether the operands of these numbers may have one more dimension in front.
+
+        The result then has it too, and a slice of the result is that of slices. By default not.
+        """
+        return False
 
     def result_index(self, nest: Nest, index: Index) -> Index | None:
         """Where in the result the element of the first operand at an index is.

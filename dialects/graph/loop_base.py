@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
     i1,
+    i32,
     i64,
 )
 from xdsl.ir import Attribute, BlockArgument, Region, SSAValue
@@ -129,6 +130,20 @@ class LoopBase(ControlFlowOp):
         self.set_captures([*self.captures, *values])
         body = self.body.block
         return [body.insert_arg(value.type, len(body.args)) for value in values]
+
+    def slice(self, value: SSAValue, backward: bool) -> BlockArgument:
+        """Take slices of one more value; returns the argument of the region for them."""
+        place, body = 1 + len(self.inits) + len(self.sliced), self.body.block
+        if backward:
+            numbers = [n for n in range(len(self.sliced)) if self.takes_backward(n)]
+            listed = DenseArrayBase.from_list(i64, [*numbers, len(self.sliced)])
+            self.properties["backward_slices"] = listed
+        optional = ([] if one is None else [one] for one in (self.times, self.condition))
+        parts = [*optional, self.inits, [*self.sliced, value], self.captures]
+        counts = [len(part) for part in parts]
+        self.operands = [one for part in parts for one in part]
+        self.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, counts)
+        return body.insert_arg(_slice_of(tensor_type(value)), place)
 
     def takes_backward(self, number: int) -> bool:
         """Whether the last slice of an operand comes first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -165,6 +165,9 @@ class DenseOp(GraphOp):
     def infer_element_types(self) -> list[Attribute]:
         return [accumulator_type(element_type(self.x))]
 
+    def may_batch(self, operands: Set[int]) -> bool:
+        return operands == {0}
+
     def flops(self, sizes: Sizes) -> Dim:
         return flops_of_products(sizes, self.result, sizes.shape(self.x)[-1:])
 
@@ -218,6 +221,10 @@ class MatmulOp(GraphOp):
 
     def infer_element_types(self) -> list[Attribute]:
         return [accumulator_type(element_type(self.a))]
+
+    def may_batch(self, operands: Set[int]) -> bool:
+        # Dimensions in front are broadcast from the back: the other factor has none for slices.
+        return operands == {0} and rank(self.b) <= rank(self.a)
 
     def flops(self, sizes: Sizes) -> Dim:
         return flops_of_products(sizes, self.result, sizes.shape(self.a)[-1:])
