@@ -56,6 +56,7 @@ _OPTIMIZED = {
         "graph-decompose-sparse",
         "graph-hoist-invariant",
         "graph-batch-slices",
+        "graph-unroll-loops",
         "canonicalize",
         "graph-canonicalize-ops",
         "graph-simplify",
