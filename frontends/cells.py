@@ -67,7 +67,7 @@ class Cell(ABC):
 
         Args:
             given: the product of the input with the weights, and `input_bias`, BxGH.
-            state: the hidden state first, BxH each.
+            state: the hidden state first, 1xBxH each.
         """
 
     def input_bias(self) -> Value | None:

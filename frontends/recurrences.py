@@ -264,15 +264,13 @@ class _Layer:
             after = cell.step(slices[0], *state)
             if running is None:
                 return after, after[0]
-            goes_on = b.reshape(slices[1], shape=[-1, 1])
+            goes_on = b.reshape(slices[1], shape=[1, -1, 1])
             kept = (b.where(goes_on, *pair) for pair in zip(after, state, strict=True))
             return tuple(kept), b.where(goes_on, after[0], 0.0)
 
         slices = (product,) if running is None else (product, running)
         last, y = b.scan(step, state, slices, reverse=backward)
-        shape = [1, self._size, self._hidden]
-        rows = b.reshape(y, shape=[0, *shape])
-        return [rows, *(b.reshape(value, shape=shape) for value in last)]
+        return [y, *last]
 
     @property
     def _size(self) -> int:
@@ -281,18 +279,9 @@ class _Layer:
 
     def _input_product(self, number: int, cell: Cell) -> Value:
         """The part of the gates that depends on the input and on the biases only, TxBxGH."""
-        b, x, width = self._b, self._x, self._kind.GATES * self._hidden
-        w = b.transpose(self._part(self._w, number), [1, 0])
-        steps = x.shape[0]
-        # One matrix of all steps, where that is no copy and no symbolic size has to be divided.
-        flat = 1 in (steps, self._batch)
-        product = b.matmul(b.reshape(x, shape=[-1, self._w.shape[2]]) if flat else x, w)
+        product = self._b.matmul(self._x, self._b.transpose(self._part(self._w, number), [1, 0]))
         bias = cell.input_bias()
-        product = product if bias is None else product + bias
-        if not flat:
-            return product
-        rows = -1 if steps is None else steps
-        return b.reshape(product, shape=[rows, self._size, width])
+        return product if bias is None else product + bias
 
     def _parameters(self, number: int) -> Parameters:
         b, rows = self._b, self._kind.GATES * self._hidden
@@ -309,20 +298,26 @@ class _Layer:
 
     def _part(self, value: Value, number: int) -> Value:
         """The part of a direction."""
-        if len(self._backward) > 1:
-            rest = len(value.shape) - 1
-            starts, ends = [number] + [0] * rest, [number + 1] + [WHOLE_END] * rest
-            static = [WHOLE_END if n is None else n for n in value.shape[1:]]
-            value = self._b.slice(value, starts=starts, ends=[ends[0], *static])
+        value = self._of_direction(value, number)
         return self._b.reshape(value, shape=[-1 if n is None else n for n in value.shape[1:]])
 
+    def _of_direction(self, value: Value, number: int) -> Value:
+        """The part of a direction, in front of which there is a dimension of size 1."""
+        if len(self._backward) == 1:
+            return value
+        rest = [WHOLE_END if n is None else n for n in value.shape[1:]]
+        return self._b.slice(value, starts=[number] + [0] * len(rest), ends=[number + 1, *rest])
+
     def _initial(self, number: int, first: Value | None) -> Value:
-        """The state before the first step, BxH."""
+        """The state before the first step, 1xBxH."""
         b = self._b
         if first is not None:
-            return b.reshape(self._part(first, number), shape=[self._size, self._hidden])
-        zeros = b.reshape(self._zeros([0, 2], self._batch), shape=[self._size, 1])
-        return b.broadcast_to(zeros, shape=[-1, self._hidden])
+            state = self._of_direction(first, number)
+            if state.shape[1] == self._batch:
+                return state
+            return b.reshape(state, shape=[1, self._size, self._hidden])
+        zeros = b.reshape(self._zeros([0, 2], self._batch), shape=[1, self._size, 1])
+        return b.broadcast_to(zeros, shape=[1, -1, self._hidden])
 
     def _running(self, lengths: Value) -> Value:
         """Whether a step is one of a sequence, TxB."""

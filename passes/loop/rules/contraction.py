@@ -23,7 +23,7 @@ from xdsl.ir import SSAValue
 from ....core.walks import operations_in
 from ....dialects.loop.arguments import CONSTANT, PACKING
 from ....dialects.loop.attrs import Combine
-from ....dialects.loop.loops import loops_in
+from ....dialects.loop.loops import extent_of, loops_in
 from ....dialects.loop.nests import ScheduleError, perfect_nest
 from ....dialects.loop.ops import (
     ForOp,
@@ -162,13 +162,18 @@ def _row_loop(
     others: Sequence[LoadOp],
     follows: dict[ForOp, set[SSAValue]],
 ) -> ForOp | None:
-    """The innermost loop that the factors along the lanes do not follow, but the others do."""
-    for loop in reversed(nest):
-        if loop is lane or any(not _stays(f, loop, follows[loop]) for f in moving):
-            continue
-        if any(not _stays(f, loop, follows[loop]) for f in others):
-            return loop
-    return None
+    """The innermost loop that the factors along the lanes do not follow, but the others do.
+
+    One that runs several times is preferred: there are batches of one row.
+    """
+    found = [
+        loop
+        for loop in reversed(nest)
+        if loop is not lane
+        and all(_stays(f, loop, follows[loop]) for f in moving)
+        and any(not _stays(f, loop, follows[loop]) for f in others)
+    ]
+    return next((loop for loop in found if extent_of(loop) != 1), found[0] if found else None)
 
 
 def tuned_tile(
