@@ -24,7 +24,11 @@ out = Console()
 err = Console(stderr=True)
 
 ModelPath = Annotated[
-    Path, typer.Argument(help="An ONNX model (.onnx) or MLIR text (.mlir).", show_default=False)
+    Path,
+    typer.Argument(
+        help="An ONNX model (.onnx), an exported program of torch (.pt2) or MLIR text (.mlir).",
+        show_default=False,
+    ),
 ]
 Shapes = Annotated[
     list[str] | None,

@@ -14,10 +14,10 @@ from ..core.reading import ReadingError, opened_npz, read_npy
 
 
 def load_model(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> Module:
-    """Read an ONNX model or MLIR text, by its suffix.
+    """Read an ONNX model, an exported program of torch or MLIR text, by its suffix.
 
     Args:
-        path: a file that ends in `.onnx` or `.mlir`.
+        path: a file that ends in `.onnx`, `.pt2` or `.mlir`.
         shapes: input name -> shape, for an ONNX model whose dimensions are symbolic.
 
     Raises:
@@ -29,12 +29,15 @@ def load_model(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> Module:
         from .. import from_onnx
 
         return from_onnx(path, shapes=dict(shapes) or None)
-    if path.suffix != ".mlir":
-        raise ImportModelError(
-            explain("model", "unknown kind of file", expected=".onnx or .mlir", got=path.name)
-        )
+    if path.suffix not in (".pt2", ".mlir"):
+        fact, expected = "unknown kind of file", ".onnx, .pt2 or .mlir"
+        raise ImportModelError(explain("model", fact, expected=expected, got=path.name))
     if shapes:
         raise InputError(explain("--shape", "applies to ONNX models only", got=path.name))
+    if path.suffix == ".pt2":
+        from .. import from_torch
+
+        return from_torch(path)
     from .. import from_mlir
 
     return from_mlir(path)

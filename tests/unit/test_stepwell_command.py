@@ -194,7 +194,7 @@ def test_explain_an_onnx_model(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["compile", "{m}", "--shape", "x=1x5"], "--shape: applies to ONNX models only"),
         (["compile", "{m}", "--shape", "x=axb"], "--shape: cannot read, expected x=64x784"),
         (["explain", "missing.onnx"], "model: no such file: missing.onnx"),
-        (["explain", "README.md"], "model: unknown kind of file, expected .onnx or .mlir"),
+        (["explain", "README.md"], "model: unknown kind of file, expected .onnx, .pt2 or .mlir"),
         (["explain", "{m}", "--pipeline", "no.txt"], "--pipeline: cannot read no.txt: No such"),
         (["explain", "{m}", "--pipeline", "README.md"], "pipeline: cannot read '# Stepwell"),
         (["run", "{m}"], "--input: missing: x: batchx5xf32; use --input NAME=FILE.npy"),
@@ -247,7 +247,7 @@ def test_everything_unsupported_is_shown(
 def test_model_of_an_unknown_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "m.pt").write_bytes(b"")
     assert run(["compile", str(tmp_path / "m.pt")]) == 1
-    assert "expected .onnx or .mlir, got m.pt" in capsys.readouterr().err
+    assert "expected .onnx, .pt2 or .mlir, got m.pt" in capsys.readouterr().err
 
 
 def test_wrong_array_is_named(

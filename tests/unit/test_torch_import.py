@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +16,14 @@ import pytest
 
 import stepwell as sw
 from stepwell.core.errors import ImportModelError, InputError
-from stepwell.frontends.torch import library
+from stepwell.frontends.torch import library, registry
+from stepwell.tools.main import main
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     torch: Any = pytest.importorskip("torch", reason="torch is not installed")
 
+ROOT = Path(__file__).resolve().parents[2]
 nn, Dim = torch.nn, torch.export.Dim
 
 
@@ -164,6 +169,41 @@ class Complex(nn.Module):
 def test_models_that_are_not_supported(model: Any, args: Any, message: str) -> None:
     with pytest.raises(ImportModelError, match=message):
         sw.from_torch(model.eval(), args)
+
+
+def test_python_of_the_documentation_runs() -> None:
+    for page in ("README.md", "docs/torch.md"):
+        blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+        names: dict[str, object] = {"sw": sw}
+        of_torch = [block for block in blocks if page != "README.md" or "import torch" in block]
+        assert of_torch
+        with with_conversions():
+            for block in of_torch:
+                exec(compile(block, page, "exec"), names)
+
+
+@contextlib.contextmanager
+def with_conversions() -> Iterator[None]:
+    """Conversions that are registered within the context are forgotten after it."""
+    registry.load_conversions()
+    known = dict(registry._CONVERSIONS)
+    try:
+        yield
+    finally:
+        registry._CONVERSIONS.clear()
+        registry._CONVERSIONS.update(known)
+
+
+def test_the_command_line_takes_exported_programs(tmp_path: Path, capsys: Any) -> None:
+    torch.export.save(torch.export.export(Block().eval(), (torch.zeros(2, 4),)), tmp_path / "m.pt2")
+    np.save(tmp_path / "x.npy", np.ones((2, 4), np.float32))
+    files = [f"--input=x={tmp_path}/x.npy", f"--output={tmp_path}/y.npy"]
+    with pytest.raises(SystemExit, match="0"):
+        main(["run", f"{tmp_path}/m.pt2", *files])
+    assert np.load(tmp_path / "y.npy").shape == (2, 3)
+    with pytest.raises(SystemExit, match="1"):
+        main(["run", f"{tmp_path}/m.pt2", "--shape", "x=2x4"])
+    assert "--shape: applies to ONNX models only, got m.pt2" in capsys.readouterr().err
 
 
 def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
