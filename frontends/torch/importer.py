@@ -202,7 +202,9 @@ class _Importer:
         if isinstance(value, (bool, float)) or type(value).__name__ == "SymBool":
             return value
         if isinstance(value, int) or type(value).__name__ == "SymInt":
-            return self.sizes.dim(value)
+            # What is no dimension may still be part of a demand, which is not converted.
+            found = self.sizes.dim(value)
+            return value if found is None and not hasattr(fx.target, "_schema") else found
         return None
 
     def _resolved(self, argument: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dims import Dim
+from ...dialects.graph import ops as graph
 from ..importing.elementwise import cast
 from ..importing.emitter import Emitter
 from ..importing.nodes import ModelNode
@@ -58,6 +59,16 @@ class Node(ModelNode):
     def uses(self, number: int) -> bool:
         """Whether a result of several is used."""
         return any(user.args[1] == number for user in self.fx.users if len(user.args) > 1)
+
+    def places_of(self, mask: Value) -> list[Value]:
+        """The indices of the elements of a mask that hold, one vector for each dimension.
+
+        All that use a mask have the same ones, and so the same size.
+        """
+        if mask not in self.sizes.places:
+            *places, _ = self.emit_all(graph.NonzeroOp, mask)
+            self.sizes.places[mask] = places
+        return self.sizes.places[mask]
 
     def hold(self, value: Value) -> None:
         """A value has sizes that others may be made with."""

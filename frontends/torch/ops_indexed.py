@@ -107,7 +107,7 @@ def _scattered(node: Node, x: Value, dim: int, index: Value, src: Value, kind: s
         found = node.emit(graph.ScatterElementsOp, *row, axis=0, kind=kind)
         return reshaped(node, found, [])
     axis = node.axis(dim, x.rank)
-    if index.shape != src.shape:
+    if any((a - b).is_static and a != b for a, b in zip(index.shape, src.shape, strict=True)):
         raise node.unsupported("an index and a source of different shapes")
     rows = rows_of(node, 2, axis)
     if rows is not None and _same_apart(x, src, axis):
@@ -258,8 +258,7 @@ def _places(node: Node, x: Value, indices: Sequence[Value | None]) -> list[Value
         if index is None or index.dtype not in (_BOOL, np.uint8):
             places.append(index)
             continue
-        *found, _ = node.emit_all(graph.NonzeroOp, index)
-        places += found
+        places += node.places_of(index)
     return [*places, *[None] * (x.rank - len(places))]
 
 
@@ -301,7 +300,18 @@ def index_put(
         return _along(node, x, axes[0], places[axes[0]], values, kind)
     given = _together(node, [place for place in places if place is not None])
     shape = (*given[0].shape, *x.shape[len(axes) :])
-    return node.emit(_scatter_nd, x, broadcast(node, values, shape), *given, kind=kind)
+    return node.emit(_scatter_nd, x, _spread(node, values, shape), *given, kind=kind)
+
+
+def _spread(node: Node, values: Value, shape: Sequence[Dim]) -> Value:
+    """Values repeated where torch repeats them: along new dimensions and those of size 1.
+
+    Others have the size that is needed, which is checked in each call if it is not known.
+    """
+    first = len(shape) - values.rank
+    own = zip(values.shape, shape[first:], strict=True)
+    wanted = [*shape[:first], *(size if dim == 1 else dim for dim, size in own)]
+    return broadcast(node, values, wanted)
 
 
 def _along(node: Node, x: Value, axis: int, index: Value | None, values: Value, kind: str) -> Value:
@@ -309,7 +319,7 @@ def _along(node: Node, x: Value, axis: int, index: Value | None, values: Value, 
     if index is None or index.rank != 1:
         raise node.unsupported("an index of several dimensions behind the first axis")
     shape = (*x.shape[:axis], index.shape[0], *x.shape[axis + 1 :])
-    return by_rows(node, x, axis, index, broadcast(node, values, shape), kind)
+    return by_rows(node, x, axis, index, _spread(node, values, shape), kind)
 
 
 @converts("aten.masked_select.default")
@@ -321,8 +331,7 @@ def masked_select(node: Node, x: Value, mask: Value) -> Value:
 
 @converts("aten.nonzero.default")
 def nonzero(node: Node, x: Value) -> Value:
-    *places, _ = node.emit_all(graph.NonzeroOp, x)
-    columns = [unsqueezed(node, place, [1]) for place in places]
+    columns = [unsqueezed(node, place, [1]) for place in node.places_of(x)]
     return columns[0] if len(columns) == 1 else node.emit(_joined, *columns)
 
 

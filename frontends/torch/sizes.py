@@ -24,6 +24,8 @@ class Sizes:
     def __init__(self, ranges: Mapping[Any, Any]) -> None:
         self._dims: dict[str, Dim] = {}
         self._data: dict[Dim, Value] = {}
+        self.places: dict[Value, list[Value]] = {}
+        """The indices where masks hold, which define a size."""
         self._ranges = {str(symbol): found for symbol, found in ranges.items()}
 
     def name(self, symbol: str, dim: Dim) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from stepwell.core.errors import ImportModelError
+
 from .compared import check, torch
 
 with warnings.catch_warnings():
@@ -197,7 +199,26 @@ def test_layer(name: str) -> None:
     compare(*FAST[name])
 
 
+REFUSED = {
+    "EG": "data-dependent",
+    "HEAT": "data-dependent",
+    "Hypergraph": "data-dependent",
+    "PAN": "requires 'torch-sparse'",
+    "RGCN": "data-dependent",
+}
+"""Layers that torch cannot export, and what it says."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SLOW)
+@pytest.mark.parametrize("name", REFUSED)
+def test_layer_that_torch_cannot_export(name: str) -> None:
+    with pytest.raises(
+        ImportModelError, match=f"torch cannot export the module: .*{REFUSED[name]}"
+    ):
+        compare(*SLOW[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in SLOW if name not in REFUSED])
 def test_other_layer(name: str) -> None:
     compare(*SLOW[name])
