@@ -15,7 +15,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 from ...core.dims import Dim, Shape, product
 from ...core.typed import dense_array
 from . import scalars
-from .attrs import DENSE_TENSOR, INDEX_TENSOR, bool_attr, is_float
+from .attrs import DENSE_TENSOR, INDEX_TENSOR, bool_attr
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -27,6 +27,7 @@ from .interfaces import (
     rank,
     widened,
 )
+from .order_keys import PLACE_BITS, key_bits, order_key
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -109,14 +110,15 @@ class SearchsortedOp(GraphOp):
         return (element < value) | ((value != value) & (element == element))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        """A binary search without a branch: it has as many steps as the size has bits.
+        """A binary search: it has as many steps as the size has bits.
 
-        The place is in the `size >> step` elements from the first one on, or after them.
+        The place is in the `size >> step` elements from the first one on, or after them. What is
+        added to the first one is masked: half of the branches would be mispredicted.
         """
         extent = nest.extent(self.sorted, rank(self.sorted) - 1)
         rest = index[: rank(self.sorted) - 1]
         type = i32 if _known(extent) <= _I32_MAX else i64
-        value = self._number(nest, nest.at(self.values, index))
+        value = self._key(nest, nest.at(self.values, index))
         size = scalars.from_index(nest, nest.value(extent), type)
         none, one = nest.constant(0, type), nest.constant(1, type)
 
@@ -125,30 +127,38 @@ class SearchsortedOp(GraphOp):
             left = nest.insert(arith.ShRUIOp(size, shift))
             half = nest.insert(arith.ShRUIOp(scalars.add(nest, left, one), one))
             place = scalars.sub(nest, scalars.add(nest, first, half), one)
-            element = self._number(nest, nest.at(self.sorted, (*rest, nest.index(place))))
-            before = self._precedes(nest, element, value)
-            return scalars.add(nest, first, scalars.select(nest, before, half, none))
+            element = self._key(nest, nest.at(self.sorted, (*rest, nest.index(place))))
+            before = scalars.convert(nest, self._before(nest, element, value), i64, type)
+            return scalars.add(nest, first, nest.insert(arith.AndIOp(half, before)))
 
         first = nest.reduce([_bits_of(nest, extent)], "custom", none, step)
         return scalars.convert(nest, first, type, i64)
 
-    def _number(self, nest: Nest, scalar: SSAValue) -> SSAValue:
-        """An element as a float or a signed integer."""
-        return scalars.convert(nest, scalar, scalar.type, i32) if scalar.type == i1 else scalar
+    def _key(self, nest: Nest, scalar: SSAValue) -> SSAValue:
+        """An i64 in the order of the elements."""
+        key = order_key(nest, scalar, element_type(self.sorted), False)
+        return scalars.convert(nest, key, key.type, i64)
 
-    def _precedes(self, nest: Nest, element: SSAValue, value: SSAValue) -> SSAValue:
-        """Whether an element is to the left of a value, as an i1."""
+    def _before(self, nest: Nest, element: SSAValue, value: SSAValue) -> SSAValue:
+        """-1 if an element is to the left of a value, else 0, by their keys."""
         if self.right.value.data:
-            before = scalars.less_equal(nest, element, value)
-        else:
-            before = scalars.less(nest, element, value)
-        if not is_float(value.type):
-            return before
-        nan = nest.insert(arith.CmpfOp(value, value, "uno"))
-        if not self.right.value.data:
-            number = nest.insert(arith.CmpfOp(element, element, "ord"))
-            nan = nest.insert(arith.AndIOp(nan, number))
-        return nest.insert(arith.OrIOp(before, nan))
+            return _complement(nest, self._less(nest, value, element))
+        return self._less(nest, element, value)
+
+    # a < b: a - b is negative, unless it overflows; then a is negative, and b is not
+    # (Warren, Hacker's Delight, section 2-12)
+    def _less(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        """-1 if a key is less than another one, else 0."""
+        sign = scalars.sub(nest, a, b)
+        if key_bits(element_type(self.sorted)) > PLACE_BITS:
+            below = nest.insert(arith.AndIOp(a, _complement(nest, b)))
+            same = _complement(nest, nest.insert(arith.XOrIOp(a, b)))
+            sign = nest.insert(arith.OrIOp(below, nest.insert(arith.AndIOp(same, sign))))
+        return nest.insert(arith.ShRSIOp(sign, nest.constant(63, i64)))
+
+
+def _complement(nest: Nest, word: SSAValue) -> SSAValue:
+    return nest.insert(arith.XOrIOp(word, nest.constant(-1, i64)))
 
 
 def _known(extent: AffineExpr) -> float:

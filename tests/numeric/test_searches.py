@@ -75,6 +75,14 @@ def test_numbers_of_a_type(dtype: str) -> None:
     check_sides(ties((40,), dtype), ties((100,), dtype, seed=1))
 
 
+@pytest.mark.parametrize("dtype", ["i32", "i64", "f64"])
+def test_numbers_that_are_far_apart(dtype: str) -> None:
+    kind = random((1,), dtype).dtype
+    limits = np.iinfo(kind) if kind.kind == "i" else np.finfo(kind)
+    numbers = np.array([limits.min, limits.min, -1, 0, 1, limits.max, limits.max], kind)
+    check_sides(numbers, numbers)
+
+
 def test_a_row_in_another_order_gives_a_place() -> None:
     rows, values = random((50,)), random((1000,))
     check(searched(False), [rows, values])
