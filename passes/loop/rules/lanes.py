@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.loops import bound_of
 from ....dialects.loop.nests import perfect_nest
 from ....dialects.loop.ops import ForOp, LoadOp, StoreOp
@@ -34,6 +35,8 @@ WIDE_VECTORS = 4
 """How many vectors of a wider row, or of a loop of cheap statements, run at a time."""
 SQUARE = 16
 """The largest side of a square that is transposed in registers."""
+WALKED_VECTORS = 8
+"""How many vectors of a row are carried from row to row: more of each line and page are used."""
 CHEAP = 12
 """Statements of at most this cost run on several vectors at a time."""
 
@@ -155,14 +158,30 @@ def _vectors(loop: ForOp, size: int | None, lanes: int, entries: bool) -> int:
     """How many vectors to process at a time."""
     inner = [op for op in loop.body.block.ops if isinstance(op, ForOp)]
     reduces = any(op.is_reduction and not op.over_entries for op in inner)
+    if inner and all(_walks(op) for op in inner):
+        return _whole_vectors(size, lanes, WALKED_VECTORS)
     if is_expensive(loop) or not (entries or reduces or cost_of_body(loop) <= CHEAP):
         return 1
+    if size is None and entries:
+        return 1
+    return _whole_vectors(size, lanes, WIDE_VECTORS)
+
+
+def _whole_vectors(size: int | None, lanes: int, most: int) -> int:
+    """How many vectors up to `most`, a power of two: if possible nothing is left of a row."""
     if size is None:
-        return 1 if entries else WIDE_VECTORS
-    whole = [n for n in (4, 2) if size % (n * lanes) == 0]
-    if whole:
-        return whole[0]
-    return max(1, min(WIDE_VECTORS, size // lanes))
+        return most
+    vectors = most
+    while vectors > 1 and size % (vectors * lanes):
+        vectors //= 2
+    return vectors if vectors > 1 else max(1, min(most, size // lanes))
+
+
+def _walks(op: ForOp) -> bool:
+    """Whether a loop carries values, cheaply, from one row to the next."""
+    plain = not any(isinstance(inner, ForOp) for inner in op.body.block.ops)
+    carries = op.kind.data == LoopKind.SERIAL and bool(op.results)
+    return carries and plain and not is_expensive(op) and cost_of_body(op) <= CHEAP
 
 
 def cost_of_body(loop: ForOp) -> int:

@@ -4,9 +4,12 @@
 // RUN: stepwell-opt %s -p 'loop-schedule{trace="@dense: split(j, 8, tail=mask); vectorize(i, j1) @relu: tiles(i)"}' | filecheck %s --check-prefix=TRACE
 // RUN: not stepwell-opt %s -p 'loop-schedule{trace="tiles(i)"}' 2>&1 | filecheck %s --check-prefix=WHICH
 // RUN: not stepwell-opt %s -p 'loop-schedule{trace="@dense: tiles(i); tiles(k)"}' 2>&1 | filecheck %s --check-prefix=STEP
+// RUN: stepwell-opt %s -p "loop-schedule{target=x86-64-v4 threads=2}" | filecheck %s --check-prefix=THREADS
 // RUN: not stepwell-opt %s -p "loop-schedule{target=z80}" 2>&1 | filecheck %s --check-prefix=TARGET
+// RUN: not stepwell-opt %s -p "loop-schedule{threads=0}" 2>&1 | filecheck %s --check-prefix=NONE
 
 // TARGET: target: unknown name
+// NONE: loop-schedule: wrong threads, expected 1 or more, got 0
 // WHICH: trace: which kernel is meant is not said, expected one of @dense
 // STEP: trace for @dense: step 2, tiles(k): loop-tiles: loop "k" of @dense: it carries values from one iteration to the next, expected a loop that carries nothing, got reduction
 
@@ -515,6 +518,49 @@ loop.kernel @long(%x: memref<8x16384xf32>) -> (%y: memref<8x16384xf32>) {
       %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<8x16384xf32>, f32
       %d = arith.subf %v, %m : f32
       loop.store %d, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<8x16384xf32>
+    }
+  }
+}
+
+// Several vectors of a row are carried from row to row.
+// V4-LABEL: loop.kernel @running_sums
+// V4:         loop.for "k" %k to 99 serial carry(%{{.*}} : vector<128xf32>) {
+// V3-LABEL: loop.kernel @running_sums
+// V3:         serial carry(%{{.*}} : vector<64xf32>) {
+loop.kernel @running_sums(%x: memref<99x512xf32>) -> (%y: memref<99x512xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 512 {
+    %s = loop.for "k" %k to 99 serial carry(%t = %z : f32) {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%k, %i) : memref<99x512xf32>, f32
+      %u = arith.addf %t, %v : f32
+      loop.store %u, %y (d0, d1) -> (d0, d1)(%k, %i) : f32, memref<99x512xf32>
+      loop.yield %u : f32
+    }
+  }
+}
+
+// Updates of rows at computed places are for several threads; for one they stay in one loop.
+// V4-LABEL: loop.kernel @updates
+// V4:         loop.for "k" %k to 99999 serial {
+// V4-NOT:     loop.owned
+// V3-LABEL: loop.kernel @updates
+// THREADS-LABEL: loop.kernel @updates
+// THREADS-SAME:    loop.schedule = "{{.*}}own(k, 2, {{[0-9]+}}); tiles(k0)
+// THREADS:         loop.for "k0" %k0 to 2 tiles {
+// THREADS:           loop.store add %{{.*}} : vector<64xf32>, memref<999x64xf32>
+loop.kernel @updates(%at: memref<99999xi64>, %v: memref<99999x64xf32>) -> (%y: memref<999x64xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 999 {
+    loop.for "j" %j to 64 {
+      loop.store %z, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<999x64xf32>
+    }
+  }
+  loop.for "k" %k to 99999 serial {
+    %p = loop.load %at (d0) -> (d0)(%k) : memref<99999xi64>, i64
+    %q = arith.index_cast %p : i64 to index
+    loop.for "l" %l to 64 {
+      %w = loop.load %v (d0, d1) -> (d0, d1)(%k, %l) : memref<99999x64xf32>, f32
+      loop.store add %w, %y (d0, d1) -> (d0, d1)(%q, %l) : f32, memref<999x64xf32>
     }
   }
 }
