@@ -58,6 +58,7 @@ bench: $(call MARKED,run) ## time models beside all installed peers; calls, pass
 	$(BIN)/python benchmarks/sparse_products.py
 	$(BIN)/python benchmarks/moves.py
 	$(BIN)/python benchmarks/operators.py
+	$(BIN)/python benchmarks/control_flow.py
 	$(BIN)/python benchmarks/stress.py
 
 weights: $(call MARKED,run) ## train the weights of the demo again
