@@ -28,7 +28,7 @@ from xdsl.irdl import (
 from ...core.dims import Dim, Shape
 from ...core.typed import tensor_type
 from .attrs import ANY_TENSOR, DENSE_TENSOR
-from .interfaces import ShapeFacts
+from .interfaces import ShapeFacts, declared_shape, unknown_sizes
 from .ops_control import ControlFlowOp, yielded
 
 _FLAG = TensorType(i1, [])
@@ -203,10 +203,10 @@ class LoopBase(ControlFlowOp):
     # What the operation must be
 
     def verify_(self) -> None:
-        self._verify_end()
         self._verify_bounds()
         if any(tensor_type(value).get_num_dims() == 0 for value in self.sliced):
             raise self.fail("a scalar has no slices", "a tensor of rank 1 or more")
+        self._verify_end()
         slices = [_slice_of(tensor_type(value)) for value in self.sliced]
         carried = self._carried_types(self.inits)
         captures = [value.type for value in self.captures]
@@ -265,6 +265,9 @@ class LoopBase(ControlFlowOp):
             number = self._size(self.count, "count").number
             if number is not None and number < 0:
                 raise self.fail("negative count", "0 or more", number)
+        fresh = unknown_sizes()
+        shapes = [declared_shape(value, fresh) for value in self.sliced]
+        self.iterations(shapes, ShapeFacts(self, fresh))
 
     @property
     def _limit(self) -> int:

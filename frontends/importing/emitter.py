@@ -102,11 +102,11 @@ class Emitter:
         Raises:
             VerifyException: if its parts do not fit together.
         """
+        op.verify()  # without a location, which the caller adds to an error
         op.location = location
         for body in op.bodies:
             assert body.last_op is not None
             body.last_op.location = location
-        op.verify()
         self.body.add_op(op)
         dtypes = [dtype_of(element_type(result)) for result in op.results]
         found = zip(dtypes, shapes, op.results, strict=True)

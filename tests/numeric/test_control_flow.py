@@ -447,6 +447,13 @@ def test_values_of_a_body_stay_in_it() -> None:
             lambda h, r: (h, r), x, x, condition=lambda h: True
         ),
         "a scalar has no slices": lambda: b.scan(lambda h, r: (h, r), x, p),
+        "the region yields other types": lambda: b.loop(2, lambda i, h: b.cast(h, "f64"), x),
+        r"Expected attribute tensor<i1> but got tensor<3xf32>": lambda: b.loop(
+            None, lambda i, h: h, x, condition=lambda h: h
+        ),
+        "numbers of iterations differ, expected 5, got 3": lambda: b.scan(
+            lambda h, r: (h, r), x, x, count=5
+        ),
         "the body returns no pair": lambda: b.scan(lambda h, r: h, x, x),
         "axis out of range, expected -1 <= axis < 1, got 2": lambda: b.scan(
             lambda h, r: (h, r), x, x, axis=2

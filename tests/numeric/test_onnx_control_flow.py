@@ -20,7 +20,7 @@ from onnx.numpy_helper import from_array
 from onnx.reference import ReferenceEvaluator
 
 import stepwell as sw
-from stepwell.core.errors import ImportModelError
+from stepwell.core.errors import ImportModelError, InputError
 
 TYPES = {"f": TensorProto.FLOAT, "i": TensorProto.INT64, "b": TensorProto.BOOL}
 
@@ -292,6 +292,31 @@ def test_what_a_region_cannot_express_is_refused(reason: str) -> None:
     node = make_node("Loop", ["m", "", "x"], names, name="repeat", body=step)
     with pytest.raises(ImportModelError, match=reason):
         sw.from_onnx(model([node], "m:i: x:f:3", results))
+
+
+def test_scanned_inputs_of_different_lengths_are_refused() -> None:
+    step = body([make_node("Add", ["a", "b"], ["o"])], "a:f:2 b:f:2", "o:f:2")
+    node = make_node("Scan", ["as", "bs"], ["os"], name="pairs", body=step, num_scan_inputs=2)
+    message = r'numbers of iterations differ, expected 5, got 4 \(node "pairs"\)'
+    with pytest.raises(ImportModelError, match=message):
+        sw.from_onnx(model([node], "as:f:5,2 bs:f:4,2", "os:f:5,2"))
+    symbolic = check_module(model([node], "as:f:m,2 bs:f:n,2", "os:f:m,2"))
+    with pytest.raises(InputError, match="must agree, expected 5, got 4"):
+        symbolic(floats(5, 2), floats(4, 2))
+
+
+def test_conditions_and_counts_that_are_no_scalars_are_refused() -> None:
+    branch = {n: body([make_node("Relu", ["x"], [n])], "", f"{n}:f:3") for n in ("s", "t")}
+    node = make_node("If", ["p"], ["y"], then_branch=branch["s"], else_branch=branch["t"])
+    with pytest.raises(ImportModelError, match=r"onnx.If: not a single element, expected a scalar"):
+        sw.from_onnx(model([node], "p:b:2 x:f:3", "y:f:3"))
+    step = body(
+        [*LOOP[:1], make_node("Add", ["h", "x"], ["k"])], "i:i: more:b: h:f:3", "again:b: k:f:3"
+    )
+    for most, message in (("n", "not a single element"), ("", "the loop has no end")):
+        node = make_node("Loop", [most, "", "x"], ["y"], body=step)
+        with pytest.raises(ImportModelError, match=rf"onnx.Loop: {message}, expected"):
+            sw.from_onnx(model([node], "n:i:2 x:f:3", "y:f:3"))
 
 
 def test_branches_of_different_shapes_are_refused() -> None:

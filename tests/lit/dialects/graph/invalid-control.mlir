@@ -236,3 +236,14 @@ func.func @f(%x: tensor<4xf32>) {
   }
   func.return
 }
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %y: tensor<5xf32>) {
+  // expected-error @+1 {{graph.loop: numbers of iterations differ, expected 4, got 5}}
+  graph.loop slices(%x, %y : tensor<4xf32>, tensor<5xf32>) -> () {
+  ^bb0(%i: tensor<i64>, %a: tensor<f32>, %b: tensor<f32>):
+    graph.yield
+  }
+  func.return
+}
