@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from xdsl.dialects import arith
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
@@ -31,6 +30,7 @@ from .interfaces import (
     unknown_sizes,
 )
 from .ops_binary import broadcast_index
+from .positions import delinearize, linearize
 from .rewrites import forward, replace_by
 
 if TYPE_CHECKING:
@@ -160,8 +160,8 @@ class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
         own: list[AffineExpr] = []
         for inputs, outputs in self.groups():
             sizes = [nest.extent(self.result, j) for j in outputs]
-            linear = _linearize(nest, [index[j] for j in outputs], sizes)
-            own += _delinearize(nest, linear, [nest.extent(self.x, i) for i in inputs])
+            linear = linearize(nest, [index[j] for j in outputs], sizes)
+            own += delinearize(nest, linear, [nest.extent(self.x, i) for i in inputs])
         return nest.at(self.x, tuple(own))
 
     def result_index(self, nest: Nest, index: Index) -> Index | None:
@@ -173,7 +173,7 @@ class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
             inner = (*sizes[1:], *targets[1:])
             if not all(isinstance(size, AffineConstantExpr) for size in inner):
                 return None
-            own += _delinearize(nest, _linearize(nest, [index[i] for i in inputs], sizes), targets)
+            own += delinearize(nest, linearize(nest, [index[i] for i in inputs], sizes), targets)
         return tuple(own)
 
     def groups(self) -> list[tuple[list[int], list[int]]]:
@@ -203,41 +203,6 @@ class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
                     i, j = len(x), len(result)
             runs.append((list(range(first_i, i)), list(range(first_j, j))))
         return runs
-
-
-def _linearize(nest: Nest, index: Sequence[AffineExpr], sizes: Sequence[AffineExpr]) -> AffineExpr:
-    """The row-major position of an index."""
-    linear = AffineExpr.constant(0)
-    for position, (i, size) in enumerate(zip(index, sizes, strict=True)):
-        linear = i if position == 0 else _times(nest, linear, size) + i
-    return linear
-
-
-def _delinearize(nest: Nest, linear: AffineExpr, sizes: Sequence[AffineExpr]) -> list[AffineExpr]:
-    """The index at a row-major position."""
-    index: list[AffineExpr] = []
-    for size in reversed(sizes[1:]):
-        linear, remainder = _divide(nest, linear, size)
-        index.append(remainder)
-    return [linear, *reversed(index)] if sizes else []
-
-
-def _times(nest: Nest, a: AffineExpr, b: AffineExpr) -> AffineExpr:
-    if isinstance(b, AffineConstantExpr):
-        return a * b.value
-    return nest.index(nest.insert(arith.MuliOp(nest.value(a), nest.value(b))))
-
-
-def _divide(nest: Nest, a: AffineExpr, b: AffineExpr) -> tuple[AffineExpr, AffineExpr]:
-    if isinstance(b, AffineConstantExpr):
-        size = max(b.value, 1)
-        return a // size, a % size
-    x = nest.value(a)
-    # An empty tensor has no element to compute, but its size must not trap where it is hoisted.
-    one = nest.value(AffineExpr.constant(1))
-    y = nest.insert(arith.MaxUIOp(nest.value(b), one))
-    quotient = nest.index(nest.insert(arith.DivUIOp(x, y)))
-    return quotient, nest.index(nest.insert(arith.RemUIOp(x, y)))
 
 
 @irdl_op_definition
