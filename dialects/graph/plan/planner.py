@@ -72,7 +72,8 @@ class _Planner:
 
     def planned(self) -> NestPlan:
         """The plan, or the first reason against it."""
-        if len(self.values.ops) > MOST_OPERATORS:
+        # Each group has literals of its own, which are not counted where it grows.
+        if sum(bool(op.operands) for op in self.values.ops) > MOST_OPERATORS:
             middle = self.values.ops[len(self.values.ops) // 2 - 1]
             why = f"a kernel may have at most {MOST_OPERATORS} operators"
             self.plan.refusal = Refusal(middle.results[0], why)
