@@ -26,38 +26,40 @@ from ..core.refusal import refused
 from ..core.weights import WeightStore
 from ..dialects.graph.signature import signature_attributes
 from ..dialects.rt import ops as rt
-from .graph_to_rt.arena import allocate, total_size
+from .graph_to_rt.arena import Arena
 from .graph_to_rt.calls import Calls
 from .graph_to_rt.checks import check_inputs, indices_of
 from .graph_to_rt.constants import Constants
 from .graph_to_rt.function import BufferFunction, Place, Producer, location_of
-from .graph_to_rt.slots import ArenaPlan
 
 
 def _convert(
     source: func.FuncOp, weights: WeightStore, copy_indices: bool
-) -> tuple[func.FuncOp, ArenaPlan]:
-    """The function on buffers, and the plan of its arena."""
+) -> tuple[func.FuncOp, Arena]:
+    """The function on buffers, and its arena."""
     function = BufferFunction(source)
     constants = Constants(function, weights)
-    calls = Calls(function, constants)
     indices = indices_of(function) if copy_indices else {}
     if not indices:
         check_inputs(function)
     for value, buffers in zip(function.returned, function.outputs, strict=True):
-        if not isinstance(value.owner, Producer) or value in indices:
+        if not isinstance(value.owner, Producer) or value in indices or value in function.in_arena:
             continue
         if function.shapes.is_computed(*function.shapes.shape(value)):
             function.places.setdefault(value, Place(buffers[0]))
         else:
             function.buffers.setdefault(value, buffers)
-    plan = allocate(function, indices)
+    arena = Arena(function, indices)
+    arena.begin()
     if indices:
         check_inputs(function)
+    calls = Calls(function, constants, arena)
     for op in source.body.block.ops:
         if not isinstance(op, func.ReturnOp):
             calls.convert(op)
     for value, buffers in zip(function.returned, function.outputs, strict=True):
+        if value in function.in_arena:
+            continue
         with function.standing_for(location_of(value)):
             _copy_result(function, constants.buffers_of(value), value, buffers)
     calls.sizes.report()
@@ -67,9 +69,9 @@ def _convert(
     region = Region(function.block)
     result = func.FuncOp(source.sym_name.data, kind, region, source.sym_visibility)
     result.location = source.location
-    facts = function.shapes, function.reported, total_size(plan)
+    facts = function.shapes, function.reported, arena.first.size
     result.attributes.update(signature_attributes(source, *facts))
-    return result, plan
+    return result, arena
 
 
 def _copy_result(
@@ -144,10 +146,11 @@ class ConvertGraphToRtPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [f for f in op.ops if isinstance(f, func.FuncOp) and is_public(f)]:
             _check(function)
-            converted, plan = _convert(function, weights_of(ctx), self.copy_indices)
+            converted, arena = _convert(function, weights_of(ctx), self.copy_indices)
             Rewriter.replace_op(function, converted, [])
-            count(ctx, "buffers in the arena", len(plan.slot_of))
-            if plan.slots:
+            plans = [part.plan for part in arena.parts]
+            count(ctx, "buffers in the arena", sum(len(plan.slot_of) for plan in plans))
+            for plan in plans:
                 total = sum(plan.slots, Dim.of(0))
                 decide(
                     ctx,

@@ -110,6 +110,9 @@ def size_of_result(number: int, dimension: int) -> str:
 
 Shape = tuple[Dim, ...]
 
+LARGEST_SIZE = 1 << 47
+"""No dimension is larger: an address space has no more bytes."""
+
 
 def product(dims: Shape) -> Dim:
     """The number of elements of a shape."""

@@ -41,7 +41,7 @@ from ..core.errors import CompileError, explain
 from ..core.module import Program, face_of
 from ..core.walks import operations_in
 from .graph.buffers import buffer_types
-from .graph.signature import Signature, arguments_of, computed_sizes, signature_of
+from .graph.signature import COMPUTED, Signature, arguments_of, signature_of
 from .rt.attrs import ContextType
 from .rt.failures import Failure, failing_operations
 from .rt.ops import CallPackedOp, ConstantOp
@@ -158,8 +158,7 @@ def buffers_of(main: Program) -> list[Attribute]:
     face = face_of(main)
     tensors = cast("list[TensorType]", [*face.type.inputs, *face.type.outputs])
     buffers = [buffer for kind in tensors for buffer in buffer_types(kind)]
-    computed = computed_sizes(main)
-    count = len(computed) if isinstance(computed, ArrayAttr) else 0
+    count = signature_of(main).reported if COMPUTED in main.attributes else 0
     return [*buffers, MemRefType(i64, [count])] if count else buffers
 
 

@@ -17,7 +17,9 @@ from ..dialects.graph.ops_quantized import QuantizedContractionOp
 from .values import Operand, Value
 
 # Operands whose element type is independent of that of the others.
-_INDEPENDENT = frozenset({"condition", "indices", "indptr", "sources", "targets"})
+_INDEPENDENT = frozenset(
+    {"condition", "count", "indices", "indptr", "sizes", "sources", "start", "step", "targets"}
+)
 _OF_MIXED_TYPES = (ScaledOp, QuantizedContractionOp)
 
 

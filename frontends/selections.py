@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .counts import step_count
 from .diagnostics import input_error
 from .values import Operand, Value
 
-_MANY = 2.0**62
+
+class _Named:
+    """The operators of a builder, for one node of the model."""
+
+    def __init__(self, builder: Selections, name: str | None) -> None:
+        self._builder, self._name = builder, name
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """The operator called `name`."""
+        return functools.partial(getattr(self._builder, name), name=self._name)
 
 
 class Selections:
@@ -66,7 +77,7 @@ class Selections:
         limit: Operand,
         delta: Operand = 1,
         *,
-        bound: int,
+        bound: int | None = None,
         name: str | None = None,
     ) -> Value:
         """The numbers start, start + delta, ... before limit: `numpy.arange` of values.
@@ -75,7 +86,8 @@ class Selections:
             start: the first number, a scalar of integers or floats.
             limit: what ends the numbers; none of them reaches it.
             delta: the difference of two; 0 is an error of the call.
-            bound: the most numbers that there may be; more are an error of the call, too.
+            bound: the most numbers that there may be; more are an error of the call, too. By
+                default there may be any number: memory is allocated once it is known.
             name: the name of the model's node in messages; by default the caller's line.
 
         Raises:
@@ -90,23 +102,11 @@ class Selections:
             value if isinstance(value, Value) else self.constant(value, dtype=dtype)
             for value in (start, limit, delta)
         )
-        count = self._steps(first, end, step, name)
+        wide = "f64" if "f" in dtype else "i64"
+        ends = (self.cast(value, wide, name=name) for value in (first, end, step))
+        count = step_count(_Named(self, name), *ends, of_floats=wide == "f64")
         places = self.arange(count, at_most=bound, name=name)
         return self.add(self.mul(self.cast(places, dtype), step, name=name), first, name=name)
-
-    def _steps(self, first: Value, end: Value, step: Value, name: str | None) -> Value:
-        """How many numbers there are from the first one to before the end."""
-        wide = "f64" if "f" in first.dtype else "i64"
-        first, end, step = (self.cast(value, wide, name=name) for value in (first, end, step))
-        span = self.sub(end, first, name=name)
-        whole = self.div(span, step, name=name)
-        if wide == "f64":
-            # So many that they are an error, whatever the bound, are still an integer.
-            return self.max(self.cast(self.min(self.ceil(whole), _MANY), "i64"), 0, name=name)
-        rest = self.sub(span, self.mul(whole, step), name=name)
-        more = self.max(self.mul(self.sign(rest), self.sign(step)), 0, name=name)
-        count = self.max(self.add(whole, more), 0, name=name)
-        return self.where(self.equal(step, 0), int(_MANY), count, name=name)
 
     def _places(
         self, mask: Operand, subject: str, rank: int | None, name: str | None

@@ -228,23 +228,18 @@ class Executable:
         given = results.given(signature.outputs, out)
         results.refuse_where_computed(signature, given)
         arrays = [
-            results.array(
-                spec, [dim.evaluate(sizes) for dim in shape], value, bool(signature.computed)
-            )
+            results.array(spec, shape, value, bool(signature.computed))
             for spec, shape, value in zip(
-                signature.outputs, signature.largest_shapes, given, strict=True
+                signature.outputs, results.begun(signature, sizes), given, strict=True
             )
         ]
         read = [array for value in checked for array in _arrays(value)]
         targets = results.targets(signature.outputs, arrays, read) if out is not None else arrays
-        computed = np.zeros(len(signature.computed), np.int64)
-        self._run(checked, targets, computed)
-        for array, target in zip(arrays, targets, strict=True):
-            if array is not target:
-                array[...] = target
-        if signature.computed:
-            known = sizes | dict(zip(signature.computed, computed.tolist(), strict=True))
-            results.cut(arrays, signature.output_shapes, known)
+        for number, array in enumerate(self._run(checked, targets, sizes)):
+            if array is targets[number] and array is not arrays[number]:
+                arrays[number][...] = array
+            else:
+                arrays[number] = array
         # Return the object that the caller passed, not a view of it.
         answers = [a if value is None else value for a, value in zip(arrays, given, strict=True)]
         return answers[0] if len(answers) == 1 else tuple(answers)
@@ -297,24 +292,29 @@ class Executable:
         self,
         checked: Sequence[np.ndarray | arguments.Csr],
         targets: Sequence[np.ndarray],
-        computed: np.ndarray,
-    ) -> None:
+        sizes: Mapping[str, int],
+    ) -> Sequence[np.ndarray]:
+        """Run the program; returns the results, in `targets` where callers could allocate them."""
+        reported = np.zeros(self._signature.reported, np.int64)
         words: list[int] = []
         for spec, value in zip(self._signature.inputs, checked, strict=True):
             words += _words(spec, value)
         for spec, value in zip(self._signature.outputs, targets, strict=True):
             words += _words(spec, value)
-        if computed.size:
-            words.append(arguments.address(computed))
+        if reported.size:
+            words.append(arguments.address(reported))
         frame = self._frames.take()
         try:
             frame.words[ARGUMENTS : ARGUMENTS + len(words)] = words
             status = self._entry(frame.address)
-            if status == ARENA_TOO_SMALL:
+            while status == ARENA_TOO_SMALL:
                 frame.grow(frame.words[Word.DETAILS])
                 status = self._entry(frame.address)
             if status:
                 self._fail(status, frame)
+            if not reported.size:
+                return targets
+            return results.exact(self._signature, targets, sizes, reported, frame.arena)
         finally:
             frame.give_back()
 

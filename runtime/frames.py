@@ -42,6 +42,13 @@ class Frame:
         self.words[Word.ARENA_BYTES] = size
         self._arena = arena
 
+    @property
+    def arena(self) -> np.ndarray:
+        """The bytes of the arena."""
+        if self._arena is None:
+            return np.empty(0, np.uint8)
+        return self._arena[self.words[Word.ARENA] - self._arena.ctypes.data :]
+
     def give_back(self) -> None:
         """Release the frame for other calls."""
         self.words[Word.BUSY] = 0

@@ -75,10 +75,9 @@ class _Run:
         signature = self.interface.signature
         size = frame_size(signature)
         words = _view(address, (size,), np.dtype(np.int64))
-        context = Context(
-            machine.memory.add(words), words, self.interface.constants, self.interface.functions
-        )
-        self._add_tables(machine.memory, words)
+        arena = self._add_tables(machine.memory, words)
+        tables = self.interface.constants, self.interface.functions
+        context = Context(machine.memory.add(words), words, arena.view(np.int8), *tables)
         taken = iter(words[ARGUMENTS:])
         flat = isinstance(self.function, llvm.FuncOp)
         arguments: list[Any] = [context.pointer if flat else context]
@@ -92,8 +91,8 @@ class _Run:
             return end.status
         return int(status)
 
-    def _add_tables(self, memory: Memory, words: np.ndarray) -> None:
-        """Allow access to everything that the context points to."""
+    def _add_tables(self, memory: Memory, words: np.ndarray) -> np.ndarray:
+        """Allow access to everything that the context points to; returns the arena."""
         for word, table in (
             (Word.CONSTANTS, self.interface.constants),
             (Word.FUNCTIONS, self.interface.functions),
@@ -104,6 +103,7 @@ class _Run:
         arena = _view(int(words[Word.ARENA]), (int(words[Word.ARENA_BYTES]),), np.dtype(np.uint8))
         arena.fill(255)  # every float is NaN until it is written
         memory.add(arena)
+        return arena
 
 
 def _forget(arrays: list[np.ndarray], results: int) -> None:

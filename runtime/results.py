@@ -9,7 +9,6 @@ import numpy as np
 
 from ..backends.llvm.boundary.plan import LARGE_RESULT, LINE
 from ..core.arrays import plain_array, refuse_mask
-from ..core.dims import Shape
 from ..core.dtypes import dtype_named
 from ..core.errors import InputError, explain
 from ..core.module import ValueSpec
@@ -41,7 +40,7 @@ def array(
     """The array for a result: a new one, or a view of the given one.
 
     Args:
-        resizable: whether a new one gets another size: see `cut`.
+        resizable: whether a new one gets another size: see `exact`.
 
     Raises:
         InputError: if the given array has another dtype or shape, is read-only, or is not
@@ -80,12 +79,54 @@ def refuse_where_computed(signature: Signature, given: Sequence[object]) -> None
             raise _wrong(spec, "its size is known only after the call", "None", "an array")
 
 
-def cut(arrays: Sequence[np.ndarray], shapes: Sequence[Shape], sizes: Mapping[str, int]) -> None:
-    """Give new arrays, made for upper bounds, the sizes of a call; the rest of memory is freed."""
-    for array, shape in zip(arrays, shapes, strict=True):
-        exact = tuple(dim.evaluate(sizes) for dim in shape)
-        if array.shape != exact:
-            array.resize(exact, refcheck=False)
+def begun(signature: Signature, sizes: Mapping[str, int]) -> list[list[int]]:
+    """The shapes of the arrays that are passed for results, from the sizes of inputs.
+
+    That of a result in the arena is empty.
+    """
+    return [
+        [0 if in_arena else dim.evaluate(sizes) for dim in shape]
+        for shape, in_arena in zip(signature.largest_shapes, signature.in_arena, strict=True)
+    ]
+
+
+def exact(
+    signature: Signature,
+    arrays: Sequence[np.ndarray],
+    sizes: Mapping[str, int],
+    reported: np.ndarray,
+    arena: np.ndarray,
+) -> list[np.ndarray]:
+    """The results of a call, of the sizes that it computed.
+
+    Arrays that were made for upper bounds are given their sizes, and the rest of their memory is
+    freed. What has no upper bound is copied from the arena.
+
+    Args:
+        signature: the inputs and results of the program.
+        arrays: an array for each result.
+        sizes: the sizes of the inputs.
+        reported: the sizes that the call computed, and behind them where results begin.
+        arena: the arena of the call.
+
+    Raises:
+        StepwellError: if there is not enough memory.
+    """
+    count = len(signature.computed)
+    known = {**sizes, **dict(zip(signature.computed, reported[:count].tolist(), strict=True))}
+    offsets = iter(reported[count:].tolist())
+    found: list[np.ndarray] = []
+    for array, spec, dims, in_arena in zip(
+        arrays, signature.outputs, signature.output_shapes, signature.in_arena, strict=True
+    ):
+        shape = tuple(dim.evaluate(known) for dim in dims)
+        if in_arena:
+            array, start = new(spec, shape, False), next(offsets)
+            array.reshape(-1).view(np.uint8)[:] = arena[start : start + array.nbytes]
+        elif array.shape != shape:
+            array.resize(shape, refcheck=False)
+        found.append(array)
+    return found
 
 
 def new(spec: ValueSpec, shape: Sequence[int], resizable: bool) -> np.ndarray:

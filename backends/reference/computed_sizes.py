@@ -11,10 +11,11 @@ import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ...core.dims import Shape
+from ...core.dims import LARGEST_SIZE, Shape
 from ...core.errors import InputError, explain
 from ...core.provenance import origin
 from ...core.typed import dense_array
+from ...dialects.graph.computed_sizes import DIFFERS, OUT_OF_RANGE
 from ...dialects.graph.shapes import SymbolicShapes
 
 if TYPE_CHECKING:
@@ -51,10 +52,12 @@ def with_computed(
     for name, size in own:
         array = dense_array(arrays[values.index(size.value)])
         number = int(array[()]) if size.axis is None else array.shape[size.axis]
-        limit = size.bound.evaluate(known)
+        limit = LARGEST_SIZE if size.bound is None else size.bound.evaluate(known)
+        declared, where = frame.shapes.declared(name), origin(op) or "call"
+        if declared is not None and number != declared:
+            raise InputError(explain(where, DIFFERS, expected=declared, got=number))
         if not 0 <= number <= limit:
-            fact, where = "a size is out of range", origin(op) or "call"
-            raise InputError(explain(where, fact, expected=f"0 to {limit}", got=number))
+            raise InputError(explain(where, OUT_OF_RANGE, expected=f"0 to {limit}", got=number))
         known[name] = number
     try:
         return replace(frame, sizes=frame.shapes.follow(known)) if own else frame

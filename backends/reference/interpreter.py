@@ -23,6 +23,7 @@ from ...core.functions import call, registered
 from ...core.module import Module
 from ...core.provenance import origin
 from ...core.symbols import find_symbol
+from ...dialects.graph.computed_sizes import bounds_of
 from ...dialects.graph.interfaces import GraphOp, element_type, tensor_type
 from ...dialects.graph.ops import CallDpsOp, CallPackedOp, ConstantOp, IfOp, LoopOp, YieldOp
 from ...dialects.graph.shapes import SymbolicShapes, sizes_of
@@ -148,9 +149,9 @@ class _Run:
 def _destinations(op: CallPackedOp | CallDpsOp, frame: Frame) -> list[np.ndarray]:
     """The arrays for the results of a call, with undefined values."""
     results: list[np.ndarray] = []
-    own = {n: s.bound for n, s in frame.shapes.computed.items() if s.value in op.results}
+    own = {n: s for n, s in frame.shapes.computed.items() if s.value in op.results}
     for result in op.results:
-        shape = [dim.at_most(own) for dim in frame.shapes.shape(result)]
+        shape = [dim.at_most(bounds_of(own)) for dim in frame.shapes.shape(result)]
         if any(not set(dim.symbols) <= frame.sizes.keys() for dim in shape):
             fact = "the size of a result is unknown; give it in dims"
             raise CompileError(explain(op.name, fact, origin=origin(op)))

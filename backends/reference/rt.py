@@ -36,6 +36,7 @@ class Context:
 
     pointer: Pointer
     words: np.ndarray
+    arena: np.ndarray
     constants: Sequence[np.ndarray]
     functions: Sequence[Callable[[Any], int]]
 
@@ -89,8 +90,13 @@ class RtFunctions(InterpreterFunctions):
     def run_arena(
         self, interpreter: Interpreter, op: rt.ArenaOp, args: PythonValues
     ) -> PythonValues:
-        """Memory in which every float is NaN."""
-        return (np.full(int(args[1]), -1, np.int8),)
+        """The memory of the call, in which every float was NaN when it began."""
+        context, size = args[0], int(args[1])
+        words = context.words
+        if words[rt.Word.ARENA_BYTES] < size:
+            words[rt.Word.DETAILS] = size
+            raise CallEnds(rt.ARENA_TOO_SMALL)
+        return (context.arena[:size],)
 
     @impl(rt.SliceOp)
     def run_slice(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IntAttr, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ...core.dims import Shape
@@ -118,4 +118,4 @@ def _passed(size: SizeAttr, call: func.CallOp, passed: Sequence[SSAValue]) -> Si
     if size.is_result:
         return size
     number = passed.index(size.scalar(call))
-    return SizeAttr(size.symbol, size.holder, IntAttr(number), size.bound)
+    return size.passed_as(number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith, memref
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
@@ -21,6 +21,7 @@ from ...dialects.graph.buffers import buffer_types
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
 from .carrying import Carrying, in_results
+from .checks import check_product
 from .function import BufferFunction, Place, Producer, location_of
 from .slots import ArenaPlan, Lifetime, plan_arena
 
@@ -49,24 +50,99 @@ class _Buffer:
         return source
 
 
-def total_size(plan: ArenaPlan) -> Dim:
-    """An upper bound for the bytes of an arena with aligned slots."""
-    return sum(plan.slots, Dim.of(ALIGNMENT * len(plan.slots)))
+@dataclass(frozen=True)
+class _Part:
+    """A part of the arena: its buffers, and their slots."""
+
+    buffers: Sequence[_Buffer]
+    plan: ArenaPlan
+
+    @property
+    def size(self) -> Dim:
+        """An upper bound for its bytes, with aligned slots."""
+        return sum(self.plan.slots, Dim.of(ALIGNMENT * len(self.plan.slots)))
 
 
-def allocate(function: BufferFunction, indices: Mapping[SSAValue, Sequence[int]]) -> ArenaPlan:
-    """Create the buffers of results of calls that the function does not return.
+class Arena:
+    """The arena of a function: a part that is there from the start, then one for each size without
+    an upper bound, which is added once that size is known.
 
     Args:
-        function: the function, whose `buffers` are completed.
+        function: the function, whose `buffers` and `places` are completed.
         indices: the buffers of arguments that are copied to the arena, by number.
     """
-    buffers, lifetimes = _needed(function, indices)
-    plan = _planned(function, buffers, lifetimes)
-    if buffers:
-        with function.standing_for(fuse(buffer.source for buffer in buffers)):
-            _make_views(function, buffers, plan)
-    return plan
+
+    def __init__(self, function: BufferFunction, indices: Mapping[SSAValue, Sequence[int]]) -> None:
+        self.function = function
+        unbounded = [name for name, s in function.shapes.computed.items() if s.bound is None]
+        buffers, lifetimes = _needed(function, indices)
+        parts = [_part_of(buffer, unbounded) for buffer in buffers]
+        self.first, *others = (
+            _planned(function, *_chosen(buffers, lifetimes, [n == part for n in parts]))
+            for part in range(len(unbounded) + 1)
+        )
+        self._others = dict(zip(unbounded, others, strict=True))
+        self._end: SSAValue | None = None
+
+    @property
+    def parts(self) -> list[_Part]:
+        """The parts that are not empty."""
+        return [part for part in (self.first, *self._others.values()) if part.buffers]
+
+    def begin(self) -> None:
+        """Emit the first part, the views of its buffers, and the copies of arguments."""
+        if not self.first.buffers:
+            return
+        with self.function.standing_for(fuse(buffer.source for buffer in self.first.buffers)):
+            owner = self.first.buffers[0].value.owner
+            self._emit(self.first, owner if isinstance(owner, Operation) else self.function.source)
+
+    def extend(self, name: str, op: Operation) -> None:
+        """Emit the part for a size without an upper bound, which `op` needs and now is known."""
+        part, function = self._others[name], self.function
+        if not part.buffers:
+            return
+        expected = "a size with an upper bound"
+        if function.current is not function.block:
+            fact = "memory for a size that is computed in a region cannot be allocated there"
+            raise refused(op, fact, expected=expected)
+        if any(isinstance(before, graph.CallPackedOp) for before in _before(op)):
+            # The call begins again where the arena turns out to be too small.
+            fact = "a registered function is called before memory for a size can be allocated"
+            raise refused(op, fact, expected=expected)
+        check_product(function, part.size, name, op)
+        self._emit(part, op)
+
+    def _emit(self, part: _Part, owner: Operation) -> None:
+        arena, offsets, self._end = _arena(self.function, part.plan, owner, self._end)
+        for buffer, slot in zip(part.buffers, part.plan.slot_of, strict=True):
+            _make_view(self.function, buffer, Place(arena, offsets[slot]), owner)
+
+
+def _part_of(buffer: _Buffer, unbounded: Sequence[str]) -> int:
+    """The number of the part for a buffer: that of the last size that it needs."""
+    needed = (number for number, name in enumerate(unbounded, 1) if name in buffer.size.symbols)
+    return max(needed, default=0)
+
+
+def _chosen(
+    buffers: Sequence[_Buffer], lifetimes: Sequence[Lifetime], is_chosen: Sequence[bool]
+) -> tuple[list[_Buffer], list[Lifetime]]:
+    """Some of the buffers with their lifetimes."""
+    numbers = [number for number, chosen in enumerate(is_chosen) if chosen]
+    place = {number: own for own, number in enumerate(numbers)}
+    own = [lifetimes[number] for number in numbers]
+    own = [replace(one, over=tuple(place[n] for n in one.over if n in place)) for one in own]
+    return [buffers[number] for number in numbers], own
+
+
+def _before(op: Operation) -> Iterator[Operation]:
+    """The operations in front of one in its block, and those in their regions."""
+    assert op.parent is not None
+    for other in op.parent.ops:
+        if other is op:
+            return
+        yield from other.walk()
 
 
 def _needed(
@@ -203,7 +279,7 @@ def _overwritable(function: BufferFunction, result: OpResult) -> Iterator[OpResu
 
 def _planned(
     function: BufferFunction, buffers: Sequence[_Buffer], lifetimes: Sequence[Lifetime]
-) -> ArenaPlan:
+) -> _Part:
     def may_share(number: int) -> bool:
         source = buffers[number].source
         if isinstance(source, BlockArgument):  # the number of an iteration
@@ -215,44 +291,38 @@ def _planned(
     if size > LARGEST_ARENA:
         fact = f"buffers of {size} bytes are needed at a time"
         raise PassFailedException(explain(function.source.name, fact, expected="less"))
-    return plan
+    return _Part(buffers, plan)
 
 
-def _make_views(function: BufferFunction, buffers: Sequence[_Buffer], plan: ArenaPlan) -> None:
-    """Emit the arena, the views of buffers, and the copies of arguments."""
-    owner = buffers[0].value.owner
-    owner = owner if isinstance(owner, Operation) else function.source
-    arena, offsets = _arena(function, plan, owner)
-    for buffer, slot in zip(buffers, plan.slot_of, strict=True):
-        value, part = buffer.value, buffer.part
-        place = Place(arena, offsets[slot])
-        if function.shapes.is_computed(*buffer.shape):
-            if buffer.spare:
-                function.spare_places.setdefault(value, []).append(place)
-            else:
-                function.places[value] = place
-            continue
-        kind = buffer_types(tensor_type(value))[part]
-        with function.standing_for(location_of(value)):
-            view = function.view_at(place, kind, buffer.shape, owner)
+def _make_view(function: BufferFunction, buffer: _Buffer, place: Place, owner: Operation) -> None:
+    """Emit the view of a buffer, or note its place where its size is not known yet."""
+    value, part = buffer.value, buffer.part
+    if function.shapes.is_computed(*buffer.shape):
         if buffer.spare:
-            function.spares.setdefault(value, []).append(view)
-            continue
-        if isinstance(value, OpResult):
-            function.buffers[value] = [view]
-            continue
-        copy = memref.CopyOp(function.buffers[value][part], view)
-        copy.location = location_of(value)
-        function.append(copy)
-        function.buffers[value][part] = view
+            function.spare_places.setdefault(value, []).append(place)
+        else:
+            function.places[value] = place
+        return
+    kind = buffer_types(tensor_type(value))[part]
+    with function.standing_for(location_of(value)):
+        view = function.view_at(place, kind, buffer.shape, owner)
+    if buffer.spare:
+        function.spares.setdefault(value, []).append(view)
+        return
+    if isinstance(value, OpResult):
+        function.buffers[value] = [view]
+        return
+    copy = memref.CopyOp(function.buffers[value][part], view)
+    copy.location = location_of(value)
+    function.append(copy)
+    function.buffers[value][part] = view
 
 
 def _arena(
-    function: BufferFunction, plan: ArenaPlan, owner: Operation
-) -> tuple[SSAValue, list[SSAValue]]:
-    """The arena, and the offsets of its slots."""
+    function: BufferFunction, plan: ArenaPlan, owner: Operation, moving: SSAValue | None
+) -> tuple[SSAValue, list[SSAValue], SSAValue]:
+    """The arena, the offsets of slots behind those before it, and their end."""
     sizes, static = function.sizes, 0
-    moving: SSAValue | None = None
 
     def offset() -> SSAValue:
         if moving is None:
@@ -267,9 +337,10 @@ def _arena(
             continue
         rounded = _rounded(function, function.size(size, owner))
         moving = rounded if moving is None else function.insert(arith.AddiOp(moving, rounded))
-    arena = function.insert(rt.ArenaOp(function.context, offset()))
+    end = offset()
+    arena = function.insert(rt.ArenaOp(function.context, end))
     arena.name_hint = "arena"
-    return arena, offsets
+    return arena, offsets, end
 
 
 def _rounded(function: BufferFunction, size: SSAValue) -> SSAValue:

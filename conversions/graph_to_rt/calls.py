@@ -13,6 +13,7 @@ from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import storage_type
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
+from .arena import Arena
 from .checks import assemble, check_bounds, refuse_other_rows
 from .computed import ComputedSizes
 from .constants import Constants, as_type
@@ -23,9 +24,9 @@ from .regions import Regions
 class Calls:
     """Converts the operations of the function: calls, constants, matrices, and control flow."""
 
-    def __init__(self, function: BufferFunction, constants: Constants) -> None:
+    def __init__(self, function: BufferFunction, constants: Constants, arena: Arena) -> None:
         self.function, self.constants = function, constants
-        self.sizes = ComputedSizes(function, constants.buffers_of)
+        self.sizes = ComputedSizes(function, constants.buffers_of, arena)
         self.regions = Regions(function, constants, self.sizes, self.convert)
         self._registered: dict[object, int] = {}
 

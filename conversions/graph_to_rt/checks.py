@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import i32, i64
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import FloatAttr, f64, i32, i64
+from xdsl.ir import Operation, SSAValue
 
 from ...core.dims import Dim
 from ...core.errors import explain
@@ -24,6 +24,9 @@ from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
 from .constants import as_type
 from .function import BufferFunction
+
+LARGEST_PRODUCT = 1 << 56
+"""No product of sizes, and no part of an arena in bytes, is larger: sums do not wrap around."""
 
 
 def check_inputs(function: BufferFunction) -> None:
@@ -126,6 +129,27 @@ def check_bounds(
             left, _, right = text.partition(" <= ")
             ends = Dim.parse(left).substitute(sizes), Dim.parse(right).substitute(sizes)
             _check_fits(function, call, ends)
+
+
+def check_product(function: BufferFunction, size: Dim, name: str, op: Operation) -> None:
+    """Check that a number of bytes or elements does not wrap around.
+
+    It is computed in floats, and depends on the size called `name`, which `op` needs.
+    """
+    total = function.insert(arith.ConstantOp(FloatAttr(0.0, f64)))
+    for names, factor in size.terms:
+        term = function.insert(arith.ConstantOp(FloatAttr(float(abs(factor)), f64)))
+        for one in names:
+            number = function.insert(arith.IndexCastOp(function.sizes.symbol(one, op), i64))
+            number = function.insert(arith.SIToFPOp(number, f64))
+            term = function.insert(arith.MulfOp(term, number))
+        total = function.insert(arith.AddfOp(total, term))
+    largest = function.insert(arith.ConstantOp(FloatAttr(float(LARGEST_PRODUCT), f64)))
+    fits = function.insert(arith.CmpfOp(total, largest, "ole"))
+    expected = f"one of a tensor of at most {LARGEST_PRODUCT} bytes"
+    words = explain(origin(op) or "call", "a size is too large", expected=expected, got="{0}")
+    details = [function.sizes.symbol(name, op)]
+    function.append(rt.CheckOp(function.context, fits, words, details))
 
 
 def _check_least(function: BufferFunction, call: graph.CallDpsOp, needed: LeastSize) -> None:

@@ -10,11 +10,13 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import Operation, SSAValue
 
 from ...core.building.arithmetic import INDEX
-from ...core.dims import Dim
+from ...core.dims import LARGEST_SIZE, Dim
 from ...core.errors import explain
 from ...core.provenance import origin
-from ...dialects.graph.computed_sizes import ComputedSize
+from ...dialects.graph.computed_sizes import DIFFERS, OUT_OF_RANGE, ComputedSize
 from ...dialects.rt import ops as rt
+from .arena import Arena
+from .checks import check_product
 from .function import BufferFunction
 
 
@@ -24,12 +26,16 @@ class ComputedSizes:
     Args:
         function: the function that computes them.
         buffers_of: returns the buffers of a value.
+        arena: the arena, which grows where a size without an upper bound is known.
     """
 
     def __init__(
-        self, function: BufferFunction, buffers_of: Callable[[SSAValue], Sequence[SSAValue]]
+        self,
+        function: BufferFunction,
+        buffers_of: Callable[[SSAValue], Sequence[SSAValue]],
+        arena: Arena,
     ) -> None:
-        self.function, self._buffers_of = function, buffers_of
+        self.function, self._buffers_of, self._arena = function, buffers_of, arena
         self._of = defaultdict[Operation, list[tuple[str, ComputedSize]]](list)
         self._along: dict[tuple[SSAValue, int], str] = {}
         for name, size in function.shapes.computed.items():
@@ -68,13 +74,16 @@ class ComputedSizes:
 
     def _check_bound(self, op: Operation, size: SSAValue, bound: SSAValue, order: str) -> None:
         fits = self.function.insert(arith.CmpiOp(size, bound, order))
-        self._check(fits, op, "a size is out of range", "0 to {1}", [size, bound])
+        self._check(fits, op, OUT_OF_RANGE, "0 to {1}", [size, bound])
 
     def report(self) -> None:
-        """Store the sizes of results for the caller."""
+        """Store the sizes of results for the caller, and where they begin in the arena."""
         function = self.function
-        for number, name in enumerate(function.reported):
-            size = function.insert(arith.IndexCastOp(function.sizes.symbols[name], i64))
+        sizes = [function.sizes.symbols[name] for name in function.reported]
+        offsets = [function.places[value].offset for value in function.in_arena]
+        for number, value in enumerate((*sizes, *offsets)):
+            assert value is not None
+            size = function.insert(arith.IndexCastOp(value, i64))
             place = [function.sizes.index(number)]
             function.append(memref.StoreOp.get(size, function.report, place))
 
@@ -84,11 +93,26 @@ class ComputedSizes:
             (scalar,) = self._buffers_of(size.value)
             loaded = function.insert(memref.LoadOp.get(scalar, []))
             number = function.insert(arith.IndexCastOp(loaded, INDEX))
-            # As unsigned numbers, negative ones are larger than any bound.
-            self._check_bound(size.op, number, function.size(size.bound, size.op), "ule")
+            self._check_size(name, size, number)
             function.sizes.symbols[name] = number
         if sizes:
             self._check_equal(sizes[0][1].op)
+        for name, size in sizes:
+            if size.bound is None:
+                self._arena.extend(name, size.op)
+
+    def _check_size(self, name: str, size: ComputedSize, number: SSAValue) -> None:
+        """Check that a size is the declared one, or not above its bound."""
+        function = self.function
+        if (declared := function.shapes.declared(name)) is not None:
+            limit = function.sizes.index(declared)
+            fits = function.insert(arith.CmpiOp(number, limit, "eq"))
+            self._check(fits, size.op, DIFFERS, "{1}", [number, limit])
+            same = {Dim.symbol(name), Dim.of(declared)}
+            self._unchecked = [pair for pair in self._unchecked if set(pair) != same]
+        limit = function.size(Dim.of(LARGEST_SIZE) if size.bound is None else size.bound, size.op)
+        # As unsigned numbers, negative ones are larger than any bound.
+        self._check_bound(size.op, number, limit, "ule")
 
     def _check_equal(self, op: Operation) -> None:
         """Check the pairs of sizes that are known now."""
@@ -97,6 +121,12 @@ class ComputedSizes:
             if not function.sizes.symbols.keys() >= {*left.symbols, *right.symbols}:
                 waiting.append((left, right))
                 continue
+            for dim in (left, right):
+                unbounded = [
+                    name for name in dim.symbols if function.shapes.is_unbounded(Dim.symbol(name))
+                ]
+                if unbounded:
+                    check_product(function, dim, unbounded[-1], op)
             sizes = [function.size(dim, op) for dim in (right, left)]
             same = function.insert(arith.CmpiOp(sizes[0], sizes[1], "eq"))
             self._check(same, op, f"sizes {left} and {right} must agree", "{1}", sizes)

@@ -28,6 +28,7 @@ from ...core.symbols import find_symbol
 from ...core.typed import returned, tensor_type
 from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import buffer_types
+from ...dialects.graph.computed_sizes import bounds_of
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.graph.size_attributes import argument_attributes
 from ...dialects.loop import ops as loop
@@ -59,8 +60,9 @@ class BufferFunction:
         places: where buffers begin whose sizes the program computes.
         spare_places: the same of spares.
         outputs: the buffers that the caller passes for each result.
+        in_arena: the results whose sizes have no upper bound: callers find them in the arena.
         reported: the sizes in the shapes of results that the program computes, stored in a last
-            argument, `report`.
+            argument, `report`, and behind them where results begin in the arena.
     """
 
     def __init__(self, source: func.FuncOp) -> None:
@@ -78,10 +80,14 @@ class BufferFunction:
         self.places: dict[SSAValue, Place] = {}
         self.spare_places: dict[SSAValue, list[Place]] = {}
         self.outputs = [self._arguments(tensor_type(v), "result") for v in self.returned]
-        needed = {n for v in self.returned for d in self.shapes.shape(v) for n in d.symbols}
+        dims = [dim for value in self.returned for dim in self.shapes.shape(value)]
+        needed = {n for d in (*dims, *map(self.shapes.at_most, dims)) for n in d.symbols}
         self.reported = [name for name in self.shapes.computed if name in needed]
+        self.in_arena = [
+            v for v in self.returned if self.shapes.is_unbounded(*self.shapes.shape(v))
+        ]
         if self.reported:
-            kind = MemRefType(i64, [len(self.reported)])
+            kind = MemRefType(i64, [len(self.reported) + len(self.in_arena)])
             self.report = self.block.insert_arg(kind, len(self.block.args))
             self.report.name_hint = "sizes"
         self._bind_symbols()
@@ -128,7 +134,8 @@ class BufferFunction:
             op = value.owner
             if isinstance(op, Operation):
                 largest = map(self.shapes.at_most, self.shapes.shape(value))
-                for name in [name for dim in largest for name in dim.symbols]:
+                names = {name for dim in largest for name in dim.symbols}
+                for name in sorted(names.difference(self.shapes.computed)):
                     self.sizes.symbol(name, op, _hint(op))
 
     def view(self, value: SSAValue, shape: Shape, op: Operation) -> SSAValue:
@@ -140,7 +147,8 @@ class BufferFunction:
         """The buffer for a result, of the upper bounds of sizes that `op` computes."""
         if value in self.buffers:
             return self.buffers[value]
-        own = {n: s.bound for n, s in self.shapes.computed.items() if s.value in op.results}
+        computed = self.shapes.computed.items()
+        own = bounds_of({name: size for name, size in computed if size.value in op.results})
         shape = self.shapes.shape(value)
         largest = tuple(dim.at_most(own) for dim in shape)
         made = [self.view(value, largest, op)]
@@ -156,7 +164,7 @@ class BufferFunction:
     def settle(self, op: graph.ControlFlowOp) -> None:
         """Make the buffers of the spares of an operation, with upper bounds of unknown sizes."""
         computed = self.shapes.computed.items()
-        unknown = {name: s.bound for name, s in computed if name not in self.sizes.symbols}
+        unknown = bounds_of({n: size for n, size in computed if n not in self.sizes.symbols})
         for value, places in self.spare_places.items():
             if value not in self.spares and block_of(value) in op.bodies:
                 (kind,) = buffer_types(tensor_type(value))

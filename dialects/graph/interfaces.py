@@ -71,6 +71,14 @@ def declared_shape(value: SSAValue, fresh: Callable[[], Dim]) -> Shape:
     return tuple(fresh() if n == DYNAMIC_INDEX else Dim.of(n) for n in sizes)
 
 
+def declared_size(value: SSAValue, dimension: int) -> Dim | None:
+    """The size of a dimension that the type of a result declares; None for ``?``, or before there
+    is a type."""
+    sizes = value.type.get_shape() if isinstance(value.type, TensorType) else ()
+    size = sizes[dimension] if dimension < len(sizes) else DYNAMIC_INDEX
+    return None if size == DYNAMIC_INDEX else Dim.of(size)
+
+
 _DENSE = NoneAttr()
 """The encoding of a dense tensor."""
 

@@ -20,6 +20,7 @@ from .ops_contraction import DenseOp, MatmulOp
 from .ops_control import ControlFlowOp, YieldOp, yielded
 from .ops_csr import AssembleOp, SortEdgesOp
 from .ops_cumulative import CumulativeOp
+from .ops_dynamic import DimOp, DynamicBroadcastOp, DynamicReshapeOp, DynamicSliceOp
 from .ops_edge import EntriesOp, SddmmOp
 from .ops_edge_softmax import EdgeSoftmaxOp, OwnSoftmaxOp
 from .ops_elementwise import (
@@ -115,8 +116,12 @@ __all__ = [
     "DegreeOp",
     "DenseOp",
     "DequantizeOp",
+    "DimOp",
     "DivOp",
     "DropoutOp",
+    "DynamicBroadcastOp",
+    "DynamicReshapeOp",
+    "DynamicSliceOp",
     "EdgeSoftmaxOp",
     "EntriesOp",
     "EqualOp",

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
 
 from ...core.dims import Dim, Shape
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import I64_TENSOR, i64_attr
-from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts
+from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, declared_size
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -25,7 +25,8 @@ class ArangeOp(GraphOp):
     """The numbers from 0 to below `count`, which is a size that a scalar holds at run time.
 
     Where the scalar is the number of what another operator found, the size is the same. Another
-    one that is negative or more than `at_most` is an error.
+    one that is negative or more than `at_most` is an error. Without `at_most`, memory is allocated
+    once the size is known.
 
     %y = graph.arange %count at_most = 100 : (tensor<i64>) -> tensor<?xi64>
     """
@@ -35,20 +36,21 @@ class ArangeOp(GraphOp):
     NEVER_NEGATIVE: ClassVar[bool] = True
 
     count = operand_def(TensorType(i64, []))
-    at_most = prop_def(IntegerAttr.constr(i64))
+    at_most = opt_prop_def(IntegerAttr.constr(i64))
     result = result_def(I64_TENSOR)
 
     assembly_format = (
-        "$count `at_most` `=` $at_most attr-dict `:` functional-type(operands, results)"
+        "$count (`at_most` `=` $at_most^)? attr-dict `:` functional-type(operands, results)"
     )
 
     def __init__(
         self,
         count: SSAValue | Operation,
-        at_most: int,
+        at_most: int | None = None,
         result_type: Attribute | None = None,
     ) -> None:
-        properties: dict[str, Attribute | None] = {"at_most": i64_attr(at_most)}
+        bound = None if at_most is None else i64_attr(at_most)
+        properties: dict[str, Attribute | None] = {"at_most": bound}
         super().__init__(operands=[count], properties=properties, result_type=result_type)
 
     @property
@@ -56,10 +58,12 @@ class ArangeOp(GraphOp):
         return (self.count,)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        bound = self.at_most.value.data
-        if bound < 0:
-            facts.fail("a bound is negative", "0 or more", bound)
-        return [(facts.size(self.count, Dim.of(bound)),)]
+        bound = declared_size(self.result, 0)
+        if self.at_most is not None:
+            bound = Dim.of(self.at_most.value.data)
+            if bound.value < 0:
+                facts.fail("a bound is negative", "0 or more", bound)
+        return [(facts.size(self.count, bound),)]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         return (np.arange(int(dense_array(arrays[0])), dtype=np.int64),)

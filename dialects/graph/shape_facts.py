@@ -36,7 +36,7 @@ class ShapeFacts:
         record: Callable[[Dim, Dim], None] | None = None,
         entries: Callable[[SSAValue], Dim | None] | None = None,
         known: Callable[[Dim, Dim], bool] | None = None,
-        held: Callable[[SSAValue, Dim], Dim] | None = None,
+        held: Callable[[SSAValue, Dim | None], Dim] | None = None,
         shapes: Callable[[SSAValue], Shape] | None = None,
         measured: Callable[[SSAValue, int, Dim], Dim] | None = None,
     ) -> None:
@@ -58,11 +58,12 @@ class ShapeFacts:
         """The first size of a dense operand; a new symbol if it is unknown."""
         return self.fresh() if self._shapes is None else self._shapes(operand)[0]
 
-    def size(self, scalar: SSAValue, bound: Dim) -> Dim:
+    def size(self, scalar: SSAValue, bound: Dim | None) -> Dim:
         """The size that a scalar of i64 holds at run time, at most `bound`.
 
         The scalar is an operand, or a result that the operation writes along with the tensors
-        whose first dimension has that size (`GraphOp.size_results`).
+        whose first dimension has that size (`GraphOp.size_results`). That of an operand may have
+        no bound.
         """
         kind = scalar.type
         # The type of a result is a placeholder until it is inferred.

@@ -27,7 +27,7 @@ from ...core.refusal import InvalidProgram
 from ...core.symbols import find_symbol
 from ...core.typed import tensor_type
 from ..sparse_tensor import is_sparse
-from .computed_sizes import ComputedSize
+from .computed_sizes import ComputedSize, bounds_of
 from .interfaces import GraphOp, ShapeFacts, text
 from .ops_call import CallLikeOp
 from .ops_control import ControlFlowOp, yielded
@@ -93,8 +93,24 @@ class SymbolicShapes:
         return self._known.nnz[value]
 
     def at_most(self, dim: Dim) -> Dim:
-        """An upper bound of a size that is known before the program runs."""
-        return dim.at_most({name: size.bound for name, size in self.computed.items()})
+        """An upper bound of a size, over sizes that are known before the program runs.
+
+        Computed sizes without an upper bound stay in it.
+        """
+        return dim.at_most(bounds_of(self.computed))
+
+    def declared(self, name: str) -> int | None:
+        """The number that a computed size must be, where a type says it."""
+        symbol = Dim.symbol(name)
+        pairs = (
+            (a, b) for left, right, _ in self.equalities for a, b in ((left, right), (right, left))
+        )
+        return next((b.value for a, b in pairs if a == symbol and b.is_static), None)
+
+    def is_unbounded(self, *dims: Dim) -> bool:
+        """Whether one of these sizes has no upper bound that is known before the program runs."""
+        names = {name for dim in dims for name in self.at_most(dim).symbols}
+        return any(name in self.computed for name in names)
 
     def is_computed(self, *dims: Dim) -> bool:
         """Whether one of these sizes depends on one that the program computes."""
@@ -282,7 +298,7 @@ class SymbolicShapes:
         return [tuple(dim.substitute(self._named) for dim in shape) for shape in inferred]
 
     def _facts(self, op: Operation, known: _Known) -> ShapeFacts:
-        def held(scalar: SSAValue, bound: Dim) -> Dim:
+        def held(scalar: SSAValue, bound: Dim | None) -> Dim:
             if scalar not in known.held:
                 self._compute(next(self._fresh_size), ComputedSize(scalar, bound, op), known)
             return known.held[scalar]
@@ -350,7 +366,7 @@ class SymbolicShapes:
     def _name_sizes(self, call: CallLikeOp, known: _Known) -> None:
         """Note the sizes that arguments or results of a call hold."""
         for size in call.sizes:
-            name, bound = size.symbol.data, size.upper.substitute(self._named)
+            name, bound = size.symbol.data, size.with_sizes(self._named).upper
             symbol = next(self._fresh_size) if len(self._active) > 1 else Dim.symbol(name)
             self._named[name] = symbol
             self._compute(symbol, ComputedSize(size.scalar(call), bound, call), known)
@@ -365,12 +381,14 @@ class SymbolicShapes:
             for name, size in self.computed.items()
             if size.value in op.results and size.axis is None
         }
+        facts = ShapeFacts(op, lambda: next(self._fresh))
+        if any(self.computed[name].bound is None for name in own):
+            facts.fail("a size that is computed along with what it is a size of has no upper bound")
         for number, result in enumerate(op.results if own else ()):
             if not own.isdisjoint(
                 n for dim in known.shapes.get(result, ())[1:] for n in dim.symbols
             ):
                 fact = f"result {number} has a size that is computed along with it"
-                facts = ShapeFacts(op, lambda: next(self._fresh))
                 facts.fail(fact, "in its first dimension only", text(known.shapes[result]))
 
     def _visit_call(self, op: func.CallOp, known: _Known) -> tuple[list[Shape], list[Dim | None]]:

@@ -7,8 +7,9 @@ attributes, `signature_attributes`, so that a module can be saved and called at 
     graph.arguments   the attributes of its arguments, with `graph.sizes` where one is symbolic
     graph.results     the same of its results
     graph.equal       pairs of sizes that must agree
-    graph.computed    sizes in results that it computes, each with an upper bound; it stores them
-                      in this order in a last buffer, of i64
+    graph.computed    sizes in results that it computes, each with an upper bound if it has one; it
+                      stores them in this order in a last buffer, of i64, and behind them, for each
+                      result of a size without an upper bound, where it begins in the arena
     graph.arena       the bytes of its arena, where they depend on symbols
 """
 
@@ -48,9 +49,9 @@ class Signature:
 
     `input_shapes` and `output_shapes` are over symbols; `entries` the numbers of stored entries
     of inputs, None for dense ones. `computed` are symbols in `output_shapes` that a call computes,
-    with their upper bounds in symbols of inputs. `equal` are pairs of dimensions that must agree
-    at run time. `index_dtypes` are the integer types of CSR inputs. `arena` is at least the number
-    of bytes of memory for intermediate values.
+    with their upper bounds, or None. `equal` are pairs of dimensions that must agree at run time.
+    `index_dtypes` are the integer types of CSR inputs. `arena` is at least the number of bytes of
+    memory for intermediate values whose sizes have upper bounds.
     """
 
     inputs: tuple[ValueSpec, ...]
@@ -58,17 +59,29 @@ class Signature:
     input_shapes: tuple[Shape, ...]
     output_shapes: tuple[Shape, ...]
     entries: tuple[Dim | None, ...]
-    computed: Mapping[str, Dim]
+    computed: Mapping[str, Dim | None]
     equal: tuple[tuple[Dim, Dim], ...]
     index_dtypes: tuple[np.dtype[Any] | None, ...]
     arena: Dim
 
     @cached_property
     def largest_shapes(self) -> tuple[Shape, ...]:
-        """The shapes of results with upper bounds in place of computed sizes."""
+        """The shapes of results with upper bounds in place of computed sizes that have one."""
+        bounds = {name: bound for name, bound in self.computed.items() if bound is not None}
+        return tuple(tuple(dim.at_most(bounds) for dim in shape) for shape in self.output_shapes)
+
+    @cached_property
+    def in_arena(self) -> tuple[bool, ...]:
+        """For each result, whether it has a size without an upper bound, and is in the arena."""
         return tuple(
-            tuple(dim.at_most(self.computed) for dim in shape) for shape in self.output_shapes
+            any(name in self.computed for dim in shape for name in dim.symbols)
+            for shape in self.largest_shapes
         )
+
+    @property
+    def reported(self) -> int:
+        """How many numbers a call stores in its last buffer; without any, there is none."""
+        return len(self.computed) + sum(self.in_arena)
 
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:
@@ -106,8 +119,10 @@ def signature_attributes(
     if equal:
         result[EQUAL] = equal_attribute((left, right) for left, right in equal)
     if computed:
-        bounds = [(name, shapes.at_most(Dim.symbol(name))) for name in computed]
-        result[COMPUTED] = ArrayAttr([_texts((Dim.symbol(name), bound)) for name, bound in bounds])
+        sizes = [Dim.symbol(name) for name in computed]
+        # A size that nothing bounds is its own upper bound.
+        rows = [dict.fromkeys((size, shapes.at_most(size))) for size in sizes]
+        result[COMPUTED] = ArrayAttr([_texts(list(row)) for row in rows])
     if not arena.is_static:
         result[ARENA] = StringAttr(str(arena))
     return result
@@ -151,11 +166,6 @@ def signature_of(function: Program) -> Signature:
     )
     read.check_symbols(signature)
     return signature
-
-
-def computed_sizes(function: Program) -> Attribute:
-    """The attribute of a function on buffers with the sizes that it computes; empty without one."""
-    return function.attributes.get(COMPUTED, ArrayAttr[Attribute]([]))
 
 
 def arguments_of(function: Program) -> tuple[Argument, ...]:
@@ -208,13 +218,14 @@ class _Reader:
             raise self.fail("wrong attribute", "an array", attr)
         return attr.data
 
-    def computed(self) -> dict[str, Dim]:
-        pairs = [self.array(pair) for pair in self.array(computed_sizes(self.function))]
-        if any(len(pair) != 2 for pair in pairs):
-            raise self.fail(
-                f"wrong {COMPUTED}", "pairs of sizes", self.function.attributes[COMPUTED]
-            )
-        return {str(self.dim(symbol)): self.dim(bound) for symbol, bound in pairs}
+    def computed(self) -> dict[str, Dim | None]:
+        attr = self.function.attributes.get(COMPUTED, ArrayAttr[Attribute]([]))
+        rows = [self.array(row) for row in self.array(attr)]
+        if any(len(row) not in (1, 2) for row in rows):
+            raise self.fail(f"wrong {COMPUTED}", "pairs of sizes", attr)
+        return {
+            str(self.dim(symbol)): self.dim(bound[0]) if bound else None for symbol, *bound in rows
+        }
 
     def equal(self) -> tuple[tuple[Dim, Dim], ...]:
         try:
@@ -257,10 +268,12 @@ class _Reader:
             if not dim.is_static and dim != Dim.symbol(dim.symbols[0]):
                 raise self.fail("wrong size of an argument", "a number or a name", dim)
         known = {name for dim in taken for name in dim.symbols}
-        given = [dim for shape in signature.output_shapes for dim in shape]
-        given = [dim.at_most(signature.computed) for dim in given]
+        free = {name for name, bound in signature.computed.items() if bound is None}
+        given = [dim for shape in signature.largest_shapes for dim in shape]
+        given += [bound for bound in signature.computed.values() if bound is not None]
+        given = [dim.substitute(dict.fromkeys(free, Dim.of(0))) for dim in given]
         given += [dim for pair in signature.equal for dim in pair]
-        for dim in (*given, *signature.computed.values(), signature.arena):
+        for dim in (*given, signature.arena):
             if not known.issuperset(dim.symbols):
                 raise self.fail("a size is not that of an argument", sorted(known), dim)
 

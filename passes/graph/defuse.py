@@ -94,8 +94,7 @@ def sizes_in_caller(
     for name, size in inner.computed.items():
         symbol = named.get(outside.get(size.value, size.value), name)
         sizes[name] = Dim.symbol(symbol)
-        own = SizeAttr.of(symbol, size)
-        computed[size.op].append(own.bounded(size.bound.substitute(sizes)))
+        computed[size.op].append(SizeAttr.of(symbol, size).with_sizes(sizes))
     shapes: dict[SSAValue, Shape] = {
         result: tuple(dim.substitute(sizes) for dim in inner.shape(result))
         for op in calls

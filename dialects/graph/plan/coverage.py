@@ -68,7 +68,7 @@ class KnownSizes:
     """What atoms of effects stand for."""
     held: Mapping[str, tuple[int | None, Dim]]
     """Of a symbol whose size a scalar holds: the number of the result that is this scalar, None
-    for an operand, and the upper bound of the size."""
+    for an operand, and the upper bound of the size. Sizes without one are left out."""
 
     def bounded(self, size: Dim) -> Dim:
         """The size of the buffer of a dimension of a result."""
@@ -104,6 +104,7 @@ def _sizes_of(op: GraphOp, effects: Effects) -> KnownSizes:
     held = {
         name: (results.index(scalar) if scalar in results else None, sizes.known(bound))
         for name, (scalar, bound) in sizes.held.items()
+        if bound is not None
     }
     return KnownSizes([sizes.shapes[result] for result in results], atoms, held)
 

@@ -13,12 +13,12 @@ class OperatorSizes:
     """The sizes of the operands and results of an operator, from its shape rule."""
 
     def __init__(self, op: GraphOp) -> None:
-        self.held: dict[str, tuple[SSAValue, Dim]] = {}
+        self.held: dict[str, tuple[SSAValue, Dim | None]] = {}
         """Symbols of sizes that scalars hold: the scalar, and the upper bound."""
         self._same: dict[str, Dim] = {}
         fresh = unknown_sizes()
 
-        def hold(scalar: SSAValue, bound: Dim) -> Dim:
+        def hold(scalar: SSAValue, bound: Dim | None) -> Dim:
             size = fresh()
             self.held[size.symbols[0]] = scalar, bound
             return size

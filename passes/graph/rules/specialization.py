@@ -175,8 +175,7 @@ def _substitute(function: func.FuncOp, shapes: SymbolicShapes, known: Known) -> 
             rows = [_texts(row, dims) for row in op.result_dims]
             op.result_dims = ArrayAttr(rows) if any(name.data for r in rows for name in r) else None
         if isinstance(op, CallLikeOp) and op.result_sizes is not None:
-            bounded = [size.bounded(size.upper.substitute(dims)) for size in op.result_sizes]
-            op.result_sizes = ArrayAttr(bounded)
+            op.result_sizes = ArrayAttr([size.with_sizes(dims) for size in op.result_sizes])
     pairs = [(a.substitute(dims), b.substitute(dims)) for a, b in equal_sizes(function)]
     pairs = [(a, b) for a, b in pairs if a != b]
     function.attributes.pop(EQUAL, None)

@@ -39,10 +39,10 @@ loop.kernel @pairs(%i: memref<?xi64>) -> (%y: memref<?x2xf32>) {
 // CHECK-NOT: graph.equal
 // CHECK: %[[LOADED:.*]] = memref.load %k[] : memref<i64>
 // CHECK-NEXT: %[[K:.*]] = arith.index_cast %[[LOADED]] : i64 to index
+// CHECK-NEXT: %[[SAME:.*]] = arith.cmpi eq, %[[K]], %{{.*}} : index
+// CHECK-NEXT: rt.check %ctx, %[[SAME]], "call: a size that is computed differs from the declared one, expected {1}, got {0}"
 // CHECK-NEXT: arith.cmpi ule, %[[K]], %{{.*}} : index
 // CHECK-NEXT: rt.check
-// CHECK-NEXT: %[[SAME:.*]] = arith.cmpi eq, %{{.*}}, %[[K]] : index
-// CHECK-NEXT: rt.check %ctx, %[[SAME]], "call: sizes k and 3 must agree, expected {1}, got {0}"
 // CHECK-NEXT: %[[Y:.*]] = memref.reinterpret_cast %[[FIRST]] to offset: [0], sizes: [%[[K]]], strides: [1] : memref<?xf32> to memref<?xf32>
 // CHECK-NEXT: rt.call @some(%x, %k, %[[Y]])
 // CHECK-NEXT: %[[Z:.*]] = memref.reinterpret_cast %[[SECOND]] to offset: [0], sizes: [%[[K]]], strides: [1] : memref<?xf32> to memref<?xf32>
@@ -53,4 +53,37 @@ func.func @both(%k: tensor<i64>, %x: tensor<3xf32>) -> (tensor<?xf32>, tensor<?x
 }
 
 loop.kernel @some(%x: memref<3xf32>, %k: memref<i64>) -> (%y: memref<?xf32>) {
+}
+
+// -----
+
+// Memory for a size without an upper bound is added to the arena once the size is known. The caller
+// finds a result of such a size there.
+// CHECK-LABEL: func.func @main(%ctx: !rt.context, %x: memref<?xf32>, %result: memref<?xi64>, %sizes: memref<2xi64>) -> i32
+// CHECK-SAME: graph.computed = {{\[\[}}"k"{{\]\]}}
+// CHECK: %arena = rt.arena %ctx, %[[FIRST:.*]] : memref<?xi8>
+// CHECK-NEXT: %[[SCALAR:.*]] = memref.view %arena
+// CHECK-NEXT: rt.call @count(%x, %[[SCALAR]])
+// CHECK: %[[K:.*]] = arith.index_cast %{{.*}} : i64 to index
+// CHECK-NEXT: %[[FITS:.*]] = arith.cmpi ule, %[[K]], %{{.*}} : index
+// CHECK-NEXT: rt.check %ctx, %[[FITS]], "call: a size is out of range, expected 0 to {1}, got {0}"(%[[K]]
+// CHECK: rt.check %ctx, %{{.*}}, "call: a size is too large, expected one of a tensor of at most 72057594037927936 bytes, got {0}"(%[[K]])
+// CHECK: %[[END:.*]] = arith.addi %[[FIRST]], %{{.*}} : index
+// CHECK-NEXT: %[[SECOND:.*]] = rt.arena %ctx, %[[END]] : memref<?xi8>
+// CHECK-NEXT: %[[Y:.*]] = memref.view %[[SECOND]][%[[FIRST]]][%[[K]]] : memref<?xi8> to memref<?xi64>
+// CHECK-NEXT: rt.call @numbers(%[[SCALAR]], %[[Y]])
+// CHECK-NEXT: %[[SIZE:.*]] = arith.index_cast %[[K]] : index to i64
+// CHECK-NEXT: memref.store %[[SIZE]], %sizes
+// CHECK-NEXT: %[[OFFSET:.*]] = arith.index_cast %[[FIRST]] : index to i64
+// CHECK-NEXT: memref.store %[[OFFSET]], %sizes
+func.func @main(%x: tensor<?xf32> {graph.dims = ["n"]}) -> tensor<?xi64> {
+  %k = graph.call_dps @count(%x) : (tensor<?xf32>) -> tensor<i64>
+  %y = graph.call_dps @numbers(%k) dims [["k"]] sizes [#graph.size<"k" in argument 0>] : (tensor<i64>) -> tensor<?xi64>
+  func.return %y : tensor<?xi64>
+}
+
+loop.kernel @count(%x: memref<?xf32>) -> (%k: memref<i64>) {
+}
+
+loop.kernel @numbers(%k: memref<i64>) -> (%y: memref<?xi64>) {
 }

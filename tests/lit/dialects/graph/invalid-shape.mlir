@@ -165,3 +165,59 @@ func.func @f(%n: tensor<i64>) {
   %y = graph.arange %n at_most = -1 : (tensor<i64>) -> tensor<?xi64>
   func.return
 }
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %n: tensor<i64>) {
+  // expected-error @+1 {{graph.dynamic_reshape: wrong number of sizes, expected 2, got 1}}
+  %y = graph.dynamic_reshape %x to %n shape = [-1, -1] : (tensor<4xf32>, tensor<i64>) -> tensor<?x?xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %n: tensor<i64>) {
+  // expected-error @+1 {{graph.dynamic_reshape: not a shape, expected sizes, and -1 for each operand, got [-1, -2]}}
+  %y = graph.dynamic_reshape %x to %n shape = [-1, -2] : (tensor<4xf32>, tensor<i64>) -> tensor<?x?xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{graph.dynamic_reshape: elements of [4] do not fit, expected 4, got 6}}
+  %y = graph.dynamic_reshape %x to shape = [2, 3] : (tensor<4xf32>) -> tensor<2x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %n: tensor<i64>) {
+  // expected-error @+1 {{graph.dynamic_broadcast: [4] does not broadcast, expected 4, got 3}}
+  %y = graph.dynamic_broadcast %x to %n shape = [-1, 3] : (tensor<4xf32>, tensor<i64>) -> tensor<?x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x4xf32>, %n: tensor<i64>) {
+  // expected-error @+1 {{graph.dynamic_broadcast: [4, 4] does not broadcast, expected a shape of at least its rank, got [-1]}}
+  %y = graph.dynamic_broadcast %x to %n shape = [-1] : (tensor<4x4xf32>, tensor<i64>) -> tensor<?xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{graph.dim: axis out of range, expected -1 <= axis < 1, got 1}}
+  %n = graph.dim %x axis = 1 : (tensor<4xf32>) -> tensor<i64>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %n: tensor<i64>) {
+  // expected-error @+1 {{graph.dynamic_slice: axis out of range, expected -1 <= axis < 1, got 1}}
+  %y = graph.dynamic_slice %x from %n by %n take %n axis = 1 : (tensor<4xf32>, tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<?xf32>
+  func.return
+}

@@ -106,3 +106,39 @@ func.func @arange(%n: tensor<i64>) -> tensor<?xi64> {
   %y = graph.arange %n at_most = 100 : (tensor<i64>) -> tensor<?xi64>
   func.return %y : tensor<?xi64>
 }
+
+// Without a bound, memory is allocated once the size is known.
+// CHECK-LABEL: func.func @arange_of_any_size
+func.func @arange_of_any_size(%n: tensor<i64>) -> tensor<?xi64> {
+  // CHECK: %y = graph.arange %n : (tensor<i64>) -> tensor<?xi64>
+  %y = graph.arange %n : (tensor<i64>) -> tensor<?xi64>
+  func.return %y : tensor<?xi64>
+}
+
+// CHECK-LABEL: func.func @dim
+func.func @dim(%x: tensor<?x4xf32>) -> tensor<i64> {
+  // CHECK: %n = graph.dim %x axis = -2 : (tensor<?x4xf32>) -> tensor<i64>
+  %n = graph.dim %x axis = -2 : (tensor<?x4xf32>) -> tensor<i64>
+  func.return %n : tensor<i64>
+}
+
+// CHECK-LABEL: func.func @dynamic_reshape
+func.func @dynamic_reshape(%x: tensor<?xf32>, %n: tensor<i64>, %m: tensor<i64>) -> tensor<?x4x?xf32> {
+  // CHECK: %y = graph.dynamic_reshape %x to %n, %m shape = [-1, 4, -1] : (tensor<?xf32>, tensor<i64>, tensor<i64>) -> tensor<?x4x?xf32>
+  %y = graph.dynamic_reshape %x to %n, %m shape = [-1, 4, -1] : (tensor<?xf32>, tensor<i64>, tensor<i64>) -> tensor<?x4x?xf32>
+  func.return %y : tensor<?x4x?xf32>
+}
+
+// CHECK-LABEL: func.func @dynamic_broadcast
+func.func @dynamic_broadcast(%x: tensor<3xf32>, %n: tensor<i64>) -> tensor<5x3xf32> {
+  // CHECK: %y = graph.dynamic_broadcast %x to %n shape = [-1, 3] : (tensor<3xf32>, tensor<i64>) -> tensor<5x3xf32>
+  %y = graph.dynamic_broadcast %x to %n shape = [-1, 3] : (tensor<3xf32>, tensor<i64>) -> tensor<5x3xf32>
+  func.return %y : tensor<5x3xf32>
+}
+
+// CHECK-LABEL: func.func @dynamic_slice
+func.func @dynamic_slice(%x: tensor<?x4xf32>, %a: tensor<i64>, %s: tensor<i64>, %n: tensor<i64>) -> tensor<?x4xf32> {
+  // CHECK: %y = graph.dynamic_slice %x from %a by %s take %n axis = 0 : (tensor<?x4xf32>, tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<?x4xf32>
+  %y = graph.dynamic_slice %x from %a by %s take %n axis = 0 : (tensor<?x4xf32>, tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<?x4xf32>
+  func.return %y : tensor<?x4xf32>
+}
