@@ -28,7 +28,11 @@ _DTYPE_MASK = int.from_bytes(b"\xff\xff\xff\0\xff\xff\xff\xff", sys.byteorder, s
 
 _CONTIGUOUS, _ALIGNED, _WRITABLE = 0x1, 0x100, 0x400
 _ABI_VERSION, _NDARRAY = 0, 2
-_FUNCTIONS = {"PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}
+_FUNCTIONS = {
+    "PyArray_Resize": 80,
+    "PyArray_NewFromDescr": 94,
+    "PyArray_SetBaseObject": 282,
+}
 """Indices into NumPy's table of functions, which never change."""
 _ABI = 0x2000000
 

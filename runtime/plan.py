@@ -42,7 +42,8 @@ def _places(signature: Signature) -> tuple[int, ...]:
     buffers = len(signature.inputs) + 2 * sparse + len(signature.outputs)
     rank = max((len(spec.shape) for spec in signature.outputs), default=0)
     # For a sparse input, a call keeps five objects alive: matrix, shape and three arrays.
-    sizes = (len(_symbols(signature)), 2 * buffers, 5 * sparse, len(signature.outputs), rank)
+    symbols = len(_symbols(signature)) + len(signature.computed)
+    sizes = (symbols, 2 * buffers, 5 * sparse, len(signature.outputs), rank)
     places = [ARGUMENTS + argument_words(signature)]
     for size in sizes:
         places.append(places[-1] + size)
@@ -58,11 +59,10 @@ def _symbols(signature: Signature) -> dict[str, int]:
 
 
 def plan_of(signature: Signature, code: int, slow: object, fail: object) -> ExecutablePlan | None:
-    """The plan of an executable; None if a number in its sizes is too large, or it computes some.
-
-    A result whose size is computed is cut by Python code after the call.
+    """The plan of an executable; None if a number in its sizes is too large, or a result has a size
+    without an upper bound: Python code copies such results.
     """
-    if signature.computed:
+    if any(signature.in_arena):
         return None
     try:
         return ExecutablePlan(signature, code, slow, fail)
@@ -86,14 +86,17 @@ class ExecutablePlan:
             OverflowError: if a number in it has more than 64 bits.
         """
         self._signature = signature
-        self._symbols = _symbols(signature)
+        self._given = len(_symbols(signature))
+        numbers = enumerate(signature.computed, self._given)
+        self._symbols = _symbols(signature) | {name: number for number, name in numbers}
         self._kept: list[object] = [slow, fail]
         look_for_scipy()
         places = _places(signature)
         words = [
             *(code, 0, id(slow), id(fail)),
-            *(len(signature.inputs), len(signature.outputs), len(self._symbols)),
+            *(len(signature.inputs), len(signature.outputs), self._given),
             *places[:-1],
+            places[0] + self._given if signature.computed else 0,
         ]
         assert len(words) == RECORDS
         words += self._records()
@@ -111,10 +114,20 @@ class ExecutablePlan:
         for left, right in signature.equal:
             words += self._code(left - right)
         words += self._code(signature.arena)
-        for spec, shape in zip(signature.outputs, signature.output_shapes, strict=True):
+        pairs = zip(signature.output_shapes, signature.largest_shapes, strict=True)
+        for spec, (own, shape) in zip(signature.outputs, pairs, strict=True):
             dtype = dtype_named(spec.dtype)
-            words += [self._address(dtype), *_element(dtype), len(shape)]
+            words += [self._address(dtype), *_element(dtype), len(shape), int(own != shape)]
             words += self._dimensions(spec, shape)
+        return words + self._computed()
+
+    def _computed(self) -> list[int]:
+        """The records of the results whose sizes the program computes."""
+        pairs = zip(self._signature.output_shapes, self._signature.largest_shapes, strict=True)
+        computed = [(number, own) for number, (own, most) in enumerate(pairs) if own != most]
+        words = [len(computed)]
+        for number, shape in computed:
+            words += [number, len(shape), *(word for dim in shape for word in self._code(dim))]
         return words
 
     def _argument(self, argument: Argument) -> list[int]:

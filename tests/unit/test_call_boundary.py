@@ -284,6 +284,66 @@ def test_a_large_result_begins_at_a_line() -> None:
     assert max(map(abs, changes)) < 10
 
 
+def chosen() -> sw.Module:
+    """Where x is not 0, with sizes that the program computes beside those of inputs."""
+    b = sw.Builder("main")
+    x = b.input("x", ("n", 3), "f32")
+    rows, columns, count = b.nonzero(x)
+    b.output(b.relu(x), name="all")
+    b.output(rows, name="rows")
+    b.output(b.transpose(b.gather(x, columns, axis=1), permutation=[1, 0]) + 1, name="wide")
+    b.output(count, name="count")
+    return b.module()
+
+
+def test_sizes_that_are_computed() -> None:
+    exe = sw.compile(chosen(), threads=1)
+    inputs = [X, np.zeros((1, 3), np.float32), np.ones((50, 3), np.float32), np.eye(3, dtype="f4")]
+    for x in inputs:
+        assert agree(exe, x) == "fine"
+        assert not goes_through_python(lambda x=x: exe(x))
+        _, rows, wide, count = exe(x)
+        assert rows.shape == (count,)
+        assert wide.shape == (count, len(x))
+        assert (rows.base, rows.nbytes, rows.flags.c_contiguous) == (None, 8 * count, True)
+        assert rows.flags.owndata
+        rows.resize((3,), refcheck=False)
+    given = np.zeros((), np.int64)
+    assert exe(X, out=(None, None, None, given))[3] is given
+    assert goes_through_python(lambda: exe(X, out=(None, None, None, given)))
+    assert goes_through_python(lambda: exe(X[:0]))
+    bounds = tracemalloc_of(lambda: exe(inputs[1]))
+    assert bounds < 32 * 500
+
+
+def tracemalloc_of(call: Callable[[], object]) -> int:
+    """How much memory 500 calls leave behind."""
+    call()
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for _ in range(500):
+        call()
+    gc.collect()
+    growth = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    return growth
+
+
+def test_a_size_without_an_upper_bound() -> None:
+    b = sw.Builder("main")
+    n = b.input("n", (), "i64")
+    b.output(b.reduce(b.cumulative(b.range(0, n), kind="sum", axis=0), "max", axes=[0]))
+    exe = sw.compile(b.module(), threads=1)
+    for size in (1, 10, 5000):
+        assert agree(exe, np.array(size)) == "fine"
+    assert not goes_through_python(lambda: exe(np.array(5000)))
+    assert goes_through_python(lambda: exe(np.array(100_000)))
+    b.output(b.range(0, n))
+    exe = sw.compile(b.module(), threads=1)
+    assert goes_through_python(lambda: exe(np.array(3)))
+
+
 def test_scalars_and_booleans() -> None:
     b = sw.Builder("main")
     x = b.input("x", (), "f64")

@@ -28,6 +28,7 @@ declare ptr @frame_next(ptr)
 declare ptr @name_out()
 declare ptr @none()
 declare ptr @plan_code(ptr)
+declare i64 @plan_computed(ptr)
 declare ptr @plan_fail(ptr)
 declare ptr @plan_frames(ptr)
 declare i64 @plan_held(ptr)
@@ -44,6 +45,7 @@ declare i64 @plan_symbols(ptr)
 
 ; From reader.ll
 declare i64 @next(ptr)
+declare void @pass(ptr, i64)
 
 ; From arguments.ll
 declare i1 @is_tuple(ptr)
@@ -51,6 +53,7 @@ declare i1 @take_csr(ptr, ptr)
 declare i1 @take_dense(ptr, ptr)
 
 ; From results.ll
+declare i1 @cut(ptr, ptr, ptr)
 declare ptr @result(ptr, ptr, ptr)
 declare i1 @sizes_are_right(ptr)
 
@@ -357,7 +360,10 @@ with_out:
   br i1 %is_none, label %get_frame, label %some_out
 some_out:
   %usable = call i1 @is_out(ptr %value, i64 %outputs)
-  br i1 %usable, label %get_frame, label %slow
+  %computed_for_out = call i64 @plan_computed(ptr %plan)
+  %all_known = icmp eq i64 %computed_for_out, 0
+  %simple = and i1 %usable, %all_known
+  br i1 %simple, label %get_frame, label %slow
 get_frame:
   %out = phi ptr [ null, %keywords ], [ null, %with_out ], [ %value, %some_out ]
   %frames = call ptr @plan_frames(ptr %plan)
@@ -377,14 +383,36 @@ begin:
 make:
   %made = call i64 @take_results(ptr %r, ptr %results, ptr %out, i64 %outputs, ptr %shape)
   %all = icmp eq i64 %made, %outputs
-  br i1 %all, label %run, label %undo
+  br i1 %all, label %ready, label %undo
+ready:
+  %computed_word = call i64 @plan_computed(ptr %plan)
+  %computes = icmp ne i64 %computed_word, 0
+  br i1 %computes, label %pass_sizes, label %run
+pass_sizes:
+  %computed = getelementptr i64, ptr %frame, i64 %computed_word
+  %computed_at = ptrtoint ptr %computed to i64
+  call void @pass(ptr %r, i64 %computed_at)
+  br label %run
 run:
   %code = call ptr @plan_code(ptr %plan)
   %thread = call ptr @PyEval_SaveThread()
   %status = call i32 %code(ptr %frame)
   call void @PyEval_RestoreThread(ptr %thread)
   %good = icmp eq i32 %status, 0
-  br i1 %good, label %success, label %undo
+  br i1 %good, label %complete, label %undo
+complete:
+  br i1 %computes, label %shrink, label %success
+shrink:
+  %fitted = call i1 @cut(ptr %r, ptr %results, ptr %shape)
+  br i1 %fitted, label %success, label %no_memory
+no_memory:
+  %lost_held_list = getelementptr %Reader, ptr %r, i64 0, i32 4
+  %lost_held_end = load ptr, ptr %lost_held_list
+  %lost_results_end = getelementptr ptr, ptr %results, i64 %outputs
+  call void @release(ptr %results, ptr %lost_results_end)
+  call void @release(ptr %held, ptr %lost_held_end)
+  call void @give_back(ptr %frame)
+  ret ptr null
 success:
   %held_list = getelementptr %Reader, ptr %r, i64 0, i32 4
   %held_end = load ptr, ptr %held_list

@@ -13,7 +13,10 @@ The records, in order:
                    two dimensions, and the code of the number of entries
     sizes          the number of size differences that must be 0, and their codes
     arena          the code of its size in bytes
-    result         a `numpy.dtype`, its dtype, bytes of an element, rank, dimensions
+    result         a `numpy.dtype`, its dtype, bytes of an element, rank, whether it is resized,
+                   dimensions
+    computed       the number of results of computed sizes; for each its number, its rank, and the
+                   codes of its sizes. The dimensions in its record are upper bounds
 
 A dimension is its code, and whether its size is an argument of compiled code. The code of a size is
 its value, or the bitwise complement of the index of a symbol, or `POLYNOMIAL` followed by the
@@ -68,6 +71,9 @@ class Plan(IntEnum):
     """The position in a frame of the results."""
     SHAPE = 11
     """The position in a frame of the shape of a new result."""
+    COMPUTED = 12
+    """The position in a frame of the sizes that the program computes, which are symbols too; 0
+    without any."""
 
 
 RECORDS = len(Plan)

@@ -5,6 +5,7 @@
 ; Python, NumPy and LLVM
 declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 declare i32 @PyArray_SetBaseObject(ptr, ptr)
+declare ptr @PyArray_Resize(ptr, ptr, i32, i32)
 declare void @Py_DecRef(ptr)
 declare void @Py_IncRef(ptr)
 declare { i64, i1 } @llvm.sadd.with.overflow.i64(i64, i64)
@@ -196,6 +197,7 @@ entry:
   %dtype = call i64 @next(ptr %r)
   %item = call i64 @next(ptr %r)
   %rank = call i64 @next(ptr %r)
+  %resized = call i64 @next(ptr %r)
   %arguments_at = getelementptr %Reader, ptr %r, i64 0, i32 1
   %data_place = load ptr, ptr %arguments_at
   call void @pass(ptr %r, i64 0)
@@ -237,7 +239,9 @@ make:
   ; The array takes over a reference to its dtype.
   call void @Py_IncRef(ptr %descr)
   %most = call i64 @large_result()
-  %large = icmp uge i64 %bytes, %most
+  %lengthy = icmp uge i64 %bytes, %most
+  %fixed = icmp eq i64 %resized, 0
+  %large = and i1 %lengthy, %fixed
   br i1 %large, label %in_lines, label %anywhere
 in_lines:
   %in = call ptr @aligned_array(ptr %descr, i32 %rank32, ptr %shape, i64 %bytes)
@@ -287,4 +291,50 @@ done:
   ret ptr %array
 no:
   ret ptr null
+}
+
+; Gives results the sizes that the program computed, and the rest of their memory back. Whether
+; there was memory for it.
+define i1 @cut(ptr %r, ptr %results, ptr %shape) nounwind {
+entry:
+  %dims = alloca { ptr, i32 }, align 8
+  %count = call i64 @next(ptr %r)
+  br label %head
+head:
+  %n = phi i64 [ 0, %entry ], [ %n1, %resized ]
+  %more = icmp slt i64 %n, %count
+  br i1 %more, label %begin, label %done
+begin:
+  %number = call i64 @next(ptr %r)
+  %rank = call i64 @next(ptr %r)
+  %n1 = add i64 %n, 1
+  br label %each
+each:
+  %axis = phi i64 [ 0, %begin ], [ %axis1, %dimension ]
+  %left = icmp slt i64 %axis, %rank
+  br i1 %left, label %dimension, label %sized
+dimension:
+  %size = call i64 @size(ptr %r)
+  %at = getelementptr i64, ptr %shape, i64 %axis
+  store i64 %size, ptr %at
+  %axis1 = add i64 %axis, 1
+  br label %each
+sized:
+  %array_at = getelementptr ptr, ptr %results, i64 %number
+  %array = load ptr, ptr %array_at
+  %rank32 = trunc i64 %rank to i32
+  %rank_at = getelementptr { ptr, i32 }, ptr %dims, i64 0, i32 1
+  store ptr %shape, ptr %dims
+  store i32 %rank32, ptr %rank_at
+  ; Nobody else has a reference to the array.
+  %none = call ptr @PyArray_Resize(ptr %array, ptr %dims, i32 0, i32 0)
+  %failed = icmp eq ptr %none, null
+  br i1 %failed, label %no, label %resized
+resized:
+  call void @Py_DecRef(ptr %none)
+  br label %head
+done:
+  ret i1 true
+no:
+  ret i1 false
 }
