@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -16,7 +17,7 @@ from ...core.dtypes import dtype_of
 from ...core.provenance import named
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
-from ...dialects.graph.interfaces import GraphOp, ShapeFacts, element_type
+from ...dialects.graph.interfaces import GraphOp, ShapeFacts, element_type, tensor_type
 from .diagnostics import UnsupportedNodeError
 from .dtypes import element_type as element_type_of
 from .sizes import check_shape
@@ -42,6 +43,7 @@ class Emitter:
         self._fresh_sizes = (Dim.symbol(name) for name in names if name not in taken)
         self._held: dict[SSAValue, Dim] = {}
         self._computed: set[str] = set()
+        self._scalars: dict[str, SSAValue] = {}
 
     def fresh(self) -> Dim:
         """An unknown dimension."""
@@ -66,10 +68,11 @@ class Emitter:
             if not dim.is_static:
                 self.holders.setdefault(dim, (value, axis))
 
-    def _size(self, scalar: SSAValue, bound: Dim) -> Dim:
+    def _size(self, scalar: SSAValue, bound: Dim | None) -> Dim:
         """The size that a scalar holds at run time."""
         if scalar not in self._held:
-            self._held[scalar] = self.computed_size()
+            self._held[scalar] = size = self.computed_size()
+            self._scalars[size.symbols[0]] = scalar
         return self._held[scalar]
 
     def emit(self, op: Operation, shapes: Sequence[Shape], location: LocationAttr) -> list[Value]:
@@ -85,7 +88,9 @@ class Emitter:
         assert isinstance(op, GraphOp)
         results: list[Value] = []
         inferred = op.infer_shapes(shapes, ShapeFacts(op, self.fresh, held=self._size))
-        for result, shape in zip(op.results, inferred, strict=True):
+        for result, known in zip(op.results, inferred, strict=True):
+            declared = zip(known, tensor_type(result).get_shape(), strict=True)
+            shape = [dim if size < 0 else Dim.of(size) for dim, size in declared]
             dtype = dtype_of(element_type(result))
             check_shape([d.value if d.is_static else 1 for d in shape], dtype.itemsize, op.name)
             if not all(is_simple(d) for d in shape):
@@ -125,17 +130,14 @@ class Emitter:
         """The IR value of `value`; known contents become a constant at their first use.
 
         Raises:
-            UnsupportedNodeError: if the contents depend on a symbolic dimension.
+            UnsupportedNodeError: if the contents are a size that no input has.
         """
         if value.ssa is not None:
             return value.ssa
         assert value.contents is not None
         if value.is_symbolic:
-            raise UnsupportedNodeError(
-                "the size of a symbolic dimension is used as data"
-                if not value.name
-                else f'"{value.name}", the size of a symbolic dimension, is used as data'
-            )
+            value.ssa = self._numbers(value, location)
+            return value.ssa
         if value.stored and value.name:
             location = named(value.name)
         constant = self._constant(value, value.contents)
@@ -144,6 +146,46 @@ class Emitter:
         value.ssa = constant.result
         hint(value.ssa, value.name)
         return value.ssa
+
+    def _numbers(self, value: Value, location: LocationAttr) -> SSAValue:
+        """A tensor of sizes, computed from those of the inputs."""
+        assert value.contents is not None
+        sizes = [self._number(dim, location) for dim in value.contents.flat]
+        apart = [self._add(graph.ReshapeOp(size, [1]), location) for size in sizes]
+        joined = self._add(graph.ConcatOp(apart, 0), location)
+        if value.contents.ndim != 1:
+            joined = self._add(graph.ReshapeOp(joined, value.contents.shape), location)
+        if value.dtype == np.int64:
+            return joined
+        return self._add(graph.CastOp(joined, element_type_of(value.dtype)), location)
+
+    def _number(self, dim: Dim, location: LocationAttr) -> SSAValue:
+        """A size as a scalar of i64."""
+        total: SSAValue | None = None
+        for names, factor in dim.terms:
+            factors = [self._symbol(name, location) for name in names]
+            if factor != 1 or not factors:
+                factors.append(self._add(graph.ConstantOp.literal(np.array(factor)), location))
+            term = functools.reduce(lambda a, b: self._add(graph.MulOp(a, b), location), factors)
+            total = term if total is None else self._add(graph.AddOp(total, term), location)
+        zero = graph.ConstantOp.literal(np.array(0))
+        return self._add(zero, location) if total is None else total
+
+    def _symbol(self, name: str, location: LocationAttr) -> SSAValue:
+        """The size called `name` as a scalar of i64."""
+        if name in self._scalars:
+            return self._scalars[name]
+        holder = self.holders.get(Dim.symbol(name))
+        if holder is None:
+            raise UnsupportedNodeError(f"the size {name}, which no input has, is used as data")
+        source, axis = holder
+        return self._add(graph.DimOp(self.ssa(source, location), axis), location)
+
+    def _add(self, op: Operation, location: LocationAttr) -> SSAValue:
+        """Append an operator with one result."""
+        op.location = location
+        self.body.add_op(op)
+        return op.results[0]
 
     def _constant(self, value: Value, contents: np.ndarray) -> graph.ConstantOp:
         """A literal for a scalar; else a weight in the store, under the name of the value."""

@@ -7,7 +7,7 @@ Contents with symbolic dimensions are object arrays of `Dim`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ class Value:
         contents: the elements if known; see `is_symbolic`.
         stored: whether it is an initialiser, which goes to the weight store by name.
         ssa: its value in the IR, set at its first use.
+        parts: the vectors that it is a concatenation of, if contents are known of some of them.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Value:
     contents: np.ndarray | None = None
     stored: bool = False
     ssa: SSAValue | None = None
+    parts: Sequence[Value] = ()
 
     @property
     def rank(self) -> int:

@@ -37,7 +37,7 @@ from .loading import default_domain, load, opsets
 from .nodes import LARGEST_CONSTANT, Node
 from .ordering import label, ordered
 from .registry import Evaluation, converter, evaluation, load_conversions, not_supported, schema_of
-from .signature import Input, Size, read_inputs
+from .signature import Input, Size, declared_sizes, read_inputs
 from .tensors import array_of, check_together
 
 _MOST_NODES = 200_000  # after the functions of the model are expanded
@@ -52,8 +52,9 @@ def from_onnx(
 
     Initialisers go to the weight store by name (as constants even if they are also listed as
     inputs), and the names of nodes become the locations of operators. Shapes are inferred from the
-    inputs; shapes that the model declares for other values are not used. Dropout and batch
-    normalisation have their inference semantics.
+    inputs; sizes that the model declares for other values are used where a shape is an operand of
+    the call, which they then have to fit. Dropout and batch normalisation have their inference
+    semantics.
 
     Args:
         source: path of a model, a serialised model, or a `ModelProto`, which is not changed.
@@ -81,6 +82,7 @@ class _Scope:
     attributes: Mapping[str, AttributeProto] = field(default_factory=dict)
     absent: set[str] = field(default_factory=set)  # operands that a call omits
     depth: int = 0
+    declared: Mapping[str, Sequence[int | None]] = field(default_factory=dict)
 
 
 class _BlockedError(Exception):
@@ -98,7 +100,7 @@ class _Importer:
 
     def run(self, shapes: Mapping[str, Sequence[Size]] | None) -> Module:
         graph = self.model.graph
-        scope = _Scope(opsets(self.model.opset_import))
+        scope = _Scope(opsets(self.model.opset_import), declared=declared_sizes(graph))
         self._initialisers(graph, scope)
         inputs, problems = read_inputs(graph, set(scope.values), shapes)
         self.problems += problems
@@ -207,7 +209,8 @@ class _Importer:
         if known is None and evaluate is None:
             raise not_supported(domain, proto.op_type, opset)
         convert = functools.partial(self._subgraph, scope=scope, name=name)
-        node = Node(proto, name, opset, inputs, attributes, self.emitter, self.folder, convert)
+        facts = self.emitter, self.folder, convert, scope.declared
+        node = Node(proto, name, opset, inputs, attributes, *facts)
         node.insist(known.only if known is not None else {})
         if blocked:
             return []
@@ -270,7 +273,8 @@ class _Importer:
             for known, value in scope.values.items()
             if known not in own
         }
-        inner = replace(scope, values=seen, prefix=f"{name}/", depth=scope.depth + 1)
+        depth, declared = scope.depth + 1, declared_sizes(graph)
+        inner = replace(scope, values=seen, prefix=f"{name}/", depth=depth, declared=declared)
         self._initialisers(graph, inner)
         for info, value in zip(graph.input, inputs, strict=True):
             inner.values[info.name] = replace(value, name=info.name)

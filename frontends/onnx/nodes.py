@@ -8,12 +8,15 @@ from typing import Protocol
 
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 
 from ...core.dims import Dim
 from ...core.provenance import named
+from ...dialects.graph import ops as graph
+from ..importing.dtypes import element_type
 from ..importing.emitter import Emitter
 from ..importing.nodes import LARGEST_FOLDED, ModelNode
-from ..importing.values import Value, is_static
+from ..importing.values import Value, from_dims, is_static
 from .dtypes import numpy_dtype
 from .tensors import array_of
 
@@ -52,6 +55,7 @@ class Node(ModelNode):
         emitter: Emitter,
         folder: Path | None,
         convert: ConvertsGraph,
+        declared: Mapping[str, Sequence[int | None]],
     ) -> None:
         super().__init__(f"onnx.{proto.op_type}", name, inputs, emitter, named(name))
         self.operator = proto.op_type
@@ -61,6 +65,7 @@ class Node(ModelNode):
         self._read: set[str] = set()
         self._folder = folder
         self.convert = convert
+        self._declared = declared
 
     # Operands
 
@@ -94,7 +99,10 @@ class Node(ModelNode):
 
     def dims(self, index: int) -> list[Dim]:
         """A known operand of integers as dimensions, which may be symbolic."""
-        array = self.contents(index)
+        return self.dims_of(self.contents(index), index)
+
+    def dims_of(self, array: np.ndarray, index: int) -> list[Dim]:
+        """The contents of an operand of integers as dimensions."""
         if array.dtype != object and not np.issubdtype(array.dtype, np.integer):
             raise self.broken(f"operand {index} has the wrong type", "integers", array.dtype.name)
         if array.ndim > 1:
@@ -109,6 +117,55 @@ class Node(ModelNode):
         if not is_static(dims):
             raise self.unsupported(f"operand {index} depends on a symbolic dimension")
         return [dim.value for dim in dims]
+
+    def elements(self, index: int) -> list[Dim | Value]:
+        """The elements of an operand of integers: sizes where known, else scalars of i64."""
+        return self._elements(self.input(index), index)
+
+    def _elements(self, value: Value, index: int) -> list[Dim | Value]:
+        if value.contents is not None:
+            return list(self.dims_of(value.contents, index))
+        if value.parts:
+            return [element for part in value.parts for element in self._elements(part, index)]
+        if value.dtype.kind not in "iu" or value.rank > 1:
+            got = f"{value.dtype.name}, rank {value.rank}"
+            raise self.broken(f"operand {index} is wrong", "integers, rank 0 or 1", got)
+        if not is_static(value.shape):
+            raise self.unsupported(f"operand {index} has a symbolic number of elements")
+        if not value.rank:
+            return [self.wide(value)]
+        flat = self.wide(value)
+        ends = ((at, at + 1) for at in range(flat.shape[0].value))
+        parts = [self.emit(graph.SliceOp, flat, starts=[at], ends=[end]) for at, end in ends]
+        return [self.emit(graph.ReshapeOp, part, shape=[]) for part in parts]
+
+    def wide(self, value: Value) -> Value:
+        """Integers as i64."""
+        if value.dtype == np.int64:
+            return value
+        return self.emit(graph.CastOp, value, target=element_type(np.dtype(np.int64)))
+
+    def number(self, size: Dim) -> Value:
+        """A size as a scalar of i64."""
+        contents = np.array(size.value) if size.is_static else from_dims([size], ())
+        return self.known(contents, np.dtype(np.int64))
+
+    def declared_sizes(self, rank: int) -> Sequence[int | None]:
+        """The sizes that the model declares for the first result; None where it does not."""
+        name = self.outputs[0]
+        sizes = self._declared.get(name, [None] * rank)
+        if len(sizes) != rank:
+            raise self.broken(f'"{name}" is declared with another rank', rank, len(sizes))
+        return sizes
+
+    def declared(self, shape: Sequence[int], dtype: np.dtype) -> TensorType:
+        """The type of the first result, with sizes that the model declares where there is a -1."""
+        sizes = self.declared_sizes(len(shape))
+        for size, own in zip(sizes, shape, strict=True):
+            if size is not None and own not in (-1, size):
+                raise self.broken(f'"{self.outputs[0]}" is declared with another size', own, size)
+        known = [size if own == -1 else own for size, own in zip(sizes, shape, strict=True)]
+        return TensorType(element_type(dtype), [DYNAMIC_INDEX if n is None else n for n in known])
 
     # Attributes
 

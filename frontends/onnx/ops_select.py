@@ -9,8 +9,10 @@ from ...dialects.graph import ops as graph
 from ...dialects.graph.ops_select import WHOLE_END
 from ..importing.selection import concatenated, sliced, whole
 from ..importing.values import Value
+from .dynamic import Element
 from .nodes import Node
 from .registry import converts
+from .slices import sliced_by
 
 _BEYOND = 1_000_000_000
 """Exporters write a start or end of at least this magnitude for the border of a dimension."""
@@ -22,7 +24,12 @@ def concat(node: Node) -> Value:
     if not node.has("axis"):
         raise node.broken('attribute "axis" is missing')
     axis = node.axis(node.attr_int("axis"), xs[0].rank)
-    return xs[0] if len(xs) == 1 else node.emit(concatenated, *xs, axis=axis)
+    if len(xs) == 1:
+        return xs[0]
+    result = node.emit(concatenated, *xs, axis=axis)
+    if xs[0].rank == 1 and xs[0].dtype.kind in "iu":
+        result.parts = xs
+    return result
 
 
 @converts("Gather", since=1)
@@ -42,9 +49,26 @@ def slice_attributes(node: Node) -> Value:
 
 @converts("Slice", since=10)
 def slice_(node: Node) -> Value:
-    axes = None if node.optional(3) is None else node.integers(3)
-    steps = None if node.optional(4) is None else node.integers(4)
-    return _sliced(node, node.integers(1), node.integers(2), axes, steps)
+    starts, ends = node.elements(1), node.elements(2)
+    given = node.optional(3) is not None, node.optional(4) is not None
+    axes = node.elements(3) if given[0] else list(map(Dim.of, range(len(starts))))
+    steps = node.elements(4) if given[1] else [Dim.of(1)] * len(starts)
+    numbers = [_static(values) for values in (starts, ends, axes, steps)]
+    if all(values is not None for values in numbers):
+        return _sliced(node, *(values for values in numbers if values is not None))
+    x = node.input(0)
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        counts = [len(starts), len(ends), len(axes), len(steps)]
+        raise node.broken("starts, ends, axes and steps differ in length", got=counts)
+    if numbers[2] is not None:
+        axes = list(map(Dim.of, node.axes(numbers[2], x.rank)))
+    return sliced_by(node, x, starts, ends, axes, steps)
+
+
+def _static(values: Sequence[Element]) -> list[int] | None:
+    """The numbers that all of some values are; None if one is not known."""
+    known = [dim.value for dim in values if isinstance(dim, Dim) and dim.is_static]
+    return known if len(known) == len(values) else None
 
 
 def _sliced(
@@ -64,17 +88,21 @@ def _sliced(
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         if step == 0:
             raise node.broken("a step is 0")
-        parts[axis] = _part(node, x.shape[axis], start, end, step)
+        part = _part(x.shape[axis], start, end, step)
+        if part is None:
+            numbers = (list(map(Dim.of, values)) for values in (starts, ends, axes, steps))
+            return sliced_by(node, x, *numbers)
+        parts[axis] = part
     return sliced(node, x, parts)
 
 
-def _part(node: Node, dim: Dim, start: int, end: int, step: int) -> tuple[int, int, int]:
-    """Start, end and step of a slice, clamped as in Python."""
+def _part(dim: Dim, start: int, end: int, step: int) -> tuple[int, int, int] | None:
+    """Start, end and step of a slice, clamped as in Python; None for a part of an unknown size."""
     if dim.is_static:
         return slice(start, end, step).indices(dim.value)
     if step == 1 and (start == 0 or start <= -_BEYOND) and end >= _BEYOND:
         return 0, WHOLE_END, 1
-    raise node.unsupported(f"a slice of a part of symbolic dimension {dim}")
+    return None
 
 
 @converts("Split", since=2)

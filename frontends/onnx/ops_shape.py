@@ -11,6 +11,7 @@ from ...core.dims import Dim, product
 from ..importing.nodes import LARGEST_FOLDED
 from ..importing.shapes import broadcast, repeated, reshaped, squeezed, transposed, unsqueezed
 from ..importing.values import Value, from_dims, is_static
+from .dynamic import broadcast_by, ranged, reshaped_by
 from .nodes import Node
 from .registry import converts
 
@@ -50,6 +51,9 @@ def transpose(node: Node) -> Value:
 def reshape(node: Node) -> Value:
     x = node.input(0)
     zero_is_zero = bool(node.attr_int("allowzero"))
+    given = node.elements(1)
+    if not all(isinstance(dim, Dim) for dim in given):
+        return reshaped_by(node, x, given, zero_is_zero)
     return reshaped(node, x, _target(node, x, node.dims(1), zero_is_zero))
 
 
@@ -134,6 +138,9 @@ def unsqueeze(node: Node) -> Value:
 
 @converts("Expand", since=8)
 def expand(node: Node) -> Value:
+    given = node.elements(1)
+    if not all(isinstance(dim, Dim) for dim in given):
+        return broadcast_by(node, node.input(0), given)
     return broadcast(node, node.input(0), node.dims(1))
 
 
@@ -143,6 +150,9 @@ def constant_of_shape(node: Node) -> Value:
     fill = np.zeros(1, np.float32) if fill is None else fill
     if fill.size != 1:
         raise node.broken("value has several elements", 1, fill.size)
+    given = node.elements(0)
+    if not all(isinstance(dim, Dim) for dim in given):
+        return broadcast_by(node, node.known(fill.reshape(())), given)
     dims = node.dims(0)
     sizes = [dim.value for dim in dims if dim.is_static]
     if any(n < 0 for n in sizes):
@@ -150,6 +160,15 @@ def constant_of_shape(node: Node) -> Value:
     if is_static(dims) and math.prod(sizes) <= LARGEST_FOLDED:
         return node.known(np.full(sizes, fill.reshape(())))
     return broadcast(node, node.known(fill.reshape(())), dims)
+
+
+@converts("Range", since=11)
+def range_(node: Node) -> Value:
+    node.ignore("stash_type")
+    start, limit, delta = (squeezed(node, x, range(x.rank)) for x in map(node.input, range(3)))
+    if not start.dtype == limit.dtype == delta.dtype:
+        raise node.broken("element types differ", start.dtype.name, f"{limit.dtype}, {delta.dtype}")
+    return ranged(node, start, limit, delta)
 
 
 @converts("Tile", since=6)

@@ -62,6 +62,22 @@ def read_inputs(
     return inputs, problems
 
 
+def declared_sizes(graph: GraphProto) -> dict[str, list[int | None]]:
+    """The sizes that a graph declares for values; None for those that it does not know."""
+    shaped = [
+        value
+        for value in (*graph.value_info, *graph.output)
+        if value.type.tensor_type.HasField("shape")
+    ]
+    return {
+        value.name: [
+            dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else None
+            for dim in value.type.tensor_type.shape.dim
+        ]
+        for value in shaped
+    }
+
+
 def _declared(
     infos: Sequence[ValueInfoProto],
     shapes: dict[str, Sequence[Size]],

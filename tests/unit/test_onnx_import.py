@@ -272,8 +272,11 @@ def test_what_is_symbolic_is_reported_together() -> None:
 
 def test_symbolic_size_as_data() -> None:
     nodes = [make_node("Shape", ["x"], ["y"])]
-    text = message(model(nodes, {"x": ("n", 3)}))
-    assert 'output "y": "y", the size of a symbolic dimension, is used as data' in text
+    module = sw.from_onnx(model(nodes, {"x": ("n", 3)}))
+    assert module.run_reference(np.zeros((5, 3), np.float32)).tolist() == [5, 3]
+    nodes = [make_node("Shape", ["x"], ["s"]), make_node("ReduceProd", ["s"], ["y"], keepdims=0)]
+    module = sw.from_onnx(model(nodes, {"x": ("n", 3)}))
+    assert module.run_reference(np.zeros((5, 3), np.float32)) == 15
 
 
 # What is not supported

@@ -1,0 +1,100 @@
+"""Slices: along axes of known sizes, or by scalars that come at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+
+from ...core.dims import Dim
+from ...dialects.graph import ops as graph
+from ...dialects.graph.ops_select import WHOLE_END
+from ..counts import step_count
+from ..importing.dtypes import element_type
+from ..importing.selection import sliced, whole
+from ..importing.values import Value
+from .arithmetic import Arithmetic
+from .dynamic import Element
+from .nodes import Node
+
+_BEYOND = 1 << 62
+"""An end behind any axis."""
+
+
+def sliced_by(
+    node: Node,
+    x: Value,
+    starts: Sequence[Element],
+    ends: Sequence[Element],
+    axes: Sequence[Element],
+    steps: Sequence[Element],
+) -> Value:
+    """The slice of `x` along axes, where some of the numbers are scalars; clamped as in Python."""
+    b, rank = Arithmetic(node), x.rank
+    fits: Value | None = None
+    for axis in axes:
+        if isinstance(axis, Value):
+            inside = b.logical_and(b.less_equal(-rank, axis), b.less(axis, rank))
+            fits = inside if fits is None else b.logical_and(fits, inside)
+    for axis in range(rank):
+        ends_of_axis: list[Element] = [Dim.of(0), Dim.of(_BEYOND), Dim.of(1)]
+        for own, *given in zip(axes, starts, ends, steps, strict=True):
+            if isinstance(own, Value):
+                hit = b.logical_or(b.equal(own, axis), b.equal(own, axis - rank))
+                pairs = zip(given, ends_of_axis, strict=True)
+                ends_of_axis = [b.where(hit, new, old) for new, old in pairs]
+            elif own in (axis, axis - rank):
+                ends_of_axis = given
+        part = _part(x.shape[axis], ends_of_axis)
+        if part is None:
+            x = _sliced_axis(node, x, axis, ends_of_axis, fits)
+            fits = None
+        else:
+            x = sliced(node, x, [*whole(x)[:axis], part, *whole(x)[axis + 1 :]])
+    return x
+
+
+def _part(dim: Dim, ends: Sequence[Element]) -> tuple[int, int, int] | None:
+    """Start, end and step of the slice of an axis, if they are known; clamped as in Python."""
+    known = [end.value for end in ends if isinstance(end, Dim) and end.is_static]
+    if known == [0, _BEYOND, 1] and not dim.is_static:
+        return 0, WHOLE_END, 1
+    if len(known) < len(ends) or not dim.is_static:
+        return None
+    return slice(*known).indices(dim.value)
+
+
+def _sliced_axis(
+    node: Node, x: Value, axis: int, ends: Sequence[Element], fits: Value | None
+) -> Value:
+    """The slice of one axis; unless `fits`, its size is an error of the call."""
+    b, size = Arithmetic(node), x.shape[axis]
+    start, end, step = ends
+    if isinstance(step, Dim):
+        if step == 0:
+            raise node.broken("a step is 0")
+        low: Element = Dim.of(-1 if step.value < 0 else 0)
+        high: Element = size + low
+    else:
+        low = b.where(b.less(step, 0), -1, 0)
+        high = b.add(low, size)
+
+    def clamped(place: Element) -> Value:
+        """A place from the front, inside of the axis or at its ends."""
+        own = b.where(b.less(place, 0), b.add(place, size), place)
+        return b.min(b.max(own, low), high)
+
+    first, last = clamped(start), clamped(end)
+    if step == 1:
+        count = b.max(b.sub(last, first), 0)
+    else:
+        count = step_count(b, first, last, step, of_floats=False)
+    if fits is not None:
+        count = b.where(fits, count, -1)
+    sizes = [dim.value if dim.is_static else DYNAMIC_INDEX for dim in x.shape]
+    declared = node.declared_sizes(x.rank)[axis]
+    sizes[axis] = DYNAMIC_INDEX if declared is None else declared
+    kind = TensorType(element_type(x.dtype), sizes)
+    by = b.value(step, np.dtype(np.int64))
+    return node.emit(graph.DynamicSliceOp, x, first, by, count, axis=axis, result_type=kind)
