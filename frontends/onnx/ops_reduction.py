@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from ...core.dims import product
 from ...dialects.graph import ops as graph
@@ -11,10 +11,11 @@ from ..importing.nodes import Builds
 from ..importing.reductions import l1, l2, log_sum, log_sum_exp, reduced, sum_square
 from ..importing.shapes import reshaped
 from ..importing.values import Value
+from .axes import reduced_by
 from .nodes import Node
 from .registry import converts
 
-Reduction = Callable[[Node, Value, Sequence[int], bool], Value]
+Reduction = Callable[..., Value]
 _AXES_AS_OPERAND = 18  # opset 13 for ReduceSum
 
 
@@ -50,9 +51,13 @@ def _with_attribute(reduction: Reduction) -> Callable[[Node], Value]:
 def _with_operand(reduction: Reduction) -> Callable[[Node], Value]:
     def convert(node: Node) -> Value:
         x = node.input(0)
-        given = [] if node.optional(1) is None else node.integers(1)
         keepdims = bool(node.attr_int("keepdims", 1))
         nothing = bool(node.attr_int("noop_with_empty_axes"))
+        named = [] if node.optional(1) is None else node.elements(1)
+        if any(isinstance(axis, Value) for axis in named):
+            own = functools.partial(reduction, node, x, keepdims=keepdims)
+            return reduced_by(node, x, named, keepdims, lambda axes: own(axes=axes))
+        given = node.integers(1) if named else []
         axes = node.axes(given, x.rank) if given or nothing else list(range(x.rank))
         return reduction(node, x, axes, keepdims)
 

@@ -351,3 +351,34 @@ def test_an_unknown_number_of_sizes() -> None:
     source = model([make_node("Reshape", ["x", "s"], ["y"])], inputs, {"y": (F32, None)})
     with pytest.raises(sw.ImportModelError, match="operand 1 has a symbolic number of elements"):
         sw.from_onnx(source)
+
+
+def test_axes_of_reductions() -> None:
+    nodes = [
+        make_node("ReduceSum", ["x", "a"], ["kept"], name="kept"),
+        make_node("ReduceMax", ["x", "a"], ["gone"], name="gone", keepdims=0),
+        make_node("ReduceL2", ["x", "both"], ["all"], name="all", keepdims=0),
+    ]
+    inputs = {"x": (F32, (3, 5, 3)), "a": (I64, (1,)), "both": (I64, (3,))}
+    outputs = {"kept": (F32, (3, 5, 1)), "gone": (F32, (3, 5)), "all": (F32, ())}
+    run = both(model(nodes, inputs, outputs))
+    x, every = random((3, 5, 3)), numbers(0, -2, 2)
+    for axis in (2, -1):
+        kept, gone, norm = run(x, numbers(axis), every)
+        same(kept, x.sum(axis=2, keepdims=True))
+        same(gone, x.max(axis=2))
+        same(norm, np.sqrt((x**2).sum()))
+    for wrong in (1, 0, 3):
+        with pytest.raises(sw.InputError, match=r'node "kept": a size .*, expected 3, got -1'):
+            run(x, numbers(wrong), every)
+    with pytest.raises(sw.InputError, match=r'node "all": a size .*, expected 1, got -1'):
+        run(x, numbers(2), numbers(0, 1, 1))
+    square = model(nodes[1:2], {"x": (F32, (4, 4)), "a": (I64, (1,))}, {"gone": (F32, (4,))})
+    run, x = both(square), random((4, 4))
+    for axis in (0, 1, -1, -2):
+        same(run(x, numbers(axis)), x.max(axis=axis))
+    for outputs in ({"gone": (F32, None)}, {"gone": (F32, (3,))}):
+        with pytest.raises(
+            sw.ImportModelError, match="without a declared shape that they can give"
+        ):
+            sw.from_onnx(model(nodes[1:2], {"x": (F32, (4, 5)), "a": (I64, (1,))}, outputs))
