@@ -10,8 +10,9 @@ Its size follows from the target by three rules:
 - MR * NV is at least 1.5 times the number of fmas in flight (latency times those issued in a
   cycle), since loads delay some of them; a tile of fewer rows cuts its reduction into partial sums.
 
-Where several sums are computed at once, such as the gates of a recurrent cell, each has MR x NV
-accumulators and its own second operand.
+Where S sums are computed at once, such as the gates of a recurrent cell, each has MR x NV
+accumulators and its own second operand. They are loaded one after the other, so the splats of all
+rows stay in registers: MR * NV * S + MR + NV.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def choose_tile(
         vectors = min(choices, key=lambda n: -(-columns // (n * lanes)) * n * lanes)
     in_a_row = vectors * sums
     addresses = target.general_registers - OTHER_ADDRESSES
-    most = max(1, min(addresses, _most_rows(registers, in_a_row)))
+    most = max(1, min(addresses, _most_rows(registers, vectors, sums)))
     if apart and apart % target.l1_way_bytes == 0:
         most = min(most, target.l1_ways)
     wanted = target.in_flight * 3 // 2
@@ -115,5 +116,7 @@ def partial_sums(target: Target, accumulators: int) -> int:
     return factor
 
 
-def _most_rows(registers: int, vectors: int) -> int:
+def _most_rows(registers: int, vectors: int, sums: int = 1) -> int:
+    if sums > 1:
+        return (registers - vectors) // (vectors * sums + 1)
     return (registers - 1 - vectors) // vectors

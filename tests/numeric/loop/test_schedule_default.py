@@ -398,7 +398,8 @@ def test_register_tiles_follow_from_the_machine(machine, rows, columns, sums) ->
     lanes = target.lanes(32)
     tile = choose_tile(target, lanes, rows, columns, sums=sums)
     in_a_row = tile.vectors * sums
-    assert tile.rows * in_a_row + in_a_row + 1 <= target.vector_registers
+    operands = tile.vectors + (1 if sums == 1 else tile.rows)
+    assert tile.rows * in_a_row + operands <= target.vector_registers
     assert tile.rows <= target.general_registers - 4
     if (rows is None or rows >= 12) and target.vector_registers == 32 and target.in_flight <= 8:
         accumulators = tile.rows * in_a_row
@@ -406,7 +407,8 @@ def test_register_tiles_follow_from_the_machine(machine, rows, columns, sums) ->
             accumulators *= partial_sums(target, accumulators)
         assert accumulators >= target.in_flight * 3 // 2
     assert tile.rows <= tile.most
-    assert tile.most * in_a_row + in_a_row + 1 <= target.vector_registers
+    operands = tile.vectors + (1 if sums == 1 else tile.most)
+    assert tile.most * in_a_row + operands <= target.vector_registers
     if columns is not None and columns < lanes:
         assert tile.columns < 2 * columns * tile.vectors
 

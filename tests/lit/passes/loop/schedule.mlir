@@ -178,13 +178,35 @@ loop.kernel @next_panel(%x: memref<16x1024xf32>, %w: memref<1024x1024xf32> {loop
   }
 }
 
+// The rows of a tile are those of the loop that has several, though the one over a batch of 1 is inside of it.
+// V4-LABEL: loop.kernel @batch_of_one
+// V4:       reduction carry(%{{.*}} : vector<12x32xf32> add)
+// V3-LABEL: loop.kernel @batch_of_one
+// V3:       reduction carry(%{{.*}} : vector<6x16xf32> add)
+loop.kernel @batch_of_one(%x: memref<12x1x64xf32>, %w: memref<64x64xf32> {loop.constant}) -> (%y: memref<12x1x64xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 12 {
+    loop.for "b" %b to 1 {
+      loop.for "j" %j to 64 {
+        %s = loop.for "k" %k to 64 reduction carry(%acc = %z : f32 add) {
+          %p = loop.load %x (d0, d1, d2) -> (d0, d1, d2)(%i, %b, %k) : memref<12x1x64xf32>, f32
+          %q = loop.load %w (d0, d1) -> (d0, d1)(%k, %j) : memref<64x64xf32>, f32
+          %t = math.fma %p, %q, %acc : f32
+          loop.yield %t : f32
+        }
+        loop.store %s, %y (d0, d1, d2) -> (d0, d1, d2)(%i, %b, %j) : f32, memref<12x1x64xf32>
+      }
+    }
+  }
+}
+
 // Sums of parts are computed in one loop: six rows of four vectors of 16, and their weights are interleaved.
 // V4-LABEL: loop.kernel @parts
 // V4-SAME:  %w: memref<4x9x4x16xf32>
 // V4:         %a, %b, %c, %d = loop.for "k" %k to 9 reduction carry(%acc = {{.*}} : vector<6x16xf32> add) {
 // V3-LABEL: loop.kernel @parts
 // V3-SAME:  %w: memref<8x9x4x8xf32>
-// V3:         %a, %b, %c, %d = loop.for "k" %k to 9 reduction carry(%acc = {{.*}} : vector<2x8xf32> add) {
+// V3:         %a, %b, %c, %d = loop.for "k" %k to 9 reduction carry(%acc = {{.*}} : vector<3x8xf32> add) {
 loop.kernel @parts(%x: memref<12x9xf32>, %w: memref<9x256xf32> {loop.constant}) -> (%y: memref<12x64xf32>) {
   %z = arith.constant 0.0 : f32
   loop.for "i" %i to 12 {
