@@ -97,6 +97,10 @@ class _Block:
 
     def _raise(self, edges: _EdgeList) -> None:
         """Replace the scatters of an edge list."""
+        if not any(list(self.values.gathers(scatter.updates)) for scatter in edges.scatters):
+            why = "nothing is gathered for them: updates are read in their order"
+            decide(self.ctx, edges.scatters[0].op, "keep scatters", why, kind="missed")
+            return
         width = sum(self._width(scatter) for scatter in edges.scatters)
         constant = isinstance(edges.rows.owner, graph.ConstantOp)
         if width < self.least and not constant:
@@ -230,8 +234,9 @@ class GraphRaiseMessagesPass(ModulePass):
     each product and sum.
 
     Requires: `graph-cse`, so that equal index vectors are one value.
-    Leaves: scatters by something else than one vector along axis 0, those of integers, and those of
-        so few numbers for each edge that sorting the edges costs more than it gains.
+    Leaves: scatters by something else than one vector along axis 0, those of integers, those for
+        which nothing is gathered, as their updates are read in order, and those of so few numbers
+        for each edge that sorting the edges costs more than it gains.
     """
 
     name = "graph-raise-messages"

@@ -62,6 +62,15 @@ def test_rows_belong_to_threads(kind: str, symbolic: bool) -> None:
         np.testing.assert_array_equal(exe(*none), inputs[0])
 
 
+def test_updates_that_are_given_are_not_sorted() -> None:
+    inputs = [random((301, 70)), random((ROWS, 70), seed=1), places(ROWS, 301)]
+    exe = sw.compile(build(scattered("add"), inputs, False), threads=1)
+    assert "nothing is gathered for them" in exe.explain()
+    x = inputs[0].copy()
+    np.add.at(x, inputs[2], inputs[1])
+    np.testing.assert_array_equal(exe(*inputs), x)
+
+
 def test_rows_of_one_place() -> None:
     """One thread has all of the work, the other one none."""
     inputs = [random((2, 70)), random((ROWS, 70), seed=1), np.zeros(ROWS, np.int64)]
