@@ -86,11 +86,14 @@ def attention(
     if is_causal:
         kept = triangle(node, _ones(node, scores), 0, upper=False)
         scores = node.emit(graph.WhereOp, kept, scores, lowest)
-    if mask is not None and mask.dtype == np.bool_:
-        scores = node.emit(graph.WhereOp, mask, scores, lowest)
-    elif mask is not None:
-        scores = node.emit(graph.AddOp, scores, node.operand(mask, scores.dtype))
-    return node.emit(graph.MatmulOp, node.emit(graph.SoftmaxOp, scores, axis=-1), value)
+    if mask is None or mask.dtype != np.bool_:
+        if mask is not None:
+            scores = node.emit(graph.AddOp, scores, node.operand(mask, scores.dtype))
+        return node.emit(graph.MatmulOp, node.emit(graph.SoftmaxOp, scores, axis=-1), value)
+    shares = node.emit(graph.SoftmaxOp, node.emit(graph.WhereOp, mask, scores, lowest), axis=-1)
+    # A row that is left out altogether has no shares: torch makes it 0.
+    held = node.emit(graph.WhereOp, mask, shares, node.scalar(0, shares))
+    return node.emit(graph.MatmulOp, held, value)
 
 
 def _ones(node: Node, like: Value) -> Value:

@@ -154,7 +154,7 @@ def scatter_reduce(
     if include_self:
         return found
     # Where nothing is scattered to, x remains.
-    hit = node.emit(graph.GreaterOp, counts, node.scalar(0, counts))
+    hit = node.emit(graph.LessOp, node.scalar(0, counts), counts)
     return node.emit(graph.WhereOp, hit, found, x)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stepwell.core.errors import ImportModelError
+from stepwell.core.errors import ImportModelError, InputError
 
 from .compared import check, torch
 
@@ -222,3 +222,15 @@ def test_layer_that_torch_cannot_export(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in SLOW if name not in REFUSED])
 def test_other_layer(name: str) -> None:
     compare(*SLOW[name])
+
+
+def test_messages_are_products_with_one_matrix() -> None:
+    torch.manual_seed(0)
+    edges = torch.tensor([[0, 1, 2, 3, 3, 3, 5], [1, 2, 0, 3, 3, 4, 1]])
+    exe = check(pyg.SAGEConv(64, 64).eval(), [torch.randn(6, 64), edges], ({0: ANY}, {1: ANY}))
+    text = exe.ir("optimized")
+    assert text.count("graph.aggregate mean") == text.count("graph.sort_edges") == 1
+    assert "scatter" not in text
+    edges[0, 2] = 6
+    with pytest.raises(InputError, match="index"):
+        exe(torch.randn(6, 64), edges)

@@ -295,6 +295,9 @@ PRODUCTS = {
     "attention": lambda a, b: F.scaled_dot_product_attention(a, a, a),
     "attention_causal": lambda a, b: F.scaled_dot_product_attention(a, a, a, is_causal=True),
     "attention_mask": lambda a, b: F.scaled_dot_product_attention(a, a, a, a @ a.mT > 0),
+    "attention_without": lambda a, b: F.scaled_dot_product_attention(
+        a, a, a, torch.tensor([[True], [False], [True], [True]]).expand(4, 4)
+    ),
     "cosine": lambda a, b: F.cosine_similarity(a, a * 2 + 1, dim=-1),
     "cdist": lambda a, b: torch.cdist(a, a),
     "layer_norm": lambda a, b: F.layer_norm(a, (3,), b[:, 0], b[:, 1]),
