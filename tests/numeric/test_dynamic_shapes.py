@@ -306,6 +306,9 @@ def test_a_declared_shape() -> None:
         run(x, v, numbers(4, 6), number(1), number(5), number(1))
     with pytest.raises(sw.InputError, match=f'node "counted": {text}, expected 4, got 8'):
         run(x, v, numbers(8, 3), number(1), number(9), number(1))
+    exe = sw.compile(sw.from_onnx(model(nodes, inputs, outputs)), threads=1)
+    with pytest.raises(sw.InputError, match=f'node "counted": {text}, expected 4, got 8'):
+        exe(x, v, numbers(8, 3), number(1), number(9), number(1))
 
 
 @pytest.mark.parametrize(
