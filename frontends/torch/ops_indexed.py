@@ -62,6 +62,8 @@ def rows_of(node: Node, position: int, axis: int) -> Value | None:
     if axis < first or not lone:
         return None
     value = node.values[source]
+    if value.shape[axis - first] != node.dim(shape[axis]):
+        return None
     return reshaped(node, value, [value.shape[axis - first]])
 
 

@@ -222,6 +222,7 @@ INDEXED = {
     "gather_elements": lambda x, i, u: u.gather(1, (i % 3).view(-1, 1)),
     "scatter_add": lambda x, i, u: x.scatter_add(0, i.view(-1, 1).expand_as(u), u),
     "scatter_add_vector": lambda x, i, u: x[:, 0].scatter_add(0, i, u[:, 0]),
+    "scatter_add_to_one": lambda x, i, u: x.scatter_add(0, i[:1].view(1, 1).expand_as(u), u),
     "scatter_amax": lambda x, i, u: x.scatter_reduce(0, i.view(-1, 1).expand_as(u), u, "amax"),
     "scatter_amax_only": lambda x, i, u: x.scatter_reduce(
         0, i.view(-1, 1).expand_as(u), u, "amax", include_self=False
