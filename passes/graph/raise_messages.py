@@ -25,7 +25,7 @@ from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE, ScatterKind
 from ...dialects.graph.interfaces import element_type
 from ...dialects.graph.shapes import SymbolicShapes
-from .messages.aggregations import STEPS
+from .messages.aggregations import rules
 from .messages.edge_lists import Scatter, is_float_tensor, scatter_of, width_of
 from .messages.entry_order import EdgeValues, EntryOrder
 from .messages.insertion import KINDS, Insertion, aggregated
@@ -242,7 +242,7 @@ class GraphRaiseMessagesPass(ModulePass):
     name = "graph-raise-messages"
     budget = SUMS
 
-    min_width: int = 16
+    min_width: int = 8
     """The fewest numbers for each edge, of all scatters together, for which edges are sorted."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -256,8 +256,8 @@ class GraphRaiseMessagesPass(ModulePass):
             shapes = _Shapes(function, weights_of(ctx))
             for block in blocks_in(function):
                 _Block(ctx, block, shapes, permission, self.min_width).run()
-            for kinds in STEPS:
+            for sweep in rules(weights_of(ctx)):
                 why = "the edges are read fewer times"
-                rules = permitted(op, [recorded(kind(), ctx, why) for kind in kinds])
-                walker = PatternRewriteWalker(GreedyRewritePatternApplier(rules, dce_enabled=True))
+                found = permitted(op, [recorded(rule, ctx, why) for rule in sweep])
+                walker = PatternRewriteWalker(GreedyRewritePatternApplier(found, dce_enabled=True))
                 walker.rewrite_region(function.body)

@@ -51,12 +51,12 @@ class Messages:
         """`torch_geometric.utils.scatter` by targets."""
         b, index, rest = self.b, self.expanded(self.targets, values), values.shape[1:]
         zeros = self.like(self.x, rest, 0.0)
-        if reduce in ("max", "min"):
-            # Without what is there: it is replaced where something arrives.
-            least = -np.inf if reduce == "max" else np.inf
-            lowest = self.like(values, rest, least)
-            zeros = b.scatter_elements(zeros, index, lowest, axis=0)
-            return b.scatter_elements(zeros, index, values, axis=0, kind=reduce)
+        if reduce == "max":
+            # Without what is there, which stays where nothing arrives.
+            lowest, ones = self.like(self.x, rest, -np.inf), self.like(values, rest, 1.0)
+            largest = b.scatter_elements(lowest, index, values, axis=0, kind="max")
+            count = b.scatter_elements(zeros, index, ones, axis=0, kind="add")
+            return b.where(b.greater(count, np.float32(0)), largest, zeros)
         total = b.scatter_elements(zeros, index, values, axis=0, kind="add")
         if reduce == "sum":
             return total

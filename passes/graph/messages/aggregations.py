@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
 from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
@@ -9,12 +12,14 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from ....core.dtypes import dtype_of
 from ....core.exactness import Exactness
 from ....core.provenance import fuse
+from ....core.weights import WeightStore
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import AggregateKind
 from ....dialects.graph.interfaces import GraphOp, element_type, rank, tensor_type
 from ....dialects.graph.known import reshape_target, sizes_of
 from ....dialects.graph.ops_aggregate import ReduceColumns
 from ..rules.rooted import rooted
+from .edge_lists import number_of
 
 Aggregation = graph.ReduceEntriesOp | graph.AggregateOp
 
@@ -172,24 +177,68 @@ def _without_small(value: SSAValue) -> SSAValue:
 
 @Exactness.EXACT
 class RowsWithEntries(RewritePattern):
-    # at_entries(a, where(0 < number of entries, x, y), axis = 0) == at_entries(a, x, axis = 0)
+    # at_entries(a, where(number of entries > 0, x, y), axis = 0) == at_entries(a, x, axis = 0)
     @rooted
     def match_and_rewrite(self, op: graph.AtEntriesOp, rewriter: PatternRewriter) -> None:
         chosen = op.x.owner
         if op.axis.value.data != 0 or not isinstance(chosen, graph.WhereOp):
             return
-        some = chosen.condition.owner
-        if not isinstance(some, graph.LessOp) or graph.splat_of(some.lhs) != 0:
-            return
-        if not _count_of(_before_broadcast(some.rhs), op.a) or chosen.a.type != op.x.type:
+        if _with_entries(chosen.condition) is not op.a or chosen.a.type != op.x.type:
             return
         new = graph.AtEntriesOp(op.a, chosen.a, 0, result_type=op.result.type)
         new.location = fuse([chosen, op])
         rewriter.replace(op, new)
 
 
-STEPS: tuple[tuple[type[RewritePattern], ...], ...] = (
-    (RowsWithEntries, SoftmaxOfScores),
-    (ReduceColumns, WeightedColumns, MeanOfMessages),
-)
-"""The rules of each sweep: a softmax is found before its maximum has another form."""
+@Exactness.EXACT
+class ChosenTwice(RewritePattern):
+    # where(number of entries > 0, where(number of entries > 0, x, y), z)
+    #     == where(number of entries > 0, x, z)
+    @rooted
+    def match_and_rewrite(self, op: graph.WhereOp, rewriter: PatternRewriter) -> None:
+        inner, matrix = op.a.owner, _with_entries(op.condition)
+        if not isinstance(inner, graph.WhereOp) or inner.a.type != op.a.type:
+            return
+        if matrix is None or _with_entries(inner.condition) is not matrix:
+            return
+        new = graph.WhereOp(op.condition, inner.a, op.b, result_type=op.result.type)
+        new.location = fuse([inner, op])
+        rewriter.replace(op, new)
+
+
+@Exactness.EXACT
+@dataclass
+class ZeroWithoutEntries(RewritePattern):
+    """Leave out the choice of 0 for a row without entries."""
+
+    weights: WeightStore
+
+    # where(number of entries > 0, aggregate(a, x), 0) == aggregate(a, x)  unless that is a product
+    @rooted
+    def match_and_rewrite(self, op: graph.WhereOp, rewriter: PatternRewriter) -> None:
+        made = op.a.owner
+        if not isinstance(made, Aggregation) or made.kind.data == AggregateKind.PROD:
+            return
+        zero = number_of(op.b, self.weights)
+        if zero != 0 or math.copysign(1, zero) < 0 or op.a.type != op.result.type:
+            return
+        if _with_entries(op.condition) is made.a:
+            rewriter.replace(op, (), (op.a,))
+
+
+def _with_entries(condition: SSAValue) -> SSAValue | None:
+    """The matrix of which a condition says whether each row has entries."""
+    op = condition.owner
+    if not isinstance(op, graph.LessOp | graph.GreaterOp):
+        return None
+    zero, count = (op.lhs, op.rhs) if isinstance(op, graph.LessOp) else (op.rhs, op.lhs)
+    degree = _before_broadcast(count)
+    if graph.splat_of(zero) != 0 or not isinstance(degree.owner, graph.DegreeOp):
+        return None
+    return degree.owner.a if _count_of(degree, degree.owner.a) else None
+
+
+def rules(weights: WeightStore) -> tuple[tuple[RewritePattern, ...], ...]:
+    """The rules of each sweep: a softmax is found before its maximum has another form."""
+    chosen = (ChosenTwice(), ZeroWithoutEntries(weights), RowsWithEntries())
+    return (*chosen, SoftmaxOfScores()), (ReduceColumns(), WeightedColumns(), MeanOfMessages())

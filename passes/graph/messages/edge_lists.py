@@ -14,7 +14,7 @@ from ....core.weights import WeightStore
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import FLOAT_TENSOR, ReduceKind, ScatterKind, ints
 from ....dialects.graph.interfaces import FusionKind, GraphOp, Sizes, element_type, rank
-from ....dialects.graph.known import elements_of
+from ....dialects.graph.known import elements_of, sizes_of
 
 _DEPTH = 12
 
@@ -95,21 +95,21 @@ def vector_of(indices: SSAValue, facts: Facts) -> SSAValue | None:
     return indices if product(facts.shape(indices)) == edges else None
 
 
-def number_of(value: SSAValue, facts: Facts, depth: int = _DEPTH) -> float | None:
+def number_of(value: SSAValue, weights: WeightStore, depth: int = _DEPTH) -> float | None:
     """The number that all elements of a value are known to be; None if there is none."""
     op = value.owner
     if isinstance(op, graph.ConstantOp):
-        return _number_in(elements_of(value, facts.weights))
+        return _number_in(elements_of(value, weights))
     if not isinstance(op, GraphOp) or not depth:
         return None
     if isinstance(op, graph.ReduceOp):
-        sizes = facts.shape(op.x)
+        sizes = sizes_of(op.x)
         none = any(sizes[axis] == 0 for axis in ints(op.axes))
         return 0.0 if none and op.kind.data == ReduceKind.SUM else None
     moves = isinstance(op, graph.ReshapeOp | graph.BroadcastToOp)
     if not moves and (op.fusion != FusionKind.ELEMENTWISE or len(op.results) != 1):
         return None
-    numbers = [number_of(operand, facts, depth - 1) for operand in op.operands]
+    numbers = [number_of(operand, weights, depth - 1) for operand in op.operands]
     if moves or any(number is None for number in numbers):
         return numbers[0] if moves else None
     arrays = [

@@ -41,7 +41,9 @@ class EdgeValues:
     def sources(self, value: SSAValue) -> list[SSAValue]:
         """The values of edges of which a value is made, edge by edge; none if it is not."""
         if value not in self._sources:
-            known = number_of(value, self.facts) is not None or self.gather(value) is not None
+            known = (
+                number_of(value, self.facts.weights) is not None or self.gather(value) is not None
+            )
             self._sources[value] = [] if known else self._aligned(value.owner)
         return self._sources[value]
 
@@ -123,7 +125,7 @@ class EntryOrder:
 
     def _made(self, value: SSAValue) -> SSAValue:
         values, op = self.values, value.owner
-        if number_of(value, values.facts) is not None:
+        if number_of(value, values.facts.weights) is not None:
             return value
         if (gather := values.gather(value)) is not None:
             return self._gathered(value, gather)
@@ -148,7 +150,7 @@ class EntryOrder:
         found = (
             one
             for one, other in pairs
-            if one.type == op.result.type and number_of(other, self.values.facts) == 1
+            if one.type == op.result.type and number_of(other, self.values.facts.weights) == 1
         )
         return next(found, None)
 

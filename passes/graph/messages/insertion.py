@@ -17,6 +17,7 @@ from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import ScatterKind
 from ....dialects.graph.combiners import COMBINERS
 from ....dialects.graph.interfaces import GraphOp, element_type, rank
+from ....dialects.graph.known import sizes_of
 from ....dialects.loop.combiners import neutral_value
 from .edge_lists import Facts, Scatter, number_of, scatter_of
 
@@ -118,13 +119,17 @@ def aggregated(
     combine = COMBINERS[kind.value].combine
     neutral = neutral_value(combine, element_type(base))
     before = _base_of(scatter, neutral, facts)
-    alone = before is not None or number_of(base, facts) == neutral
+    alone = before is not None or number_of(base, facts.weights) == neutral
     base = base if before is None else before
     found = _reduced(scatter, edges, messages, new, facts)
     if kind in (ScatterKind.ADD, ScatterKind.MUL):
         # An empty sum is 0, and an empty product 1.
-        return found if number_of(base, facts) == neutral else new.emit(_JOINED[kind](base, found))
-    if alone and number_of(base, facts) == 0:
+        return (
+            found
+            if number_of(base, facts.weights) == neutral
+            else new.emit(_JOINED[kind](base, found))
+        )
+    if alone and number_of(base, facts.weights) == 0:
         return found
     joined = found if alone else new.emit(_JOINED[kind](base, found))
     return new.emit(graph.WhereOp(_has_entries(edges, rank(base), new), joined, base))
@@ -135,21 +140,27 @@ def _reduced(
 ) -> SSAValue:
     """The messages of each row, combined; the sum of ones is the degree."""
     type = scatter.op.results[0].type
-    ones = number_of(scatter.updates, facts) == 1
+    ones = number_of(scatter.updates, facts.weights) == 1
     same = element_type(messages) == element_type(edges.matrix)
-    if ones and same and scatter.kind == ScatterKind.ADD and rank(messages) == 1:
-        return new.emit(graph.DegreeOp(edges.matrix, result_type=type))
+    sizes = sizes_of(scatter.updates)[1:]
+    if ones and same and scatter.kind == ScatterKind.ADD and all(size >= 0 for size in sizes):
+        degree = _column(new.emit(graph.DegreeOp(edges.matrix)), rank(messages), new)
+        return new.emit(graph.BroadcastToOp(degree, [-1, *sizes], type)) if sizes else degree
     kind = KINDS[scatter.kind]
     return new.emit(graph.ReduceEntriesOp(edges.matrix, messages, kind, result_type=type))
 
 
 def _has_entries(edges: EdgeMatrix, dims: int, new: Insertion) -> SSAValue:
     """Whether each row has entries, for values with so many dimensions."""
-    degree = new.emit(graph.DegreeOp(edges.matrix))
-    if dims > 1:
-        degree = new.emit(graph.ReshapeOp(degree, [-1, *[1] * (dims - 1)]))
+    degree = _column(new.emit(graph.DegreeOp(edges.matrix)), dims, new)
     zero = np.zeros((), dtype_of(element_type(degree)))
     return new.emit(graph.LessOp(new.emit(graph.ConstantOp.literal(zero)), degree))
+
+
+def _column(vector: SSAValue, dims: int, new: Insertion) -> SSAValue:
+    """A vector with so many dimensions, of which those behind the first are 1."""
+    shape = [-1, *[1] * (dims - 1)]
+    return vector if dims == 1 else new.emit(graph.ReshapeOp(vector, shape))
 
 
 def _base_of(scatter: Scatter, neutral: float, facts: Facts) -> SSAValue | None:
@@ -162,4 +173,4 @@ def _base_of(scatter: Scatter, neutral: float, facts: Facts) -> SSAValue | None:
     first = scatter_of(made, facts) if isinstance(made, Operation) else None
     if first is None or first.kind != ScatterKind.NONE or first.rows is not scatter.rows:
         return None
-    return first.init if number_of(first.updates, facts) == neutral else None
+    return first.init if number_of(first.updates, facts.weights) == neutral else None

@@ -320,6 +320,12 @@ PROOFS: dict[str, list[Proof]] = {
     "RowsWithEntries": [
         Proof(lambda b, x: rows_with_entries(b, b.reshape(x, [4, -1])), ("f32",)),
     ],
+    "ChosenTwice": [
+        Proof(lambda b, x: chosen_twice(b, b.reshape(x, [4, -1])), ("f32",)),
+    ],
+    "ZeroWithoutEntries": [
+        Proof(lambda b, x: zero_without_entries(b, b.reshape(x, [4, -1])), ("f32",)),
+    ],
     "ReduceColumns": [
         Proof(lambda b, x: reduced_columns(b, b.reshape(x, [4, -1])), ("f32",)),
     ],
@@ -356,10 +362,25 @@ def reduced_columns(b: sw.Builder, x: Any) -> Any:
     return b.reduce_entries(a, b.at_entries(a, x, axis=1), "mean")
 
 
-def rows_with_entries(b: sw.Builder, x: Any) -> Any:
+def with_entries(b: sw.Builder) -> tuple[Any, Any]:
+    """A matrix of ones, and which of its rows have entries."""
     a, _ = b.csr_from_edges(np.array([0, 3, 0, 2]), np.array([1, 1, 2, 0]), (4, 4))
-    some = b.less(np.zeros((), np.float32), b.reshape(b.degree(a), [-1, 1]))
+    return a, b.less(np.zeros((), np.float32), b.reshape(b.degree(a), [-1, 1]))
+
+
+def rows_with_entries(b: sw.Builder, x: Any) -> Any:
+    a, some = with_entries(b)
     return b.at_entries(a, b.where(some, x, 2 - x), axis=0)
+
+
+def zero_without_entries(b: sw.Builder, x: Any) -> Any:
+    a, some = with_entries(b)
+    return b.where(some, b.aggregate(a, x, kind="max"), 0.0)
+
+
+def chosen_twice(b: sw.Builder, x: Any) -> Any:
+    _, some = with_entries(b)
+    return b.where(some, b.where(some, x, 2 - x), 3 - x)
 
 
 def positive(b: sw.Builder, x: Any) -> Any:

@@ -99,3 +99,22 @@ func.func @kept(%x: tensor<9x32xf32>, %n: tensor<9x32xi32>, %t: tensor<9xf32>, %
   %d = graph.scatter_nd none %x, %e at %i : (tensor<9x32xf32>, tensor<7x32xf32>, tensor<7xi64>) -> tensor<9x32xf32>
   func.return %a, %b, %c, %d : tensor<9xf32>, tensor<9x32xi32>, tensor<9x32xf32>, tensor<9x32xf32>
 }
+
+// -----
+
+// A maximum that is 0 where nothing arrives, which a scatter of ones says.
+// CHECK-LABEL: func.func @or_zero(
+// CHECK: %[[y:.*]] = graph.aggregate max
+// CHECK-NEXT: func.return %[[y]]
+func.func @or_zero(%x: tensor<9x32xf32>, %j: tensor<7xi64>, %i: tensor<7xi64>) -> tensor<9x32xf32> {
+  %zero = graph.constant dense<0.0> : tensor<9x32xf32>
+  %nought = graph.constant dense<0.0> : tensor<f32>
+  %least = graph.constant dense<0xFF800000> : tensor<9x32xf32>
+  %ones = graph.constant dense<1.0> : tensor<7x32xf32>
+  %g = graph.gather %x, %j axis = 0 : (tensor<9x32xf32>, tensor<7xi64>) -> tensor<7x32xf32>
+  %m = graph.scatter_nd max %least, %g at %i : (tensor<9x32xf32>, tensor<7x32xf32>, tensor<7xi64>) -> tensor<9x32xf32>
+  %n = graph.scatter_nd add %zero, %ones at %i : (tensor<9x32xf32>, tensor<7x32xf32>, tensor<7xi64>) -> tensor<9x32xf32>
+  %some = graph.greater %n, %nought : (tensor<9x32xf32>, tensor<f32>) -> tensor<9x32xi1>
+  %y = graph.where %some, %m, %zero : (tensor<9x32xi1>, tensor<9x32xf32>, tensor<9x32xf32>) -> tensor<9x32xf32>
+  func.return %y : tensor<9x32xf32>
+}
