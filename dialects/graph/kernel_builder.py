@@ -103,13 +103,16 @@ class KernelBuilder(KernelLoops):
         """An integer.
 
         Raises:
-            CompileError: if it is something else.
+            CompileError: if it is something else, or does not fit into 64 bits.
         """
         try:
-            return operator.index(given)
+            number = operator.index(given)
         except TypeError:
             got = type(given).__name__
             raise self.error("wrong index", "an index or an integer", got) from None
+        if not -(2**63) <= number < 2**63:
+            raise self.error("wrong index", "an integer of 64 bits", number)
+        return number
 
     def size(self, dim: Dim, buffer: SSAValue, axis: int) -> int | Index:
         """A size in those of the operands; one that they do not say is that of the buffer."""

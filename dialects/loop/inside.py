@@ -36,6 +36,7 @@ from .loops import enclosing
 from .ops_access import LoadOp, StoreOp
 from .ops_loops import ForOp
 from .ops_partition import PartitionPointOp
+from .ops_values import block_shape
 
 _MOST_STEPS = 400
 """The most bounds that are tried for one index: what takes more is not found."""
@@ -124,6 +125,9 @@ class Inside(KnownIndices):
             access: the access.
             loops: those around it, of which an iteration runs; by default those that it is in.
         """
+        if not self._fits(access):
+            yield Unproved(access, 0)
+            return
         try:
             places = list(self._places(access))
             facts = list(self._facts_in(enclosing(access) if loops is None else loops))
@@ -153,6 +157,17 @@ class Inside(KnownIndices):
                 yield from (
                     (axis, index, index) for axis, index in enumerate(self.place(access, 0))
                 )
+
+    def _fits(self, access: Reader) -> bool:
+        """Whether the index is computed in 64 bits."""
+        match access:
+            case ForOp():
+                return self.magnitudes.fits(access.bound.data, access.bounds)
+            case LoadOp() | StoreOp():
+                kind = access.result.type if isinstance(access, LoadOp) else access.value.type
+                return self.magnitudes.fits(access.map.data, access.indices, block_shape(kind))
+            case _:
+                return True
 
     def _in_sizes(self, value: Affine) -> Dim:
         return Dim.of(value.substituted(lambda atom: Dim.symbol(self.names[atom])))

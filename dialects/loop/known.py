@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import affine, arith, memref
+from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, i64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineExpr
@@ -19,8 +19,9 @@ from ...core.building.affine import affine as affine_of
 from ...core.building.polynomials import Polynomial
 from ...core.dims import Dim
 from ...core.typed import memref_type
-from .attrs import LoopKind
 from .bounds import constant_index
+from .counters import start_of_counter
+from .magnitudes import Magnitudes
 from .ops_access import LoadOp
 from .ops_loops import ForOp
 from .ops_partition import PartitionPointOp
@@ -47,6 +48,7 @@ class KnownIndices(Unknowns):
     def __init__(self, known: Known) -> None:
         super().__init__()
         self.known = known
+        self.magnitudes = Magnitudes(known.sizes, known.contents)
         self.names: dict[Atom, str] = {}
         """The sizes, by their unknowns."""
 
@@ -95,39 +97,13 @@ class KnownIndices(Unknowns):
         return super().expr(value, side)
 
     def _computed(self, op: Operation, side: int) -> AffineExpr | None:
-        if op.results[0].type not in (INDEX, i64) or not all(map(self._is_bounded, op.operands)):
+        if op.results[0].type not in (INDEX, i64) or self.magnitudes.of(op.results[0]) is None:
             # It may wrap around.
             return None
         found = super()._computed(op, side)
         if found is None and isinstance(op, arith.MuliOp):
             found = AffineBinaryOpExpr(MUL, self.expr(op.lhs, side), self.expr(op.rhs, side))
         return found
-
-    def _is_bounded(self, value: SSAValue) -> bool:
-        """Whether a value is known to be so small that sums of a few do not wrap around."""
-        op = value.owner
-        if isinstance(op, Block):
-            loop = op.parent_op()
-            return (
-                value in self.known.sizes
-                or loop_of(value) is not None
-                or ((start := _start_of_counter(value)) is not None and self._is_bounded(start))
-                or (isinstance(loop, ForOp) and loop.over_entries and value is loop.column)
-            )
-        if isinstance(op, PartitionPointOp):
-            return self._is_bounded(op.rows)
-        if isinstance(op, LoadOp | memref.DimOp):
-            return isinstance(op, memref.DimOp) or op.buffer in self.known.contents
-        if isinstance(op, arith.MinSIOp | arith.MaxSIOp):
-            inner = [v.owner for v in op.operands if not self._is_bounded(v)]
-            other = arith.MaxSIOp if isinstance(op, arith.MinSIOp) else arith.MinSIOp
-            return len(inner) < 2 and all(
-                isinstance(part, other) and any(map(self._is_bounded, part.operands))
-                for part in inner
-            )
-        if isinstance(op, arith.SelectOp):
-            return self._is_bounded(op.lhs) and self._is_bounded(op.rhs)
-        return isinstance(op, _EXACT) and all(map(self._is_bounded, op.operands))
 
     def _of(self, value: SSAValue) -> Affine:
         return polynomial(self.expr(value, 0))
@@ -204,24 +180,12 @@ class KnownIndices(Unknowns):
             yield self._of(value.owner.rows) - own
         if loop_of(value) is not None:
             yield own
-        start = _start_of_counter(value)
+        start = start_of_counter(value)
         if isinstance(loop, ForOp) and start is not None:
             # It has grown by at most 1 in each iteration before this one.
             yield own - self._of(start)
             yield self._of(start) + self._of(loop.variable) - own
 
-
-_EXACT = (
-    arith.ConstantOp,
-    arith.IndexCastOp,
-    arith.ExtSIOp,
-    arith.AddiOp,
-    arith.SubiOp,
-    arith.MuliOp,
-    affine.ApplyOp,
-    affine.MinOp,
-)
-"""Operations whose results are small where their operands are."""
 
 _FACTS = {
     "slt": (1, False),
@@ -231,33 +195,3 @@ _FACTS = {
     "ult": (1, False),
 }
 """For comparisons whether they are strict, and whether the right side is the smaller one."""
-
-
-def _start_of_counter(value: SSAValue) -> SSAValue | None:
-    """The first value of a counter: what a serial loop carries, and grows by 0 or 1 each time."""
-    owner = value.owner
-    loop = owner.parent_op() if isinstance(owner, Block) else None
-    if not isinstance(loop, ForOp) or loop.kind.data != LoopKind.SERIAL:
-        return None
-    for init, argument, after in zip(loop.inits, loop.carried, loop.yielded, strict=True):
-        if argument is value:
-            return init if _counts_on(after, value) else None
-    return None
-
-
-def _counts_on(value: SSAValue, counter: SSAValue) -> bool:
-    """Whether a value is a counter, or one more."""
-    match value.owner:
-        case arith.SelectOp() as op:
-            return _counts_on(op.lhs, counter) and _counts_on(op.rhs, counter)
-        case arith.AddiOp(lhs=lhs, rhs=rhs):
-            return any(one is counter and _is_one(other) for one, other in ((lhs, rhs), (rhs, lhs)))
-        case _:
-            return value is counter
-
-
-def _is_one(value: SSAValue) -> bool:
-    op = value.owner
-    return isinstance(op, arith.ConstantOp) and (
-        isinstance(op.value, IntegerAttr) and op.value.value.data == 1
-    )

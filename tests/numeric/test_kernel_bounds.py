@@ -161,9 +161,26 @@ def wrapping(k: Any, x: Any, ids: Any, y: Any) -> None:
         y[i] = x[k.minimum(above, k.cast(x.shape[0] - 1, "i64"))]
 
 
+def scaled(k: Any, x: Any, ids: Any, y: Any) -> None:
+    """At 128 the product is above 2^63."""
+    with k.loops(*y.shape) as i:
+        y[i] = 0
+    with k.serial(*x.shape) as i:
+        y[0] = x[(i * (2**56 + 1)) // 2**56]
+
+
+def bounded_by_too_much(k: Any, x: Any, ids: Any, y: Any) -> None:
+    with k.loops(*y.shape) as i:
+        y[i] = 0
+    with k.serial(x.shape[0] * (2**56 + 1) // 2**56) as i:
+        y[0] = x[i]
+
+
 @pytest.mark.parametrize(
     ("kernel", "place"),
     [
+        (scaled, r"x\["),
+        (bounded_by_too_much, r"x\["),
         (before, r"x\[i - 1\]"),
         (taken, r"x\[\(computed\)\]"),
         (half_clamped, "x"),
@@ -174,6 +191,16 @@ def test_what_may_be_outside_is_refused(kernel: Callable[..., None], place: str)
     message = f"may be outside of dimension 0, expected 0 <= index < .*, got {place}.*; clamp the"
     with pytest.raises(sw.CompileError, match=message):
         compiled(kernel, (("n",), "f32"), (("m",), "i64"), result=("m",))
+
+
+@pytest.mark.parametrize("offset", [2**63, -(2**64)])
+def test_numbers_of_indices_have_64_bits(offset: int) -> None:
+    def far(k: Any, x: Any, y: Any) -> None:
+        with k.loops(*y.shape) as i:
+            y[i] = x[i + offset]
+
+    with pytest.raises(sw.CompileError, match=f"expected an integer of 64 bits, got {offset}"):
+        compiled(far, (("n",), "f32"), result=("n",))
 
 
 def test_an_index_is_clamped() -> None:
