@@ -93,11 +93,10 @@ class Checker(Observer):
         self._limit = 0.0
         try:
             self._begin(module)
-        except InputError as error:
+        except InputError:
             if inputs is not None:
                 raise
-            fact = f"no inputs can be made up ({error})"
-            raise InputError(explain("check", fact, hint="give inputs")) from error
+            self._begin_with_others(module)
         if self._expected is not None:
             self._expect(self._expected, module)
 
@@ -110,6 +109,23 @@ class Checker(Observer):
         """From here on, compare with the results of this module."""
         self._digits = min(self._digits, digits_of(module.op))
         self._begin(module)
+
+    def _begin_with_others(self, module: Module) -> None:
+        """Begin with samples of sizes that the module takes."""
+
+        def runs(arrays: Sequence[Any]) -> bool:
+            try:
+                self._run(module, arrays)
+            except InputError:
+                return False
+            return True
+
+        self._inputs = small_inputs(module.inputs, runs)
+        try:
+            self._begin(module)
+        except InputError as error:
+            fact = f"no inputs can be made up ({error})"
+            raise InputError(explain("check", fact, hint="give inputs")) from error
 
     def _begin(self, module: Module) -> None:
         self._traces = [self._run(module, arrays) for arrays in self._inputs]

@@ -171,8 +171,8 @@ def _call_dps(
     if not isinstance(kernel, KernelOp):
         fact = f"{op.callee} is not a kernel"
         raise UnsupportedError(explain(op.name, fact, expected="loop.kernel", origin=origin(op)))
-    check_sizes_of_call(op, kernel, operands)
     results = _destinations(op, frame)
+    check_sizes_of_call(op, kernel, operands, results)
     values, arrays = (*op.operands, *op.results), (*operands, *results)
     buffers = [
         part

@@ -48,12 +48,22 @@ _LARGE = (29, 31, 37, 23)
 _EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 64.0, -64.0)
 
 
-def small_inputs(specs: Sequence[ValueSpec]) -> list[list[Any]]:
+_OTHERS = (_SMALL[::-1], _LARGE, _LARGE[::-1], (64,), (256,))
+"""Sizes to take where a program refuses these: in another order, larger, equal."""
+
+
+def small_inputs(
+    specs: Sequence[ValueSpec], runs: Callable[[Sequence[Any]], bool] = lambda sample: True
+) -> list[list[Any]]:
     """Three samples of inputs that exercise all of a program, each with an array per spec.
 
     Two are normally distributed, with different small sizes and different sizes around 30; the
     third has zeros of both signs, ones, the smallest normal number and large ones. Sparse inputs
     store a third of their entries.
+
+    Args:
+        specs: the inputs.
+        runs: whether the program takes a sample; if it takes none, the first one is returned.
     """
     random = np.random.default_rng(0)
 
@@ -65,7 +75,12 @@ def small_inputs(specs: Sequence[ValueSpec]) -> list[list[Any]]:
         return random.choice((*_EDGES, tiny, -tiny), shape).astype(dtype)
 
     sets = ((_SMALL, normal), (_LARGE, normal), (_SMALL, edges))
-    return [_made(specs, choices, numbers, random) for choices, numbers in sets]
+    found: list[list[Any]] = []
+    for choices, numbers in sets:
+        made = (_made(specs, each, numbers, random) for each in (choices, *_OTHERS))
+        first = next(made)
+        found.append(first if runs(first) else next(filter(runs, made), first))
+    return found
 
 
 def _made(

@@ -1,4 +1,4 @@
-"""The least sizes that operators and kernels demand of what they are given."""
+"""The sizes that operators and kernels demand of what they are given."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from ...core.dims import size_of_argument
+from ...core.dims import Dim, size_of_argument, size_of_result
 from ...core.errors import InputError, explain
 from ...core.provenance import origin
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.ops import CallDpsOp
 from ...dialects.graph.shapes import sizes_of
-from ...dialects.loop.arguments import least_sizes
+from ...dialects.loop.arguments import FITS, least_sizes, texts_of
 from ...dialects.loop.ops import KernelOp
 from ...dialects.sparse_tensor import is_sparse
 
@@ -34,11 +34,13 @@ def check_sizes(op: GraphOp, operands: Sequence[Array]) -> None:
         _check(op, op.name, sizes_of(given[value])[dimension], least)
 
 
-def check_sizes_of_call(call: CallDpsOp, kernel: KernelOp, operands: Sequence[Array]) -> None:
-    """Check the sizes of the operands of a call by what its kernel demands.
+def check_sizes_of_call(
+    call: CallDpsOp, kernel: KernelOp, operands: Sequence[Array], results: Sequence[np.ndarray]
+) -> None:
+    """Check the sizes of the operands and results of a call by what its kernel demands.
 
     Raises:
-        InputError: if one is too small.
+        InputError: if one is too small, or if an access would be outside of a buffer.
     """
     sizes: dict[str, int] = {}
     for number, array in enumerate(operands):
@@ -48,10 +50,19 @@ def check_sizes_of_call(call: CallDpsOp, kernel: KernelOp, operands: Sequence[Ar
             sizes[size_of_argument(number, "nnz")] = shape[-1]
         if array.dtype == np.int64 and not shape:
             sizes[size_of_argument(number, "value")] = int(cast(np.ndarray, array))
+    for number, array in enumerate(results):
+        own = enumerate(array.shape)
+        sizes |= {size_of_result(number, axis): size for axis, size in own}
     for position in range(len(kernel.inputs)):
         for needed in least_sizes(kernel, position):
             subject = needed.operator or f"kernel {kernel.sym_name.data}"
             _check(call, subject, needed.size.evaluate(sizes), needed.least)
+    for text in texts_of(kernel, 0, FITS):
+        left, right = (Dim.parse(side).evaluate(sizes) for side in text.split(" <= "))
+        if left > right:
+            subject, fact = f"kernel {kernel.sym_name.data}", "an access is outside of a buffer"
+            got = f"{left} > {right}"
+            raise InputError(explain(subject, fact, expected=text, got=got, origin=origin(call)))
 
 
 def _check(op: GraphOp, subject: str, size: int, least: int) -> None:

@@ -193,6 +193,22 @@ def test_what_may_be_outside_is_refused(kernel: Callable[..., None], place: str)
         compiled(kernel, (("n",), "f32"), (("m",), "i64"), result=("m",))
 
 
+def test_a_check_takes_sizes_that_fit() -> None:
+    def later(k: Any, x: Any, y: Any) -> None:
+        with k.loops(*y.shape) as i:
+            y[i] = x[i + 4]
+
+    b = sw.Builder()
+    x = b.input("x", ("n",))
+    b.output(b.call_kernel(sw.kernel(later), x, results=sw.TensorSpec((4,))))
+    module = b.module()
+    exe = sw.compile(module, threads=1, check=True)
+    np.testing.assert_array_equal(exe(vector(9)), [4, 5, 6, 7])
+    for stage in ("kernels", "loops", "buffers", "llvm"):
+        with pytest.raises(sw.InputError, match=r"kernel later: an access is outside .*got 8 > 7"):
+            exe.run_at(stage, vector(7))
+
+
 @pytest.mark.parametrize("offset", [2**63, -(2**64)])
 def test_numbers_of_indices_have_64_bits(offset: int) -> None:
     def far(k: Any, x: Any, y: Any) -> None:
