@@ -593,10 +593,10 @@ def test_written_loops_take_in_what_they_read_and_what_follows() -> None:
         ("other_type", "outside.other_type: writes a scalar of another type, expected f32"),
         ("other_result", "writes a result that it does not have, expected 0 to 0, got 1"),
         ("twice_written", "outside.twice_written: writes an element twice"),
-        ("other_combiner", "combines in an unknown way, expected add, mul, max, min, got sub"),
+        ("other_combiner", "unknown combiner, expected add, mul, max, min, got sub"),
         ("nothing", "outside.nothing: not all elements of its result 0 are proved to be written"),
         ("forgetful", r"result 0 .*writes that cover \[8, 6\], got \[1:8, 0:6\]"),
-        ("changed_carry", "outside.changed_carry: writes loops that are not valid.*yielded types"),
+        ("changed_carry", "a step returns values of other types, expected f32, got index"),
     ],
 )
 def test_wrong_loops_are_an_error_that_names_the_operator(name: str, message: str) -> None:
