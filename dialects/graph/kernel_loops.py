@@ -91,7 +91,8 @@ class KernelLoops(KernelBody):
             combine: how partial results join: add, mul, max or min, or custom.
             init: what it starts at, a `Scalar`.
             step: the new result from the index (or indices; of a row the column and the
-                stored value), and then the result so far.
+                stored value), and then the result so far, on which no store may depend unless
+                they join by custom.
         """
         return self.reduce_several(over, [combine], [init], lambda *given: (step(*given),))[0]
 

@@ -1,4 +1,4 @@
-"""The check that a reduction accumulates each carried value by its combiner."""
+"""The check that a reduction accumulates each carried value by its combiner, and stores none."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def check_combiners(loop: ForOp) -> None:
     """Refuse a reduction that does not accumulate a carried value by its combiner.
 
     The new value has to be the old one combined with values that depend on no carried value. Nested
-    loops that carry the value as well may do a part of this.
+    loops that carry the value as well may do a part of this. The iterations run in any order, and
+    in several accumulators, so no store in the loop may depend on the value.
 
     Raises:
         VerifyException: naming the carried value.
@@ -45,6 +46,11 @@ def check_combiners(loop: ForOp) -> None:
             fact = f"carried value {number} is not accumulated by its combiner"
             expected = f"{combine} of it and a value that does not depend on it"
             refuse(loop, fact, expected, "another value" if op is None else op.name)
+    for number, combine in enumerate(loop.combines):
+        if combine != Combine.CUSTOM and any(map(_reaches_store, affected[number])):
+            fact = f"a store in the loop depends on carried value {number}"
+            expected = "a serial loop that carries it, such as k.carry"
+            refuse(loop, fact, expected, f"a reduction by {combine}")
 
 
 def _has_nan(value: SSAValue) -> bool:
@@ -104,6 +110,18 @@ def _is_larger(op: arith.SelectOp, affected: set[SSAValue]) -> bool:
         and (above.lhs, above.rhs) == (op.lhs, op.rhs)
         and op.lhs not in affected
     )
+
+
+def _reaches_store(value: SSAValue) -> bool:
+    """Whether a store has a value as an operand, or is in a loop whose range depends on it."""
+    return any(_is_observer(use.operation, use.index) for use in value.uses)
+
+
+def _is_observer(op: Operation, place: int) -> bool:
+    if not isinstance(op, ForOp):
+        return isinstance(op, StoreOp)
+    is_range = place < len(op.operands) - len(op.results)
+    return is_range and any(isinstance(inner, StoreOp) for inner in op.body.walk())
 
 
 def _affected(loop: ForOp, value: SSAValue) -> set[SSAValue]:

@@ -110,8 +110,9 @@ class KernelOp(IRDLOperation):
     In a loop that is not `serial`, no iteration stores to a place that another one loads from or
     stores to, and an element of an output or a `loop.local` is stored before it is read (see
     `dependences.py`). No access is certainly outside of its buffer (see `outside.py`). A reduction
-    accumulates each carried value by its combiner (see `accumulators.py`). Only `loop.for` has a
-    body: schedules and conversions handle no other.
+    accumulates each carried value by its combiner, and unless that is `custom`, no store in it
+    depends on the value (see `accumulators.py`). Only `loop.for` has a body: schedules and
+    conversions handle no other.
 
     The attribute `loop.schedule` is the trace of the steps that scheduled the kernel (see
     `trace.py`), for readers and for replay. `loop.vectors` gives the machine vectors that each

@@ -550,6 +550,62 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 
 // -----
 
+// A sum so far is not stored.
+loop.kernel @k(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
+  %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: a store in the loop depends on carried value 0, expected a serial loop that carries it, such as k.carry, got a reduction by add}}
+  %s = loop.for "k" %k to 4 reduction carry(%acc = %z : f32 add) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<4xf32>, f32
+    %t = arith.addf %acc, %v : f32
+    loop.store %t, %y (d0) -> (d0)(%k) : f32, memref<4xf32>
+    loop.yield %t : f32
+  }
+}
+
+// -----
+
+// Nor is it an index of a store, here in a loop that carries it on.
+loop.kernel @k(%x: memref<4xi32>) -> (%y: memref<4x4xi32>) {
+  %z = arith.constant 0 : i32
+  // expected-error @+1 {{loop.for: a store in the loop depends on carried value 0, expected a serial loop that carries it, such as k.carry, got a reduction by max}}
+  %s = loop.for "k" %k to 4 reduction carry(%acc = %z : i32 max) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<4xi32>, i32
+    %t = arith.maxsi %acc, %v : i32
+    %u = loop.for "l" %l to 4 serial carry(%in = %t : i32) {
+      %n = arith.index_cast %in : i32 to index
+      loop.store %v, %y (d0, d1) -> (d0, d1 mod 4)(%k, %n) : i32, memref<4x4xi32>
+      loop.yield %in : i32
+    }
+    loop.yield %t : i32
+  }
+}
+
+// -----
+
+// Nor does it say how often something is stored.
+loop.kernel @k(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
+  %z = arith.constant 0.0 : f32
+  %one = arith.constant 1 : i32
+  %none = arith.constant 0 : i32
+  // expected-error @+1 {{loop.for: a store in the loop depends on carried value 1, expected a serial loop that carries it, such as k.carry, got a reduction by add}}
+  %s:2 = loop.for "k" %k to 4 reduction carry(%c = %one : i32 max, %acc = %z : f32 add) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<4xf32>, f32
+    %d = arith.maxsi %c, %none : i32
+    %t = arith.addf %acc, %v : f32
+    %large = arith.cmpf ogt, %t, %v : f32
+    %often = arith.select %large, %one, %none : i32
+    %n = arith.index_cast %often : i32 to index
+    loop.for "l" %l to min (d0) -> (d0)(%n) serial {
+      loop.for "m" %m to 1 serial {
+        loop.store %z, %y (d0) -> (d0)(%k) : f32, memref<4xf32>
+      }
+    }
+    loop.yield %d, %t : i32, f32
+  }
+}
+
+// -----
+
 loop.kernel @k() -> (%y: memref<4xf32>) {
   %z = arith.constant 0.0 : f32
   // expected-error @+1 {{loop.store: cannot accumulate by an unknown combiner, expected add, mul, max or min}}
