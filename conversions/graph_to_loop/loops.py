@@ -40,6 +40,8 @@ class Frame(Scope):
     parallel: bool = False
     fixed: bool = False
     """Whether the loop stays in the body in which it was opened."""
+    rereads: bool = False
+    """Whether the body reads what changes outside of it, so that an equal loop is another one."""
     dependences: set[Frame] = field(default_factory=set)
     """Frames on which the operations in the body depend."""
 
@@ -74,8 +76,10 @@ class LoopNest(Scopes[Frame]):
     def standing_for(self, op: Operation) -> Iterator[None]:
         """Give placed operations the location of `op` within the context."""
         self.sources.append(op)
-        yield
-        self.sources.pop()
+        try:
+            yield
+        finally:
+            self.sources.pop()
 
     # Loops.
 
@@ -187,7 +191,7 @@ class LoopNest(Scopes[Frame]):
         self.scopes.pop()
         needed = frame.dependences - {frame}
         home = self.home_of(needed)
-        for other in home.block.ops:
+        for other in () if frame.rereads else home.block.ops:
             if _is_same_reduction(other, op):
                 op.drop_all_references()
                 return other.results
@@ -220,6 +224,8 @@ class LoopNest(Scopes[Frame]):
         op = loop.LoadOp(buffer, map, operands)
         self._place(op, self.scopes[-1])
         self.depends[op.result] = frozenset(self.scopes[1:])
+        for frame in self.scopes:
+            frame.rereads = True
         return op.result
 
     def store(
@@ -271,8 +277,10 @@ class LoopNest(Scopes[Frame]):
     def under(self, depth: int) -> Iterator[None]:
         """Leave all but the outermost `depth` loops within the context."""
         scopes, self.scopes = self.scopes, self.scopes[: depth + 1]
-        yield
-        self.scopes = scopes
+        try:
+            yield
+        finally:
+            self.scopes = scopes
 
     # Scalars.
 

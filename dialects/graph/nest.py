@@ -68,7 +68,8 @@ class Nest(Scalars):
     ) -> SSAValue:
         """Fold over the iteration space `extents`, starting at `init`.
 
-        `combine` says how partial accumulators join: add, mul, max or min.
+        `combine` says how partial accumulators join: add, mul, max or min. The step only computes:
+        it writes to no result, and to no local buffer but one of its own.
         """
 
         def steps(index: Index, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -87,7 +88,7 @@ class Nest(Scalars):
         """Fold several accumulators at once over `extents`, each with how its parts join.
 
         One that depends on another, as a sum does that is rescaled by a running maximum, joins
-        in a way of its own: "custom".
+        in a way of its own: "custom". The step only computes, as that of `reduce`.
         """
 
     @abstractmethod
@@ -127,7 +128,8 @@ class Nest(Scalars):
         `value` is the result that it is a step of, and gives shape and type. Where there is
         room, the scalars of a row, along the last dimension, are computed once and kept: a later
         call for the row returns what the first one computed. An operator that keeps several
-        functions of one result therefore gives each a number `step` of its own.
+        functions of one result therefore gives each a number `step` of its own. They only compute,
+        as the step of `reduce` does.
 
         Raises:
             UnsupportedError: if another function of the result is kept as that step.

@@ -52,6 +52,8 @@ class Contract:
         """Of each atom the loops in which it has a meaning."""
         self.visible: frozenset[int] = frozenset()
         """The loops that are open, and those around what is kept."""
+        self.pure: tuple[str, ...] = ()
+        """The open functions that only compute: their loops may be moved or merged."""
 
     def wrong(
         self, fact: str, expected: object = None, got: object = None, hint: str | None = None
@@ -61,6 +63,15 @@ class Contract:
         return UnsupportedError(
             explain(subject, fact, expected=expected, got=got, origin=where, hint=hint)
         )
+
+    @contextmanager
+    def computing(self, where: str) -> Iterator[None]:
+        """Refuse writes within the context, but for those to local buffers of its own."""
+        self.pure = (*self.pure, where)
+        try:
+            yield
+        finally:
+            self.pure = self.pure[:-1]
 
     # Operands and results.
 
@@ -99,9 +110,19 @@ class Contract:
         self.stored(index, value, compute_type(element_type(own)), combine)
 
     def stored(
-        self, index: Sequence[AffineExpr], value: SSAValue, kind: Attribute, combine: str | None
+        self,
+        index: Sequence[AffineExpr],
+        value: SSAValue,
+        kind: Attribute,
+        combine: str | None,
+        around: int = 0,
     ) -> None:
-        """Require that a scalar fits the elements of a buffer, and joins them in a known way."""
+        """Require that a scalar fits the elements of a buffer, and joins them in a known way.
+
+        Of the open functions that only compute, the outermost `around` are around the buffer.
+        """
+        if self.pure[around:]:
+            raise self.wrong(f"writes in {self.pure[-1]}", "a step of nest.serial")
         self.index(index)
         self.scalar(value)
         if value.type != kind:

@@ -50,6 +50,7 @@ _SLOW_KINDS: frozenset[type[Operation]] = frozenset(
     )
 )
 """Divisions, and functions such as `exp`."""
+_REDUCTION, _KEPT = "the step of a reduction", "a function that nest.keep is given"
 _SLOW = 8
 """What one of them costs, in simple operations."""
 
@@ -58,6 +59,7 @@ class _Local(LocalBuffer):
     def __init__(self, nest: RecordingNest, type: Attribute) -> None:
         self.nest, self.type = nest, type
         self.sources = Sources(loops=nest.contract.visible)
+        self.around = len(nest.contract.pure)
 
     def at(self, index: Index) -> SSAValue:
         contract = self.nest.contract
@@ -68,7 +70,7 @@ class _Local(LocalBuffer):
 
     def put(self, index: Index, value: SSAValue, combine: str | None = None) -> None:
         contract = self.nest.contract
-        contract.stored(index, value, self.type, combine)
+        contract.stored(index, value, self.type, combine, self.around)
         contract.inside("a local buffer", self.sources.loops)
         more = self.nest.sources_of(value) | self.nest.used(index)
         self.sources |= Sources(more.atoms, more.reads)
@@ -151,7 +153,8 @@ class RecordingNest(WritingNest):
         self.contract.reduction(combines, inits)
         with self._opened(self._over(RecordedLoopKind.REDUCTION, extents)) as loops:
             index = tuple(self._variable(loop, AtomKind.LOOP) for loop in loops)
-            after = step(index, self._carried(loops, inits))
+            with self.contract.computing(_REDUCTION):
+                after = step(index, self._carried(loops, inits))
             self.contract.step(inits, after)
             return self._closed(loops, inits, after)
 
@@ -201,7 +204,8 @@ class RecordingNest(WritingNest):
             column = self._variable(loops[0], AtomKind.COLUMN)
             self._entries[operand, position] = row, column
             (total,) = self._carried(loops, [init])
-            after = [step(position, column, total)]
+            with self.contract.computing(_REDUCTION):
+                after = [step(position, column, total)]
             self.contract.step([init], after)
             return self._closed(loops, [init], after)[0]
 
@@ -209,23 +213,28 @@ class RecordingNest(WritingNest):
         self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue], step: int = 0
     ) -> SSAValue:
         """Note a loop that fills a row, where there is room for one."""
-        tensor, row = tensor_type(value), tuple(index[:-1])
-        if local_type(tensor, rank(value) - 1) is None:
-            return compute(index)
+        with self.contract.computing(_KEPT):
+            if local_type(tensor_type(value), rank(value) - 1) is None:
+                return compute(index)
+            filled = self._kept_row(value, tuple(index[:-1]), compute, step)
+        return self.placeholder(filled.type, self.sources_of(filled) | self.used(index[-1:]))
+
+    def _kept_row(
+        self, value: SSAValue, row: Index, compute: Callable[[Index], SSAValue], step: int
+    ) -> SSAValue:
         key = ("row", value, row, step)
         if key in self._kept:
             self._check_step(key, compute)
-        else:
-            extent = AffineExpr.constant(tensor.get_shape()[-1])
-            outside, self._open = self._open, ()
-            with self._opened([RecordedLoop(RecordedLoopKind.ROW, (), extent, row=row)]) as loops:
-                place = (*row, self._variable(loops[0], AtomKind.LOOP))
-                scalar = compute(place)
-                self._known[key] = self._closed(loops, [], [scalar])[0]
-            plain = len(self._loops) == loops[0] + 1
-            self._open, self._kept[key] = outside, (compute, place, scalar if plain else None)
-        filled = self._known[key]
-        return self.placeholder(filled.type, self.sources_of(filled) | self.used(index[-1:]))
+            return self._known[key]
+        extent = AffineExpr.constant(tensor_type(value).get_shape()[-1])
+        outside, self._open = self._open, ()
+        with self._opened([RecordedLoop(RecordedLoopKind.ROW, (), extent, row=row)]) as loops:
+            place = (*row, self._variable(loops[0], AtomKind.LOOP))
+            scalar = compute(place)
+            self._known[key] = self._closed(loops, [], [scalar])[0]
+        plain = len(self._loops) == loops[0] + 1
+        self._open, self._kept[key] = outside, (compute, place, scalar if plain else None)
+        return self._known[key]
 
     def _check_step(self, key: object, compute: Callable[[Index], SSAValue]) -> None:
         """Refuse another function than the one that is kept under a key.
