@@ -60,13 +60,20 @@ def exported(
         expected = "a torch.nn.Module, an ExportedProgram or the path of a .pt2 file"
         got = type(source).__name__
         raise InputError(explain("from_torch", "wrong model", expected=expected, got=got))
+    table = core_operators()
+    with _quiet(), _explained("decompose the program"):
+        return program.run_decompositions(table)
+
+
+def core_operators() -> Any:
+    """The table of torch that decomposes operators, without those that stay whole."""
+    torch = library()
     table = torch.export.default_decompositions()
     for name in KEPT:
         operator = _operator(torch, name)
         if operator is not None:
             table.pop(operator, None)
-    with _quiet(), _explained("decompose the program"):
-        return program.run_decompositions(table)
+    return table
 
 
 def _operator(torch: Any, name: str) -> Any:

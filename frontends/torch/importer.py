@@ -60,7 +60,7 @@ def from_torch(
     if dynamic_shapes is not None:
         names = names_of_sizes(model, program, args or (), kwargs or {}, dynamic_shapes)
     load_conversions()
-    return _Importer(program).run(names)
+    return _ProgramImporter(program).run(names)
 
 
 class _BlockedError(Exception):
@@ -68,7 +68,7 @@ class _BlockedError(Exception):
 
 
 @dataclass
-class _Problems:
+class Problems:
     """The unsupported parts of a program: operators by target and reason."""
 
     parts: list[Problem] = field(default_factory=list)
@@ -90,35 +90,33 @@ class _Problems:
             raise unsupported("from_torch", found)
 
 
-class _Importer:
-    def __init__(self, program: Any) -> None:
-        self.program = program
-        self.signature = program.graph_signature
+class Importer:
+    """Converts the nodes of a graph in core ATen.
+
+    Args:
+        owner: the module of `torch.fx` that has the graph, and the tensors that it names.
+        ranges: the bounds of the symbols of the graph.
+    """
+
+    def __init__(self, owner: Any, ranges: Mapping[Any, Any]) -> None:
+        self.owner = owner
         self.weights = WeightStore()
-        self.problems = _Problems()
-        self.sizes = Sizes(program.range_constraints)
+        self.problems = Problems()
+        self.sizes = Sizes(ranges)
         self.values: dict[Any, Any] = {}
         self.arrays: dict[Any, Value] = {}
 
-    def run(self, names: Mapping[str, str]) -> Module:
-        inputs, problems = read_inputs(self.program, names, self.sizes)
-        self.problems.parts += problems
-        self._arguments(inputs)
-        self._constants()
-        outputs: list[tuple[str, Value]] = []
-        for fx in self.program.graph.nodes:
+    def convert_nodes(self) -> None:
+        """Convert all nodes between the inputs and the outputs."""
+        for fx in self.owner.graph.nodes:
             if fx.op == "call_function":
                 self._convert(fx)
             elif fx.op == "get_attr":
                 self._attribute(fx)
-            elif fx.op == "output":
-                outputs = self._outputs(fx)
-        self.problems.check()
-        return module_of(self.body, self.weights, [(i.name, i.shape) for i in inputs], outputs)
 
     # Inputs and weights
 
-    def _arguments(self, inputs: Sequence[Input]) -> None:
+    def arguments(self, inputs: Sequence[Input]) -> None:
         """Create the body of the program, with one argument for each input."""
         types = [tensor_type(i.dtype, i.shape) for i in inputs]
         self.body = Block(arg_types=types)
@@ -131,26 +129,7 @@ class _Importer:
             self.values[spec.fx] = value
             self.emitter.hold(value)
 
-    def _constants(self) -> None:
-        """The parameters, buffers and constant tensors of the program, by their qualified names."""
-        nodes = {node.name: node for node in self.program.graph.nodes if node.op == "placeholder"}
-        for spec in self.signature.input_specs:
-            if spec.target is None or spec.arg.name not in nodes:
-                continue
-            fx = nodes[spec.arg.name]
-            tensor = self.program.state_dict.get(spec.target)
-            if tensor is None:
-                tensor = self.program.constants.get(spec.target)
-            try:
-                if not hasattr(tensor, "detach"):
-                    raise UnsupportedNodeError("an object that is no tensor", "a tensor")
-                self.values[fx] = self._constant(spec.target, tensor)
-            except UnsupportedNodeError as error:
-                self.problems.parts.append(
-                    Problem(f'constant "{spec.target}"', None, error.reason, error.closest)
-                )
-
-    def _constant(self, name: str, tensor: Any) -> Value:
+    def constant(self, name: str, tensor: Any) -> Value:
         """A tensor under a name; one that several names have in common is one weight."""
         array = array_of(tensor, f'"{name}"')
         key = (array.ctypes.data, array.shape, array.strides, array.dtype)
@@ -161,11 +140,11 @@ class _Importer:
         return value
 
     def _attribute(self, fx: Any) -> None:
-        found = self.program.graph_module
+        found = self.owner
         for part in str(fx.target).split("."):
             found = getattr(found, part, None)
         if hasattr(found, "detach"):
-            self.values[fx] = self._constant(str(fx.target), found)
+            self.values[fx] = self.constant(str(fx.target), found)
 
     # Nodes
 
@@ -186,7 +165,7 @@ class _Importer:
         convert = conversion(target)
         if convert is None:
             raise UnsupportedNodeError("no conversion", closest(target))
-        args, kwargs = self._resolved(fx.args), self._resolved(fx.kwargs)
+        args, kwargs = self.resolved(fx.args), self.resolved(fx.kwargs)
         for name in _LAYOUT:
             kwargs.pop(name, None)
         node = Node(fx, self.values, self.emitter, self.sizes)
@@ -207,12 +186,12 @@ class _Importer:
             return value if found is None and not hasattr(fx.target, "_schema") else found
         return None
 
-    def _resolved(self, argument: Any) -> Any:
+    def resolved(self, argument: Any) -> Any:
         """Arguments with values in the place of nodes."""
         if isinstance(argument, (tuple, list)):
-            return [self._resolved(part) for part in argument]
+            return [self.resolved(part) for part in argument]
         if isinstance(argument, Mapping):
-            return {name: self._resolved(part) for name, part in argument.items()}
+            return {name: self.resolved(part) for name, part in argument.items()}
         if not hasattr(argument, "op"):
             return argument
         if argument not in self.values:
@@ -243,7 +222,43 @@ class _Importer:
         if apart or len(value.shape) != len(shape):
             raise node.unsupported(f"its result has shape {_text(value.shape)} here")
 
-    # The program
+
+class _ProgramImporter(Importer):
+    """The importer of exported programs."""
+
+    def __init__(self, program: Any) -> None:
+        super().__init__(program.graph_module, program.range_constraints)
+        self.program = program
+        self.signature = program.graph_signature
+
+    def run(self, names: Mapping[str, str]) -> Module:
+        inputs, problems = read_inputs(self.program, names, self.sizes)
+        self.problems.parts += problems
+        self.arguments(inputs)
+        self._constants()
+        self.convert_nodes()
+        outputs = self._outputs(self.program.graph.output_node())
+        self.problems.check()
+        return module_of(self.body, self.weights, [(i.name, i.shape) for i in inputs], outputs)
+
+    def _constants(self) -> None:
+        """The parameters, buffers and constant tensors of the program, by their qualified names."""
+        nodes = {node.name: node for node in self.program.graph.nodes if node.op == "placeholder"}
+        for spec in self.signature.input_specs:
+            if spec.target is None or spec.arg.name not in nodes:
+                continue
+            fx = nodes[spec.arg.name]
+            tensor = self.program.state_dict.get(spec.target)
+            if tensor is None:
+                tensor = self.program.constants.get(spec.target)
+            try:
+                if not hasattr(tensor, "detach"):
+                    raise UnsupportedNodeError("an object that is no tensor", "a tensor")
+                self.values[fx] = self.constant(spec.target, tensor)
+            except UnsupportedNodeError as error:
+                self.problems.parts.append(
+                    Problem(f'constant "{spec.target}"', None, error.reason, error.closest)
+                )
 
     def _outputs(self, fx: Any) -> list[tuple[str, Value]]:
         outputs: list[tuple[str, Value]] = []
@@ -258,7 +273,7 @@ class _Importer:
             if result is None or (hasattr(result, "op") and result not in self.values):
                 continue
             try:
-                outputs.append((name, self._output(name, self._resolved(result))))
+                outputs.append((name, self._output(name, self.resolved(result))))
             except UnsupportedNodeError as error:
                 self.problems.parts.append(
                     Problem(f'output "{name}"', None, error.reason, error.closest)

@@ -48,13 +48,15 @@ def read_inputs(
         if fx is None or (isinstance(value, (int, float, bool, str, type(None)))):
             continue  # it was a constant of the export
         try:
-            inputs.append(_input(fx, value, names, taken, sizes))
+            inputs.append(read_input(fx, value, names, taken, sizes))
         except UnsupportedNodeError as error:
             problems.append(Problem(f'input "{fx.name}"', None, error.reason, error.closest))
     return inputs, problems
 
 
-def _input(fx: Any, value: Any, names: Mapping[str, str], taken: set[str], sizes: Sizes) -> Input:
+def read_input(
+    fx: Any, value: Any, names: Mapping[str, str], taken: set[str], sizes: Sizes
+) -> Input:
     if not hasattr(value, "shape"):
         raise UnsupportedNodeError(f"a {type(value).__name__} as an input", "a tensor")
     dtype = numpy_dtype(value.dtype)
@@ -65,7 +67,7 @@ def _input(fx: Any, value: Any, names: Mapping[str, str], taken: set[str], sizes
         expression = getattr(getattr(size, "node", None), "expr", None)
         if expression is not None and expression.is_Symbol and not sizes.knows(str(expression)):
             symbol = str(expression)
-            name = names.get(symbol) or _unused(f"{fx.name}_{axis}", taken)
+            name = names.get(symbol) or unused(f"{fx.name}_{axis}", taken)
             sizes.name(symbol, Dim.symbol(name))
         found = sizes.dim(size)
         if found is None or not (found.is_static or found == Dim.symbol(found.symbols[0])):
@@ -74,7 +76,7 @@ def _input(fx: Any, value: Any, names: Mapping[str, str], taken: set[str], sizes
     return Input(fx, fx.name, dtype, tuple(shape))
 
 
-def _unused(name: str, taken: set[str]) -> str:
+def unused(name: str, taken: set[str]) -> str:
     base = re.sub(r"\W", "_", name, flags=re.ASCII)
     base = base if base[:1].isalpha() else f"d{base}"
     while base in taken:

@@ -29,11 +29,11 @@ class Sizes:
         self._ranges = {str(symbol): found for symbol, found in ranges.items()}
 
     def name(self, symbol: str, dim: Dim) -> None:
-        """A symbol of torch stands for a dimension."""
+        """A symbol of torch, or an expression of symbols, stands for a dimension."""
         self._dims.setdefault(symbol, dim)
 
     def knows(self, symbol: str) -> bool:
-        """Whether a symbol has a dimension."""
+        """Whether a symbol or an expression has a dimension of its own."""
         return symbol in self._dims
 
     def dim(self, size: Any) -> Dim | None:
@@ -79,8 +79,9 @@ class Sizes:
     def _translated(self, expression: Any) -> Dim | None:
         if expression.is_Integer:
             return Dim.of(int(expression))
-        if expression.is_Symbol:
-            return self._dims.get(str(expression))
+        known = self._dims.get(str(expression))
+        if known is not None or expression.is_Symbol:
+            return known
         parts = [self._translated(part) for part in expression.args]
         dims = [part for part in parts if part is not None]
         if len(dims) < len(parts):
