@@ -30,6 +30,7 @@ MAY_IMPORT = {
     "compilation": BASE | MIDDLE,
     "diagnosis": BASE | MIDDLE | {"diagnosis", "compilation"},
     "compiler": BASE | MIDDLE | {"diagnosis", "compilation"},
+    "dynamo": BASE | MIDDLE | {"compiler"},
     "tuning": BASE | MIDDLE | {"tuning", "compilation", "compiler"},
     "tools": BASE | MIDDLE | ABOVE | {"tools", "compilation", "compiler", "__init__"},
     "__init__": BASE | MIDDLE | ABOVE | FACES | {"compiler"},

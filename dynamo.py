@@ -1,0 +1,223 @@
+"""The backend of `torch.compile`: ``torch.compile(model, backend="stepwell")``.
+
+torch's own compiler traces the program of the user into graphs, checks before each call that a
+graph still holds, and makes each a function of its weights and inputs (AOTAutograd). What
+`from_torch` can read of such a graph is compiled; the other nodes stay with torch.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .compiler import compile
+from .core.errors import InputError, StepwellError, explain
+from .frontends.torch.dtypes import BFLOAT16, array_of
+from .frontends.torch.exporting import core_operators
+from .frontends.torch.graphs import TorchGraph, read_graph
+from .frontends.torch.library import library
+from .frontends.torch.partitions import divided
+from .frontends.torch.places import described
+
+LOG = logging.getLogger("stepwell.torch")
+"""Names the nodes that stay with torch, and the weights that change."""
+
+_MOST_BINDINGS = 4
+"""Weights that change more often are taken as inputs."""
+
+_FORWARDED = ("threads", "opt_level", "rounding")
+
+
+def stepwell(
+    graph: Any,
+    inputs: Sequence[Any],
+    *,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    **others: Any,
+) -> Callable[..., Any]:
+    """Compile a graph of `torch.compile`; torch calls this.
+
+    Args:
+        graph: the `torch.fx.GraphModule`.
+        inputs: its inputs, as fake tensors and symbolic sizes.
+        mode: must be None or "default".
+        options: ``threads``, ``opt_level`` and ``rounding`` as `stepwell.compile` takes them, and
+            ``freezing``, whether weights are constants of programs without gradients until they
+            change. See `docs/torch.md`.
+        others: has no meaning here.
+
+    Raises:
+        InputError: if the mode or an option is unknown.
+    """
+    chosen = dict(options or {})
+    freezing = chosen.pop("freezing", True)
+    if mode not in (None, "default"):
+        raise InputError(explain("torch.compile", "wrong mode", expected="None", got=f'"{mode}"'))
+    for name in chosen:
+        if name not in _FORWARDED:
+            expected = ", ".join((*_FORWARDED, "freezing"))
+            raise InputError(
+                explain("torch.compile", "unknown option", expected=expected, got=f'"{name}"')
+            )
+    common = importlib.import_module("torch._dynamo.backends.common")
+    plain = functools.partial(_compiled, options=chosen, freezing=False)
+    backend = common.aot_autograd(
+        fw_compiler=plain,
+        bw_compiler=plain,
+        inference_compiler=functools.partial(_compiled, options=chosen, freezing=bool(freezing)),
+        decompositions=core_operators(),
+    )
+    return backend(graph, inputs)
+
+
+def _compiled(
+    graph: Any, inputs: Sequence[Any], *, options: Mapping[str, Any], freezing: bool
+) -> Callable[..., Any]:
+    """A graph in core ATen, of which compiled programs do what they can."""
+    split, parts, refused = divided(graph)
+    _report(graph, refused)
+    weights = _weights(graph) if freezing else set()
+    for node in list(split.graph.nodes):
+        part = parts.get(node.target) if node.op == "call_module" else None
+        if part is None:
+            continue
+        torch_part = getattr(split, node.target)
+        fixed = [i for i, operand in enumerate(node.args) if operand.name in weights]
+        run = _Part(torch_part, part, [i for i in fixed if i in part.inputs], options)
+        delattr(split, node.target)
+        # The generated code calls an attribute, which need not be a module.
+        split.__dict__[node.target] = run
+    split.recompile()
+    return split.forward
+
+
+def _weights(graph: Any) -> set[str]:
+    """The names of the inputs of a graph that are parameters and buffers."""
+    context = importlib.import_module("torch._guards").TracingContext.try_get()
+    found = getattr(getattr(context, "fw_metadata", None), "static_input_indices", None) or []
+    names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
+    return {names[i] for i in found}
+
+
+def _report(graph: Any, refused: Mapping[str, str]) -> None:
+    """Log the nodes that stay with torch."""
+    if not refused:
+        return
+    nodes = [node for node in graph.graph.nodes if node.op == "call_function"]
+    left = [f"  {described(n)}: {refused[n.name]}" for n in nodes if n.name in refused]
+    text = "%d of %d nodes stay with torch:\n%s"
+    LOG.warning(text, len(left), len(nodes), "\n".join(left))
+
+
+class _Part:
+    """A part of a graph as a function of tensors of torch.
+
+    Weights are constants of the compiled program, which is bound to their memory and version: it
+    is compiled at the first call, and anew where these differ. It holds the memory, so that no
+    other tensor gets the same address. After some changes the weights become inputs for good.
+    """
+
+    def __init__(
+        self, graph: Any, part: TorchGraph, weights: Sequence[int], options: Mapping[str, Any]
+    ) -> None:
+        self.graph = graph
+        self.weights = weights
+        self.options = options
+        self.bindings = 0
+        self.results = [_Result(node) for node in _results_of(graph)]
+        self.returns_tuple = isinstance(graph.graph.output_node().args[0], (tuple, list))
+        self.bound: tuple[Any, Any, Callable[..., Any]] | None = None
+        if not weights:
+            self.bound = ((), None, self._program(part))
+
+    def __call__(self, *args: Any) -> Any:
+        key = self._key(args)
+        bound = self.bound
+        if bound is None or bound[0] != key:
+            bound = self.bound = self._bind(key, args)
+        return bound[2](*args)
+
+    def _key(self, args: Sequence[Any]) -> Any:
+        """What changes when a weight does; None if that cannot be known."""
+        try:
+            return tuple([(args[i].data_ptr(), args[i]._version) for i in self.weights])
+        except RuntimeError:
+            return None  # tensors made in inference mode have no version
+
+    def _bind(self, key: Any, args: Sequence[Any]) -> tuple[Any, Any, Callable[..., Any]]:
+        """The program for weights, with what keeps their memory."""
+        self.bindings += 1
+        if key is None or self.bindings > _MOST_BINDINGS:
+            if key is not None:
+                LOG.warning("weights have changed %d times and become inputs", _MOST_BINDINGS)
+            self.weights = ()
+            return (), None, self._program(read_graph(self.graph))
+        held = {i: args[i].detach() for i in self.weights}
+        return key, held, self._program(read_graph(self.graph, held))
+
+    def _program(self, part: TorchGraph) -> Callable[..., Any]:
+        """The compiled program; the graph itself if it cannot be compiled."""
+        try:
+            if part.module is None:
+                raise StepwellError("; ".join(part.problems.values()))
+            exe = compile(part.module, **self.options)
+        except StepwellError as error:
+            LOG.warning(
+                "a part of %d nodes stays with torch: %s", len(self.graph.graph.nodes), error
+            )
+            return self.graph
+        return functools.partial(self._run, exe, part.inputs)
+
+    def _run(self, exe: Callable[..., Any], inputs: Sequence[int], *args: Any) -> Any:
+        found = exe(*[array_of(args[i], "an input") for i in inputs])
+        arrays = found if isinstance(found, tuple) else (found,)
+        results = [make(array) for make, array in zip(self.results, arrays, strict=True)]
+        return tuple(results) if self.returns_tuple else results[0]
+
+
+def _results_of(graph: Any) -> list[Any]:
+    found = graph.graph.output_node().args[0]
+    return list(found) if isinstance(found, (tuple, list)) else [found]
+
+
+class _Result:
+    """Makes a tensor with the order of strides that torch expects, or a number, of an array."""
+
+    def __init__(self, node: Any) -> None:
+        value = node.meta["val"]
+        self.is_size = not hasattr(value, "shape")
+        self.order = None if self.is_size else _order(value)
+
+    def __call__(self, array: np.ndarray) -> Any:
+        if self.is_size:
+            return int(array)
+        torch = library()
+        if array.dtype == BFLOAT16:
+            tensor = torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+        else:
+            tensor = torch.from_numpy(array)
+        if self.order is None:
+            return tensor
+        back = [self.order.index(i) for i in range(len(self.order))]
+        return tensor.permute(self.order).contiguous().permute(back)
+
+
+def _order(value: Any) -> list[int] | None:
+    """The dimensions of a tensor from the largest stride to the smallest; None if in order."""
+    hints = [_hint(stride) for stride in value.stride()]
+    strides = [hint for hint in hints if hint is not None]
+    if len(strides) < len(hints):
+        return None
+    order = sorted(range(len(strides)), key=lambda i: -strides[i])
+    return None if order == sorted(order) else order
+
+
+def _hint(size: Any) -> int | None:
+    """The number that torch has traced a size with; None if it has none."""
+    return size if isinstance(size, int) else size.node.hint

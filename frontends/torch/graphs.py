@@ -1,0 +1,153 @@
+"""Graphs of `torch.fx` in core ATen, as `torch.compile` gives them to a backend.
+
+Unlike an exported program such a graph takes its weights as inputs, and is one part of a model: its
+inputs and results include sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...core.dims import Dim
+from ...core.errors import StepwellError
+from ...core.module import Module
+from ...core.provenance import named
+from ..importing.diagnostics import UnsupportedNodeError
+from ..importing.program import module_of
+from ..importing.values import Value
+from .importer import Importer
+from .nodes import Node
+from .registry import load_conversions
+from .signature import Input, read_input, unused
+
+
+@dataclass(frozen=True)
+class TorchGraph:
+    """A graph that has been read.
+
+    Attributes:
+        module: the module; None if a part of the graph is not supported.
+        inputs: for each input of the module, its position among the inputs of the graph.
+        problems: the names of the nodes that are not supported, with the reasons.
+    """
+
+    module: Module | None
+    inputs: tuple[int, ...]
+    problems: Mapping[str, str]
+
+
+def read_graph(owner: Any, constants: Mapping[int, Any] | None = None) -> TorchGraph:
+    """Read the graph of a module of `torch.fx`.
+
+    Args:
+        owner: the module; its nodes have their results as fake tensors in ``meta["val"]``.
+        constants: tensors for some of the inputs, by position; they are read without a copy.
+    """
+    load_conversions()
+    try:
+        return _GraphImporter(owner).run(constants or {})
+    except (StepwellError, UnsupportedNodeError) as error:
+        nodes = [node.name for node in owner.graph.nodes if node.op == "call_function"]
+        return TorchGraph(None, (), dict.fromkeys(nodes, str(error)))
+
+
+class _GraphImporter(Importer):
+    def __init__(self, owner: Any) -> None:
+        super().__init__(owner, _ranges(owner))
+        self.given = [node for node in owner.graph.nodes if node.op == "placeholder"]
+
+    def run(self, constants: Mapping[int, Any]) -> TorchGraph:
+        for number, tensor in constants.items():
+            self.values[self.given[number]] = self.constant(str(self.given[number].name), tensor)
+        inputs = self._inputs()
+        self.arguments(inputs)
+        self._sizes()
+        self.convert_nodes()
+        results = self._results()
+        found = {
+            fx.name: f"{target}: {reason}"
+            for (target, reason, _), nodes in self.problems.targets.items()
+            for fx in nodes
+        }
+        positions = tuple(self.given.index(spec.fx) for spec in inputs)
+        if found:
+            return TorchGraph(None, positions, found)
+        specs = [(i.name, i.shape) for i in inputs]
+        return TorchGraph(module_of(self.body, self.weights, specs, results), positions, found)
+
+    def _inputs(self) -> list[Input]:
+        """The tensors that the graph takes, constants aside; first, their sizes get names."""
+        tensors = [
+            (fx, fx.meta["val"])
+            for fx in self.given
+            if hasattr(fx.meta.get("val"), "shape") and fx not in self.values
+        ]
+        taken: set[str] = set()
+        for simple in (True, False):
+            for fx, value in tensors:
+                self._name_sizes(fx, value, simple, taken)
+        inputs: list[Input] = []
+        for fx, value in tensors:
+            try:
+                inputs.append(read_input(fx, value, {}, taken, self.sizes))
+            except UnsupportedNodeError as error:
+                self._refuse_users(fx, error)
+        return inputs
+
+    def _name_sizes(self, fx: Any, value: Any, simple: bool, taken: set[str]) -> None:
+        """Name the symbols among the sizes of a tensor, or what is computed of symbols."""
+        for axis, size in enumerate(value.shape):
+            expression = getattr(getattr(size, "node", None), "expr", None)
+            if expression is None or expression.is_Integer or expression.is_Symbol != simple:
+                continue
+            if not self.sizes.knows(str(expression)):
+                self.sizes.name(str(expression), Dim.symbol(unused(f"{fx.name}_{axis}", taken)))
+
+    def _sizes(self) -> None:
+        """The sizes that the graph takes, which are those of its tensors."""
+        for fx in self.given:
+            value = fx.meta.get("val")
+            if hasattr(value, "shape"):
+                continue
+            found = self.sizes.dim(value) if type(value).__name__ in ("SymInt", "int") else None
+            if found is None:
+                self._refuse_users(fx, UnsupportedNodeError("takes a number that is no size"))
+            else:
+                self.values[fx] = found
+
+    def _refuse_users(self, fx: Any, error: UnsupportedNodeError) -> None:
+        for user in fx.users:
+            self.problems.node(user, error)
+
+    def _results(self) -> list[tuple[str, Value]]:
+        found = self.owner.graph.output_node().args[0]
+        results: list[tuple[str, Value]] = []
+        for number, fx in enumerate(found if isinstance(found, (tuple, list)) else [found]):
+            if fx not in self.values:
+                continue
+            try:
+                results.append((f"result{number}", self._result(fx)))
+            except UnsupportedNodeError as error:
+                self.problems.node(fx, error)
+        return results
+
+    def _result(self, fx: Any) -> Value:
+        value = self.values[fx]
+        if isinstance(value, Dim):
+            value = self.sizes.as_data(Node(fx, self.values, self.emitter, self.sizes), value)
+        if not isinstance(value, Value):
+            raise UnsupportedNodeError("its result is no tensor")
+        self.emitter.ssa(value, named(fx.name))
+        return value
+
+
+def _ranges(owner: Any) -> Mapping[Any, Any]:
+    """The bounds of the symbols of a graph."""
+    for fx in owner.graph.nodes:
+        value = fx.meta.get("val")
+        for size in (value, *getattr(value, "shape", ())):
+            if type(size).__name__ == "SymInt":
+                return size.node.shape_env.var_to_range
+    return {}
