@@ -19,7 +19,7 @@ from stepwell.conversions.graph_to_loop.loops import LoopNest
 from stepwell.core.dims import Shape
 from stepwell.core.errors import CompileError, UnsupportedError
 from stepwell.dialects.graph import guards, scalars
-from stepwell.dialects.graph.attrs import FLOAT_TENSOR
+from stepwell.dialects.graph.attrs import FLOAT_TENSOR, SPARSE_TENSOR
 from stepwell.dialects.graph.interfaces import FusionKind, GraphOp, ShapeFacts, WritingNest
 from stepwell.dialects.graph.nest import Index
 from stepwell.dialects.loop.known import Known
@@ -264,6 +264,44 @@ def test_the_step_of_a_reduction_does_not_write(
     message = "effects.rows: writes in the step of a reduction, expected a step of nest.serial"
     with pytest.raises(UnsupportedError, match=message):
         compiled(does, monkeypatch)
+
+
+@irdl_op_definition
+class EntriesOp(GraphOp):
+    """A sparse matrix as a dense one, written where a reduction visits its entries."""
+
+    name = "effects.entries"
+    FUSION: ClassVar[FusionKind] = FusionKind.NEST
+
+    x = operand_def(SPARSE_TENSOR)
+    result = result_def(FLOAT_TENSOR)
+    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+
+    def __init__(self, x: SSAValue, result_type: Attribute | None = None) -> None:
+        super().__init__(operands=[x], result_type=result_type)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        return [shapes[0]]
+
+    def reference(self, *arrays: Any) -> tuple[np.ndarray, ...]:
+        return self.stored(arrays[0].toarray())
+
+    def write(self, nest: WritingNest) -> None:
+        def step(column: AffineExpr, value: SSAValue, total: SSAValue) -> SSAValue:
+            nest.update(0, (row, column), value)
+            return scalars.add(nest, total, value)
+
+        nest.fill(0, lambda index: nest.constant(0.0, f32))
+        with nest.loops([nest.extent(self.x, 0)]) as (row,):
+            nest.entries(self.x, row, "add", nest.constant(0.0, f32), step)
+
+
+def test_a_reduction_over_entries_does_not_write() -> None:
+    b = sw.Builder()
+    matrix = b.input("x", sw.SparseSpec(("n", "m"), "f32"))
+    b.output(b.apply(EntriesOp, matrix))
+    with pytest.raises(UnsupportedError, match="entries: writes in the step of a reduction"):
+        sw.compile(b.module(), threads=1)
 
 
 @pytest.mark.parametrize("columns", ["m", 3])
