@@ -195,7 +195,7 @@ def load(path: str | os.PathLike[str]) -> Reproducer | None:
     """
     from ..frontends.mlir import from_mlir
 
-    module = from_mlir(os.fspath(path))
+    module = from_mlir(os.fspath(path), trusted=True)
     text = read_text(path)
     if "mlir_reproducer" not in text:
         return None

@@ -23,22 +23,32 @@ from ..core.symbols import find_symbol
 from ..core.typed import function_around
 from ..core.versions import KEY
 from ..core.weights import WeightStore
-from ..dialects.graph.kernel_bounds import described, holds_in, is_computed, outside_of_call
+from ..dialects.graph.kernel_bounds import HINT, described, holds_in, is_computed, outside_of_call
 from ..dialects.graph.ops import CallDpsOp
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.loop.ops import KernelOp
 
 
-def from_mlir(source: str | os.PathLike[str], weights: WeightStore | None = None) -> Module:
+def from_mlir(
+    source: str | os.PathLike[str], weights: WeightStore | None = None, *, trusted: bool = False
+) -> Module:
     """Read a module from the path of a ``.mlir`` file, or from MLIR text.
 
     A str with a line break or a brace is text, any other is a path. The weights that the text names
     are those given, else those of the safetensors file beside the path (`m.safetensors` beside
     `m.mlir`).
 
+    Args:
+        source: a path, or text.
+        weights: the weights that the text names.
+        trusted: whether kernels may access buffers at indices that are computed in a way that is
+            not understood, such as those of a sort. Where one is outside, the program reads or
+            overwrites other memory: trust only text that was written by Stepwell.
+
     Raises:
         ImportModelError: if the file cannot be read, the text is malformed (with file, line
-            and column) or does not verify, or names a missing weight.
+            and column) or does not verify, or names a missing weight, or if a kernel may access
+            what is outside of its buffers.
     """
     text, name, beside = _read(source)
     weights = beside if weights is None else weights
@@ -47,7 +57,7 @@ def from_mlir(source: str | os.PathLike[str], weights: WeightStore | None = None
         verify_module(op)
     except DiagnosticException as error:
         raise ImportModelError(f"{name}: {_first_line(str(error))}") from error
-    _check_accesses(op, name)
+    _check_accesses(op, name, trusted)
     _check_weights(op, weights, name)
     op.attributes.pop(KEY, None)
     return Module(op, weights)
@@ -87,11 +97,9 @@ def _first_line(text: str) -> str:
     return lines[0] if lines else ""
 
 
-def _check_accesses(op: ModuleOp, name: str) -> None:
-    """Check that kernels stay inside of their buffers, or say which sizes that takes.
-
-    Indices that are computed from data are trusted: built-in operators have such kernels too.
-    """
+def _check_accesses(op: ModuleOp, name: str, trusted: bool) -> None:
+    """Check that kernels stay inside of their buffers, or say which sizes that takes."""
+    accepts = is_computed if trusted else lambda access: False
     shapes_of = functools.cache(SymbolicShapes)
     for call in op.walk():
         kernel = find_symbol(call, call.callee) if isinstance(call, CallDpsOp) else None
@@ -102,11 +110,12 @@ def _check_accesses(op: ModuleOp, name: str) -> None:
             function = function_around(call)
             return function is not None and holds_in(call, shapes_of(function), condition)
 
-        found = outside_of_call(kernel, call.arguments, trusted=is_computed, holds=holds)
+        found = outside_of_call(kernel, call.arguments, trusted=accepts, holds=holds)
         if found is not None:
             fact, expected, got = described(found)
             where = f"{name}: kernel {kernel.sym_name.data}"
-            words = explain(where, fact, expected=expected, got=got, origin=origin(call))
+            hint = None if trusted else f"{HINT}, or give trusted=True for text of Stepwell's own"
+            words = explain(where, fact, expected=expected, got=got, origin=origin(call), hint=hint)
             raise ImportModelError(words)
 
 

@@ -50,7 +50,7 @@ class Bench:
 
     def __init__(self, folder: Path) -> None:
         options = json.loads((folder / "options.json").read_text())
-        self.module = from_mlir(folder / "module.mlir")
+        self.module = from_mlir(folder / "module.mlir", trusted=True)
         self.inputs = pickle.loads((folder / "inputs.pickle").read_bytes())
         self.passes: dict[str, str] = options["passes"]
         self.target: str = options["target"]

@@ -14,6 +14,7 @@ from ...core.typed import tensor_type
 from ..loop.bounds import constant_index
 from ..loop.ops import SCHEDULE, ForOp, KernelOp, StoreOp
 from ..sparse_tensor import part_count
+from ..upstream import ops as upstream
 from .plan.accesses import RecordedLoop, RecordedLoopKind, Write
 from .plan.coverage import Carry, Coverage, Effects, KnownSizes
 
@@ -123,7 +124,7 @@ class _Reader:
         if (size := self._size(value)) is not None:
             self._known[atom] = size
         expr = AffineExpr.dimension(atom)
-        if isinstance(value.owner, arith.IndexCastOp):
+        if isinstance(value.owner, arith.IndexCastOp | upstream.IndexCastOp):
             self.exprs[value.owner.input] = expr
         return expr
 

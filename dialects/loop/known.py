@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, IntegerType, i1, i64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineExpr
 
@@ -19,8 +19,9 @@ from ...core.building.affine import affine as affine_of
 from ...core.building.polynomials import Polynomial
 from ...core.dims import Dim
 from ...core.typed import memref_type
+from ..upstream import ops as upstream
 from .bounds import constant_index
-from .counters import start_of_counter
+from .counters import CASTS, start_of_counter
 from .magnitudes import Magnitudes
 from .ops_access import LoadOp
 from .ops_loops import ForOp
@@ -90,11 +91,24 @@ class KnownIndices(Unknowns):
             and 0 <= axis < memref_type(op.source).get_num_dims()
         ):
             return self._size(op.source, axis)
-        if isinstance(op, arith.IndexCastOp | arith.ExtSIOp):
+        if isinstance(op, CASTS) and self._keeps_value(op, side):
             return self.expr(op.operands[0], side)
         if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
             return AffineExpr.constant(op.value.value.data)
         return super().expr(value, side)
+
+    def _keeps_value(self, cast: Operation, side: int) -> bool:
+        """Whether a cast of an integer or an index gives the same number."""
+        given, made = cast.operands[0].type, cast.results[0].type
+        if given == i1:
+            # 1 is extended to -1.
+            return False
+        if not isinstance(made, IntegerType) or not isinstance(given, IndexType):
+            return True
+        least, most = self.ranges.of(polynomial(self.expr(cast.operands[0], side)))
+        end = 1 << (made.width.data - 1)
+        fits = least is not None and most is not None and -end <= least and most < end
+        return made == i64 or fits
 
     def _computed(self, op: Operation, side: int) -> AffineExpr | None:
         if op.results[0].type not in (INDEX, i64) or self.magnitudes.of(op.results[0]) is None:
@@ -144,7 +158,7 @@ class KnownIndices(Unknowns):
         if isinstance(op, arith.AndIOp if holds else arith.OrIOp):
             yield from self._if(op.lhs, holds)
             yield from self._if(op.rhs, holds)
-        if not isinstance(op, arith.CmpiOp):
+        if not isinstance(op, arith.CmpiOp | upstream.CmpiOp):
             return
         predicate = arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
         if predicate not in _FACTS:
@@ -185,6 +199,19 @@ class KnownIndices(Unknowns):
             # It has grown by at most 1 in each iteration before this one.
             yield own - self._of(start)
             yield self._of(start) + self._of(loop.variable) - own
+        if isinstance(value.owner, ForOp):
+            yield from self._facts_of_last(value.owner, value)
+
+    def _facts_of_last(self, loop: ForOp, value: SSAValue) -> Iterator[Affine]:
+        """What holds of what a counter is after its loop."""
+        start = start_of_counter(loop.carried[loop.results.index(value)])
+        if start is None or loop.over_entries:
+            return
+        grown = Polynomial.atom(variable(self.expr(value, 0))) - self._of(start)
+        yield grown
+        for bound in self._applied(loop.bound.data, loop.bounds, 0):
+            if self.ranges.is_nonnegative(bound):
+                yield bound - grown
 
 
 _FACTS = {

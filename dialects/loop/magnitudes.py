@@ -23,7 +23,7 @@ from xdsl.ir.affine import (
 
 from ...core.building.affine import ADD, MOD, MUL
 from .bounds import constant_index
-from .counters import start_of_counter
+from .counters import CASTS, start_of_counter
 from .ops_access import LoadOp
 from .ops_loops import ForOp
 from .ops_partition import PartitionPointOp
@@ -159,7 +159,7 @@ class Magnitudes:
         match op:
             case arith.ConstantOp(value=IntegerAttr() as number):
                 return Magnitude(abs(number.value.data))
-            case arith.IndexCastOp() | arith.ExtSIOp():
+            case Operation() if isinstance(op, CASTS):
                 return self.of(op.operands[0])
             case arith.AddiOp() | arith.SubiOp():
                 return self._sum([op.lhs, op.rhs])

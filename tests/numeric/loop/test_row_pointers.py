@@ -84,7 +84,7 @@ ROWS = """
 
 
 def test_row_pointers_come_from_a_matrix_that_is_checked() -> None:
-    exe = sw.compile(sw.from_mlir(SPREAD), threads=2)
+    exe = sw.compile(sw.from_mlir(SPREAD, trusted=True), threads=2)
     x, entries = np.arange(4, dtype=np.float32), (np.ones(8, np.float32), np.arange(8) % 3)
     a = csr_array((*entries, [0, 3, 3, 7, 8]), shape=(4, 9))
     assert exe(a, x).tolist() == [0, 0, 0, 2, 2, 2, 2, 3]

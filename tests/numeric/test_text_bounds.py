@@ -1,0 +1,158 @@
+"""Kernels in text stay inside of their buffers at indices that they compute, or are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+
+REFUSED = "kernel k: an access may be outside of dimension 0, .*; clamp the index.* trusted=True"
+
+GATHER = """
+func.func @main(%x: tensor<8xf32>, %p: tensor<5xi32>) -> tensor<5xf32> {
+  %y = graph.call_dps @k(%x, %p) : (tensor<8xf32>, tensor<5xi32>) -> tensor<5xf32>
+  func.return %y : tensor<5xf32>
+}
+loop.kernel @k(%x: memref<8xf32>, %p: memref<5xi32>) -> (%y: memref<5xf32>) {
+  %zero = arith.constant 0 : i32
+  %first = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %seven = arith.constant 7 : i32
+  %last = arith.constant 7 : index
+  %size = arith.constant 8 : index
+  %on = arith.constant true
+  loop.for "i" %i to 5 {
+    %a = loop.load %p (d0) -> (d0)(%i) : memref<5xi32>, i32
+    INDEX
+    %v = loop.load %x (d0) -> (d0)(%q) : memref<8xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<5xf32>
+  }
+}
+"""
+CLAMPED = """
+    %b = arith.maxsi %a, %zero : i32
+    %c = arith.minsi %b, %seven : i32
+    %q = arith.index_cast %c : i32 to index"""
+LONGER = CLAMPED.replace("%q = ", "%r = arith.extsi %c : i32 to i64\n    %q = ").replace(
+    "%c : i32 to index", "%r : i64 to index"
+)
+GUARDED = """
+    %b = arith.index_cast %a : i32 to index
+    %c = arith.cmpi ult, %b, %size : index
+    %q = arith.select %c, %b, %last : index"""
+# 2 ** 31 as an i32 is below 0.
+NARROWED = """
+    %b = affine.apply affine_map<(d0) -> (d0 * 2147483648)>(%i)
+    %c = arith.index_cast %b : index to i32
+    %d = arith.minsi %c, %seven : i32
+    %q = arith.index_cast %d : i32 to index"""
+SHORT = NARROWED.replace("2147483648", "536870911")
+# An extended true is -1.
+EXTENDED = "%q = arith.index_cast %on : i1 to index"
+FROM_DATA = "%q = arith.index_cast %a : i32 to index"
+
+
+@pytest.mark.parametrize("index", [CLAMPED, LONGER, GUARDED, SHORT])
+def test_indices_that_are_proved(index: str) -> None:
+    exe = sw.compile(sw.from_mlir(GATHER.replace("INDEX", index)), threads=1)
+    x, p = np.arange(8, dtype=np.float32), np.array([3, -5, 0, 9, 7], np.int32)
+    wanted = {CLAMPED: [3, 0, 0, 7, 7], LONGER: [3, 0, 0, 7, 7], GUARDED: [3, 7, 0, 7, 7]}
+    assert exe(x, p).tolist() == wanted.get(index, [0, 7, 7, 7, 7])
+
+
+@pytest.mark.parametrize("index", [FROM_DATA, NARROWED, EXTENDED])
+def test_indices_that_are_not(index: str) -> None:
+    text = GATHER.replace("INDEX", index)
+    scheduled = text.replace(") {\n  %zero", ') attributes {loop.schedule = ""} {\n  %zero')
+    for refused in (text, scheduled):
+        with pytest.raises(sw.ImportModelError, match=REFUSED):
+            sw.from_mlir(refused)
+    assert sw.from_mlir(scheduled, trusted=True).op.ops
+
+
+def test_text_that_is_trusted() -> None:
+    exe = sw.compile(sw.from_mlir(GATHER.replace("INDEX", FROM_DATA), trusted=True), threads=1)
+    x, p = np.arange(8, dtype=np.float32), np.array([3, 1, 0, 7, 7], np.int32)
+    assert exe(x, p).tolist() == p.tolist()
+    # What is not computed is proved there as well.
+    text = GATHER.replace("8xf32", "?xf32").replace("(d0)(%q)", "(d0, d1) -> (d0 + d1)(%i, %n)")
+    text = text.replace("(d0) -> (d0, d1)", "(d0, d1)")
+    text = text.replace("INDEX", "%n = memref.dim %x, %first : memref<?xf32>")
+    with pytest.raises(sw.ImportModelError, match=r"got x\[i \+ n\]$"):
+        sw.from_mlir(text, trusted=True)
+
+
+COUNTED = """
+func.func @main(%x: tensor<?xf32>) -> tensor<99xf32> {
+  %y = graph.call_dps @k(%x) : (tensor<?xf32>) -> tensor<99xf32>
+  func.return %y : tensor<99xf32>
+}
+loop.kernel @k(%x: memref<?xf32>) -> (%y: memref<99xf32>) {
+  %zero = arith.constant 0 : KIND
+  %one = arith.constant 1 : KIND
+  %last = arith.constant 9 : index
+  %f = arith.constant 0.0 : f32
+  loop.for "i" %i to 99 {
+    loop.store %f, %y (d0) -> (d0)(%i) : f32, memref<99xf32>
+  }
+  %n = loop.for "k" %k to 999 serial carry(%m = %zero : KIND) {
+    %a = arith.index_cast %m : KIND to index
+    %q = arith.minsi %a, %last : index
+    loop.store %f, %y (d0) -> (d0)(%q) : f32, memref<99xf32>
+    %next = arith.addi %m, %one : KIND
+    loop.yield %next : KIND
+  }
+}
+"""
+
+
+def test_a_counter_does_not_wrap_around() -> None:
+    assert sw.from_mlir(COUNTED.replace("KIND", "i64")).op.ops
+    with pytest.raises(sw.ImportModelError, match=REFUSED):
+        sw.from_mlir(COUNTED.replace("KIND", "i8"))
+
+
+@sw.kernel
+def histogram(k: Any, x: Any, y: Any) -> None:
+    with k.loops(*y.shape) as i:
+        y[i] = 0.0
+    with k.serial(*x.shape) as i:
+        y.accumulate(k.minimum(k.maximum(x[i], 0), 9), 1.0)
+
+
+def test_a_clamp_of_a_kernel_in_python_is_proved_in_its_text() -> None:
+    b = sw.Builder("main")
+    x = b.input("x", ("n",), "i32")
+    b.output(b.call_kernel(histogram, x, results=sw.TensorSpec((10,), "f32")))
+    exe, given = sw.compile(b.module(), threads=2), np.array([3, 3, -1, 12], np.int32)
+    for stage in ("kernels", "scheduled"):
+        again = sw.compile(sw.from_mlir(exe.ir(stage)), threads=1)
+        assert again(given).tolist() == exe(given).tolist() == [1, 0, 0, 2, *[0] * 5, 1]
+
+
+@pytest.mark.parametrize("stage", ["kernels", "scheduled"])
+def test_a_permutation_has_to_be_trusted(stage: str) -> None:
+    b = sw.Builder("main")
+    x, order = b.input("x", (6,)), b.input("p", (6,), "i64")
+    b.output(b.scatter_nd(x, b.relu(x), [order]))
+    b.output(b.top_k(x, 3)[0])
+    exe = sw.compile(b.module(), threads=2)
+    with pytest.raises(sw.ImportModelError, match=r"an access may be outside .* trusted=True"):
+        sw.from_mlir(exe.ir(stage), exe.weights(stage))
+    again = sw.compile(sw.from_mlir(exe.ir(stage), exe.weights(stage), trusted=True), threads=1)
+    given = np.array([3, -1, 2, 5, 4, 0], np.float32), np.arange(6)[::-1].copy()
+    for got, wanted in zip(again(*given), exe(*given), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_rows_that_threads_own_are_read_back() -> None:
+    """The rows are counted by a sum of zeros and ones, which is below the number of rows."""
+    b = sw.Builder("main")
+    x, updates = b.input("x", (1000, 64)), b.input("u", (100_000, 64))
+    b.output(b.scatter_nd(x, updates, [b.input("p", (100_000,), "i64")], kind="add"))
+    text = sw.compile(b.module(), threads=2).ir("scheduled")
+    assert "own(" in text
+    assert sw.from_mlir(text, trusted=True).op.ops
