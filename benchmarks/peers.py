@@ -146,11 +146,12 @@ def torch_csr(matrix: csr_array) -> Any:
     """A CSR matrix as a tensor of PyTorch that shares its arrays."""
     import torch
 
-    arrays = [torch.from_numpy(a) for a in (matrix.indptr, matrix.indices, matrix.data)]
+    indptr, indices = torch.from_numpy(matrix.indptr), torch.from_numpy(matrix.indices)
+    data = torch.from_numpy(matrix.data)
     with warnings.catch_warnings():
         # PyTorch says once that its CSR tensors are in beta.
         warnings.simplefilter("ignore", UserWarning)
-        return torch.sparse_csr_tensor(*arrays, matrix.shape, check_invariants=True)
+        return torch.sparse_csr_tensor(indptr, indices, data, matrix.shape, check_invariants=True)
 
 
 def library_threads(threads: int) -> AbstractContextManager[Any]:

@@ -286,7 +286,7 @@ class TestTorchGeometric:
     def test_gat(self, torch: Any, concat: bool, nodes: tuple[Any, int]) -> None:
         from torch_geometric.nn import GATConv  # type: ignore[import-not-found]
 
-        theirs = GATConv(5, 3, heads=2, concat=concat)
+        theirs: Any = GATConv(5, 3, heads=2, concat=concat)
         weight, src, dst, bias = (
             p.detach().numpy()
             for p in (theirs.lin.weight, theirs.att_src, theirs.att_dst, theirs.bias)
