@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import affine, arith, memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, IntegerType, i1, i64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineExpr
@@ -95,6 +95,9 @@ class KnownIndices(Unknowns):
             return self.expr(op.operands[0], side)
         if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
             return AffineExpr.constant(op.value.value.data)
+        for part in _bounds_of(value):
+            # What bounds an unknown comes before it: unknowns are eliminated from the last one on.
+            self.expr(part, side)
         return super().expr(value, side)
 
     def _keeps_value(self, cast: Operation, side: int) -> bool:
@@ -222,3 +225,12 @@ _FACTS = {
     "ult": (1, False),
 }
 """For comparisons whether they are strict, and whether the right side is the smaller one."""
+
+
+def _bounds_of(value: SSAValue) -> Sequence[SSAValue]:
+    """The index values by which a loop variable, a minimum or a maximum is bounded."""
+    loop = loop_of(value)
+    if loop is not None:
+        return () if loop.over_entries else loop.bounds
+    op = value.owner
+    return op.operands if isinstance(op, affine.MinOp | arith.MinSIOp | arith.MaxSIOp) else ()
