@@ -34,7 +34,7 @@ from .control_flow import run_if, run_loop
 from .inputs import check_inputs
 from .machine import run_kernel
 from .numbers import unknown
-from .sizes import check_sizes, check_sizes_of_call
+from .sizes import check_accesses_of_call, check_sizes, check_sizes_of_call
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -171,8 +171,9 @@ def _call_dps(
     if not isinstance(kernel, KernelOp):
         fact = f"{op.callee} is not a kernel"
         raise UnsupportedError(explain(op.name, fact, expected="loop.kernel", origin=origin(op)))
+    check_sizes_of_call(op, kernel, operands)
     results = _destinations(op, frame)
-    check_sizes_of_call(op, kernel, operands, results)
+    check_accesses_of_call(op, kernel, operands, results)
     values, arrays = (*op.operands, *op.results), (*operands, *results)
     buffers = [
         part

@@ -34,14 +34,40 @@ def check_sizes(op: GraphOp, operands: Sequence[Array]) -> None:
         _check(op, op.name, sizes_of(given[value])[dimension], least)
 
 
-def check_sizes_of_call(
-    call: CallDpsOp, kernel: KernelOp, operands: Sequence[Array], results: Sequence[np.ndarray]
-) -> None:
-    """Check the sizes of the operands and results of a call by what its kernel demands.
+def check_sizes_of_call(call: CallDpsOp, kernel: KernelOp, operands: Sequence[Array]) -> None:
+    """Check the sizes of the operands of a call by what its kernel demands.
 
     Raises:
-        InputError: if one is too small, or if an access would be outside of a buffer.
+        InputError: if one is too small.
     """
+    sizes = _sizes_of_arguments(call, operands)
+    for position in range(len(kernel.inputs)):
+        for needed in least_sizes(kernel, position):
+            subject = needed.operator or f"kernel {kernel.sym_name.data}"
+            _check(call, subject, needed.size.evaluate(sizes), needed.least)
+
+
+def check_accesses_of_call(
+    call: CallDpsOp, kernel: KernelOp, operands: Sequence[Array], results: Sequence[np.ndarray]
+) -> None:
+    """Check the conditions under which the accesses of a kernel are inside of their buffers.
+
+    Raises:
+        InputError: if one does not hold.
+    """
+    sizes = _sizes_of_arguments(call, operands)
+    for number, array in enumerate(results):
+        own = enumerate(array.shape)
+        sizes |= {size_of_result(number, axis): size for axis, size in own}
+    for text in texts_of(kernel, 0, FITS):
+        left, right = (Dim.parse(side).evaluate(sizes) for side in text.split(" <= "))
+        if left > right:
+            subject, fact = f"kernel {kernel.sym_name.data}", "an access is outside of a buffer"
+            got = f"{left} > {right}"
+            raise InputError(explain(subject, fact, expected=text, got=got, origin=origin(call)))
+
+
+def _sizes_of_arguments(call: CallDpsOp, operands: Sequence[Array]) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for number, array in enumerate(operands):
         shape = sizes_of(array)
@@ -50,19 +76,7 @@ def check_sizes_of_call(
             sizes[size_of_argument(number, "nnz")] = shape[-1]
         if array.dtype == np.int64 and not shape:
             sizes[size_of_argument(number, "value")] = int(cast(np.ndarray, array))
-    for number, array in enumerate(results):
-        own = enumerate(array.shape)
-        sizes |= {size_of_result(number, axis): size for axis, size in own}
-    for position in range(len(kernel.inputs)):
-        for needed in least_sizes(kernel, position):
-            subject = needed.operator or f"kernel {kernel.sym_name.data}"
-            _check(call, subject, needed.size.evaluate(sizes), needed.least)
-    for text in texts_of(kernel, 0, FITS):
-        left, right = (Dim.parse(side).evaluate(sizes) for side in text.split(" <= "))
-        if left > right:
-            subject, fact = f"kernel {kernel.sym_name.data}", "an access is outside of a buffer"
-            got = f"{left} > {right}"
-            raise InputError(explain(subject, fact, expected=text, got=got, origin=origin(call)))
+    return sizes
 
 
 def _check(op: GraphOp, subject: str, size: int, least: int) -> None:

@@ -20,6 +20,7 @@ from ..loop.inside import Inside, Reader, Unproved, as_text, indices_of, readers
 from ..loop.known import Known
 from ..loop.ops import KernelOp
 from ..sparse_tensor import is_sparse, part_count
+from .computed_sizes import bounds_of
 from .interfaces import tensor_type
 from .ops_call import CallDpsOp
 from .shapes import SymbolicShapes
@@ -204,9 +205,13 @@ def holds_in(call: CallDpsOp, shapes: SymbolicShapes, condition: Dim) -> bool:
 
 
 def call_sizes(call: CallDpsOp, shapes: SymbolicShapes) -> dict[str, Dim]:
-    """The sizes of the operands and results of a call, by the names that its kernel has."""
+    """The sizes of the operands and results of a call, by the names that its kernel has.
+
+    A size that the call computes counts as its upper bound, for which its buffer has room.
+    """
+    own = bounds_of({name: s for name, s in shapes.computed.items() if s.op is call})
     return shapes.of_arguments(call.arguments) | {
-        size_of_result(number, axis): dim
+        size_of_result(number, axis): dim.at_most(own)
         for number, result in enumerate(call.results)
         for axis, dim in enumerate(shapes.shape(result))
     }

@@ -355,7 +355,7 @@ def test_a_carried_index_has_not_the_range_of_its_loop() -> None:
       %one = arith.constant 1 : index
       loop.for "i" %i to 8 {
         %v = loop.load %x (d0) -> (d0)(%i) : memref<8xf32>, f32
-        %r = loop.for "j" %j to 2 reduction carry(%acc = %five : index add) {
+        %r = loop.for "j" %j to 2 serial carry(%acc = %five : index) {
           loop.store %v, %y (d0, d1) -> (((d0 * 5) + d1))(%i, %acc) : f32, memref<?xf32>
           %n = arith.addi %acc, %one : index
           loop.yield %n : index
