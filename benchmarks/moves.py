@@ -181,11 +181,12 @@ MOVES: dict[str, Move] = {
 
 @dataclass(frozen=True)
 class Result(Compared):
-    """The times of each library, in seconds, and the bytes moved."""
+    """The times of each library, in seconds, the bytes moved, and peers with a wrong result."""
 
     case: str
     moved: int
     times: dict[str, Timing]
+    wrong: frozenset[str] = frozenset()
 
 
 def run(name: str, move: Move, threads: int) -> Result:
@@ -217,16 +218,23 @@ def run(name: str, move: Move, threads: int) -> Result:
 
 def table(kind: str, results: Sequence[Result], limits: Limits) -> Table:
     """The results as a table to read; `kind` is the title of the cases."""
-    peers = list(dict.fromkeys(peer for r in results for peer in r.times if peer != OURS))
+    peers = list(dict.fromkeys(p for r in results for p in (*r.times, *r.wrong) if p != OURS))
     view = Table(kind, OURS, "GB/s", "of limit", *peers, "ratio to best")
     for r in results:
-        cells = [duration(r.times[peer].median) if peer in r.times else "" for peer in peers]
+        cells = [_cell(r, peer) for peer in peers]
         ratio = f"{r.ratio:.2f}" if r.ratio * 1.3 >= 1 else f"[red]{r.ratio:.2f}[/]"
         ours = r.times[OURS]
         rate = f"{r.moved / ours.median / 1e9:.0f}"
         _, least = limits.seconds(0, r.moved, r.moved)
         view.add_row(r.case, str(ours), rate, f"{least / ours.median:.0%}", *cells, ratio)
     return view
+
+
+def _cell(result: Result, peer: str) -> str:
+    """A peer's time, or why it has none."""
+    if peer in result.times:
+        return duration(result.times[peer].median)
+    return "wrong result" if peer in result.wrong else ""
 
 
 def show(
