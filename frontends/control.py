@@ -6,7 +6,6 @@ of the builder: what it uses from outside is captured.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -24,29 +23,12 @@ from ..dialects.graph.ops_if import IfOp
 from ..dialects.graph.ops_loop import LoopOp
 from .captures import captured
 from .diagnostics import caller_location, input_error, reworded
+from .parts import BuilderPart
 from .values import Operand, Value
 
 
-class ControlFlow(ABC):
+class ControlFlow(BuilderPart):
     """The part of a `Builder` that has regions."""
-
-    _block: Block
-    _region: Region
-    _closed: set[Block | None]
-
-    @abstractmethod
-    def __getattr__(self, name: str) -> Callable[..., Any]: ...
-
-    @abstractmethod
-    def _product(self, left: Operand, right: Operand) -> Value: ...
-
-    @abstractmethod
-    def _own(self, value: object, subject: str) -> SSAValue: ...
-
-    @abstractmethod
-    def _operand(
-        self, argument: Operand, like: Attribute | None, name: str, location: LocationAttr
-    ) -> Any: ...
 
     def cond(
         self,
@@ -122,8 +104,9 @@ class ControlFlow(ABC):
         """
         location = caller_location() if name is None else named(name)
         carried = [self._operand(value, None, "loop", location) for value in init]
-        ending = self._ending("loop", count, condition, carried)
         largest = _bounds("loop", carried, bounds)
+        ending = self._ending("loop", count, condition, carried)
+        ending |= {"limit": limit, "bounds": largest}
         block = _block_for(carried, (), largest)
         with self._inside(block):
             number, *values = (Value(self, argument) for argument in block.args)
@@ -131,15 +114,7 @@ class ControlFlow(ABC):
             self._end_iteration("loop", end.values, (), carried, condition, location)
         types = block.arg_types[1 : 1 + len(carried)]
         captures = captured([block])
-        op = LoopOp(
-            Region(block),
-            types,
-            **ending,
-            inits=carried,
-            captures=captures,
-            limit=limit,
-            bounds=largest,
-        )
+        op = LoopOp(Region(block), types, **ending, inits=carried, captures=captures)
         return _single(self._add(op, location))
 
     def scan(
@@ -186,22 +161,20 @@ class ControlFlow(ABC):
         carried = [self._operand(value, None, "scan", location) for value in start.values]
         tensors = [self._operand(value, None, "scan", location) for value in given.values]
         tensors = [self._moved(value, axis, 0) for value in tensors]
-        ending = self._ending("scan", count, condition, carried)
         largest = _bounds("scan", carried, bounds)
+        ending = self._ending("scan", count, condition, carried)
+        ending |= {"limit": limit, "bounds": largest}
         block = _block_for(carried, tensors, largest)
         with self._inside(block):
             _, *values = (Value(self, argument) for argument in block.args)
             state, slices = values[: len(carried)], values[len(carried) :]
-            returned = body(start.like(state), given.like(slices))
-            if not isinstance(returned, tuple) or len(returned) != 2:
-                raise input_error("scan", "the body returns no pair", "(carried, outputs)")
-            end, outputs = map(_Shape.of, returned)
+            end, outputs = _pair(body(start.like(state), given.like(slices)))
             rows = self._end_iteration(
                 "scan", end.values, outputs.values, carried, condition, location
             )
         size = DYNAMIC_INDEX if condition is not None else _rows(count, tensors)
         stacks = [_stacked(tensor_type(row), size) for row in rows]
-        captures, backward = captured([block]), (lambda values: range(len(values)))
+        captures = captured([block])
         op = LoopOp(
             Region(block),
             [*block.arg_types[1 : 1 + len(carried)], *stacks],
@@ -209,10 +182,8 @@ class ControlFlow(ABC):
             inits=carried,
             sliced=tensors,
             captures=captures,
-            limit=limit,
-            bounds=largest,
-            backward_slices=backward(tensors) if reverse else (),
-            backward_stacks=backward(rows) if reverse else (),
+            backward_slices=range(len(tensors)) if reverse else (),
+            backward_stacks=range(len(rows)) if reverse else (),
         )
         results = self._add(op, location)
         made = [Value(self, self._moved(v.ssa, 0, axis)) for v in results[len(carried) :]]
@@ -333,6 +304,13 @@ class _Shape:
     def like(self, values: Sequence[Value]) -> Any:
         """Other values in the same form."""
         return tuple(values) if self._is_tuple else values[0]
+
+
+def _pair(returned: Any) -> tuple[_Shape, _Shape]:
+    """What the body of a scan returns: what it carries on, and its outputs."""
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        raise input_error("scan", "the body returns no pair", "(carried, outputs)")
+    return _Shape.of(returned[0]), _Shape.of(returned[1])
 
 
 def _single(values: Sequence[Value]) -> Any:

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
-from xdsl.ir import Operation
 
 from ..core.arrays import is_integer
 from ..core.dtypes import ELEMENT_TYPES
 from ..dialects.graph.ops_constant import ConstantOp
 from .diagnostics import input_error
+from .parts import BuilderPart
 from .values import Operand, Value
 
 
-class EdgeLists:
+class EdgeLists(BuilderPart):
     """Sparse matrices whose entries are known at run time only."""
-
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Callable[..., Any]:
-            """The operator called `name`."""
-            ...
-
-        def _append(self, op: Operation, hint: str | None = None) -> Value: ...
 
     def csr_from_edges(
         self,

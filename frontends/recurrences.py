@@ -6,18 +6,16 @@ step multiplies the state by the recurrent weights and computes the gates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-
-from xdsl.dialects.builtin import LocationAttr
-from xdsl.ir import Block, SSAValue
+from typing import Any
 
 from ..core.provenance import named
 from ..core.typed import tensor_type
 from ..dialects.graph.ops_select import WHOLE_END
 from .cells import Activation, Cell, Gru, Lstm, Parameters, Rnn, columns
 from .diagnostics import caller_location, input_error
+from .parts import BuilderPart
 from .values import Operand, Value
 
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
@@ -26,26 +24,12 @@ _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False,
 Sizes = tuple[int | None, ...]
 
 
-class Recurrences:
+class Recurrences(BuilderPart):
     """The part of a `Builder` that has recurrent layers.
 
     Operands and results have the shapes of ONNX: T steps, a batch of B, I inputs, H hidden units,
     D directions (2 if bidirectional, else 1), and G gates (LSTM 4, GRU 3, RNN 1).
     """
-
-    _block: Block
-
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Callable[..., Any]:
-            """The operator called `name`."""
-            ...
-
-        def _operand(
-            self, argument: Operand, like: Any, name: str, location: LocationAttr
-        ) -> Any: ...
-
-        def _own(self, value: object, subject: str) -> SSAValue: ...
 
     def lstm(
         self,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .counts import step_count
 from .diagnostics import input_error
+from .parts import BuilderPart
 from .values import Operand, Value
 
 
@@ -22,14 +23,8 @@ class _Named:
         return functools.partial(getattr(self._builder, name), name=self._name)
 
 
-class Selections:
+class Selections(BuilderPart):
     """Operators whose results are as long as values say: selections by truth values, ranges."""
-
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Callable[..., Any]:
-            """The operator called `name`."""
-            ...
 
     def compress(
         self, x: Operand, condition: Operand, axis: int | None = None, name: str | None = None

@@ -1,0 +1,156 @@
+"""Methods of `Builder` that call functions from outside and kernels written in Python."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Region, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ..core.dims import Dim, Shape, size_of_argument
+from ..core.module import TensorSpec
+from ..core.provenance import named
+from ..core.typed import tensor_type
+from ..dialects.graph.kernels import Kernel
+from ..dialects.graph.ops_call import CallDpsOp, CallPackedOp
+from ..dialects.graph.shapes import SymbolicShapes
+from ..dialects.loop.ops import KernelOp
+from .diagnostics import caller_location, input_error, reworded
+from .parts import BuilderPart
+from .specs import result_type
+from .values import Operand, Value
+
+
+class Calls(BuilderPart):
+    """The part of a `Builder` that calls what is not an operator."""
+
+    _kernels: dict[tuple[Any, ...], KernelOp]
+    """The kernels that are called, by what they are built for."""
+
+    def call_packed(
+        self,
+        callee: str,
+        *args: Operand,
+        results: TensorSpec | Sequence[TensorSpec],
+        name: str | None = None,
+    ) -> Any:
+        """Call the function that is registered as `callee` when the program is compiled.
+
+        Args:
+            callee: its name; see `stepwell.register_function`.
+            args: values, arrays or numbers.
+            results: the results. Sizes are numbers, or texts in the symbols of the inputs.
+            name: the name of the model's node in messages; by default the caller's line.
+
+        Returns:
+            Its result, or a tuple of results if `results` is a sequence.
+
+        Raises:
+            InputError: if a size of a result is invalid, or an argument is not a tensor.
+        """
+        return self._call(CallPackedOp, callee, args, results, name)
+
+    def call_kernel(
+        self,
+        kernel: Kernel,
+        *args: Operand,
+        results: TensorSpec | Sequence[TensorSpec],
+        name: str | None = None,
+    ) -> Any:
+        """Call a kernel written in Python; see `stepwell.kernel`.
+
+        Args:
+            kernel: the kernel; it is built for the types of the arguments.
+            args: values, arrays or numbers.
+            results: the results. Sizes are numbers, or texts in the symbols of the inputs.
+            name: the name of the model's node in messages; by default the caller's line.
+
+        Returns:
+            Its result, or a tuple of results if `results` is a sequence.
+
+        Raises:
+            InputError: if it is not a kernel, a size of a result is invalid, or an argument is not
+                a tensor.
+            CompileError: if the body of the kernel is invalid.
+        """
+        if not isinstance(kernel, Kernel):
+            got = type(kernel).__name__
+            raise input_error("call_kernel", "not a kernel", "stepwell.kernel", got)
+        return self._call(CallDpsOp, kernel, args, results, name)
+
+    def _shapes_of(self, operands: Sequence[SSAValue], kernel: Kernel) -> list[Shape]:
+        """The shapes of the operands of a call of a kernel."""
+        kinds = [tensor_type(value) for value in operands]
+        if all(kind.has_static_shape() for kind in kinds):
+            return [tuple(map(Dim.of, kind.get_shape())) for kind in kinds]
+        if self._block is not self._region.block:
+            fact = "operands of symbolic sizes in the body of a loop or condition"
+            raise input_error(f'call of "{kernel.name}"', fact, "sizes that are numbers")
+        region, copies = Region(), dict[SSAValue, SSAValue]()
+        self._region.clone_into(region, 0, copies)
+        shapes = SymbolicShapes(self._function(region, [copies[value] for value in operands]))
+        return [shapes.shape(copies[value]) for value in operands]
+
+    def _symbol_of(
+        self,
+        kernel: Kernel,
+        operands: Sequence[SSAValue],
+        types: Sequence[TensorType],
+        dims: list[list[str]],
+    ) -> str:
+        """The name of the kernel for these operands and results, which equal calls have in
+        common."""
+        own: dict[str, Dim] = {}
+        given = self._shapes_of(operands, kernel)
+        for number, shape in enumerate(given):
+            for axis, dim in enumerate(shape):
+                if not dim.is_static:
+                    own.setdefault(str(dim), Dim.symbol(size_of_argument(number, axis)))
+        shapes = [tuple(own.get(str(dim), dim) for dim in shape) for shape in given]
+        sizes = [
+            tuple(
+                own.get(text, Dim.parse(text).substitute(own)) if text else Dim.of(n)
+                for text, n in zip(row, kind.get_shape(), strict=True)
+            )
+            for row, kind in zip(dims, types, strict=True)
+        ]
+        kinds = *(v.type for v in operands), *types
+        key = kernel, kinds, tuple(shapes), tuple(sizes)
+        if key not in self._kernels:
+            count = sum(known[0].name == kernel.name for known in self._kernels)
+            symbol = f"{kernel.name}_{count}" if count else kernel.name
+            self._kernels[key] = kernel.of_call(symbol, operands, shapes, types, sizes)
+        return self._kernels[key].sym_name.data
+
+    def _call(
+        self,
+        kind: type[CallPackedOp | CallDpsOp],
+        callee: str | Kernel,
+        args: Sequence[Operand],
+        results: TensorSpec | Sequence[TensorSpec],
+        name: str | None,
+    ) -> Any:
+        location = caller_location() if name is None else named(name)
+        specs = [results] if isinstance(results, TensorSpec) else list(results)
+        label = callee.name if isinstance(callee, Kernel) else callee
+        subject = f'call of "{label}"'
+        types = [result_type(subject, spec) for spec in specs]
+        dims = [[size if isinstance(size, str) else "" for size in spec.shape] for spec in specs]
+        label = re.sub(r"\W", "_", label)
+        operands = [self._operand(a, None, f"{label}_{n}", location) for n, a in enumerate(args)]
+        symbolic = any(size for row in dims for size in row)
+        try:
+            if isinstance(callee, Kernel):
+                callee = self._symbol_of(callee, operands, types, dims)
+            op = kind(callee, operands, types, dims if symbolic else None)
+            op.location = location
+            if isinstance(op, CallPackedOp):
+                op.verify()  # `CallDpsOp` looks up its kernel, which is not in a module yet
+        except (VerifyException, ValueError) as error:
+            raise reworded(error, kind, location) from error
+        self._block.add_op(op)
+        values = tuple(Value(self, result) for result in op.results)
+        return values[0] if isinstance(results, TensorSpec) else values
