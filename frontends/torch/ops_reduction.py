@@ -30,55 +30,20 @@ def _axes(node: Node, x: Value, dims: int | Sequence[int] | None) -> list[int]:
     return node.axes(given, x.rank)
 
 
-@converts("aten.sum.default")
-def sum_all(node: Node, x: Value, dtype: Any = None) -> Value:
-    return sum_(node, x, None, dtype=dtype)
-
-
-@converts("aten.sum.dim_IntList")
-def sum_(
-    node: Node, x: Value, dims: Sequence[int] | None, keepdim: bool = False, dtype: Any = None
+def _reduction(
+    node: Node, x: Value, dims: Any = None, keepdim: bool = False, dtype: Any = None, *, kind: str
 ) -> Value:
+    """A sum, mean or product, in the element type of the result."""
     x = node.operand(x, node.dtype)
-    return reduced(node, x, _axes(node, x, dims), keepdim, "sum")
+    return reduced(node, x, _axes(node, x, dims), keepdim, kind)
 
 
-@converts("aten.mean.default")
-def mean_all(node: Node, x: Value, dtype: Any = None) -> Value:
-    return mean(node, x, None)
+def _truth(node: Node, x: Value, dims: Any = None, keepdim: bool = False, *, kind: str) -> Value:
+    x = node.operand(x, _BOOL)
+    return reduced(node, x, _axes(node, x, dims), keepdim, kind)
 
 
-@converts("aten.mean.dim")
-def mean(
-    node: Node, x: Value, dims: Sequence[int] | None, keepdim: bool = False, dtype: Any = None
-) -> Value:
-    x = node.operand(x, node.dtype)
-    return reduced(node, x, _axes(node, x, dims), keepdim, "mean")
-
-
-@converts("aten.prod.default")
-def prod_all(node: Node, x: Value, dtype: Any = None) -> Value:
-    x = node.operand(x, node.dtype)
-    return reduced(node, x, list(range(x.rank)), False, "prod")
-
-
-@converts("aten.prod.dim_int")
-def prod(node: Node, x: Value, dim: int, keepdim: bool = False, dtype: Any = None) -> Value:
-    x = node.operand(x, node.dtype)
-    return reduced(node, x, _axes(node, x, dim), keepdim, "prod")
-
-
-@converts("aten.amax.default")
-def amax(node: Node, x: Value, dims: Sequence[int] = (), keepdim: bool = False) -> Value:
-    return _largest(node, x, dims, keepdim, "max")
-
-
-@converts("aten.amin.default")
-def amin(node: Node, x: Value, dims: Sequence[int] = (), keepdim: bool = False) -> Value:
-    return _largest(node, x, dims, keepdim, "min")
-
-
-def _largest(node: Node, x: Value, dims: Any, keepdim: bool, kind: str) -> Value:
+def _largest(node: Node, x: Value, dims: Any = (), keepdim: bool = False, *, kind: str) -> Value:
     """The extremum, which an empty axis does not have: that is an error of the call."""
     axes = _axes(node, x, dims)
     if x.dtype == _BOOL or not axes:
@@ -86,62 +51,52 @@ def _largest(node: Node, x: Value, dims: Any, keepdim: bool, kind: str) -> Value
     return node.emit(graph.ReduceOp, x, kind=kind, axes=axes, keepdims=keepdim)
 
 
-@converts("aten.max.default")
-def max_all(node: Node, x: Value) -> Value:
-    return amax(node, x)
-
-
-@converts("aten.min.default")
-def min_all(node: Node, x: Value) -> Value:
-    return amin(node, x)
-
-
-@converts("aten.max.dim")
-def max_dim(node: Node, x: Value, dim: int, keepdim: bool = False) -> list[Value | None]:
-    return _extremum(node, x, dim, keepdim, "max")
-
-
-@converts("aten.min.dim")
-def min_dim(node: Node, x: Value, dim: int, keepdim: bool = False) -> list[Value | None]:
-    return _extremum(node, x, dim, keepdim, "min")
-
-
-def _extremum(node: Node, x: Value, dim: int, keepdim: bool, kind: str) -> list[Value | None]:
+def _extremum(
+    node: Node, x: Value, dim: int, keepdim: bool = False, *, kind: str
+) -> list[Value | None]:
+    """The extremum along one axis, and its place."""
     if not x.rank:
         return [x, node.known(np.array(0))]
-    values = _largest(node, x, dim, keepdim, kind) if node.uses(0) else None
-    return [values, _place(node, x, dim, keepdim, kind) if node.uses(1) else None]
+    values = _largest(node, x, dim, keepdim, kind=kind) if node.uses(0) else None
+    return [values, _place(node, x, dim, keepdim, kind=kind) if node.uses(1) else None]
 
 
-def _place(node: Node, x: Value, dim: int | None, keepdim: bool, kind: str) -> Value:
+def _place(
+    node: Node, x: Value, dim: int | None = None, keepdim: bool = False, *, kind: str
+) -> Value:
     if dim is None or not x.rank:
-        x, dim = reshaped(node, x, [product(x.shape)]), 0
+        x = reshaped(node, x, [product(x.shape)])
         place = node.emit(graph.ArgReduceOp, x, kind=kind, axis=0, keepdims=False)
         return reshaped(node, place, node.result_shape)
     axis = node.axis(dim, x.rank)
     return node.emit(graph.ArgReduceOp, x, kind=kind, axis=axis, keepdims=keepdim)
 
 
-@converts("aten.argmax.default")
-def argmax(node: Node, x: Value, dim: int | None = None, keepdim: bool = False) -> Value:
-    return _place(node, x, dim, keepdim, "max")
+def _cumulative(node: Node, x: Value, dim: int, dtype: Any = None, *, kind: str) -> Value:
+    target = node.dtype if dtype is None else numpy_dtype(dtype)
+    x = node.operand(x, target)
+    if not x.rank:
+        return x
+    return node.emit(graph.CumulativeOp, x, kind=kind, axis=node.axis(dim, x.rank))
 
 
-@converts("aten.argmin.default")
-def argmin(node: Node, x: Value, dim: int | None = None, keepdim: bool = False) -> Value:
-    return _place(node, x, dim, keepdim, "min")
+def _register() -> None:
+    for kind, axes in (("sum", "dim_IntList"), ("mean", "dim"), ("prod", "dim_int")):
+        reduction = functools.partial(_reduction, kind=kind)
+        converts(f"aten.{kind}.default", f"aten.{kind}.{axes}")(reduction)
+    for name, kind in (("any", "max"), ("all", "min")):
+        overloads = (f"aten.{name}.{overload}" for overload in ("default", "dim", "dims"))
+        converts(*overloads)(functools.partial(_truth, kind=kind))
+    for kind in ("max", "min"):
+        largest = functools.partial(_largest, kind=kind)
+        converts(f"aten.a{kind}.default", f"aten.{kind}.default")(largest)
+        converts(f"aten.{kind}.dim")(functools.partial(_extremum, kind=kind))
+        converts(f"aten.arg{kind}.default")(functools.partial(_place, kind=kind))
+    for name, kind in (("cumsum", "sum"), ("cumprod", "prod")):
+        converts(f"aten.{name}.default")(functools.partial(_cumulative, kind=kind))
 
 
-@converts("aten.any.default", "aten.any.dim", "aten.any.dims")
-def any_(node: Node, x: Value, dims: Any = None, keepdim: bool = False) -> Value:
-    x = node.operand(x, _BOOL)
-    return reduced(node, x, _axes(node, x, dims), keepdim, "max")
-
-
-@converts("aten.all.default", "aten.all.dim", "aten.all.dims")
-def all_(node: Node, x: Value, dims: Any = None, keepdim: bool = False) -> Value:
-    x = node.operand(x, _BOOL)
-    return reduced(node, x, _axes(node, x, dims), keepdim, "min")
+_register()
 
 
 @converts("aten.var.correction", "aten.var.dim")
@@ -233,25 +188,6 @@ def _normalised(node: Node, x: Value, dim: int, build: Any) -> Value:
         row = reshaped(node, x, node.dims([1]))
         return reshaped(node, node.emit(build, row, axis=0), [])
     return node.emit(build, x, axis=node.axis(dim, x.rank))
-
-
-# Cumulative operators
-
-
-def _register() -> None:
-    for name, kind in (("cumsum", "sum"), ("cumprod", "prod")):
-        converts(f"aten.{name}.default")(functools.partial(_cumulative, kind=kind))
-
-
-def _cumulative(node: Node, x: Value, dim: int, kind: str, dtype: Any = None) -> Value:
-    target = node.dtype if dtype is None else numpy_dtype(dtype)
-    x = node.operand(x, target)
-    if not x.rank:
-        return x
-    return node.emit(graph.CumulativeOp, x, kind=kind, axis=node.axis(dim, x.rank))
-
-
-_register()
 
 
 @converts("aten.cummax.default")
