@@ -8,6 +8,7 @@ not, the tolerance is a few units in the last place of the largest term.
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 import shutil
 import subprocess
@@ -42,16 +43,19 @@ Build = Callable[[str], CompiledModule]
 
 @pytest.fixture(params=[ONE_WALK, ONE_BY_ONE, OTHER_ORDER], ids=["one-walk", "each", "reversed"])
 def build(request: pytest.FixtureRequest) -> Build:
-    def run(text: str) -> CompiledModule:
-        ctx = make_context()
-        module = Parser(ctx, text).parse_module()
-        module.verify()
-        run_passes(ctx, module, request.param)
-        leftover = {op.name for op in module.walk() if not op.name.startswith("llvm.")}
-        assert leftover == {"builtin.module"}
-        return compile_module(module, host())
+    return functools.partial(built, request.param)
 
-    return run
+
+@functools.cache
+def built(passes: str, text: str) -> CompiledModule:
+    """The machine code of a program, one for all tests that call it."""
+    ctx = make_context()
+    module = Parser(ctx, text).parse_module()
+    module.verify()
+    run_passes(ctx, module, passes)
+    leftover = {op.name for op in module.walk() if not op.name.startswith("llvm.")}
+    assert leftover == {"builtin.module"}
+    return compile_module(module, host())
 
 
 def call(code: CompiledModule, name: str, *args: Any, result: Any = None) -> Any:
