@@ -240,25 +240,26 @@ def _cell(result: Result, peer: str) -> str:
 def show(
     kind: str,
     cases: Mapping[str, Case],
-    run: Callable[[str, Case, int], Result],
+    run: Callable[[str, Case, int], Any],
     threads: int,
     only: str,
+    view: Callable[[str, Sequence[Any], Limits], Table] = table,
 ) -> None:
-    """Run the cases with a text in their names, and print the table."""
+    """Run the cases with a text in their names, and print the table that `view` makes."""
     console = Console(width=140)
     chosen = {name: case for name, case in cases.items() if only in name}
     if not chosen:
         raise typer.BadParameter(f'no {kind} has "{only}" in its name: {", ".join(cases)}')
     if missing():
         console.print(f"not installed, left out: {', '.join(missing())}")
-    results: list[Result] = []
+    results: list[Any] = []
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("", total=len(chosen))
         for name, case in chosen.items():
             progress.update(task, description=name)
             results.append(run(name, case, threads))
             progress.advance(task)
-    console.print(table(kind, results, known_limits(threads)))
+    console.print(view(kind, results, known_limits(threads)))
 
 
 def main(

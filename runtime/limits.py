@@ -22,6 +22,11 @@ _READERS = 8
 _STEPS = 500_000
 _RUNS = 60
 _QUICK_RUNS = 12
+LINE = 64
+"""The bytes of a cache line."""
+_GATHERED = 1 << 18
+_AHEAD = 8
+"""How many rows ahead a gather prefetches."""
 _LEAST, _MOST = 1 << 16, 1 << 28
 """The sizes of the smallest and the largest buffer for which reads are measured, in bytes."""
 
@@ -66,6 +71,24 @@ class Limits:
         )
         return self.threads * vectors * self._reads.vector_bytes * repeats / seconds / 1e9
 
+    def gather(self, rows: int, row_bytes: int) -> float:
+        """The GB/s of reading random rows of a table of `rows` rows, on all threads together.
+
+        Rows begin at cache lines, and of the last line of one only what belongs to it counts.
+        """
+        lines, share = -(-row_bytes // LINE), _GATHERED // self.threads
+        table = np.ones((rows + 1) * lines * LINE, np.uint8)
+        start = -(-table.ctypes.data // LINE) * LINE
+        rng = np.random.default_rng(0)
+        # Behind the last one, places are only prefetched.
+        places = [rng.integers(0, rows, share + _AHEAD, np.int32) for _ in range(self.threads)]
+        seconds = _best(
+            lambda i: self._reads.gather(start, places[i].ctypes.data, share, lines),
+            self.threads,
+            self._runs,
+        )
+        return self.threads * share * row_bytes / seconds / 1e9
+
 
 def measure_limits(threads: int, runs: int = _RUNS) -> Limits:
     """Measure the limits of this machine with a number of threads; the best run counts."""
@@ -84,7 +107,7 @@ def known_limits(threads: int) -> Limits:
 
 
 class _Kernel:
-    """Two loops in machine code: multiply-adds on registers, and reads of a buffer."""
+    """Loops in machine code: multiply-adds on registers, reads of a buffer, and of rows of it."""
 
     def __init__(self, target: Target) -> None:
         self.vector_bytes = target.vector_bits // 8
@@ -92,16 +115,19 @@ class _Kernel:
         word, address = ctypes.c_int64, self._code.address
         self.multiply_add = ctypes.CFUNCTYPE(ctypes.c_float, word)(address("multiply_add"))
         self.read = ctypes.CFUNCTYPE(ctypes.c_float, word, word, word)(address("read"))
+        self.gather = ctypes.CFUNCTYPE(word, word, word, word, word)(address("gather"))
 
 
 _FLOAT, _INDEX = ir.FloatType(), ir.IntType(64)
+_LINE_TYPE = ir.ArrayType(ir.IntType(8), LINE)
 
 
 def _module(lanes: int) -> ir.Module:
-    """LLVM IR of both loops for vectors of `lanes` floats."""
+    """LLVM IR of the loops for vectors of `lanes` floats."""
     module, kind = ir.Module(), ir.VectorType(_FLOAT, lanes)
     _add_multiply_add(module, kind)
     _add_read(module, kind)
+    _add_gather(module, ir.VectorType(_INDEX, lanes // 2))
     return module
 
 
@@ -136,6 +162,43 @@ def _add_read(module: ir.Module, kind: ir.VectorType) -> None:
             at = builder.gep(start, [ir.Constant(_INDEX, number)], source_etype=kind)
             sums[number] = builder.fadd(one, builder.load(at, align=64, typ=kind))
     _return_sum(builder, sums)
+
+
+def _add_gather(module: ir.Module, kind: ir.VectorType) -> None:
+    """`(table, rows, count, lines) -> word`: reads all `lines` of `count` rows of a table.
+
+    Vectors are combined bit by bit, which waits for nothing but the reads.
+    """
+    types = [ir.PointerType(), ir.PointerType(), _INDEX, _INDEX]
+    function = ir.Function(module, ir.FunctionType(_INDEX, types), "gather")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    table, rows, count, lines = function.args
+    each, word = LINE * 8 // (kind.count * 64), ir.IntType(32)
+    signature = ir.FunctionType(ir.VoidType(), [ir.PointerType(), word, word, word])
+    prefetch = ir.Function(module, signature, "llvm.prefetch.p0")
+    with _loop(builder, count, 1, [ir.Constant(kind, None)] * each) as (place, before):
+        start, later = (
+            _row(builder, table, rows, lines, builder.add(place, _INDEX(ahead)))
+            for ahead in (0, _AHEAD)
+        )
+        with _loop(builder, lines, 1, before) as (number, found):
+            at = builder.gep(later, [number], source_etype=_LINE_TYPE)
+            builder.call(prefetch, (at, word(0), word(3), word(1)))
+            first = builder.mul(number, _INDEX(each))
+            for part, one in enumerate(found):
+                at = builder.gep(start, [builder.add(first, _INDEX(part))], source_etype=kind)
+                found[part] = builder.xor(one, builder.load(at, align=LINE // each, typ=kind))
+        before[:] = found
+    total = functools.reduce(builder.xor, before)
+    builder.ret(builder.extract_element(total, ir.Constant(ir.IntType(32), 0)))
+
+
+def _row(builder: ir.IRBuilder, table: Any, rows: Any, lines: Any, place: Any) -> Any:
+    """The address of the row of a table whose number is at a place."""
+    narrow = ir.IntType(32)
+    row = builder.load(builder.gep(rows, [place], source_etype=narrow), typ=narrow)
+    line = builder.mul(builder.sext(row, _INDEX), lines)
+    return builder.gep(table, [line], source_etype=_LINE_TYPE)
 
 
 @contextmanager

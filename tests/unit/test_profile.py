@@ -87,6 +87,11 @@ def test_time_is_divided_by_what_the_machine_needs_at_least() -> None:
     assert kernel.bound in ("compute", "memory")
 
 
+def test_rows_are_gathered_at_some_rate() -> None:
+    limits = known_limits(2)
+    assert all(limits.gather(rows, width) > 0.1 for rows, width in ((1, 4), (1000, 260)))
+
+
 def test_the_program_itself_has_no_clock() -> None:
     exe = sw.compile(mlp(), threads=1)
     exe.profile(floats(8, 64), repeat=1)

@@ -1,0 +1,337 @@
+"""Graph networks of torch-geometric, beside torch-geometric itself and Inductor.
+
+    python benchmarks/graph_networks.py                    # everything, on one thread
+    python benchmarks/graph_networks.py --only 10,000 -t 2 # the rows of one size, on two
+
+Models are built by torch-geometric and read by `sw.from_torch` for any graph; edges are an input
+of each call. `CSR` is the same model with the adjacency as a CSR tensor of torch, made before,
+where its layers take one. Inductor is `torch.compile`, which needs a C++ compiler.
+
+The bounds are those of the multiply-adds of dense products at the rate of this machine's
+registers, and of reading random rows, one for each edge and layer, out of a table of the
+nodes' features; both are measured at the beginning. A ratio is a peer's time over ours, medians
+of interleaved rounds; it is red where it is less than 8 to torch-geometric or 3 to the best peer,
+unless we take at most 1.25 times the larger bound.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from itertools import pairwise
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from cases import LeftOutError, load
+from moves import show
+from peers import OURS, Call, Compared, library_threads, torch_call
+from rich.table import Table
+
+import stepwell as sw
+from stepwell.core.errors import ImportModelError
+from stepwell.runtime.limits import Limits
+from stepwell.tools.timing import Timing, duration, measure
+
+TOLERANCE = 1e-4
+"""The largest difference to a peer's result, relative to its largest element."""
+PEERS = PYG, CSR, INDUCTOR = "torch-geometric", "with CSR", "inductor"
+GOALS = {PYG: 8.0, "best": 3.0}
+NEAR = 1.25
+"""The time relative to the larger bound from which no ratio is asked for."""
+HEADS = 4
+ROUNDS, FEW_ROUNDS, LARGE = 9, 3, 100_000
+"""Rounds, those of a graph of more nodes than that."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A graph without self loops and repeated edges, and the widths of a network on it."""
+
+    nodes: int
+    edges: np.ndarray
+    widths: tuple[int, ...]
+
+    def features(self) -> np.ndarray:
+        """What the nodes have."""
+        rng = np.random.default_rng(1)
+        return rng.standard_normal((self.nodes, self.widths[0]), np.float32)
+
+
+def _distinct(edges: np.ndarray, nodes: int) -> np.ndarray:
+    """The edges in random order, without self loops and repetitions."""
+    edges = edges[:, edges[0] != edges[1]]
+    _, first = np.unique(edges[0] * nodes + edges[1], return_index=True)
+    return edges[:, np.sort(first)]
+
+
+@cache
+def uniform() -> Graph:
+    """The graph of TorchBench's basic_gnn: 200,000 random edges, 64 features, three layers."""
+    nodes = 10_000
+    edges = np.random.default_rng(0).integers(0, nodes, (2, 200_000))
+    return Graph(nodes, _distinct(edges, nodes), (64, 64, 64, 64))
+
+
+@cache
+def citations() -> Graph:
+    """A random graph of the size of ogbn-arxiv, its degrees by a power law, both directions."""
+    nodes, edges, rng = 169_343, 1_166_243, np.random.default_rng(0)
+    weight = rng.permutation((np.arange(nodes) + 10.0) ** -0.7)
+    ends = rng.choice(nodes, (2, edges), p=weight / weight.sum())
+    both = np.concatenate([ends, ends[::-1]], axis=1)
+    return Graph(nodes, _distinct(both, nodes), (128, 256, 40))
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a network has to do at least: dense products (m, k, n), gathers (rows, width, count)."""
+
+    products: Sequence[tuple[int, int, int]]
+    gathers: Sequence[tuple[int, int, int]]
+
+    def bounds(self, limits: Limits) -> tuple[float, float]:
+        """The seconds that the products and the gathers take at least."""
+        flops = sum(2.0 * m * k * n for m, k, n in self.products)
+        moved = (
+            4.0 * width * count / limits.gather(rows, 4 * width) / 1e9
+            for rows, width, count in self.gathers
+        )
+        return flops / limits.gflops / 1e9, sum(moved)
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network in evaluation mode, and its arguments as tensors.
+
+    Attributes:
+        args: its arguments.
+        sizes: which sizes of the arguments differ from call to call, as for `torch.export`.
+        csr: the arguments with the adjacency as a CSR tensor; None where layers do not take it.
+        work: what it has to do at least.
+    """
+
+    model: Any
+    args: tuple[Any, ...]
+    sizes: tuple[Any, ...]
+    csr: tuple[Any, ...] | None
+    work: Work
+
+
+def basic(kind: str, make: Callable[[], Graph]) -> Network:
+    """One of the models of `torch_geometric.nn.models` on a graph."""
+    import torch
+    from torch_geometric.nn import models
+
+    graph = make()
+    width, hidden, *_ = graph.widths
+    layers, last = len(graph.widths) - 1, graph.widths[-1]
+    torch.manual_seed(0)
+    options = {"heads": HEADS} if kind == "GAT" else {}
+    model = getattr(models, kind)(width, hidden, layers, last, **options).eval()
+    x, edges = torch.from_numpy(graph.features()), torch.from_numpy(graph.edges)
+    csr = (x, _adjacency(graph)) if kind in ("GCN", "GraphSAGE", "GIN") else None
+    return Network(model, (x, edges), ({0: _any()}, {1: _any()}), csr, _work(kind, graph))
+
+
+def _work(kind: str, graph: Graph) -> Work:
+    products, gathers = list[tuple[int, int, int]](), list[tuple[int, int, int]]()
+    nodes, edges = graph.nodes, graph.edges.shape[1]
+    for i, o in pairwise(graph.widths):
+        # The heads of the last layer have all of its width, and are averaged.
+        made = HEADS * o if kind == "GAT" and len(gathers) == len(graph.widths) - 2 else o
+        sent = min(i, made) if kind in ("GCN", "GraphSAGE", "GIN") else made
+        products += {
+            "GCN": [(nodes, i, o)],
+            "GraphSAGE": [(nodes, i, o)] * 2,
+            "GIN": [(nodes, i, o), (nodes, o, o)],
+            "GAT": [(nodes, i, made)],
+            # w (x_i, x_j - x_i) = (w_1 - w_2) x_i + w_2 x_j
+            "EdgeCNN": [(nodes, i, 2 * o), (edges, o, o)],
+        }[kind]
+        gathers.append((nodes, sent, edges))
+    return Work(products, gathers)
+
+
+def cora() -> Network:
+    """A GCN 1433-16-7 on Cora, whose features are a constant of the model, mostly zeros."""
+    import torch
+    from scipy.sparse import csr_array
+    from torch_geometric.nn import GCN
+
+    data = load("cora.npz")
+    counts = np.diff(data["x_indptr"])
+    values = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
+    parts = values, data["x_indices"], data["x_indptr"]
+    x = csr_array(parts, shape=tuple(data["x_shape"])).toarray()
+    nodes, edges = len(x), data["edge_index"].astype(np.int64)
+    graph = Graph(nodes, _distinct(np.concatenate([edges, edges[::-1]], axis=1), nodes), ())
+    torch.manual_seed(0)
+
+    class Constant(torch.nn.Module):
+        def __init__(self, features: Any) -> None:
+            super().__init__()
+            self.gcn = GCN(x.shape[1], 16, 2, 7)
+            self.register_buffer("features", features)
+
+        def forward(self, edges: Any) -> Any:
+            return self.gcn(self.features, edges)
+
+    model = Constant(torch.from_numpy(x)).eval()
+    count = graph.edges.shape[1]
+    gathers = [(x.shape[1], 16, int(counts.sum())), (nodes, 16, count), (nodes, 7, count)]
+    args = (torch.from_numpy(graph.edges),)
+    csr = (_adjacency(graph),)
+    return Network(model, args, ({1: _any()},), csr, Work([(nodes, 16, 7)], gathers))
+
+
+def relations() -> Network:
+    """One RGCN layer of 64 features with 20 relations, on the graph of TorchBench."""
+    import torch
+    from torch_geometric.nn import RGCNConv
+
+    graph, count, width = uniform(), 20, 64
+    torch.manual_seed(0)
+    model = RGCNConv(width, width, count).eval()
+    x, edges = torch.from_numpy(graph.features()), torch.from_numpy(graph.edges)
+    kinds = torch.randint(0, count, (edges.shape[1],))
+    sizes = ({0: _any()}, {1: _any()}, {0: _any()})
+    # A relation's product is on the nodes that it reaches, or on its edges.
+    work = Work([(graph.nodes, width, width)] * (count + 1), [(graph.nodes, width, len(kinds))])
+    return Network(model, (x, edges, kinds), sizes, None, work)
+
+
+def _any() -> Any:
+    import torch
+
+    return torch.export.Dim.DYNAMIC
+
+
+def _adjacency(graph: Graph) -> Any:
+    """The adjacency as layers take it: rows are targets."""
+    import torch
+    from torch_geometric.utils import to_torch_csr_tensor
+
+    with warnings.catch_warnings():
+        # PyTorch says once that its CSR tensors are in beta.
+        warnings.simplefilter("ignore", UserWarning)
+        edges = torch.from_numpy(graph.edges[::-1].copy())
+        return to_torch_csr_tensor(edges, size=(graph.nodes, graph.nodes))
+
+
+KINDS = ("GCN", "GraphSAGE", "GIN", "GAT", "EdgeCNN")
+NETWORKS: dict[str, Callable[[], Network]] = {
+    **{f"{kind} 10,000 nodes": partial(basic, kind, uniform) for kind in KINDS},
+    "GCN Cora": cora,
+    "RGCN, 20 relations": relations,
+    **{f"{kind} 169,343 nodes": partial(basic, kind, citations) for kind in KINDS},
+}
+
+
+@dataclass(frozen=True)
+class Result(Compared):
+    """The times of each, in seconds; why some are missing."""
+
+    case: str
+    work: Work | None
+    times: dict[str, Timing]
+    missing: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def run(name: str, make: Callable[[], Network], threads: int) -> Result:
+    """Time one network.
+
+    Raises:
+        SystemExit: if the result of a peer differs.
+    """
+    try:
+        network = make()
+        module = sw.from_torch(network.model, network.args, dynamic_shapes=network.sizes)
+    except (ImportModelError, LeftOutError) as error:
+        return Result(name, None, {}, {OURS: str(error).splitlines()[0]})
+    exe = sw.compile(module, threads=threads)
+    arrays = [tensor.numpy() for tensor in network.args]
+    calls: dict[str, Call] = {OURS: lambda: exe(*arrays), **peers(network, threads)}
+    expected = np.asarray(calls[PYG]())
+    for peer, call in calls.items():
+        error = float(np.abs(np.asarray(call()) - expected).max() / np.abs(expected).max())
+        if not error <= TOLERANCE:
+            raise SystemExit(f"{name}: {peer} differs by {error:.2g}")
+    with library_threads(threads):
+        times = measure(calls, rounds=FEW_ROUNDS if len(expected) > LARGE else ROUNDS)
+    missing = {} if INDUCTOR in calls else {INDUCTOR: "no C++ compiler"}
+    return Result(name, network.work, times, missing)
+
+
+def peers(network: Network, threads: int) -> dict[str, Call]:
+    """The network in torch-geometric, and by Inductor."""
+    model, args, csr = network.model, network.args, network.csr
+    found = {PYG: torch_call(lambda: model(*args), (), threads)}
+    if csr is not None:
+        found[CSR] = torch_call(lambda: model(*csr), (), threads)
+    if compiler() is not None:
+        found[INDUCTOR] = inductor(network, threads)
+    return found
+
+
+def inductor(network: Network, threads: int) -> Call:
+    """The model by `torch.compile`, without graph breaks where torch can do that."""
+    import torch
+
+    torch.compiler.reset()
+    flags: Any = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
+    compiled = torch.compile(network.model)
+    call = torch_call(lambda: compiled(*network.args), (), threads)
+    with torch._dynamo.config.patch(flags):
+        call()
+    return call
+
+
+def compiler() -> str | None:
+    """The C++ compiler that Inductor finds."""
+    names = [os.environ.get("CXX"), "g++", "clang++"]
+    return next((found for name in names if name and (found := shutil.which(name))), None)
+
+
+def table(kind: str, results: Sequence[Result], limits: Limits) -> Table:
+    """The results as a table to read."""
+    head = ("products", "gathers", "of bound", *PEERS, "over the first", "over the best")
+    view = Table(kind, OURS, *head)
+    notes = [f"multiply-adds: {limits.gflops:.0f} GFLOP/s, threads {limits.threads}"]
+    for r in results:
+        if r.work is None:
+            view.add_row(r.case, "left out")
+            notes.append(f"{r.case}: {r.missing[OURS]}")
+            continue
+        bounds, ours = r.work.bounds(limits), r.times[OURS].median
+        ratios = {PYG: r.times[PYG].median / ours, "best": r.ratio}
+        near = ours <= NEAR * max(bounds)
+        shown = [
+            f"{ratio:.1f}" if near or ratio >= GOALS[of] else f"[red]{ratio:.1f}[/]"
+            for of, ratio in ratios.items()
+        ]
+        times = [*map(duration, bounds), f"{max(bounds) / ours:.0%}"]
+        view.add_row(r.case, duration(ours), *times, *(_time(r, peer) for peer in PEERS), *shown)
+    view.caption = "\n".join(notes)
+    return view
+
+
+def _time(result: Result, peer: str) -> str:
+    found = result.times.get(peer)
+    return result.missing.get(peer, "") if found is None else duration(found.median)
+
+
+def main(
+    threads: Annotated[int, typer.Option("--threads", "-t", help="threads of each")] = 1,
+    only: Annotated[str, typer.Option(help="only the cases with this text in their names")] = "",
+) -> None:
+    """Print the table."""
+    show("network", NETWORKS, run, threads, only, table)
+
+
+if __name__ == "__main__":
+    typer.run(main)
