@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -66,21 +67,31 @@ def stepwell(
                 explain("torch.compile", "unknown option", expected=expected, got=f'"{name}"')
             )
     common = importlib.import_module("torch._dynamo.backends.common")
-    plain = functools.partial(_compiled, options=chosen, freezing=False)
+    names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
+    first = functools.partial(_compiled, options=chosen, names=names)
     backend = common.aot_autograd(
-        fw_compiler=plain,
-        bw_compiler=plain,
-        inference_compiler=functools.partial(_compiled, options=chosen, freezing=bool(freezing)),
+        fw_compiler=first,
+        bw_compiler=functools.partial(_compiled, options=chosen),
+        inference_compiler=functools.partial(first, freezing=bool(freezing)),
         decompositions=core_operators(),
     )
     return backend(graph, inputs)
 
 
 def _compiled(
-    graph: Any, inputs: Sequence[Any], *, options: Mapping[str, Any], freezing: bool
+    graph: Any,
+    inputs: Sequence[Any],
+    *,
+    options: Mapping[str, Any],
+    names: Sequence[str] = (),
+    freezing: bool = False,
 ) -> Callable[..., Any]:
-    """A graph in core ATen, of which compiled programs do what they can."""
-    split, parts, refused = divided(graph)
+    """A graph in core ATen, of which compiled programs do what they can.
+
+    `names` are those that torch's first graph has for the inputs.
+    """
+    called = _called(graph, names)
+    split, parts, refused = divided(graph, called)
     _report(graph, refused)
     weights = _weights(graph) if freezing else set()
     for node in list(split.graph.nodes):
@@ -89,12 +100,20 @@ def _compiled(
             continue
         torch_part = getattr(split, node.target)
         fixed = [i for i, operand in enumerate(node.args) if operand.name in weights]
-        run = _Part(torch_part, part, [i for i in fixed if i in part.inputs], options)
+        weights_of_part = [i for i in fixed if i in part.inputs]
+        run = _Part(torch_part, part, weights_of_part, options, called)
         delattr(split, node.target)
         # The generated code calls an attribute, which need not be a module.
         split.__dict__[node.target] = run
     split.recompile()
     return split.forward
+
+
+def _called(graph: Any, names: Sequence[str]) -> dict[str, str]:
+    """What the user calls the inputs of a graph: torch writes ``l_x_`` for the argument x."""
+    own = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
+    given = [re.sub(r"^l_(.*?)_*$", r"\1", name) for name in names]
+    return dict(zip(own, given, strict=True)) if len(own) == len(given) else {}
 
 
 def _weights(graph: Any) -> set[str]:
@@ -124,9 +143,15 @@ class _Part:
     """
 
     def __init__(
-        self, graph: Any, part: TorchGraph, weights: Sequence[int], options: Mapping[str, Any]
+        self,
+        graph: Any,
+        part: TorchGraph,
+        weights: Sequence[int],
+        options: Mapping[str, Any],
+        names: Mapping[str, str],
     ) -> None:
         self.graph = graph
+        self.names = names
         self.weights = weights
         self.options = options
         self.bindings = 0
@@ -157,9 +182,9 @@ class _Part:
             if key is not None:
                 LOG.warning("weights have changed %d times and become inputs", _MOST_BINDINGS)
             self.weights = ()
-            return (), None, self._program(read_graph(self.graph))
+            return (), None, self._program(read_graph(self.graph, names=self.names))
         held = {i: args[i].detach() for i in self.weights}
-        return key, held, self._program(read_graph(self.graph, held))
+        return key, held, self._program(read_graph(self.graph, held, self.names))
 
     def _program(self, part: TorchGraph) -> Callable[..., Any]:
         """The compiled program; the graph itself if it cannot be compiled."""

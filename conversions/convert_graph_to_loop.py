@@ -104,7 +104,7 @@ def _require_inside(kernel: loop.KernelOp, call: graph.CallDpsOp) -> None:
 
 def _refuse_rest(module: ModuleOp) -> None:
     """Raise for the first operator left outside a kernel."""
-    known = (graph.ConstantOp, graph.AssembleOp, graph.CallDpsOp, graph.CallPackedOp)
+    known = (graph.ConstantOp, graph.AliasOp, graph.CallDpsOp, graph.CallPackedOp)
     for op in operations_in(module):
         if isinstance(op, GraphOp) and not isinstance(op, known):
             raise refused(

@@ -147,7 +147,8 @@ def _provide(low: Lowering, function: checks.Function) -> str:
 def lower_check_index(check: rt.CheckIndexOp, low: Lowering) -> None:
     element = integer_type(memref_type(check.indices).element_type)
     _provide(low, checks.first_outside(element))
-    name = _provide(low, checks.check_index(element))
+    made = checks.check_place(element) if check.from_front else checks.check_index(element)
+    name = _provide(low, made)
     _call_check(low, check, name, [_row(low, check.indices), check.extent])
 
 

@@ -111,6 +111,14 @@ def outside(indices: np.ndarray, extent: int) -> tuple[int, int, int] | None:
     return int(wrong[0]), int(indices.flat[wrong[0]]), extent
 
 
+def outside_from_front(indices: np.ndarray, extent: int) -> tuple[int, int, int] | None:
+    """The first index not in [0, extent): its position, its value, and the extent."""
+    wrong = np.flatnonzero((indices < 0) | (indices >= extent))
+    if not wrong.size:
+        return None
+    return int(wrong[0]), int(indices.flat[wrong[0]]), extent
+
+
 def wrong_offset(offsets: np.ndarray, extent: int) -> tuple[int, int, int] | None:
     """The first offset not in [0, extent], else the first one above the next one.
 
@@ -129,9 +137,9 @@ def explained_offset(position: int, value: int, extent: int) -> str:
     return f"offset out of range at position {position}, expected 0 to {extent}, got {value}"
 
 
-def explained_index(position: int, value: int, extent: int) -> str:
-    """The error text of an index out of range."""
+def explained_index(position: int, value: int, extent: int, from_front: bool = False) -> str:
+    """The error text of an index out of range; with `from_front`, a negative one is too."""
     if not extent:
         return f"index into an empty dimension at position {position}, got {value}"
-    expected = f"{-extent} to {extent - 1}"
+    expected = f"{0 if from_front else -extent} to {extent - 1}"
     return f"index out of range at position {position}, expected {expected}, got {value}"

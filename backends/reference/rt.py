@@ -22,7 +22,7 @@ from xdsl.interpreter import (
 from xdsl.ir import Operation
 
 from ...core.errors import CompileError, explain
-from ...core.indices import fault_of, outside, wrong_offset
+from ...core.indices import fault_of, outside, outside_from_front, wrong_offset
 from ...core.provenance import origin
 from ...core.typed import function_around, memref_type
 from ...dialects.rt import ops as rt
@@ -158,7 +158,8 @@ class RtFunctions(InterpreterFunctions):
     ) -> PythonValues:
         """End the call if an index is out of range."""
         context, indices, extent = args
-        fault = outside(indices, int(extent))
+        find = outside_from_front if op.from_front else outside
+        fault = find(indices, int(extent))
         if fault is not None:
             raise _fail(op, context, fault)
         return ()

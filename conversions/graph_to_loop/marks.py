@@ -83,7 +83,7 @@ def _is_dying(value: SSAValue, call: Operation) -> bool:
     if not isinstance(value.owner, Call):
         return False
     users = [use.operation for use in value.uses if use.operation is not call]
-    if any(isinstance(user, graph.AssembleOp) for user in users):
-        # It lives on in the matrix.
+    if any(isinstance(user, graph.AliasOp) for user in users):
+        # It lives on under another name.
         return False
     return all(user.parent is call.parent and user.is_before_in_block(call) for user in users)

@@ -225,10 +225,10 @@ class _Needs:
 
 
 def _users(value: SSAValue) -> Iterator[Operation]:
-    """The operations that use a value, or a matrix that it is a part of."""
+    """The operations that use a value, or another one that is in its buffer."""
     for use in value.uses:
         yield use.operation
-        if isinstance(use.operation, graph.AssembleOp):
+        if isinstance(use.operation, graph.AliasOp):
             yield from _users(use.operation.result)
 
 

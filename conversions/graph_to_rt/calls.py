@@ -14,7 +14,7 @@ from ...dialects.graph.buffers import storage_type
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
 from .arena import Arena
-from .checks import assemble, check_bounds, refuse_other_rows
+from .checks import assemble, check_bounds, check_indices, refuse_other_rows
 from .computed import ComputedSizes
 from .constants import Constants, as_type
 from .function import BufferFunction
@@ -47,6 +47,8 @@ class Calls:
                 self.regions.convert_control(op)
             elif isinstance(op, graph.AssembleOp):
                 assemble(self.function, op, self.constants.buffers_of)
+            elif isinstance(op, graph.CheckIndicesOp):
+                check_indices(self.function, op, self.constants.buffers_of)
             elif not isinstance(op, graph.ConstantOp):
                 raise refused(op, "cannot be converted to the run time")
             self.sizes.after(op)

@@ -60,6 +60,18 @@ def assemble(
     function.buffers[op.result] = [*parts, columns][: len(types)]
 
 
+def check_indices(
+    function: BufferFunction,
+    op: graph.CheckIndicesOp,
+    buffers_of: Callable[[SSAValue], Sequence[SSAValue]],
+) -> None:
+    """Give indices their own buffer, after a check."""
+    (indices,) = function.buffers[op.result] = [*buffers_of(op.indices)]
+    limit = function.size(function.shapes.shape(op.x)[op.axis_from_front], op)
+    check = rt.CheckIndexOp(function.context, indices, limit, op.what, from_front=True)
+    function.append(check)
+
+
 def indices_of(function: BufferFunction) -> dict[SSAValue, tuple[int, ...]]:
     """The values that hold indices, and the numbers of their index buffers."""
     found: dict[SSAValue, tuple[int, ...]] = {
@@ -72,6 +84,8 @@ def indices_of(function: BufferFunction) -> dict[SSAValue, tuple[int, ...]]:
             found |= {v: (0,) for v in integers if v in function.buffers and v not in found}
         if isinstance(call, graph.AssembleOp):
             found |= {v: (0,) for v in (call.indptr, call.indices) if v not in found}
+        if isinstance(call, graph.CheckIndicesOp):
+            found.setdefault(call.indices, (0,))
         if not isinstance(call, graph.CallDpsOp):
             continue
         kernel = function.kernel(call)
@@ -120,8 +134,11 @@ def check_bounds(
             _check_least(function, call, replace(needed, size=needed.size.substitute(sizes)))
         for name, check in ((BOUNDS, rt.CheckIndexOp), (OFFSETS, rt.CheckOffsetsOp)):
             for text in texts_of(kernel, position, name):
+                extent = Dim.parse(text).substitute(sizes)
+                if name == BOUNDS and _is_checked(function, operand, extent):
+                    continue
                 indices = buffers_of(operand)[0]
-                limit = function.size(Dim.parse(text).substitute(sizes), call)
+                limit = function.size(extent, call)
                 function.append(check(function.context, indices, limit, subject))
     if fits := texts_of(kernel, 0, FITS):
         sizes = call_sizes(call, function.shapes)
@@ -129,6 +146,15 @@ def check_bounds(
             left, _, right = text.partition(" <= ")
             ends = Dim.parse(left).substitute(sizes), Dim.parse(right).substitute(sizes)
             _check_fits(function, call, ends)
+
+
+def _is_checked(function: BufferFunction, indices: SSAValue, extent: Dim) -> bool:
+    """Whether an operator in front has checked indices for a size."""
+    op = indices.owner
+    return (
+        isinstance(op, graph.CheckIndicesOp)
+        and function.shapes.shape(op.x)[op.axis_from_front] == extent
+    )
 
 
 def check_product(function: BufferFunction, size: Dim, name: str, op: Operation) -> None:

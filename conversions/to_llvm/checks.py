@@ -88,17 +88,12 @@ _DECREASE = {
 }
 
 _INDEX = """
-func.func private @rt_check_index_$element(
+func.func private @$name(
     %x: memref<?x$element>, %extent: index, %details: memref<3xindex>) -> i1 {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
   %two = arith.constant 2 : index
-  %limit = arith.constant $limit : index
-  %all = arith.cmpi sge, %extent, %limit : index
-  cf.cond_br %all, ^good, ^search
-^search:
-  %least = arith.subi %zero, %extent : index
-  %numbers = arith.addi %extent, %extent : index
+  %limit = arith.constant $limit : index$bounds
   %low = arith.index_cast %least : index to $element
   %span = arith.index_cast %numbers : index to $element
   %place = func.call @rt_first_outside_$element(%x, %low, %span)
@@ -119,6 +114,16 @@ func.func private @rt_check_index_$element(
   func.return %yes : i1
 }
 """
+
+_FROM_BACK = """
+  %all = arith.cmpi sge, %extent, %limit : index
+  cf.cond_br %all, ^good, ^search
+^search:
+  %least = arith.subi %zero, %extent : index
+  %numbers = arith.addi %extent, %extent : index"""
+_FROM_FRONT = """
+  %least = arith.constant 0 : index
+  %numbers = arith.minsi %extent, %limit : index"""
 
 # 0 <= x <= extent for extents that the type holds; any other is above all of its numbers
 _OFFSETS = """
@@ -268,8 +273,18 @@ def check_index(element: IntegerType) -> Function:
 
     If not, the details are the position of the first that is not, that element, and the extent.
     """
-    text = Template(_INDEX).substitute(element=element, limit=_limit(element))
-    return _parsed(text)
+    return _index_check(f"rt_check_index_{element}", element, _FROM_BACK)
+
+
+@functools.cache
+def check_place(element: IntegerType) -> Function:
+    """`(x, extent, details) -> i1`: whether every element is in [0, extent); see `check_index`."""
+    return _index_check(f"rt_check_place_{element}", element, _FROM_FRONT)
+
+
+def _index_check(name: str, element: IntegerType, bounds: str) -> Function:
+    sizes = {"element": element, "limit": _limit(element)}
+    return _parsed(Template(_INDEX).substitute(name=name, bounds=bounds, **sizes))
 
 
 @functools.cache

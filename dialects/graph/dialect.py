@@ -106,6 +106,7 @@ Graph = Dialect(
         ops.DropoutOp,
         ops.SortEdgesOp,
         ops.AssembleOp,
+        ops.CheckIndicesOp,
         ops.SpmmOp,
         ops.DegreeOp,
         ops.MissingSelfLoopsOp,

@@ -14,6 +14,7 @@ from .ops_binary import AddOp, BinaryOp, DivOp, MaxOp, MinOp, MulOp, PowOp, SubO
 from .ops_blocked import BlockedConvOp
 from .ops_call import CallDpsOp, CallPackedOp
 from .ops_cast import CastOp
+from .ops_check import AliasOp, CheckIndicesOp
 from .ops_clip import ClipOp
 from .ops_constant import ConstantOp, splat_of
 from .ops_contraction import DenseOp, MatmulOp
@@ -92,6 +93,7 @@ __all__ = [
     "AbsOp",
     "AddOp",
     "AggregateOp",
+    "AliasOp",
     "ArangeOp",
     "ArgReduceOp",
     "AssembleOp",
@@ -105,6 +107,7 @@ __all__ = [
     "CallPackedOp",
     "CastOp",
     "CeilOp",
+    "CheckIndicesOp",
     "ClipOp",
     "ComparisonOp",
     "ConcatOp",

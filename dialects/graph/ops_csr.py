@@ -28,6 +28,7 @@ from . import scalars
 from .attrs import ANY_TENSOR, FLOAT_TENSOR, I32_TENSOR, INDEX_TENSOR, SPARSE_TENSOR
 from .interfaces import Bound, FusionKind, GraphOp, ShapeFacts, WritingNest, element_type
 from .nest import LocalBuffer
+from .ops_check import AliasOp
 from .ops_gather import checked_places, place_of
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class SortEdgesOp(GraphOp):
 
 
 @irdl_op_definition
-class AssembleOp(GraphOp):
+class AssembleOp(AliasOp):
     """The CSR matrix of row pointers, column indices and values, which are not copied.
 
     It has as many columns as the first dimension of `sources` has elements. In each call the row
@@ -163,7 +164,6 @@ class AssembleOp(GraphOp):
     """
 
     name = "graph.assemble"
-    FUSION: ClassVar[FusionKind] = FusionKind.OPAQUE
 
     indptr = operand_def(INDEX_TENSOR)
     indices = operand_def(INDEX_TENSOR)

@@ -26,7 +26,7 @@ class Failure:
     subject: str
     details: int = 0
 
-    KINDS: ClassVar = ("function", "check", "csr", "index", "offsets")
+    KINDS: ClassVar = ("function", "check", "csr", "index", "place", "offsets")
 
     def explain(self, details: Sequence[int]) -> str:
         """What went wrong; `details` are the words left in the context."""
@@ -42,6 +42,8 @@ class Failure:
                 return f"{self.subject}: {explained(*details)}"
             case "index":
                 return f"{self.subject}: {explained_index(*details)}"
+            case "place":
+                return f"{self.subject}: {explained_index(*details, from_front=True)}"
             case _:
                 return f"{self.subject}: {explained_offset(*details)}"
 

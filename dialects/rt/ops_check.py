@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import I1, IndexType, IntegerAttr, MemRefType, StringAttr
+from xdsl.dialects.builtin import I1, IndexType, IntegerAttr, MemRefType, StringAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     ParsePropInAttrDict,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     prop_def,
     traits_def,
     var_operand_def,
@@ -130,6 +131,8 @@ class CheckCsrOp(FailingOp):
 class CheckIndexOp(FailingOp):
     """Ends the call where an index i does not satisfy -extent <= i < extent.
 
+    With `from_front`, an index does not count from the back: 0 <= i < extent.
+
     `rt.check_index %ctx, %indices, %extent "ids" : memref<?x?xi64>`
     """
 
@@ -139,8 +142,12 @@ class CheckIndexOp(FailingOp):
     indices = operand_def(MemRefType)
     extent = operand_def(IndexType)
     subject = prop_def(StringAttr)
+    from_front = opt_prop_def(UnitAttr)
 
-    assembly_format = "$context `,` $indices `,` $extent $subject attr-dict `:` type($indices)"
+    assembly_format = (
+        "$context `,` $indices `,` $extent $subject (`from_front` $from_front^)? attr-dict `:` "
+        "type($indices)"
+    )
 
     irdl_options = (ParsePropInAttrDict(),)
 
@@ -150,17 +157,20 @@ class CheckIndexOp(FailingOp):
         indices: SSAValue | Operation,
         extent: SSAValue | Operation,
         subject: str,
+        from_front: bool = False,
     ):
-        super().__init__(
-            operands=[context, indices, extent], properties={"subject": StringAttr(subject)}
-        )
+        properties = {
+            "subject": StringAttr(subject),
+            "from_front": UnitAttr() if from_front else None,
+        }
+        super().__init__(operands=[context, indices, extent], properties=properties)
 
     def verify_(self) -> None:
         verify_index_buffer(self, memref_type(self.indices))
 
     @property
     def failure(self) -> Failure:
-        return Failure("index", self.subject.data)
+        return Failure("place" if self.from_front else "index", self.subject.data)
 
 
 @irdl_op_definition

@@ -14,7 +14,8 @@ from .library import library
 
 KEPT = (
     *("linear.default", "matmul.default", "scaled_dot_product_attention.default"),
-    *("index_add.default", "index_select.default", "instance_norm.default", "one_hot.default"),
+    *("index_add.default", "index_copy.default", "index_select.default", "instance_norm.default"),
+    "one_hot.default",
     *("max_pool1d.default", "max_pool2d.default", "max_pool3d.default"),
     *("adaptive_avg_pool1d.default", "adaptive_avg_pool2d.default", "adaptive_avg_pool3d.default"),
     *("celu.default", "elu.default", "hardsigmoid.default", "hardswish.default"),

@@ -7,7 +7,7 @@ inputs and results include sizes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core.dims import Dim
@@ -38,24 +38,28 @@ class TorchGraph:
     problems: Mapping[str, str]
 
 
-def read_graph(owner: Any, constants: Mapping[int, Any] | None = None) -> TorchGraph:
+def read_graph(
+    owner: Any, constants: Mapping[int, Any] | None = None, names: Mapping[str, str] | None = None
+) -> TorchGraph:
     """Read the graph of a module of `torch.fx`.
 
     Args:
         owner: the module; its nodes have their results as fake tensors in ``meta["val"]``.
         constants: tensors for some of the inputs, by position; they are read without a copy.
+        names: what the user calls inputs, by the names of their nodes.
     """
     load_conversions()
     try:
-        return _GraphImporter(owner).run(constants or {})
+        return _GraphImporter(owner, names or {}).run(constants or {})
     except (StepwellError, UnsupportedNodeError) as error:
         nodes = [node.name for node in owner.graph.nodes if node.op == "call_function"]
         return TorchGraph(None, (), dict.fromkeys(nodes, str(error)))
 
 
 class _GraphImporter(Importer):
-    def __init__(self, owner: Any) -> None:
+    def __init__(self, owner: Any, names: Mapping[str, str]) -> None:
         super().__init__(owner, _ranges(owner))
+        self.names = names
         self.given = [node for node in owner.graph.nodes if node.op == "placeholder"]
 
     def run(self, constants: Mapping[int, Any]) -> TorchGraph:
@@ -91,7 +95,8 @@ class _GraphImporter(Importer):
         inputs: list[Input] = []
         for fx, value in tensors:
             try:
-                inputs.append(read_input(fx, value, {}, taken, self.sizes))
+                found = read_input(fx, value, {}, taken, self.sizes)
+                inputs.append(replace(found, name=self.names.get(fx.name, fx.name)))
             except UnsupportedNodeError as error:
                 self._refuse_users(fx, error)
         return inputs

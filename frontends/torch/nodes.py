@@ -12,9 +12,10 @@ from ...dialects.graph import ops as graph
 from ..importing.elementwise import cast
 from ..importing.emitter import Emitter
 from ..importing.nodes import ModelNode
+from ..importing.shapes import reshaped
 from ..importing.values import Value
 from .dtypes import numpy_dtype, promoted
-from .places import location_of, module_path
+from .places import location_of, module_path, source_of
 from .sizes import Sizes
 
 
@@ -69,6 +70,40 @@ class Node(ModelNode):
             *places, _ = self.emit_all(graph.NonzeroOp, mask)
             self.sizes.places[mask] = places
         return self.sizes.places[mask]
+
+    def vector(self, value: Value, size: Dim) -> Value:
+        """The elements of a value that has one dimension of this size, and others of 1."""
+        if value not in self.sizes.vectors:
+            self.sizes.vectors[value] = reshaped(self, value, [size])
+        return self.sizes.vectors[value]
+
+    def from_front(self, indices: Value, position: int, x: Value, axis: int) -> Value:
+        """Indices along an axis of x, checked not to be negative; the same ones are checked once.
+
+        They are the argument at a position, or its elements in another shape.
+        """
+        size = x.shape[axis]
+        if (indices, size) not in self.sizes.checked:
+            x, axis = self._with_size(size) or (x, axis)
+            subject = self._described(source_of(self.fx.args[position]))
+            self.sizes.checked[indices, size] = self.emit(
+                graph.CheckIndicesOp, indices, x, axis=axis, subject=subject
+            )
+        return self.sizes.checked[indices, size]
+
+    def _described(self, source: Any) -> str | None:
+        """What errors call an input or a constant of the program; None for other nodes."""
+        if source.op == "call_function":
+            return None
+        value = self.values[source]
+        return f'{"constant" if value.stored else "input"} "{value.name}"'
+
+    def _with_size(self, size: Dim) -> tuple[Value, int] | None:
+        """A value that nothing has to compute, with an axis of a size."""
+        if not size.is_static or not size.value:
+            return self.holder(size)
+        zeros = np.zeros(size.value, np.int8)
+        return self.emit(lambda: graph.ConstantOp.literal(zeros)), 0
 
     def hold(self, value: Value) -> None:
         """A value has sizes that others may be made with."""

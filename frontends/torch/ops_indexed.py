@@ -25,12 +25,13 @@ _BOOL = np.dtype(np.bool_)
 def index_select(node: Node, x: Value, dim: int, index: Value) -> Value:
     if not x.rank:
         return x
-    return node.emit(graph.GatherOp, x, index, axis=node.axis(dim, x.rank))
+    axis = node.axis(dim, x.rank)
+    return node.emit(graph.GatherOp, x, node.from_front(index, 2, x, axis), axis=axis)
 
 
 @converts("aten.embedding.default")
 def embedding(node: Node, weight: Value, indices: Value, *settings: Any) -> Value:
-    return node.emit(graph.GatherOp, weight, indices, axis=0)
+    return node.emit(graph.GatherOp, weight, node.from_front(indices, 1, weight, 0), axis=0)
 
 
 @converts("aten.gather.default")
@@ -40,8 +41,8 @@ def gather(node: Node, x: Value, dim: int, index: Value, sparse_grad: bool = Fal
     axis = node.axis(dim, x.rank)
     rows = rows_of(node, 2, axis)
     if rows is not None and _same_apart(x, index, axis):
-        return node.emit(graph.GatherOp, x, rows, axis=axis)
-    return node.emit(graph.GatherElementsOp, x, index, axis=axis)
+        return node.emit(graph.GatherOp, x, node.from_front(rows, 2, x, axis), axis=axis)
+    return node.emit(graph.GatherElementsOp, x, node.from_front(index, 2, x, axis), axis=axis)
 
 
 def rows_of(node: Node, position: int, axis: int) -> Value | None:
@@ -64,7 +65,7 @@ def rows_of(node: Node, position: int, axis: int) -> Value | None:
     value = node.values[source]
     if value.shape[axis - first] != node.dim(shape[axis]):
         return None
-    return reshaped(node, value, [value.shape[axis - first]])
+    return node.vector(value, value.shape[axis - first])
 
 
 def _same_apart(x: Value, other: Value, axis: int) -> bool:
@@ -113,7 +114,8 @@ def _scattered(node: Node, x: Value, dim: int, index: Value, src: Value, kind: s
         raise node.unsupported("an index and a source of different shapes")
     rows = rows_of(node, 2, axis)
     if rows is not None and _same_apart(x, src, axis):
-        return by_rows(node, x, axis, rows, src, kind)
+        return by_rows(node, x, axis, node.from_front(rows, 2, x, axis), src, kind)
+    index = node.from_front(index, 2, x, axis)
     return node.emit(graph.ScatterElementsOp, x, index, src, axis=axis, kind=kind)
 
 
@@ -177,12 +179,18 @@ def _filled(node: Node, like: Value, number: float | int) -> Value:
 def index_add(node: Node, x: Value, dim: int, index: Value, src: Value, *, alpha: Any = 1) -> Value:
     if alpha != 1:
         src = node.emit(graph.MulOp, src, node.operand(alpha, src.dtype))
-    return by_rows(node, x, node.axis(dim, x.rank), index, src, "add")
+    return _by_index(node, x, dim, index, src, "add")
 
 
 @converts("aten.index_copy.default")
 def index_copy(node: Node, x: Value, dim: int, index: Value, src: Value) -> Value:
-    return by_rows(node, x, node.axis(dim, x.rank), index, src, "none")
+    return _by_index(node, x, dim, index, src, "none")
+
+
+def _by_index(node: Node, x: Value, dim: int, index: Value, src: Value, kind: str) -> Value:
+    """x with slices along an axis at an index, the argument at position 2, as `by_rows` does."""
+    axis = node.axis(dim, x.rank)
+    return by_rows(node, x, axis, node.from_front(index, 2, x, axis), src, kind)
 
 
 @converts("aten.index_reduce.default")
@@ -198,7 +206,7 @@ def index_reduce(
 ) -> Value:
     if reduce == "mean" or not include_self:
         raise node.unsupported(f"reduce = {reduce}, include_self = {include_self}")
-    return by_rows(node, x, node.axis(dim, x.rank), index, src, _KINDS[reduce])
+    return _by_index(node, x, dim, index, src, _KINDS[reduce])
 
 
 @converts("aten.select_scatter.default")

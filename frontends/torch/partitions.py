@@ -17,11 +17,14 @@ _ROUNDS = 8
 _PREFIX = "stepwell_"
 
 
-def divided(owner: Any) -> tuple[Any, dict[str, TorchGraph], dict[str, str]]:
+def divided(
+    owner: Any, names: Mapping[str, str] | None = None
+) -> tuple[Any, dict[str, TorchGraph], dict[str, str]]:
     """Divide a graph into parts that are supported and the nodes between them.
 
     Args:
         owner: the module of `torch.fx` with the graph, which stays as it is.
+        names: what the user calls inputs, by the names of their nodes.
 
     Returns:
         A module whose calls of other modules are the parts; the parts by name; and why each of the
@@ -31,7 +34,7 @@ def divided(owner: Any) -> tuple[Any, dict[str, TorchGraph], dict[str, str]]:
     refused = {node.name: reason for node in owner.graph.nodes if (reason := _refusal(node))}
     for _ in range(_ROUNDS):
         split = _divided(owner, refused)
-        parts = {name: read_graph(part) for name, part in _parts(split)}
+        parts = {name: read_graph(part, names=names) for name, part in _parts(split)}
         found = {node: why for part in parts.values() for node, why in part.problems.items()}
         if not found:
             return split, parts, refused

@@ -48,3 +48,21 @@ def described(node: Any) -> str:
     line = line_of(node)
     where = "" if line is None else f" ({Path(line[0]).name}:{line[1]}: {line[2]})"
     return f'"{module_path(node)}"{where}'
+
+
+_MOVES = (
+    *("alias", "clone", "_to_copy", "expand", "flip", "getitem", "permute", "reshape", "select"),
+    *("slice", "split", "squeeze", "t", "transpose", "unbind", "unsqueeze", "view"),
+)
+
+
+def source_of(node: Any) -> Any:
+    """The node whose elements a node only moves: itself where it computes them."""
+    while node.op == "call_function" and _function(node.target) in _MOVES:
+        node = node.args[0]
+    return node
+
+
+def _function(target: Any) -> str:
+    """The name of an operator without its overload, or of a function of Python."""
+    return str(getattr(target, "overloadpacket", target.__name__)).rpartition(".")[2]

@@ -26,6 +26,10 @@ class Sizes:
         self._data: dict[Dim, Value] = {}
         self.places: dict[Value, list[Value]] = {}
         """The indices where masks hold, which define a size."""
+        self.vectors: dict[Value, Value] = {}
+        """Vectors of what has one dimension longer than 1."""
+        self.checked: dict[tuple[Value, Dim], Value] = {}
+        """Indices that are checked to be in [0, size)."""
         self._ranges = {str(symbol): found for symbol, found in ranges.items()}
 
     def name(self, symbol: str, dim: Dim) -> None:

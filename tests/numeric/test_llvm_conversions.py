@@ -708,10 +708,12 @@ def test_csr_is_checked(build: Build, pointer: str, index: str) -> None:
 
 
 @pytest.mark.parametrize("element", ["i32", "i64"])
-def test_indices_are_checked(build: Build, element: str) -> None:
+@pytest.mark.parametrize("least", [-20, 0])
+def test_indices_are_checked(build: Build, element: str, least: int) -> None:
+    form = "" if least else " from_front"
     code = build(f"""
     func.func @main(%ctx: !rt.context, %i: memref<?x3x{element}>, %n: index) -> i32 {{
-      rt.check_index %ctx, %i, %n "ids" : memref<?x3x{element}>
+      rt.check_index %ctx, %i, %n "ids"{form} : memref<?x3x{element}>
       %ok = arith.constant 0 : i32
       func.return %ok : i32
     }}
@@ -724,11 +726,12 @@ def test_indices_are_checked(build: Build, element: str) -> None:
         args = (context.words, array, len(array), extent)
         return call(code, "main", *args, result=ctypes.c_int32), context.details
 
-    fine = np.random.default_rng(0).integers(-20, 20, 300)
+    fine = np.random.default_rng(0).integers(least, 20, 300)
     assert run(fine, 20)[0] == 0
     assert run(fine[:0], 0)[0] == 0
     assert run(fine, 2**35)[0] == 0
-    for position, value in ((0, 20), (63, -21), (64, 20), (299, -21), (255, 2**31 - 1)):
+    low = least - 1
+    for position, value in ((0, 20), (63, low), (64, 20), (299, low), (255, 2**31 - 1)):
         wrong = fine.copy()
         wrong[position] = value
         assert run(wrong, 20) == (1, [position, value, 20])

@@ -80,8 +80,8 @@ def gather_of(value: SSAValue, facts: Facts) -> Gather | None:
 def vector_of(indices: SSAValue, facts: Facts) -> SSAValue | None:
     """A value whose elements, in row-major order, are the indices [i, ...] for each i.
 
-    None where the indices depend on more than i. Reshapes are left out, so that all uses of a
-    vector have the same value.
+    None where the indices depend on more than i. Reshapes are left out, and indices that are
+    checked somewhere are checked everywhere, so that all uses of a vector have the same value.
     """
     edges = facts.shape(indices)[0]
     if isinstance(indices.owner, graph.BroadcastToOp) and rank(indices) > 1:
@@ -92,7 +92,13 @@ def vector_of(indices: SSAValue, facts: Facts) -> SSAValue | None:
         return None
     while isinstance(indices.owner, graph.ReshapeOp):
         indices = indices.owner.x
-    return indices if product(facts.shape(indices)) == edges else None
+    return _checked(indices) if product(facts.shape(indices)) == edges else None
+
+
+def _checked(indices: SSAValue) -> SSAValue:
+    """The result of a check of indices, if there is one."""
+    users = (use.operation for use in indices.uses if use.index == 0)
+    return next((op.result for op in users if isinstance(op, graph.CheckIndicesOp)), indices)
 
 
 def number_of(value: SSAValue, weights: WeightStore, depth: int = _DEPTH) -> float | None:

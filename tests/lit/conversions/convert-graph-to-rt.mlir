@@ -208,3 +208,19 @@ loop.kernel @add(%x: memref<8xf32>, %z: memref<8xf32>) -> (%y: memref<8xf32> {lo
 }
 loop.kernel @relu(%x: memref<8xf32>) -> (%y: memref<8xf32>) {
 }
+
+// -----
+
+// Checked indices have the buffer of those that are checked, and are not checked for that size again.
+// CHECK-LABEL: func.func @checked_before
+// CHECK: %[[N:.*]] = memref.dim %x
+// CHECK: rt.check_index %ctx, %ids, %[[N]] "input \22ids\22" from_front : memref<3xi64>
+// CHECK-NEXT: rt.check_index %ctx, %ids, %[[SEVEN:.*]] "kernel rows" : memref<3xi64>
+// CHECK-NEXT: rt.call @rows(%x, %ids, %result)
+func.func @checked_before(%x: tensor<?x4xf32> {graph.name = "x", graph.dims = ["n", ""]}, %ids: tensor<3xi64>) -> tensor<3x4xf32> {
+  %c = graph.check_indices %ids of %x axis = 0 "input \22ids\22" : (tensor<3xi64>, tensor<?x4xf32>) -> tensor<3xi64>
+  %0 = graph.call_dps @rows(%x, %c) : (tensor<?x4xf32>, tensor<3xi64>) -> tensor<3x4xf32>
+  func.return %0 : tensor<3x4xf32>
+}
+loop.kernel @rows(%x: memref<?x4xf32>, %ids: memref<3xi64> {loop.bounds = ["x0.0", "7"]}) -> (%y: memref<3x4xf32>) {
+}

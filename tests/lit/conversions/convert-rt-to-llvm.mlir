@@ -188,6 +188,19 @@ func.func @indices(%ctx: !rt.context, %i: memref<?x2xi64>, %j: memref<?xi64>, %n
 
 // -----
 
+// CHECK-LABEL: func.func private @rt_check_place_i64(
+// CHECK: %[[LOW:.*]] = arith.constant 0 : index
+// CHECK: %[[LAST:.*]] = arith.minsi %extent, %limit : index
+// CHECK-LABEL: func.func @places
+// CHECK: func.call @rt_check_place_i64(
+func.func @places(%ctx: !rt.context, %i: memref<?xi64>, %n: index) -> i32 {
+  rt.check_index %ctx, %i, %n "i" from_front : memref<?xi64>
+  %z = arith.constant 0 : i32
+  func.return %z : i32
+}
+
+// -----
+
 // Offsets are searched for one out of range, then for one above the next one.
 // CHECK-LABEL: func.func private @rt_check_offsets_i32(
 // CHECK: func.call @rt_first_outside_i32(

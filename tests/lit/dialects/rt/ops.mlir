@@ -39,6 +39,8 @@ func.func @checks(%ctx: !rt.context, %ok: i1, %p: memref<?xi32>, %i: memref<?xi6
   rt.check_csr %ctx, %p, %i, %n "graph" : memref<?xi32>, memref<?xi64>
   // CHECK-NEXT: rt.check_index %ctx, %i, %n "ids" : memref<?xi64>
   rt.check_index %ctx, %i, %n "ids" : memref<?xi64>
+  // CHECK-NEXT: rt.check_index %ctx, %i, %n "ids" from_front : memref<?xi64>
+  rt.check_index %ctx, %i, %n "ids" from_front : memref<?xi64>
   // CHECK-NEXT: rt.check_offsets %ctx, %i, %n "parts" : memref<?xi64>
   rt.check_offsets %ctx, %i, %n "parts" : memref<?xi64>
   %z = arith.constant 0 : i32

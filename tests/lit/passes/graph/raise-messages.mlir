@@ -118,3 +118,22 @@ func.func @or_zero(%x: tensor<9x32xf32>, %j: tensor<7xi64>, %i: tensor<7xi64>) -
   %y = graph.where %some, %m, %zero : (tensor<9x32xi1>, tensor<9x32xf32>, tensor<9x32xf32>) -> tensor<9x32xf32>
   func.return %y : tensor<9x32xf32>
 }
+
+// -----
+
+// Indices that are checked where nodes are updated are so where others are read.
+// CHECK-LABEL: func.func @checked(
+// CHECK: %[[c:.*]] = graph.check_indices %i of %x
+// CHECK: graph.sort_edges %[[c]], %j of
+// CHECK: graph.at_entries %{{.*}}, %x axis = 0
+// CHECK-NOT: graph.scatter
+func.func @checked(%x: tensor<9x32xf32>, %j: tensor<7xi64>, %i: tensor<7xi64>) -> tensor<9x32xf32> {
+  %zero = graph.constant dense<0.0> : tensor<9x32xf32>
+  %g = graph.gather %x, %j axis = 0 : (tensor<9x32xf32>, tensor<7xi64>) -> tensor<7x32xf32>
+  %h = graph.gather %x, %i axis = 0 : (tensor<9x32xf32>, tensor<7xi64>) -> tensor<7x32xf32>
+  %s = graph.sub %g, %h : (tensor<7x32xf32>, tensor<7x32xf32>) -> tensor<7x32xf32>
+  %e = graph.exp %s : (tensor<7x32xf32>) -> tensor<7x32xf32>
+  %c = graph.check_indices %i of %x axis = 0 : (tensor<7xi64>, tensor<9x32xf32>) -> tensor<7xi64>
+  %y = graph.scatter_nd add %zero, %e at %c : (tensor<9x32xf32>, tensor<7x32xf32>, tensor<7xi64>) -> tensor<9x32xf32>
+  func.return %y : tensor<9x32xf32>
+}

@@ -1,0 +1,15 @@
+// RUN: stepwell-opt %s --split-input-file --verify-diagnostics
+
+func.func @axis(%i: tensor<3xi64>, %x: tensor<4xf32>) {
+  // expected-error @+1 {{graph.check_indices: axis out of range, expected -1 <= axis < 1, got 1}}
+  %a = graph.check_indices %i of %x axis = 1 : (tensor<3xi64>, tensor<4xf32>) -> tensor<3xi64>
+  func.return
+}
+
+// -----
+
+func.func @result(%i: tensor<3xi64>, %x: tensor<4xf32>) {
+  // expected-error @+1 {{graph.check_indices}}
+  %a = graph.check_indices %i of %x axis = 0 : (tensor<3xi64>, tensor<4xf32>) -> tensor<2xi64>
+  func.return
+}
