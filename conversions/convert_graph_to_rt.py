@@ -28,7 +28,7 @@ from ..dialects.graph.signature import signature_attributes
 from ..dialects.rt import ops as rt
 from .graph_to_rt.arena import Arena
 from .graph_to_rt.calls import Calls
-from .graph_to_rt.checks import check_inputs, indices_of
+from .graph_to_rt.checks import check_inputs, check_sizes, indices_of
 from .graph_to_rt.constants import Constants
 from .graph_to_rt.function import BufferFunction, Place, Producer, location_of
 
@@ -39,6 +39,7 @@ def _convert(
     """The function on buffers, and its arena."""
     function = BufferFunction(source)
     constants = Constants(function, weights)
+    check_sizes(function)
     indices = indices_of(function) if copy_indices else {}
     if not indices:
         check_inputs(function)

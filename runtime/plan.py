@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ..backends.llvm.boundary.plan import ARGUMENTS, CSR, DENSE, POLYNOMIAL, RECORDS
+from ..backends.llvm.boundary.plan import (
+    ARGUMENTS,
+    CSR,
+    DENSE,
+    FIXED,
+    IN_ARENA,
+    POLYNOMIAL,
+    RECORDS,
+    RESIZED,
+)
 from ..core.arguments import Argument
 from ..core.dims import Dim
 from ..core.dtypes import dtype_named
@@ -42,7 +52,7 @@ def _places(signature: Signature) -> tuple[int, ...]:
     buffers = len(signature.inputs) + 2 * sparse + len(signature.outputs)
     rank = max((len(spec.shape) for spec in signature.outputs), default=0)
     # For a sparse input, a call keeps five objects alive: matrix, shape and three arrays.
-    symbols = len(_symbols(signature)) + len(signature.computed)
+    symbols = len(_symbols(signature)) + signature.reported
     sizes = (symbols, 2 * buffers, 5 * sparse, len(signature.outputs), rank)
     places = [ARGUMENTS + argument_words(signature)]
     for size in sizes:
@@ -59,15 +69,25 @@ def _symbols(signature: Signature) -> dict[str, int]:
 
 
 def plan_of(signature: Signature, code: int, slow: object, fail: object) -> ExecutablePlan | None:
-    """The plan of an executable; None if a number in its sizes is too large, or a result has a size
-    without an upper bound: Python code copies such results.
-    """
-    if any(signature.in_arena):
-        return None
+    """The plan of an executable; None if a number in its sizes is too large."""
     try:
         return ExecutablePlan(signature, code, slow, fail)
     except OverflowError:
         return None
+
+
+@dataclass(frozen=True)
+class _Result:
+    """A result: what becomes of it, its shape, and that of the array that is passed for it."""
+
+    spec: ValueSpec
+    fate: int
+    own: Sequence[Dim]
+    begun: Sequence[Dim]
+
+    @property
+    def dtype(self) -> Any:
+        return dtype_named(self.spec.dtype)
 
 
 class ExecutablePlan:
@@ -114,20 +134,34 @@ class ExecutablePlan:
         for left, right in signature.equal:
             words += self._code(left - right)
         words += self._code(signature.arena)
-        pairs = zip(signature.output_shapes, signature.largest_shapes, strict=True)
-        for spec, (own, shape) in zip(signature.outputs, pairs, strict=True):
-            dtype = dtype_named(spec.dtype)
-            words += [self._address(dtype), *_element(dtype), len(shape), int(own != shape)]
-            words += self._dimensions(spec, shape)
+        for result in self._results():
+            element, rank = _element(result.dtype), len(result.own)
+            words += [self._address(result.dtype), *element, rank, result.fate]
+            words += self._dimensions(result.spec, result.begun)
         return words + self._computed()
+
+    def _results(self) -> list[_Result]:
+        signature = self._signature
+        shapes = signature.output_shapes, signature.largest_shapes, signature.in_arena
+        found: list[_Result] = []
+        for spec, own, most, in_arena in zip(signature.outputs, *shapes, strict=True):
+            if in_arena:
+                found.append(_Result(spec, IN_ARENA, own, [Dim.of(0)] * len(own)))
+            else:
+                found.append(_Result(spec, FIXED if own == most else RESIZED, own, most))
+        return found
 
     def _computed(self) -> list[int]:
         """The records of the results whose sizes the program computes."""
-        pairs = zip(self._signature.output_shapes, self._signature.largest_shapes, strict=True)
-        computed = [(number, own) for number, (own, most) in enumerate(pairs) if own != most]
-        words = [len(computed)]
-        for number, shape in computed:
-            words += [number, len(shape), *(word for dim in shape for word in self._code(dim))]
+        computed = [(n, r) for n, r in enumerate(self._results()) if r.fate != FIXED]
+        words, begin = [len(computed)], len(self._symbols)
+        for number, result in computed:
+            descr, (_, size) = self._address(result.dtype), _element(result.dtype)
+            words += [number, result.fate, descr, size, len(result.own)]
+            words += [word for dim in result.own for word in self._code(dim)]
+            if result.fate == IN_ARENA:
+                words.append(~begin)
+                begin += 1
         return words
 
     def _argument(self, argument: Argument) -> list[int]:

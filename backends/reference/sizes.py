@@ -13,7 +13,7 @@ from ...core.provenance import origin
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.ops import CallDpsOp
 from ...dialects.graph.shapes import sizes_of
-from ...dialects.loop.arguments import FITS, least_sizes, texts_of
+from ...dialects.loop.arguments import FITS, SizeCondition, size_conditions, texts_of
 from ...dialects.loop.ops import KernelOp
 from ...dialects.sparse_tensor import is_sparse
 
@@ -27,24 +27,26 @@ def check_sizes(op: GraphOp, operands: Sequence[Array]) -> None:
     """Check the sizes of the operands of an operator.
 
     Raises:
-        InputError: if one is too small.
+        InputError: if one is too small or too large.
     """
     given = dict(zip(op.operands, operands, strict=True))
-    for value, dimension, least in op.size_bounds:
-        _check(op, op.name, sizes_of(given[value])[dimension], least)
+    for bound in op.size_bounds:
+        size = sizes_of(given[bound.operand])[bound.dimension]
+        for needed in bound.conditions(op, Dim.of(size)):
+            _check(op, op.name, size, needed)
 
 
 def check_sizes_of_call(call: CallDpsOp, kernel: KernelOp, operands: Sequence[Array]) -> None:
     """Check the sizes of the operands of a call by what its kernel demands.
 
     Raises:
-        InputError: if one is too small.
+        InputError: if one is too small or too large.
     """
     sizes = _sizes_of_arguments(call, operands)
     for position in range(len(kernel.inputs)):
-        for needed in least_sizes(kernel, position):
+        for needed in size_conditions(kernel, position):
             subject = needed.operator or f"kernel {kernel.sym_name.data}"
-            _check(call, subject, needed.size.evaluate(sizes), needed.least)
+            _check(call, subject, needed.size.evaluate(sizes), needed)
 
 
 def check_accesses_of_call(
@@ -79,9 +81,7 @@ def _sizes_of_arguments(call: CallDpsOp, operands: Sequence[Array]) -> dict[str,
     return sizes
 
 
-def _check(op: GraphOp, subject: str, size: int, least: int) -> None:
-    if size < least:
-        fact, where = "a size is too small", origin(op)
-        raise InputError(
-            explain(subject, fact, expected=f"{least} or more", got=size, origin=where)
-        )
+def _check(op: GraphOp, subject: str, size: int, needed: SizeCondition) -> None:
+    if not needed.holds(size):
+        expected, where = needed.expected(needed.limit), origin(op)
+        raise InputError(explain(subject, needed.fact, expected=expected, got=size, origin=where))

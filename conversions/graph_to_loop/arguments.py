@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr, UnitAttr
@@ -14,7 +14,7 @@ from ...core.typed import tensor_type
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.interfaces import Bound, GraphOp
 from ...dialects.graph.shapes import SymbolicShapes
-from ...dialects.loop.arguments import BOUNDS, CONSTANT, INDPTR, LEAST, OFFSETS, LeastSize
+from ...dialects.loop.arguments import BOUNDS, CONSTANT, INDPTR, OFFSETS, SIZES, SizeCondition
 from ...dialects.sparse_tensor import is_sparse
 
 
@@ -70,25 +70,32 @@ def argument_attrs(
         count = len(buffer_types(tensor_type(arg)))
         first = data | {INDPTR: UnitAttr()} if is_sparse(arg.type) else data
         result += [DictionaryAttr(first), *[DictionaryAttr(data)] * (count - 1)]
-    if least := _least_sizes(function, shapes):
-        result[0] = DictionaryAttr({**result[0].data, LEAST: least})
+    if sizes := _size_conditions(function, shapes):
+        result[0] = DictionaryAttr({**result[0].data, SIZES: sizes})
     return result
 
 
-def _least_sizes(function: func.FuncOp, shapes: SymbolicShapes) -> Attribute | None:
-    """The bounds of symbolic sizes as text, None without any."""
+def _size_conditions(function: func.FuncOp, shapes: SymbolicShapes) -> Attribute | None:
+    """What operators demand of symbolic sizes, as text; None without any."""
     texts: list[str] = []
-    for op in function.body.block.ops:
-        for source, dimension, least in op.size_bounds if isinstance(op, GraphOp) else ():
-            size = shapes.shape(source)[dimension]
-            if size.is_static:
-                continue
-            known = shapes.in_arguments(size)
-            if known is None:
-                fact = "a size cannot be checked before the kernel runs"
-                raise refused(op, fact, expected="one that the arguments have", got=size)
-            texts.append(str(LeastSize(known, least, op.name)))
+    for op in (op for op in function.body.block.ops if isinstance(op, GraphOp)):
+        for bound in op.size_bounds:
+            size = shapes.shape(bound.operand)[bound.dimension]
+            if not size.is_static:
+                conditions = bound.conditions(op, size)
+                texts += [str(_in_arguments(needed, op, shapes)) for needed in conditions]
     return ArrayAttr([StringAttr(text) for text in dict.fromkeys(texts)]) if texts else None
+
+
+def _in_arguments(needed: SizeCondition, op: GraphOp, shapes: SymbolicShapes) -> SizeCondition:
+    """The condition on sizes of arguments; of what is computed the upper bound is checked."""
+    known = shapes.in_arguments(needed.size)
+    if known is None and needed.is_upper:
+        known = shapes.in_arguments(shapes.at_most(needed.size))
+    if known is None:
+        fact = "a size cannot be checked before the kernel runs"
+        raise refused(op, fact, expected="one that the arguments have", got=needed.size)
+    return replace(needed, size=known)
 
 
 def _extents(

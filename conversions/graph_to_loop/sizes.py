@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import arith, memref
 from xdsl.ir import SSAValue
@@ -43,11 +43,13 @@ class ArgumentSizes:
             for axis, dim in enumerate(shapes.shape(value))
             if not dim.is_static and shapes.is_given(dim)
         }
+        self._quotients = dict(_quotients(shapes))
 
     def of(self, dim: Dim) -> AffineExpr | None:
         """A symbolic dimension; None if it does not follow from the sizes of the arguments."""
         if dim not in self._known:
-            if not self._shapes.is_given(dim):
+            others = (Dim.symbol(name) for name in dim.symbols if name not in self._quotients)
+            if not all(map(self._shapes.is_given, others)):
                 return None
             if dim in self._results and self._shapes.is_computed(dim):
                 size = self._buffer_size(*self._results[dim])
@@ -62,7 +64,10 @@ class ArgumentSizes:
 
     def _symbol(self, name: str) -> AffineExpr:
         key = Dim.symbol(name)
-        if key not in self._known:
+        if key not in self._known and name in self._quotients:
+            dividend, divisor = self._quotients[name]
+            self._known[key] = affine(dividend, self._symbol, self._product) // divisor
+        elif key not in self._known:
             if self._shapes.is_computed(key) and key in self._results:
                 size = self._buffer_size(*self._results[key])
             else:
@@ -87,3 +92,17 @@ class ArgumentSizes:
 
     def _buffer_size(self, buffer: SSAValue, dimension: int) -> SSAValue:
         return self._nest.insert(memref.DimOp(buffer, self._nest.constant(dimension, INDEX)))
+
+
+def _quotients(shapes: SymbolicShapes) -> Iterator[tuple[str, tuple[Dim, int]]]:
+    """Sizes that are exact quotients of sizes of the arguments, such as 1/4 of one.
+
+    The exactness is checked where the function is called: n * 4 == m.
+    """
+    for left, right, _ in shapes.equalities:
+        for one, other in ((left, right), (right, left)):
+            if len(one.terms) != 1 or shapes.is_given(one) or not shapes.is_given(other):
+                continue
+            ((names, divisor),) = one.terms
+            if len(names) == 1:
+                yield names[0], (other, divisor)

@@ -63,13 +63,13 @@ class Calls:
         arguments: list[SSAValue] = []
         for operand in op.arguments:
             arguments += self.constants.passed(operand, kernel, len(arguments), op)
+        refuse_other_rows(kernel, op)
+        check_bounds(function, kernel, op, self.constants.buffers_of)
         arguments += self._results(op)
         types = [arg.type for arg in kernel.body.block.args]
         if len(types) != len(arguments):
             fact = f"wrong number of buffers for {op.callee}"
             raise refused(op, fact, expected=len(types), got=len(arguments))
-        refuse_other_rows(kernel, op)
-        check_bounds(function, kernel, op, self.constants.buffers_of)
         passed = [as_type(function, a, t) for a, t in zip(arguments, types, strict=True)]
         function.append(rt.CallOp(op.callee.string_value(), passed))
 

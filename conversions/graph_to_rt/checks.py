@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from xdsl.dialects import arith
@@ -18,7 +18,14 @@ from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.kernel_bounds import call_sizes
 from ...dialects.loop import ops as loop
-from ...dialects.loop.arguments import BOUNDS, FITS, OFFSETS, LeastSize, least_sizes, texts_of
+from ...dialects.loop.arguments import (
+    BOUNDS,
+    FITS,
+    OFFSETS,
+    SizeCondition,
+    size_conditions,
+    texts_of,
+)
 from ...dialects.loop.segments import is_row_pointer
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
@@ -41,6 +48,52 @@ def check_inputs(function: BufferFunction) -> None:
             subject = function.subject(arg)
             check = rt.CheckCsrOp(function.context, indptr, indices, width, subject)
             function.append(check)
+
+
+def check_sizes(function: BufferFunction) -> None:
+    """Check the sizes that arguments give, before any of them is used.
+
+    These are what kernels that certainly run demand, and that no size is negative.
+    """
+    not_negative = [Dim.of(0)]
+    for op in function.source.body.block.ops:
+        for needed in _sizes_needed(function, op):
+            if _is_known_first(function, op, needed.size):
+                with function.standing_for(op.location):
+                    _check_size(function, op, needed)
+                if not needed.is_upper:
+                    not_negative.append(needed.size - needed.limit)
+    for op in function.source.body.walk():
+        for dim in (d for result in op.results for d in function.shapes.shape(result)):
+            known = all(name in function.sizes.symbols for name in dim.symbols)
+            if known and not any(_is_above(dim, other) for other in not_negative):
+                not_negative.append(dim)
+                with function.standing_for(op.location):
+                    _check_not_negative(function, op, dim)
+
+
+def _sizes_needed(function: BufferFunction, op: Operation) -> Iterator[SizeCondition]:
+    """The conditions on sizes of an operation."""
+    if isinstance(op, graph.AssembleOp):
+        for bound in op.size_bounds:
+            size = function.shapes.shape(bound.operand)[bound.dimension]
+            yield from bound.conditions(op, size)
+    if isinstance(op, graph.CallDpsOp):
+        kernel, sizes = function.kernel(op), function.shapes.of_arguments(op.arguments)
+        for position in op.places[: len(op.arguments)]:
+            for needed in size_conditions(kernel, position):
+                yield replace(needed, size=needed.size.substitute(sizes))
+
+
+def _is_known_first(function: BufferFunction, op: Operation, size: Dim) -> bool:
+    """Whether a size that `op` needs is checked at the start: it runs, and arguments give it."""
+    outer = op.parent is function.source.body.block
+    return outer and function.shapes.bindings.keys() >= {*size.symbols}
+
+
+def _is_above(dim: Dim, other: Dim) -> bool:
+    """Whether a size is another one plus something that is not negative."""
+    return all(factor > 0 for _, factor in (dim - other).terms)
 
 
 def assemble(
@@ -129,9 +182,10 @@ def check_bounds(
     """
     sizes = function.shapes.of_arguments(call.arguments)
     subject = origin(call) or f"kernel {kernel.sym_name.data}"
+    for needed in _sizes_needed(function, call):
+        if not _is_known_first(function, call, needed.size):
+            _check_size(function, call, needed)
     for operand, position in zip(call.arguments, call.places, strict=False):
-        for needed in least_sizes(kernel, position):
-            _check_least(function, call, replace(needed, size=needed.size.substitute(sizes)))
         for name, check in ((BOUNDS, rt.CheckIndexOp), (OFFSETS, rt.CheckOffsetsOp)):
             for text in texts_of(kernel, position, name):
                 extent = Dim.parse(text).substitute(sizes)
@@ -178,18 +232,28 @@ def check_product(function: BufferFunction, size: Dim, name: str, op: Operation)
     function.append(rt.CheckOp(function.context, fits, words, details))
 
 
-def _check_least(function: BufferFunction, call: graph.CallDpsOp, needed: LeastSize) -> None:
-    """Check that a size is at least so much."""
-    subject, fact = needed.operator or f"kernel {call.callee.string_value()}", "a size is too small"
-    size, least = needed.size, needed.least
-    if size.is_static and size.value < least:
-        raise refused(call, fact, subject=subject, expected=f"{least} or more", got=size)
+def _check_size(function: BufferFunction, op: Operation, needed: SizeCondition) -> None:
+    """Check that a size is within its limit."""
+    kernel = f"kernel {op.callee.string_value()}" if isinstance(op, graph.CallDpsOp) else op.name
+    subject = needed.operator or kernel
+    size, fact, expected = needed.size, needed.fact, needed.expected(needed.limit)
+    if size.is_static and not needed.holds(size.value):
+        raise refused(op, fact, subject=subject, expected=expected, got=size)
     if size.is_static:
         return
-    value, limit = function.size(size, call), function.sizes.index(least)
-    fits = function.insert(arith.CmpiOp(value, limit, "sge"))
-    words = explain(subject, fact, expected="{0} or more", got="{1}", origin=origin(call))
-    function.append(rt.CheckOp(function.context, fits, words, [limit, value]))
+    value, limit = function.size(size, op), function.sizes.index(needed.limit)
+    fits = function.insert(arith.CmpiOp(value, limit, "sle" if needed.is_upper else "sge"))
+    words = explain(subject, fact, expected=expected, got="{0}", origin=origin(op))
+    function.append(rt.CheckOp(function.context, fits, words, [value]))
+
+
+def _check_not_negative(function: BufferFunction, op: Operation, dim: Dim) -> None:
+    """Check that a size is not negative."""
+    size = function.size(dim, op)
+    fits = function.insert(arith.CmpiOp(size, function.sizes.index(0), "sge"))
+    fact = f"the size {dim} is negative"
+    words = explain(origin(op) or op.name, fact, expected="0 or more", got="{0}")
+    function.append(rt.CheckOp(function.context, fits, words, [size]))
 
 
 def _check_fits(function: BufferFunction, call: graph.CallDpsOp, ends: tuple[Dim, Dim]) -> None:

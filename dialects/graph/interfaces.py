@@ -32,6 +32,7 @@ from .kinds import FusionKind, Precision
 from .nest import Index, Nest, WritingNest
 from .shape_facts import ShapeFacts
 from .shape_facts import text as text
+from .size_bounds import SizeBound
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -196,8 +197,8 @@ class GraphOp(IRDLOperation, ABC):
         return ()
 
     @property
-    def size_bounds(self) -> tuple[tuple[SSAValue, int, int], ...]:
-        """Operands, a dimension of each, and the least size that it must have.
+    def size_bounds(self) -> tuple[SizeBound, ...]:
+        """Dimensions of operands, and the least and the largest size that each may have.
 
         Where that size is symbolic, it is checked before a kernel runs. By default there are none.
         """

@@ -27,7 +27,7 @@ from xdsl.traits import is_side_effect_free
 
 from ...core.dims import Dim, Shape, size_of_argument
 from ...core.typed import memref_type, owned
-from ..loop.arguments import BOUNDS, LEAST, OFFSETS, PACKING
+from ..loop.arguments import BOUNDS, OFFSETS, PACKING, SIZES
 from ..loop.attrs import LoopKind
 from ..loop.bounds import constant_index
 from ..loop.linear import normalized
@@ -96,7 +96,7 @@ class KernelValues:
         for number in range(len(self.kernel.inputs)):
             if {BOUNDS, OFFSETS} & self.kernel.attrs_of(number).keys():
                 raise NoValueError("its indices are checked before it runs")
-            if LEAST in self.kernel.attrs_of(number):
+            if SIZES in self.kernel.attrs_of(number):
                 raise NoValueError("a size is checked before it runs")
             if PACKING in self.kernel.attrs_of(number):
                 raise NoValueError("it is scheduled")

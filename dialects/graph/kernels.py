@@ -23,7 +23,7 @@ from xdsl.utils.exceptions import VerifyException
 from ...core.dims import Dim, Shape, size_of_argument
 from ...core.errors import CompileError, InputError, StepwellError, explain
 from ...core.provenance import locate, origin
-from ..loop.arguments import BOUNDS, LEAST, OFFSETS, LeastSize
+from ..loop.arguments import BOUNDS, OFFSETS, SIZES
 from ..loop.ops import KernelOp
 from ..sparse_tensor import is_sparse
 from .buffers import buffer_types
@@ -32,6 +32,7 @@ from .kernel_bounds import HINT, described, outside_of_call
 from .kernel_builder import KernelBuilder
 from .kernel_coverage import uncovered
 from .plan.operator_sizes import OperatorSizes
+from .size_bounds import SizeBound
 
 
 class Kernel:
@@ -234,14 +235,19 @@ def _bound(kernel: KernelOp, op: GraphOp) -> None:
                 bounds[name] = ArrayAttr(texts)
         data += [bounds] * len(buffer_types(tensor_type(value)))
     data += [{}] * (len(kernel.body.block.args) - len(data))
-    least = [
-        LeastSize(Dim.symbol(size_of_argument(operands.index(source), axis)), number, op.name)
-        for source, axis, number in op.size_bounds
-        if tensor_type(source).get_shape()[axis] < 0
+    conditions = [
+        StringAttr(str(needed))
+        for bound in op.size_bounds
+        if tensor_type(bound.operand).get_shape()[bound.dimension] < 0
+        for needed in bound.conditions(op, _size_of(operands, bound))
     ]
-    if least:
-        data[0] = {**data[0], LEAST: ArrayAttr([StringAttr(str(needed)) for needed in least])}
+    if conditions:
+        data[0] = {**data[0], SIZES: ArrayAttr(conditions)}
     kernel.arg_attrs = ArrayAttr([DictionaryAttr(d) for d in data])
+
+
+def _size_of(operands: Sequence[SSAValue], bound: SizeBound) -> Dim:
+    return Dim.symbol(size_of_argument(operands.index(bound.operand), bound.dimension))
 
 
 def _extent_text(operands: Sequence[SSAValue], source: SSAValue, axis: int) -> str:

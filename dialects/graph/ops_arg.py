@@ -28,6 +28,7 @@ from .interfaces import (
     element_type,
     widened,
 )
+from .size_bounds import SizeBound
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -86,8 +87,8 @@ class ArgReduceOp(AxisOp):
         return [i64]
 
     @property
-    def size_bounds(self) -> tuple[tuple[SSAValue, int, int], ...]:
-        return ((self.x, self.axis_from_front, 1),)
+    def size_bounds(self) -> tuple[SizeBound, ...]:
+        return (SizeBound(self.x, self.axis_from_front, 1),)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes

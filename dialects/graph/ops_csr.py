@@ -30,12 +30,13 @@ from .interfaces import Bound, FusionKind, GraphOp, ShapeFacts, WritingNest, ele
 from .nest import LocalBuffer
 from .ops_check import AliasOp
 from .ops_gather import checked_places, place_of
+from .size_bounds import SizeBound
 
 if TYPE_CHECKING:
     from .interfaces import Array
 
-MOST_EDGES = (1 << 31) - 1
-"""Positions of edges are i32."""
+MOST_EDGES, MOST_COLUMNS = (1 << 31) - 1, 1 << 31
+"""Positions of edges, and columns, are i32."""
 
 
 @irdl_op_definition
@@ -46,7 +47,7 @@ class SortEdgesOp(GraphOp):
     out of range is an error. There are as many rows and columns as the first dimensions of
     `targets` and `sources` have elements; what these hold does not matter. The results are the row
     pointers, the column of each sorted edge, and its number in the list: edges of one row keep
-    their order. There are less than 2 ** 31 edges.
+    their order. There are less than 2 ** 31 edges and at most 2 ** 31 columns.
 
     %p, %j, %order = graph.sort_edges %rows, %columns of %y, %x
         : (tensor<?xi64>, tensor<?xi64>, tensor<9x4xf32>, tensor<?x8xf32>)
@@ -84,6 +85,13 @@ class SortEdgesOp(GraphOp):
     def index_bounds(self) -> tuple[Bound, ...]:
         return ((self.rows, self.targets, 0), (self.columns, self.sources, 0))
 
+    @property
+    def size_bounds(self) -> tuple[SizeBound, ...]:
+        return (
+            SizeBound(self.rows, 0, most=MOST_EDGES),
+            SizeBound(self.sources, 0, most=MOST_COLUMNS),
+        )
+
     def jumps_with(self, operand: int) -> bool:
         return False
 
@@ -98,6 +106,8 @@ class SortEdgesOp(GraphOp):
         edges = facts.equal(rows[0], columns[0], "rows and columns differ in length")
         if edges.is_static and edges.value > MOST_EDGES:
             facts.fail("too many edges", f"at most {MOST_EDGES}", edges)
+        if sources[0].is_static and sources[0].value > MOST_COLUMNS:
+            facts.fail("too many columns", f"at most {MOST_COLUMNS}", sources[0])
         return [(targets[0] + Dim.of(1),), (edges,), (edges,)]
 
     def infer_element_types(self) -> list[Attribute]:
@@ -185,6 +195,10 @@ class AssembleOp(AliasOp):
         result_type: Attribute | None = None,
     ) -> None:
         super().__init__(operands=[indptr, indices, values, sources], result_type=result_type)
+
+    @property
+    def size_bounds(self) -> tuple[SizeBound, ...]:
+        return (SizeBound(self.indptr, 0, 1),)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         indptr, indices, values, sources = shapes

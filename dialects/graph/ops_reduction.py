@@ -44,6 +44,7 @@ from .interfaces import (
 )
 from .ops_binary import truncated_quotient
 from .rewrites import forward
+from .size_bounds import SizeBound
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -101,15 +102,15 @@ class ReduceOp(AxesOp, HasCanonicalizationPatternsInterface):
         return self.kind.data in kept and operands[0]
 
     @property
-    def size_bounds(self) -> tuple[tuple[SSAValue, int, int], ...]:
+    def size_bounds(self) -> tuple[SizeBound, ...]:
         if self.kind.data not in (ReduceKind.MAX, ReduceKind.MIN) or self.neutral is not None:
             return ()
-        return tuple((self.x, axis, 1) for axis in self.axes_from_front)
+        return tuple(SizeBound(self.x, axis, 1) for axis in self.axes_from_front)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes
         axes = self.axes_from_front
-        if any(x[axis] == 0 for _, axis, _ in self.size_bounds):
+        if any(x[bound.dimension] == 0 for bound in self.size_bounds):
             facts.fail(f"{self.kind.data} of an empty axis", "a size of 1 or more", 0)
         if self.keepdims.value.data:
             return [tuple(Dim.of(1) if i in axes else d for i, d in enumerate(x))]

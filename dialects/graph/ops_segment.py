@@ -26,6 +26,7 @@ from .interfaces import (
     widened,
 )
 from .ops_reduction import mean_of, mean_of_sum
+from .size_bounds import SizeBound
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -70,8 +71,8 @@ class SegmentReduceOp(GraphOp):
         return ((self.offsets, self.x, 0),)
 
     @property
-    def size_bounds(self) -> tuple[tuple[SSAValue, int, int], ...]:
-        return ((self.offsets, 0, 1),)
+    def size_bounds(self) -> tuple[SizeBound, ...]:
+        return (SizeBound(self.offsets, 0, 1),)
 
     def is_nonnegative(self, operands: Sequence[bool]) -> bool:
         kept = (ReduceKind.SUM, ReduceKind.MEAN, ReduceKind.MIN)

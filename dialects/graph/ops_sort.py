@@ -27,6 +27,7 @@ from .interfaces import (
 )
 from .order_keys import MOST_PLACES, KeyAt, PlaceAt, key_bits, order_key
 from .selection import select_first
+from .size_bounds import SizeBound
 from .sorting import RANKED, known_size, sort, sort_first
 
 if TYPE_CHECKING:
@@ -55,6 +56,10 @@ class OrderingOp(AxisOp, ABC):
 
     def infer_element_types(self) -> list[Attribute]:
         return [element_type(self.x), i64]
+
+    @property
+    def size_bounds(self) -> tuple[SizeBound, ...]:
+        return (SizeBound(self.x, self.axis_from_front, most=MOST_PLACES),)
 
     def check_axis(self, x: Shape, facts: ShapeFacts) -> int:
         """The axis, counted from the front, which is not too long."""
@@ -193,8 +198,8 @@ class TopKOp(OrderingOp):
         return [shape, shape]
 
     @property
-    def size_bounds(self) -> tuple[tuple[SSAValue, int, int], ...]:
-        return ((self.x, self.axis_from_front, self.k.value.data),)
+    def size_bounds(self) -> tuple[SizeBound, ...]:
+        return (SizeBound(self.x, self.axis_from_front, self.k.value.data, MOST_PLACES),)
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         first = range(self.k.value.data)

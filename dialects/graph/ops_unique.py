@@ -20,6 +20,7 @@ from .guards import only_if
 from .interfaces import FusionKind, GraphOp, ShapeFacts, WritingNest, element_type, widened
 from .nest import LocalBuffer
 from .order_keys import MOST_PLACES, PlaceAt, key_bits, order_key
+from .size_bounds import SizeBound
 from .sorting import sort
 
 if TYPE_CHECKING:
@@ -65,6 +66,10 @@ class UniqueOp(GraphOp):
     @property
     def size_results(self) -> tuple[SSAValue, ...]:
         return (self.count,)
+
+    @property
+    def size_bounds(self) -> tuple[SizeBound, ...]:
+        return (SizeBound(self.x, 0, most=MOST_PLACES),)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes

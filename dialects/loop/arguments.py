@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -17,8 +18,8 @@ PACKING = "loop.packing"
 """The affine map from an index of the packed argument to one of the constant it is made of."""
 BOUNDS = "loop.bounds"
 """The extents that its integers, which are indices, stay below."""
-LEAST = "loop.least"
-"""Sizes of what every call passes, each with the least that it has to be: see `LeastSize`."""
+SIZES = "loop.sizes"
+"""Sizes of what every call passes, each with a limit: see `SizeCondition`."""
 FITS = "loop.fits"
 """Of the first argument: comparisons of sizes that hold in every call: "x0.0 <= x1.0+1"."""
 OFFSETS = "loop.offsets"
@@ -45,26 +46,52 @@ def attributes_of(kernel: Operation, number: int) -> dict[str, Attribute]:
 
 
 @dataclass(frozen=True)
-class LeastSize:
-    """A size that has to be at least a number: "x0.1 >= 10", or "graph.top_k: x0.1 >= 10"."""
+class SizeCondition:
+    """A size that is at least or at most a number: "x0.1 >= 10", "x0.0 <= 2147483647".
+
+    An operator that needs it says for which of its dimensions: "graph.top_k, dimension 1 of x:
+    x0.1 >= 10".
+    """
 
     size: Dim
-    least: int
+    limit: int
+    is_upper: bool
     operator: str = ""
-    """The name of the operator that needs it; empty where that is the kernel itself."""
+    """The name of the operator; empty where the kernel itself needs it."""
+    dimension: str = ""
+    """The dimension of an operand of the operator."""
 
     def __str__(self) -> str:
-        subject = f"{self.operator}: " if self.operator else ""
-        return f"{subject}{self.size} >= {self.least}"
+        subject = f"{self.operator}, {self.dimension}: " if self.operator else ""
+        return f"{subject}{self.size} {'<=' if self.is_upper else '>='} {self.limit}"
 
     @classmethod
-    def parse(cls, text: str) -> LeastSize:
-        """The condition that a text stands for."""
-        operator, _, condition = text.rpartition(": ")
-        size, _, least = condition.partition(" >= ")
-        return cls(Dim.parse(size), int(least), operator)
+    def parse(cls, text: str) -> SizeCondition:
+        """The condition that a text stands for.
+
+        Raises:
+            ValueError: if it stands for none.
+        """
+        found = re.fullmatch(r"(?:(\S+), (.+): )?(.+) (<=|>=) (\d+)", text)
+        if found is None:
+            raise ValueError(f"not a condition on a size: {text!r}")
+        operator, dimension, size, sign, limit = found.groups(default="")
+        return cls(Dim.parse(size), int(limit), sign == "<=", operator, dimension)
+
+    def holds(self, size: int) -> bool:
+        """Whether a size is within the limit."""
+        return size <= self.limit if self.is_upper else size >= self.limit
+
+    @property
+    def fact(self) -> str:
+        """What is wrong with a size that is not within the limit."""
+        return f"{self.dimension or 'a size'} is too {'large' if self.is_upper else 'small'}"
+
+    def expected(self, limit: object) -> str:
+        """What is expected of the size, for a text of the limit."""
+        return f"at most {limit}" if self.is_upper else f"{limit} or more"
 
 
-def least_sizes(kernel: Operation, number: int) -> Iterator[LeastSize]:
+def size_conditions(kernel: Operation, number: int) -> Iterator[SizeCondition]:
     """The conditions on sizes that argument `number` of a kernel has."""
-    return map(LeastSize.parse, texts_of(kernel, number, LEAST))
+    return map(SizeCondition.parse, texts_of(kernel, number, SIZES))

@@ -94,8 +94,9 @@ class KernelOp(IRDLOperation):
     affine map from an index of the (packed) argument to the index of the constant it is made
     of; `loop.bounds = ["x0.1"]`: its integers are indices below each of these extents (here
     dimension 1 of the first tensor that is passed), checked before the kernel runs;
-    `loop.least = ["graph.top_k: x0.1 >= 10"]`: this size is at least so much, which is checked
-    before as well; errors name the operator that needs it, or without one the kernel;
+    `loop.sizes = ["graph.top_k, dimension 1 of x: x0.1 >= 10", "x0.0 <= 99"]`: these sizes are at
+    least, or at most, so much, which is checked before as well; errors name the operator that needs
+    it, or without one the kernel;
     `loop.fits = ["x0.0 <= x1.1+2"]`, of the first argument: comparisons of sizes, also of results
     (`y0.1`), under which all accesses are inside of their buffers, checked before (see
     `inside.py`);

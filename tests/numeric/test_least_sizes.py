@@ -5,11 +5,14 @@ The same holds for the reference, and for the stages that the interpreter runs.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from onnx.helper import make_node
 
 import stepwell as sw
+from stepwell.dialects.graph.ops import AssembleOp, SortEdgesOp
 
 from .test_onnx_operators import model
 
@@ -20,14 +23,15 @@ def module_of_all() -> tuple[sw.Module, dict[str, str]]:
     x, flat = b.input("x", ("n", 4), "f32"), b.input("flat", ("m",), "i32")
     offsets = b.input("offsets", ("k",), "i64")
     b.output(b.reduce(b.relu(x), "max", [0], name="largest") + 1.0, name="a")
-    b.output(b.reduce(x, "min", [0, 1], name="smallest"), name="b")
+    b.output(b.reduce(x, "min", [0, 1], name="small"), name="b")
     b.output(b.arg_reduce(flat, "max", 0, name="place"), name="c")
     b.output(b.top_k(flat, 2, name="two")[0], name="d")
     b.output(b.segment_reduce(x, offsets, "sum", name="segments"), name="e")
+    none = "dimension 0 of"
     return b.module(), {
-        "x": 'graph.reduce: a size is too small, expected 1 or more, got 0 .*"(largest|smallest)"',
-        "flat": 'graph.(arg_reduce|top_k): a size is too small, .*"(place|two)"',
-        "offsets": 'graph.segment_reduce: a size is too.*"segments"|"e": a size is negative',
+        "x": f'graph.reduce: {none} x is too small, expected 1 or more, got 0 .*"(largest|small)"',
+        "flat": f'graph.(arg_reduce|top_k): {none} x is too small, .*"(place|two)"',
+        "offsets": f'segment_reduce: {none} offsets is.*"segments"|"e": a size is negative',
     }
 
 
@@ -70,7 +74,7 @@ def test_a_computed_size() -> None:
     b.output(b.reduce(places, "max", [0], name="last"))
     exe = sw.compile(b.module(), threads=1)
     assert exe(np.array([0, 1, 0, 2, 0], np.float32)) == 3
-    with pytest.raises(sw.InputError, match=r"graph.reduce: a size is too small.*last"):
+    with pytest.raises(sw.InputError, match=r"graph.reduce: dimension 0 of x is too small.*last"):
         exe(np.zeros(5, np.float32))
 
 
@@ -85,7 +89,9 @@ def test_a_kernel_in_place_of_the_operator() -> None:
     b.output(b.relu(b.reduce(x, "max", [1], name="largest")))
     exe = sw.compile(b.module(), threads=1, legalize={"graph.reduce": largest})
     assert exe(np.ones((2, 3), np.float32)).tolist() == [1.0, 1.0]
-    with pytest.raises(sw.InputError, match=r'graph.reduce: a size is too small.*"largest"'):
+    with pytest.raises(
+        sw.InputError, match=r'graph.reduce: dimension 1 of x is too small.*"largest"'
+    ):
         exe(np.ones((2, 0), np.float32))
 
 
@@ -114,3 +120,52 @@ def test_the_extremum_of_nothing_in_onnx() -> None:
             )
             for run in (symbolic.run_reference, static.run_reference, sw.compile(symbolic)):
                 assert run(none).tolist() == [value] * 3
+
+
+def test_an_axis_that_is_too_long_for_places_of_32_bits() -> None:
+    b = sw.Builder("main")
+    x = b.input("x", ("n",), "ui8")
+    b.output(b.top_k(x, 2, name="two")[0])
+    module = b.module()
+    exe = sw.compile(module, threads=1)
+    # Memory that is never touched takes no room.
+    long = np.zeros(1 << 31, np.uint8)
+    message = "dimension 0 of x is too large, expected at most 2147483647, got 2147483648"
+    for run in (exe, module.run_reference, lambda x: exe.run_at("loops", x)):
+        with pytest.raises(sw.InputError, match=f'graph.top_k: {message} .*"two"'):
+            run(long)
+
+
+def test_all_that_count_in_32_bits_have_a_limit() -> None:
+    b = sw.Builder("main")
+    x, i = b.input("x", ("n",), "f32"), b.input("i", ("e",), "i64")
+    j, y = b.input("j", ("e",), "i64"), b.input("y", ("k",), "f32")
+    b.output(b.sort(x)[0])
+    b.output(b.unique(x)[0])
+    b.output(b.apply(SortEdgesOp, i, j, x, y)[2])
+    # Of what is computed, the upper bound is checked.
+    b.output(b.sort(b.compress(x, b.greater(x, 0.0)))[1])
+    text = sw.compile(b.module(), threads=1).ir("kernels")
+    found = re.findall(r"([\w.]+, dimension 0 of \w+: x\d.0 <= \d+)", text)
+    assert sorted({re.sub(": x.", ": x", text) for text in found}) == [
+        "graph.sort, dimension 0 of x: x.0 <= 2147483647",
+        "graph.sort_edges, dimension 0 of rows: x.0 <= 2147483647",
+        "graph.sort_edges, dimension 0 of sources: x.0 <= 2147483648",
+        "graph.unique, dimension 0 of x: x.0 <= 2147483647",
+    ]
+
+
+def test_row_pointers_need_a_first_element() -> None:
+    b = sw.Builder("main")
+    p, j = b.input("p", ("m",), "i32"), b.input("j", ("e",), "i32")
+    v, x = b.input("v", ("e",), "f32"), b.input("x", (3, 200), "f32")
+    rows = b.spmm(b.apply(AssembleOp, p, j, v, x, name="matrix"), x)
+    b.output(b.reduce(b.exp(b.cumulative(rows, "sum", 0)), "sum", [0]))
+    module = b.module()
+    exe = sw.compile(module, threads=1)
+    none = [np.zeros(0, np.int32)] * 2, np.zeros(0, np.float32), np.ones((3, 200), np.float32)
+    message = 'graph.assemble: dimension 0 of indptr is too small.* got 0 .*"matrix"'
+    for run in (exe, module.run_reference, lambda *a: exe.run_at("buffers", *a)):
+        with pytest.raises(sw.InputError, match=message):
+            run(*none[0], *none[1:])
+        assert not run(np.zeros(1, np.int32), *none[0][1:], *none[1:]).any()

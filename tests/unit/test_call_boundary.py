@@ -339,9 +339,33 @@ def test_a_size_without_an_upper_bound() -> None:
         assert agree(exe, np.array(size)) == "fine"
     assert not goes_through_python(lambda: exe(np.array(5000)))
     assert goes_through_python(lambda: exe(np.array(100_000)))
-    b.output(b.range(0, n))
+
+
+def test_results_of_sizes_without_an_upper_bound() -> None:
+    b = sw.Builder("main")
+    n, x = b.input("n", (), "i64"), b.input("x", ("k",), "f32")
+    b.output(b.range(0, n), name="all")
+    b.output(b.relu(x), name="fixed")
+    b.output(b.broadcast_to(b.reshape(b.range(0, n, 2), [-1, 1]), [-1, 3]), name="wide")
+    b.output(b.compress(x, b.greater(x, 5.0)), name="some")
+    b.output(b.range(0, b.reduce(b.cast(x, "i64"), "sum", [0]), bound=1000), name="bounded")
     exe = sw.compile(b.module(), threads=1)
-    assert goes_through_python(lambda: exe(np.array(3)))
+    x, large = np.arange(12, dtype=np.float32), np.array(700_000)
+    for size in (0, 1, 10, 5000):
+        assert agree(exe, np.array(size), x) == "fine"
+        assert not goes_through_python(lambda size=size: exe(np.array(size), x))
+    assert goes_through_python(lambda: exe(large, x))  # with more memory than before
+    y = exe(large, x)[0]
+    assert y.base is not None
+    assert (y.ctypes.data % 64, y.nbytes) == (0, 5_600_000)
+    three = np.array(3)
+    assert exe(three, x)[2].tolist() == [[0] * 3, [2] * 3]
+    assert "a size is out of range, expected 0 to 1000, got 1206" in agree(exe, three, x + 95)
+    counts = sys.getrefcount(None), sys.getrefcount(np.dtype(np.int64))
+    for values in (x, x + 95):
+        assert tracemalloc_of(lambda v=values: outcome(lambda: exe(three, v))) < 32 * 500
+    assert abs(sys.getrefcount(None) - counts[0]) < 100
+    assert abs(sys.getrefcount(np.dtype(np.int64)) - counts[1]) < 100
 
 
 def test_scalars_and_booleans() -> None:

@@ -53,7 +53,7 @@ declare i1 @take_csr(ptr, ptr)
 declare i1 @take_dense(ptr, ptr)
 
 ; From results.ll
-declare i1 @cut(ptr, ptr, ptr)
+declare i1 @finish(ptr, ptr, ptr, ptr)
 declare ptr @result(ptr, ptr, ptr)
 declare i1 @sizes_are_right(ptr)
 
@@ -403,7 +403,7 @@ run:
 complete:
   br i1 %computes, label %shrink, label %success
 shrink:
-  %fitted = call i1 @cut(ptr %r, ptr %results, ptr %shape)
+  %fitted = call i1 @finish(ptr %r, ptr %results, ptr %shape, ptr %frame)
   br i1 %fitted, label %success, label %no_memory
 no_memory:
   %lost_held_list = getelementptr %Reader, ptr %r, i64 0, i32 4

@@ -15,7 +15,16 @@ from ....core.target import host
 from ....dialects.rt import ops as rt
 from ..linking import PTR, Definitions, linked
 from ..machine import machine
-from .plan import ARGUMENTS, LARGE_RESULT, LARGEST_ARENA, LINE, POLYNOMIAL, RECORDS, Plan
+from .plan import (
+    ARGUMENTS,
+    IN_ARENA,
+    LARGE_RESULT,
+    LARGEST_ARENA,
+    LINE,
+    POLYNOMIAL,
+    RECORDS,
+    Plan,
+)
 
 ENTRY = "stepwell_entry"
 """The name of the function that `add_entry` makes, which takes a frame."""
@@ -105,6 +114,8 @@ def _definitions(layout: Layout) -> Definitions:
     made.place("frame_busy", 8 * rt.Word.BUSY)
     made.place("frame_next", 8 * rt.Word.NEXT)
     made.place("frame_arguments", 8 * ARGUMENTS)
+    made.field("frame_arena", 8 * rt.Word.ARENA, PTR)
+    made.number("in_arena", IN_ARENA)
     made.number("polynomial", POLYNOMIAL)
     made.number("largest_arena", LARGEST_ARENA)
     made.number("large_result", LARGE_RESULT)

@@ -13,10 +13,12 @@ The records, in order:
                    two dimensions, and the code of the number of entries
     sizes          the number of size differences that must be 0, and their codes
     arena          the code of its size in bytes
-    result         a `numpy.dtype`, its dtype, bytes of an element, rank, whether it is resized,
-                   dimensions
-    computed       the number of results of computed sizes; for each its number, its rank, and the
-                   codes of its sizes. The dimensions in its record are upper bounds
+    result         a `numpy.dtype`, its dtype, bytes of an element, rank, what becomes of it (FIXED,
+                   RESIZED, IN_ARENA), dimensions
+    computed       the number of results of computed sizes; for each its number, what becomes of it,
+                   a `numpy.dtype`, bytes of an element, rank, and the codes of its sizes. Of one
+                   that is RESIZED the dimensions in its record are upper bounds; one IN_ARENA has
+                   none in its record, and here behind its sizes the code of where it begins
 
 A dimension is its code, and whether its size is an argument of compiled code. The code of a size is
 its value, or the bitwise complement of the index of a symbol, or `POLYNOMIAL` followed by the
@@ -32,6 +34,9 @@ from enum import IntEnum
 from ....dialects.rt import ops as rt
 
 DENSE, CSR = 0, 1
+FIXED, RESIZED, IN_ARENA = 0, 1, 2
+"""What becomes of a result after a call: nothing, it gets a smaller size, or it is copied from the
+arena."""
 POLYNOMIAL = -(1 << 63)
 LARGEST_ARENA = 1 << 62
 """The largest arena: sizes are signed and have 64 bits."""
@@ -72,8 +77,8 @@ class Plan(IntEnum):
     SHAPE = 11
     """The position in a frame of the shape of a new result."""
     COMPUTED = 12
-    """The position in a frame of the sizes that the program computes, which are symbols too; 0
-    without any."""
+    """The position in a frame of the sizes that the program computes, and of where results begin in
+    the arena, which are symbols too; 0 without any."""
 
 
 RECORDS = len(Plan)

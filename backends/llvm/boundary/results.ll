@@ -8,6 +8,7 @@ declare i32 @PyArray_SetBaseObject(ptr, ptr)
 declare ptr @PyArray_Resize(ptr, ptr, i32, i32)
 declare void @Py_DecRef(ptr)
 declare void @Py_IncRef(ptr)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare { i64, i1 } @llvm.sadd.with.overflow.i64(i64, i64)
 declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
 
@@ -15,9 +16,12 @@ declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
 declare ptr @array_type()
 declare ptr @byte_type()
 declare i64 @data_of(ptr)
+declare ptr @frame_arena(ptr)
+declare i64 @in_arena()
 declare i64 @large_result()
 declare i64 @largest_arena()
 declare i64 @line()
+declare ptr @none()
 declare i64 @polynomial()
 declare ptr @shape_of(ptr)
 declare i32 @writable()
@@ -189,15 +193,39 @@ failed:
   ret ptr null
 }
 
+; A new array of some bytes, a large one at the beginning of a line unless it is resized; null where
+; no memory is left.
+define ptr @new_array(ptr %descr, i64 %rank, ptr %shape, i64 %bytes, i1 %is_resized) nounwind {
+entry:
+  %rank32 = trunc i64 %rank to i32
+  ; The array takes over a reference to its dtype.
+  call void @Py_IncRef(ptr %descr)
+  %most = call i64 @large_result()
+  %lengthy = icmp uge i64 %bytes, %most
+  %fixed = xor i1 %is_resized, true
+  %large = and i1 %lengthy, %fixed
+  br i1 %large, label %in_lines, label %anywhere
+in_lines:
+  %in = call ptr @aligned_array(ptr %descr, i32 %rank32, ptr %shape, i64 %bytes)
+  ret ptr %in
+anywhere:
+  %array_type = call ptr @array_type()
+  %at_any = call ptr @PyArray_NewFromDescr(ptr %array_type, ptr %descr, i32 %rank32, ptr %shape,
+                                           ptr null, ptr null, i32 0, ptr null)
+  ret ptr %at_any
+}
+
 ; A new reference to an array for a result: the one given, or a new one. Null where the given one
-; cannot be used, or no memory is left.
+; cannot be used, or no memory is left. None stands for a result in the arena.
 define ptr @result(ptr %r, ptr %given, ptr %shape) nounwind {
 entry:
   %descr_word = call i64 @next(ptr %r)
   %dtype = call i64 @next(ptr %r)
   %item = call i64 @next(ptr %r)
   %rank = call i64 @next(ptr %r)
-  %resized = call i64 @next(ptr %r)
+  %fate = call i64 @next(ptr %r)
+  %mark = call i64 @in_arena()
+  %later = icmp eq i64 %fate, %mark
   %arguments_at = getelementptr %Reader, ptr %r, i64 0, i32 1
   %data_place = load ptr, ptr %arguments_at
   call void @pass(ptr %r, i64 0)
@@ -213,7 +241,8 @@ dimension:
   %at = getelementptr i64, ptr %shape, i64 %axis
   store i64 %size, ptr %at
   %some = icmp sgt i64 %size, 0
-  br i1 %some, label %fine, label %no
+  %usable = or i1 %some, %later
+  br i1 %usable, label %fine, label %no
 fine:
   %quiet = icmp eq i64 %passed, 0
   br i1 %quiet, label %following, label %put
@@ -225,6 +254,12 @@ following:
   %axis1 = add i64 %axis, 1
   br label %head
 sized:
+  br i1 %later, label %nothing_yet, label %exact
+nothing_yet:
+  %placeholder = call ptr @none()
+  call void @Py_IncRef(ptr %placeholder)
+  ret ptr %placeholder
+exact:
   %flag_at = getelementptr %Reader, ptr %r, i64 0, i32 6
   %over = load i64, ptr %flag_at
   %right = icmp eq i64 %over, 0
@@ -234,24 +269,8 @@ choose:
   br i1 %new, label %make, label %look
 make:
   %descr = inttoptr i64 %descr_word to ptr
-  %array_type = call ptr @array_type()
-  %rank32 = trunc i64 %rank to i32
-  ; The array takes over a reference to its dtype.
-  call void @Py_IncRef(ptr %descr)
-  %most = call i64 @large_result()
-  %lengthy = icmp uge i64 %bytes, %most
-  %fixed = icmp eq i64 %resized, 0
-  %large = and i1 %lengthy, %fixed
-  br i1 %large, label %in_lines, label %anywhere
-in_lines:
-  %in = call ptr @aligned_array(ptr %descr, i32 %rank32, ptr %shape, i64 %bytes)
-  br label %allocated
-anywhere:
-  %at_any = call ptr @PyArray_NewFromDescr(ptr %array_type, ptr %descr, i32 %rank32, ptr %shape,
-                                           ptr null, ptr null, i32 0, ptr null)
-  br label %allocated
-allocated:
-  %made = phi ptr [ %in, %in_lines ], [ %at_any, %anywhere ]
+  %is_resized = icmp ne i64 %fate, 0
+  %made = call ptr @new_array(ptr %descr, i64 %rank, ptr %shape, i64 %bytes, i1 %is_resized)
   %none = icmp eq ptr %made, null
   br i1 %none, label %no, label %done
 look:
@@ -284,7 +303,7 @@ take:
   call void @Py_IncRef(ptr %given)
   br label %done
 done:
-  %array = phi ptr [ %made, %allocated ], [ %given, %take ]
+  %array = phi ptr [ %made, %make ], [ %given, %take ]
   %data = call i64 @data_of(ptr %array)
   store i64 %data, ptr %data_place
   call void @occupy(ptr %r, i64 %data, i64 %bytes)
@@ -293,35 +312,63 @@ no:
   ret ptr null
 }
 
-; Gives results the sizes that the program computed, and the rest of their memory back. Whether
-; there was memory for it.
-define i1 @cut(ptr %r, ptr %results, ptr %shape) nounwind {
+; Gives results the sizes that the program computed, and the rest of their memory back; those in the
+; arena are copied. Whether there was memory for it.
+define i1 @finish(ptr %r, ptr %results, ptr %shape, ptr %frame) nounwind {
 entry:
-  %dims = alloca { ptr, i32 }, align 8
   %count = call i64 @next(ptr %r)
+  %mark = call i64 @in_arena()
   br label %head
 head:
-  %n = phi i64 [ 0, %entry ], [ %n1, %resized ]
+  %n = phi i64 [ 0, %entry ], [ %n1, %done ]
   %more = icmp slt i64 %n, %count
-  br i1 %more, label %begin, label %done
+  br i1 %more, label %begin, label %yes
 begin:
   %number = call i64 @next(ptr %r)
+  %fate = call i64 @next(ptr %r)
+  %descr_word = call i64 @next(ptr %r)
+  %item = call i64 @next(ptr %r)
   %rank = call i64 @next(ptr %r)
+  %place = getelementptr ptr, ptr %results, i64 %number
   %n1 = add i64 %n, 1
   br label %each
 each:
   %axis = phi i64 [ 0, %begin ], [ %axis1, %dimension ]
+  %bytes = phi i64 [ %item, %begin ], [ %bytes1, %dimension ]
   %left = icmp slt i64 %axis, %rank
   br i1 %left, label %dimension, label %sized
 dimension:
   %size = call i64 @size(ptr %r)
   %at = getelementptr i64, ptr %shape, i64 %axis
   store i64 %size, ptr %at
+  %bytes1 = mul i64 %bytes, %size
   %axis1 = add i64 %axis, 1
   br label %each
 sized:
-  %array_at = getelementptr ptr, ptr %results, i64 %number
-  %array = load ptr, ptr %array_at
+  %is_there = icmp eq i64 %fate, %mark
+  br i1 %is_there, label %copy, label %cut
+cut:
+  %cut_right = call i1 @cut(ptr %place, i64 %rank, ptr %shape)
+  br label %done
+copy:
+  %offset = call i64 @size(ptr %r)
+  %arena = call ptr @frame_arena(ptr %frame)
+  %from = getelementptr i8, ptr %arena, i64 %offset
+  %descr = inttoptr i64 %descr_word to ptr
+  %copied = call i1 @copy(ptr %place, ptr %descr, i64 %rank, ptr %shape, i64 %bytes, ptr %from)
+  br label %done
+done:
+  %right = phi i1 [ %cut_right, %cut ], [ %copied, %copy ]
+  br i1 %right, label %head, label %no
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+define i1 @cut(ptr %place, i64 %rank, ptr %shape) nounwind {
+  %dims = alloca { ptr, i32 }, align 8
+  %array = load ptr, ptr %place
   %rank32 = trunc i64 %rank to i32
   %rank_at = getelementptr { ptr, i32 }, ptr %dims, i64 0, i32 1
   store ptr %shape, ptr %dims
@@ -329,11 +376,25 @@ sized:
   ; Nobody else has a reference to the array.
   %none = call ptr @PyArray_Resize(ptr %array, ptr %dims, i32 0, i32 0)
   %failed = icmp eq ptr %none, null
-  br i1 %failed, label %no, label %resized
-resized:
+  br i1 %failed, label %no, label %yes
+yes:
   call void @Py_DecRef(ptr %none)
-  br label %head
-done:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+define i1 @copy(ptr %place, ptr %descr, i64 %rank, ptr %shape, i64 %bytes, ptr %from) nounwind {
+  %array = call ptr @new_array(ptr %descr, i64 %rank, ptr %shape, i64 %bytes, i1 false)
+  %failed = icmp eq ptr %array, null
+  br i1 %failed, label %no, label %yes
+yes:
+  %data = call i64 @data_of(ptr %array)
+  %to = inttoptr i64 %data to ptr
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
+  %placeholder = load ptr, ptr %place
+  store ptr %array, ptr %place
+  call void @Py_DecRef(ptr %placeholder)
   ret i1 true
 no:
   ret i1 false

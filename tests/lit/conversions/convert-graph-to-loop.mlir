@@ -388,7 +388,7 @@ func.func private @sorted(%x: tensor<3x?xf32>) -> tensor<3x?xf32> attributes {gr
 
 // The size of an axis that has to be long enough is checked before the kernel runs.
 // CHECK-LABEL: loop.kernel @best
-// CHECK-SAME: %x: memref<?xf32> {loop.least = ["graph.top_k: x0.0 >= 3"]}
+// CHECK-SAME: %x: memref<?xf32> {loop.sizes = ["graph.top_k, dimension 0 of x: x0.0 >= 3", "graph.top_k, dimension 0 of x: x0.0 <= 2147483647"]}
 func.func private @best(%x: tensor<?xf32>) -> tensor<3xf32> attributes {graph.primitive} {
   %0, %1 = graph.top_k %x axis = 0 k = 3 largest = true : (tensor<?xf32>) -> (tensor<3xf32>, tensor<3xi64>)
   func.return %0 : tensor<3xf32>

@@ -21,5 +21,5 @@ func.func @short(%x: tensor<3xf32>) -> tensor<4xf32> {
   %0 = graph.call_dps @best(%x) : (tensor<3xf32>) -> tensor<4xf32>
   func.return %0 : tensor<4xf32>
 }
-loop.kernel @best(%x: memref<?xf32> {loop.least = ["x0.0 >= 4"]}) -> (%y: memref<4xf32>) {
+loop.kernel @best(%x: memref<?xf32> {loop.sizes = ["x0.0 >= 4"]}) -> (%y: memref<4xf32>) {
 }

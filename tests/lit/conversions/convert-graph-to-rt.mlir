@@ -111,21 +111,22 @@ loop.kernel @sums(%x: memref<?x4xf32>, %o: memref<3xi64> {loop.offsets = ["x0.0"
 
 // -----
 
-// A size that has to be large enough is checked before the kernel runs, where it is symbolic.
-// CHECK-LABEL: func.func @least
+// A size that has a limit is checked before the kernel runs, where it is symbolic.
+// CHECK-LABEL: func.func @limits
 // CHECK: %[[FOUR:.*]] = arith.constant 4 : index
 // CHECK: %[[FITS:.*]] = arith.cmpi sge, %[[N:.*]], %[[FOUR]] : index
-// CHECK-NEXT: rt.check %ctx, %[[FITS]], "kernel best: a size is too small, expected {0} or more, got {1}"(%[[FOUR]], %[[N]])
-// CHECK: rt.check %ctx, %{{.*}}, "graph.top_k: a size is too small, expected {0} or more, got {1}"(%{{.*}}, %[[N]])
+// CHECK-NEXT: rt.check %ctx, %[[FITS]], "kernel best: a size is too small, expected 4 or more, got {0}"(%[[N]])
+// CHECK: %[[FITS:.*]] = arith.cmpi sle, %[[N]], %{{.*}} : index
+// CHECK-NEXT: rt.check %ctx, %[[FITS]], "graph.top_k: dimension 0 of x is too large, expected at most 9, got {0}"(%[[N]])
 // CHECK-NEXT: rt.call @best(%x, %y,
 // CHECK-NEXT: %[[Z:.*]] = "memref.cast"(%z)
 // CHECK-NEXT: rt.call @best(%[[Z]], %y,
-func.func @least(%x: tensor<?xf32> {graph.dims = ["n"]}, %z: tensor<4xf32>, %y: tensor<3xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+func.func @limits(%x: tensor<?xf32> {graph.dims = ["n"]}, %z: tensor<4xf32>, %y: tensor<3xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %0 = graph.call_dps @best(%x, %y) : (tensor<?xf32>, tensor<3xf32>) -> tensor<4xf32>
   %1 = graph.call_dps @best(%z, %y) : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
   func.return %0, %1 : tensor<4xf32>, tensor<4xf32>
 }
-loop.kernel @best(%x: memref<?xf32> {loop.least = ["x0.0 >= 4", "x1.0 >= 3", "graph.top_k: x0.0 >= 2"]}, %y: memref<3xf32>) -> (%r: memref<4xf32>) {
+loop.kernel @best(%x: memref<?xf32> {loop.sizes = ["x0.0 >= 4", "x1.0 >= 3", "graph.top_k, dimension 0 of x: x0.0 <= 9"]}, %y: memref<3xf32>) -> (%r: memref<4xf32>) {
 }
 
 // -----
