@@ -24,6 +24,12 @@ Element = Dim | Value
 """An element of a shape: a known size, or a scalar of i64."""
 
 
+def static_sizes(elements: Sequence[Element]) -> list[int] | None:
+    """The numbers that all elements are; None if one is not known."""
+    known = [dim.value for dim in elements if isinstance(dim, Dim) and dim.is_static]
+    return known if len(known) == len(elements) else None
+
+
 def reshaped_by(node: Node, x: Value, given: Sequence[Element], zero_is_zero: bool) -> Value:
     """`x` in a shape of which some elements are scalars, with ONNX's meaning of 0 and -1."""
     b = Arithmetic(node)

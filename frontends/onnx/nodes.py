@@ -150,9 +150,9 @@ class Node(ModelNode):
         contents = np.array(size.value) if size.is_static else from_dims([size], ())
         return self.known(contents, np.dtype(np.int64))
 
-    def declared_sizes(self, rank: int) -> Sequence[int | None]:
-        """The sizes that the model declares for the first result; None where it does not."""
-        name = self.outputs[0]
+    def declared_sizes(self, rank: int, result: int = 0) -> Sequence[int | None]:
+        """The sizes that the model declares for a result; None where it does not."""
+        name = self.outputs[result] if result < len(self.outputs) else ""
         sizes = self._declared.get(name, [None] * rank)
         if len(sizes) != rank:
             raise self.broken(f'"{name}" is declared with another rank', rank, len(sizes))

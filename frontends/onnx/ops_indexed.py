@@ -7,11 +7,13 @@ import functools
 import numpy as np
 from xdsl.ir import SSAValue
 
-from ...core.dims import product
+from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
 from ..importing.selection import concatenated, sliced, whole
 from ..importing.shapes import reshaped, squeezed, transposed, unsqueezed
 from ..importing.values import Value
+from .dynamic import Element
+from .extents import top_k_by
 from .nodes import Node
 from .registry import converts
 
@@ -91,22 +93,24 @@ def _batch(node: Node, indices: Value, axis: int) -> Value:
 
 @converts("TopK", since=1)
 def top_k_attribute(node: Node) -> list[Value]:
-    return _top_k(node, node.attr_int("k"))
+    return _top_k(node, Dim.of(node.attr_int("k")))
 
 
 @converts("TopK", since=10)
 def top_k(node: Node) -> list[Value]:
-    counts = node.integers(1)
+    counts = node.elements(1)
     if len(counts) != 1:
         raise node.broken("wrong number of counts", 1, len(counts))
     node.ignore("sorted")  # without it any order is valid
     return _top_k(node, counts[0], largest=bool(node.attr_int("largest", 1)))
 
 
-def _top_k(node: Node, k: int, largest: bool = True) -> list[Value]:
+def _top_k(node: Node, k: Element, largest: bool = True) -> list[Value]:
     x = node.input(0)
     axis = node.axis(node.attr_int("axis", -1), x.rank)
-    return node.emit_all(graph.TopKOp, x, k=k, axis=axis, largest=largest)
+    if not isinstance(k, Dim) or not k.is_static:
+        return top_k_by(node, x, k, axis, largest=largest)
+    return node.emit_all(graph.TopKOp, x, k=k.value, axis=axis, largest=largest)
 
 
 @converts("NonZero", since=9)

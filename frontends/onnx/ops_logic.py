@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
 from ..importing.elementwise import (
     cast,
@@ -18,7 +19,9 @@ from ..importing.elementwise import (
 )
 from ..importing.nodes import Builds
 from ..importing.selection import triangle
+from ..importing.shapes import reshaped
 from ..importing.values import Value
+from .extents import one_hot_by
 from .nodes import Node
 from .registry import converts
 
@@ -132,19 +135,25 @@ def hardmax(node: Node) -> Value:
 @converts("OneHot", since=9)
 def one_hot(node: Node) -> Value:
     indices, values = node.input(0), node.input(2)
-    (depth,) = _whole_numbers(node, 1)
     if values.shape != (2,):
         raise node.broken("values has the wrong shape", [2], [str(d) for d in values.shape])
     axis = node.axis(node.attr_int("axis", -1), indices.rank + 1)
-    whole = cast(node, indices, np.dtype(np.int64))
+    whole, depth = cast(node, indices, np.dtype(np.int64)), _depth(node)
+    if isinstance(depth, Value):
+        return one_hot_by(node, whole, depth, values, axis)
     return node.emit(graph.OneHotOp, whole, values, depth=depth, axis=axis)
 
 
-def _whole_numbers(node: Node, index: int) -> list[int]:
-    """A known operand of integers, which may be stored as floats."""
-    contents = node.contents(index)
-    if contents.dtype == object:
-        return node.integers(index)
-    if contents.size != 1 or (contents != np.round(contents)).any():
-        raise node.broken(f"operand {index} is not an integer", got=contents.reshape(-1)[:4])
-    return [int(n) for n in contents.flat]
+def _depth(node: Node) -> int | Value:
+    """A number, which may be stored as a float, or a scalar that comes at run time."""
+    given = node.input(1)
+    if product(given.shape) != 1:
+        raise node.broken("operand 1 is not a scalar", 1, product(given.shape))
+    if given.contents is None:
+        return reshaped(node, cast(node, given, np.dtype(np.int64)), [])
+    depth = given.contents.reshape(-1)[0]
+    if isinstance(depth, Dim):
+        return node.number(depth)
+    if depth != np.round(depth):
+        raise node.broken("operand 1 is not an integer", got=depth)
+    return int(depth)

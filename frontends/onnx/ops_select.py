@@ -8,8 +8,10 @@ from ...core.dims import Dim
 from ...dialects.graph import ops as graph
 from ...dialects.graph.ops_select import WHOLE_END
 from ..importing.selection import concatenated, sliced, whole
+from ..importing.shapes import reshaped, squeezed
 from ..importing.values import Value
-from .dynamic import Element
+from .dynamic import Element, static_sizes
+from .extents import even_sizes, split_by
 from .nodes import Node
 from .registry import converts
 from .slices import sliced_by
@@ -53,7 +55,7 @@ def slice_(node: Node) -> Value:
     given = node.optional(3) is not None, node.optional(4) is not None
     axes = node.elements(3) if given[0] else list(map(Dim.of, range(len(starts))))
     steps = node.elements(4) if given[1] else [Dim.of(1)] * len(starts)
-    numbers = [_static(values) for values in (starts, ends, axes, steps)]
+    numbers = [static_sizes(values) for values in (starts, ends, axes, steps)]
     if all(values is not None for values in numbers):
         return _sliced(node, *(values for values in numbers if values is not None))
     x = node.input(0)
@@ -63,12 +65,6 @@ def slice_(node: Node) -> Value:
     if numbers[2] is not None:
         axes = list(map(Dim.of, node.axes(numbers[2], x.rank)))
     return sliced_by(node, x, starts, ends, axes, steps)
-
-
-def _static(values: Sequence[Element]) -> list[int] | None:
-    """The numbers that all of some values are; None if one is not known."""
-    known = [dim.value for dim in values if isinstance(dim, Dim) and dim.is_static]
-    return known if len(known) == len(values) else None
 
 
 def _sliced(
@@ -107,34 +103,41 @@ def _part(dim: Dim, start: int, end: int, step: int) -> tuple[int, int, int] | N
 
 @converts("Split", since=2)
 def split_attribute(node: Node) -> list[Value]:
-    return _split(node, node.attr_ints("split"))
+    given = node.attr_ints("split")
+    return _split(node, None if given is None else list(map(Dim.of, given)))
 
 
 @converts("Split", since=13)
 def split(node: Node) -> list[Value]:
-    return _split(node, None if node.optional(1) is None else node.integers(1))
+    return _split(node, None if node.optional(1) is None else node.elements(1))
 
 
 @converts("Split", since=18)
 def split_into(node: Node) -> list[Value]:
     count = node.attr_int("num_outputs") if node.has("num_outputs") else None
     if node.optional(1) is not None:
-        return _split(node, node.integers(1))
+        return _split(node, node.elements(1))
     if count is not None and count != len(node.outputs):
         raise node.broken("num_outputs differs from the results", len(node.outputs), count)
     return _split(node, None, uneven=True)
 
 
-def _split(node: Node, sizes: list[int] | None, *, uneven: bool = False) -> list[Value]:
-    x = node.input(0)
+def _split(node: Node, given: Sequence[Element] | None, *, uneven: bool = False) -> list[Value]:
+    x, count = node.input(0), len(node.outputs)
     axis = node.axis(node.attr_int("axis"), x.rank)
     dim = x.shape[axis]
-    if not dim.is_static:
-        raise node.unsupported(f"a split of symbolic dimension {dim}")
-    if sizes is None:
-        sizes = _even_parts(node, dim.value, uneven)
-    if len(sizes) != len(node.outputs) or sum(sizes) != dim.value or any(n < 0 for n in sizes):
-        raise node.broken(f"parts do not fit {len(node.outputs)} results", dim, sizes)
+    if given is None and not dim.is_static:
+        part = dim.exact_div(Dim.of(count))
+        if part is not None:
+            return _runs(node, x, axis, part)
+        given = even_sizes(node, dim, count, uneven)
+    sizes = _even_parts(node, dim.value, uneven) if given is None else static_sizes(given)
+    if sizes is None or not dim.is_static:
+        if given is None or len(given) != count:
+            raise node.broken("wrong number of parts", count, None if given is None else len(given))
+        return split_by(node, x, axis, given)
+    if len(sizes) != count or sum(sizes) != dim.value or any(n < 0 for n in sizes):
+        raise node.broken(f"parts do not fit {count} results", dim, sizes)
     results: list[Value] = []
     start = 0
     for n in sizes:
@@ -142,6 +145,18 @@ def _split(node: Node, sizes: list[int] | None, *, uneven: bool = False) -> list
         parts[axis] = (start, start + n, 1)
         results.append(sliced(node, x, parts))
         start += n
+    return results
+
+
+def _runs(node: Node, x: Value, axis: int, part: Dim) -> list[Value]:
+    """Parts of an axis of a symbolic size, of this size each."""
+    count = len(node.outputs)
+    rows = reshaped(node, x, [*x.shape[:axis], Dim.of(count), part, *x.shape[axis + 1 :]])
+    results: list[Value] = []
+    for n in range(count):
+        parts = whole(rows)
+        parts[axis] = (n, n + 1, 1)
+        results.append(squeezed(node, sliced(node, rows, parts), [axis]))
     return results
 
 

@@ -11,7 +11,8 @@ from ...core.dims import Dim, product
 from ..importing.nodes import LARGEST_FOLDED
 from ..importing.shapes import broadcast, repeated, reshaped, squeezed, transposed, unsqueezed
 from ..importing.values import Value, from_dims, is_static
-from .dynamic import broadcast_by, ranged, reshaped_by
+from .dynamic import broadcast_by, ranged, reshaped_by, static_sizes
+from .extents import tiled_by
 from .nodes import Node
 from .registry import converts
 
@@ -173,10 +174,15 @@ def range_(node: Node) -> Value:
 
 @converts("Tile", since=6)
 def tile(node: Node) -> Value:
-    x, repeats = node.input(0), node.integers(1)
-    if len(repeats) != x.rank or any(r < 0 for r in repeats):
-        raise node.broken("repeats do not fit", f"{x.rank} counts", repeats)
-    return repeated(node, x, [Dim.of(r) for r in repeats])
+    x, repeats = node.input(0), node.elements(1)
+    if len(repeats) != x.rank:
+        raise node.broken("repeats do not fit", f"{x.rank} counts", len(repeats))
+    known = static_sizes(repeats)
+    if known is None:
+        return tiled_by(node, x, repeats)
+    if any(n < 0 for n in known):
+        raise node.broken("repeats do not fit", f"{x.rank} counts", known)
+    return repeated(node, x, list(map(Dim.of, known)))
 
 
 @converts("SpaceToDepth", since=1)

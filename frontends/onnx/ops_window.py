@@ -11,10 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
 from ..importing.selection import padded
+from ..importing.shapes import reshaped
 from ..importing.values import Value
 from ..importing.windows import Axis, mean_pooled, padded_axes, pooled, transposed_conv
+from .dynamic import Element, static_sizes
+from .extents import padded_by
 from .nodes import Node
 from .registry import converts
 
@@ -71,37 +75,44 @@ def _halved(total: int, more_at_the_end: bool) -> tuple[int, int]:
 
 @converts("Pad", since=2)
 def pad_attributes(node: Node) -> Value:
-    return _pad(node, node.attr_ints("pads") or [], node.attr_float("value"), None)
+    pads = list(map(Dim.of, node.attr_ints("pads") or []))
+    return _pad(node, pads, node.attr_float("value"), None)
 
 
 @converts("Pad", since=11)
 def pad(node: Node) -> Value:
     axes = None if node.optional(3) is None else node.integers(3)
-    return _pad(node, node.integers(1), _fill(node), axes)
+    return _pad(node, node.elements(1), _fill(node), axes)
 
 
-def _fill(node: Node) -> float:
+def _fill(node: Node) -> float | Value:
     """The constant for the padding of a tensor."""
     value = node.optional(2)
     if value is None:
         return 0
-    contents = node.contents(2)
-    if value.is_symbolic or contents.size != 1:
-        raise node.unsupported("the constant is not a number")
-    return contents.reshape(()).item()
+    if product(value.shape) != 1:
+        raise node.broken("the constant is not a scalar", 1, product(value.shape))
+    if value.contents is None or value.is_symbolic:
+        return reshaped(node, value, [])
+    return value.contents.reshape(()).item()
 
 
-def _pad(node: Node, pads: Sequence[int], value: float, axes: Sequence[int] | None) -> Value:
+def _pad(
+    node: Node, pads: Sequence[Element], value: float | Value, axes: Sequence[int] | None
+) -> Value:
     x = node.input(0)
     mode = node.attr_string("mode", "constant")
     if mode not in ("constant", "edge", "reflect", "wrap"):
         raise node.broken("mode is unknown", "constant, edge, reflect or wrap", mode)
     named = list(range(x.rank)) if axes is None else node.axes(axes, x.rank)
     if len(pads) != 2 * len(named):
-        raise node.broken("pads do not fit", f"{2 * len(named)} numbers", list(pads))
-    low, high = [0] * x.rank, [0] * x.rank
+        raise node.broken("pads do not fit", f"{2 * len(named)} numbers", f"{len(pads)}")
+    ends: list[list[Element]] = [[Dim.of(0)] * x.rank for _ in range(2)]
     for i, axis in enumerate(named):
-        low[axis], high[axis] = pads[i], pads[len(named) + i]
+        ends[0][axis], ends[1][axis] = pads[i], pads[len(named) + i]
+    low, high = (static_sizes(own) for own in ends)
+    if low is None or high is None or isinstance(value, Value):
+        return padded_by(node, ends[0], ends[1], value, mode)
     return padded(node, x, low, high, value, mode)
 
 

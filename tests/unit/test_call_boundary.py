@@ -361,6 +361,7 @@ def test_results_of_sizes_without_an_upper_bound() -> None:
     three = np.array(3)
     assert exe(three, x)[2].tolist() == [[0] * 3, [2] * 3]
     assert "a size is out of range, expected 0 to 1000, got 1206" in agree(exe, three, x + 95)
+    gc.collect()
     counts = sys.getrefcount(None), sys.getrefcount(np.dtype(np.int64))
     for values in (x, x + 95):
         assert tracemalloc_of(lambda v=values: outcome(lambda: exe(three, v))) < 32 * 500
