@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import AffineMapAttr, MemRefType, VectorType
@@ -23,15 +23,14 @@ from xdsl.interpreter import (
     impl_terminator,
     register_impls,
 )
-from xdsl.ir import Attribute, Operation
-from xdsl.ir.affine import AffineMap
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from ...core.dtypes import dtype_of
 from ...core.errors import CompileError, InputError, explain
 from ...core.provenance import origin
 from ...core.typed import memref_type
 from ...dialects.loop.arguments import PACKING
-from ...dialects.loop.attrs import LoopKind
+from ...dialects.loop.attrs import Combine, LoopKind
 from ...dialects.loop.combiners import UFUNC
 from ...dialects.loop.ops import (
     FoldOp,
@@ -48,6 +47,7 @@ from ...dialects.loop.ops import (
     element_type,
 )
 from ...dialects.loop.packing import pack_array
+from .affine import Evaluator, evaluator
 from .numbers import shape_with, unknown
 
 
@@ -109,6 +109,7 @@ class LoopFunctions(InterpreterFunctions):
 
     def __init__(self) -> None:
         self._accesses: dict[Operation, _Access] = {}
+        self._loops: dict[Operation, _Loop] = {}
 
     @impl_terminator(YieldOp)
     def run_yield(
@@ -120,11 +121,13 @@ class LoopFunctions(InterpreterFunctions):
     @impl(ForOp)
     def run_for(self, interpreter: Interpreter, op: ForOp, args: PythonValues) -> PythonValues:
         """Run the iterations, in reverse if any order is allowed."""
-        carried: PythonValues = tuple(interpreter.get_values(op.inits))
-        iterations = _iterations(op, interpreter)
-        in_order = op.kind.data in (LoopKind.SERIAL, LoopKind.REDUCTION)
-        for iteration in iterations if in_order else reversed(iterations):
-            carried = interpreter.run_ssacfg_region(op.body, (*iteration, *carried), op.name)
+        loop = self._loops.get(op)
+        if loop is None:
+            loop = self._loops[op] = _Loop.of(op)
+        carried: PythonValues = tuple(interpreter.get_values(loop.inits))
+        iterations = _iterations(loop, interpreter)
+        for iteration in iterations if loop.in_order else reversed(iterations):
+            carried = interpreter.run_ssacfg_region(loop.body, (*iteration, *carried), op.name)
         return carried
 
     @impl(PartitionPointOp)
@@ -149,7 +152,9 @@ class LoopFunctions(InterpreterFunctions):
     @impl(LoadOp)
     def run_load(self, interpreter: Interpreter, op: LoadOp, args: PythonValues) -> PythonValues:
         """Read an element or a block."""
-        access = self._access(op, op.result.type)
+        access = self._accesses.get(op)
+        if access is None:
+            access = self._accesses[op] = _Access.of(op, op.result.type)
         buffer, *rest = args
         if access.scalar:
             return (buffer[_place(access, buffer, rest)],)
@@ -161,23 +166,20 @@ class LoopFunctions(InterpreterFunctions):
     @impl(StoreOp)
     def run_store(self, interpreter: Interpreter, op: StoreOp, args: PythonValues) -> PythonValues:
         """Write an element or a block."""
-        access = self._access(op, op.value.type)
+        access = self._accesses.get(op)
+        if access is None:
+            access = self._accesses[op] = _Access.of(op, op.value.type, op.accumulates)
         value, buffer, *rest = args
         if access.scalar:
             where = _place(access, buffer, rest)
         else:
             where, valid = _places(access, buffer, rest)
             value = np.broadcast_to(value, access.shape)[valid]
-        if op.accumulates is not None:
-            UFUNC[op.accumulates].at(buffer, where, value)
+        if access.accumulates is not None:
+            UFUNC[access.accumulates].at(buffer, where, value)
         else:
             buffer[where] = value
         return ()
-
-    def _access(self, op: LoadOp | StoreOp, kind: Attribute) -> _Access:
-        if op not in self._accesses:
-            self._accesses[op] = _Access.of(op, kind)
-        return self._accesses[op]
 
     @impl(PrefetchOp)
     def run_prefetch(
@@ -201,16 +203,31 @@ class LoopFunctions(InterpreterFunctions):
         return (unknown(shape_with(kind, sizes), kind.element_type),)
 
 
-def _numbers(interpreter: Interpreter, operands: Sequence[Any]) -> list[int]:
-    return [int(value) for value in interpreter.get_values(operands)]
+@dataclass(frozen=True)
+class _Loop:
+    """The decoded operands and attributes of a loop, computed once for all its runs."""
+
+    op: ForOp
+    body: Region
+    in_order: bool
+    inits: tuple[SSAValue, ...]
+    bound: Evaluator
+    bounds: tuple[SSAValue, ...]
+    matrix: tuple[SSAValue, ...] | None
+
+    @staticmethod
+    def of(op: ForOp) -> _Loop:
+        in_order = op.kind.data in (LoopKind.SERIAL, LoopKind.REDUCTION)
+        matrix, bound = tuple(op.matrix) if op.over_entries else None, evaluator(op.bound.data)
+        return _Loop(op, op.body, in_order, tuple(op.inits), bound, tuple(op.bounds), matrix)
 
 
-def _iterations(op: ForOp, interpreter: Interpreter) -> list[tuple[int, ...]]:
+def _iterations(loop: _Loop, interpreter: Interpreter) -> list[tuple[int, ...]]:
     """The variables of each iteration."""
-    bounds = op.bound.data.eval(_numbers(interpreter, op.bounds), [])
-    if not op.over_entries:
+    op, bounds = loop.op, loop.bound([int(n) for n in interpreter.get_values(loop.bounds)])
+    if loop.matrix is None:
         return [(number,) for number in range(min(bounds))]
-    indptr, indices = interpreter.get_values(op.matrix)
+    indptr, indices = interpreter.get_values(loop.matrix)
     (row,) = bounds
     if not 0 <= row < len(indptr) - 1:
         raise outside(op, 0, row, len(indptr) - 1)
@@ -232,17 +249,19 @@ class _Access:
     scalar: bool
     shape: tuple[int, ...]
     element_type: Attribute
-    map: AffineMap
+    place: Evaluator
     dims: int
     lanes: list[np.ndarray]
     limited: tuple[int, ...]
+    accumulates: Combine | None
 
     @staticmethod
-    def of(op: LoadOp | StoreOp, kind: Attribute) -> _Access:
+    def of(op: LoadOp | StoreOp, kind: Attribute, accumulates: Combine | None = None) -> _Access:
         shape, dims = block_shape(kind), len(op.indices)
         lanes = list(np.ogrid[tuple(slice(0, n) for n in shape)]) if shape else []
         scalar, limited = not isinstance(kind, VectorType), op.limited.get_values()
-        return _Access(op, scalar, shape, element_type(kind), op.map.data, dims, lanes, limited)
+        place, element = evaluator(op.map.data), element_type(kind)
+        return _Access(op, scalar, shape, element, place, dims, lanes, limited, accumulates)
 
 
 def _place(access: _Access, buffer: np.ndarray, indices: Sequence[Any]) -> tuple[int, ...]:
@@ -251,7 +270,7 @@ def _place(access: _Access, buffer: np.ndarray, indices: Sequence[Any]) -> tuple
     Raises:
         CompileError: if it is out of bounds.
     """
-    place = access.map.eval([int(index) for index in indices], [])
+    place = access.place([int(index) for index in indices])
     for dim, (index, size) in enumerate(zip(place, buffer.shape, strict=True)):
         if not 0 <= index < size:
             raise outside(access.op, dim, index, size)
@@ -271,8 +290,7 @@ def _places(
         valid &= access.lanes[axis] < int(limit)
     numbers = [int(index) for index in rest[: access.dims]]
     index: list[np.ndarray] = []
-    # `eval` is declared for numbers, but works for arrays as well.
-    places = access.map.eval(numbers, cast("list[int]", access.lanes))
+    places = access.place([*numbers, *access.lanes])
     for dim, place in enumerate(places):
         inside = np.broadcast_to(np.asarray(place), access.shape)[valid]
         wrong = (inside < 0) | (inside >= buffer.shape[dim])

@@ -6,6 +6,7 @@ A number is a NumPy scalar or array in the dtype of its type, an `index` a Pytho
 
 from __future__ import annotations
 
+import functools
 import math as python_math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
@@ -30,11 +31,13 @@ from ...core import dtypes
 from ...core.dtypes import is_real
 from ...core.errors import UnsupportedError, explain
 from ...dialects.upstream import dialect as upstream
+from .affine import evaluator
 
 Meaning = Callable[..., Any]
 """Maps an operation and the values of its operands to the value of its result."""
 
 
+@functools.cache
 def dtype_of(kind: Attribute) -> np.dtype[Any]:
     """The dtype of a number or of the elements of a vector, at least as wide as its type."""
     element = kind.element_type if isinstance(kind, VectorType) else kind
@@ -48,9 +51,23 @@ def dtype_of(kind: Attribute) -> np.dtype[Any]:
 
 def typed(result: Any, kind: Attribute) -> Any:
     """A result in the dtype of its type; a scalar index as a Python integer."""
+    return _conversion(kind)(result)
+
+
+@functools.cache
+def _conversion(kind: Attribute) -> Callable[[Any], Any]:
+    """The function that gives a result the dtype of its type."""
     if isinstance(kind, IndexType):
-        return int(result)
-    return np.asarray(result).astype(dtype_of(kind), copy=False)[()]
+        return int
+    dtype = dtype_of(kind)
+    scalar = dtype.type
+
+    def convert(result: Any) -> Any:
+        if type(result) is scalar:
+            return result
+        return np.asarray(result).astype(dtype, copy=False)[()]
+
+    return convert
 
 
 def unknown(shape: Sequence[int], kind: Attribute) -> np.ndarray:
@@ -186,8 +203,7 @@ def scaled(op: Operation, args: Sequence[Any]) -> Any:
 
 
 def _apply(op: Operation, *operands: int) -> int:
-    map = cast(AffineMapAttr, op.properties["map"]).data
-    return min(map.eval(list(operands[: map.num_dims]), list(operands[map.num_dims :])))
+    return min(evaluator(cast(AffineMapAttr, op.properties["map"]).data)(operands))
 
 
 def reinterpret(op: Operation, value: Any) -> Any:
