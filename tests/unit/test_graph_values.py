@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import (
     f32,
     i1,
 )
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
 from stepwell.core.dtypes import dtype_of, element_type_of
@@ -121,6 +121,12 @@ FORMULAS: dict[str, Callable[..., Any]] = {
 }
 
 
+NOWHERE = Block()
+"""The block of values that were not computed here."""
+VERIFIED: set[Hashable] = set()
+"""The forms of operations that are verified: nothing else enters the verification of a scalar."""
+
+
 class EagerNest(Nest):
     """Computes scalars when they are inserted."""
 
@@ -130,11 +136,13 @@ class EagerNest(Nest):
         self.scalars: dict[SSAValue, Any] = {}
         self.dims: list[int] = []
 
-    def result(self, op: Operation, number: Any) -> SSAValue:
-        op.verify()
-        kind = dtype(op.results[0].type)
-        self.scalars[op.results[0]] = np.asarray(number).astype(kind)[()]
-        return op.results[0]
+    def known(self, value: Any, type: Attribute) -> SSAValue:
+        """What was not computed here, such as an element of an operand."""
+        return self.result(BlockArgument(type, NOWHERE, 0), value)
+
+    def result(self, value: SSAValue, number: Any) -> SSAValue:
+        self.scalars[value] = np.asarray(number).astype(dtype(value.type))[()]
+        return value
 
     def evaluate(self, expr: AffineExpr) -> int:
         return expr.eval(self.dims, [])
@@ -149,7 +157,7 @@ class EagerNest(Nest):
         )
         self.reads.add((value, position))
         type = self.compute_type(element_type_of(array.dtype))
-        return self.constant(array[position], type)
+        return self.known(array[position], type)
 
     def extent(self, value: SSAValue, dim: int) -> AffineExpr:
         size = tensor_type(value).get_shape()[dim]
@@ -204,7 +212,7 @@ class EagerNest(Nest):
     def stored_entry(self, matrix: SSAValue, position: AffineExpr) -> SSAValue:
         a, p = self.matrix(matrix), self.evaluate(position)
         assert 0 <= p < a.nnz
-        return self.constant(a.data[p], self.compute_type(element_type_of(a.dtype)))
+        return self.known(a.data[p], self.compute_type(element_type_of(a.dtype)))
 
     def keep(
         self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue], step: int = 0
@@ -216,16 +224,20 @@ class EagerNest(Nest):
         return self.dim(a.indptr[i + 1] - a.indptr[i])
 
     def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:
-        if isinstance(type, Float16Type) or dtype(type).kind == "f":
-            return self.result(arith.ConstantOp(FloatAttr(float(value), type)), value)
-        return self.result(arith.ConstantOp(IntegerAttr(int(value), type)), value)
+        real = isinstance(type, Float16Type) or dtype(type).kind == "f"
+        attr = FloatAttr(float(value), type) if real else IntegerAttr(int(value), type)
+        return self.result(arith.ConstantOp(attr).result, value)
 
     def insert(self, op: Operation) -> SSAValue:
         operands = [self.scalars[v] for v in op.operands]
+        form = type(op), op.operand_types, op.result_types, tuple(op.properties.items())
+        if form not in VERIFIED:
+            op.verify()
+            VERIFIED.add(form)
         if isinstance(op, arith.CmpiOp | arith.CmpfOp):
-            return self.result(op, self.compare(op, *operands))
+            return self.result(op.results[0], self.compare(op, *operands))
         with np.errstate(all="ignore"):
-            return self.result(op, FORMULAS[op.name](*operands))
+            return self.result(op.results[0], FORMULAS[op.name](*operands))
 
     def compare(self, op: arith.CmpiOp | arith.CmpfOp, a: Any, b: Any) -> Any:
         names = arith.CMPI_COMPARISON_OPERATIONS
@@ -240,7 +252,7 @@ class EagerNest(Nest):
         return self.dim(self.scalars[value])
 
     def value(self, expr: AffineExpr) -> SSAValue:
-        return self.constant(self.evaluate(expr), IndexType())
+        return self.known(self.evaluate(expr), IndexType())
 
 
 def value_of(array: Array, symbolic: bool) -> SSAValue:
