@@ -7,6 +7,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 MARKED = $(VENV)/.$(1)
 
+# Tests start many processes, which read the bytecode that the first one wrote.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all unit numeric lit public lint format types bench weights clean
 
