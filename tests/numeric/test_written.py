@@ -41,6 +41,27 @@ def test_cumulative(shape: tuple[int, ...]) -> None:
     check(cumulative(-1, "sum"), [random(shape)], symbolic=True)
 
 
+@pytest.mark.parametrize("shape", [(37, 150), (16, 64), (2, 21, 19), (19, 33, 1)], ids=str)
+def test_cumulative_along_several_rows_at_a_time(shape: tuple[int, ...]) -> None:
+    axis = 1 if shape[-1] == 1 else len(shape) - 1
+    ways = [("sum", False, True), ("max", True, False), ("prod", True, True)]
+    programs = [cumulative(axis, *way) for way in ways]
+    check_all([(program, [random(shape)]) for program in programs])
+    check(programs[0], [random(shape)], symbolic=True)
+
+
+def test_cumulative_along_several_rows_of_a_type() -> None:
+    for dtype in ("f16", "f64", "i8", "i64"):
+        check(cumulative(1, "sum", True), [random((21, 70), dtype)])
+
+
+def test_several_rows_at_a_time_keep_each_order() -> None:
+    x, shape = random((37, 150)), (("m", "n"),)
+    exe = sw.compile(program_of(lambda b, x: -b.cumulative(x * 2, kind="sum"), x=shape), threads=2)
+    assert "stage_columns(" in exe.ir("scheduled")
+    np.testing.assert_array_equal(exe(x), -np.cumsum(x * 2, axis=1))
+
+
 @pytest.mark.parametrize("dtype", ["f16", "f64", "i8", "i32", "i64"])
 def test_cumulative_of_a_type(dtype: str) -> None:
     kinds = ("sum", "prod", "max", "min")

@@ -158,7 +158,7 @@ def _vectors(loop: ForOp, size: int | None, lanes: int, entries: bool) -> int:
     """How many vectors to process at a time."""
     inner = [op for op in loop.body.block.ops if isinstance(op, ForOp)]
     reduces = any(op.is_reduction and not op.over_entries for op in inner)
-    if inner and all(_walks(op) for op in inner):
+    if inner and all(map(_walks, inner)):
         return _whole_vectors(size, lanes, WALKED_VECTORS)
     if is_expensive(loop) or not (entries or reduces or cost_of_body(loop) <= CHEAP):
         return 1

@@ -32,6 +32,7 @@ from ..sink import sink
 from ..split import split
 from ..split_border import split_border
 from ..stage import stage
+from ..stage_columns import stage_columns
 from ..tiles import tiles
 from ..unroll import unroll
 from ..vectorize import vectorize
@@ -58,6 +59,7 @@ PRIMITIVES: Mapping[str, Primitive] = {
         split,
         split_border,
         stage,
+        stage_columns,
         tiles,
         unroll,
         vectorize,

@@ -27,6 +27,7 @@ from ..sink import sink
 from ..split import split
 from ..split_border import split_border
 from ..stage import stage
+from ..stage_columns import stage_columns
 from ..tiles import may_be_tiles, tiles
 from ..unroll import unroll
 from ..vectorize import vectorize
@@ -217,6 +218,10 @@ class Schedule:
     def stage(self, argument: int, loop: str) -> None:
         """Copy what a loop reads repeatedly; see `stage`."""
         self._take(stage, argument, loop)
+
+    def stage_columns(self, loop: str, size: int) -> None:
+        """Run a serial loop on columns of local buffers; see `stage_columns`."""
+        self._take(stage_columns, loop, size)
 
     def drop_unit_loops(self) -> None:
         """Remove loops that run once; see `drop_unit_loops`."""
