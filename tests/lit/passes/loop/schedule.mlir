@@ -586,3 +586,22 @@ loop.kernel @updates(%at: memref<99999xi64>, %v: memref<99999x64xf32>) -> (%y: m
     }
   }
 }
+
+// Running sums of rows: columns of several rows at a time, copied by squares that are transposed.
+// V4-LABEL: loop.kernel @sums_of_rows
+// V4-SAME:    loop.schedule = "split(i, 16, tail=peel); stage_columns(i1, 64);
+// V4:         loop.store %{{.*}} : vector<16x16xf32>, memref<64x16xf32>
+// V4:         loop.for "k1" %k1 to 64 serial carry(%{{.*}} : vector<16xf32>) {
+// V3-LABEL: loop.kernel @sums_of_rows
+// V3-SAME:    loop.schedule = "split(i, 8, tail=peel); stage_columns(i1, 64);
+loop.kernel @sums_of_rows(%x: memref<512x128xf32>) -> (%y: memref<512x128xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 512 {
+    %s = loop.for "k" %k to 128 serial carry(%t = %z : f32) {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<512x128xf32>, f32
+      %u = arith.addf %t, %v : f32
+      loop.store %u, %y (d0, d1) -> (d0, d1)(%i, %k) : f32, memref<512x128xf32>
+      loop.yield %u : f32
+    }
+  }
+}
