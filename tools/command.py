@@ -36,6 +36,14 @@ Shapes = Annotated[
         "--shape", help="Fix the shape of an input of an ONNX model, as in `x=64x784`; repeatable."
     ),
 ]
+Trusted = Annotated[
+    bool,
+    typer.Option(
+        "--trusted",
+        help="Accept kernels in MLIR text without a proof that computed indices are inside of "
+        "buffers and that whole results are stored: only for text that Stepwell wrote.",
+    ),
+]
 Level = Annotated[int, typer.Option("--level", "-O", help="Optimisation level, 0 to 3.")]
 TargetName = Annotated[
     str, typer.Option("--target", help="The machine to compile for: `host`, `x86-64-v3`, ...")
@@ -58,10 +66,16 @@ PipelineFile = Annotated[
 ]
 
 
-def load(path: Path, shapes: list[str] | None) -> Module:
-    """The model in a file; `shapes` are those of its inputs, as in `x=64x784`."""
+def load(path: Path, shapes: list[str] | None, trusted: bool) -> Module:
+    """The model in a file.
+
+    Args:
+        path: the file.
+        shapes: those of the inputs of an ONNX model, as in `x=64x784`.
+        trusted: whether kernels in MLIR text are trusted.
+    """
     with err.status(f"reading {path.name}"):
-        return load_model(path, parse_shapes(shapes or []))
+        return load_model(path, parse_shapes(shapes or []), trusted)
 
 
 def compiled(

@@ -18,6 +18,7 @@ from .command import (
     Shapes,
     TargetName,
     Threads,
+    Trusted,
     err,
     load,
     read_passes,
@@ -73,6 +74,7 @@ def bisect(
         Path | None, typer.Option("--output", "-o", help="A file for the reproducer (.mlir).")
     ] = None,
     shapes: Shapes = None,
+    trusted: Trusted = False,
     level: Level = 3,
     target: TargetName = "host",
     threads: Threads = None,
@@ -90,7 +92,7 @@ def bisect(
     """
     from ..diagnosis.bisection import bisect as find
 
-    case = _case(model, inputs, shapes, target, passes, pipeline, max_ulp)
+    case = _case(model, inputs, shapes, trusted, target, passes, pipeline, max_ulp)
     wanted = None
     if expected:
         wanted = read_inputs(expected, case.module.outputs, "--expected")
@@ -135,6 +137,7 @@ def reduce(
         typer.Option("--output", "-o", help="A file for the small module (.mlir), else stdout."),
     ] = None,
     shapes: Shapes = None,
+    trusted: Trusted = False,
     level: Level = 3,
     target: TargetName = "host",
     threads: Threads = None,
@@ -152,7 +155,7 @@ def reduce(
     from ..diagnosis.reduction import Command
     from ..diagnosis.reduction import reduce as shrink
 
-    case = _case(model, inputs, shapes, target, passes, pipeline, max_ulp)
+    case = _case(model, inputs, shapes, trusted, target, passes, pipeline, max_ulp)
     with err.status("reducing"):
         small = shrink(
             case.module,
@@ -191,6 +194,7 @@ def _case(
     model: Path,
     inputs: list[str] | None,
     shapes: list[str] | None,
+    trusted: bool,
     target: str,
     passes: str | None,
     pipeline: Path | None,
@@ -202,7 +206,7 @@ def _case(
     if passes is not None and pipeline is not None:
         fact = "is given together with --pipeline"
         raise InputError(explain("--passes", fact, expected="one of them"))
-    module = load(model, shapes)
+    module = load(model, shapes, trusted)
     text = passes if passes is not None else read_passes(pipeline)
     arrays = read_inputs(inputs, module.inputs) if inputs else None
     kept = load_reproducer(model) if text is None and model.suffix == ".mlir" else None

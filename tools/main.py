@@ -32,6 +32,7 @@ from .command import (
     Shapes,
     TargetName,
     Threads,
+    Trusted,
     compiled,
     err,
     load,
@@ -106,6 +107,7 @@ def run(
         ),
     ] = None,
     shapes: Shapes = None,
+    trusted: Trusted = False,
     level: Level = 3,
     target: TargetName = "host",
     threads: Threads = None,
@@ -117,7 +119,7 @@ def run(
     """
     if at is not None:
         pipelines.check_stage(at)
-    module = load(model, shapes)
+    module = load(model, shapes, trusted)
     arrays = read_inputs(inputs or [], module.inputs)
     exe, _ = compiled(module, level, target, threads, passes)
     results = exe(*arrays) if at is None else exe.run_at(at, *arrays)
@@ -148,6 +150,7 @@ def compile_(
         typer.Option("--output", "-o", help="Write the stage, and its weights, to files instead."),
     ] = None,
     shapes: Shapes = None,
+    trusted: Trusted = False,
     level: Level = 3,
     target: TargetName = "host",
     threads: Threads = None,
@@ -163,7 +166,7 @@ def compile_(
     if emit is not None:
         pipelines.check_stage(emit)
     with instruments.phase("parse"):
-        module = load(model, shapes)
+        module = load(model, shapes, trusted)
     hooks = instruments.hooks()
     if emit is None:
         show(*compiled(module, level, target, threads, passes, hooks))
@@ -195,6 +198,7 @@ def bench(
         typer.Option("--size", help="A symbolic size, as in `batch=64` (else 1); repeatable."),
     ] = None,
     shapes: Shapes = None,
+    trusted: Trusted = False,
     level: Level = 3,
     target: TargetName = "host",
     threads: Threads = None,
@@ -206,7 +210,7 @@ def bench(
     """
     from .peers import peer
 
-    module = load(model, shapes)
+    module = load(model, shapes, trusted)
     inputs = random_inputs(module.inputs, parse_sizes(sizes or []))
     peers = {name: peer(name, module, model, inputs, threads) for name in versus or []}
     exe, _ = compiled(module, level, target, threads, passes)
@@ -233,6 +237,7 @@ def explain(
         bool, typer.Option("--json", help="Print JSON, for programs.", show_default=False)
     ] = False,
     shapes: Shapes = None,
+    trusted: Trusted = False,
     level: Level = 3,
     target: TargetName = "host",
     threads: Threads = None,
@@ -242,7 +247,7 @@ def explain(
 
     `stepwell explain model.onnx`
     """
-    exe, _ = compiled(load(model, shapes), level, target, threads, passes)
+    exe, _ = compiled(load(model, shapes, trusted), level, target, threads, passes)
     if as_json:
         print(exe.explain("json"))
     else:

@@ -13,18 +13,21 @@ from ..core.module import Module, ValueSpec
 from ..core.reading import ReadingError, opened_npz, read_npy
 
 
-def load_model(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> Module:
+def load_model(path: Path, shapes: Mapping[str, tuple[int, ...]], trusted: bool = False) -> Module:
     """Read an ONNX model, an exported program of torch or MLIR text, by its suffix.
 
     Args:
         path: a file that ends in `.onnx`, `.pt2` or `.mlir`.
         shapes: input name -> shape, for an ONNX model whose dimensions are symbolic.
+        trusted: whether kernels in MLIR text are trusted; see `from_mlir`.
 
     Raises:
         ImportModelError: if the file is neither, or cannot be imported.
     """
     if not path.is_file():
         raise ImportModelError(explain("model", f"no such file: {path}"))
+    if trusted and path.suffix != ".mlir":
+        raise InputError(explain("--trusted", "applies to MLIR text only", got=path.name))
     if path.suffix == ".onnx":
         from .. import from_onnx
 
@@ -40,7 +43,7 @@ def load_model(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> Module:
         return from_torch(path)
     from .. import from_mlir
 
-    return from_mlir(path)
+    return from_mlir(path, trusted=trusted)
 
 
 def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:

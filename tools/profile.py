@@ -15,6 +15,7 @@ from .command import (
     Shapes,
     TargetName,
     Threads,
+    Trusted,
     compiled,
     err,
     load,
@@ -51,6 +52,7 @@ def profile(
         bool, typer.Option("--json", help="Print JSON, for programs.", show_default=False)
     ] = False,
     shapes: Shapes = None,
+    trusted: Trusted = False,
     level: Level = 3,
     target: TargetName = "host",
     threads: Threads = None,
@@ -60,7 +62,7 @@ def profile(
 
     `stepwell profile model.onnx --size batch=64`
     """
-    module = load(model, shapes)
+    module = load(model, shapes, trusted)
     arrays = (
         read_inputs(inputs, module.inputs)
         if inputs

@@ -9,7 +9,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from .command import Level, ModelPath, Shapes, TargetName, Threads, err, load, out
+from .command import Level, ModelPath, Shapes, TargetName, Threads, Trusted, err, load, out
 from .models import parse_sizes
 from .timing import duration
 
@@ -46,6 +46,7 @@ def tune(
         float, typer.Option("--timeout", help="The time limit of a candidate, in seconds.")
     ] = 20.0,
     shapes: Shapes = None,
+    trusted: Trusted = False,
     level: Level = 3,
     target: TargetName = "host",
     threads: Threads = None,
@@ -60,7 +61,7 @@ def tune(
     from ..tuning.search import Progress as Step
     from ..tuning.search import tune as tune_module
 
-    module = load(model, shapes)
+    module = load(model, shapes, trusted)
     with Progress(*_COLUMNS, console=err, transient=True) as bar:
         task = bar.add_task("tuning", total=budget, tried=0, best="1.00")
 

@@ -13,6 +13,7 @@ from .command import (
     Shapes,
     TargetName,
     Threads,
+    Trusted,
     err,
     load,
     way_down,
@@ -26,6 +27,7 @@ def why(
         bool, typer.Option("--json", help="Print JSON, for programs.", show_default=False)
     ] = False,
     shapes: Shapes = None,
+    trusted: Trusted = False,
     level: Level = 3,
     target: TargetName = "host",
     threads: Threads = None,
@@ -37,7 +39,7 @@ def why(
     """
     from ..diagnosis.why import fate
 
-    compilation = way_down(load(model, shapes), level, target, threads, passes)
+    compilation = way_down(load(model, shapes, trusted), level, target, threads, passes)
     with err.status("compiling"):
         found = fate(compilation, node)
     print(found.json() if as_json else found)

@@ -193,6 +193,7 @@ def test_explain_an_onnx_model(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["compile", "{m}", "--target", "z80"], "target: unknown name, expected host, "),
         (["compile", "{m}", "--shape", "x=1x5"], "--shape: applies to ONNX models only"),
         (["compile", "{m}", "--shape", "x=axb"], "--shape: cannot read, expected x=64x784"),
+        (["compile", "README.md", "--trusted"], "--trusted: applies to MLIR text only, got READ"),
         (["explain", "missing.onnx"], "model: no such file: missing.onnx"),
         (["explain", "README.md"], "model: unknown kind of file, expected .onnx, .pt2 or .mlir"),
         (["explain", "{m}", "--pipeline", "no.txt"], "--pipeline: cannot read no.txt: No such"),
