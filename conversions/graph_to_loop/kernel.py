@@ -12,11 +12,13 @@ from xdsl.utils.exceptions import VerifyException
 
 from ...core.provenance import fuse, origin
 from ...core.refusal import FaultyOperator, refused
+from ...core.symbols import find_symbol
 from ...core.typed import owned, parent_of, returned
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.kernel_bounds import HINT, computed_indices, described, known_in, outside_of
 from ...dialects.graph.nest import Index
+from ...dialects.graph.ops_call import CallDpsOp
 from ...dialects.graph.plan.contract import faults_of
 from ...dialects.graph.plan.nest_plan import NestPlan, ResultNest
 from ...dialects.graph.shapes import SymbolicShapes
@@ -86,13 +88,14 @@ def _require_inside(
     """Raise if an access that users wrote may be outside of its buffer."""
 
     def is_trusted(access: Reader) -> bool:
-        # A built-in operator, such as a sort, may know more of the indices that it computes.
+        # A built-in operator, such as a sort, may know more of the indices that it computes, and
+        # so may a kernel that is trusted.
         ops = computed_indices(access)
         return bool(ops) and not any(map(is_foreign, (access, *ops)))
 
     def is_foreign(op: Operation) -> bool:
         source = source_of.get(op)
-        return isinstance(source, GraphOp) and source.is_foreign
+        return isinstance(source, GraphOp) and source.is_foreign and not _is_trusted(source)
 
     found = outside_of(kernel, known_in(kernel, shapes), is_trusted)
     if found is not None:
@@ -102,6 +105,12 @@ def _require_inside(
             source = next(op for op in function.walk() if isinstance(op, GraphOp) and op.is_foreign)
         kind = FaultyOperator
         raise refused(source, fact, kind=kind, expected=expected, got=got, hint=HINT)
+
+
+def _is_trusted(op: GraphOp) -> bool:
+    """Whether an operator calls a kernel of text that is trusted."""
+    kernel = find_symbol(op, op.callee) if isinstance(op, CallDpsOp) else None
+    return kernel is not None and loop.TRUSTED in kernel.attributes
 
 
 def _verify_written(kernel: loop.KernelOp, writer: GraphOp) -> None:

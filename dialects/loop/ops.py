@@ -58,6 +58,7 @@ __all__ = [
     "ENTRIES",
     "IN_PLACE",
     "SCHEDULE",
+    "TRUSTED",
     "FoldOp",
     "ForOp",
     "KernelOp",
@@ -74,6 +75,9 @@ __all__ = [
 
 SCHEDULE = "loop.schedule"
 """The attribute of a kernel with the steps that made it."""
+
+TRUSTED = "loop.trusted"
+"""The attribute of a kernel whose computed indices are taken to be inside of buffers."""
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 """Valid names of loops: schedules derive names of loops and values from them."""
@@ -117,7 +121,8 @@ class KernelOp(IRDLOperation):
 
     The attribute `loop.schedule` is the trace of the steps that scheduled the kernel (see
     `trace.py`), for readers and for replay. `loop.vectors` gives the machine vectors that each
-    vector of the kernel consists of (see `vectors.py`).
+    vector of the kernel consists of (see `vectors.py`). `loop.trusted` (unit) is on kernels in
+    text that `from_mlir` was told to trust: indices that they compute need no proof.
     """
 
     name = "loop.kernel"
