@@ -5,28 +5,38 @@ from __future__ import annotations
 import functools
 import os
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
-from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp, NoneAttr, TensorType
+from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp, NoneAttr, TensorType, UnitAttr
+from xdsl.ir import Operation
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 
-from ..core.dims import Dim
 from ..core.dominance import verify_module
 from ..core.dtypes import dtype_of
 from ..core.errors import ImportModelError, explain
 from ..core.module import Module
 from ..core.parsing import MlirParser
-from ..core.provenance import origin
+from ..core.provenance import origin, places
 from ..core.reading import ReadingError, read_text
 from ..core.registry import make_context
 from ..core.symbols import find_symbol
 from ..core.typed import function_around
 from ..core.versions import KEY
 from ..core.weights import WeightStore
-from ..dialects.graph.kernel_bounds import HINT, described, holds_in, is_computed, outside_of_call
+from ..dialects.graph.kernel_bounds import (
+    HINT,
+    described,
+    equal_sizes,
+    holds_in,
+    is_computed,
+    outside_of_call,
+)
+from ..dialects.graph.kernel_coverage import is_read_beyond, uncovered
 from ..dialects.graph.ops import CallDpsOp
 from ..dialects.graph.shapes import SymbolicShapes
-from ..dialects.loop.ops import KernelOp
+from ..dialects.loop.inside import readers_in
+from ..dialects.loop.ops import TRUSTED, KernelOp
 
 
 def from_mlir(
@@ -42,13 +52,15 @@ def from_mlir(
         source: a path, or text.
         weights: the weights that the text names.
         trusted: whether kernels may access buffers at indices that are computed in a way that is
-            not understood, such as those of a sort. Where one is outside, the program reads or
-            overwrites other memory: trust only text that was written by Stepwell.
+            not understood, such as those of a sort, and store parts of results in ways that are
+            not. Where one is outside, the program reads or overwrites other memory: trust only text
+            that was written by Stepwell. Text of stages after `scheduled` deals with memory
+            directly, and is not checked for this.
 
     Raises:
         ImportModelError: if the file cannot be read, the text is malformed (with file, line
             and column) or does not verify, or names a missing weight, or if a kernel may access
-            what is outside of its buffers.
+            what is outside of its buffers, or leave elements of its results undefined.
     """
     text, name, beside = _read(source)
     weights = beside if weights is None else weights
@@ -57,7 +69,7 @@ def from_mlir(
         verify_module(op)
     except DiagnosticException as error:
         raise ImportModelError(f"{name}: {_first_line(str(error))}") from error
-    _check_accesses(op, name, trusted)
+    _check_kernels(op, text, name, trusted)
     _check_weights(op, weights, name)
     op.attributes.pop(KEY, None)
     return Module(op, weights)
@@ -97,26 +109,72 @@ def _first_line(text: str) -> str:
     return lines[0] if lines else ""
 
 
-def _check_accesses(op: ModuleOp, name: str, trusted: bool) -> None:
-    """Check that kernels stay inside of their buffers, or say which sizes that takes."""
-    accepts = is_computed if trusted else lambda access: False
+def _check_kernels(op: ModuleOp, text: str, name: str, trusted: bool) -> None:
+    """Check that kernels stay inside of their buffers and store whole results, as far as is known.
+
+    Sizes on which it depends that accesses are inside are noted, and checked in each call.
+    """
     shapes_of = functools.cache(SymbolicShapes)
     for call in op.walk():
         kernel = find_symbol(call, call.callee) if isinstance(call, CallDpsOp) else None
-        if not isinstance(call, CallDpsOp) or not isinstance(kernel, KernelOp):
+        function = function_around(call)
+        if not isinstance(call, CallDpsOp) or not isinstance(kernel, KernelOp) or function is None:
             continue
-
-        def holds(condition: Dim, call: CallDpsOp = call) -> bool:
-            function = function_around(call)
-            return function is not None and holds_in(call, shapes_of(function), condition)
-
-        found = outside_of_call(kernel, call.arguments, trusted=accepts, holds=holds)
+        _mark(kernel, trusted)
+        shapes = shapes_of(function)
+        found = _outside(kernel, call, shapes, trusted) or _unstored(kernel, call, shapes, trusted)
         if found is not None:
-            fact, expected, got = described(found)
-            where = f"{name}: kernel {kernel.sym_name.data}"
-            hint = None if trusted else f"{HINT}, or give trusted=True for text of Stepwell's own"
+            place, (fact, expected, got), hint = found
+            where = f"{_place(place, op, text, name)}: kernel {kernel.sym_name.data}"
+            if not trusted:
+                hint += "; for text of Stepwell's own give trusted=True (--trusted)"
             words = explain(where, fact, expected=expected, got=got, origin=origin(call), hint=hint)
             raise ImportModelError(words)
+
+
+def _mark(kernel: KernelOp, trusted: bool) -> None:
+    """Note in a kernel whether the indices that it computes are trusted, for later passes."""
+    kernel.attributes.pop(TRUSTED, None)
+    if trusted and any(map(is_computed, readers_in(kernel))):
+        kernel.attributes[TRUSTED] = UnitAttr()
+
+
+_Found: TypeAlias = tuple[Operation, tuple[str, str, str], str]
+"""An operation, what is wrong with it (the fact, expected, got), and how to mend it."""
+
+
+def _outside(
+    kernel: KernelOp, call: CallDpsOp, shapes: SymbolicShapes, trusted: bool
+) -> _Found | None:
+    """An access that may be outside of its buffer in a call."""
+    accepts = is_computed if trusted else lambda access: False
+    holds = functools.partial(holds_in, call, shapes)
+    found = outside_of_call(kernel, call.arguments, trusted=accepts, holds=holds)
+    return None if found is None else (found.access, described(found), HINT)
+
+
+def _unstored(
+    kernel: KernelOp, call: CallDpsOp, shapes: SymbolicShapes, trusted: bool
+) -> _Found | None:
+    """A result of a kernel of which a call may leave elements undefined."""
+    if trusted:
+        return None
+    found = uncovered(kernel, call.arguments, equal_sizes(call, shapes))
+    if found is None:
+        return None
+    result, width = call.results[found.number], found.width
+    sizes_of = functools.partial(equal_sizes, shapes=shapes)
+    if width is not None and not is_read_beyond(result, width, sizes_of):
+        return None
+    return kernel, found.facts, "store a first value to each"
+
+
+def _place(op: Operation, module: ModuleOp, text: str, name: str) -> str:
+    """Where an operation is in the text, as ``file:line:column``."""
+    parser = MlirParser(make_context(), text, name)
+    parser.keep_places()
+    pairs = zip(module.walk(), parser.parse_module().walk(), strict=True)
+    return next((places(there)[-1] for here, there in pairs if here is op), name)
 
 
 def _check_weights(op: ModuleOp, weights: WeightStore, name: str) -> None:

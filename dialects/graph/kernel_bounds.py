@@ -6,7 +6,7 @@ runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from xdsl.dialects import arith, memref
@@ -47,9 +47,22 @@ def outside_of_call(
         trusted: see `outside_of`.
         holds: see `outside_of`.
     """
-    expected = sum(part_count(tensor_type(value)) for value in operands)
-    if expected != len(kernel.inputs):
-        # The conversion of the call refuses it.
+    known = known_of_call(kernel, operands, results)
+    # The conversion of the call refuses one that does not fit.
+    return None if known is None else outside_of(kernel, known, trusted, holds)
+
+
+def known_of_call(
+    kernel: KernelOp, operands: Sequence[SSAValue], results: Sequence[Sizes] | None = None
+) -> Known | None:
+    """What is known of the arguments of a kernel that is called; None for one that does not fit.
+
+    Args:
+        kernel: the kernel.
+        operands: the operands of a call.
+        results: the sizes of the results, as far as they follow from those of operands.
+    """
+    if sum(part_count(tensor_type(value)) for value in operands) != len(kernel.inputs):
         return None
     kinds = [tensor_type(value) for value in operands]
     shapes = [
@@ -68,7 +81,7 @@ def outside_of_call(
                 for axis, dim in enumerate(given)
             ]
         )
-    return outside_of(kernel, known_of(kernel, kinds, shapes, own), trusted, holds)
+    return known_of(kernel, kinds, shapes, own)
 
 
 def outside_of(
@@ -167,12 +180,15 @@ def known_in(kernel: KernelOp, shapes: SymbolicShapes) -> Known:
 
 def _equal_sizes(shapes: SymbolicShapes) -> dict[str, Dim]:
     """For sizes of arguments others, which they are checked to be equal to in each call."""
+    known = ([shapes.in_arguments(dim) for dim in pair[:2]] for pair in shapes.equalities)
+    return _equal([(a, b) for a, b in known if a is not None and b is not None])
+
+
+def _equal(pairs: Iterable[tuple[Dim, Dim]]) -> dict[str, Dim]:
+    """For names of sizes others, where pairs of sizes are equal."""
     same: dict[str, Dim] = {}
-    for pair in shapes.equalities:
-        known = [shapes.in_arguments(dim) for dim in pair[:2]]
-        if None in known:
-            continue
-        one, other = (dim.substitute(same) for dim in known if dim is not None)
+    for pair in pairs:
+        one, other = (dim.substitute(same) for dim in pair)
         for left, right in ((one, other), (other, one)):
             name = left.single_atom
             if name is not None and name not in right.symbols:
@@ -215,3 +231,9 @@ def call_sizes(call: CallDpsOp, shapes: SymbolicShapes) -> dict[str, Dim]:
         for number, result in enumerate(call.results)
         for axis, dim in enumerate(shapes.shape(result))
     }
+
+
+def equal_sizes(call: CallDpsOp, shapes: SymbolicShapes) -> dict[str, Dim]:
+    """The sizes of `call_sizes`, with one symbol for sizes that the caller checks to be equal."""
+    same = _equal((a, b) for a, b, _ in shapes.equalities)
+    return {name: dim.substitute(same) for name, dim in call_sizes(call, shapes).items()}

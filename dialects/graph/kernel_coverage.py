@@ -1,145 +1,116 @@
-"""Whether a kernel that users wrote stores every element of its results, proved from its loops."""
+"""Whether a kernel stores every element of its results in a call, proved from its loops."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from xdsl.dialects import affine, arith, memref
-from xdsl.dialects.builtin import VectorType
-from xdsl.ir import Block, SSAValue
-from xdsl.ir.affine import AffineExpr
+from xdsl.dialects import memref
+from xdsl.ir import SSAValue
 
-from ...core.dims import Dim, Shape
-from ...core.typed import tensor_type
-from ..loop.bounds import constant_index
-from ..loop.ops import SCHEDULE, ForOp, KernelOp, StoreOp
-from ..sparse_tensor import part_count
-from ..upstream import ops as upstream
-from .plan.accesses import RecordedLoop, RecordedLoopKind, Write
-from .plan.coverage import Carry, Coverage, Effects, KnownSizes
+from ...core.dims import Dim, Shape, size_of_argument, size_of_result
+from ...core.symbols import find_symbol
+from ...core.typed import memref_type
+from ..loop.coverage import Coverage, is_covered
+from ..loop.inside import Inside
+from ..loop.ops import KernelOp, LoadOp, PrefetchOp
+from .kernel_bounds import known_of_call
+from .ops_call import CallDpsOp
+from .shape_facts import text
+
+_UNNAMED = Dim.symbol("_")
+
+
+@dataclass(frozen=True)
+class Uncovered:
+    """A result of a kernel that is not proved to be stored as a whole."""
+
+    number: int
+    result: SSAValue
+    shape: str
+    stored: str
+    """What is known to be stored."""
+    width: int | None
+    """How many elements of each row are stored, where rows have others behind them."""
+
+    @property
+    def facts(self) -> tuple[str, str, str]:
+        """The fact, what is expected, and what was found instead, for a message."""
+        fact = f'not all elements of "{self.result.name_hint or "y"}" are proved to be stored'
+        return fact, f"stores that cover {self.shape}", self.stored
 
 
 def uncovered(
-    kernel: KernelOp,
-    operands: Sequence[SSAValue],
-    shapes: Sequence[Shape],
-    results: Sequence[Shape],
-) -> tuple[int, str, str] | None:
-    """The first result of a kernel that is not proved to be stored as a whole.
-
-    Returns its number, its shape, and what is known to be stored, as texts; None where all are. A
-    kernel that is scheduled stores vectors, and is not looked at.
+    kernel: KernelOp, operands: Sequence[SSAValue], sizes: Mapping[str, Dim]
+) -> Uncovered | None:
+    """The first result of a kernel that is not proved to be stored as a whole, if there is one.
 
     Args:
         kernel: the kernel.
         operands: the operands of a call of it.
-        shapes: their shapes.
-        results: the shapes of the results, in the same symbols.
+        sizes: the sizes of the operands (``x0.1``) and of the results (``y0.1``), in symbols that
+            are equal where sizes are.
     """
-    stores = [op for op in kernel.walk() if isinstance(op, StoreOp)]
-    if SCHEDULE in kernel.attributes or any(isinstance(s.value.type, VectorType) for s in stores):
+    known = known_of_call(kernel, operands)
+    if known is None:
+        # The conversion of the call refuses it.
         return None
-    reader = _Reader(kernel, operands, shapes, results)
-    coverage = Coverage(reader.sizes, reader.effects)
-    for number in range(len(results)):
-        if not coverage.is_covered(number):
-            return number, *coverage.explained(number)
+    known = known.with_sizes(sizes)
+    for number, output in enumerate(kernel.outputs):
+        if not is_covered(kernel, known, output):
+            coverage = Coverage(kernel, known, output)
+            boxes = [_text(coverage.places(box)) for box in coverage.boxes()]
+            stored = " and ".join(boxes) or "none with a known place"
+            shape = text([dim or _UNNAMED for dim in coverage.shape()])
+            widths = (n for n in coverage.widths() if is_covered(kernel, known, output, n))
+            return Uncovered(number, output, shape, stored, max(widths, default=None))
     return None
 
 
-class _Reader:
-    """What a kernel does, as a recording of an operator says it."""
+def is_read_beyond(
+    result: SSAValue, width: int, sizes_of: Callable[[CallDpsOp], Mapping[str, Dim]]
+) -> bool:
+    """Whether more than the first elements of rows of a result may be used.
 
-    def __init__(
-        self,
-        kernel: KernelOp,
-        operands: Sequence[SSAValue],
-        shapes: Sequence[Shape],
-        results: Sequence[Shape],
-    ) -> None:
-        self.outputs = list[SSAValue](kernel.outputs)
-        self._shapes = dict(zip(self.outputs, results, strict=True))
-        self._numbers: dict[SSAValue, Dim] = {}
-        """The numbers of columns of sparse operands."""
-        self._atoms: dict[SSAValue, int] = {}
-        self._known: dict[int, Dim] = {}
-        self.loops: list[RecordedLoop] = []
-        self.writes: list[Write] = []
-        self.exprs: dict[SSAValue, AffineExpr] = {}
-        self.carries: dict[SSAValue, Carry] = {}
-        self._bind(kernel.inputs, operands, shapes)
-        self._read(kernel.body.block, ())
-        self.sizes = KnownSizes(results, self._known, {})
-        self.effects = Effects(self.loops, self.writes, {}, self.exprs, self.carries)
+    Rows that other kernels gather are aligned by elements that nothing reads or writes
+    (`loop-align-rows`).
 
-    def _bind(
-        self, inputs: Sequence[SSAValue], operands: Sequence[SSAValue], shapes: Sequence[Shape]
-    ) -> None:
-        """Find the sizes of the buffers of the operands."""
-        rest = list(inputs)
-        for value, shape in zip(operands, shapes, strict=True):
-            count = part_count(tensor_type(value))
-            parts, rest = rest[:count], rest[count:]
-            if count == 1:
-                self._shapes[parts[0]] = shape
-                continue
-            self._shapes[parts[0]] = (shape[0] + 1,)
-            self._numbers |= dict.fromkeys(parts[3:], shape[1])
+    Args:
+        result: the result of a call.
+        width: how many elements of each row are known to be stored.
+        sizes_of: the sizes of a call, as for `uncovered`.
+    """
+    for use in result.uses:
+        call = use.operation
+        kernel = find_symbol(call, call.callee) if isinstance(call, CallDpsOp) else None
+        if not isinstance(call, CallDpsOp) or not isinstance(kernel, KernelOp):
+            return True
+        known = known_of_call(kernel, call.arguments)
+        if known is None:
+            return True
+        inside = Inside(known.with_sizes(sizes_of(call)))
+        buffer = kernel.body.block.args[call.places[use.index]]
+        last = memref_type(buffer).get_num_dims() - 1
+        for reader in (use.operation for use in buffer.uses):
+            harmless = isinstance(reader, memref.DimOp | PrefetchOp)
+            within = isinstance(reader, LoadOp) and inside.is_below(reader, last, width)
+            if not harmless and not within:
+                return True
+    return False
 
-    def _read(self, block: Block, around: tuple[int, ...]) -> None:
-        """Note what the operations of a block do."""
-        for op in block.ops:
-            if isinstance(op, ForOp):
-                self._read_loop(op, around)
-            elif isinstance(op, StoreOp) and op.buffer in self.outputs:
-                index = tuple(self._exprs(op.map.data.results, op.indices))
-                combine = None if op.combine is None else op.combine.data.value
-                number = self.outputs.index(op.buffer)
-                self.writes.append(Write(number, index, False, around, op.value, combine))
 
-    def _read_loop(self, op: ForOp, around: tuple[int, ...]) -> None:
-        number, ends = len(self.loops), self._exprs(op.bound.data.results, op.bounds)
-        kind = RecordedLoopKind.ENTRIES if op.over_entries else RecordedLoopKind.SERIAL
-        extent = ends[0] if len(ends) == 1 and not op.over_entries else None
-        atoms = (self._atom(op.variable),)
-        self.loops.append(RecordedLoop(kind, around, extent, atoms=atoms))
-        self._read(op.body.block, (*around, number))
-        values = zip(op.results, op.inits, op.carried, op.yielded, strict=True)
-        for last, init, before, after in values:
-            self.carries[last] = Carry(number, init, before, after)
+def sizes_by_name(operands: Sequence[Shape], results: Sequence[Shape]) -> dict[str, Dim]:
+    """The sizes of operands and results by the names that their kernel has for them."""
+    pairs = ((size_of_argument, operands), (size_of_result, results))
+    return {
+        name(number, axis): dim
+        for name, shapes in pairs
+        for number, shape in enumerate(shapes)
+        for axis, dim in enumerate(shape)
+    }
 
-    def _exprs(self, exprs: Sequence[AffineExpr], operands: Sequence[SSAValue]) -> list[AffineExpr]:
-        """Expressions over operands as expressions over atoms."""
-        dims = [self._expr(operand) for operand in operands]
-        return [expr.replace_dims_and_symbols(dims, []) for expr in exprs]
 
-    def _expr(self, value: SSAValue) -> AffineExpr:
-        """An index value as an expression over atoms."""
-        if (number := constant_index(value)) is not None:
-            return AffineExpr.constant(number)
-        if isinstance(value.owner, affine.ApplyOp):
-            (expr,) = self._exprs(value.owner.map.data.results, value.owner.mapOperands)
-            return expr
-        atom = self._atom(value)
-        if (size := self._size(value)) is not None:
-            self._known[atom] = size
-        expr = AffineExpr.dimension(atom)
-        if isinstance(value.owner, arith.IndexCastOp | upstream.IndexCastOp):
-            self.exprs[value.owner.input] = expr
-        return expr
-
-    def _atom(self, value: SSAValue) -> int:
-        return self._atoms.setdefault(value, len(self._atoms))
-
-    def _size(self, value: SSAValue) -> Dim | None:
-        """The size that an index value is; None where it is none."""
-        op = value.owner
-        match op:
-            case memref.DimOp() if op.source in self._shapes:
-                dimension = constant_index(op.index)
-                return None if dimension is None else self._shapes[op.source][dimension]
-            case arith.MuliOp():
-                left, right = self._size(op.lhs), self._size(op.rhs)
-                return None if left is None or right is None else left * right
-            case _:
-                return self._numbers.get(value)
+def _text(box: Sequence[tuple[Dim | None, Dim | None]]) -> str:
+    """A box as messages print it: ``[0:4, 1:?]``."""
+    ends = (text([dim or _UNNAMED for dim in pair])[1:-1].replace(", ", ":") for pair in box)
+    return f"[{', '.join(ends)}]"

@@ -30,7 +30,7 @@ from .buffers import buffer_types
 from .interfaces import GraphOp, ShapeFacts, tensor_type, unknown_sizes
 from .kernel_bounds import HINT, described, outside_of_call
 from .kernel_builder import KernelBuilder
-from .kernel_coverage import uncovered
+from .kernel_coverage import sizes_by_name, uncovered
 from .plan.operator_sizes import OperatorSizes
 from .size_bounds import SizeBound
 
@@ -105,14 +105,11 @@ class Kernel:
         op: GraphOp | None,
     ) -> None:
         """Raise where a result may be left undefined in part."""
-        if (found := uncovered(kernel, operands, shapes, results)) is None:
+        if (found := uncovered(kernel, operands, sizes_by_name(shapes, results))) is None:
             return
-        number, shape, got = found
-        name = kernel.outputs[number].name_hint
+        fact, expected, got = found.facts
         subject, where = f'kernel "{self.name}"', None if op is None else origin(op)
-        fact = f'not all elements of "{name}" are proved to be stored'
-        expected = f"stores that cover {shape}"
-        hint = f"store a first value to each, in loops over {name}.shape"
+        hint = f"store a first value to each, in loops over {found.result.name_hint}.shape"
         raise CompileError(
             explain(subject, fact, expected=expected, got=got, origin=where, hint=hint)
         )

@@ -25,13 +25,12 @@ from ...core.building.affine import (
     DivisorError,
     Quotient,
     Variable,
-    divided,
 )
 from ...core.building.polynomials import Polynomial
 from ...core.dims import Dim
 from .dependences import place_text
 from .known import Known, KnownIndices
-from .linear import joined
+from .linear import joined, split, substituted
 from .loops import enclosing
 from .ops_access import LoadOp, StoreOp
 from .ops_loops import ForOp
@@ -130,8 +129,7 @@ class Inside(KnownIndices):
             return
         try:
             places = list(self._places(access))
-            facts = list(self._facts_in(enclosing(access) if loops is None else loops))
-            facts += self._facts_of_lanes([first for _, first, _ in places])
+            facts = self._facts_at(access, loops)
         except DivisorError:
             yield Unproved(access, 0)
             return
@@ -144,6 +142,21 @@ class Inside(KnownIndices):
                     yield Unproved(access, dimension)
                     break
                 yield from (self._in_sizes(condition) for condition in sorted(found, key=_order))
+
+    def is_below(self, access: LoadOp, dimension: int, size: int) -> bool:
+        """Whether an index of an access is below a number in all calls."""
+        if not self._fits(access):
+            return False
+        try:
+            value = self.place(access, 0)[dimension] - size
+            return self.is_below_0(value, self._facts_at(access))
+        except DivisorError:
+            return False
+
+    def _facts_at(self, access: Reader, loops: Iterable[ForOp] | None = None) -> list[Affine]:
+        """What holds where an access runs."""
+        facts = list(self._facts_in(enclosing(access) if loops is None else loops))
+        return [*facts, *self._facts_of_lanes([first for _, first, _ in self._places(access)])]
 
     def _places(self, access: Reader) -> Iterator[tuple[int, Affine, Affine]]:
         """The dimensions of the buffer, each with the first and the last index that is accessed."""
@@ -173,6 +186,11 @@ class Inside(KnownIndices):
         return Dim.of(value.substituted(lambda atom: Dim.symbol(self.names[atom])))
 
     # Proofs.
+
+    def is_below_0(self, value: Affine, facts: Sequence[Affine] = ()) -> bool:
+        """Whether a value is below 0 in all calls, wherever no fact is negative."""
+        self._steps = _MOST_STEPS
+        return self._needed(value, facts) == _NONE
 
     def _needed(self, value: Affine, facts: Sequence[Affine]) -> Conditions | None:
         """Conditions under which a value is below 0; None if none are found."""
@@ -210,7 +228,10 @@ class Inside(KnownIndices):
             return False
         few = range(most // -factor + 1)
         return all(
-            any(self._is_below_0(_with_number(fact, unknown, number)) for fact in facts)
+            any(
+                self._is_below_0(substituted(fact, {unknown: Polynomial.of(number)}))
+                for fact in facts
+            )
             for number in few
         )
 
@@ -248,7 +269,7 @@ class Inside(KnownIndices):
         self, value: Affine, atom: Atom, facts: Sequence[Affine]
     ) -> Iterator[Conditions | None]:
         """The conditions for a value, by all bounds of one of its unknowns."""
-        factor, rest = _split(value, atom)
+        factor, rest = split(value, atom)
         if factor is None:
             return
         rising, falling = self.ranges.is_nonnegative(factor), self.ranges.is_nonnegative(-factor)
@@ -262,7 +283,7 @@ class Inside(KnownIndices):
         if isinstance(op, Operation):
             yield from self._without_choice(op, factor, rest, facts, rising)
         for fact in (*facts, *self._facts_of(atom)):
-            times, end = _split(fact, atom)
+            times, end = split(fact, atom)
             number = None if times is None else times.number
             if number is None or number == 0 or (number < 0) != rising:
                 continue
@@ -323,33 +344,6 @@ def _in_lowest_terms(value: Affine) -> Affine:
     return Polynomial(terms) - ((-1 - value.constant) // common) - 1
 
 
-def _with_number(value: Affine, unknown: Atom, number: int) -> Affine:
-    """A value where an unknown is a number."""
-
-    def known(atom: Atom) -> Affine:
-        if isinstance(atom, Quotient):
-            dividend = _with_number(atom.dividend, unknown, number)
-            return divided(atom.function, dividend, atom.divisor)
-        return Polynomial.of(number) if atom == unknown else Polynomial.atom(atom)
-
-    return Polynomial[Atom].of(0) + value.substituted(known)
-
-
-def _split(value: Affine, atom: Atom) -> tuple[Affine | None, Affine]:
-    """A factor and a rest without an unknown: value == factor * atom + rest; None for powers."""
-    factor, rest = list[tuple[tuple[Atom, ...], int]](), list[tuple[tuple[Atom, ...], int]]()
-    for monomial, number in value.terms:
-        if atom not in monomial:
-            rest.append((monomial, number))
-            continue
-        left = list(monomial)
-        left.remove(atom)
-        if atom in left:
-            return None, value
-        factor.append((tuple(left), number))
-    return Polynomial(factor), Polynomial(rest)
-
-
 def _ends_of(atom: Quotient, upper: bool) -> Iterator[tuple[Affine, int]]:
     """Upper or lower bounds of a number of times a quotient or a remainder, with that number."""
     dividend, divisor = atom.dividend, atom.divisor
@@ -362,8 +356,15 @@ def _ends_of(atom: Quotient, upper: bool) -> Iterator[tuple[Affine, int]]:
 
 
 def _first(atom: Atom) -> tuple[int, int]:
-    """Quotients before variables, those that came later first."""
-    return (0, 0) if isinstance(atom, Quotient) else (1, -atom.position)
+    """Quotients before variables and before those in them, variables that came later first."""
+    return (0, -_depth(atom)) if isinstance(atom, Quotient) else (1, -atom.position)
+
+
+def _depth(atom: Atom) -> int:
+    """How many quotients are in one another."""
+    if not isinstance(atom, Quotient):
+        return 0
+    return 1 + max(map(_depth, atom.dividend.atoms), default=0)
 
 
 def _order(value: Affine) -> str:

@@ -6,7 +6,7 @@ a polynomial that is not negative: from the bounds of loops, from guards, from w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import affine, arith, memref
@@ -41,6 +41,20 @@ class Known:
     """The sizes that are arguments."""
     contents: dict[SSAValue, list[tuple[Dim, Dim]]] = field(default_factory=dict)
     """For buffers of integers the least one, and what is above all."""
+
+    def with_sizes(self, sizes: Mapping[str, Dim]) -> Known:
+        """The same in other sizes, given for the names of those here."""
+        return Known(
+            {
+                buffer: [None if dim is None else dim.substitute(sizes) for dim in shape]
+                for buffer, shape in self.shapes.items()
+            },
+            {value: dim.substitute(sizes) for value, dim in self.sizes.items()},
+            {
+                buffer: [(low.substitute(sizes), high.substitute(sizes)) for low, high in pairs]
+                for buffer, pairs in self.contents.items()
+            },
+        )
 
 
 class KnownIndices(Unknowns):

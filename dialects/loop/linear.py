@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -17,6 +17,7 @@ from ...core.building.affine import (
     FLOOR,
     MOD,
     Affine,
+    Atom,
     Quotient,
     Replacements,
     divided,
@@ -101,3 +102,29 @@ def joined(index: Affine) -> Affine:
                 result += (cut.dividend - parts) * factor
     # The dividend may be a remainder as well.
     return result if result == index else joined(result)
+
+
+def substituted(value: Affine, values: Mapping[Atom, Affine]) -> Affine:
+    """A polynomial with others in place of some variables, also in its quotients."""
+
+    def of_atom(atom: Atom) -> Affine:
+        if isinstance(atom, Quotient):
+            return divided(atom.function, substituted(atom.dividend, values), atom.divisor)
+        return values[atom] if atom in values else Polynomial.atom(atom)
+
+    return Polynomial[Atom].of(0) + value.substituted(of_atom)
+
+
+def split(value: Affine, atom: Atom) -> tuple[Affine | None, Affine]:
+    """A factor and a rest without an atom: value == factor * atom + rest; None for powers."""
+    factor, rest = list[tuple[tuple[Atom, ...], int]](), list[tuple[tuple[Atom, ...], int]]()
+    for monomial, number in value.terms:
+        if atom not in monomial:
+            rest.append((monomial, number))
+            continue
+        left = list(monomial)
+        left.remove(atom)
+        if atom in left:
+            return None, value
+        factor.append((tuple(left), number))
+    return Polynomial(factor), Polynomial(rest)

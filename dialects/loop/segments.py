@@ -93,11 +93,11 @@ def _segments(index: Affine, access: LoadOp | StoreOp, known: Unknowns) -> Itera
         if loop is not None and loop.over_entries and index == place:
             dims = [known.expr(operand, 0) for operand in loop.bounds]
             yield Segment(loop.matrix[0], (), polynomial(loop.bound.data.results[0], dims))
-        segment = _begun(value, known)
+        segment = begun(value, known)
         if segment is None:
             continue
         after = Segment(segment.division, segment.sizes, segment.number + 1)
-        ends = [v for v in _bounds(access, known) if _begun(v, known) == after]
+        ends = [v for v in _bounds(access, known) if begun(v, known) == after]
         if any(_is_within(index, place, polynomial(known.expr(v, 0)), known) for v in ends):
             yield segment
 
@@ -112,8 +112,8 @@ def _owning(value: SSAValue, access: LoadOp | StoreOp, known: Unknowns) -> Itera
                 yield Segment(OwnedOp, (size,), part)
 
 
-def _begun(value: SSAValue, known: Unknowns) -> Segment | None:
-    """The segment that begins at a value, None if none is known to."""
+def begun(value: SSAValue, known: Unknowns) -> Segment | None:
+    """The segment that begins at an index value, None if none is known to."""
     op = value.owner
     if isinstance(op, arith.IndexCastOp | IndexCastOp):
         op = op.input.owner

@@ -66,10 +66,10 @@ class Unknowns:
             if computed is not None:
                 return computed
         key = (value, side) if self._varies(value) else (value,)
-        loop = loop_of(value)
-        if loop is not None or isinstance(owner, memref.DimOp):
+        found, loop = self._dims.get(key), loop_of(value)
+        if found is None and (loop is not None or isinstance(owner, memref.DimOp)):
             found = self.below(None if loop is None else most_iterations(loop), *key)
-        else:
+        elif found is None:
             found = self.dim(*key)
         self.values[variable(found).position] = value
         self._sides[variable(found)] = side

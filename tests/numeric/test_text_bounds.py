@@ -81,8 +81,22 @@ def test_text_that_is_trusted() -> None:
     text = GATHER.replace("8xf32", "?xf32").replace("(d0)(%q)", "(d0, d1) -> (d0 + d1)(%i, %n)")
     text = text.replace("(d0) -> (d0, d1)", "(d0, d1)")
     text = text.replace("INDEX", "%n = memref.dim %x, %first : memref<?xf32>")
-    with pytest.raises(sw.ImportModelError, match=r"got x\[i \+ n\]$"):
+    with pytest.raises(sw.ImportModelError, match=r"got x\[i \+ n\]; clamp .* the access$"):
         sw.from_mlir(text, trusted=True)
+
+
+def test_trusted_kernels_are_merged_with_operators() -> None:
+    text = GATHER.replace("INDEX", FROM_DATA)
+    relu = "%z = graph.relu %y : (tensor<5xf32>) -> tensor<5xf32>\n  func.return %z"
+    module = sw.from_mlir(text.replace("func.return %y", relu), trusted=True)
+    exe = sw.compile(module, threads=1)
+    x, p = np.arange(-4, 4, dtype=np.float32), np.array([3, 1, 0, 7, 7], np.int32)
+    assert exe(x, p).tolist() == [0, 0, 0, 3, 3]
+    assert "fused_k_relu" in exe.ir("kernels")
+    # The text of a module does not trust itself.
+    again = text.replace(") {\n  %zero", ") attributes {loop.trusted} {\n  %zero")
+    with pytest.raises(sw.ImportModelError, match=REFUSED):
+        sw.from_mlir(again)
 
 
 COUNTED = """

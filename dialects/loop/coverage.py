@@ -1,0 +1,259 @@
+"""Whether a kernel stores every element of its outputs, proved from its loops.
+
+Each store reaches a box (see `regions.py`); boxes side by side cover one that is larger. What is
+stored under a condition, or at an index that is computed from data, does not count.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from xdsl.dialects import affine, arith
+from xdsl.ir import SSAValue
+
+from ...core.building.affine import (
+    Affine,
+    Atom,
+    DivisorError,
+    Quotient,
+    polynomial,
+    variable,
+    variables,
+)
+from ...core.building.polynomials import Polynomial
+from ...core.dims import Dim
+from ...core.typed import memref_type
+from .inside import Inside
+from .known import Known
+from .loops import enclosing
+from .ops import KernelOp
+from .ops_access import StoreOp
+from .ops_loops import ForOp
+from .ops_values import block_shape
+from .regions import Box, Interval, Region, Variable
+from .segments import Segment, begun
+
+_MOST_CASES = 64
+"""The most remainders of a size that are distinguished."""
+
+
+def is_covered(kernel: KernelOp, known: Known, output: SSAValue, width: int | None = None) -> bool:
+    """Whether each element of an output of a kernel is stored.
+
+    Where quotients of a size bound loops, each remainder of it is a case of its own.
+
+    Args:
+        kernel: the kernel.
+        known: what is known of its arguments.
+        output: the output.
+        width: how many elements of each row count; by default all.
+    """
+    coverage = Coverage(kernel, known, output, width)
+    if coverage.is_complete():
+        return True
+    size, divisor = coverage.divided_size()
+    if size is None:
+        return False
+    # The size is less than the divisor, or divisor * (more + 1) + rest.
+    more = Dim.symbol(f"{size} // {divisor}") * divisor + divisor
+    cases = [case for rest in range(divisor) for case in (Dim.of(rest), more + rest)]
+    return all(is_covered(kernel, known.with_sizes({size: case}), output, width) for case in cases)
+
+
+class Coverage(Inside):
+    """What the stores of a kernel cover of an output.
+
+    Args:
+        kernel: the kernel.
+        known: what is known of its arguments.
+        output: the output.
+        width: how many elements of each row have to be stored; by default all.
+    """
+
+    def __init__(
+        self, kernel: KernelOp, known: Known, output: SSAValue, width: int | None = None
+    ) -> None:
+        super().__init__(known)
+        self._stores = [
+            op
+            for op in kernel.walk()
+            if isinstance(op, StoreOp) and op.buffer is output and op.accumulates is None
+        ]
+        dims = range(memref_type(output).get_num_dims())
+        self._sizes = [self.extent(output, dim) for dim in dims]
+        if width is not None:
+            self._sizes[-1] = Polynomial.of(width)
+
+    def is_complete(self) -> bool:
+        """Whether each element is stored."""
+        if any(size == 0 for size in self._sizes):
+            return True
+        boxes: list[Box] = []
+        for box in self.boxes():
+            if self._is_all(box):
+                return True
+            boxes.append(box)
+        for dim in reversed(range(len(self._sizes))):
+            boxes = self._joined(boxes, dim)
+            if any(map(self._is_all, boxes)):
+                return True
+        return False
+
+    def boxes(self) -> Iterator[Box]:
+        """What the stores reach, as far as it is known."""
+        for store in self._stores:
+            try:
+                region = self._region(store)
+            except DivisorError:
+                continue
+            if region is not None and region.is_swept():
+                yield region.box
+
+    def widths(self) -> list[int]:
+        """The numbers of elements of rows that stores reach, where it is not all of them."""
+        rows = [box[-1] for box in self.boxes() if box]
+        ends = [row.ends[0].number for row in rows if row.start == 0 and len(row.ends) == 1]
+        return sorted({end for end in ends if end is not None and self._sizes[-1] != end})
+
+    def divided_size(self) -> tuple[str | None, int]:
+        """A size of which quotients bound loops around stores, and the divisor."""
+        divisors: dict[str, set[int]] = {}
+        for loop in {loop: None for store in self._stores for loop in enclosing(store)}:
+            for bound in self._applied(loop.bound.data, loop.bounds, 0):
+                for atom in (a for a in bound.atoms if isinstance(a, Quotient)):
+                    sizes = [a for a in atom.dividend.atoms if a in self.names]
+                    if len(sizes) == 1 and abs(atom.dividend.coefficient(sizes[0])) == 1:
+                        divisors.setdefault(self.names[sizes[0]], set()).add(atom.divisor)
+        for size, found in divisors.items():
+            common = math.lcm(*(n for n in found if n <= _MOST_CASES))
+            if 1 < common <= _MOST_CASES and "//" not in size:
+                return size, common
+        return None, 1
+
+    def places(self, box: Box) -> list[tuple[Dim | None, Dim | None]]:
+        """The first index of each interval and its end, None where they have no name."""
+        return [
+            (self._dim(one.start, one), self._dim(one.ends[0], one) if len(one.ends) == 1 else None)
+            for one in box
+        ]
+
+    def shape(self) -> list[Dim | None]:
+        """The sizes that have to be stored, None for those without a name."""
+        return list(map(self._named_dim, self._sizes))
+
+    def _dim(self, value: Affine, interval: Interval) -> Dim | None:
+        return None if interval.is_numbers else self._named_dim(value)
+
+    def _named_dim(self, value: Affine) -> Dim | None:
+        return self._in_sizes(value) if self.names.keys() >= set(value.atoms) else None
+
+    # Stores.
+
+    def _region(self, store: StoreOp) -> Region | None:
+        """What a store reaches in its loops, None where that is nothing, or an index may wrap."""
+        loops = list(enclosing(store))
+        if not all(map(self._may_run, loops)) or not self._fits(store):
+            return None
+        place, found = self.place(store, 0), self._lanes(store)
+        positions, segments = dict[Atom, Affine](), dict[Atom, Segment]()
+        for loop in loops:
+            atom = variable(self.expr(loop.variable, 0))
+            if not loop.over_entries:
+                found[atom] = Variable(loop, list(self._parts(self._bounds_of(loop))))
+                continue
+            row = self._row(loop)
+            begin, end = map(Polynomial[Atom].atom, row)
+            entry = variable(self.below(None, "entry", loop))
+            found[entry] = Variable(loop, [end - begin])
+            positions[atom] = begin + Polynomial.atom(entry)
+            segments |= row
+        box = [Interval(e, [e + 1], size) for e, size in zip(place, self._sizes, strict=True)]
+        segments |= self._segments([*place, *(end for v in found.values() for end in v.bounds)])
+        facts = [size - 1 for size in self._sizes]
+        return Region(self, box, found, segments, self._count_of, facts, positions)
+
+    def _may_run(self, loop: ForOp) -> bool:
+        if not self.magnitudes.fits(loop.bound.data, loop.bounds):
+            return False
+        most = (self.ranges.of(bound)[1] for bound in self._bounds_of(loop))
+        return loop.over_entries or all(number is None or number > 0 for number in most)
+
+    def _bounds_of(self, loop: ForOp) -> list[Affine]:
+        return self._applied(loop.bound.data, loop.bounds, 0)
+
+    def _row(self, loop: ForOp) -> dict[Atom, Segment]:
+        """Where the row of a loop over entries begins, and where the next one does."""
+        (row,), indptr = self._bounds_of(loop), loop.matrix[0]
+        segments = (Segment(indptr, (), number) for number in (row, row + 1))
+        return {variable(self.dim("row", indptr, s.number)): s for s in segments}
+
+    def _lanes(self, store: StoreOp) -> dict[Atom, Variable]:
+        found: dict[Atom, Variable] = {}
+        for axis, count in enumerate(block_shape(store.value.type)):
+            lane = variable(self.below(count, store, axis, 0))
+            limits = [self._of(self._limits[lane])] if lane in self._limits else []
+            found[lane] = Variable(None, [Polynomial.of(count), *self._parts(limits)])
+        return found
+
+    def _parts(self, bounds: Iterable[Affine]) -> Iterator[Affine]:
+        """Bounds, with those in a minimum in place of it."""
+        for bound in bounds:
+            value = None if bound.single_atom is None else self.value(bound.single_atom)
+            match None if value is None else value.owner:
+                case affine.MinOp() as op if self.magnitudes.of(op.results[0]) is not None:
+                    yield from self._parts(self._applied(op.map.data, op.operands, 0))
+                case arith.MinSIOp() as op:
+                    yield from self._parts(map(self._of, op.operands))
+                case _:
+                    yield bound
+
+    # Segments.
+
+    def _segments(self, values: Iterable[Affine]) -> dict[Atom, Segment]:
+        """The segments that begin at parts of values."""
+        found: dict[Atom, Segment] = {}
+        for atom in sorted({atom for value in values for atom in variables(value)}):
+            value = self.value(atom)
+            segment = None if value is None else begun(value, self)
+            if segment is not None:
+                found[atom] = segment
+        return found
+
+    def _count_of(self, segment: Segment) -> tuple[Affine, Affine] | None:
+        """How many segments a division has, and where the last one ends."""
+        division = segment.division
+        if not isinstance(division, SSAValue):
+            # The rows of a matrix, divided into parts.
+            rows, parts = segment.sizes
+            return (parts, rows) if self.is_below_0(-parts, [rows - 1]) else None
+        ends = [end for _, end in self.known.contents.get(division, ())]
+        entries = polynomial(self._named(ends[0])) - 1 if len(ends) == 1 else None
+        return None if entries is None else (self.extent(division, 0) - 1, entries)
+
+    # Boxes.
+
+    def _is_all(self, box: Box) -> bool:
+        """Whether a box is a whole output."""
+        return all(one.start == 0 and one.ends == [one.size] for one in box)
+
+    def _joined(self, boxes: list[Box], dim: int) -> list[Box]:
+        """Boxes of which those that touch along a dimension, and agree in the others, are one."""
+        for one, other in itertools.permutations(boxes, 2):
+            if _beside(one, dim) == _beside(other, dim) and self._touch(one[dim], other[dim]):
+                both = [*one[:dim], replace(one[dim], ends=other[dim].ends), *one[dim + 1 :]]
+                left = [box for box in boxes if box is not one and box is not other]
+                return self._joined([*left, both], dim)
+        return boxes
+
+    def _touch(self, one: Interval, other: Interval) -> bool:
+        """Whether an interval begins where another one ends, or before it."""
+        return one.is_numbers == other.is_numbers and all(
+            self.is_below_0(other.start - end - 1) for end in one.ends
+        )
+
+
+def _beside(box: Box, dim: int) -> Box:
+    return [*box[:dim], *box[dim + 1 :]]
