@@ -224,9 +224,11 @@ class KernelLoops(KernelBody):
         blocks, counts = self._blocks, dict(self._counts)
         block = Block(arg_types=[INDEX, INDEX])
         self._blocks = [*blocks, block]
-        yield block
-        self._blocks, self._counts = blocks, counts
-        _empty(block)
+        try:
+            yield block
+        finally:
+            self._blocks, self._counts = blocks, counts
+            _empty(block)
 
     def _loop_name(self, base: str) -> str:
         count = self._counts.get(base, 0)

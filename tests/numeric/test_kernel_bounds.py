@@ -366,6 +366,18 @@ def test_a_loop_that_is_left_by_an_exception_is_not_in_the_kernel() -> None:
     assert kernel.count("loop.for") == kernel.count("loop.store") == 1
 
 
+def test_a_term_that_fails_is_not_in_the_kernel() -> None:
+    def guarded(k: Any, x: Any, y: Any) -> None:
+        with suppress(ZeroDivisionError):
+            k.sum(2, lambda i: x[i] * (1 / 0))
+        with k.loops(*y.shape) as i:
+            y[i] = x[i] * 2
+
+    exe = compiled(guarded, ((4,), "f32"), result=(4,))
+    np.testing.assert_array_equal(exe(vector(4)), 2 * vector(4))
+    assert exe.ir("kernels").count("loop.load") == 1
+
+
 def left_open(k: Any, x: Any, y: Any, loops: Any = ExitStack()) -> None:  # noqa: B008
     loops.enter_context(k.loops(4))
     y[0] = x[0]

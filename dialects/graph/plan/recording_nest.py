@@ -228,12 +228,15 @@ class RecordingNest(WritingNest):
             return self._known[key]
         extent = AffineExpr.constant(tensor_type(value).get_shape()[-1])
         outside, self._open = self._open, ()
-        with self._opened([RecordedLoop(RecordedLoopKind.ROW, (), extent, row=row)]) as loops:
-            place = (*row, self._variable(loops[0], AtomKind.LOOP))
-            scalar = compute(place)
-            self._known[key] = self._closed(loops, [], [scalar])[0]
+        try:
+            with self._opened([RecordedLoop(RecordedLoopKind.ROW, (), extent, row=row)]) as loops:
+                place = (*row, self._variable(loops[0], AtomKind.LOOP))
+                scalar = compute(place)
+                self._known[key] = self._closed(loops, [], [scalar])[0]
+        finally:
+            self._open = outside
         plain = len(self._loops) == loops[0] + 1
-        self._open, self._kept[key] = outside, (compute, place, scalar if plain else None)
+        self._kept[key] = (compute, place, scalar if plain else None)
         return self._known[key]
 
     def _check_step(self, key: object, compute: Callable[[Index], SSAValue]) -> None:
@@ -249,8 +252,10 @@ class RecordingNest(WritingNest):
         else:
             visible = self.contract.visible
             self.contract.visible |= self.used(place).loops
-            is_same = compute(place) is scalar
-            self.contract.visible = visible
+            try:
+                is_same = compute(place) is scalar
+            finally:
+                self.contract.visible = visible
         if not is_same:
             fact, got = "two functions of a result are kept as one step", " and ".join(names)
             hint = "give each a number: keep(..., step=1)"
@@ -266,8 +271,10 @@ class RecordingNest(WritingNest):
             self._loops.append(loop)
             self._open = (*self._open, numbers[-1])
         self.contract.visible |= set(numbers)
-        yield numbers
-        self._open, self.contract.visible = outside, visible
+        try:
+            yield numbers
+        finally:
+            self._open, self.contract.visible = outside, visible
 
     def _closed(
         self, loops: Sequence[int], inits: Sequence[SSAValue], results: Sequence[SSAValue]
