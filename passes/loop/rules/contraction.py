@@ -53,6 +53,8 @@ PANELS = 4
 """With at least this many panels, the loop over them is outermost and parallel."""
 PARALLEL_WORK = 1_000_000
 """Nests with fewer multiplications are not parallelised."""
+FEWEST_MULTIPLIED = 4
+"""Fewer rows take as long as this many: loading the panels takes that long."""
 TILE_WORK = 100_000
 """The fewest multiplications of a thread's tile if rows are parallelised."""
 STREAMS = 32
@@ -277,9 +279,10 @@ def _parallelise(
 def _work_of(schedule: Schedule, roles: Roles, rows: int | None) -> _Work:
     sizes = [schedule.extent(name) for name in (roles.lane, *roles.reductions)] + [roles.sums]
     of_row = math.prod(UNKNOWN_EXTENT if size is None else max(1, size) for size in sizes)
-    sizes += [rows, *(schedule.extent(name) for name in roles.outer)]
+    least = None if rows is None else max(rows, FEWEST_MULTIPLIED)
+    sizes += [least, *(schedule.extent(name) for name in roles.outer)]
     is_small = None not in sizes and math.prod(cast(list[int], sizes)) < PARALLEL_WORK
-    whole = of_row * (UNKNOWN_EXTENT if rows is None else rows)
+    whole = of_row * (UNKNOWN_EXTENT if least is None else least)
     return _Work(of_row, whole, is_small, 1 in sizes)
 
 
