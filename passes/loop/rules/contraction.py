@@ -13,7 +13,6 @@ unless that spills.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
@@ -33,7 +32,6 @@ from ....dialects.loop.ops import (
     StoreOp,
 )
 from .accesses import (
-    UNKNOWN_EXTENT,
     Stride,
     accesses,
     bytes_apart,
@@ -44,21 +42,12 @@ from .accesses import (
 from .panels import copy_panels, prefetch_next_panels, prefetch_panels, prefetch_rows, streamed
 from .register_tile import Tile, choose_tile, partial_sums
 from .steps import Parts, Schedule
+from .work import PANELS, Work, parallel_panels, parallel_rows, work_of
 
 COPIED_OUT = 16
 """A reduction of at most this many steps into one vector is unrolled completely."""
 JOINED = 2
 """Up to this many remaining rows run together with the last tile if their number is unknown."""
-PANELS = 4
-"""With at least this many panels, the loop over them is outermost and parallel."""
-PARALLEL_WORK = 1_000_000
-"""Nests with fewer multiplications are not parallelised."""
-FEWEST_MULTIPLIED = 4
-"""Fewer rows take as long as this many: loading the panels takes that long."""
-TILE_WORK = 100_000
-"""The fewest multiplications of a thread's tile if rows are parallelised."""
-STREAMS = 32
-"""The number of thread tiles if panels are prefetched: each thread reads its own stream."""
 
 
 @dataclass(frozen=True)
@@ -85,20 +74,6 @@ class Rows:
     """The loop over them."""
     reductions: Sequence[str]
     """The innermost reduction of each nest that may be the first to read a panel."""
-
-
-@dataclass(frozen=True)
-class _Work:
-    """The multiplications of a contraction, unknown sizes estimated."""
-
-    of_row: int
-    """Those of one row."""
-    whole: int
-    """Those of all rows."""
-    is_small: bool
-    """Whether the nest is known to be too small for threads."""
-    has_unit: bool
-    """Whether one of the loops is known to run once."""
 
 
 def roles_of(kernel: KernelOp, nest: Sequence[ForOp]) -> Roles | None:
@@ -215,7 +190,8 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
     lanes = lanes_for(schedule.target, schedule.for_loop(nest))
     apart = bytes_between_rows(schedule, roles.row)
     tile = tuned_tile(schedule, lanes, rows, columns, apart, roles.sums)
-    work = _work_of(schedule, roles, rows)
+    in_a_row = (roles.lane, *roles.reductions)
+    work = work_of(schedule, in_a_row, roles.sums, rows, roles.outer)
     panels = schedule.split(roles.lane, tile.columns, "mask")
     count = schedule.extent(panels.outer)
     panels_outside = _order_panels(schedule, roles, panels, count)
@@ -233,7 +209,7 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
         streams = streamed(schedule, roles.packed, 1 if rows is None else rows // tile.rows)
     if panels_outside and not work.is_small:
         nest_outside = [*roles.outer, panel]
-        panel, parallel = _parallel_panels(schedule, nest_outside, work, count if streams else None)
+        panel, parallel = parallel_panels(schedule, nest_outside, work, count if streams else None)
     cut = _make_tile(schedule, roles, panel, axes, tile)
     if panels_outside:
         copy_panels(schedule, panel, roles.reductions[-1], tile.columns)
@@ -267,23 +243,13 @@ def _prefetch(schedule: Schedule, roles: Roles, cut: Rows, streams: Sequence[int
 
 
 def _parallelise(
-    schedule: Schedule, roles: Roles, cut: Rows, loop: str | None, work: _Work, tile: Tile
+    schedule: Schedule, roles: Roles, cut: Rows, loop: str | None, work: Work, tile: Tile
 ) -> None:
     """Parallelise a loop over panels, or without one the best loop over rows."""
     if loop is None:
-        loop = _parallel_rows(schedule, roles.outer, cut.tiles, work, tile)
+        loop = parallel_rows(schedule, roles.outer, cut.tiles, work, tile)
     if schedule.may_parallelise(loop):
         schedule.tiles(loop)
-
-
-def _work_of(schedule: Schedule, roles: Roles, rows: int | None) -> _Work:
-    sizes = [schedule.extent(name) for name in (roles.lane, *roles.reductions)] + [roles.sums]
-    of_row = math.prod(UNKNOWN_EXTENT if size is None else max(1, size) for size in sizes)
-    least = None if rows is None else max(rows, FEWEST_MULTIPLIED)
-    sizes += [least, *(schedule.extent(name) for name in roles.outer)]
-    is_small = None not in sizes and math.prod(cast(list[int], sizes)) < PARALLEL_WORK
-    whole = of_row * (UNKNOWN_EXTENT if least is None else least)
-    return _Work(of_row, whole, is_small, 1 in sizes)
 
 
 def _order_panels(schedule: Schedule, roles: Roles, panels: Parts, count: int | None) -> bool:
@@ -296,58 +262,6 @@ def _order_panels(schedule: Schedule, roles: Roles, panels: Parts, count: int | 
         inner = (roles.row, panels.outer, panels.inner)
     schedule.reorder(*roles.outer, *(name for name in inner if name is not None))
     return outside
-
-
-def _parallel_panels(
-    schedule: Schedule, nest: Sequence[str], work: _Work, count: int | None
-) -> tuple[str, str]:
-    """The loop over panels, and the loop to parallelise, which may run over groups of panels.
-
-    Args:
-        nest: the loops from outside to that over panels.
-        work: the work of the nest.
-        count: how many panels there are if they are streamed from memory, else None.
-    """
-    panel, parallel = nest[-1], _loop_to_parallelise(schedule, nest, work.whole)
-    several = count // STREAMS if count is not None and parallel == panel else 1
-    if several <= 1:
-        return panel, parallel
-    # Split before the row cases multiply the nests.
-    groups = schedule.split(panel, several, "mask")
-    return groups.inner, groups.outer
-
-
-def _loop_to_parallelise(schedule: Schedule, nest: Sequence[str], work: int) -> str:
-    """The first loop with enough iterations and work for threads: an image has a batch of 1.
-
-    Args:
-        nest: loops from outside to inside; the last may have become an axis.
-        work: the multiplications in the last of them.
-    """
-    sizes = [schedule.extent(name) if schedule.has(name) else 1 for name in nest]
-    for position, size in enumerate(sizes):
-        around = math.prod(UNKNOWN_EXTENT if n is None else n for n in sizes[position:-1])
-        if size is not None and size >= PANELS and around * work >= PARALLEL_WORK:
-            return nest[position]
-    return nest[0]
-
-
-def _parallel_rows(
-    schedule: Schedule, outer: Sequence[str], tiles: str, work: _Work, tile: Tile
-) -> str:
-    """The loop to parallelise without a loop over panels: several tiles of rows at a time.
-
-    Args:
-        outer: the loops around those tiles.
-        tiles: the loop over them.
-        work: the work of the nest.
-        tile: the register tile.
-    """
-    parallel = _loop_to_parallelise(schedule, [*outer, tiles], work.whole)
-    several = -(-int(TILE_WORK * schedule.knobs.tile_scale) // (tile.rows * work.of_row))
-    if parallel in outer or several < 2 or not schedule.may_parallelise(parallel):
-        return parallel
-    return schedule.split(parallel, several, "mask").outer
 
 
 def _iterations_in_a_vector(schedule: Schedule, roles: Roles, tile: Tile, lanes: int) -> int:

@@ -21,8 +21,6 @@ from ..prefetch import bits_of
 from .accesses import UNKNOWN_EXTENT, entry_loops, lanes_for
 from .contraction import (
     PANELS,
-    PARALLEL_WORK,
-    TILE_WORK,
     Roles,
     bytes_between_rows,
     cut_rows,
@@ -35,6 +33,7 @@ from .panels import prefetch_rows
 from .register_tile import Tile
 from .steps import Schedule
 from .thread_tiles import cut_thread_tiles
+from .work import PARALLEL_WORK, TILE_WORK
 
 IN_CACHE = 2
 """The buffer for the rows of a tile takes at most this fraction (1/n) of the first-level cache."""
