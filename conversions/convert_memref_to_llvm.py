@@ -112,7 +112,7 @@ def lower_alloc(alloc: memref.AllocOp, low: Lowering) -> Parts:
     if not low.is_declared(ALLOCATE):
         low.declare(rt.SYSTEM_ALLOCATE, llvm.LLVMFunctionType([low.index] * 2, PTR))
         low.declare(rt.SYSTEM_ABORT, llvm.LLVMFunctionType([]))
-        low.add_function(allocate(low.index).clone())
+        low.add_symbol(allocate(low.index).clone())
     address = low.perform(plain_call(SymbolRefAttr(ALLOCATE), [bytes], PTR)).results[0]
     return (address, *sizes)
 

@@ -139,7 +139,7 @@ def _provide(low: Lowering, function: checks.Function) -> str:
     """Add a copy of a function to the module unless there is one; return its name."""
     name = function.sym_name.data
     if not low.is_declared(name):
-        low.add_function(function.clone())
+        low.add_symbol(function.clone())
     return name
 
 
@@ -252,6 +252,9 @@ def lower_call_tiles(call: rt.CallTilesOp, low: Lowering) -> None:
     if block is None or region is None or following is None:
         low.refuse("not in a block that goes on", "a terminator after it")
     rest = block.split_before(following)
+    turned: SSAValue | None = None
+    if call.alternating is not None:
+        turned = low.compare("ne", _turn(call, low), low.integer(0, i64))
     head, body = Block(arg_types=[_INDEX]), Block()
     region.insert_block_before(head, rest)
     region.insert_block_before(body, rest)
@@ -265,10 +268,28 @@ def lower_call_tiles(call: rt.CallTilesOp, low: Lowering) -> None:
     step = arith.AddiOp(tile, one)
     run = func.CallOp(call.callee, [tile, *call.arguments], [])
     again = [run, one, step, cf.BranchOp(head, step)]
+    if turned is not None:
+        mirrored = arith.SubiOp(call.count, step)
+        chosen = arith.SelectOp(turned, mirrored, tile)
+        run.operands[0] = chosen.result
+        again = [one, step, mirrored, chosen, run, again[-1]]
     for made in (*ends, *again):
         made.location = call.location
     head.add_ops(ends)
     body.add_ops(again)
+
+
+def _turn(call: rt.CallTilesOp, low: Lowering) -> SSAValue:
+    """0 where alternating tiles run forwards now, 1 where they run backwards."""
+    name = f"{call.callee.root_reference.data}_turn"
+    if not low.is_declared(name):
+        low.add_symbol(llvm.GlobalOp(i64, name, "internal", value=IntegerAttr(0, i64)))
+    place = {"global_name": SymbolRefAttr(name)}
+    address = low.hoist(("turn", name), llvm.AddressOfOp, (), PTR, place)
+    # Several callers may take the same turn: any order is right, and the other one still follows.
+    turn = low.emit(llvm.LoadOp, (address,), i64, _WORD)
+    _store_word(low, address, 0, low.emit(llvm.XOrOp, (turn, low.integer(1, i64)), i64))
+    return turn
 
 
 # tiles(n, f, x) == parallel_tiles(entry of f, &{x}, n)
@@ -278,11 +299,15 @@ def _lower_on_threads(call: rt.CallTilesOp, low: Lowering, threads: int) -> None
     entry = f"{callee}_entry"
     if not low.is_declared(entry):
         _add_entry(low, entry, callee, [value.type for value in call.arguments])
-    low.declare(rt.PARALLEL_TILES, llvm.LLVMFunctionType([PTR, PTR, i64, i64]))
+    order = low.integer(rt.TileOrder.ANY, i64)
+    if call.alternating is not None:
+        forwards = low.integer(rt.TileOrder.FORWARDS, i64)
+        order = low.emit(llvm.AddOp, (_turn(call, low), forwards), i64)
+    low.declare(rt.PARALLEL_TILES, llvm.LLVMFunctionType([PTR, PTR, i64, i64, i64]))
     context = _on_stack(low, parts, alignment=64)
     name = {"global_name": SymbolRefAttr(entry)}
     body = low.hoist(("entry", entry), llvm.AddressOfOp, (), PTR, name)
-    arguments = [body, context, low.value(call.count), low.integer(threads)]
+    arguments = [body, context, low.value(call.count), low.integer(threads), order]
     low.perform(plain_call(SymbolRefAttr(rt.PARALLEL_TILES), arguments, None))
 
 
@@ -294,7 +319,7 @@ def _add_entry(low: Lowering, name: str, callee: str, types: Sequence[Attribute]
     context, tile = block.args
     function = func.FuncOp(name, ([PTR, i64], []), Region(block), "private")
     function.location = low.op.location
-    low.add_function(function)
+    low.add_symbol(function)
     with low.function(block), low.before(end):
         values, word = [_cast(low, [tile], _INDEX)], 0
         for type in types:

@@ -7,6 +7,11 @@
 ;;; caller takes tiles like the others and then waits only for tiles that others have taken; a
 ;;; worker that the system has put aside holds nobody up unless it has a tile.
 ;;;
+;;; Where each thread should get the tiles that it had the last time, for what its caches still
+;;; hold, they are divided into as many ranges as there are threads, with a ticket each. A thread
+;;; begins with its own range, and helps the others when that is done. All ranges may be run
+;;; backwards.
+;;;
 ;;; Workers spin for a while after a job and then sleep on a condition variable. Linux may wake a
 ;;; worker on the processor of the thread that woke it, where the two would take turns while another
 ;;; processor is idle: a worker that finds itself there moves to another one. A second caller, or a
@@ -14,8 +19,10 @@
 ;;; child starts a pool of its own. Workers never end; at exit the system stops them, which is why
 ;;; the code is never freed. They block all signals, so that Python's handlers run where they would.
 
-@ticket   = global i64 4294967295, align 64
+@tickets  = global [256 x [8 x i64]] zeroinitializer, align 64
 @count    = global i64 0, align 64
+@ranges   = global i64 1, align 8
+@order    = global i64 0, align 8
 @limit    = global i64 0, align 8
 @body     = global ptr null, align 8
 @context  = global ptr null, align 8
@@ -50,15 +57,50 @@ declare i32 @set_signal_mask()
 declare void @make_way()
 declare i32 @processor()
 
+; The ticket of a range.
+define ptr @ticket(i64 %range) alwaysinline nounwind {
+  %place = getelementptr [8 x i64], ptr @tickets, i64 %range
+  ret ptr %place
+}
+
+; The first of n tiles that is in a range, out of so many.
+define i64 @first(i64 %range, i64 %n, i64 %ranges) alwaysinline nounwind {
+entry:
+  %one = icmp eq i64 %ranges, 1
+  br i1 %one, label %all, label %part
+all:
+  %end = mul i64 %range, %n
+  ret i64 %end
+part:
+  %times = mul i64 %range, %n
+  %tile = udiv i64 %times, %ranges
+  ret i64 %tile
+}
+
 ; Whether a thread may take a tile now.
 define i1 @has_tile(i64 %index) nounwind {
-  %now = load atomic i64, ptr @ticket seq_cst, align 8
+entry:
+  br label %look
+look:
+  %range = phi i64 [ 0, %entry ], [ %after, %next ]
+  %ticket = call ptr @ticket(i64 %range)
+  %now = load atomic i64, ptr %ticket seq_cst, align 8
   %n = load atomic i64, ptr @count acquire, align 8
+  %ranges = load atomic i64, ptr @ranges acquire, align 8
   %most = load atomic i64, ptr @limit acquire, align 8
-  %next = and i64 %now, 4294967295
-  %left = icmp ult i64 %next, %n
+  %after = add i64 %range, 1
+  %low = call i64 @first(i64 %range, i64 %n, i64 %ranges)
+  %high = call i64 @first(i64 %after, i64 %n, i64 %ranges)
+  %size = sub i64 %high, %low
+  %taken = and i64 %now, 4294967295
+  %left = icmp ult i64 %taken, %size
   %allowed = icmp ult i64 %index, %most
   %go = and i1 %left, %allowed
+  br i1 %go, label %end, label %next
+next:
+  %others = icmp ult i64 %after, %ranges
+  br i1 %others, label %look, label %end
+end:
   ret i1 %go
 }
 
@@ -66,26 +108,51 @@ define i1 @has_tile(i64 %index) nounwind {
 ; Finished tiles are reported at the end: until then the job cannot end, nor another begin.
 define i1 @work(i64 %index) nounwind {
 entry:
+  %known = load atomic i64, ptr @ranges acquire, align 8
+  %has_own = icmp ult i64 %index, %known
+  %own = select i1 %has_own, i64 %index, i64 0
   br label %look
 look:
-  %ran = phi i64 [ 0, %entry ], [ %ran, %claim ], [ %more, %run ]
-  %now = load atomic i64, ptr @ticket acquire, align 8
+  %ran = phi i64 [ 0, %entry ], [ %ran, %claim ], [ %more, %run ], [ %ran, %next ]
+  %range = phi i64 [ %own, %entry ], [ %range, %claim ], [ %range, %run ], [ %following, %next ]
+  %done_with = phi i64 [ 0, %entry ], [ %done_with, %claim ], [ %done_with, %run ], [ %ended, %next ]
+  %ticket = call ptr @ticket(i64 %range)
+  %now = load atomic i64, ptr %ticket acquire, align 8
   %n = load atomic i64, ptr @count acquire, align 8
+  %ranges = load atomic i64, ptr @ranges acquire, align 8
+  %order = load atomic i64, ptr @order acquire, align 8
   %most = load atomic i64, ptr @limit acquire, align 8
   %f = load atomic ptr, ptr @body acquire, align 8
   %c = load atomic ptr, ptr @context acquire, align 8
-  %next = and i64 %now, 4294967295
-  %left = icmp ult i64 %next, %n
+  %after = add i64 %range, 1
+  %low = call i64 @first(i64 %range, i64 %n, i64 %ranges)
+  %high = call i64 @first(i64 %after, i64 %n, i64 %ranges)
+  %size = sub i64 %high, %low
+  %taken = and i64 %now, 4294967295
+  %left = icmp ult i64 %taken, %size
+  %exists = icmp ult i64 %range, %ranges
   %allowed = icmp ult i64 %index, %most
-  %go = and i1 %left, %allowed
-  br i1 %go, label %claim, label %none
+  %a = and i1 %left, %exists
+  %go = and i1 %a, %allowed
+  br i1 %go, label %claim, label %next
+next:
+  %ended = add i64 %done_with, 1
+  %others = icmp ult i64 %ended, %ranges
+  %last = icmp uge i64 %after, %ranges
+  %following = select i1 %last, i64 0, i64 %after
+  br i1 %others, label %look, label %none
 claim:
   %then = add i64 %now, 1
-  %swap = cmpxchg ptr @ticket, i64 %now, i64 %then acq_rel acquire
+  %swap = cmpxchg ptr %ticket, i64 %now, i64 %then acq_rel acquire
   %mine = extractvalue { i64, i1 } %swap, 1
   br i1 %mine, label %run, label %look
 run:
-  call void %f(ptr %c, i64 %next)
+  %forwards = add i64 %low, %taken
+  %end_of_rest = sub i64 %high, %taken
+  %backwards = sub i64 %end_of_rest, 1
+  %turned = icmp eq i64 %order, 2
+  %tile = select i1 %turned, i64 %backwards, i64 %forwards
+  call void %f(ptr %c, i64 %tile)
   %more = add i64 %ran, 1
   br label %look
 none:
@@ -167,22 +234,40 @@ end:
   ret void
 }
 
-define void @serial(ptr %f, ptr %c, i64 %n) nounwind {
+define void @serial(ptr %f, ptr %c, i64 %n, i64 %order) nounwind {
 entry:
+  %turned = icmp eq i64 %order, 2
   br label %head
 head:
-  %tile = phi i64 [ 0, %entry ], [ %following, %run ]
-  %more = icmp slt i64 %tile, %n
+  %done = phi i64 [ 0, %entry ], [ %following, %run ]
+  %more = icmp slt i64 %done, %n
   br i1 %more, label %run, label %end
 run:
+  %following = add i64 %done, 1
+  %backwards = sub i64 %n, %following
+  %tile = select i1 %turned, i64 %backwards, i64 %done
   call void %f(ptr %c, i64 %tile)
-  %following = add i64 %tile, 1
   br label %head
 end:
   ret void
 }
 
-define void @stepwell_parallel_tiles(ptr %f, ptr %c, i64 %n, i64 %threads) nounwind {
+; Gives the tickets of some ranges this value, from the last to the first.
+define void @set_tickets(i64 %ranges, i64 %value) nounwind {
+entry:
+  br label %set
+set:
+  %left = phi i64 [ %ranges, %entry ], [ %range, %set ]
+  %range = sub i64 %left, 1
+  %ticket = call ptr @ticket(i64 %range)
+  %swapped = atomicrmw xchg ptr %ticket, i64 %value seq_cst
+  %others = icmp ne i64 %range, 0
+  br i1 %others, label %set, label %end
+end:
+  ret void
+}
+
+define void @stepwell_parallel_tiles(ptr %f, ptr %c, i64 %n, i64 %threads, i64 %order) nounwind {
 entry:
   %several = icmp sgt i64 %n, 1
   %together = icmp sgt i64 %threads, 1
@@ -195,7 +280,7 @@ enter:
   %entered = extractvalue { i32, i1 } %swap, 1
   br i1 %entered, label %size, label %alone
 alone:
-  call void @serial(ptr %f, ptr %c, i64 %n)
+  call void @serial(ptr %f, ptr %c, i64 %n, i64 %order)
   ret void
 size:
   %most_threads = call i64 @most_threads()
@@ -209,20 +294,27 @@ more_workers:
   call void @grow(i64 %wanted)
   br label %publish
 publish:
-  %old = load atomic i64, ptr @ticket monotonic, align 8
+  %own = icmp ne i64 %order, 0
+  %ranges = select i1 %own, i64 %most, i64 1
+  %ranges_before = load atomic i64, ptr @ranges monotonic, align 8
+  %shrinks = icmp ugt i64 %ranges_before, %ranges
+  %tickets = select i1 %shrinks, i64 %ranges_before, i64 %ranges
+  %old = load atomic i64, ptr @tickets monotonic, align 8
   %generation = lshr i64 %old, 32
   %g1 = add i64 %generation, 1
   %g1s = shl i64 %g1, 32
   %closed = or i64 %g1s, 4294967295
-  %swapped = atomicrmw xchg ptr @ticket, i64 %closed seq_cst
+  call void @set_tickets(i64 %tickets, i64 %closed)
   store atomic i64 0, ptr @done release, align 8
   store atomic i64 %n, ptr @count release, align 8
+  store atomic i64 %ranges, ptr @ranges release, align 8
+  store atomic i64 %order, ptr @order release, align 8
   store atomic i64 %most, ptr @limit release, align 8
   store atomic ptr %f, ptr @body release, align 8
   store atomic ptr %c, ptr @context release, align 8
   %g2 = add i64 %g1, 1
   %open = shl i64 %g2, 32
-  %opened = atomicrmw xchg ptr @ticket, i64 %open seq_cst
+  call void @set_tickets(i64 %ranges, i64 %open)
   %asleep = load atomic i32, ptr @sleepers seq_cst, align 4
   %any = icmp ne i32 %asleep, 0
   br i1 %any, label %wake_up, label %work
@@ -259,9 +351,10 @@ leave:
 
 ; In the child of a fork there are no workers; what they held is made anew.
 define void @stepwell_forget_workers() nounwind {
-  %old = load i64, ptr @ticket, align 8
+  %old = load i64, ptr @tickets, align 8
   %closed = or i64 %old, 4294967295
-  store i64 %closed, ptr @ticket, align 8
+  %ranges = load i64, ptr @ranges, align 8
+  call void @set_tickets(i64 %ranges, i64 %closed)
   store i64 0, ptr @workers, align 8
   store i32 0, ptr @ready, align 4
   store i32 0, ptr @sleepers, align 4

@@ -1,8 +1,8 @@
 """The threads that run tiles: a pool in LLVM IR, compiled once per process.
 
-`stepwell_parallel_tiles(body, context, count, threads)` calls `body(context, tile)` for each
-tile in [0, count) on at most `threads` threads, the caller's included, and returns when all
-are done.
+`stepwell_parallel_tiles(body, context, count, threads, order)` calls `body(context, tile)` for
+each tile in [0, count) on at most `threads` threads, the caller's included, and returns when all
+are done. `order` is a `TileOrder`.
 
 The code is in `thread_pool.ll`, which explains it, and `thread_pool_linux.ll`.
 """
@@ -24,6 +24,7 @@ from .linking import Definitions, linked
 from .machine import machine
 
 MOST_THREADS = 256
+"""There are as many tickets in `thread_pool.ll`."""
 SPIN = 4000
 """The number of times that an idle worker looks for a tile before it sleeps: some 50 us."""
 

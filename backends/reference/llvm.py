@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import SymbolRefAttr, VectorType
+from xdsl.dialects.builtin import IntegerAttr, SymbolRefAttr, VectorType
 from xdsl.interpreter import (
     Interpreter,
     InterpreterFunctions,
@@ -29,6 +29,7 @@ from xdsl.ir import Attribute, Operation
 
 from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
+from ...core.symbols import find_symbol
 from ...core.typed import vector_type
 from ...dialects.rt import ops as rt
 from ...dialects.upstream import ops as upstream
@@ -137,8 +138,15 @@ class LlvmFunctions(InterpreterFunctions):
     def run_address_of(
         self, interpreter: Interpreter, op: llvm.AddressOfOp, args: PythonValues
     ) -> PythonValues:
-        """The address of a function."""
-        return (Function(op.global_name),)
+        """The address of a function, or of a variable."""
+        found = find_symbol(op, op.global_name)
+        if not isinstance(found, llvm.GlobalOp):
+            return (Function(op.global_name),)
+        memory = memory_of(interpreter)
+        if found not in memory.variables:
+            value = found.value.value.data if isinstance(found.value, IntegerAttr) else 0
+            memory.variables[found] = memory.add(np.array([value], dtype_of(found.global_type)))
+        return (memory.variables[found],)
 
     @impl(llvm.AllocaOp)
     def run_alloca(
@@ -308,7 +316,7 @@ def _gathered(
 
 
 def _run_tiles(
-    interpreter: Interpreter, body: Function, context: Pointer, count: int, threads: int
+    interpreter: Interpreter, body: Function, context: Pointer, count: int, threads: int, order: int
 ) -> PythonValues:
     """Run tiles, whose order is unspecified."""
     for tile in reversed(range(int(count))):

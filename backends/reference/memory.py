@@ -45,9 +45,14 @@ class Pointer:
 
 @dataclass
 class Memory:
-    """The allocations that one run may access."""
+    """The allocations that one run may access.
+
+    Attributes:
+        variables: the addresses of the module's variables that have been accessed.
+    """
 
     _allocations: list[Allocation] = field(default_factory=list[Allocation])
+    variables: dict[Operation, Pointer] = field(default_factory=dict[Operation, Pointer])
 
     def add(self, array: np.ndarray) -> Pointer:
         """Allow access to a contiguous array, and return a pointer to it.

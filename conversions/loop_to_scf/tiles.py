@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import affine, arith, memref
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import IndexType, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...core.building.arithmetic import INDEX
 from ...dialects.loop import ops as loop
+from ...dialects.loop.attrs import LoopKind
 from ...dialects.rt import ops as rt
 from .elementwise import INDEX_ARITHMETIC
 from .indices import ZERO, Form, fixed
@@ -44,7 +45,9 @@ def convert_tiles(op: loop.ForOp, state: State) -> None:
         emit.close()
     state.hoisted = outside
     captures = _captures(state, block)
-    emit.emit(rt.ParallelTilesOp, [count, *captures], regions=[Region(block)])
+    alternating = op.kind.data is LoopKind.ALTERNATING_TILES
+    properties = {"alternating": UnitAttr()} if alternating else {}
+    emit.emit(rt.ParallelTilesOp, [count, *captures], (), properties, regions=[Region(block)])
 
 
 def _tile_nest(op: loop.ForOp) -> list[loop.ForOp]:

@@ -180,19 +180,19 @@ class Lowering(Places):
     def declare(self, name: str, type: llvm.LLVMFunctionType) -> None:
         """Declare an external function, once per module."""
         if not self.is_declared(name):
-            self.add_function(llvm.FuncOp(name, type, linkage=llvm.LinkageAttr("external")))
+            self.add_symbol(llvm.FuncOp(name, type, linkage=llvm.LinkageAttr("external")))
 
-    def add_function(self, function: llvm.FuncOp | func.FuncOp) -> None:
-        """Insert a new function before the others of the module; it is not walked."""
+    def add_symbol(self, new: llvm.FuncOp | func.FuncOp | llvm.GlobalOp) -> None:
+        """Insert a new function or variable before those of the module; it is not walked."""
         assert self._symbols is not None
-        self._symbols.add(function.sym_name.data)
+        self._symbols.add(new.sym_name.data)
         block, last = self.module.body.block, self._last_added
-        self._last_added = function
+        self._last_added = new
         if last is not None:
-            block.insert_op_after(function, last)
+            block.insert_op_after(new, last)
             return
         assert block.first_op is not None
-        block.insert_op_before(function, block.first_op)
+        block.insert_op_before(new, block.first_op)
 
     def convert_arguments(self, block: Block) -> None:
         """Replace the arguments of a block by arguments of LLVM types."""

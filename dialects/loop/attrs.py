@@ -13,12 +13,15 @@ class LoopKind(Choice):
     """What may be done with the iterations of a `loop.for`.
 
     `parallel`: they are independent. `tiles`: independent, and distributed over threads.
+    `alternating_tiles`: the same, and each execution of the loop runs them in the opposite order of
+    the one before, so that it begins with what caches still hold.
     `serial`: they keep their order. `unroll`: independent, and emitted one after another.
     `reduction`: they accumulate by combiners, and are independent otherwise.
     """
 
     PARALLEL = "parallel"
     TILES = "tiles"
+    ALTERNATING_TILES = "alternating_tiles"
     SERIAL = "serial"
     UNROLL = "unroll"
     REDUCTION = "reduction"
@@ -26,7 +29,7 @@ class LoopKind(Choice):
     @property
     def is_distributed(self) -> bool:
         """Whether the iterations are distributed over threads: none is in one of another loop."""
-        return self is LoopKind.TILES
+        return self in (LoopKind.TILES, LoopKind.ALTERNATING_TILES)
 
     @property
     def keeps_order(self) -> bool:

@@ -9,7 +9,7 @@ ARENA_TOO_SMALL = -1
 
 PARALLEL_TILES = "stepwell_parallel_tiles"
 """The function of the run time that compiled code calls to run tiles on several threads:
-`(body, context, count, threads)`, where `body` is called with the context and a tile."""
+`(body, context, count, threads, order)`, where `body` is called with the context and a tile."""
 
 SYSTEM_CLOCK = "clock_gettime"
 """The function of the system (POSIX) that compiled code reads a clock by."""
@@ -28,6 +28,17 @@ DETAIL_WORDS = 3
 
 RECORD_WORDS = 2
 """Words of a row that `rt.record` keeps: nanoseconds, and how often they were taken."""
+
+
+class TileOrder(IntEnum):
+    """The order in which threads run tiles."""
+
+    ANY = 0
+    """A thread takes the next tile."""
+    FORWARDS = 1
+    """Each thread has a range of tiles, and helps the others when it has run them."""
+    BACKWARDS = 2
+    """The same ranges, each from its last tile to its first."""
 
 
 class Word(IntEnum):

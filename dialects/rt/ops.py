@@ -17,6 +17,7 @@ from .abi import (
     SYSTEM_CLOCK,
     SYSTEM_FREE,
     WORDS,
+    TileOrder,
     Word,
 )
 from .attrs import ARENA_TYPE, ContextType
@@ -59,6 +60,7 @@ __all__ = [
     "ParallelTilesOp",
     "RecordOp",
     "SliceOp",
+    "TileOrder",
     "Word",
     "YieldOp",
     "failing_operations",

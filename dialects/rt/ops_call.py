@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
     MemRefType,
     StringAttr,
     SymbolRefAttr,
+    UnitAttr,
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -100,9 +101,13 @@ class CallTilesOp(IRDLOperation):
 
     count = operand_def(IndexType)
     arguments = var_operand_def()
+    alternating = opt_prop_def(UnitAttr)
     callee = prop_def(FlatSymbolRefAttrConstr)
 
-    assembly_format = "$count `,` $callee `(` $arguments `)` attr-dict (`:` type($arguments)^)?"
+    assembly_format = (
+        "$count (`alternating` $alternating^)? `,` "
+        "$callee `(` $arguments `)` attr-dict (`:` type($arguments)^)?"
+    )
 
     traits = traits_def(CalleeExists())
 
@@ -113,8 +118,12 @@ class CallTilesOp(IRDLOperation):
         count: SSAValue | Operation,
         callee: str,
         arguments: Sequence[SSAValue | Operation],
+        alternating: UnitAttr | None = None,
     ):
-        super().__init__(operands=[count, arguments], properties={"callee": SymbolRefAttr(callee)})
+        super().__init__(
+            operands=[count, arguments],
+            properties={"callee": SymbolRefAttr(callee), "alternating": alternating},
+        )
 
 
 @irdl_op_definition

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import IndexType, UnitAttr
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
     lazy_traits_def,
     operand_def,
+    opt_prop_def,
     region_def,
     traits_def,
     var_operand_def,
@@ -60,17 +61,21 @@ class ParallelTilesOp(IRDLOperation):
     }
     ```
 
-    The body uses nothing but the tile and the captures; tiles write disjoint memory.
+    The body uses nothing but the tile and the captures; tiles write disjoint memory. With
+    `alternating` each execution runs them in the opposite order of the one before, and each thread
+    the same tiles if it can: it begins with those whose data its caches still hold.
     """
 
     name = "rt.parallel_tiles"
 
     count = operand_def(IndexType)
     captures = var_operand_def()
+    alternating = opt_prop_def(UnitAttr)
     body = region_def()
 
     assembly_format = (
-        "$count (`captures` `(` $captures^ `:` type($captures) `)`)? attr-dict-with-keyword $body"
+        "$count (`alternating` $alternating^)? "
+        "(`captures` `(` $captures^ `:` type($captures) `)`)? attr-dict-with-keyword $body"
     )
 
     traits = traits_def(IsolatedFromAbove(), _TilesCanonicalization())
@@ -80,12 +85,15 @@ class ParallelTilesOp(IRDLOperation):
         count: SSAValue | Operation,
         captures: Sequence[SSAValue | Operation],
         body: Region | None = None,
+        alternating: UnitAttr | None = None,
     ):
         """`body` is one empty block with the right arguments where it is not given."""
         values = [SSAValue.get(value) for value in captures]
         if body is None:
             body = Region(Block(arg_types=[IndexType(), *(value.type for value in values)]))
-        super().__init__(operands=[count, values], regions=[body])
+        super().__init__(
+            operands=[count, values], properties={"alternating": alternating}, regions=[body]
+        )
 
     @property
     def tile(self) -> SSAValue:
@@ -147,4 +155,4 @@ class DropCapture(RewritePattern):
             if not argument.uses:
                 rewriter.erase_block_argument(argument)
         body = op.detach_region(op.body)
-        rewriter.replace(op, ParallelTilesOp(op.count, kept, body))
+        rewriter.replace(op, ParallelTilesOp(op.count, kept, body, op.alternating))

@@ -13,20 +13,29 @@ from ...dialects.loop.trace import noted
 from ..primitive import PrimitivePass
 
 STEP = "loop-tiles"
+ORDERS = {"any": LoopKind.TILES, "alternating": LoopKind.ALTERNATING_TILES}
 
 
-def tiles(kernel: Consumed, loop: str) -> KernelOp:
+def tiles(kernel: Consumed, loop: str, order: str = "any") -> KernelOp:
     """Turn the iterations of a loop into tiles that threads execute.
 
         for i: body  ->  for i tiles: body
 
+    Args:
+        order: `any`, or `alternating`: each call of the kernel runs the tiles in the opposite order
+            of the call before, and each thread those that it ran then. So a call begins with what
+            the caches still hold of an operand that is larger than they are.
+
     Raises:
-        ScheduleError: if the iterations are not independent, or the loop is inside of a
-            reduction or of another loop of tiles.
+        ScheduleError: if the iterations are not independent, if the loop is inside of a
+            reduction or of another loop of tiles, or if there is no such order.
     """
     _check(kernel, loop)
-    loop_named(STEP, kernel, loop).kind = LoopKindAttr(LoopKind.TILES)
-    return noted(kernel, "tiles", loop)
+    target = loop_named(STEP, kernel, loop)
+    if order not in ORDERS:
+        raise refusal(STEP, kernel, target, "unknown order", ", ".join(ORDERS), order)
+    target.kind = LoopKindAttr(ORDERS[order])
+    return noted(kernel, "tiles", loop, **({} if order == "any" else {"order": order}))
 
 
 def may_be_tiles(kernel: KernelOp, loop: str) -> bool:
@@ -78,7 +87,7 @@ class LoopTilesPass(PrimitivePass):
     ```
 
     Requires: a parallel loop that is in no reduction and in no other loop of tiles.
-    Leaves: a loop of kind `tiles`.
+    Leaves: a loop of kind `tiles`, or `alternating_tiles`.
     """
 
     name = "loop-tiles"
@@ -87,3 +96,5 @@ class LoopTilesPass(PrimitivePass):
 
     loop: str = ""
     """The loop whose iterations become tiles."""
+    order: str = "any"
+    """Whether the order of tiles is alternating: `any` or `alternating`."""

@@ -44,7 +44,7 @@ def _outline(op: rt.ParallelTilesOp, function: func.FuncOp, name: str) -> func.F
             last.detach()
             last.erase()
             block.add_op(end)
-    call = rt.CallTilesOp(op.count, name, list(op.captures))
+    call = rt.CallTilesOp(op.count, name, list(op.captures), op.alternating)
     call.location = op.location
     block, place = op.parent, function.parent
     assert block is not None

@@ -60,9 +60,33 @@ func.func @nested(%x: memref<?xi64>, %n: index) {
 """
 
 
-def compiled(threads: int) -> CompiledModule:
+RECORD = """
+func.func @record(%x: memref<?xi64>, %n: index) {
+  rt.parallel_tiles %n alternating captures(%x : memref<?xi64>) {
+  ^bb0(%t: index, %a: memref<?xi64>):
+    %c0 = arith.constant 0 : index
+    %one = arith.constant 1 : i64
+    %old = memref.load %a[%c0] : memref<?xi64>
+    %new = arith.addi %old, %one : i64
+    memref.store %new, %a[%c0] : memref<?xi64>
+    %place = arith.index_cast %new : i64 to index
+    %tile = arith.index_cast %t : index to i64
+    memref.store %tile, %a[%place] : memref<?xi64>
+    rt.yield
+  }
+  func.return
+}
+"""
+
+
+def in_turn(program: str) -> str:
+    """A program whose tiles alternate."""
+    return program.replace(" captures", " alternating captures")
+
+
+def compiled(threads: int, program: str = PROGRAM) -> CompiledModule:
     ctx = make_context()
-    module = Parser(ctx, PROGRAM).parse_module()
+    module = Parser(ctx, program).parse_module()
     run_passes(
         ctx,
         module,
@@ -80,23 +104,34 @@ def function(code: CompiledModule, name: str) -> Callable[[np.ndarray, int], Non
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 @pytest.mark.parametrize("tiles", [0, 1, 2, 3, 100, 5000])
-def test_every_tile_runs_once(threads: int, tiles: int) -> None:
-    code = compiled(threads)
+@pytest.mark.parametrize("program", [PROGRAM, in_turn(PROGRAM)], ids=["any", "alternating"])
+def test_every_tile_runs_once(threads: int, tiles: int, program: str) -> None:
+    code = compiled(threads, program)
     x = np.zeros(5000, np.int64)
-    function(code, "main")(x, tiles)
-    assert (x[:tiles] == 11).all()
-    assert (x[tiles:] == 0).all()
+    for round in range(1, 4):
+        function(code, "main")(x, tiles)
+        assert (x[:tiles] == 11 * round).all()
+        assert (x[tiles:] == 0).all()
+
+
+def test_alternating_tiles_turn_around() -> None:
+    code = compiled(1, RECORD)
+    x = np.zeros(16, np.int64)
+    for tiles in (5, 5, 4, 1):
+        function(code, "record")(x, tiles)
+    assert x.tolist() == [15, 0, 1, 2, 3, 4, 4, 3, 2, 1, 0, 0, 1, 2, 3, 0]
 
 
 def test_one_region_after_the_other() -> None:
     """Thousands of short regions: a tile of one is never taken for a tile of the next."""
-    code = compiled(3)
-    run = function(code, "main")
+    programs = [compiled(3), compiled(3, in_turn(PROGRAM)), compiled(2, in_turn(PROGRAM))]
+    runs = [function(code, "main") for code in programs]
     for size in (2, 3, 17):
         x = np.zeros(size, np.int64)
-        for _ in range(5000):
-            run(x, size)
-        assert (x == 5000 * 11).all()
+        for _ in range(2000):
+            for run in runs:
+                run(x, size)
+        assert (x == 3 * 2000 * 11).all()
 
 
 def test_workers_wake_up() -> None:
@@ -129,8 +164,9 @@ def test_callers_at_once() -> None:
     assert all((x == 2000 * 11).all() for x in results)
 
 
-def test_tiles_may_have_tiles() -> None:
-    code = compiled(4)
+@pytest.mark.parametrize("program", [PROGRAM, in_turn(PROGRAM)], ids=["any", "alternating"])
+def test_tiles_may_have_tiles(program: str) -> None:
+    code = compiled(4, program)
     x = np.zeros(30 * 30, np.int64)
     for _ in range(50):
         function(code, "nested")(x, 30)
@@ -161,7 +197,7 @@ def run():
 
 
 def in_a_process(body: str) -> subprocess.CompletedProcess[str]:
-    script = SCRIPT.format(program=PROGRAM) + textwrap.dedent(body)
+    script = SCRIPT.format(program=in_turn(PROGRAM)) + textwrap.dedent(body)
     return subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script],
         capture_output=True,

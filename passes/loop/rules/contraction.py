@@ -39,7 +39,14 @@ from .accesses import (
     lanes_for,
     stride,
 )
-from .panels import copy_panels, prefetch_next_panels, prefetch_panels, prefetch_rows, streamed
+from .panels import (
+    copy_panels,
+    order_of_panels,
+    prefetch_next_panels,
+    prefetch_panels,
+    prefetch_rows,
+    streamed,
+)
 from .register_tile import Tile, choose_tile, partial_sums
 from .steps import Parts, Schedule
 from .work import PANELS, Work, parallel_panels, parallel_rows, work_of
@@ -214,10 +221,13 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
     if panels_outside:
         copy_panels(schedule, panel, roles.reductions[-1], tile.columns)
     _prefetch(schedule, roles, cut, streams)
+    order = "any"
     if panels_outside and not streams and rows is not None and rows > tile.rows:
         prefetch_next_panels(schedule, cut.reductions, roles.packed)
+    elif panels_outside and not streams:
+        order = order_of_panels(schedule, roles.packed)
     if not work.is_small:
-        _parallelise(schedule, roles, cut, parallel, work, tile)
+        _parallelise(schedule, roles, cut, parallel, work, tile, order)
     several = f", {roles.sums} at once" if roles.sums > 1 else ""
     return f"register tile of {tile.rows} x {tile.columns}{several}"
 
@@ -243,13 +253,19 @@ def _prefetch(schedule: Schedule, roles: Roles, cut: Rows, streams: Sequence[int
 
 
 def _parallelise(
-    schedule: Schedule, roles: Roles, cut: Rows, loop: str | None, work: Work, tile: Tile
+    schedule: Schedule,
+    roles: Roles,
+    cut: Rows,
+    loop: str | None,
+    work: Work,
+    tile: Tile,
+    order: str,
 ) -> None:
     """Parallelise a loop over panels, or without one the best loop over rows."""
     if loop is None:
         loop = parallel_rows(schedule, roles.outer, cut.tiles, work, tile)
     if schedule.may_parallelise(loop):
-        schedule.tiles(loop)
+        schedule.tiles(loop, order)
 
 
 def _order_panels(schedule: Schedule, roles: Roles, panels: Parts, count: int | None) -> bool:

@@ -84,6 +84,16 @@ def prefetch_next_panels(
     prefetch_panels(schedule, reductions, large, 0)
 
 
+def order_of_panels(schedule: Schedule, arguments: Sequence[int]) -> str:
+    """The order in which calls read panels, each of them once.
+
+    Calls that all begin with the first panel would find none of the weights in a cache that is
+    smaller than these: the last panels have replaced the first ones.
+    """
+    large = _larger(schedule, arguments, schedule.target.l2_bytes // 2)
+    return "alternating" if large else "any"
+
+
 def prefetch_rows(schedule: Schedule, reduction: str, packed: Sequence[int]) -> None:
     """Prefetch the next rows of an operand that does not fit into the second-level cache.
 

@@ -203,9 +203,9 @@ class Schedule:
         """Turn loops into axes; see `vectorize`."""
         self._take(vectorize, loops)
 
-    def tiles(self, loop: str) -> None:
+    def tiles(self, loop: str, order: str = "any") -> None:
         """Distribute the iterations of a loop over threads; see `tiles`."""
-        self._take(tiles, loop)
+        self._take(tiles, loop, *(() if order == "any" else (order,)))
 
     def unroll(self, loop: str, factor: int) -> None:
         """Give a reduction more accumulators; see `unroll`."""

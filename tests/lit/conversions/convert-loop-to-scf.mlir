@@ -341,6 +341,15 @@ loop.kernel @tiles(%x: memref<6x4xf32>) -> (%y: memref<6x4xf32>) {
   }
 }
 
+// CHECK-LABEL: func.func private @alternating(
+// CHECK:         rt.parallel_tiles %{{[a-z0-9_]+}} alternating captures(
+loop.kernel @alternating(%x: memref<6xf32>) -> (%y: memref<6xf32>) {
+  loop.for "i" %i to 6 alternating_tiles {
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<6xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<6xf32>
+  }
+}
+
 // Unrolled loops have constant indices; what the program always can read is read once.
 
 // CHECK-LABEL: func.func private @unrolled(

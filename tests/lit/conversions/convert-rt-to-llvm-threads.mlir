@@ -18,11 +18,12 @@
 // CHECK-NEXT: func.call @tile(%[[V11]], %[[V12]], %[[V6]], %[[V8]], %[[V13]]) : (index, memref<?xf32>, f32, vector<8xf32>, memref<4xf32>) -> ()
 // CHECK-NEXT: func.return
 // CHECK-LABEL: llvm.func @stepwell_parallel_tiles(
-// CHECK-SAME: !llvm.ptr, !llvm.ptr, i64, i64)
+// CHECK-SAME: !llvm.ptr, !llvm.ptr, i64, i64, i64)
 // CHECK-LABEL: func.func @tiles(
 // CHECK-SAME: %n: index, %x: memref<?xf32>, %f: f32, %v: vector<8xf32>, %y: memref<4xf32>) {
 // CHECK-NEXT: %[[V0:.*]], %[[V1:.*]] = builtin.unrealized_conversion_cast %x : memref<?xf32> to !llvm.ptr, i64
 // CHECK-NEXT: %[[V2:.*]] = builtin.unrealized_conversion_cast %y : memref<4xf32> to !llvm.ptr
+// CHECK-NEXT: %[[V12:.*]] = llvm.mlir.constant(0) : i64
 // CHECK-NEXT: %[[V3:.*]] = llvm.mlir.constant(8) : i64
 // CHECK-NEXT: %[[V4:.*]] = llvm.alloca %[[V3]] x i64 {alignment = 64 : i64} : (i64) -> !llvm.ptr
 // CHECK-NEXT: %[[V5:.*]] = llvm.getelementptr %[[V4]][1] : (!llvm.ptr) -> !llvm.ptr, i64
@@ -37,7 +38,7 @@
 // CHECK-NEXT: llvm.store %f, %[[V6]] {alignment = 8 : i64} : f32, !llvm.ptr
 // CHECK-NEXT: llvm.store %v, %[[V7]] {alignment = 8 : i64} : vector<8xf32>, !llvm.ptr
 // CHECK-NEXT: llvm.store %[[V2]], %[[V8]] {alignment = 8 : i64} : !llvm.ptr, !llvm.ptr
-// CHECK-NEXT: llvm.call @stepwell_parallel_tiles(%[[V9]], %[[V4]], %[[V10]], %[[V11]]) : (!llvm.ptr, !llvm.ptr, i64, i64) -> ()
+// CHECK-NEXT: llvm.call @stepwell_parallel_tiles(%[[V9]], %[[V4]], %[[V10]], %[[V11]], %[[V12]]) : (!llvm.ptr, !llvm.ptr, i64, i64, i64) -> ()
 // CHECK-NEXT: func.return
 // CHECK-LABEL: func.func private @tile(
 // CHECK-SAME: index, memref<?xf32>, f32, vector<8xf32>, memref<4xf32>) -> ()
@@ -46,6 +47,20 @@ func.func @tiles(%n: index, %x: memref<?xf32>, %f: f32, %v: vector<8xf32>, %y: m
   func.return
 }
 func.func private @tile(index, memref<?xf32>, f32, vector<8xf32>, memref<4xf32>)
+
+// -----
+
+// Each thread has tiles of its own, which it runs forwards (1) or backwards (2).
+// CHECK-LABEL: llvm.mlir.global internal @part_turn(0 : i64)
+// CHECK-LABEL: func.func @alternating_tiles(
+// CHECK: %[[NOW:.*]] = llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr -> i64
+// CHECK: %[[ORDER:.*]] = llvm.add %[[NOW]], %{{.*}} : i64
+// CHECK: llvm.call @stepwell_parallel_tiles(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[ORDER]])
+func.func @alternating_tiles(%n: index, %x: memref<?xf32>) {
+  rt.call_tiles %n alternating, @part(%x) : memref<?xf32>
+  func.return
+}
+func.func private @part(index, memref<?xf32>)
 
 // -----
 

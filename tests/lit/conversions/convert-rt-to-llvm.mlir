@@ -162,6 +162,29 @@ func.func private @tile(index, memref<?xf32>)
 
 // -----
 
+// Alternating tiles run backwards after they have run forwards.
+// CHECK-LABEL: llvm.mlir.global internal @tile_turn(0 : i64)
+// CHECK-LABEL: func.func @alternating_tiles(
+// CHECK: %[[TURN:.*]] = llvm.mlir.addressof @tile_turn : !llvm.ptr
+// CHECK: %[[NOW:.*]] = llvm.load %[[TURN]] {alignment = 8 : i64} : !llvm.ptr -> i64
+// CHECK: %[[NEXT:.*]] = llvm.xor %[[NOW]],
+// CHECK: llvm.store %[[NEXT]], %[[TURN]] {alignment = 8 : i64}
+// CHECK: %[[TURNED:.*]] = llvm.icmp "ne" %[[NOW]],
+// CHECK: ^bb1(%[[TILE:.*]]: index):
+// CHECK: ^bb2:
+// CHECK: %[[STEP:.*]] = arith.addi %[[TILE]],
+// CHECK-NEXT: %[[LEFT:.*]] = arith.subi %n, %[[STEP]] : index
+// CHECK-NEXT: %[[CHOSEN:.*]] = arith.select %[[TURNED]], %[[LEFT]], %[[TILE]] : index
+// CHECK-NEXT: func.call @tile(%[[CHOSEN]], %x)
+// CHECK-NEXT: cf.br ^bb1(%[[STEP]] : index)
+func.func @alternating_tiles(%n: index, %x: memref<?xf32>) {
+  rt.call_tiles %n alternating, @tile(%x) : memref<?xf32>
+  func.return
+}
+func.func private @tile(index, memref<?xf32>)
+
+// -----
+
 // A search comes with the first check that needs it, and serves the others.
 // CHECK-LABEL: func.func private @rt_first_outside_i64(
 // CHECK-SAME: memref<?xi64>, %low: i64, %span: i64) -> index

@@ -19,7 +19,7 @@ func.func @checks(%ctx: !rt.context, %ok: i1) {
 
 // Constants are made in the body; captures that nobody uses, or that are there twice, go.
 // CHECK-LABEL: func.func @captures
-// CHECK: rt.parallel_tiles %n captures(%x : memref<?xf32>) {
+// CHECK: rt.parallel_tiles %n alternating captures(%x : memref<?xf32>) {
 // CHECK-NEXT: ^{{.*}}(%[[T:.*]]: index, %[[A:.*]]: memref<?xf32>):
 // CHECK-NEXT: %[[C:.*]] = arith.constant 2 : index
 // CHECK-NEXT: %[[V:.*]] = memref.load %[[A]][%[[C]]] : memref<?xf32>
@@ -27,7 +27,7 @@ func.func @checks(%ctx: !rt.context, %ok: i1) {
 // CHECK-NEXT: rt.yield
 func.func @captures(%n: index, %x: memref<?xf32>, %unused: f32) {
   %two = arith.constant 2 : index
-  rt.parallel_tiles %n captures(%unused, %x, %two, %x : f32, memref<?xf32>, index, memref<?xf32>) {
+  rt.parallel_tiles %n alternating captures(%unused, %x, %two, %x : f32, memref<?xf32>, index, memref<?xf32>) {
   ^bb0(%t: index, %u: f32, %a: memref<?xf32>, %c: index, %b: memref<?xf32>):
     %v = memref.load %a[%c] : memref<?xf32>
     memref.store %v, %b[%t] : memref<?xf32>

@@ -59,16 +59,18 @@ func.func @tiles(%x: memref<?xf32>, %n: index) {
   ^bb0(%tile: index, %a: memref<?xf32>, %m: index):
     rt.yield
   }
-  // CHECK-NEXT: rt.parallel_tiles %n {
+  // CHECK-NEXT: rt.parallel_tiles %n alternating {
   // CHECK-NEXT: ^{{.*}}(%tile2: index):
   // CHECK-NEXT: rt.yield
   // CHECK-NEXT: }
-  rt.parallel_tiles %n {
+  rt.parallel_tiles %n alternating {
   ^bb1(%tile2: index):
     rt.yield
   }
   // CHECK-NEXT: rt.call_tiles %n, @tile(%x) : memref<?xf32>
   rt.call_tiles %n, @tile(%x) : memref<?xf32>
+  // CHECK-NEXT: rt.call_tiles %n alternating, @tile(%x) : memref<?xf32>
+  rt.call_tiles %n alternating, @tile(%x) : memref<?xf32>
   func.return
 }
 func.func private @tile(index, memref<?xf32>)

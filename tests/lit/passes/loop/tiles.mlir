@@ -4,6 +4,12 @@
 // RUN: not stepwell-opt %s -p "loop-tiles{kernel=sum loop=k}" 2>&1 | filecheck %s --check-prefix=SUM
 // RUN: not stepwell-opt %s -p "loop-tiles{kernel=sum loop=i}" 2>&1 | filecheck %s --check-prefix=REDUCTION
 
+// RUN: stepwell-opt %s -p "loop-tiles{kernel=copy loop=i order=alternating}" | filecheck %s --check-prefix=ALTERNATING
+// RUN: not stepwell-opt %s -p "loop-tiles{kernel=copy loop=i order=random}" 2>&1 | filecheck %s --check-prefix=ORDER
+
+// ORDER: loop-tiles: loop "i" of @copy: unknown order, expected any, alternating, got random
+// ALTERNATING: loop.schedule = "tiles(i, order=alternating)"
+// ALTERNATING-NEXT:  loop.for "i" %i to 3 alternating_tiles {
 // INSIDE: loop-tiles: loop "j" of @copy: is inside of the tiles of "i"
 // KIND: loop-tiles: loop "i" of @copy: wrong kind, expected parallel, got tiles
 // SUM: loop-tiles: loop "k" of @sum: it carries values from one iteration to the next, expected a loop that carries nothing, got serial

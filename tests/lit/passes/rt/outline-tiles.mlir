@@ -26,7 +26,7 @@ func.func @kernel(%x: memref<?xf32> {llvm.noalias}, %y: memref<?xf32> {llvm.noal
 // CHECK-LABEL: func.func @two(
 // CHECK-SAME: %n: index) {
 // CHECK-NEXT: rt.call_tiles %n, @two_tiles0(%n) : index
-// CHECK-NEXT: rt.call_tiles %n, @two_tiles2()
+// CHECK-NEXT: rt.call_tiles %n alternating, @two_tiles2()
 // CHECK-NEXT: func.return
 // CHECK-LABEL: func.func private @two_tiles2(
 // CHECK-SAME: %t: index) {
@@ -49,7 +49,7 @@ func.func @two(%n: index) {
     }
     rt.yield
   }
-  rt.parallel_tiles %n {
+  rt.parallel_tiles %n alternating {
   ^bb2(%t: index):
     rt.yield
   }
