@@ -1,6 +1,7 @@
 """Recurrent layers: methods of `Builder`, made of a product and a loop over the steps.
 
-The products of all steps with the weights of the input are one product in front of the loop. A
+The products of all steps with the weights of the input are one product in front of the loop, unless
+the batch is large: then each step computes its own, which is still in a cache when it is read. A
 step multiplies the state by the recurrent weights and computes the gates.
 """
 
@@ -20,6 +21,10 @@ from .values import Operand, Value
 
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 """For each direction that is computed, whether it begins with the last step."""
+
+_MANY_ROWS = 16
+"""From this batch on, a step is a product of enough rows. `graph-batch-slices` moves it in front of
+the loop where its weights are too large for a cache."""
 
 Sizes = tuple[int | None, ...]
 
@@ -241,11 +246,16 @@ class _Layer:
     ) -> list[Value]:
         """One direction: all hidden states, Tx1xBxH, and the last ones of each state, 1xBxH."""
         b = self._b
-        product = self._input_product(number, cell)
+        weights = b.transpose(self._part(self._w, number), [1, 0])
+        in_steps = self._batch is not None and self._batch >= _MANY_ROWS
+        product = self._x if in_steps else self._input_product(self._x, weights, cell)
         state = tuple(self._initial(number, first) for first in self._first)
 
         def step(state: tuple[Value, ...], slices: tuple[Value, ...]) -> Any:
-            after = cell.step(slices[0], *state)
+            given = slices[0]
+            if in_steps:
+                given = self._input_product(given, weights, cell)
+            after = cell.step(given, *state)
             if running is None:
                 return after, after[0]
             goes_on = b.reshape(slices[1], shape=[1, -1, 1])
@@ -261,10 +271,15 @@ class _Layer:
         """The size of the batch in a shape of `graph.reshape`."""
         return -1 if self._batch is None else self._batch
 
-    def _input_product(self, number: int, cell: Cell) -> Value:
-        """The part of the gates that depends on the input and on the biases only, TxBxGH."""
-        product = self._b.matmul(self._x, self._b.transpose(self._part(self._w, number), [1, 0]))
-        bias = cell.input_bias()
+    def _input_product(self, x: Value, weights: Value, cell: Cell) -> Value:
+        """The part of the gates that depends on the input and on the biases only, BxGH or TxBxGH.
+
+        Args:
+            x: the input of one step, BxI, or of all, TxBxI.
+            weights: those of the input, transposed, IxGH.
+            cell: has the biases.
+        """
+        product, bias = self._b.matmul(x, weights), cell.input_bias()
         return product if bias is None else product + bias
 
     def _parameters(self, number: int) -> Parameters:

@@ -13,8 +13,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...core.actions import allowed
 from ...core.budgets import SUMS
-from ...core.context import count, decide
+from ...core.context import count, decide, target_of
 from ...core.dims import Dim, Shape, product
+from ...core.dtypes import byte_size
 from ...core.exactness import Exactness
 from ...core.typed import function_around, tensor_type
 from ...dialects.graph import ops as graph
@@ -24,6 +25,11 @@ from .rules.permission import Permission
 
 _MOST_ROWS = 8
 """Up to so many multiplications by an element in an iteration cost less than reading it."""
+_PARTS_OF_CACHE = 4
+"""Weights of up to this fraction (1/n) of the second-level cache are still in it in the next
+iteration."""
+_MOVES = 3
+"""A product in memory is fetched, written and read again."""
 
 
 class _Batching:
@@ -62,14 +68,23 @@ class _Batching:
         )
 
     def _pays(self, inner: GraphOp, numbers: Set[int]) -> bool:
-        """Whether reading what does not change takes longer than multiplying by it."""
+        """Whether reading what does not change takes longer than multiplying by it.
+
+        Weights that a cache keeps are read from there, unless the rows are few. Other weights are
+        read from memory in each iteration. Before the loop they are read once, but the products
+        are written to memory and read again.
+        """
         same = [value for n, value in enumerate(inner.operands) if n not in numbers]
         elements = sum((product(self._shape(value)) for value in same), Dim.of(0))
         work = inner.flops(self.shapes)
         if work is None:
             return False
-        rest = elements * (2 * _MOST_ROWS) - work
-        return all(factor > 0 for _, factor in rest.terms)
+        if _is_positive(elements * (2 * _MOST_ROWS) - work):
+            return True
+        width = byte_size(tensor_type(inner.results[0]).element_type)
+        kept = target_of(self.ctx).l2_bytes // (width * _PARTS_OF_CACHE)
+        moved = product(self._shape(inner.results[0])) * _MOVES
+        return _is_positive(elements - kept) and _is_positive(elements - moved)
 
     def _shape(self, value: SSAValue) -> Shape:
         return self.shapes.shape(value)
@@ -115,6 +130,11 @@ class _Batching:
         return all(rank(value) <= 2 for value in others) and all(size > 0 for size in sizes)
 
 
+def _is_positive(size: Dim) -> bool:
+    """Whether a polynomial is positive, or 0, for all sizes, as far as its factors tell."""
+    return all(factor > 0 for _, factor in size.terms)
+
+
 @Exactness.OPEN
 @dataclass(frozen=True)
 class GraphBatchSlicesPass(ModulePass):
@@ -151,9 +171,10 @@ class GraphBatchSlicesPass(ModulePass):
     ```
 
     Applies to products that say so (`GraphOp.may_batch`) of few rows, whose weights would be read
-    again in each iteration. Slices of one row become the rows of a matrix. A product of more rows
-    is as fast in the loop, where it is in one kernel with what follows. A loop with a condition is
-    left alone, as it may end before the last slice.
+    again in each iteration, and to those of more rows whose weights are larger than what a cache
+    keeps. Slices of one row become the rows of a matrix. Other products are as fast in the loop,
+    where they are in one kernel with what follows, or still in a cache when that reads them. A loop
+    with a condition is left alone, as it may end before the last slice.
 
     Requires: `graph-hoist-invariant` before it, for weights that are computed in the loop.
     Leaves: products of other values than slices.

@@ -74,6 +74,26 @@ def test_a_layer_of_symbolic_sizes(kind: str, direction: str) -> None:
             check(program, [x, n, *first], expected)
 
 
+@pytest.mark.parametrize(("kind", "direction"), [("LSTM", "bidirectional"), ("GRU", "reverse")])
+def test_many_rows_multiply_the_input_in_each_step(kind: str, direction: str) -> None:
+    """Up to 15 rows do it before the loop, and so does a batch of any size."""
+    count = DIRECTIONS[direction]
+    w, r, bias = weights(kind, count)
+    for batch, inside in ((17, True), (16, True), (15, False), ("n", False)):
+        given: dict[str, Any] = {"w": w, "r": r, "bias": bias, "direction": direction}
+        module = built(kind, 3, batch, lengths=True, **given)
+        before = str(module).split("graph.loop")[0]
+        assert ("graph.matmul" in before) != inside
+        if batch in (16, 15):
+            continue
+        lengths = np.arange(17, dtype=np.int32) % 4
+        x, first = floats(3, 17, WIDTH), [np.zeros((count, 17, HIDDEN), np.float32)] * 2
+        expected = Layer(kind, w, r, bias, direction, lengths, first[: 2 if kind == "LSTM" else 1])
+        exe = sw.compile(module, threads=2)
+        for program in (exe, module.run_reference):
+            check(program, [x, lengths], expected.run(x))
+
+
 def test_states_begin_with_zeros() -> None:
     """And sizes may be numbers, or one of them may."""
     w, r, _ = weights("RNN", 1)

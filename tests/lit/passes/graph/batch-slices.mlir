@@ -34,6 +34,25 @@ func.func @several_rows(%xs: tensor<9x2x4xf32>, %w: tensor<4x3xf32>) -> tensor<9
   func.return %y : tensor<9x2x3xf32>
 }
 
+// Weights that no cache keeps; but rows of few products are moved more often than these are read.
+// CHECK-LABEL: func.func @large(
+// CHECK-NEXT: graph.matmul %xs, %w : (tensor<9x99x65536xf32>, tensor<65536x999xf32>) -> tensor<9x99x999xf32>
+// CHECK-NEXT: graph.loop
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: graph.matmul %{{.*}}, %{{.*}} : (tensor<99x64xf32>, tensor<64x999999xf32>) -> tensor<99x999999xf32>
+func.func @large(%xs: tensor<9x99x65536xf32>, %us: tensor<9x99x64xf32>, %w: tensor<65536x999xf32>, %v: tensor<64x999999xf32>)
+    -> (tensor<9x99x999xf32>, tensor<9x99x999999xf32>) {
+  %y, %z = graph.loop slices(%xs, %us : tensor<9x99x65536xf32>, tensor<9x99x64xf32>)
+      captures(%w, %v : tensor<65536x999xf32>, tensor<64x999999xf32>)
+      -> (tensor<9x99x999xf32>, tensor<9x99x999999xf32>) {
+  ^bb0(%i: tensor<i64>, %x: tensor<99x65536xf32>, %u: tensor<99x64xf32>, %a: tensor<65536x999xf32>, %b: tensor<64x999999xf32>):
+    %p = graph.matmul %x, %a : (tensor<99x65536xf32>, tensor<65536x999xf32>) -> tensor<99x999xf32>
+    %q = graph.matmul %u, %b : (tensor<99x64xf32>, tensor<64x999999xf32>) -> tensor<99x999999xf32>
+    graph.yield %p, %q : tensor<99x999xf32>, tensor<99x999999xf32>
+  }
+  func.return %y, %z : tensor<9x99x999xf32>, tensor<9x99x999999xf32>
+}
+
 // Many rows, an unknown number of them, batches of weights, two slices, a state, an early end.
 // CHECK-LABEL: func.func @keep(
 // CHECK-NOT: graph.matmul
