@@ -287,6 +287,15 @@ def test_reduce(kind: str, dtype: str) -> None:
     )
 
 
+@pytest.mark.parametrize("shape", [(3, 5, 7), (2, 9, 56), (4, 3, 17), (2, 1, 5)], ids=str)
+def test_reduce_short_rows_together(shape: tuple[int, ...]) -> None:
+    x = random(shape)
+    x[-1, 0, -1] = np.nan
+    kinds = ("sum", "prod", "max", "min", "mean")
+    programs = [lambda b, x, kind=kind: b.reduce(x, kind, [1, 2]) for kind in kinds]
+    check_all([(program, [inputs]) for program in programs for inputs in (x, -np.abs(x) - 1)])
+
+
 @pytest.mark.parametrize("keepdims", [False, True])
 def test_reduce_keeps_dimensions(keepdims: bool) -> None:
 

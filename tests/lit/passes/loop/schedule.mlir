@@ -428,12 +428,14 @@ loop.kernel @sums(%x: memref<3x70xf32>) -> (%y: memref<3xf32>) {
   }
 }
 
-// A sum over two axes, in no loop: the inner one runs along memory.
+// A sum over two axes, in no loop: the inner one runs along memory. Short rows are folded once, after
+// all of them; where a row is longer than some vectors, each is folded.
 // V4-LABEL: loop.kernel @total
-// V4-SAME:  attributes {loop.schedule = "split(k, 64, tail=peel); vectorize(k1); split(k1t, 4, tail=peel); vectorize(k1t1)
-// V4:       loop.for "i" %i to 3 reduction carry(%[[acc:.*]] = %{{.*}} : f32 add) {
-// V4:         loop.load %x (d0)[s0] -> (d0, s0)(%i) : memref<3x70xf32>, vector<64xf32>
-// V4:         loop.fold %{{.*}} axis 0 add : vector<64xf32> -> vector<1xf32>
+// V4-SAME:  attributes {loop.schedule = "vectorize(k)"}
+// V4:       loop.for "i" %i to 3 reduction carry(%[[acc:.*]] = %{{.*}} : vector<70xf32> add) {
+// V4:         loop.load %x (d0)[s0] -> (d0, s0)(%i) : memref<3x70xf32>, vector<70xf32>
+// V4:       }
+// V4:       loop.fold %{{.*}} axis 0 add : vector<70xf32> -> vector<1xf32>
 // V3-LABEL: loop.kernel @total
 // V3:         loop.for {{.*}} to 2 reduction carry(%{{.*}} = %{{.*}} : vector<32xf32> add)
 loop.kernel @total(%x: memref<3x70xf32>) -> (%y: memref<f32>) {
