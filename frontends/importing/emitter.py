@@ -151,9 +151,12 @@ class Emitter:
         """A tensor of sizes, computed from those of the inputs."""
         assert value.contents is not None
         sizes = [self._number(dim, location) for dim in value.contents.flat]
-        apart = [self._add(graph.ReshapeOp(size, [1]), location) for size in sizes]
-        joined = self._add(graph.ConcatOp(apart, 0), location)
-        if value.contents.ndim != 1:
+        if value.contents.ndim == 0:
+            joined = sizes[0]
+        else:
+            apart = [self._add(graph.ReshapeOp(size, [1]), location) for size in sizes]
+            joined = self._add(graph.ConcatOp(apart, 0), location)
+        if value.contents.ndim > 1:
             joined = self._add(graph.ReshapeOp(joined, value.contents.shape), location)
         if value.dtype == np.int64:
             return joined

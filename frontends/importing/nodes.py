@@ -17,7 +17,7 @@ from ...dialects.graph import ops as graph
 from .diagnostics import UnsupportedNodeError
 from .dtypes import is_float
 from .emitter import Emitter
-from .values import Value, is_static, settled, static_shape
+from .values import Value, from_dims, is_static, settled, static_shape
 
 LARGEST_FOLDED = 1 << 16
 """The largest operand, in elements, for which a result is computed at import instead of by an
@@ -152,6 +152,11 @@ class ModelNode:
                 raise self.unsupported("a symbolic dimension in the result is too complex")
             contents = numbers
         return Value("", dtype or contents.dtype, static_shape(contents), contents)
+
+    def number(self, size: Dim) -> Value:
+        """A size as data, an i64 without dimensions."""
+        contents = np.array(size.value) if size.is_static else from_dims([size], ())
+        return self.known(contents, np.dtype(np.int64))
 
     def scalar(self, number: float, like: Value) -> Value:
         """A constant scalar of the element type of `like`.

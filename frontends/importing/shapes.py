@@ -104,17 +104,9 @@ def _row_major(node: ModelNode, dims: Sequence[Dim]) -> Value:
     """The place of each element of a tensor in row-major order, as a tensor of its shape."""
     places = places_of(node, dims[0])
     for dim in dims[1:]:
-        rows = node.emit(graph.MulOp, places, value_of_size(node, dim))
+        rows = node.emit(graph.MulOp, places, node.number(dim))
         places = node.emit(graph.AddOp, unsqueezed(node, rows, [rows.rank]), places_of(node, dim))
     return places
-
-
-def value_of_size(node: ModelNode, size: Dim) -> Value:
-    """A size as data, an i64 without dimensions."""
-    if size.is_static:
-        return node.known(np.array(size.value))
-    ones = broadcast(node, node.known(np.array(1)), [size])
-    return node.emit(graph.ReduceOp, ones, kind="sum", axes=[0])
 
 
 def _moved_ones(node: ModelNode, x: Value, target: Sequence[Dim | None]) -> Value:
@@ -221,8 +213,20 @@ def places_of(node: ModelNode, size: Dim) -> Value:
     """The numbers from 0 to below a size, as a vector of i64."""
     if size.is_static:
         return node.known(np.arange(size.value))
+    if any(coefficient < 0 for _, coefficient in size.terms) and node.holder(size) is None:
+        return node.emit(graph.ArangeOp, node.number(size))
     ones = broadcast(node, node.known(np.array(1)), [size])
     return node.emit(graph.CumulativeOp, ones, kind="sum", axis=0, exclusive=True)
+
+
+def sliced_to(node: ModelNode, x: Value, axis: int, first: Dim, count: Dim, step: int = 1) -> Value:
+    """`count` elements along an axis, from `first` on."""
+    places = places_of(node, count)
+    if step != 1:
+        places = node.emit(graph.MulOp, places, node.scalar(step, places))
+    if first != 0:
+        places = node.emit(graph.AddOp, places, node.number(first))
+    return node.emit(graph.GatherOp, x, places, axis=axis)
 
 
 def repeated(node: ModelNode, x: Value, counts: Sequence[Dim]) -> Value:

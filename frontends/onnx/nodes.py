@@ -16,7 +16,7 @@ from ...dialects.graph import ops as graph
 from ..importing.dtypes import element_type
 from ..importing.emitter import Emitter
 from ..importing.nodes import LARGEST_FOLDED, ModelNode
-from ..importing.values import Value, from_dims, is_static
+from ..importing.values import Value, is_static
 from .dtypes import numpy_dtype
 from .tensors import array_of
 
@@ -144,11 +144,6 @@ class Node(ModelNode):
         if value.dtype == np.int64:
             return value
         return self.emit(graph.CastOp, value, target=element_type(np.dtype(np.int64)))
-
-    def number(self, size: Dim) -> Value:
-        """A size as a scalar of i64."""
-        contents = np.array(size.value) if size.is_static else from_dims([size], ())
-        return self.known(contents, np.dtype(np.int64))
 
     def declared_sizes(self, rank: int, result: int = 0) -> Sequence[int | None]:
         """The sizes that the model declares for a result; None where it does not."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...core.errors import ImportModelError, InputError, explain
 from .library import library
+from .replacements import exportable_parts
 
 KEPT = (
     *("linear.default", "matmul.default", "scaled_dot_product_attention.default"),
@@ -32,6 +34,9 @@ KEPT = (
     ),
 )
 """Operators of ATen that stay whole, because the IR has them or composes them better."""
+
+
+_SIZES = "give sizes that follow from values as arguments, such as num_nodes, size or batch_size"
 
 
 def exported(
@@ -102,10 +107,38 @@ def _of_module(
         fact, got = "kwargs are example inputs by name", type(kwargs).__name__
         raise InputError(explain("from_torch", fact, expected="a dictionary", got=got))
     keywords = None if kwargs is None else dict(kwargs)
-    with _quiet(), _slow_path(torch), _explained("export the module"):
-        return torch.export.export(
-            module, tuple(args), keywords, dynamic_shapes=dynamic_shapes, strict=False
-        )
+
+    def export(*, strict: bool) -> Any:
+        with _quiet():
+            return torch.export.export(
+                module, tuple(args), keywords, dynamic_shapes=dynamic_shapes, strict=strict
+            )
+
+    with _slow_path(torch), _explained("export the module"):
+        try:
+            return export(strict=False)
+        except Exception as error:
+            if not _depends_on_data(error):
+                raise
+            return _analysed(export, error)
+
+
+def _depends_on_data(error: Exception) -> bool:
+    """Whether an export failed where Python needs the value of an element."""
+    return type(error).__name__ == "GuardOnDataDependentSymNode"
+
+
+def _analysed(export: Callable[..., Any], first: Exception) -> Any:
+    """Export by an analysis of the code, in which ``int(index.max())`` is a size.
+
+    Raises:
+        Exception: the error of the first export if this one fails too.
+    """
+    with exportable_parts():
+        try:
+            return export(strict=True)
+        except Exception as error:
+            raise first from error
 
 
 def _of_file(path: Path) -> Any:
@@ -128,8 +161,8 @@ def _slow_path(torch: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without warnings that concern torch alone."""
-    with warnings.catch_warnings():
+    """Without warnings that concern torch alone, and graphs that it prints where it fails."""
+    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
         yield
 
@@ -143,8 +176,8 @@ def _explained(what: str) -> Iterator[None]:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         first = lines[0] if lines else type(error).__name__
         start = next((i for i, line in enumerate(lines) if line.startswith("Suggested fix")), None)
-        hint = (
-            None if start is None else f"torch suggests {', '.join(lines[start + 1 : start + 4])}"
-        )
+        hint = _SIZES if _depends_on_data(error) else None
+        if start is not None:
+            hint = f"torch suggests {', '.join(lines[start + 1 : start + 4])}"
         text = explain("from_torch", f"torch cannot {what}: {first}", hint=hint)
         raise ImportModelError(text) from error

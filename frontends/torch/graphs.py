@@ -141,7 +141,7 @@ class _GraphImporter(Importer):
     def _result(self, fx: Any) -> Value:
         value = self.values[fx]
         if isinstance(value, Dim):
-            value = self.sizes.as_data(Node(fx, self.values, self.emitter, self.sizes), value)
+            value = Node(fx, self.values, self.emitter, self.sizes).number(value)
         if not isinstance(value, Value):
             raise UnsupportedNodeError("its result is no tensor")
         self.emitter.ssa(value, named(fx.name))

@@ -144,7 +144,7 @@ class Node(ModelNode):
     def operand(self, x: Any, dtype: np.dtype) -> Value:
         """A tensor, or a number as a tensor without dimensions, of an element type."""
         if isinstance(x, Dim) and not x.is_static:
-            x = self.sizes.as_data(self, x)
+            x = self.number(x)
         if isinstance(x, Value):
             return cast(self, x, dtype)
         return self.known(np.array(x.value if isinstance(x, Dim) else x).astype(dtype))

@@ -13,10 +13,12 @@ from ...core.dims import Dim
 from ...dialects.graph import ops as graph
 from ..importing.dtypes import is_float
 from ..importing.elementwise import cast
-from ..importing.shapes import broadcast, reshaped, transposed, unsqueezed
+from ..importing.selection import concatenated
+from ..importing.shapes import broadcast, reshaped, sliced_to, transposed, unsqueezed
 from ..importing.values import Value
 from .nodes import Node
 from .registry import converts
+from .sizes import ENDLESS
 
 _BOOL = np.dtype(np.bool_)
 
@@ -59,7 +61,7 @@ def rows_of(node: Node, position: int, axis: int) -> Value | None:
     source = fx.args[0]
     sizes = source.meta["val"].shape
     first = len(shape) - len(sizes)
-    lone = all(n == 1 for i, n in enumerate(sizes, first) if i != axis)
+    lone = all(node.sizes.dim(n) == 1 for i, n in enumerate(sizes, first) if i != axis)
     if axis < first or not lone:
         return None
     value = node.values[source]
@@ -229,12 +231,28 @@ def slice_scatter(
     step: int = 1,
 ) -> Value:
     axis = node.axis(dim, x.rank)
-    size = node.integer(x.shape[axis], "a part of a size")
+    if not x.shape[axis].is_static and step == 1:
+        return _spliced(node, x, axis, src, node.dim(start or 0), end)
     first, last = (None if n is None else node.integer(n, "a place") for n in (start, end))
+    size = node.integer(x.shape[axis], "steps along a size")
     places = np.arange(size)[slice(first, last, step)]
     if len(places) == size:
         return src
     return by_rows(node, x, axis, node.known(places), src, "none")
+
+
+def _spliced(node: Node, x: Value, axis: int, src: Value, start: Dim, end: Any) -> Value:
+    """x with `src` between two places along an axis of symbolic size."""
+    size = x.shape[axis]
+    last = size if end is None else node.dim(end)
+    if any(place.is_static and place.value < 0 for place in (start, last)):
+        raise node.unsupported("a place that counts from the end of a symbolic size")
+    parts = [src]
+    if start != 0:
+        parts.insert(0, sliced_to(node, x, axis, Dim.of(0), start))
+    if last != size and not (last.is_static and last.value >= ENDLESS):
+        parts.append(sliced_to(node, x, axis, last, size - last))
+    return node.emit(concatenated, *parts, axis=axis)
 
 
 # Several indices

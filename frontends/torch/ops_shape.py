@@ -13,12 +13,14 @@ from ..importing.shapes import (
     places_of,
     repeated,
     reshaped,
+    sliced_to,
     transposed,
     unsqueezed,
 )
 from ..importing.values import Value
 from .nodes import Node
 from .registry import converts
+from .sizes import ENDLESS
 
 _END = 2**63 - 1
 
@@ -165,19 +167,14 @@ def part_of(node: Node, x: Value, axis: int, first: Dim, last: Dim, step: int) -
         parts = whole(x)
         parts[axis] = slice(first.value, last.value, step).indices(size.value)
         return sliced(node, x, parts)
-    at_end = (last.is_static and last.value >= 1 << 48) or last == size
+    at_end = (last.is_static and last.value >= ENDLESS) or last == size
     if first == 0 and step == 1 and at_end:
         return x
     # The sizes that torch has decided on: places from `first` on, as many as the result has.
     count = node.result_shape[axis]
     if first.is_static and first.value < 0:
         first = size + first
-    places = places_of(node, count)
-    if step != 1:
-        places = node.emit(graph.MulOp, places, node.scalar(step, places))
-    if first != 0:
-        places = node.emit(graph.AddOp, places, node.operand(first, node.index))
-    return node.emit(graph.GatherOp, x, places, axis=axis)
+    return sliced_to(node, x, axis, first, count, step)
 
 
 @converts("aten.split_with_sizes.default", "aten.split_with_sizes_copy.default")

@@ -9,6 +9,8 @@ import numpy as np
 from ...core.dims import Dim
 from ...dialects.graph import ops as graph
 from ..importing.elementwise import cast
+from ..importing.selection import concatenated
+from ..importing.shapes import reshaped
 from ..importing.values import Value
 from .nodes import Node
 from .registry import converts
@@ -31,17 +33,34 @@ def item(node: Node, x: Value) -> Any:
     symbol = getattr(getattr(node.results[0], "node", None), "expr", None)
     if x.dtype.kind not in "iub" or symbol is None:
         raise node.unsupported("an element that is no integer as a number of Python")
-    bound = node.sizes.most(symbol)
-    if bound is None:
-        hint = "torch._check(n <= ...) gives it a bound"
-        raise node.unsupported(f"a size that is an element of a tensor without a bound; {hint}")
-    count = cast(node, x, node.index)
-    places = node.emit(graph.ArangeOp, count, at_most=bound)
+    # A number that the program adds 1 to may be -1: then the size is the sum.
+    most, least = node.sizes.most(symbol), node.sizes.least(symbol)
+    count = cast(node, x if least == 0 else _largest_or(node, x, least), node.index)
+    if least:
+        count = node.emit(graph.SubOp, count, node.scalar(least, count))
+    places = node.emit(graph.ArangeOp, count, at_most=None if most is None else most - least)
     node.hold(places)
     size = places.shape[0]
-    node.sizes.name(str(symbol), size)
-    node.sizes.hold(size, count)
-    return size
+    node.sizes.name(str(symbol), size + least)
+    return size + least
+
+
+# max(x) == max(x, least)  for x >= least
+def _largest_or(node: Node, x: Value, least: int) -> Value:
+    """A number, or the least one where it is the largest element of an empty tensor."""
+    largest = node.fx.args[0]
+    if str(largest.target) != "aten.max.default":
+        return x
+    elements = reshaped(node, node.values[largest.args[0]], [None])
+    joined = node.emit(concatenated, elements, node.known(np.array([least], x.dtype)), axis=0)
+    return node.emit(graph.ReduceOp, joined, kind="max", axes=[0])
+
+
+@converts("aten.sym_size.int")
+def size(node: Node, x: Value, dim: int) -> Dim:
+    found = x.shape[node.axis(dim, x.rank)]
+    node.sizes.learn((found,), node.results)
+    return found
 
 
 @converts("_operator.truediv")

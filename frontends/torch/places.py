@@ -12,7 +12,8 @@ from xdsl.dialects.builtin import LocationAttr
 from ...core.provenance import named, placed
 
 _FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+), in .*(?:\n\s+(.+))?', re.MULTILINE)
-_LIBRARIES = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+_OWN = str(Path(__file__).parent)
+_LIBRARIES = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), _OWN})
 
 
 def module_path(node: Any) -> str:

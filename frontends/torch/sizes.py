@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.dims import Dim, Shape
-from ..importing.nodes import ModelNode
-from ..importing.shapes import value_of_size
 from ..importing.values import Value
 
-_ENDLESS = 1 << 48
-"""Bounds of at least this are none."""
+ENDLESS = 1 << 48
+"""Bounds and ends of at least this are none."""
 
 
 class Sizes:
@@ -23,7 +21,6 @@ class Sizes:
 
     def __init__(self, ranges: Mapping[Any, Any]) -> None:
         self._dims: dict[str, Dim] = {}
-        self._data: dict[Dim, Value] = {}
         self.places: dict[Value, list[Value]] = {}
         """The indices where masks hold, which define a size."""
         self.vectors: dict[Value, Value] = {}
@@ -57,21 +54,14 @@ class Sizes:
     def most(self, size: Any) -> int | None:
         """The largest value that the program allows for a symbol; None for no bound."""
         found = self._ranges.get(str(size))
-        try:
-            value = int(found.upper) if found is not None else _ENDLESS
-        except (TypeError, ValueError, OverflowError):
-            return None
-        return value if value < _ENDLESS else None
+        most = None if found is None else _finite(found.upper)
+        return most if most is not None and most < ENDLESS else None
 
-    def hold(self, dim: Dim, value: Value) -> None:
-        """A scalar has the value of a size."""
-        self._data[dim] = value
-
-    def as_data(self, node: ModelNode, dim: Dim) -> Value:
-        """The value of a size, an i64 without dimensions."""
-        if dim not in self._data:
-            self._data[dim] = value_of_size(node, dim)
-        return self._data[dim]
+    def least(self, size: Any) -> int:
+        """The smallest value that the program allows for a symbol if that is negative, else 0."""
+        found = self._ranges.get(str(size))
+        least = None if found is None else _finite(found.lower)
+        return min(least, 0) if least is not None and least > -ENDLESS else 0
 
     def learn(self, shape: Shape, sizes: Sequence[Any]) -> None:
         """Name the symbols of a result that are not known yet, from its shape in the IR."""
@@ -91,6 +81,11 @@ class Sizes:
         if len(dims) < len(parts):
             return None
         return _combined(expression, dims)
+
+
+def _finite(bound: Any) -> int | None:
+    """A bound of torch; None for an infinite one."""
+    return int(bound) if getattr(bound, "is_Integer", False) else None
 
 
 def _combined(expression: Any, parts: Sequence[Dim]) -> Dim | None:

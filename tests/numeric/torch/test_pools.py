@@ -1,0 +1,99 @@
+"""Models whose sizes follow from values: pools without a number of graphs, and relations."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stepwell.core.errors import ImportModelError, InputError
+
+from .compared import check, compiled, torch
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    pyg: Any = pytest.importorskip("torch_geometric.nn", reason="torch-geometric is not installed")
+
+ANY = torch.export.Dim.DYNAMIC
+GRAPHS = ({0: ANY}, {1: ANY}, {0: ANY}, {0: ANY})
+
+
+def batch(nodes: int, edges: int, sizes: list[int]) -> list[Any]:
+    """Features, edges, the relation of each edge, and the graph of each node."""
+    number = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    ends = torch.randint(0, nodes, (2, edges))
+    return [torch.randn(nodes, 8), ends, torch.randint(0, 3, (edges,)), number]
+
+
+class Classifier(torch.nn.Module):
+    """Relations, then pools whose number of graphs follows from the batch vector."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = pyg.RGCNConv(8, 8, 3, aggr="mean")
+        self.bases = pyg.RGCNConv(8, 4, 3, num_bases=2, aggr="max", root_weight=False)
+
+    def forward(self, x: Any, edges: Any, kinds: Any, number: Any) -> Any:
+        x = self.conv(x, edges, kinds).relu()
+        pooled = pyg.global_mean_pool(x, number), pyg.global_max_pool(x, number)
+        return torch.cat(pooled, 1), self.bases(x, edges, kinds)
+
+
+def test_relations_and_pools() -> None:
+    torch.manual_seed(0)
+    forward = pyg.RGCNConv.forward
+    others = [batch(1, 0, [1]), batch(9, 40, [0, 4, 0, 5])]
+    exe = check(Classifier().eval(), batch(7, 12, [3, 2, 2]), GRAPHS, others)
+    assert pyg.RGCNConv.forward is forward, "parts are replaced during an export only"
+    text = exe.ir("optimized")
+    assert text.count("graph.sort_edges") <= 2, "all relations of a layer are one matrix"
+    args = batch(3, 2, [3])
+    args[2][0] = 3
+    with pytest.raises(InputError, match="index"):
+        exe(*args)
+
+
+@pytest.mark.slow
+def test_dense_batches_and_sorted_pools() -> None:
+    class Pools(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.top = pyg.TopKPooling(8, 0.5)
+            self.attention = pyg.GPSConv(8, pyg.GINConv(torch.nn.Linear(8, 8)), heads=2)
+            self.sorted = pyg.SortAggregation(3)
+
+        def forward(self, x: Any, edges: Any, kinds: Any, number: Any) -> Any:
+            x = self.attention(x, edges, batch=number)
+            top, ends, _, graph, _, _ = self.top(x, edges, batch=number)
+            return self.sorted(x, number), top, ends, graph
+
+    torch.manual_seed(0)
+    others = [batch(9, 40, [4, 1, 4]), batch(1, 0, [1])]
+    check(Pools().eval(), batch(7, 12, [3, 2, 2]), GRAPHS, others)
+
+
+def test_a_branch_on_values_is_refused() -> None:
+    class Branch(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x + 1 if x.sum() > 0 else x
+
+    text = "torch cannot export the module: Could not guard on .*; give sizes that follow from"
+    with pytest.raises(ImportModelError, match=text):
+        compiled(Branch(), [torch.zeros(3)])
+
+
+def test_parts_of_symbolic_sizes_are_written() -> None:
+    class Parts(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            first, rest, middle = x.clone(), x.new_empty(x.shape[0] + 1, 2), x.clone()
+            first[:1] = 0
+            rest.narrow(0, 0, 1).zero_()
+            rest[1:] = x
+            middle[1:3] = 5
+            return first, rest, middle
+
+    exe = check(Parts(), [torch.randn(5, 2)], ({0: ANY},), [[torch.randn(3, 2)]])
+    with pytest.raises(InputError):
+        exe(np.zeros((1, 2), np.float32))
