@@ -141,8 +141,9 @@ class ControlFlow(BuilderPart):
             count: the number of iterations where nothing is sliced, as for `loop`.
             condition: called with carried values; returns whether there is another iteration, an i1
                 scalar. It is evaluated before each one.
-            limit: where no size gives the number of iterations: how many outputs there may be. A
-                call fails that needs more iterations.
+            limit: how many outputs there may be, where only a condition ends the loop. A call fails
+                that needs more. With a `count` that is a value, memory for them is allocated during
+                the call if there is no limit.
             bounds: the largest shapes of carried values that may change, as for `loop`.
             reverse: whether to begin with the last slice.
             axis: the axis of `xs` and of the stacked outputs. Other axes than 0 are copied.
@@ -162,13 +163,16 @@ class ControlFlow(BuilderPart):
         tensors = [self._operand(value, None, "scan", location) for value in given.values]
         tensors = [self._moved(value, axis, 0) for value in tensors]
         largest = _bounds("scan", carried, bounds)
+        if isinstance(count, Value) and limit is None and not tensors:
+            # As many slices as iterations, whose values are not used.
+            tensors, count = [self.arange(self.max(count, 0)).ssa], None
         ending = self._ending("scan", count, condition, carried)
         ending |= {"limit": limit, "bounds": largest}
         block = _block_for(carried, tensors, largest)
         with self._inside(block):
             _, *values = (Value(self, argument) for argument in block.args)
             state, slices = values[: len(carried)], values[len(carried) :]
-            end, outputs = _pair(body(start.like(state), given.like(slices)))
+            end, outputs = _pair(body(start.like(state), given.like(slices[: len(given.values)])))
             rows = self._end_iteration(
                 "scan", end.values, outputs.values, carried, condition, location
             )

@@ -16,6 +16,7 @@ from ..captures import captured
 from ..importing.dtypes import element_type
 from ..importing.selection import concatenated
 from ..importing.values import Value, is_static
+from .arithmetic import Arithmetic
 from .nodes import Node
 from .registry import converts
 
@@ -58,21 +59,33 @@ def loop(node: Node) -> Sequence[Value | None]:
         condition = None if condition.contents.any() else condition
     count = None if most is None or most.contents is None else _count(most)
     if count is not None and node.is_computed(count):
-        raise node.unsupported("the number of iterations is a size that is computed at run time")
+        count = None
     if condition is None and count is not None and count.is_static:
         results = _unrolled(node, body, count.value, inits)
         if results is not None:
             return results
+    return _iterated(node, body, inits, most, condition, count)
+
+
+def _iterated(
+    node: Node,
+    body: GraphProto,
+    inits: Sequence[Value],
+    most: Value | None,
+    condition: Value | None,
+    count: Dim | None,
+) -> list[Value]:
+    """The results of a loop whose iterations run in a region."""
     shapes, goes_on, results, block = _settled(node, body, inits)
     rows, bounds = results[len(inits) :], _bounds(node, count, inits, shapes, results)
     always = condition is None and goes_on.contents is not None and goes_on.contents.all()
-    if rows and count is None:
-        raise node.unsupported("scan outputs need an upper bound of the number of iterations")
+    numbers = _numbers(node, most, block) if rows and count is None else []
     with node.inside(block):
         first = [] if always else [node.ssa(_scalar(node, goes_on))]
         block.add_op(graph.YieldOp(*first, *map(node.ssa, results)))
-    size = count if always or not rows else node.computed_size()
-    start = condition or node.known(np.array(True))
+    largest = numbers[0].shape[0] if numbers else count
+    size = largest if always or not rows else node.computed_size()
+    start, uncounted = condition or node.known(np.array(True)), count is None and not numbers
     ends = [
         tuple(node.computed_size() if axis in own else dim for axis, dim in enumerate(shape))
         for shape, own in zip(shapes, bounds, strict=True)
@@ -84,9 +97,10 @@ def loop(node: Node) -> Sequence[Value | None]:
             *(_stacked(row, size) for row in rows),
         ],
         count=None if count is None else str(count),
-        times=None if most is None or count is not None else node.ssa(_scalar(node, most)),
+        times=None if most is None or not uncounted else node.ssa(_scalar(node, most)),
         condition=None if always else node.ssa(_scalar(node, start)),
         inits=list(map(node.ssa, inits)),
+        sliced=list(map(node.ssa, numbers)),
         captures=captured([block]),
         bounds=[
             [str(own.get(axis, "")) for axis in range(init.rank)]
@@ -94,6 +108,15 @@ def loop(node: Node) -> Sequence[Value | None]:
         ],
     )
     return node.add(op, [*ends, *((size, *row.shape) for row in rows if size is not None)])
+
+
+def _numbers(node: Node, most: Value | None, block: Block) -> list[Value]:
+    """What a loop takes slices of, so that there are as many iterations as a scalar says."""
+    if most is None:
+        raise node.unsupported("scan outputs need a largest number of iterations, operand 0")
+    block.insert_arg(TensorType(i64, []), len(block.args))
+    count = Arithmetic(node).max(node.wide(_scalar(node, most)), 0)
+    return [node.emit(graph.ArangeOp, count)]
 
 
 def _settled(

@@ -135,6 +135,26 @@ def test_a_run_time_count_may_be_negative_and_the_number_is_a_value() -> None:
     )
 
 
+def test_as_many_outputs_as_a_value_says() -> None:
+    b = sw.Builder()
+    n, x, most = b.input("n", (), "i64"), b.input("x", (2,)), b.input("most", ())
+    last, rows = b.scan(lambda h, _: (h + x, h), x, count=n)
+    below = b.scan(lambda h, _: (h, h), x, count=n, condition=lambda h: b.less(n, 4))[1]
+    b.output(last * most, name="last")
+    b.output(rows, name="rows")
+    b.output(below, name="below")
+    a, one = floats(2), np.ones((), np.float32)
+    results = {
+        count: (a * (max(count, 0) + 1), np.outer(range(1, count + 1), a).astype(np.float32))
+        for count in (3, 0, -2, 5)
+    }
+    calls = [
+        ((np.array(n), a, one), (*own, np.tile(a, (max(n, 0) if n < 4 else 0, 1))))
+        for n, own in results.items()
+    ]
+    checked(b, *calls, stages=True)
+
+
 def test_a_condition_ends_a_loop_before_it_begins_early_or_with_its_count() -> None:
     b = sw.Builder()
     x, most = b.input("x", ()), b.input("most", ())

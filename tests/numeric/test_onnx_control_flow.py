@@ -156,6 +156,45 @@ def test_a_condition_ends_a_loop_that_stacks() -> None:
     assert [array.shape for array in none] == [(0, 3), (3,)]
 
 
+def test_a_loop_of_a_run_time_count_that_stacks() -> None:
+    nodes = [
+        make_node("Add", ["h", "h"], ["k"]),
+        make_node("ReduceMax", ["k"], ["largest"], keepdims=0),
+        make_node("Less", ["largest", "most"], ["below"]),
+    ]
+    step = body(nodes, "i:i: more:b: h:f:3", "below:b: k:f:3 h:f:3")
+    always = body([*nodes[:1], make_node("Identity", ["more"], ["on"])], *BOTH)
+    loops = [
+        make_node("Loop", ["m", "c", "x"], ["y", "rows"], body=step, name="until"),
+        make_node("Loop", ["m", "yes", "x"], ["z", "all"], body=always, name="all"),
+    ]
+    follows = make_node("ReduceSum", ["all", "axes"], ["sum"], keepdims=0)
+    results = "y:f:3 rows:f:r,3 z:f:3 all:f:s,3 sum:f:3"
+    weights = {"axes": np.array([0]), "yes": np.array(True)}
+    proto = model([*loops, follows], "m:i: c:b: most:f: x:f:3", results, weights)
+    yes, x = np.array(True), np.ones(3, np.float32)
+    calls = ((5, 10), (2, 10), (70, 1000), (1, 0))
+    exe = check(proto, *((np.array(m), yes, np.float32(most), x) for m, most in calls))
+    for m, flag in ((0, True), (-4, True), (3, False)):
+        y, rows, _, every, _ = exe(np.array(m), np.array(flag), np.float32(10), x)
+        assert (y.tolist(), rows.shape, every.shape) == ([1] * 3, (0, 3), (max(m, 0), 3))
+
+
+BOTH = "i:i: more:b: h:f:3", "on:b: k:f:3 h:f:3"
+
+
+def test_a_count_that_follows_from_values() -> None:
+    """The number of rows that are not 0, which is a size that the program computes."""
+    step = [make_node("Add", ["h", "h"], ["k"]), make_node("Identity", ["more"], ["on"])]
+    nodes = [
+        make_node("NonZero", ["x"], ["places"]),
+        make_node("Shape", ["places"], ["m"], start=1),
+        make_node("Loop", ["m", "yes", "x"], ["y", "rows"], body=body(step, *BOTH)),
+    ]
+    proto = model(nodes, "x:f:3", "y:f:3 rows:f:r,3", {"yes": np.array(True)})
+    check(proto, *((np.array(x, np.float32),) for x in ([1, 0, 2], [0, 0, 3])))
+
+
 def test_a_condition_ends_a_loop() -> None:
     nodes = [
         make_node("Add", ["h", "h"], ["k"]),
@@ -263,7 +302,7 @@ def test_a_condition_in_a_loop_reads_what_the_loop_carries() -> None:
 
 
 REFUSED = {
-    "scan outputs need an upper bound of the number of iterations": (
+    "scan outputs need a largest number of iterations, operand 0": (
         "more:b: h:f:3",
         "again:b: k:f:3 p:f:3",
         "y:f:3 rows:f:m,3",
@@ -289,9 +328,10 @@ def test_what_a_region_cannot_express_is_refused(reason: str) -> None:
     ]
     names = [text.partition(":")[0] for text in results.split()]
     step = body(nodes, f"i:i: {inputs}", outputs)
-    node = make_node("Loop", ["m", "", "x"], names, name="repeat", body=step)
+    ends = ["", "c"] if operator == "Mul" else ["m", ""]
+    node = make_node("Loop", [*ends, "x"], names, name="repeat", body=step)
     with pytest.raises(ImportModelError, match=reason):
-        sw.from_onnx(model([node], "m:i: x:f:3", results))
+        sw.from_onnx(model([node], "m:i: c:b: x:f:3", results))
 
 
 def test_scanned_inputs_of_different_lengths_are_refused() -> None:
