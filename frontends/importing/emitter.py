@@ -130,10 +130,12 @@ class Emitter:
         """The IR value of `value`; known contents become a constant at their first use.
 
         Raises:
-            UnsupportedNodeError: if the contents are a size that no input has.
+            UnsupportedNodeError: if the contents are a size that no input has, or it is a sequence.
         """
         if value.ssa is not None:
             return value.ssa
+        if value.items is not None:
+            raise UnsupportedNodeError("a sequence is only supported where its length is known")
         assert value.contents is not None
         if value.is_symbolic:
             value.ssa = self._numbers(value, location)

@@ -31,6 +31,18 @@ def sliced(node: ModelNode, x: Value, parts: Sequence[tuple[int, int, int]]) -> 
     return node.emit(graph.SliceOp, x, starts=starts, ends=ends, steps=steps)
 
 
+def apart(node: ModelNode, x: Value, axis: int, sizes: Sequence[int]) -> list[Value]:
+    """Neighbouring parts of `x` along an axis, of these sizes, which add up to its own."""
+    results: list[Value] = []
+    start = 0
+    for size in sizes:
+        parts = whole(x)
+        parts[axis] = (start, start + size, 1)
+        results.append(sliced(node, x, parts))
+        start += size
+    return results
+
+
 def padded(
     node: ModelNode,
     x: Value,

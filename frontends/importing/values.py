@@ -34,6 +34,7 @@ class Value:
         stored: whether it is an initialiser, which goes to the weight store by name.
         ssa: its value in the IR, set at its first use.
         parts: the vectors that it is a concatenation of, if contents are known of some of them.
+        items: the tensors of a sequence, which is no value of the IR; None for a tensor.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Value:
     stored: bool = False
     ssa: SSAValue | None = None
     parts: Sequence[Value] = ()
+    items: Sequence[Value] | None = None
 
     @property
     def rank(self) -> int:

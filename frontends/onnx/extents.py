@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from itertools import accumulate
 
 import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
@@ -31,14 +31,17 @@ def top_k_by(node: Node, x: Value, count: Element, axis: int, *, largest: bool) 
     return [_taken(node, value, axis, Dim.of(0), taken, n) for n, value in enumerate(ordered)]
 
 
-def split_by(node: Node, x: Value, axis: int, sizes: Sequence[Element]) -> list[Value]:
-    """Parts of an axis; sizes that do not add up to its own are an error."""
+def split_by(
+    node: Node, x: Value, axis: int, sizes: Sequence[Element], *, are_results: bool = True
+) -> list[Value]:
+    """Parts of an axis, results of the node; sizes that do not add up to its own are an error."""
     b, dim = Arithmetic(node), x.shape[axis]
-    starts = list(accumulate(sizes, b.add, initial=Dim.of(0)))
+    starts = list(itertools.accumulate(sizes, b.add, initial=Dim.of(0)))
     fits = b.equal(starts[-1], dim)
     counts = [b.where(fits, size, -1) if n == 0 else size for n, size in enumerate(sizes)]
     parts = zip(starts, counts, strict=False)
-    return [_taken(node, x, axis, *part, result=n) for n, part in enumerate(parts)]
+    results = itertools.count() if are_results else itertools.repeat(None)
+    return [_taken(node, x, axis, *part, result=n) for part, n in zip(parts, results, strict=False)]
 
 
 def even_sizes(node: Node, size: Dim, count: int, uneven: bool) -> list[Element]:
@@ -51,11 +54,11 @@ def even_sizes(node: Node, size: Dim, count: int, uneven: bool) -> list[Element]
 
 
 def _taken(
-    node: Node, x: Value, axis: int, start: Element, count: Element, result: int = 0
+    node: Node, x: Value, axis: int, start: Element, count: Element, result: int | None
 ) -> Value:
-    """Some neighbouring elements of an axis, which are a result of the node."""
+    """Some neighbouring elements of an axis, which may be a result of the node."""
     sizes = [dim.value if dim.is_static else DYNAMIC_INDEX for dim in x.shape]
-    declared = node.declared_sizes(x.rank, result)[axis]
+    declared = None if result is None else node.declared_sizes(x.rank, result)[axis]
     known = count.value if isinstance(count, Dim) and count.is_static else declared
     sizes[axis] = DYNAMIC_INDEX if known is None else known
     kind = TensorType(element_type(x.dtype), sizes)

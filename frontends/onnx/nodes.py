@@ -70,7 +70,14 @@ class Node(ModelNode):
     # Operands
 
     def input(self, index: int) -> Value:
-        """A required operand."""
+        """A required operand, which is a tensor."""
+        value = self.operand(index)
+        if value.items is not None:
+            raise self.broken(f"operand {index} is a sequence or an empty optional", "a tensor")
+        return value
+
+    def operand(self, index: int) -> Value:
+        """A required operand, which may be a sequence."""
         value = self.optional(index)
         if value is None:
             raise self.broken(f"operand {index} is missing")

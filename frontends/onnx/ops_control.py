@@ -35,6 +35,8 @@ def if_(node: Node) -> Sequence[Value | None]:
     for block, body in zip(blocks, bodies, strict=True):
         with node.inside(block):
             results = node.convert(body, [])
+            if any(value.items is not None for value in results):
+                raise node.unsupported("a branch gives a sequence, which needs a known condition")
             block.add_op(graph.YieldOp(*map(node.ssa, results)))
         ends.append(results)
     for number, (one, other) in enumerate(zip(*ends, strict=True)):
@@ -52,7 +54,7 @@ def if_(node: Node) -> Sequence[Value | None]:
 def loop(node: Node) -> Sequence[Value | None]:
     """Iterations up to a number, and while a condition holds."""
     most, condition, body = node.optional(0), node.optional(1), node.attr_graph("body")
-    inits = [node.input(number) for number in range(2, len(node.inputs))]
+    inits = [node.operand(number) for number in range(2, len(node.inputs))]
     if condition is not None and condition.contents is not None:
         if not condition.contents.any() and len(body.output) == 1 + len(inits):
             return inits
@@ -76,6 +78,11 @@ def _iterated(
     count: Dim | None,
 ) -> list[Value]:
     """The results of a loop whose iterations run in a region."""
+    for number, init in enumerate(inits):
+        if init.items is not None:
+            fact = f"loop state {number} is a sequence"
+            least = f"a known number of iterations, of at most {_MOST_UNROLLED} nodes in all"
+            raise node.unsupported(f"{fact}, which needs {least}")
     shapes, goes_on, results, block = _settled(node, body, inits)
     rows, bounds = results[len(inits) :], _bounds(node, count, inits, shapes, results)
     always = condition is None and goes_on.contents is not None and goes_on.contents.all()

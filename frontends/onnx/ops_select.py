@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...core.dims import Dim
 from ...dialects.graph import ops as graph
 from ...dialects.graph.ops_select import WHOLE_END
-from ..importing.selection import concatenated, sliced, whole
+from ..importing.selection import apart, concatenated, sliced, whole
 from ..importing.shapes import reshaped, squeezed
 from ..importing.values import Value
 from .dynamic import Element, static_sizes
@@ -138,14 +138,7 @@ def _split(node: Node, given: Sequence[Element] | None, *, uneven: bool = False)
         return split_by(node, x, axis, given)
     if len(sizes) != count or sum(sizes) != dim.value or any(n < 0 for n in sizes):
         raise node.broken(f"parts do not fit {count} results", dim, sizes)
-    results: list[Value] = []
-    start = 0
-    for n in sizes:
-        parts = whole(x)
-        parts[axis] = (start, start + n, 1)
-        results.append(sliced(node, x, parts))
-        start += n
-    return results
+    return apart(node, x, axis, sizes)
 
 
 def _runs(node: Node, x: Value, axis: int, part: Dim) -> list[Value]:

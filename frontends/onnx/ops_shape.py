@@ -19,7 +19,7 @@ from .registry import converts
 
 @converts("Identity", since=1)
 def identity(node: Node) -> Value:
-    return node.input(0)
+    return node.operand(0)
 
 
 @converts("Shape", since=1)

@@ -1,0 +1,191 @@
+"""Sequences and optional values of ONNX, of which a program has nothing, against its evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from onnx import NodeProto, TensorProto
+from onnx.helper import make_graph, make_node, make_tensor_sequence_value_info
+from onnx.helper import make_tensor_value_info as info
+
+import stepwell as sw
+
+from .test_onnx_operators import array, check, model
+
+A, B = array(2, 3), array(4, 3)
+
+
+def test_sequences() -> None:
+    nodes = [
+        make_node("SequenceConstruct", ["a", "b", "a"], ["s"]),
+        make_node("SequenceInsert", ["s", "b", "first"], ["t"]),
+        make_node("SequenceInsert", ["t", "a"], ["longer"]),
+        make_node("SequenceErase", ["longer", "back"], ["u"]),
+        make_node("SequenceErase", ["u"], ["v"]),
+        make_node("Identity", ["v"], ["w"]),
+        make_node("SequenceLength", ["w"], ["n"]),
+        make_node("SequenceAt", ["w", "back"], ["x"]),
+        make_node("ConcatFromSequence", ["w"], ["y"], axis=0),
+        make_node("SequenceEmpty", [], ["e"]),
+        make_node("SequenceInsert", ["e", "a"], ["one"]),
+        make_node("ConcatFromSequence", ["one"], ["z"], axis=-1, new_axis=1),
+    ]
+    known = {"first": np.array(0), "back": np.array(-2)}
+    check(nodes, {"a": A, "b": B}, known, outputs=["n", "x", "y", "z"])
+
+
+def test_splits() -> None:
+    nodes = [
+        make_node("SplitToSequence", ["b", "three"], ["s"], axis=0),
+        make_node("SplitToSequence", ["b"], ["t"], axis=1, keepdims=0),
+        make_node("SplitToSequence", ["b", "sizes"], ["u"], axis=-2),
+        *(make_node("SequenceAt", [name, "one"], [f"{name}1"]) for name in ("s", "t", "u")),
+        make_node("SequenceLength", ["t"], ["n"]),
+    ]
+    known = {"three": np.array(3), "sizes": np.array([0, 3, 1]), "one": np.array(1)}
+    check(nodes, {"b": B}, known, outputs=["s1", "t1", "u1", "n"])
+    own = {"three": known["three"], "one": known["one"]}
+    check([nodes[2], nodes[5]], {"b": B, "sizes": known["sizes"]}, own, outputs=["u1"])
+
+
+def test_a_position_that_comes_at_run_time() -> None:
+    nodes = [
+        make_node("SequenceConstruct", ["a", "c", "a"], ["s"]),
+        make_node("SequenceAt", ["s", "at"], ["y"]),
+    ]
+    for at in (1, -1, 2):
+        check(nodes, {"a": A, "c": -A, "at": np.array(at)})
+    source = model(nodes, {n: (x, x.shape) for n, x in (("a", A), ("c", A), ("at", at0))}, {}, 18)
+    with pytest.raises(sw.InputError, match=r'"SequenceAt:y": index out of range .* got 3'):
+        sw.from_onnx(source).run_reference(A, A, np.array(3))
+
+
+at0 = np.array(0)
+
+
+def test_maps_and_loops() -> None:
+    types = TensorProto.FLOAT, None
+    step = make_graph(
+        [make_node("Add", ["p", "q"], ["sum"]), make_node("Shape", ["p"], ["size"])],
+        "step",
+        [info("p", *types), info("q", *types)],
+        [info("sum", *types), info("size", TensorProto.INT64, None)],
+    )
+    flag = info("more", TensorProto.BOOL, []), info("on", TensorProto.BOOL, [])
+    growing = make_graph(
+        [
+            make_node("Identity", ["more"], ["on"]),
+            make_node("SequenceInsert", ["held", "a"], ["grown"]),
+        ],
+        "growing",
+        [
+            info("i", TensorProto.INT64, []),
+            flag[0],
+            make_tensor_sequence_value_info("held", *types),
+        ],
+        [flag[1], make_tensor_sequence_value_info("grown", *types)],
+    )
+    nodes = [
+        make_node("SequenceConstruct", ["a", "b"], ["s"]),
+        make_node("SequenceMap", ["s", "one"], ["sums", "sizes"], body=step),
+        make_node("ConcatFromSequence", ["sums"], ["y"], axis=0),
+        make_node("ConcatFromSequence", ["sizes"], ["z"], axis=0),
+        make_node("Loop", ["m", "yes", "s"], ["long"], body=growing),
+        make_node("ConcatFromSequence", ["long"], ["w"], axis=0),
+    ]
+    known = {"one": np.ones(1, np.float32), "m": np.array(3), "yes": np.array(True)}
+    check(nodes, {"a": A, "b": B}, known, outputs=["y", "z", "w"])
+    inputs = {"a": (A, A.shape), "b": (B, B.shape), "m": (at0, ())}
+    with pytest.raises(
+        sw.ImportModelError, match="loop state 0 is a sequence, which needs a known"
+    ):
+        sw.from_onnx(model(nodes, inputs, {k: known[k] for k in ("one", "yes")}, 18, ["w"]))
+
+
+def test_optional_values() -> None:
+    nodes = [
+        make_node("Optional", ["a"], ["o"]),
+        make_node("OptionalHasElement", ["o"], ["yes"]),
+        make_node("OptionalHasElement", [], ["no"]),
+        make_node("OptionalGetElement", ["o"], ["y"]),
+    ]
+    source = model(nodes, {"a": (A, A.shape)}, {}, 18, ["yes", "no", "y"])
+    yes, no, y = sw.from_onnx(source).run_reference(A)
+    assert (bool(yes), bool(no)) == (True, False)
+    np.testing.assert_array_equal(y, A)
+
+
+SEQUENCE = make_node("SequenceConstruct", ["a", "b"], ["s"])
+WRONG: dict[str, Sequence[NodeProto]] = {
+    "position out of range, expected -2 to 1, got 2": [
+        SEQUENCE,
+        make_node("SequenceAt", ["s", "two"], ["y"]),
+    ],
+    r"SequenceErase: the sequence is empty": [
+        make_node("SequenceEmpty", [], ["s"]),
+        make_node("SequenceErase", ["s", "two"], ["t"]),
+        make_node("SequenceLength", ["t"], ["y"]),
+    ],
+    "operand 0 is a sequence or an empty optional, expected a tensor": [
+        SEQUENCE,
+        make_node("Relu", ["s"], ["y"]),
+    ],
+    "operand 0 is not a sequence, expected a sequence, got a tensor": [
+        make_node("SequenceLength", ["a"], ["y"])
+    ],
+    "element types of a sequence differ, expected float32, got int64": [
+        make_node("SequenceConstruct", ["a", "two"], ["s"]),
+        make_node("SequenceLength", ["s"], ["y"]),
+    ],
+    "the sequence is empty, expected 1 tensor or more": [
+        make_node("SequenceEmpty", [], ["s"]),
+        make_node("ConcatFromSequence", ["s"], ["y"], axis=0),
+    ],
+    "a position that comes at run time, of tensors of different shapes": [
+        SEQUENCE,
+        make_node("SequenceAt", ["s", "m"], ["y"]),
+    ],
+    "the length of the sequence depends on symbolic dimension n; give the sizes of all parts": [
+        make_node("SplitToSequence", ["c"], ["s"]),
+        make_node("SequenceLength", ["s"], ["y"]),
+    ],
+    "parts do not fit the axis, expected 2": [
+        make_node("SplitToSequence", ["a", "sizes"], ["s"]),
+        make_node("SequenceLength", ["s"], ["y"]),
+    ],
+    "wrong size of the parts, expected 1 or more, got 0": [
+        make_node("SplitToSequence", ["a", "none"], ["s"]),
+        make_node("SequenceLength", ["s"], ["y"]),
+    ],
+    'output "y": a sequence is only supported where its length is known': [
+        make_node("SequenceConstruct", ["a", "b"], ["y"])
+    ],
+    "the optional value has no element": [
+        make_node("Optional", [], ["o"]),
+        make_node("OptionalGetElement", ["o"], ["y"]),
+    ],
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_wrong_sequences(message: str) -> None:
+    inputs = {"a": (A, A.shape), "b": (B, B.shape), "c": (B, ("n", 3)), "m": (at0, ())}
+    known = {"two": np.array(2), "sizes": np.array([1, 2]), "none": np.array(0)}
+    with pytest.raises(sw.ImportModelError, match=message):
+        sw.from_onnx(model(WRONG[message], inputs, known, 18))
+
+
+def test_a_branch_that_gives_a_sequence() -> None:
+    result = make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)
+    branch = make_graph([make_node("SequenceConstruct", ["a"], ["s"])], "branch", [], [result])
+    nodes = [
+        make_node("If", ["p"], ["t"], then_branch=branch, else_branch=branch),
+        make_node("ConcatFromSequence", ["t"], ["y"], axis=0),
+    ]
+    flag = np.array(True)
+    source = model(nodes, {"a": (A, A.shape), "p": (flag, ())}, {}, 18)
+    with pytest.raises(sw.ImportModelError, match="a branch gives a sequence, which needs a known"):
+        sw.from_onnx(source)
+    check(nodes, {"a": A}, {"p": flag})
