@@ -11,7 +11,7 @@ import functools
 import importlib
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,8 @@ import numpy as np
 from .compiler import compile
 from .core.errors import InputError, StepwellError, explain
 from .frontends.torch.dtypes import BFLOAT16, array_of
-from .frontends.torch.exporting import core_operators
 from .frontends.torch.graphs import TorchGraph, read_graph
+from .frontends.torch.joint import decompositions, index_buffers, partition, static_inputs
 from .frontends.torch.library import library
 from .frontends.torch.partitions import divided
 from .frontends.torch.places import described
@@ -68,45 +68,63 @@ def stepwell(
             )
     common = importlib.import_module("torch._dynamo.backends.common")
     names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
-    first = functools.partial(_compiled, options=chosen, names=names)
+    own = _Graphs(chosen, names, bool(freezing))
     backend = common.aot_autograd(
-        fw_compiler=first,
-        bw_compiler=functools.partial(_compiled, options=chosen),
-        inference_compiler=functools.partial(first, freezing=bool(freezing)),
-        decompositions=core_operators(),
+        fw_compiler=own.results,
+        bw_compiler=own.gradients,
+        inference_compiler=own.inference,
+        partition_fn=partition,
+        decompositions=decompositions(),
     )
     return backend(graph, inputs)
 
 
-def _compiled(
-    graph: Any,
-    inputs: Sequence[Any],
-    *,
-    options: Mapping[str, Any],
-    names: Sequence[str] = (),
-    freezing: bool = False,
-) -> Callable[..., Any]:
-    """A graph in core ATen, of which compiled programs do what they can.
+class _Graphs:
+    """Compiles the graphs that AOTAutograd makes of one graph of torch, in core ATen.
 
-    `names` are those that torch's first graph has for the inputs.
+    Args:
+        options: those of `stepwell.compile`.
+        names: the names of the inputs in the graph of torch.
+        freezing: whether weights may be constants.
     """
-    called = _called(graph, names)
-    split, parts, refused = divided(graph, called)
-    _report(graph, refused)
-    weights = _weights(graph) if freezing else set()
-    for node in list(split.graph.nodes):
-        part = parts.get(node.target) if node.op == "call_module" else None
-        if part is None:
-            continue
-        torch_part = getattr(split, node.target)
-        fixed = [i for i, operand in enumerate(node.args) if operand.name in weights]
-        weights_of_part = [i for i in fixed if i in part.inputs]
-        run = _Part(torch_part, part, weights_of_part, options, called)
-        delattr(split, node.target)
-        # The generated code calls an attribute, which need not be a module.
-        split.__dict__[node.target] = run
-    split.recompile()
-    return split.forward
+
+    def __init__(self, options: Mapping[str, Any], names: Sequence[str], freezing: bool) -> None:
+        self.options, self.names, self.freezing = options, names, freezing
+        self._indices: set[str] = set()
+        """The names of the buffers of indices in the graphs of results and of gradients."""
+
+    def inference(self, graph: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
+        """A graph without gradients, whose weights are constants until they change."""
+        nodes = [node for node in graph.graph.nodes if node.op == "placeholder"]
+        return self._compiled(graph, {nodes[number].name for number in static_inputs()})
+
+    def results(self, graph: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
+        """A graph with gradients; weights change in each step, but buffers of indices do not."""
+        self._indices = index_buffers(graph, static_inputs())
+        return self._compiled(graph, self._indices)
+
+    def gradients(self, graph: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
+        """The graph of the gradients, which has the names of the graph of the results."""
+        return self._compiled(graph, self._indices)
+
+    def _compiled(self, graph: Any, constants: Collection[str]) -> Callable[..., Any]:
+        """A graph of which compiled programs do what they can."""
+        names = _called(graph, self.names)
+        split, parts, refused = divided(graph, names)
+        _report(graph, refused)
+        for node in list(split.graph.nodes):
+            part = parts.get(node.target) if node.op == "call_module" else None
+            if part is None:
+                continue
+            operands = enumerate(node.args) if self.freezing else ()
+            fixed = [i for i, x in operands if x.name in constants and i in part.inputs]
+            run = _Part(getattr(split, node.target), part, fixed, self.options, names)
+            delattr(split, node.target)
+            # The generated code calls an attribute, which need not be a module.
+            split.__dict__[node.target] = run
+        split.recompile()
+        autograd = importlib.import_module("torch._functorch.aot_autograd")
+        return autograd.make_boxed_func(split.forward)
 
 
 def _called(graph: Any, names: Sequence[str]) -> dict[str, str]:
@@ -114,14 +132,6 @@ def _called(graph: Any, names: Sequence[str]) -> dict[str, str]:
     own = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
     given = [re.sub(r"^l_(.*?)_*$", r"\1", name) for name in names]
     return dict(zip(own, given, strict=True)) if len(own) == len(given) else {}
-
-
-def _weights(graph: Any) -> set[str]:
-    """The names of the inputs of a graph that are parameters and buffers."""
-    context = importlib.import_module("torch._guards").TracingContext.try_get()
-    found = getattr(getattr(context, "fw_metadata", None), "static_input_indices", None) or []
-    names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
-    return {names[i] for i in found}
 
 
 def _report(graph: Any, refused: Mapping[str, str]) -> None:
@@ -200,10 +210,18 @@ class _Part:
         return functools.partial(self._run, exe, part.inputs)
 
     def _run(self, exe: Callable[..., Any], inputs: Sequence[int], *args: Any) -> Any:
-        found = exe(*[array_of(args[i], "an input") for i in inputs])
+        found = exe(*[_array(args[i]) for i in inputs])
         arrays = found if isinstance(found, tuple) else (found,)
         results = [make(array) for make, array in zip(self.results, arrays, strict=True)]
         return tuple(results) if self.returns_tuple else results[0]
+
+
+def _array(tensor: Any) -> np.ndarray:
+    """The elements of a tensor of a supported type, which needs no gradient here."""
+    try:
+        return tensor.numpy()
+    except (RuntimeError, TypeError):
+        return array_of(tensor, "an input")
 
 
 def _results_of(graph: Any) -> list[Any]:

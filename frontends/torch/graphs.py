@@ -17,7 +17,9 @@ from ...core.provenance import named
 from ..importing.diagnostics import UnsupportedNodeError
 from ..importing.program import module_of
 from ..importing.values import Value
+from .folding import folded
 from .importer import Importer
+from .library import library
 from .nodes import Node
 from .registry import load_conversions
 from .signature import Input, read_input, unused
@@ -65,9 +67,9 @@ class _GraphImporter(Importer):
     def run(self, constants: Mapping[int, Any]) -> TorchGraph:
         for number, tensor in constants.items():
             self.values[self.given[number]] = self.constant(str(self.given[number].name), tensor)
+        self._fold({self.given[number]: tensor for number, tensor in constants.items()})
         inputs = self._inputs()
         self.arguments(inputs)
-        self._sizes()
         self.convert_nodes()
         results = self._results()
         found = {
@@ -110,17 +112,31 @@ class _GraphImporter(Importer):
             if not self.sizes.knows(str(expression)):
                 self.sizes.name(str(expression), Dim.symbol(unused(f"{fx.name}_{axis}", taken)))
 
-    def _sizes(self) -> None:
-        """The sizes that the graph takes, which are those of its tensors."""
-        for fx in self.given:
-            value = fx.meta.get("val")
-            if hasattr(value, "shape"):
-                continue
+    def _fold(self, constants: Mapping[Any, Any]) -> None:
+        """Take the results of nodes that depend on constants of indices alone, and their sizes."""
+        torch = library()
+        for fx, value in folded(self.owner, constants).items():
+            pairs = [(fx.meta.get("val"), value)]
+            if isinstance(value, torch.Tensor):
+                self.values[fx] = self.constant(fx.name, value)
+                pairs = list(zip(pairs[0][0].shape, value.shape, strict=True))
+            elif isinstance(value, (tuple, list)):
+                self.values[fx] = [self.constant(fx.name, part) for part in value]
+            for size, number in pairs:
+                expression = getattr(getattr(size, "node", None), "expr", None)
+                if expression is not None and type(number) is int:
+                    self.sizes.name(str(expression), Dim.of(number))
+
+    def resolved(self, argument: Any) -> Any:
+        """Arguments with values in the place of nodes; a size is that of a tensor so far."""
+        is_input = getattr(argument, "op", None) == "placeholder" and argument not in self.values
+        value = argument.meta.get("val") if is_input else None
+        if is_input and not hasattr(value, "shape"):
             found = self.sizes.dim(value) if type(value).__name__ in ("SymInt", "int") else None
             if found is None:
-                self._refuse_users(fx, UnsupportedNodeError("takes a number that is no size"))
-            else:
-                self.values[fx] = found
+                raise UnsupportedNodeError("takes a number that is no size")
+            self.values[argument] = found
+        return super().resolved(argument)
 
     def _refuse_users(self, fx: Any, error: UnsupportedNodeError) -> None:
         for user in fx.users:

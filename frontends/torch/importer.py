@@ -109,6 +109,8 @@ class Importer:
     def convert_nodes(self) -> None:
         """Convert all nodes between the inputs and the outputs."""
         for fx in self.owner.graph.nodes:
+            if fx in self.values:
+                continue
             if fx.op == "call_function":
                 self._convert(fx)
             elif fx.op == "get_attr":

@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "diagnosis": BASE | MIDDLE | {"diagnosis", "compilation"},
     "compiler": BASE | MIDDLE | {"diagnosis", "compilation"},
     "dynamo": BASE | MIDDLE | {"compiler"},
+    "nn": BASE | {"frontends"},
     "tuning": BASE | MIDDLE | {"tuning", "compilation", "compiler"},
     "tools": BASE | MIDDLE | ABOVE | {"tools", "compilation", "compiler", "__init__"},
     "__init__": BASE | MIDDLE | ABOVE | FACES | {"compiler"},

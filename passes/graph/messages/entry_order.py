@@ -75,6 +75,8 @@ class EdgeValues:
         """The operands of which slice i is read for slice i of the result."""
         if not isinstance(op, GraphOp) or not op.has_kernel or op.writes or len(op.results) != 1:
             return []
+        if not op.operands:  # a constant
+            return []
         if not rank(op.results[0]) or any(is_sparse(value.type) for value in op.operands):
             return []
         recording, found = self._recorder.recording(op), dict[SSAValue, bool]()

@@ -89,7 +89,11 @@ def test_cnn_for_any_number_of_images(caplog: pytest.LogCaptureFixture) -> None:
     assert not messages(caplog)
 
 
-LAYERS = ["GCN", "SAGE", "GIN", "GAT"]
+LAYERS = ["GCN", "SAGE", "GIN", "GAT", "PNA"]
+
+
+AGGREGATORS = ["mean", "min", "max", "std"]
+SCALERS = ["identity", "amplification", "attenuation"]
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -100,11 +104,12 @@ def test_layer_of_a_graph_network(name: str, caplog: pytest.LogCaptureFixture) -
         "SAGE": lambda: pyg.SAGEConv(8, 4),
         "GIN": lambda: pyg.GINConv(nn.Linear(8, 4)),
         "GAT": lambda: pyg.GATConv(8, 4, heads=2),
+        "PNA": lambda: pyg.PNAConv(8, 4, AGGREGATORS, SCALERS, torch.tensor([0, 3, 2, 1])),
     }[name]()
     edges = torch.tensor([[0, 1, 2, 3, 3, 3, 5, 2, 2, 6], [1, 2, 0, 3, 3, 4, 1, 2, 0, 6]])
     calls = [[torch.randn(7, 8), edges]]
     calls += [[torch.randn(n, 8), torch.randint(0, n, (2, e))] for n, e in ((9, 30), (20, 5))]
-    check(layer, calls, dynamic=True)
+    check(layer, calls, dynamic=True, fullgraph=True)
     assert not messages(caplog)
 
 

@@ -137,3 +137,18 @@ func.func @checked(%x: tensor<9x32xf32>, %j: tensor<7xi64>, %i: tensor<7xi64>) -
   %y = graph.scatter_nd add %zero, %e at %c : (tensor<9x32xf32>, tensor<7x32xf32>, tensor<7xi64>) -> tensor<9x32xf32>
   func.return %y : tensor<9x32xf32>
 }
+
+// -----
+
+// Messages may be weighted by a constant.
+// CHECK-LABEL: func.func @constant_weights(
+// CHECK: graph.aggregate sum %{{.*}}, %x weights
+// CHECK-NOT: graph.scatter
+func.func @constant_weights(%x: tensor<9x32xf32>, %j: tensor<3xi64>, %i: tensor<3xi64>) -> tensor<9x32xf32> {
+  %zero = graph.constant dense<0.0> : tensor<9x32xf32>
+  %w = graph.constant dense<[[1.0], [2.0], [3.0]]> : tensor<3x1xf32>
+  %g = graph.gather %x, %j axis = 0 : (tensor<9x32xf32>, tensor<3xi64>) -> tensor<3x32xf32>
+  %m = graph.mul %w, %g : (tensor<3x1xf32>, tensor<3x32xf32>) -> tensor<3x32xf32>
+  %y = graph.scatter_nd add %zero, %m at %i : (tensor<9x32xf32>, tensor<3x32xf32>, tensor<3xi64>) -> tensor<9x32xf32>
+  func.return %y : tensor<9x32xf32>
+}
