@@ -66,18 +66,24 @@ def _room_or_root(name: str) -> list[str]:
     return [name] if name in MAY_IMPORT else ["__init__"]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_directions(path: Path) -> None:
+def misdirected(path: Path) -> Iterator[str]:
+    """What is wrong with the imports of a module."""
     room = path.relative_to(ROOT).parts[0].removesuffix(".py")
     for line, target in imported(path):
         where = f"{path.relative_to(ROOT)}:{line}"
+        other = target.removeprefix(".").partition(".")[0]
         if target.startswith("."):
-            other = target[1:].partition(".")[0]
-            assert other in MAY_IMPORT[room], f"{where}: {room} must not import {other}"
-            continue
-        top = target.partition(".")[0]
-        assert top != "stepwell", f"{where}: modules of the package import each other relatively"
-        assert top not in PEERS, f"{where}: {top} is a peer for benchmarks, never imported"
+            if other not in MAY_IMPORT[room]:
+                yield f"{where}: {room} must not import {other}"
+        elif other == "stepwell":
+            yield f"{where}: modules of the package import each other relatively"
+        elif other in PEERS:
+            yield f"{where}: {other} is a peer for benchmarks, never imported"
+
+
+def test_directions() -> None:
+    wrong = [fact for path in MODULES for fact in misdirected(path)]
+    assert not wrong, "\n".join(wrong)
 
 
 def module_name(path: Path) -> str:

@@ -52,25 +52,30 @@ def pass_classes(path: Path) -> list[ast.ClassDef]:
     ]
 
 
-@pytest.mark.parametrize("path", PASS_FILES, ids=lambda p: str(p.relative_to(ROOT)))
-class TestPassFile:
-    def test_class_and_command_line_name(self, path: Path) -> None:
+def test_class_and_command_line_name() -> None:
+    for path in PASS_FILES:
         name, class_name, _ = spelled(path)
         assert name in own_passes(), f"{path.name} is not found by the registry"
         loaded = own_passes()[name]()
         assert issubclass(loaded, ModulePass)
         assert (loaded.__name__, loaded.name) == (class_name, name)
 
-    def test_holds_one_pass_and_it_comes_last(self, path: Path) -> None:
+
+def test_files_hold_one_pass_and_it_comes_last() -> None:
+    for path in PASS_FILES:
         found = pass_classes(path)
-        assert len(found) == 1, f"{path.name} defines {len(found)} passes, expected 1"
-        assert ast.parse(path.read_text()).body[-1].lineno <= found[0].end_lineno  # type: ignore[operator]
+        assert len(found) == 1, f"{path} defines {len(found)} passes, expected 1"
+        last = ast.parse(path.read_text()).body[-1]
+        assert last.lineno <= found[0].end_lineno, f"{path}: the pass is not last"  # type: ignore[operator]
 
-    def test_has_a_lit_test(self, path: Path) -> None:
-        _, _, lit = spelled(path)
-        assert lit.exists(), f"{path.relative_to(ROOT)} has no {lit.relative_to(ROOT)}"
 
-    def test_options_are_a_frozen_dataclass_with_defaults(self, path: Path) -> None:
+def test_passes_have_a_lit_test() -> None:
+    missing = [path.name for path in PASS_FILES if not spelled(path)[2].exists()]
+    assert not missing, f"no lit test of {missing}"
+
+
+def test_options_are_a_frozen_dataclass_with_defaults() -> None:
+    for path in PASS_FILES:
         name, _, _ = spelled(path)
         loaded = own_passes()[name]()
         assert loaded.__dataclass_params__.frozen, f"{name} is not a frozen dataclass"  # type: ignore[attr-defined]
