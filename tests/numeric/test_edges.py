@@ -14,7 +14,8 @@ import stepwell as sw
 from stepwell.frontends.builder import Value
 
 Build = Callable[..., Value]
-Patterns = dict[str, sp.csr_array]
+Case = tuple[Sequence[Any], np.ndarray]
+"""The inputs of a program, and the result that is expected."""
 
 
 def floats(*shape: int, seed: int = 0) -> np.ndarray:
@@ -34,7 +35,7 @@ def with_narrow_indices(a: sp.csr_array) -> sp.csr_array:
     return a
 
 
-PATTERNS: Patterns = {
+PATTERNS: dict[str, sp.csr_array] = {
     "usual": pattern(11, 9),
     "no_entries": with_narrow_indices(sp.csr_array((5, 4), dtype=np.float32)),
     "one_entry": with_narrow_indices(sp.csr_array(np.ones((1, 1), np.float32))),
@@ -55,30 +56,50 @@ def compiled(text: str, level: int) -> sw.Executable:
     return sw.compile(sw.from_mlir(text), threads=1, opt_level=level)
 
 
-def run(program: Build, inputs: Sequence[Any], expected: np.ndarray) -> None:
+def add(b: sw.Builder, program: Build, inputs: Sequence[Any], symbolic: bool, first: int) -> None:
+    """Add a program with inputs, numbered from `first`, and a result of its own."""
+    values: list[Value] = []
+    for number, array in enumerate(inputs, first):
+        shape = tuple(f"n{number}_{i}" if symbolic else n for i, n in enumerate(array.shape))
+        if isinstance(array, np.ndarray):
+            # Widths of dimensions that have to agree with others keep their numbers.
+            values.append(b.input(f"x{number}", (*shape[:1], *array.shape[1:]), "f32"))
+        else:
+            entries = None if symbolic else array.nnz
+            values.append(b.input(f"x{number}", sw.SparseSpec(shape, "f32", nnz=entries)))
+    b.output(program(b, *values), name=f"y{first}")
+
+
+def run(program: Build, cases: Sequence[Case]) -> None:
     """Compare the reference and the compiled program at both levels with what is expected.
 
-    The tolerance is some units in the last place of sums of up to 70 terms, and of exp.
+    A program of symbolic sizes is one for all cases; those of static sizes are in one module, with
+    kernels of their own.
     """
-    for symbolic in (False, True):
-        b = sw.Builder("main")
-        values: list[Value] = []
-        for number, array in enumerate(inputs):
-            shape = tuple(f"n{number}_{i}" if symbolic else n for i, n in enumerate(array.shape))
-            if isinstance(array, np.ndarray):
-                # Widths of dimensions that have to agree with others keep their numbers.
-                values.append(b.input(f"x{number}", (*shape[:1], *array.shape[1:]), "f32"))
-            else:
-                entries = None if symbolic else array.nnz
-                values.append(b.input(f"x{number}", sw.SparseSpec(shape, "f32", nnz=entries)))
-        b.output(program(b, *values), name="y")
-        module = b.module()
-        results = [module.run_reference(*inputs)]
-        levels = (0, 3) if symbolic else (3,)
-        results += [compiled(str(module), n)(*inputs) for n in levels]
-        for result in results:
-            assert (result.dtype, result.shape) == (np.float32, expected.shape)
-            np.testing.assert_allclose(result, expected, rtol=2e-5, atol=2e-5)
+    b, arrays = sw.Builder("main"), list[Any]()
+    for inputs, expected in cases:
+        symbolic = sw.Builder("main")
+        add(symbolic, program, inputs, True, 0)
+        module = symbolic.module()
+        for result in (
+            module.run_reference(*inputs),
+            *(compiled(str(module), level)(*inputs) for level in (0, 3)),
+        ):
+            same(result, expected)
+        add(b, program, inputs, False, len(arrays))
+        arrays += inputs
+    module = b.module()
+    for results in (module.run_reference(*arrays), sw.compile(module, threads=1)(*arrays)):
+        for result, (_, expected) in zip(
+            results if len(cases) > 1 else (results,), cases, strict=True
+        ):
+            same(result, expected)
+
+
+def same(result: np.ndarray, expected: np.ndarray) -> None:
+    """The tolerance is some units in the last place of sums of up to 70 terms, and of exp."""
+    assert (result.dtype, result.shape) == (np.float32, expected.shape)
+    np.testing.assert_allclose(result, expected, rtol=2e-5, atol=2e-5)
 
 
 def softmax_by_rows(
@@ -118,19 +139,13 @@ def aggregated(
     return result
 
 
-@pytest.fixture(params=PATTERNS)
-def a(request: pytest.FixtureRequest) -> sp.csr_array:
-    return PATTERNS[request.param]
-
-
-def test_entries(a: sp.csr_array) -> None:
-    run(lambda b, a: b.entries(a) * 2.0, [a], 2 * a.data)
+def test_entries() -> None:
+    run(lambda b, a: b.entries(a) * 2.0, [([a], 2 * a.data) for a in PATTERNS.values()])
 
 
 @pytest.mark.parametrize("middle", [(), (2,)])
 @pytest.mark.parametrize("kind", ["dot", "add", "sub", "mul"])
-def test_sddmm(a: sp.csr_array, kind: str, middle: tuple[int, ...]) -> None:
-    x, y = floats(a.shape[0], *middle, 5), floats(a.shape[1], *middle, 5, seed=1)
+def test_sddmm(kind: str, middle: tuple[int, ...]) -> None:
     formulas = {
         "dot": lambda u, v: (u * v).sum(-1),
         "add": lambda u, v: u + v,
@@ -138,19 +153,26 @@ def test_sddmm(a: sp.csr_array, kind: str, middle: tuple[int, ...]) -> None:
         "mul": lambda u, v: u * v,
     }
     width = middle if kind == "dot" else (*middle, 5)
-    expected = np.zeros((a.nnz, *width))
-    for p, i, j in edges(a):
-        expected[p] = formulas[kind](x[i].astype(float), y[j])
-    run(lambda b, a, x, y: b.sddmm(a, x, y, kind), [a, x, y], expected)
-    run(lambda b, a, x, y: b.relu(b.sddmm(a, x, y, kind)), [a, x, y], np.maximum(expected, 0))
+    cases: list[Case] = []
+    for a in PATTERNS.values():
+        x, y = floats(a.shape[0], *middle, 5), floats(a.shape[1], *middle, 5, seed=1)
+        expected = np.zeros((a.nnz, *width))
+        for p, i, j in edges(a):
+            expected[p] = formulas[kind](x[i].astype(float), y[j])
+        cases.append(([a, x, y], expected))
+    run(lambda b, a, x, y: b.sddmm(a, x, y, kind), cases)
+    positive = [(inputs, np.maximum(expected, 0)) for inputs, expected in cases]
+    run(lambda b, a, x, y: b.relu(b.sddmm(a, x, y, kind)), positive)
 
 
 @pytest.mark.parametrize("heads", [(), (3,), (40,)])
-def test_softmax_over_entries(a: sp.csr_array, heads: tuple[int, ...]) -> None:
-    scores = 5 * floats(a.nnz, *heads)
-    run(lambda b, a, e: b.edge_softmax(a, e), [a, scores], softmax_by_rows(a, scores)[0])
+def test_softmax_over_entries(heads: tuple[int, ...]) -> None:
+    pairs = ((a, 5 * floats(a.nnz, *heads)) for a in PATTERNS.values())
+    cases = [([a, scores], softmax_by_rows(a, scores)[0]) for a, scores in pairs]
+    run(lambda b, a, e: b.edge_softmax(a, e), cases)
 
 
+@pytest.mark.parametrize("a", PATTERNS.values(), ids=PATTERNS)
 def test_softmax_over_entries_of_one_head_before_what_broadcasts(a: sp.csr_array) -> None:
     scores, scales = 5 * floats(a.nnz, 1), floats(1, 3)
     b = sw.Builder("main")
@@ -170,59 +192,71 @@ def squared(a: sp.csr_array) -> sp.csr_array:
 
 
 @pytest.mark.parametrize("heads", [(), (3,), (40,)])
-def test_softmax_beside_self_loops(a: sp.csr_array, heads: tuple[int, ...]) -> None:
-    a = squared(a)
-    scores, own = 5 * floats(a.nnz, *heads), 5 * floats(a.shape[0], *heads, seed=1)
-    shares, rest = softmax_by_rows(a, scores, own)
-    run(lambda b, a, e, s: b.edge_softmax(a, e, s), [a, scores, own], shares)
-    run(lambda b, a, e, s: b.own_softmax(a, e, s), [a, scores, own], rest)
+def test_softmax_beside_self_loops(heads: tuple[int, ...]) -> None:
+    shares: list[Case] = []
+    rest: list[Case] = []
+    for a in map(squared, PATTERNS.values()):
+        scores, own = 5 * floats(a.nnz, *heads), 5 * floats(a.shape[0], *heads, seed=1)
+        inputs, expected = [a, scores, own], softmax_by_rows(a, scores, own)
+        shares.append((inputs, expected[0]))
+        rest.append((inputs, expected[1]))
+    run(lambda b, a, e, s: b.edge_softmax(a, e, s), shares)
+    run(lambda b, a, e, s: b.own_softmax(a, e, s), rest)
 
 
 def test_softmax_of_large_scores() -> None:
     a = PATTERNS["usual"]
     scores = 1e4 * floats(a.nnz)
-    run(lambda b, a, e: b.edge_softmax(a, e), [a, scores], softmax_by_rows(a, scores)[0])
+    expected = softmax_by_rows(a, scores)[0]
+    run(lambda b, a, e: b.edge_softmax(a, e), [([a, scores], expected)])
 
 
 @pytest.mark.parametrize("width", [(1,), (40,), (2, 5)])
 @pytest.mark.parametrize("kind", ["sum", "mean", "max", "min"])
-def test_aggregate(a: sp.csr_array, kind: str, width: tuple[int, ...]) -> None:
-    x = floats(a.shape[1], *width)
-    run(lambda b, a, x: b.aggregate(a, x, kind=kind), [a, x], aggregated(a, x, kind))
-    weights = floats(a.nnz, *width[:-1], seed=1)
-    expected = aggregated(a, x, kind, weights)
-    run(lambda b, a, x, e: b.aggregate(a, x, e, kind), [a, x, weights], expected)
+def test_aggregate(kind: str, width: tuple[int, ...]) -> None:
+    plain: list[Case] = []
+    weighted: list[Case] = []
+    for a in PATTERNS.values():
+        x, weights = floats(a.shape[1], *width), floats(a.nnz, *width[:-1], seed=1)
+        plain.append(([a, x], aggregated(a, x, kind)))
+        weighted.append(([a, x, weights], aggregated(a, x, kind, weights)))
+    run(lambda b, a, x: b.aggregate(a, x, kind=kind), plain)
+    run(lambda b, a, x, e: b.aggregate(a, x, e, kind), weighted)
 
 
 @pytest.mark.parametrize("kind", ["prod", "var", "std"])
-def test_aggregate_of_other_kinds(a: sp.csr_array, kind: str) -> None:
-    x, weights = 1 + 0.1 * floats(a.shape[1], 3), 1 + 0.1 * floats(a.nnz, seed=1)
-    messages = x[a.indices] * weights[:, None]
-
+def test_aggregate_of_other_kinds(kind: str) -> None:
     def program(b: sw.Builder, a: Value, x: Value, e: Value, m: Value) -> Value:
         parts = [b.aggregate(a, x, e, kind), b.reduce_entries(a, m, kind)]
         return b.concat([*parts, b.aggregate(a, x, kind=kind)], axis=1)
 
-    weighted = aggregated(a, x, kind, weights)
-    expected = np.concatenate([weighted, weighted, aggregated(a, x, kind)], axis=1)
-    run(program, [a, x, weights, messages], expected)
+    cases: list[Case] = []
+    for a in PATTERNS.values():
+        x, weights = 1 + 0.1 * floats(a.shape[1], 3), 1 + 0.1 * floats(a.nnz, seed=1)
+        messages = x[a.indices] * weights[:, None]
+        weighted = aggregated(a, x, kind, weights)
+        expected = np.concatenate([weighted, weighted, aggregated(a, x, kind)], axis=1)
+        cases.append(([a, x, weights, messages], expected))
+    run(program, cases)
 
 
 @pytest.mark.parametrize("kind", ["sum", "mean", "max", "min"])
-def test_messages_of_both_ends(a: sp.csr_array, kind: str) -> None:
-    x, y, e = floats(a.shape[1], 5), floats(a.shape[0], 5, seed=1), floats(a.nnz, 5, seed=2)
-
+def test_messages_of_both_ends(kind: str) -> None:
     def program(b: sw.Builder, a: Value, x: Value, y: Value, e: Value) -> Value:
         ends = b.at_entries(a, x, axis=1) - b.at_entries(a, y, axis=0)
         return b.reduce_entries(a, b.relu(ends) * e, kind)
 
-    rows = np.repeat(np.arange(a.shape[0]), np.diff(a.indptr))
-    messages = np.maximum(x[a.indices] - y[rows], 0) * e
-    positions = sp.csr_array((np.ones(a.nnz), np.arange(a.nnz), a.indptr), (a.shape[0], a.nnz))
-    run(program, [a, x, y, e], aggregated(positions, messages, kind))
+    cases: list[Case] = []
+    for a in PATTERNS.values():
+        x, y, e = floats(a.shape[1], 5), floats(a.shape[0], 5, seed=1), floats(a.nnz, 5, seed=2)
+        rows = np.repeat(np.arange(a.shape[0]), np.diff(a.indptr))
+        messages = np.maximum(x[a.indices] - y[rows], 0) * e
+        positions = sp.csr_array((np.ones(a.nnz), np.arange(a.nnz), a.indptr), (a.shape[0], a.nnz))
+        cases.append(([a, x, y, e], aggregated(positions, messages, kind)))
+    run(program, cases)
     b = sw.Builder()
-    matrix = b.input("a", sw.SparseSpec(a.shape, "f32", nnz="edges"))
-    given = [b.input(name, v.shape) for name, v in (("x", x), ("y", y))]
+    matrix = b.input("a", sw.SparseSpec((11, 9), "f32", nnz="edges"))
+    given = [b.input("x", (9, 5)), b.input("y", (11, 5))]
     b.output(program(b, matrix, *given, b.input("e", ("edges", 5))))
     # Nothing of the edges is written to memory.
     assert sw.compile(b.module()).ir("kernels").count("loop.kernel") == 1
@@ -230,32 +264,36 @@ def test_messages_of_both_ends(a: sp.csr_array, kind: str) -> None:
 
 def test_sum_by_stored_values_is_the_sparse_product() -> None:
     a, x = PATTERNS["usual"], floats(9, 5)
-    run(lambda b, a, x: b.aggregate(a, x, b.entries(a)), [a, x], a.toarray() @ x)
+    run(lambda b, a, x: b.aggregate(a, x, b.entries(a)), [([a, x], a.toarray() @ x)])
 
 
 @pytest.mark.parametrize("width", [5, 64, 200])
-def test_attention_by_sums(a: sp.csr_array, width: int) -> None:
-    x, s, t = floats(a.shape[1], 2, width), floats(a.shape[1], 2, seed=1), floats(a.shape[0], 2)
-
+def test_attention_by_sums(width: int) -> None:
     def program(b: sw.Builder, a: Value, x: Value, s: Value, t: Value) -> Value:
         scores = b.leaky_relu(b.sddmm(a, t, s, "add"), 0.2)
         return b.aggregate(a, x, b.edge_softmax(a, scores))
 
-    scores = np.array([t[i] + s[j] for _, i, j in edges(a)]).reshape(-1, 2)
-    scores = np.where(scores < 0, 0.2 * scores, scores)
-    shares = softmax_by_rows(a, scores)[0]
-    run(program, [a, x, s, t], aggregated(a, x, "sum", shares))
+    cases: list[Case] = []
+    for a in PATTERNS.values():
+        x, s, t = floats(a.shape[1], 2, width), floats(a.shape[1], 2, seed=1), floats(a.shape[0], 2)
+        scores = np.array([t[i] + s[j] for _, i, j in edges(a)]).reshape(-1, 2)
+        scores = np.where(scores < 0, 0.2 * scores, scores)
+        shares = softmax_by_rows(a, scores)[0]
+        cases.append(([a, x, s, t], aggregated(a, x, "sum", shares)))
+    run(program, cases)
 
 
 @pytest.mark.parametrize("size", [4, 16, 50])
-def test_attention_by_products(a: sp.csr_array, size: int) -> None:
-    x, k, q = floats(a.shape[1], 9), floats(a.shape[1], size, seed=1), floats(a.shape[0], size)
-
+def test_attention_by_products(size: int) -> None:
     def program(b: sw.Builder, a: Value, x: Value, k: Value, q: Value) -> Value:
         return b.aggregate(a, x, b.edge_softmax(a, b.sddmm(a, q, k) * 0.3))
 
-    scores = np.array([0.3 * float(q[i] @ k[j]) for _, i, j in edges(a)], np.float64)
-    run(program, [a, x, k, q], aggregated(a, x, "sum", softmax_by_rows(a, scores)[0]))
+    cases: list[Case] = []
+    for a in PATTERNS.values():
+        x, k, q = floats(a.shape[1], 9), floats(a.shape[1], size, seed=1), floats(a.shape[0], size)
+        scores = np.array([0.3 * float(q[i] @ k[j]) for _, i, j in edges(a)], np.float64)
+        cases.append(([a, x, k, q], aggregated(a, x, "sum", softmax_by_rows(a, scores)[0])))
+    run(program, cases)
 
 
 def kernels(program: Build, *inputs: Any) -> list[str]:
