@@ -6,6 +6,7 @@ Tolerances: sums are in another order than NumPy's, and products are fused into 
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,7 @@ F32 = np.float32
 Kernel = Callable[..., None]
 
 
+@functools.cache
 def compiled(text: str, schedule: str = "", machine: str = "host") -> Kernel:
     """A function that takes the arguments of the one kernel in `text`."""
     target = named(machine)
