@@ -41,7 +41,7 @@ from .accesses import (
 )
 from .panels import (
     copy_panels,
-    order_of_panels,
+    partly_kept,
     prefetch_next_panels,
     prefetch_panels,
     prefetch_rows,
@@ -224,8 +224,10 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
     order = "any"
     if panels_outside and not streams and rows is not None and rows > tile.rows:
         prefetch_next_panels(schedule, cut.reductions, roles.packed)
-    elif panels_outside and not streams:
-        order = order_of_panels(schedule, roles.packed)
+    elif panels_outside and not streams and (parts := partly_kept(schedule, roles.packed)):
+        order = "alternating"
+        if rows is not None:
+            prefetch_panels(schedule, cut.reductions, parts)
     if not work.is_small:
         _parallelise(schedule, roles, cut, parallel, work, tile, order)
     several = f", {roles.sums} at once" if roles.sums > 1 else ""

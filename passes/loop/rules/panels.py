@@ -84,14 +84,13 @@ def prefetch_next_panels(
     prefetch_panels(schedule, reductions, large, 0)
 
 
-def order_of_panels(schedule: Schedule, arguments: Sequence[int]) -> str:
-    """The order in which calls read panels, each of them once.
+def partly_kept(schedule: Schedule, arguments: Sequence[int]) -> list[int]:
+    """The packed weights, read once by each call, of which a cache may keep a part until the next.
 
-    Calls that all begin with the first panel would find none of the weights in a cache that is
-    smaller than these: the last panels have replaced the first ones.
+    Calls that all begin with the first panel would find none of them in a cache that is smaller
+    than the weights: the last panels have replaced the first ones.
     """
-    large = _larger(schedule, arguments, schedule.target.l2_bytes // 2)
-    return "alternating" if large else "any"
+    return _larger(schedule, arguments, schedule.target.l2_bytes // 2)
 
 
 def prefetch_rows(schedule: Schedule, reduction: str, packed: Sequence[int]) -> None:
