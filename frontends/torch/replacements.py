@@ -40,10 +40,12 @@ def _replacements() -> Iterator[tuple[Any, str, Any]]:
     yield nn.HeteroLinear, "forward", lambda _: _typed_linear
     yield aggregations.Aggregation, "assert_sorted_index", lambda _: _unchecked
     yield aggregations.SortAggregation, "forward", _sorting
-    dense = package.utils.to_dense_batch
-    for module in [m for name, m in sys.modules.items() if name.startswith(f"{_PACKAGE}.")]:
-        if vars(module).get("to_dense_batch") is dense:
-            yield module, "to_dense_batch", _dense_batch
+    modules = [m for name, m in sys.modules.items() if name.startswith(f"{_PACKAGE}.")]
+    for name, replacement in (("to_dense_batch", _dense_batch), ("scatter", _counted)):
+        function = getattr(package.utils, name)
+        for module in modules:
+            if vars(module).get(name) is function:
+                yield module, name, replacement
 
 
 def _unchecked(self: Any, index: Any) -> None:
@@ -128,6 +130,24 @@ def _dense_batch(original: Part) -> Part:
         return dense.view(batch_size, most, *x.shape[1:]), filled.view(batch_size, most)
 
     return to_dense_batch
+
+
+def _counted(original: Part) -> Part:
+    """`scatter` whose index has elements, so that there is no branch on a size that is computed.
+
+    Where it has none, the largest one counts as -1, and the result has no slices.
+    """
+    torch = library()
+
+    def scatter(
+        src: Any, index: Any, dim: int = 0, dim_size: Any = None, reduce: str = "sum"
+    ) -> Any:
+        if dim_size is None:
+            torch._check(index.numel() > 0)
+            dim_size = int(index.max()) + 1
+        return original(src, index, dim, dim_size, reduce)
+
+    return scatter
 
 
 def _sorting(_: Part) -> Part:
