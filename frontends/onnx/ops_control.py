@@ -15,7 +15,8 @@ from ...dialects.graph.interfaces import text
 from ..captures import captured
 from ..importing.dtypes import element_type
 from ..importing.selection import concatenated
-from ..importing.values import Value, is_static
+from ..importing.shapes import unsqueezed
+from ..importing.values import Value
 from .arithmetic import Arithmetic
 from .nodes import Node
 from .registry import converts
@@ -202,19 +203,12 @@ def _unrolled(
                 block.erase(safe_erase=False)
                 return None
             state, stacked = results[: len(inits)], results[len(inits) :]
-            rows.append([_row(node, value) for value in stacked])
+            rows.append([unsqueezed(node, value, [0]) for value in stacked])
             if not goes_on.contents.all():
                 break
         stacks = [node.emit(concatenated, *row, axis=0) for row in zip(*rows, strict=True)]
     node.take(block)
     return [*state, *stacks]
-
-
-def _row(node: Node, value: Value) -> Value:
-    """A value as the only row of a tensor."""
-    if not is_static(value.shape):
-        raise node.unsupported("scan outputs of symbolic sizes in a short loop")
-    return node.emit(graph.ReshapeOp, value, shape=[1, *(dim.value for dim in value.shape)])
 
 
 @converts("Scan", since=8)

@@ -225,6 +225,21 @@ def test_a_short_loop_is_unrolled_where_shapes_may_change() -> None:
     np.testing.assert_array_equal(rows, floats(3))
 
 
+def test_a_short_loop_stacks_symbolic_sizes() -> None:
+    nodes = [make_node("Identity", ["more"], ["on"]), make_node("Add", ["h", "h"], ["k"])]
+    node = make_node("Loop", ["m", "yes", "x"], ["y", "rows"], body=body(nodes, *WIDE))
+    weights = {"m": np.array(3), "yes": np.array(True)}
+    exe = check_module(model([node], "x:f:n,2", "y:f:n,2 rows:f:3,n,2", weights))
+    assert "graph.loop" not in exe.ir("graph")
+    for n in (4, 0):
+        y, rows = exe(floats(n, 2))
+        np.testing.assert_array_equal(y, floats(n, 2) * 8)
+        np.testing.assert_array_equal(rows, np.stack([floats(n, 2) * by for by in (1, 2, 4)]))
+
+
+WIDE = "i:i: more:b: h:f:n,2", "on:b: k:f:n,2 h:f:n,2"
+
+
 def test_what_grows_by_known_sizes_in_a_long_loop() -> None:
     nodes = [
         make_node("Concat", ["h", "row"], ["k"], axis=0),
