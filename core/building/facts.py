@@ -1,4 +1,8 @@
-"""Facts about polynomials and their atoms: ranges, and which are positive."""
+"""Facts about polynomials and their atoms: ranges, and which are positive.
+
+Nothing here knows of operations: who opens loops records what holds in them. `dialects/loop/known.py`
+finds facts in a kernel, and keeps ranges in a table of these.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Index values are polynomials over sizes, variables of loops and values that are computed. A fact is
 a polynomial that is not negative: from the bounds of loops, from guards, from what indices may be.
+They are found in the operations of a kernel that is there; the ranges of atoms are a table of
+`core/building/facts.py`, which also serves conversions that build one.
 """
 
 from __future__ import annotations
