@@ -31,7 +31,12 @@ Box = tuple[tuple[Dim, Dim], ...]
 """The elements from a first index up to, but not including, an end, for each dimension."""
 
 _LOOPS = (RecordedLoopKind.PARALLEL, RecordedLoopKind.SERIAL)
-_LOOP = "_loop "
+
+
+class _Variable(str):
+    """The symbol of the variable of a loop, or of a part of it; symbols of sizes are plain."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,7 @@ def _places(box: Box) -> str:
 
 
 class Coverage:
-    """Proofs for the results of one operator or kernel."""
+    """Proofs for the results of one operator; for kernels see `dialects/loop/coverage.py`."""
 
     def __init__(self, sizes: KnownSizes, effects: Effects) -> None:
         self.sizes, self.effects = sizes, effects
@@ -172,13 +177,13 @@ class Coverage:
 
     def _variables(
         self, index: Sequence[AffineExpr], around: Iterable[int]
-    ) -> dict[str, Dim | None]:
+    ) -> dict[_Variable, Dim | None]:
         """The variables of loops, and the number of iterations of each, where it is known.
 
         Where an index has i floordiv 4 or i mod 4, and i runs to 4 * n, these are two variables in
         place of i, which run to n and to 4.
         """
-        unused: dict[str, Dim | None] = {}
+        unused: dict[_Variable, Dim | None] = {}
         for loop in around:
             for atom in self.effects.loops[loop].atoms:
                 unused[_variable(atom)] = self._extent(loop)
@@ -211,7 +216,9 @@ class Coverage:
         extent = self._dim(recorded.extent)
         return None if extent is None or _loops_in(extent) else extent
 
-    def _interval(self, expr: AffineExpr, unused: dict[str, Dim | None]) -> tuple[Dim, Dim] | None:
+    def _interval(
+        self, expr: AffineExpr, unused: dict[_Variable, Dim | None]
+    ) -> tuple[Dim, Dim] | None:
         """The numbers that an expression runs over in loops that are not used yet, if known."""
         value = self._dim(expr)
         if value is None:
@@ -344,19 +351,19 @@ def _floor(dividend: Dim, divisor: int) -> Dim:
     return Dim.symbol(f"_({dividend}) floordiv {divisor}")
 
 
-def _variable(atom: int) -> str:
+def _variable(atom: int) -> _Variable:
     """The symbol for the variable of a loop."""
-    return f"{_LOOP}{atom}"
+    return _Variable(f"_{atom} loop")
 
 
-def _part(atom: int, function: AffineBinaryOpKind, divisor: int) -> str:
+def _part(atom: int, function: AffineBinaryOpKind, divisor: int) -> _Variable:
     """The symbol for the quotient or the remainder of the variable of a loop."""
-    return f"{_variable(atom)} {function.name} {divisor}"
+    return _Variable(f"{_variable(atom)} {function.name} {divisor}")
 
 
-def _loops_in(value: Dim) -> list[str]:
+def _loops_in(value: Dim) -> list[_Variable]:
     """The variables of loops in a polynomial."""
-    return [name for name in value.symbols if name.startswith(_LOOP)]
+    return [name for name in value.symbols if isinstance(name, _Variable)]
 
 
 def _runs(extent: Dim | None) -> bool:
