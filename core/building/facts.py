@@ -1,7 +1,7 @@
 """Facts about polynomials and their atoms: ranges, and which are positive.
 
-Nothing here knows of operations: who opens loops records what holds in them. `dialects/loop/known.py`
-finds facts in a kernel, and keeps ranges in a table of these.
+Nothing here knows of operations: who opens loops records what holds in them. The facts that
+`dialects/loop/known.py` finds in a kernel have their ranges in such a table.
 """
 
 from __future__ import annotations

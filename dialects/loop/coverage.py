@@ -249,10 +249,13 @@ class Coverage(Inside):
         return boxes
 
     def _touch(self, one: Interval, other: Interval) -> bool:
-        """Whether an interval begins where another one ends, or before it."""
-        return one.is_numbers == other.is_numbers and all(
+        """Whether an interval goes on where another one ends, or overlaps it there."""
+        if one.is_numbers != other.is_numbers or not all(
             self.is_below_0(other.start - end - 1) for end in one.ends
-        )
+        ):
+            return False
+        ends = itertools.product(one.ends, other.ends)
+        return other.start in one.ends or all(self.is_below_0(a - b - 1) for a, b in ends)
 
 
 def _beside(box: Box, dim: int) -> Box:

@@ -156,8 +156,15 @@ def seven_classes() -> sw.Module:
     return layers.to_module(graph, sw.TensorSpec((3000, 20)))
 
 
+def frame() -> sw.Module:
+    """The border of an image is filled by four nests beside that of the image."""
+    b = sw.Builder("main")
+    b.output(b.pad(b.input("x", (2, 3, 30, 30)), [0, 0, 3, 3], [0, 0, 3, 3]))
+    return b.module()
+
+
 PROGRAMS: dict[str, Callable[[], sw.Module]] = {
-    f.__name__: f for f in (dense, flat, attention, seven_classes)
+    f.__name__: f for f in (dense, flat, attention, seven_classes, frame)
 }
 
 
