@@ -60,7 +60,8 @@ def uncovered(
         if not is_covered(kernel, known, output):
             coverage = Coverage(kernel, known, output)
             boxes = [_text(coverage.places(box)) for box in coverage.boxes()]
-            stored = " and ".join(boxes) or "none with a known place"
+            none = "nothing" if coverage.is_empty else "none with a known place"
+            stored = " and ".join(boxes) or none
             shape = text([dim or _UNNAMED for dim in coverage.shape()])
             widths = (n for n in coverage.widths() if is_covered(kernel, known, output, n))
             return Uncovered(number, output, shape, stored, max(widths, default=None))

@@ -87,6 +87,11 @@ class Coverage(Inside):
         if width is not None:
             self._sizes[-1] = Polynomial.of(width)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is stored, or only to accumulate."""
+        return not self._stores
+
     def is_complete(self) -> bool:
         """Whether each element is stored."""
         if any(size == 0 for size in self._sizes):
