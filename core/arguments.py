@@ -129,6 +129,26 @@ def in_order(
     return [*inputs, *(named[name] for name in names[len(inputs) :])]
 
 
+def arrays_of_tensors(inputs: Sequence[object]) -> list[object] | None:
+    """The arguments of a call with arrays in the place of tensors of torch, in their memory.
+
+    None if there are no such tensors. Those that NumPy cannot show stay, and are refused later.
+    """
+    if not any(type(value).__module__ == "torch" for value in inputs):
+        return None
+    found = list(map(_array_of_tensor, inputs))
+    return None if all(a is b for a, b in zip(found, inputs, strict=True)) else found
+
+
+def _array_of_tensor(value: object) -> object:
+    if type(value).__module__ != "torch":
+        return value
+    try:
+        return cast(Any, value).detach().numpy()
+    except (RuntimeError, TypeError):
+        return value
+
+
 def dense(spec: ValueSpec, value: object) -> np.ndarray:
     """Check a dense argument; returns a contiguous array of the dtype of `spec`.
 

@@ -221,6 +221,8 @@ class Executable:
         if named:
             # With arguments in order, the call takes the compiled path.
             return self(*arguments.in_order(signature.inputs, inputs, named), out=out)
+        if (arrays := arguments.arrays_of_tensors(inputs)) is not None:
+            return self(*arrays, out=out)
         checked = self._checked(inputs)
         look_for_scipy()
         sizes = self._sizes(checked)
