@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
+from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.parser import Parser
 
+from stepwell.backends.reference.affine import evaluator
 from stepwell.backends.reference.machine import Machine, call
 from stepwell.core.errors import UnsupportedError
 from stepwell.core.registry import make_context
@@ -67,3 +71,12 @@ def test_operations_that_cannot_be_interpreted() -> None:
     broken = machine(NESTED.replace("arith.addi %b, %i", "math.ctpop %b"))
     with pytest.raises(UnsupportedError, match=r"math\.ctpop: Could not find interpretation"):
         result(broken, "nested", 3)
+
+
+def test_affine_maps_run_as_they_are_evaluated() -> None:
+    d, e, s = AffineExpr.dimension(0), AffineExpr.dimension(1), AffineExpr.symbol(0)
+    exprs = e, d * 3 + s - 2, (d - 7) // 2, (d - e) % 5, s.ceil_div(4), AffineExpr.constant(9)
+    map = AffineMap(2, 1, exprs)
+    for numbers in itertools.product(range(-4, 5), repeat=3):
+        assert evaluator(map)(numbers) == map.eval(numbers[:2], numbers[2:])
+    assert evaluator(AffineMap(2, 0, (e, d)))([3, 4]) == (4, 3)
