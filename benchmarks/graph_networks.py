@@ -132,7 +132,9 @@ def basic(kind: str, make: Callable[[], Graph]) -> Network:
     layers, last = len(graph.widths) - 1, graph.widths[-1]
     torch.manual_seed(0)
     options = {"heads": HEADS} if kind == "GAT" else {}
-    model = getattr(models, kind)(width, hidden, layers, last, **options).eval()
+    # A last layer of the same width is like the others.
+    out = None if last == hidden else last
+    model = getattr(models, kind)(width, hidden, layers, out, **options).eval()
     x, edges = torch.from_numpy(graph.features()), torch.from_numpy(graph.edges)
     csr = (x, _adjacency(graph)) if kind in ("GCN", "GraphSAGE", "GIN") else None
     return Network(model, (x, edges), ({0: _any()}, {1: _any()}), csr, _work(kind, graph))
@@ -142,8 +144,8 @@ def _work(kind: str, graph: Graph) -> Work:
     products, gathers = list[tuple[int, int, int]](), list[tuple[int, int, int]]()
     nodes, edges = graph.nodes, graph.edges.shape[1]
     for i, o in pairwise(graph.widths):
-        # The heads of the last layer have all of its width, and are averaged.
-        made = HEADS * o if kind == "GAT" and len(gathers) == len(graph.widths) - 2 else o
+        # The heads of a last layer of another width have all of it, and are averaged.
+        made = HEADS * o if kind == "GAT" and o != graph.widths[1] else o
         sent = min(i, made) if kind in ("GCN", "GraphSAGE", "GIN") else made
         products += {
             "GCN": [(nodes, i, o)],

@@ -45,6 +45,7 @@ _OPTIMIZED = {
         "graph-simplify",
         # Constants of edge lists are folded after it, and products with their matrices reordered.
         "graph-raise-messages",
+        "graph-compute-before-gather",
         # The scale of a batch norm is folded before its shift can become a bias.
         "graph-fold-scale-axis",
         "graph-fold-constant",

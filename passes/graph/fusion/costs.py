@@ -15,7 +15,7 @@ from .groups import Gain, Group, Proposal, users_of
 
 _LONGEST_STAGED_ROW = 1024
 # What has a value for each entry is computed once for a few vectors of a row, not once for all
-# of it, and a softmax needs a score three times.
+# of it. A softmax costs more than to write and read it.
 _LONGEST_ROW_OF_ENTRY = 128
 _LONGEST_DOT_OF_ENTRY = 16
 
@@ -218,6 +218,8 @@ class Costs:
         own = tensor_type(user.results[0]).get_shape()[tensor_type(value).get_num_dims() :]
         if DYNAMIC_INDEX in own or math.prod(own) > _LONGEST_ROW_OF_ENTRY:
             return f"each is read for more than {_LONGEST_ROW_OF_ENTRY} values, or for any number"
+        if math.prod(own) > 1 and self._is_alone(proposal.maker):
+            return f"it would be computed again for parts of the {math.prod(own)} values"
         matrices: set[SSAValue] = set()
         for op in proposal.maker.ops:
             of_entries = self.uses.of_entries(op)
@@ -227,6 +229,24 @@ class Costs:
             if op.fusion == FusionKind.CONTRACTION and not of_entries:
                 return "it has more than the values of the entries of a matrix"
         return None if matrices == {matrix} else "it has values of the entries of another matrix"
+
+    def _is_alone(self, group: Group) -> bool:
+        """Whether a group reduces entries of rows as no other operator does.
+
+        Where one does, such as the weight of a self loop, they are computed together in the kernel
+        that reads both.
+        """
+        op = group.anchor
+        if op is None or op.fusion != FusionKind.REDUCTION:
+            return False
+        entries, operands = self.uses.entries(op), list(op.operands)
+        return not any(
+            isinstance(other, GraphOp)
+            and other is not op
+            and list(other.operands) == operands
+            and self.uses.entries(other) == entries
+            for other in users_of(operands)
+        )
 
     # What a row needs of itself.
 

@@ -1,10 +1,12 @@
 // RUN: stepwell-opt %s --split-input-file -p graph-fuse-ops | filecheck %s
 
-// An attention is one kernel: scores, their softmax over a row, and the sum that they weight.
+// Scores and their softmax over a row are one kernel. The sum that they weight is another one, where a
+// weight is read for several values.
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 // CHECK-LABEL: func.func @attention
-// CHECK-NEXT: func.call @fused_sddmm_leaky_relu_edge_softmax_aggregate
+// CHECK-NEXT: func.call @fused_sddmm_leaky_relu_edge_softmax(
+// CHECK-NEXT: func.call @fused_aggregate(
 // CHECK-NEXT: func.return
 func.func @attention(%a: tensor<?x?xf32, #csr>, %x: tensor<?x4x8xf32>, %s: tensor<?x4xf32>) -> tensor<?x4x8xf32> {
   %e = graph.sddmm add %a, %s, %s : (tensor<?x?xf32, #csr>, tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
