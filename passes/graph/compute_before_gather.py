@@ -62,6 +62,33 @@ class _Sizes:
         return "" if static else assumed
 
 
+def _rewrite(ctx: Context, function: func.FuncOp, permission: Permission, sizes: _Sizes) -> bool:
+    """Rewrite the operators of a function in order; returns whether there were any."""
+    shapes, changed = SymbolicShapes(function), False
+    for op in list(function.walk()):
+        found = before_gather(op, shapes)
+        if found is None or not permission.allows(found.exactness, op):
+            continue
+        own, before = found.costs()
+        if not sizes.pays(found):
+            what, why = f"keep {op.name} of gathered slices", f"it is less work{sizes.why(found)}"
+            decide(ctx, op, what, why, f"{own}; before they are gathered {before}", "missed")
+        elif allowed("compute before gather", op):
+            what, why = f"compute {op.name} before slices are gathered", sizes.why(found)
+            decide(ctx, op, what, f"it is less work{why}", f"{before}; after it {own}")
+            _replace(op, found)
+            count(ctx, "operators computed before gathers", 1)
+            shapes, changed = SymbolicShapes(function), True
+    return changed
+
+
+def _replace(op: Operation, found: BeforeGather) -> None:
+    """Compute an operator in the other way."""
+    result = found.emit(Insertion(op, [op]))
+    result.name_hint = op.results[0].name_hint
+    Rewriter.replace_op(op, [], [result])
+
+
 @Exactness.ROUNDING
 @dataclass(frozen=True)
 class GraphComputeBeforeGatherPass(ModulePass):
@@ -133,30 +160,3 @@ class GraphComputeBeforeGatherPass(ModulePass):
                 continue
             if _rewrite(ctx, function, permission, sizes):
                 region_dce(function.body)
-
-
-def _rewrite(ctx: Context, function: func.FuncOp, permission: Permission, sizes: _Sizes) -> bool:
-    """Rewrite the operators of a function in order; returns whether there were any."""
-    shapes, changed = SymbolicShapes(function), False
-    for op in list(function.walk()):
-        found = before_gather(op, shapes)
-        if found is None or not permission.allows(found.exactness, op):
-            continue
-        own, before = found.costs()
-        if not sizes.pays(found):
-            what, why = f"keep {op.name} of gathered slices", f"it is less work{sizes.why(found)}"
-            decide(ctx, op, what, why, f"{own}; before they are gathered {before}", "missed")
-        elif allowed("compute before gather", op):
-            what, why = f"compute {op.name} before slices are gathered", sizes.why(found)
-            decide(ctx, op, what, f"it is less work{why}", f"{before}; after it {own}")
-            _replace(op, found)
-            count(ctx, "operators computed before gathers", 1)
-            shapes, changed = SymbolicShapes(function), True
-    return changed
-
-
-def _replace(op: Operation, found: BeforeGather) -> None:
-    """Compute an operator in the other way."""
-    result = found.emit(Insertion(op, [op]))
-    result.name_hint = op.results[0].name_hint
-    Rewriter.replace_op(op, [], [result])

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...core.actions import allowed
 from ...core.budgets import SUMS
@@ -74,6 +74,7 @@ class _Block:
         self.ctx, self.block, self.shapes = ctx, block, shapes
         self.permission, self.least = permission, least
         self.values = EdgeValues(shapes)
+        self._hoist_checks()
         self.place: dict[object, int] = {op: number for number, op in enumerate(block.ops)}
 
     def run(self) -> None:
@@ -87,6 +88,22 @@ class _Block:
                 lists.setdefault(key, _EdgeList(*key, [])).scatters.append(scatter)
         for edges in lists.values():
             self._raise(edges)
+
+    def _hoist_checks(self) -> None:
+        """Check indices as soon as they are known: scatters between two checks share a matrix."""
+        place: dict[object, float] = {op: number for number, op in enumerate(self.block.ops)}
+        for op in [op for op in self.block.ops if isinstance(op, graph.CheckIndicesOp)]:
+            if op.axis_from_front == 0:
+                op.operands[1] = self._with_rows(self.shapes.shape(op.x)[0], op.x)
+            known = [value.owner for value in op.operands if value.owner in place]
+            last = max(known, key=lambda made: place[made], default=None)
+            op.detach()
+            if isinstance(last, Operation):
+                self.block.insert_op_after(op, last)
+                place[op] = place[last] + 0.5
+            else:
+                Rewriter.insert_op(op, InsertPoint.at_start(self.block))
+                place[op] = -1
 
     def _may_raise(self, scatter: Scatter) -> bool:
         if scatter.kind not in KINDS or not is_float_tensor(scatter.updates):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -83,22 +84,45 @@ def vector_of(indices: SSAValue, facts: Facts) -> SSAValue | None:
     None where the indices depend on more than i. Reshapes are left out, and indices that are
     checked somewhere are checked everywhere, so that all uses of a vector have the same value.
     """
-    edges = facts.shape(indices)[0]
+    edges, size = facts.shape(indices)[0], None
     if isinstance(indices.owner, graph.BroadcastToOp) and rank(indices) > 1:
         indices = indices.owner.x
         if rank(indices) < 2 or facts.shape(indices)[0] != edges:
             return None
     if any(size != 1 for size in facts.shape(indices)[1:]):
         return None
-    while isinstance(indices.owner, graph.ReshapeOp):
-        indices = indices.owner.x
-    return _checked(indices) if product(facts.shape(indices)) == edges else None
+    while isinstance(op := indices.owner, graph.ReshapeOp | graph.CheckIndicesOp):
+        if isinstance(op, graph.CheckIndicesOp):
+            size = _size_of(op, facts)
+        indices = op.operands[0]
+    return _checked(indices, size, facts) if product(facts.shape(indices)) == edges else None
 
 
-def _checked(indices: SSAValue) -> SSAValue:
-    """The result of a check of indices, if there is one."""
-    users = (use.operation for use in indices.uses if use.index == 0)
-    return next((op.result for op in users if isinstance(op, graph.CheckIndicesOp)), indices)
+def _checked(indices: SSAValue, size: Dim | None, facts: Facts) -> SSAValue:
+    """The result of the first check of indices, if there is one: against `size`, if given."""
+    found = None
+    for check in _checks(indices):
+        if size is None or _size_of(check, facts) == size:
+            first = found is None or (
+                check.parent is found.parent and check.is_before_in_block(found)
+            )
+            found = check if first else found
+    return indices if found is None else found.result
+
+
+def _checks(indices: SSAValue) -> Iterator[graph.CheckIndicesOp]:
+    """The checks of indices, or of reshapes of them."""
+    for use in indices.uses:
+        op = use.operation
+        if isinstance(op, graph.CheckIndicesOp) and use.index == 0:
+            yield op
+        if isinstance(op, graph.ReshapeOp | graph.CheckIndicesOp) and use.index == 0:
+            yield from _checks(op.results[0])
+
+
+def _size_of(check: graph.CheckIndicesOp, facts: Facts) -> Dim:
+    """The size that indices are checked against."""
+    return facts.shape(check.x)[check.axis_from_front]
 
 
 def number_of(value: SSAValue, weights: WeightStore, depth: int = _DEPTH) -> float | None:

@@ -152,3 +152,26 @@ func.func @constant_weights(%x: tensor<9x32xf32>, %j: tensor<3xi64>, %i: tensor<
   %y = graph.scatter_nd add %zero, %m at %i : (tensor<9x32xf32>, tensor<3x32xf32>, tensor<3xi64>) -> tensor<9x32xf32>
   func.return %y : tensor<9x32xf32>
 }
+
+// -----
+
+// Checks of one vector against one size are one, and come as soon as the vector is known.
+// CHECK-LABEL: func.func @checked_twice(
+// CHECK-DAG: %[[d:.*]] = graph.check_indices %j of %x
+// CHECK-DAG: %[[c:.*]] = graph.check_indices %i of %x
+// CHECK: graph.sort_edges %[[c]], %[[d]] of
+// CHECK: graph.degree
+// CHECK: graph.aggregate sum
+// CHECK-NOT: graph.scatter
+func.func @checked_twice(%x: tensor<9x32xf32>, %j: tensor<7xi64>, %i: tensor<7xi64>) -> (tensor<9xf32>, tensor<9x32xf32>) {
+  %zero = graph.constant dense<0.0> : tensor<9x32xf32>
+  %none = graph.constant dense<0.0> : tensor<9xf32>
+  %ones = graph.constant dense<1.0> : tensor<7xf32>
+  %c = graph.check_indices %i of %none axis = 0 : (tensor<7xi64>, tensor<9xf32>) -> tensor<7xi64>
+  %n = graph.scatter_nd add %none, %ones at %c : (tensor<9xf32>, tensor<7xf32>, tensor<7xi64>) -> tensor<9xf32>
+  %k = graph.check_indices %j of %n axis = 0 : (tensor<7xi64>, tensor<9xf32>) -> tensor<7xi64>
+  %g = graph.gather %x, %k axis = 0 : (tensor<9x32xf32>, tensor<7xi64>) -> tensor<7x32xf32>
+  %d = graph.check_indices %i of %x axis = 0 : (tensor<7xi64>, tensor<9x32xf32>) -> tensor<7xi64>
+  %y = graph.scatter_nd add %zero, %g at %d : (tensor<9x32xf32>, tensor<7x32xf32>, tensor<7xi64>) -> tensor<9x32xf32>
+  func.return %n, %y : tensor<9xf32>, tensor<9x32xf32>
+}
