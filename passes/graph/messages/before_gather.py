@@ -216,6 +216,6 @@ def _elementwise(op: GraphOp, sizes: Sizes) -> ElementwiseBeforeGather | None:
             return None
         if gathered is not None and shape == result:
             ends.add(gathered[0])
-        elif len(shape) == len(result) and shape[0] != 1:
+        elif len(shape) == len(result) and shape[:1] != (1,):
             return None
     return ElementwiseBeforeGather(op, ends.pop(), sizes) if len(ends) == 1 else None

@@ -72,7 +72,9 @@ func.func @towers(%x: tensor<9x6xf32>, %k: tensor<50xi64>, %w: tensor<3x3xf32>) 
 // CHECK-DAG: graph.matmul %{{.*}} : (tensor<50x4xf32>, tensor<4x4xf32>)
 // CHECK-DAG: graph.mul %{{.*}} : (tensor<50x4xf32>, tensor<50x4xf32>)
 // CHECK-DAG: graph.exp %{{.*}} : (tensor<5x4xf32>)
-func.func @kept(%x: tensor<9x4xf32>, %k: tensor<5xi64>, %l: tensor<50xi64>, %m: tensor<50xi64>, %w: tensor<4x4xf32>) -> (tensor<5x4xf32>, tensor<50x4xi1>, tensor<50x4xf32>, tensor<5x4xf32>) {
+// CHECK-DAG: graph.exp %{{.*}} : (tensor<f32>)
+func.func @kept(%n: tensor<f32>, %x: tensor<9x4xf32>, %k: tensor<5xi64>, %l: tensor<50xi64>, %m: tensor<50xi64>, %w: tensor<4x4xf32>) -> (tensor<5x4xf32>, tensor<50x4xi1>, tensor<50x4xf32>, tensor<5x4xf32>, tensor<f32>) {
+  %number = graph.exp %n : (tensor<f32>) -> tensor<f32>
   %g = graph.gather %x, %k axis = 0 : (tensor<9x4xf32>, tensor<5xi64>) -> tensor<5x4xf32>
   %i = graph.gather %x, %l axis = 0 : (tensor<9x4xf32>, tensor<50xi64>) -> tensor<50x4xf32>
   %j = graph.gather %x, %m axis = 0 : (tensor<9x4xf32>, tensor<50xi64>) -> tensor<50x4xf32>
@@ -81,5 +83,5 @@ func.func @kept(%x: tensor<9x4xf32>, %k: tensor<5xi64>, %l: tensor<50xi64>, %m: 
   %less = graph.less %s, %j : (tensor<50x4xf32>, tensor<50x4xf32>) -> tensor<50x4xi1>
   %two = graph.mul %i, %j : (tensor<50x4xf32>, tensor<50x4xf32>) -> tensor<50x4xf32>
   %e = graph.exp %g : (tensor<5x4xf32>) -> tensor<5x4xf32>
-  func.return %few, %less, %two, %e : tensor<5x4xf32>, tensor<50x4xi1>, tensor<50x4xf32>, tensor<5x4xf32>
+  func.return %few, %less, %two, %e, %number : tensor<5x4xf32>, tensor<50x4xi1>, tensor<50x4xf32>, tensor<5x4xf32>, tensor<f32>
 }
