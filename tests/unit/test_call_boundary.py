@@ -171,6 +171,7 @@ def test_both_ways_say_the_same(inputs: list[Any]) -> None:
 
 
 def test_plain_arrays_do_not_go_through_python() -> None:
+    DENSE(X, X)  # The first call does.
     for layout in ("plain", "read-only", "unpickled", "described"):
         x = LAYOUTS[layout](X)
         assert not goes_through_python(lambda x=x: DENSE(x, X)), layout

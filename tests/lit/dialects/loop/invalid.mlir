@@ -777,3 +777,15 @@ loop.kernel @k(%x: memref<?x4xf32>) -> (%y: memref<4xf32>) {
     loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<4xf32>
   }
 }
+
+// -----
+
+// expected-error @+1 {{loop.kernel: wrong loop.sizes of argument 0, expected an array of conditions such as "x0.1 >= 10", got ["x0.0 = 4"]}}
+loop.kernel @k(%x: memref<?xf32> {loop.sizes = ["x0.0 = 4"]}) -> () {
+}
+
+// -----
+
+// expected-error @+1 {{loop.kernel: wrong loop.sizes of argument 0, expected an array of conditions such as "x0.1 >= 10", got 4 : i64}}
+loop.kernel @k(%x: memref<?xf32> {loop.sizes = 4 : i64}) -> () {
+}
