@@ -200,7 +200,8 @@ def changed(draw: Any, lines: list[str]) -> list[str]:
     """Lines of which one is another."""
     number = draw(st.integers(0, len(lines) - 1))
     line = lines[number]
-    places = list(re.finditer(r"(?<=[ (])(\d+|ceildiv|floordiv|mod|d0|d1|\+|-)(?=[ ,)])", line))
+    changing = r"(?<=[ (])(\d+|ceildiv|floordiv|mod|d0|d1|\+|-)(?=[ ,)])(?! :)"
+    places = list(re.finditer(changing, line))
     head = line.find("->")
     places = [place for place in places if place.start() > head]
     if "loop.store" in line and draw(st.integers(0, 5)) == 0:
