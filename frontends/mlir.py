@@ -159,14 +159,12 @@ def _unstored(
     """A result of a kernel of which a call may leave elements undefined."""
     if trusted:
         return None
-    found = uncovered(kernel, call.arguments, equal_sizes(call, shapes))
-    if found is None:
-        return None
-    result, width = call.results[found.number], found.width
     sizes_of = functools.partial(equal_sizes, shapes=shapes)
-    if width is not None and not is_read_beyond(result, width, sizes_of):
-        return None
-    return kernel, found.facts, "store a first value to each"
+    for found in uncovered(kernel, call.arguments, sizes_of(call)):
+        result, width = call.results[found.number], found.width
+        if width is None or is_read_beyond(result, width, sizes_of):
+            return kernel, found.facts, "store a first value to each"
+    return None
 
 
 def _place(op: Operation, module: ModuleOp, text: str, name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import memref
@@ -42,8 +42,8 @@ class Uncovered:
 
 def uncovered(
     kernel: KernelOp, operands: Sequence[SSAValue], sizes: Mapping[str, Dim]
-) -> Uncovered | None:
-    """The first result of a kernel that is not proved to be stored as a whole, if there is one.
+) -> Iterator[Uncovered]:
+    """The results of a kernel that are not proved to be stored as a whole.
 
     Args:
         kernel: the kernel.
@@ -54,7 +54,7 @@ def uncovered(
     known = known_of_call(kernel, operands)
     if known is None:
         # The conversion of the call refuses it.
-        return None
+        return
     known = known.with_sizes(sizes)
     for number, output in enumerate(kernel.outputs):
         if not is_covered(kernel, known, output):
@@ -64,8 +64,7 @@ def uncovered(
             stored = " and ".join(boxes) or none
             shape = text([dim or _UNNAMED for dim in coverage.shape()])
             widths = (n for n in coverage.widths() if is_covered(kernel, known, output, n))
-            return Uncovered(number, output, shape, stored, max(widths, default=None))
-    return None
+            yield Uncovered(number, output, shape, stored, max(widths, default=None))
 
 
 def is_read_beyond(

@@ -105,14 +105,13 @@ class Kernel:
         op: GraphOp | None,
     ) -> None:
         """Raise where a result may be left undefined in part."""
-        if (found := uncovered(kernel, operands, sizes_by_name(shapes, results))) is None:
-            return
-        fact, expected, got = found.facts
-        subject, where = f'kernel "{self.name}"', None if op is None else origin(op)
-        hint = f"store a first value to each, in loops over {found.result.name_hint}.shape"
-        raise CompileError(
-            explain(subject, fact, expected=expected, got=got, origin=where, hint=hint)
-        )
+        for found in uncovered(kernel, operands, sizes_by_name(shapes, results)):
+            fact, expected, got = found.facts
+            subject, where = f'kernel "{self.name}"', None if op is None else origin(op)
+            hint = f"store a first value to each, in loops over {found.result.name_hint}.shape"
+            raise CompileError(
+                explain(subject, fact, expected=expected, got=got, origin=where, hint=hint)
+            )
 
     def _location(self) -> LocationAttr:
         """The line where the function begins, as far as there is one."""

@@ -90,6 +90,20 @@ def test_one_of_two_results() -> None:
         sw.from_mlir(text)
 
 
+def test_one_of_two_results_whose_rows_end_early() -> None:
+    """Nothing reads the first result; the second one is returned."""
+    kernel = copy(columns=5).replace(
+        "(%y: memref<?x6xf32>)", "(%y: memref<?x6xf32>, %s: memref<?x6xf32>)"
+    )
+    text = kernel.replace("%y = graph", "%y, %s = graph").replace(
+        '[["n", ""]]', '[["n", ""], ["n", ""]]'
+    )
+    text = text.replace("-> tensor<?x6xf32>\n", "-> (tensor<?x6xf32>, tensor<?x6xf32>)\n")
+    text = text.replace("return %y", "return %s")
+    with pytest.raises(sw.ImportModelError, match=r'of "s" are .* cover \[n, 6\], got nothing'):
+        sw.from_mlir(text)
+
+
 def test_what_is_stored_as_a_whole() -> None:
     vectors = copy(columns=2, place="d0, d1 * 3 + s0")
     vectors = vectors.replace("(d0, d1)(%i", "(d0, d1 * 3 + s0)(%i")
