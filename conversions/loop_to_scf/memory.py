@@ -95,11 +95,8 @@ def _segments(sizes: int) -> DenseArrayBase:
 
 def _limits(op: loop.LoadOp | loop.StoreOp, state: State) -> dict[int, Form]:
     """How many lanes along each limited axis are inside the buffer."""
-    limits: dict[int, Form] = {}
-    for axis, limit in zip(op.limited.get_values(), op.limits, strict=True):
-        form = state.form(limit)
-        limits[axis] = state.indices.least([limits[axis], form]) if axis in limits else form
-    return limits
+    pairs = zip(op.limited.get_values(), op.limits, strict=True)
+    return {axis: state.form(limit) for axis, limit in pairs}
 
 
 def _access(

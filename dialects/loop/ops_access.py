@@ -67,9 +67,12 @@ class _Access:
                 refuse(op, f"lanes of axis {axis} are stored to one place")
             if lanes == 1 and axis in used and isinstance(op, LoadOp):
                 refuse(op, f"axis {axis} is used, but has one lane")
-        for axis in op.limited.get_values():
+        axes = list(op.limited.get_values())
+        for axis in axes:
             if not 0 <= axis < len(shape):
                 refuse(op, "no such axis", f"below {len(shape)}", axis)
+        if len(set(axes)) < len(axes):
+            refuse(op, "an axis has two limits", "one for each", axes)
 
 
 def _print_limits(printer: Printer, op: LoadOp | StoreOp) -> None:

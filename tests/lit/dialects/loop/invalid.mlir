@@ -264,6 +264,14 @@ loop.kernel @k(%x: memref<4xf32>, %n: index) -> () {
 
 // -----
 
+loop.kernel @k(%n: index, %m: index) -> (%y: memref<4xf32>) {
+  %f = arith.constant dense<0.0> : vector<4xf32>
+  // expected-error @+1 {{loop.store: an axis has two limits, expected one for each, got [0, 0]}}
+  loop.store %f, %y ()[s0] -> (s0)() valid(0 : %n, 0 : %m) : vector<4xf32>, memref<4xf32>
+}
+
+// -----
+
 loop.kernel @k(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
   %v = loop.load %x ()[s0] -> (s0)() : memref<4xf32>, vector<4xf32>
   // expected-error @+1 {{loop.store: lanes of axis 0 are stored to one place}}
