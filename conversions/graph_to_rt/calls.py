@@ -14,7 +14,7 @@ from ...dialects.graph.buffers import storage_type
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
 from .arena import Arena
-from .checks import assemble, check_bounds, check_indices, refuse_other_rows
+from .checks import assemble, check_bounds, check_indices, refuse_other_rows, refuse_unchecked
 from .computed import ComputedSizes
 from .constants import Constants, as_type
 from .function import BufferFunction
@@ -64,6 +64,7 @@ class Calls:
         for operand in op.arguments:
             arguments += self.constants.passed(operand, kernel, len(arguments), op)
         refuse_other_rows(kernel, op)
+        refuse_unchecked(kernel, op)
         check_bounds(function, kernel, op, self.constants.buffers_of)
         arguments += self._results(op)
         types = [arg.type for arg in kernel.body.block.args]

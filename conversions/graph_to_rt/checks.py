@@ -166,6 +166,23 @@ def refuse_other_rows(kernel: loop.KernelOp, call: graph.CallDpsOp) -> None:
         raise refused(call, fact, expected="a tensor in CSR", got=got)
 
 
+def refuse_unchecked(kernel: loop.KernelOp, call: graph.CallDpsOp) -> None:
+    """Refuse limits of integers (`loop.bounds`, `loop.offsets`) that no call checks.
+
+    The integers of a dense operand are checked; the parts of a matrix have limits of their own.
+
+    Raises:
+        PassFailedException: naming the argument of the kernel.
+    """
+    passed = dict(zip(call.places, call.arguments, strict=False))
+    for number in range(len(kernel.inputs)):
+        limits = {BOUNDS, OFFSETS} & kernel.attrs_of(number).keys()
+        operand = passed.get(number)
+        if limits and (operand is None or is_sparse(operand.type)):
+            fact = f"argument {number} of @{kernel.sym_name.data} has {min(limits)}"
+            raise refused(call, fact, expected="a dense operand for it", got="a part of a matrix")
+
+
 def check_bounds(
     function: BufferFunction,
     kernel: loop.KernelOp,

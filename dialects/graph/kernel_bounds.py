@@ -6,7 +6,7 @@ runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from xdsl.dialects import arith, memref
@@ -16,6 +16,7 @@ from xdsl.ir import Operation, SSAValue
 from ...core.dims import Dim, size_of_argument, size_of_result
 from ...core.typed import memref_type, returned
 from ..loop.arguments import BOUNDS, FITS, OFFSETS, texts_of
+from ..loop.in_place import overwritable
 from ..loop.inside import Inside, Reader, Unproved, as_text, indices_of, readers_in
 from ..loop.known import Known
 from ..loop.ops import KernelOp
@@ -142,28 +143,43 @@ def known_of(
     known, zero, position = Known(), Dim.of(0), 0
     for number, (kind, shape) in enumerate(zip(kinds, shapes, strict=True)):
         parts = kernel.inputs[position : position + part_count(kind)]
-        position += len(parts)
         if not is_sparse(kind):
             known.shapes[parts[0]] = shape
+            if checked := _checked_contents(kernel, position):
+                known.contents[parts[0]] = checked
+            position += 1
             continue
         (rows, columns), entries = shape, Dim.symbol(size_of_argument(number, "nnz"))
         known.shapes[parts[0]] = [None if rows is None else rows + 1]
         known.shapes |= {part: [entries] for part in parts[1:3]}
-        known.contents[parts[0]] = [(zero, entries + 1)]
+        known.contents[parts[0]], known.entries[parts[0]] = [(zero, entries + 1)], entries
         size = kind.get_shape()[1]
         columns = columns if size < 0 else Dim.of(size)
         if columns is not None:
             known.contents[parts[1]] = [(zero, columns)]
             known.sizes |= dict.fromkeys(parts[3:], columns)
+        position += len(parts)
     known.shapes |= dict(zip(kernel.outputs, results, strict=True))
-    for number, arg in enumerate(kernel.inputs):
-        indices = [Dim.parse(text) for text in texts_of(kernel, number, BOUNDS)]
-        offsets = [Dim.parse(text) for text in texts_of(kernel, number, OFFSETS)]
-        if indices or offsets:
-            # A negative index counts from the back.
-            ends = [(-extent, extent) for extent in indices]
-            known.contents[arg] = [*ends, *((zero, extent + 1) for extent in offsets)]
+    for changed in _changed_inputs(kernel):
+        known.contents.pop(changed, None)
     return known
+
+
+def _checked_contents(kernel: KernelOp, number: int) -> list[tuple[Dim, Dim]]:
+    """The least integer of an input and what is above all, as calls check them."""
+    indices = [Dim.parse(text) for text in texts_of(kernel, number, BOUNDS)]
+    offsets = [Dim.parse(text) for text in texts_of(kernel, number, OFFSETS)]
+    # A negative index counts from the back.
+    ends = [(-extent, extent) for extent in indices]
+    return [*ends, *((Dim.of(0), extent + 1) for extent in offsets)]
+
+
+def _changed_inputs(kernel: KernelOp) -> Iterator[SSAValue]:
+    """The inputs of which a kernel may read elements that a result is written over."""
+    for number, output in enumerate(kernel.outputs, len(kernel.inputs)):
+        if over := kernel.may_overwrite(number):
+            harmless = overwritable(kernel, output)
+            yield from (kernel.inputs[given] for given in over.difference(harmless))
 
 
 def known_in(kernel: KernelOp, shapes: SymbolicShapes) -> Known:

@@ -234,9 +234,10 @@ class Coverage(Inside):
             # The rows of a matrix, divided into parts.
             rows, parts = segment.sizes
             return (parts, rows) if self.is_below_0(-parts, [rows - 1]) else None
-        ends = [end for _, end in self.known.contents.get(division, ())]
-        entries = polynomial(self._named(ends[0])) - 1 if len(ends) == 1 else None
-        return None if entries is None else (self.extent(division, 0) - 1, entries)
+        entries = self.known.entries.get(division)
+        if entries is None:
+            return None
+        return self.extent(division, 0) - 1, polynomial(self._named(entries))
 
     # Boxes.
 

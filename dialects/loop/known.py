@@ -43,6 +43,8 @@ class Known:
     """The sizes that are arguments."""
     contents: dict[SSAValue, list[tuple[Dim, Dim]]] = field(default_factory=dict)
     """For buffers of integers the least one, and what is above all."""
+    entries: dict[SSAValue, Dim] = field(default_factory=dict)
+    """For row pointers of matrices the number of their entries."""
 
     def with_sizes(self, sizes: Mapping[str, Dim]) -> Known:
         """The same in other sizes, given for the names of those here."""
@@ -56,6 +58,7 @@ class Known:
                 buffer: [(low.substitute(sizes), high.substitute(sizes)) for low, high in pairs]
                 for buffer, pairs in self.contents.items()
             },
+            {buffer: dim.substitute(sizes) for buffer, dim in self.entries.items()},
         )
 
 

@@ -170,3 +170,117 @@ def test_rows_that_threads_own_are_read_back() -> None:
     text = sw.compile(b.module(), threads=2).ir("scheduled")
     assert "own(" in text
     assert sw.from_mlir(text, trusted=True).op.ops
+
+
+OVER = """
+func.func @main(%d: tensor<4xi64>, %x: tensor<10xf32>) -> (tensor<4xf32>, tensor<4xi64>) {
+  %i = graph.call_dps @copy(%d) : (tensor<4xi64>) -> tensor<4xi64>
+  %j, %y = graph.call_dps @k(%i, %x) : (tensor<4xi64>, tensor<10xf32>)
+    -> (tensor<4xi64>, tensor<4xf32>)
+  %z = graph.call_dps @copy(%j) : (tensor<4xi64>) -> tensor<4xi64>
+  func.return %y, %z : tensor<4xf32>, tensor<4xi64>
+}
+loop.kernel @copy(%d: memref<4xi64>) -> (%y: memref<4xi64>) {
+  loop.for "i" %i to 4 serial {
+    %v = loop.load %d (d0) -> (d0)(%i) : memref<4xi64>, i64
+    loop.store %v, %y (d0) -> (d0)(%i) : i64, memref<4xi64>
+  }
+}
+loop.kernel @k(%i: memref<4xi64> {loop.offsets = ["x1.0-1"]}, %x: memref<10xf32>)
+    -> (%j: memref<4xi64> {IN_PLACE}, %y: memref<4xf32>) {
+  %big = arith.constant 100000000000 : i64
+  loop.for "i" %n to 4 serial {
+    loop.store %big, %j (d0) -> (d0)(%n) : i64, memref<4xi64>
+  }
+  loop.for "k" %k to 4 serial {
+    %q = loop.load %i (d0) -> (d0)(%k) : memref<4xi64>, i64
+    %p = arith.index_cast %q : i64 to index
+    %v = loop.load %x (d0) -> (d0)(%p) : memref<10xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%k) : f32, memref<4xf32>
+  }
+}
+"""
+
+
+def test_indices_that_are_written_over_are_not_those_that_were_checked() -> None:
+    exe = sw.compile(sw.from_mlir(OVER.replace("IN_PLACE", "")), threads=1)
+    y, z = exe(np.array([0, 3, 3, 9]), np.arange(10, dtype=np.float32))
+    assert y.tolist() == [0, 3, 3, 9]
+    assert (z == 100000000000).all()
+    with pytest.raises(sw.ImportModelError, match=REFUSED):
+        sw.from_mlir(OVER.replace("IN_PLACE", "loop.in_place = [0]"))
+
+
+def test_indices_may_be_written_over_where_they_are_read() -> None:
+    """Each index is read before what it names takes its place."""
+    once = (
+        OVER.partition("  %big")[0].replace(", %y: memref<4xf32>", "").replace("10xf32", "10xi64")
+    )
+    once = once.replace("%j, %y = graph", "%j = graph").replace(
+        "(tensor<4xi64>, tensor<4xf32>)\n", "tensor<4xi64>\n"
+    )
+    once = once.replace("-> (tensor<4xf32>, tensor<4xi64>)", "-> tensor<4xi64>")
+    once = once.replace("return %y, %z : tensor<4xf32>, ", "return %z : ")
+    once = once.replace("IN_PLACE", "loop.in_place = [0]")
+    once += """
+  loop.for "k" %k to 4 serial {
+    %q = loop.load %i (d0) -> (d0)(%k) : memref<4xi64>, i64
+    %p = arith.index_cast %q : i64 to index
+    %v = loop.load %x (d0) -> (d0)(%p) : memref<10xi64>, i64
+    loop.store %v, %j (d0) -> (d0)(%k) : i64, memref<4xi64>
+  }
+}
+"""
+    exe = sw.compile(sw.from_mlir(once), threads=1)
+    assert exe(np.array([0, 3, 3, 9]), 7 * np.arange(10)).tolist() == [0, 21, 21, 63]
+
+
+MATRIX = """
+#csr = #sparse_tensor.encoding<{
+  map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32
+}>
+func.func @main(%a: tensor<4x60xf32, #csr> {graph.nnz = "e"},
+    %x: tensor<?xf32> {graph.dims = ["m"]}) -> (tensor<?xf32> {graph.dims = ["DIM"]}) {
+  %y = graph.call_dps @k(%a, %x) dims [["DIM"]] : (tensor<4x60xf32, #csr>, tensor<?xf32>)
+    -> tensor<?xf32>
+  func.return %y : tensor<?xf32>
+}
+loop.kernel @k(%p: memref<5xi32> {ROWS}, %i: memref<?xi32> {COLUMNS}, %v: memref<?xf32>,
+    %x: memref<?xf32>) -> (%y: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %f = arith.constant 1.0 : f32
+  %m = memref.dim %y, %c0 : memref<?xf32>
+  FIRST
+  loop.for "r" %r to 4 serial {
+    loop.for "e" %e, %j of %p, %i row (d0) -> (d0)(%r) serial : memref<5xi32>, memref<?xi32> {
+      loop.store %f, %y (d0) -> (d0)(PLACE) : f32, memref<?xf32>
+    }
+  }
+}
+"""
+EACH = """loop.for "z" %z to min (d0) -> (d0)(%m) serial {
+    loop.store %f, %y (d0) -> (d0)(%z) : f32, memref<?xf32>
+  }"""
+
+
+def matrix(dim: str, place: str, first: str = "", rows: str = "", columns: str = "") -> str:
+    """A kernel that stores by the entries of a matrix, with attributes of two of its parts."""
+    text = MATRIX.replace("DIM", dim).replace("PLACE", place).replace("FIRST", first)
+    return text.replace("ROWS", rows).replace("COLUMNS", columns)
+
+
+def test_no_attribute_limits_the_parts_of_a_matrix() -> None:
+    # The columns are below 60, and so each call has to have as many elements.
+    for name in ("offsets", "bounds"):
+        columns = matrix("m", "%j", EACH, columns=f'loop.{name} = ["x1.0"]')
+        assert "60 <= y0.0" in sw.from_mlir(columns).text()
+    # The rows end at the last entry.
+    assert sw.from_mlir(matrix("e", "%e")).op.ops
+    rows = matrix("m", "%e", rows='loop.offsets = ["x1.0"]')
+    with pytest.raises(sw.ImportModelError, match="not all elements of"):
+        sw.from_mlir(rows)
+    message = r"argument (0|1) of @k has loop.offsets, expected a dense operand for it, got a part"
+    for attribute in ({"rows": 'loop.offsets = ["x1.0"]'}, {"columns": 'loop.offsets = ["x1.0"]'}):
+        module = sw.from_mlir(matrix("e", "%e", **attribute))
+        with pytest.raises(sw.CompileError, match=message):
+            sw.compile(module, threads=1)
