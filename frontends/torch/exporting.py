@@ -129,16 +129,16 @@ def _depends_on_data(error: Exception) -> bool:
 
 
 def _analysed(export: Callable[..., Any], first: Exception) -> Any:
-    """Export by an analysis of the code, in which ``int(index.max())`` is a size.
+    """Export by TorchDynamo (``strict=True``), in which ``int(index.max())`` is a size.
 
     Raises:
         Exception: the error of the first export if this one fails too.
     """
-    with exportable_parts():
-        try:
+    try:
+        with exportable_parts():
             return export(strict=True)
-        except Exception as error:
-            raise first from error
+    except Exception as error:
+        raise first from error
 
 
 def _of_file(path: Path) -> Any:

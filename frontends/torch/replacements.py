@@ -6,8 +6,11 @@ They are replaced during an export that would fail otherwise.
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
 from typing import Any
 
 from .library import library
@@ -16,49 +19,93 @@ _PACKAGE = "torch_geometric"
 
 Part = Callable[..., Any]
 
+_LOCK = threading.RLock()
+"""Held while parts are replaced: each context restores what was there before it."""
+
 
 @contextlib.contextmanager
 def exportable_parts() -> Iterator[None]:
-    """Replace the parts that cannot be exported within the context, if the package is loaded."""
-    with contextlib.ExitStack() as stack:
+    """Replace the parts that cannot be exported within the context, if the package is loaded.
+
+    What is not traced for an export runs the original parts still, such as a model in another
+    thread.
+    """
+    with _LOCK, contextlib.ExitStack() as stack:
         for owner, name, replacement in _replacements():
-            original = getattr(owner, name)
-            stack.callback(setattr, owner, name, original)
-            setattr(owner, name, replacement(original) if callable(original) else replacement)
+            _replace(owner, name, replacement, stack)
         yield
 
 
+def _replace(owner: Any, name: str, replacement: Any, stack: contextlib.ExitStack) -> None:
+    """Replace an attribute until the stack is left: an inherited one, by one of the owner's own."""
+    if name in vars(owner):
+        stack.callback(setattr, owner, name, vars(owner)[name])
+    else:
+        stack.callback(delattr, owner, name)
+    setattr(owner, name, replacement)
+
+
 def _replacements() -> Iterator[tuple[Any, str, Any]]:
-    """Owner, name and replacement of each part: a value, or what makes it of the original one."""
+    """Owner, name and replacement of each part that this version of the package has."""
     package = sys.modules.get(_PACKAGE)
     if package is None:
         return
-    nn, aggregations = sys.modules[f"{_PACKAGE}.nn"], sys.modules[f"{_PACKAGE}.nn.aggr"]
     # Whether a product of segments is used depends on the largest number of edges of a relation.
-    yield package.backend, "use_segment_matmul", False
-    yield nn.RGCNConv, "forward", _relational
-    yield nn.HeteroLinear, "forward", lambda _: _typed_linear
-    yield aggregations.Aggregation, "assert_sorted_index", lambda _: _unchecked
-    yield aggregations.SortAggregation, "forward", _sorting
-    modules = [m for name, m in sys.modules.items() if name.startswith(f"{_PACKAGE}.")]
-    for name, replacement in (("to_dense_batch", _dense_batch), ("scatter", _counted)):
-        function = getattr(package.utils, name)
-        for module in modules:
-            if vars(module).get(name) is function:
-                yield module, name, replacement
+    if hasattr(backend := getattr(package, "backend", None), "use_segment_matmul"):
+        yield backend, "use_segment_matmul", False
+    for module, kind, name, replacement in _METHODS:
+        owner = getattr(sys.modules.get(f"{_PACKAGE}.{module}"), kind, None)
+        original = getattr(owner, name, None)
+        if original is not None:
+            yield owner, name, _traced(original, replacement(original))
+    utilities = sys.modules.get(f"{_PACKAGE}.utils")
+    for name, replacement in _FUNCTIONS.items():
+        original = getattr(utilities, name, None)
+        if original is not None:
+            part = _traced(original, replacement(original))
+            yield from ((module, alias, part) for module, alias in _places(original))
 
 
-def _unchecked(self: Any, index: Any) -> None:
+def _places(function: Part) -> list[tuple[ModuleType, str]]:
+    """The loaded modules that have a function, and its names in them."""
+    found: list[tuple[ModuleType, str]] = []
+    for module in list(sys.modules.values()):
+        if isinstance(module, ModuleType):
+            # Modules that load their parts lazily, or that are proxies, are not asked for any.
+            names = ModuleType.__getattribute__(module, "__dict__")
+            found += [(module, name) for name, value in list(names.items()) if value is function]
+    return found
+
+
+def _traced(original: Part, replacement: Part) -> Part:
+    """The replacement where TorchDynamo traces an export, and the original part elsewhere."""
+    torch = library()
+
+    @functools.wraps(original)
+    def part(*args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_dynamo_compiling() and torch.compiler.is_exporting():
+            return replacement(*args, **kwargs)
+        return original(*args, **kwargs)
+
+    return part
+
+
+def _unchecked(_: Part) -> Part:
     """Nothing: whether an index is sorted is known in a call only."""
+    return lambda self, index: None
 
 
-def _typed_linear(self: Any, x: Any, type_vec: Any) -> Any:
+def _typed_linear(_: Part) -> Part:
     """`HeteroLinear.forward` without sorting by type: all products, of which one is taken."""
-    width, count = self.out_channels, self.num_types
-    weight = self.weight.transpose(0, 1).reshape(-1, count * width)
-    index = type_vec.view(-1, 1, 1).expand(-1, 1, width)
-    out = (x @ weight).view(-1, count, width).gather(1, index).squeeze(1)
-    return out if self.bias is None else out + self.bias[type_vec]
+
+    def forward(self: Any, x: Any, type_vec: Any) -> Any:
+        width, count = self.out_channels, self.num_types
+        weight = self.weight.transpose(0, 1).reshape(-1, count * width)
+        index = type_vec.view(-1, 1, 1).expand(-1, 1, width)
+        out = (x @ weight).view(-1, count, width).gather(1, index).squeeze(1)
+        return out if self.bias is None else out + self.bias[type_vec]
+
+    return forward
 
 
 def _relational(original: Part) -> Part:
@@ -151,7 +198,7 @@ def _counted(original: Part) -> Part:
 
 
 def _sorting(_: Part) -> Part:
-    """`SortAggregation.forward` with k more rows for each graph, so that there are enough."""
+    """`SortAggregation.forward` with k rows of padding for each graph, so that there are enough."""
     torch = library()
 
     def forward(
@@ -173,3 +220,18 @@ def _sorting(_: Part) -> Part:
         return rows.masked_fill(rows == fill, 0).view(batch, self.k * width)
 
     return forward
+
+
+_METHODS: tuple[tuple[str, str, str, Callable[[Part], Part]], ...] = (
+    ("nn", "RGCNConv", "forward", _relational),
+    ("nn", "HeteroLinear", "forward", _typed_linear),
+    ("nn.aggr", "Aggregation", "assert_sorted_index", _unchecked),
+    ("nn.aggr", "SortAggregation", "forward", _sorting),
+)
+"""The module, the class and the name of each method, and its replacement."""
+
+_FUNCTIONS: Mapping[str, Callable[[Part], Part]] = {
+    "to_dense_batch": _dense_batch,
+    "scatter": _counted,
+}
+"""The replacements of functions of `torch_geometric.utils`, wherever they are imported."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+import types
 import warnings
 from typing import Any
 
@@ -9,12 +12,16 @@ import numpy as np
 import pytest
 
 from stepwell.core.errors import ImportModelError, InputError
+from stepwell.frontends.torch.replacements import exportable_parts
 
 from .compared import check, compiled, torch
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     pyg: Any = pytest.importorskip("torch_geometric.nn", reason="torch-geometric is not installed")
+
+densely = sys.modules["torch_geometric"].utils.to_dense_batch
+"""A function of torch-geometric that a user's module has imported, by another name."""
 
 ANY = torch.export.Dim.DYNAMIC
 GRAPHS = ({0: ANY}, {1: ANY}, {0: ANY}, {0: ANY})
@@ -72,6 +79,87 @@ def test_dense_batches_and_sorted_pools() -> None:
     torch.manual_seed(0)
     others = [batch(9, 40, [4, 1, 4]), batch(1, 0, [1])]
     check(Pools().eval(), batch(7, 12, [3, 2, 2]), GRAPHS, others)
+
+
+def test_a_function_that_a_module_has_imported() -> None:
+    class Rows(torch.nn.Module):
+        def forward(self, x: Any, number: Any) -> Any:
+            rows, filled = densely(x, number)
+            return rows.sum(1), filled.sum(1)
+
+    def args(sizes: list[int]) -> list[Any]:
+        x, _, _, number = batch(sum(sizes), 0, sizes)
+        return [x, number]
+
+    original = densely
+    check(Rows().eval(), args([3, 2, 2]), ({0: ANY}, {0: ANY}), [args([4, 1, 4]), args([2, 5])])
+    assert densely is original
+
+
+class Lazy(types.ModuleType):
+    """A module that fails where it is asked for what it does not have."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+def test_parts_are_replaced_for_an_export_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lazy", Lazy("lazy"))
+    monkeypatch.setitem(sys.modules, "absent", None)  # type: ignore[arg-type]
+    monkeypatch.setattr(sys.modules["torch_geometric"].backend, "use_segment_matmul", False)
+    forward, layer = pyg.RGCNConv.forward, pyg.RGCNConv(8, 4, 3).eval()
+    typed, types_of_rows = pyg.HeteroLinear(8, 4, 3), torch.tensor([2, 0, 1])
+    x, ends, kinds, number = batch(7, 12, [3, 2, 2])
+
+    def results() -> list[Any]:
+        calls = [layer(x, ends, kinds), typed(x[:3], types_of_rows), *densely(x, number)]
+        with pytest.raises(ValueError, match="sorted"):
+            pyg.MedianAggregation().assert_sorted_index(number.flip(0))
+        # For the replacements, relations outside [0, 3) and a batch of one graph are errors.
+        return [*calls, layer(x, ends, kinds + 3), *densely(x, number * 0)]
+
+    expected = results()
+    with exportable_parts():
+        assert pyg.RGCNConv.forward is not forward
+        torch.testing.assert_close(results(), expected, rtol=0, atol=0)
+    assert pyg.RGCNConv.forward is forward
+
+
+def test_two_exports_at_once_restore_the_parts() -> None:
+    forward, one, other = pyg.RGCNConv.forward, threading.Event(), threading.Event()
+
+    def first() -> None:
+        with exportable_parts():
+            one.set()
+            other.wait(0.1)
+
+    def second() -> None:
+        one.wait(30)
+        with exportable_parts():
+            other.set()
+            threads[0].join(30)
+
+    threads = [threading.Thread(target=run) for run in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert pyg.RGCNConv.forward is forward
+
+
+def test_other_versions_of_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class that is missing, and one that inherits its method."""
+
+    class Inherits(pyg.RGCNConv):
+        pass
+
+    with monkeypatch.context() as patch:
+        patch.delattr(pyg, "HeteroLinear")
+        patch.setattr(pyg, "RGCNConv", Inherits)
+        patch.delattr(sys.modules["torch_geometric"].utils, "scatter")
+        with exportable_parts():
+            assert "forward" in vars(Inherits)
+        assert "forward" not in vars(Inherits)
 
 
 def test_a_branch_on_values_is_refused() -> None:
