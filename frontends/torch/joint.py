@@ -47,8 +47,9 @@ def decompositions() -> Any:
 def _dropout(x: Any, p: float, train: bool | None) -> tuple[Any, Any]:
     torch = library()
     if train is False or p in (0, 1):
-        scale = float(train is False or p == 0)
-        return x * scale, torch.full(x.shape, bool(scale), dtype=torch.bool, device=x.device)
+        keeps = train is False or p == 0
+        kept = torch.full(x.shape, keeps, dtype=torch.bool, device=x.device)
+        return (x.clone() if keeps else torch.zeros_like(x)), kept
     kept = torch.rand(x.shape, dtype=torch.float32, device=x.device) >= p
     return x * kept * (1 / (1 - p)), kept
 

@@ -190,3 +190,5 @@ def test_dropout() -> None:
         assert abs((first == 0).float().mean() - p) < 0.02
         assert first.max() == (0 if p == 1 else 1 / (1 - p))
         assert (p == 0.2) != first.equal(second)
+    infinite = torch.full((3,), torch.inf)
+    assert torch.compile(function, backend=stepwell)(infinite.requires_grad_(), 1.0).eq(0).all()
