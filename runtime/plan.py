@@ -81,7 +81,7 @@ class _Result:
     """A result: what becomes of it, its shape, and that of the array that is passed for it."""
 
     spec: ValueSpec
-    fate: int
+    placement: int
     own: Sequence[Dim]
     begun: Sequence[Dim]
 
@@ -136,7 +136,7 @@ class ExecutablePlan:
         words += self._code(signature.arena)
         for result in self._results():
             element, rank = _element(result.dtype), len(result.own)
-            words += [self._address(result.dtype), *element, rank, result.fate]
+            words += [self._address(result.dtype), *element, rank, result.placement]
             words += self._dimensions(result.spec, result.begun)
         return words + self._computed()
 
@@ -153,13 +153,13 @@ class ExecutablePlan:
 
     def _computed(self) -> list[int]:
         """The records of the results whose sizes the program computes."""
-        computed = [(n, r) for n, r in enumerate(self._results()) if r.fate != FIXED]
+        computed = [(n, r) for n, r in enumerate(self._results()) if r.placement != FIXED]
         words, begin = [len(computed)], len(self._symbols)
         for number, result in computed:
             descr, (_, size) = self._address(result.dtype), _element(result.dtype)
-            words += [number, result.fate, descr, size, len(result.own)]
+            words += [number, result.placement, descr, size, len(result.own)]
             words += [word for dim in result.own for word in self._code(dim)]
-            if result.fate == IN_ARENA:
+            if result.placement == IN_ARENA:
                 words.append(~begin)
                 begin += 1
         return words

@@ -117,7 +117,7 @@ def _padded_axis(
     fill: float | Value,
     mode: str,
 ) -> Value:
-    """The elements of an axis, some of them repeated, or the constant, which is put behind them."""
+    """The elements of an axis, some of them repeated, or the constant, which follows them."""
     b, size = Arithmetic(node), x.shape[axis]
     added, removed = [b.max(end, 0) for end in ends], [b.max(b.sub(0, end), 0) for end in ends]
     left = b.sub(b.sub(size, removed[0]), removed[1])

@@ -223,9 +223,9 @@ entry:
   %dtype = call i64 @next(ptr %r)
   %item = call i64 @next(ptr %r)
   %rank = call i64 @next(ptr %r)
-  %fate = call i64 @next(ptr %r)
+  %placement = call i64 @next(ptr %r)
   %mark = call i64 @in_arena()
-  %later = icmp eq i64 %fate, %mark
+  %later = icmp eq i64 %placement, %mark
   %arguments_at = getelementptr %Reader, ptr %r, i64 0, i32 1
   %data_place = load ptr, ptr %arguments_at
   call void @pass(ptr %r, i64 0)
@@ -269,7 +269,7 @@ choose:
   br i1 %new, label %make, label %look
 make:
   %descr = inttoptr i64 %descr_word to ptr
-  %is_resized = icmp ne i64 %fate, 0
+  %is_resized = icmp ne i64 %placement, 0
   %made = call ptr @new_array(ptr %descr, i64 %rank, ptr %shape, i64 %bytes, i1 %is_resized)
   %none = icmp eq ptr %made, null
   br i1 %none, label %no, label %done
@@ -325,7 +325,7 @@ head:
   br i1 %more, label %begin, label %yes
 begin:
   %number = call i64 @next(ptr %r)
-  %fate = call i64 @next(ptr %r)
+  %placement = call i64 @next(ptr %r)
   %descr_word = call i64 @next(ptr %r)
   %item = call i64 @next(ptr %r)
   %rank = call i64 @next(ptr %r)
@@ -345,7 +345,7 @@ dimension:
   %axis1 = add i64 %axis, 1
   br label %each
 sized:
-  %is_there = icmp eq i64 %fate, %mark
+  %is_there = icmp eq i64 %placement, %mark
   br i1 %is_there, label %copy, label %cut
 cut:
   %cut_right = call i1 @cut(ptr %place, i64 %rank, ptr %shape)

@@ -1,6 +1,6 @@
 """Values that are linear in slices gathered along axis 0: which ones, and by what.
 
-    [x_i, x_j - x_i]    is x_i - x_i and x_j at the columns behind, x_i at those in front
+    [x_i, x_j - x_i]    is x_i - x_i and x_j in the trailing columns, x_i in the leading ones
 
 A value [E, ..., K] is a sum of terms: each one has some of the K columns, and is a factor times a
 slice of a value [N, ..., k] for each edge, or times a value of the edges.
