@@ -273,6 +273,9 @@ def _overwritable(function: BufferFunction, result: OpResult) -> Iterator[OpResu
     for operand, places in positions.items():
         if not isinstance(operand, OpResult) or shapes.shape(operand) != shapes.shape(result):
             continue
+        if any(isinstance(use.operation, graph.AliasOp) for use in operand.uses):
+            # The kernel may read it under another name.
+            continue
         if kernel.may_overwrite(first + result.index).issuperset(places):
             yield operand
 

@@ -284,3 +284,19 @@ def test_no_attribute_limits_the_parts_of_a_matrix() -> None:
         module = sw.from_mlir(matrix("e", "%e", **attribute))
         with pytest.raises(sw.CompileError, match=message):
             sw.compile(module, threads=1)
+
+
+def test_what_has_another_name_is_not_written_over() -> None:
+    """The indices that were checked are in the buffer that the first operand has."""
+    types = "(tensor<4xi64>, tensor<10xf32>)"
+    checked = f"%c = graph.check_indices %i of %x axis = 0 : {types} -> tensor<4xi64>"
+    text = OVER.replace("IN_PLACE", "loop.in_place = [0]")
+    text = text.replace("  %j, %y = graph", f"  {checked}\n  %j, %y = graph")
+    text = text.replace("@k(%i, ", "@k(%i, %c, ")
+    text = text.replace(f"{types}\n", "(tensor<4xi64>, tensor<4xi64>, tensor<10xf32>)\n")
+    given = '%i: memref<4xi64> {loop.offsets = ["x1.0-1"]}'
+    text = text.replace(given, '%o: memref<4xi64>, %i: memref<4xi64> {loop.offsets = ["x2.0-1"]}')
+    exe = sw.compile(sw.from_mlir(text), threads=1)
+    y, z = exe(np.array([0, 3, 3, 9]), np.arange(10, dtype=np.float32))
+    assert y.tolist() == [0, 3, 3, 9]
+    assert (z == 100000000000).all()
