@@ -307,11 +307,13 @@ def kernels(program: Build, *inputs: Any) -> list[str]:
     return [line for line in text.splitlines() if "loop.kernel @" in line]
 
 
-def test_an_attention_row_is_one_kernel() -> None:
+@pytest.mark.parametrize(("heads", "count"), [(1, 1), (4, 2)])
+def test_an_attention_row_of_one_head_is_one_kernel(heads: int, count: int) -> None:
     def program(b: sw.Builder, a: Value, x: Value, s: Value, t: Value) -> Value:
         return b.aggregate(a, x, b.edge_softmax(a, b.leaky_relu(b.sddmm(a, t, s, "add"))))
 
-    assert len(kernels(program, ("n", "n"), ["n", 4, 8], ["n", 4], ["n", 4])) == 1
+    sizes = ["n", heads, 8], ["n", heads], ["n", heads]
+    assert len(kernels(program, ("n", "n"), *sizes)) == count
 
 
 def test_shares_that_are_also_a_result_are_written_once() -> None:

@@ -15,7 +15,7 @@ from .groups import Gain, Group, Proposal, users_of
 
 _LONGEST_STAGED_ROW = 1024
 # What has a value for each entry is computed once for a few vectors of a row, not once for all
-# of it. A softmax costs more than to write and read it.
+# of it. Softmaxes of several heads cost more than to write and read them.
 _LONGEST_ROW_OF_ENTRY = 128
 _LONGEST_DOT_OF_ENTRY = 16
 
@@ -215,10 +215,11 @@ class Costs:
         # edge_softmax(a, e)[p] for the entries p of a row needs the scores of that row only
         user, value = proposal.users[0], proposal.value
         matrix = self.uses.entries(user)[value]
-        own = tensor_type(user.results[0]).get_shape()[tensor_type(value).get_num_dims() :]
+        heads = tensor_type(value).get_shape()[1:]
+        own = tensor_type(user.results[0]).get_shape()[len(heads) + 1 :]
         if DYNAMIC_INDEX in own or math.prod(own) > _LONGEST_ROW_OF_ENTRY:
             return f"each is read for more than {_LONGEST_ROW_OF_ENTRY} values, or for any number"
-        if math.prod(own) > 1 and self._is_alone(proposal.maker):
+        if heads.count(1) < len(heads) and math.prod(own) > 1 and self._is_alone(proposal.maker):
             return f"it would be computed again for parts of the {math.prod(own)} values"
         matrices: set[SSAValue] = set()
         for op in proposal.maker.ops:

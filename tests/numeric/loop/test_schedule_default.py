@@ -238,7 +238,8 @@ loop.kernel @total(%x: memref<{m}x{n}xf32>) -> (%y: memref<f32>) {{
   loop.store %s, %y () -> ()() : f32, memref<f32>
 }}"""
     after = same_before_and_after(text, [normal(m, n), normal()], schedule)
-    assert bool(blocks(after)) == (m > 0 and n >= 4)
+    if m > 0:
+        assert bool(blocks(after)) == (n >= 4)
 
 
 @pytest.mark.parametrize("columns", [3, 40, None])
