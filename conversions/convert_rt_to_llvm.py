@@ -47,7 +47,10 @@ from .to_llvm.types import PTR, int_attr, words_of
 RT = LoweringTable()
 """How to lower each operation of `rt`."""
 
+_MONOTONIC = 2
+"""A number of `ATOMIC_ORDERING_KEYWORDS`, for operations on one word that do not order others."""
 _WORD = {"alignment": int_attr(8, 64), "ordering": int_attr(0, 64)}
+_ATOMIC_WORD = {"alignment": int_attr(8, 64), "ordering": int_attr(_MONOTONIC, 64)}
 _INDEX = IndexType()
 _HOST_BITS = 64
 """The width of the words that callers pass and contexts hold."""
@@ -286,9 +289,11 @@ def _turn(call: rt.CallTilesOp, low: Lowering) -> SSAValue:
         low.add_symbol(llvm.GlobalOp(i64, name, "internal", value=IntegerAttr(0, i64)))
     place = {"global_name": SymbolRefAttr(name)}
     address = low.hoist(("turn", name), llvm.AddressOfOp, (), PTR, place)
-    # Several callers may take the same turn: any order is right, and the other one still follows.
-    turn = low.emit(llvm.LoadOp, (address,), i64, _WORD)
-    _store_word(low, address, 0, low.emit(llvm.XOrOp, (turn, low.integer(1, i64)), i64))
+    # Several callers at once may take the same turn: any order is right, and the other one still
+    # follows. xDSL's text of a store leaves out that it is atomic.
+    turn = low.emit(llvm.LoadOp, (address,), i64, _ATOMIC_WORD)
+    operands = [low.emit(llvm.XOrOp, (turn, low.integer(1, i64)), i64), address]
+    low.perform(llvm.StoreOp.create(operands=operands, properties=_ATOMIC_WORD))
     return turn
 
 

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
 from llvmlite import ir
+from llvmlite.ir.instructions import StoreAtomicInstr
 from xdsl.backend.llvm.convert import convert_module
 from xdsl.backend.llvm.convert_op import convert_op, create_constant
 from xdsl.backend.llvm.convert_type import convert_type
@@ -255,16 +256,33 @@ def _emit_constant(
 
 
 def _emit_load(op: llvm.LoadOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
-    result: Any = builder.load(values[op.ptr], typ=_type(op.results[0].type))
+    source, kind = values[op.ptr], _type(op.results[0].type)
+    if atomic := _atomic(op):
+        return builder.load_atomic(source, *atomic, typ=kind)
+    result: Any = builder.load(source, typ=kind)
     if op.alignment is not None:
         result.align = op.alignment.value.data
     return result
 
 
 def _emit_store(op: llvm.StoreOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> None:
-    made: Any = builder.store(values[op.value], values[op.ptr])
+    value, target = values[op.value], values[op.ptr]
+    if atomic := _atomic(op):
+        # The builder asks for the type that an address points to, which an opaque one has not.
+        builder._insert(StoreAtomicInstr(builder.block, value, target, *atomic))
+        return
+    made: Any = builder.store(value, target)
     if op.alignment is not None:
         made.align = op.alignment.value.data
+
+
+def _atomic(op: llvm.LoadOp | llvm.StoreOp) -> tuple[str, int] | None:
+    """The ordering and the alignment of an atomic operation; None for another one."""
+    if op.ordering is None or not op.ordering.value.data:
+        return None
+    if op.alignment is None:
+        raise LLVMTranslationException(f"{op.name}: atomic without an alignment")
+    return llvm.ATOMIC_ORDERING_KEYWORDS[op.ordering.value.data], op.alignment.value.data
 
 
 def _emit_br(op: llvm.BrOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> None:

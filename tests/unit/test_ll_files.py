@@ -42,6 +42,11 @@ def parsed(file: Path) -> Any:
     return module
 
 
+def test_each_thread_has_a_ticket() -> None:
+    tickets = parsed(POOL[0]).get_global_variable("tickets").global_value_type
+    assert str(tickets) == f"[{thread_pool.MOST_THREADS} x [8 x i64]]"
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_each_is_a_module(file: Path) -> None:
     module = parsed(file)

@@ -53,7 +53,7 @@ func.func private @tile(index, memref<?xf32>, f32, vector<8xf32>, memref<4xf32>)
 // Each thread has tiles of its own, which it runs forwards (1) or backwards (2).
 // CHECK-LABEL: llvm.mlir.global internal @part_turn(0 : i64)
 // CHECK-LABEL: func.func @alternating_tiles(
-// CHECK: %[[NOW:.*]] = llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr -> i64
+// CHECK: %[[NOW:.*]] = llvm.load %{{.*}} atomic monotonic {alignment = 8 : i64} : !llvm.ptr -> i64
 // CHECK: %[[ORDER:.*]] = llvm.add %[[NOW]], %{{.*}} : i64
 // CHECK: llvm.call @stepwell_parallel_tiles(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[ORDER]])
 func.func @alternating_tiles(%n: index, %x: memref<?xf32>) {

@@ -166,7 +166,7 @@ func.func private @tile(index, memref<?xf32>)
 // CHECK-LABEL: llvm.mlir.global internal @tile_turn(0 : i64)
 // CHECK-LABEL: func.func @alternating_tiles(
 // CHECK: %[[TURN:.*]] = llvm.mlir.addressof @tile_turn : !llvm.ptr
-// CHECK: %[[NOW:.*]] = llvm.load %[[TURN]] {alignment = 8 : i64} : !llvm.ptr -> i64
+// CHECK: %[[NOW:.*]] = llvm.load %[[TURN]] atomic monotonic {alignment = 8 : i64} : !llvm.ptr -> i64
 // CHECK: %[[NEXT:.*]] = llvm.xor %[[NOW]],
 // CHECK: llvm.store %[[NEXT]], %[[TURN]] {alignment = 8 : i64}
 // CHECK: %[[TURNED:.*]] = llvm.icmp "ne" %[[NOW]],
