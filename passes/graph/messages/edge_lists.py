@@ -99,7 +99,12 @@ def vector_of(indices: SSAValue, facts: Facts) -> SSAValue | None:
 
 
 def _checked(indices: SSAValue, size: Dim | None, facts: Facts) -> SSAValue:
-    """The result of the first check of indices, if there is one: against `size`, if given."""
+    """The result of the first check of indices, if there is one: against `size`, if given.
+
+    It may come after a use, or be against another size: its result is the indices, regions cannot
+    use values from outside, so it is in the block of the use, and the caller raises only what comes
+    after the check. A kernel skips its own check only where the sizes are equal.
+    """
     found = None
     for check in _checks(indices):
         if size is None or _size_of(check, facts) == size:
