@@ -137,7 +137,7 @@ def explained_offset(position: int, value: int, extent: int) -> str:
     return f"offset out of range at position {position}, expected 0 to {extent}, got {value}"
 
 
-def explained_index(position: int, value: int, extent: int, from_front: bool = False) -> str:
+def explained_index(position: int, value: int, extent: int, *, from_front: bool = False) -> str:
     """The error text of an index out of range; with `from_front`, a negative one is too."""
     if not extent:
         return f"index into an empty dimension at position {position}, got {value}"

@@ -229,7 +229,7 @@ def _users(value: SSAValue) -> Iterator[Operation]:
     for use in value.uses:
         yield use.operation
         if isinstance(use.operation, graph.AliasOp):
-            yield from _users(use.operation.result)
+            yield from _users(use.operation.results[0])
 
 
 def _steps(block: Block) -> dict[Operation, tuple[int, int]]:
