@@ -181,7 +181,7 @@ class Coverage(Inside):
         return Region(self, box, found, segments, self._count_of, facts, positions)
 
     def _may_run(self, loop: ForOp) -> bool:
-        if not self.magnitudes.fits(loop.bound.data, loop.bounds):
+        if not self.magnitudes.fits_bounds(loop):
             return False
         most = (self.ranges.of(bound)[1] for bound in self._bounds_of(loop))
         return loop.over_entries or all(number is None or number > 0 for number in most)

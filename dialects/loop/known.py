@@ -149,7 +149,7 @@ class KnownIndices(Unknowns):
     def _facts_in(self, loops: Iterable[ForOp]) -> Iterator[Affine]:
         """What holds in an iteration of each of these loops."""
         for loop in loops:
-            if loop.over_entries:
+            if loop.over_entries or not self.magnitudes.fits_bounds(loop):
                 continue
             index = self._of(loop.variable)
             for bound in self._applied(loop.bound.data, loop.bounds, 0):

@@ -61,6 +61,10 @@ class Magnitude:
 
 
 _SIZE = Magnitude(_ELEMENTS, 1)
+_ANY = Magnitude(_LIMIT)
+"""Of any value of 64 bits."""
+_COUNTED = Magnitude(_LIMIT - 1)
+"""Of what counts up to any value."""
 
 
 class Magnitudes:
@@ -95,11 +99,29 @@ class Magnitudes:
             return False
         symbols = [Magnitude(count) for count in lanes]
         dims = [self._index(value) for value in operands]
-        return all(_of_expression(expr, dims, symbols) is not None for expr in map.results)
+        # A dividend may be outside where the index, a quotient or a remainder, is inside.
+        exact = [self._exact(value) for value in operands]
+        nodes = (node for expr in map.results for node in expr.dfs())
+        return all(_of_expression(expr, dims, symbols) is not None for expr in map.results) and all(
+            _of_expression(node, exact, symbols) is not None
+            for node in nodes
+            if isinstance(node, AffineBinaryOpExpr) and node.kind not in (ADD, MUL)
+        )
+
+    def fits_bounds(self, loop: ForOp) -> bool:
+        """Whether no step to a bound of a loop, or to the row that it visits, may wrap around."""
+        if loop.over_entries:
+            return self.fits(loop.bound.data, loop.bounds)
+        return self._of_bound(loop) is not None
 
     def _index(self, value: SSAValue) -> Magnitude:
         """The magnitude of an index; one of which nothing is known is a size where it is inside."""
-        return self.of(value) or _SIZE
+        found = self.of(value)
+        return _SIZE if found is None or found == _COUNTED else found
+
+    def _exact(self, value: SSAValue) -> Magnitude:
+        """The magnitude of a value that need not be inside of anything."""
+        return self.of(value) or _ANY
 
     def _of(self, value: SSAValue) -> Magnitude | None:
         op = value.owner
@@ -135,11 +157,11 @@ class Magnitudes:
         """The magnitude of the least bound of a loop that is known to fit."""
         if loop.over_entries:
             return _SIZE
-        dims = [self._index(value) for value in loop.bounds]
+        dims = [self._exact(value) for value in loop.bounds]
         found = [_of_expression(expr, dims, []) for expr in loop.bound.data.results]
         if None in found:
             return None
-        return min(filter(None, found), key=lambda one: one.bound, default=None)
+        return min([*filter(None, found), _COUNTED], key=lambda one: one.bound)
 
     def _of_choice(self, op: arith.MinSIOp | arith.MaxSIOp) -> Magnitude | None:
         """A minimum or a maximum, also one that clamps what is not known."""
@@ -193,12 +215,12 @@ def _sum(found: Iterable[Magnitude | None]) -> Magnitude | None:
 def _of_expression(
     expr: AffineExpr, dims: Sequence[Magnitude], symbols: Sequence[Magnitude]
 ) -> Magnitude | None:
-    """The magnitude of an expression, None if a part of it may wrap around."""
+    """The magnitude of an expression, None if a step to it may wrap around."""
     match expr:
         case AffineConstantExpr():
             found = Magnitude(abs(expr.value))
         case AffineDimExpr():
-            found = dims[expr.position]
+            return dims[expr.position]
         case AffineBinaryOpExpr():
             left = _of_expression(expr.lhs, dims, symbols)
             right = _of_expression(expr.rhs, dims, symbols)

@@ -300,3 +300,59 @@ def test_what_has_another_name_is_not_written_over() -> None:
     y, z = exe(np.array([0, 3, 3, 9]), np.arange(10, dtype=np.float32))
     assert y.tolist() == [0, 3, 3, 9]
     assert (z == 100000000000).all()
+
+
+# The integers of %d are any of 64 bits.
+WRAPPED = """
+func.func @main(%x: tensor<?x6xf32> {graph.dims = ["n", ""]}, %d: tensor<1xi64>)
+    -> (tensor<?x6xf32> {graph.dims = ["n", ""]}) {
+  %y = graph.call_dps @k(%x, %d) dims [["n", ""]] : (tensor<?x6xf32>, tensor<1xi64>)
+    -> tensor<?x6xf32>
+  func.return %y : tensor<?x6xf32>
+}
+loop.kernel @k(%x: memref<?x6xf32>, %d: memref<1xi64>) -> (%y: memref<?x6xf32>) {
+  %c0 = arith.constant 0 : index
+  %f = arith.constant 1.0 : f32
+  %n = memref.dim %x, %c0 : memref<?x6xf32>
+  %q = loop.load %d (d0) -> (d0)(%c0) : memref<1xi64>, i64
+  %k = arith.index_cast %q : i64 to index
+  %not_positive = arith.minsi %k, %c0 : index
+  %large = arith.maxsi %k, %n : index
+  loop.for "i" %i to min (d0, d1) -> (FIRST)(%n, %large) serial {
+    loop.for "j" %j to 6 serial {
+      loop.store %f, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<?x6xf32>
+    }
+  }
+  REST
+}
+"""
+ROW = """loop.for "o" %o to min (d0) -> (BOUND)(%VALUE) serial {
+    %v = loop.load %x (d0, d1) -> (PLACE)(%o, %k) : memref<?x6xf32>, f32
+    loop.store %v, %y () -> (0, 0)() : f32, memref<?x6xf32>
+  }"""
+
+
+def wrapped(bound: str, value: str, place: str) -> str:
+    """A kernel that reads where a loop to a computed bound does not run, unless that wraps."""
+    row = ROW.replace("BOUND", bound).replace("VALUE", value).replace("PLACE", place)
+    return WRAPPED.replace("FIRST", "d0").replace("REST", row)
+
+
+def test_bounds_that_wrap_around() -> None:
+    """(-2 ** 59 + 100_000) * 32 is above 0."""
+    for text in (
+        wrapped("d0", "not_positive", "d0 * 1000, 0"),
+        WRAPPED.replace("FIRST", "d0, d1").replace("REST", ""),
+    ):
+        exe = sw.compile(sw.from_mlir(text), threads=1)
+        assert (exe(np.ones((4, 6), np.float32), np.array([-(1 << 59) + 100_000])) == 1).all()
+    for text in (
+        wrapped("d0 * 32", "not_positive", "d0 * 1000, 0"),
+        # A multiple of 60000 is none when it has wrapped around.
+        wrapped("1", "k", "0, (d1 * 60000) mod 60000"),
+    ):
+        with pytest.raises(sw.ImportModelError, match="an access may be outside of dimension"):
+            sw.from_mlir(text)
+    for bounds in ("d0, d1 * 32768", "d0, d1 + 1"):
+        with pytest.raises(sw.ImportModelError):
+            sw.from_mlir(WRAPPED.replace("FIRST", bounds).replace("REST", ""))
