@@ -60,7 +60,7 @@ def from_mlir(
     Raises:
         ImportModelError: if the file cannot be read, the text is malformed (with file, line
             and column) or does not verify, or names a missing weight, or if a kernel may access
-            what is outside of its buffers, or leave elements of its results undefined.
+            what is outside of its buffers, or not store each element of its results.
     """
     text, name, beside = _read(source)
     weights = beside if weights is None else weights

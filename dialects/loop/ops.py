@@ -113,7 +113,7 @@ class KernelOp(IRDLOperation):
     (see `in_place.py`).
 
     In a loop that is not `serial`, no iteration stores to a place that another one loads from or
-    stores to, and an element of an output or a `loop.local` is stored before it is read (see
+    stores to, and what is read of an output or a `loop.local` may have been stored before (see
     `dependences.py`). No access is certainly outside of its buffer (see `outside.py`). A reduction
     accumulates each carried value by its combiner, and unless that is `custom`, no store in it
     depends on the value (see `accumulators.py`). Only `loop.for` has a body: schedules and
