@@ -64,6 +64,20 @@ class TargetError(StepwellError):
 _SHOWN = 1000
 
 
+def shortened(text: str) -> str:
+    """A text of arbitrary length for a message: its first `_SHOWN` characters."""
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+
+
+def first_line(error: BaseException) -> str:
+    """The first nonempty line of an error of another library, which may append the IR or a text.
+
+    An error without a message is called by its type.
+    """
+    lines = (line.strip() for line in str(error).splitlines())
+    return shortened(next(filter(None, lines), type(error).__name__))
+
+
 def explain(
     subject: str,
     fact: str,
@@ -85,8 +99,7 @@ def explain(
     if expected is not None:
         text += f", expected {expected}"
     if got is not None:
-        given = str(got)
-        text += f", got {given if len(given) <= _SHOWN else given[:_SHOWN] + '...'}"
+        text += f", got {shortened(str(got))}"
     if origin:
         text += f" ({origin})"
     if hint:

@@ -14,8 +14,7 @@ from xdsl.utils.exceptions import (
     VerifyException,
 )
 
-from .errors import InternalError, MiscompilationError, StepwellError
-from .pass_manager import first_line
+from .errors import InternalError, MiscompilationError, StepwellError, first_line
 from .refusal import InvalidProgram
 
 

@@ -25,7 +25,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from .dominance import verify_dominance, verify_module
 from .dtypes import ELEMENT_TYPES
-from .errors import CompileError, StepwellError, explain
+from .errors import CompileError, StepwellError, explain, first_line
 from .printing import module_text
 from .weights import WeightStore, write_atomically
 
@@ -137,7 +137,7 @@ class Module:
         try:
             verify_module(self.op)
         except VerifyException as error:
-            raise CompileError(str(error).strip().splitlines()[0]) from error
+            raise CompileError(first_line(error)) from error
 
     def verify_order(self) -> None:
         """Check dominance, which the verification between passes leaves out.
@@ -148,7 +148,7 @@ class Module:
         try:
             verify_dominance(self.op)
         except VerifyException as error:
-            raise CompileError(str(error).strip().splitlines()[0]) from error
+            raise CompileError(first_line(error)) from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `model.mlir`, and `model.safetensors` beside it where there are weights.

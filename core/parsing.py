@@ -36,6 +36,7 @@ from xdsl.parser.generic_parser import ParserState
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 from xdsl.utils.lexer import Input
 
+from .errors import first_line
 from .lexing import LinearLexer
 from .provenance import placed
 from .reading import STRING, ReadingError, too_deep
@@ -112,9 +113,7 @@ class MlirParser(Parser):
         except Exception as error:
             # Parts of xDSL raise Python's own exceptions on unexpected text (KeyError,
             # AssertionError, TypeError, ...).
-            lines = str(error).strip().splitlines()
-            fact = lines[0] if lines else type(error).__name__
-            self._refuse(f"cannot parse: {fact}", error)
+            self._refuse(f"cannot parse: {first_line(error)}", error)
 
     def _bring_up(self) -> bool:
         """Upgrade text that states an older version; return whether it states a version."""

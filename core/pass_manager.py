@@ -10,7 +10,7 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from .context import CompilerContext, PassHook, decide
 from .dominance import verify_dominance
-from .errors import CompileError, StepwellError
+from .errors import CompileError, StepwellError, first_line
 from .fixpoint import bounded_rewrites
 from .refusal import FaultyOperator
 from .walks import operations_in
@@ -129,9 +129,3 @@ def _report_failure(ctx: CompilerContext, op: ModuleOp, error: Exception) -> Non
         except Exception as other:
             # Users see the first error.
             error.add_note(f"{type(hook).__name__} failed as well: {other}")
-
-
-def first_line(error: Exception) -> str:
-    """The first nonempty line of a message; xDSL's messages append the IR."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from . import universe
 from .context import CompilerContext
 from .deprecation import warn_deprecated
-from .errors import StepwellError, explain
+from .errors import StepwellError, explain, first_line
 from .resources import builtin_dialect
 from .target import Target
 from .weights import WeightStore
@@ -169,8 +169,7 @@ def _load_of(package: str, load: Callable[[], _Loaded]) -> _Loaded:
         return load()
     except Exception as error:
         # The boundary to third-party code: an import may raise anything.
-        lines = str(error).splitlines() or [""]
-        fact = f"cannot be loaded: {type(error).__name__}: {lines[0]}"
+        fact = f"cannot be loaded: {type(error).__name__}: {first_line(error)}"
         hint = "repair or uninstall it"
         raise StepwellError(explain(f'package "{package}"', fact, hint=hint)) from error
 

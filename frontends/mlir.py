@@ -14,7 +14,7 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError
 
 from ..core.dominance import verify_module
 from ..core.dtypes import dtype_of
-from ..core.errors import ImportModelError, explain
+from ..core.errors import ImportModelError, explain, first_line, shortened
 from ..core.module import Module
 from ..core.parsing import MlirParser
 from ..core.provenance import origin, places
@@ -68,7 +68,7 @@ def from_mlir(
     try:
         verify_module(op)
     except DiagnosticException as error:
-        raise ImportModelError(f"{name}: {_first_line(str(error))}") from error
+        raise ImportModelError(f"{name}: {first_line(error)}") from error
     _check_kernels(op, text, name, trusted)
     _check_weights(op, weights, name)
     op.attributes.pop(KEY, None)
@@ -98,15 +98,9 @@ def _parse(text: str, name: str) -> ModuleOp:
         return MlirParser(make_context(), text, name).parse_module()
     except ParseError as error:
         place = error.span.get_location()
-        raise ImportModelError(f"{place}: {_first_line(error.msg)}") from error
+        raise ImportModelError(f"{place}: {shortened(' '.join(error.msg.split()))}") from error
     except DiagnosticException as error:
-        raise ImportModelError(explain(name, f"cannot parse: {_first_line(str(error))}")) from error
-
-
-def _first_line(text: str) -> str:
-    """The first nonempty line of a message, which states the error."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[0] if lines else ""
+        raise ImportModelError(explain(name, f"cannot parse: {first_line(error)}")) from error
 
 
 def _check_kernels(op: ModuleOp, text: str, name: str, trusted: bool) -> None:

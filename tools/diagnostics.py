@@ -21,8 +21,7 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyExcepti
 
 from ..core.context import Decision
 from ..core.dominance import early_uses
-from ..core.errors import explain
-from ..core.pass_manager import first_line
+from ..core.errors import explain, first_line
 from ..core.provenance import origin, places
 from ..core.refusal import operation_of
 from .messages import worded

@@ -19,7 +19,7 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import DiagnosticException
 
 from ...core.context import CompilerContext, decide
-from ...core.errors import CompileError, StepwellError, explain
+from ...core.errors import CompileError, StepwellError, explain, first_line
 from ...core.provenance import fuse, origin
 from ...core.weights import WeightStore
 from ...dialects.graph.interfaces import GraphOp, compatible
@@ -139,8 +139,7 @@ class _Bounded(RewritePattern):
         except StepwellError:
             raise
         except Exception as error:
-            reason = (str(error).splitlines() or [""])[0]
-            fact = f"raised {type(error).__name__}: {reason}"
+            fact = f"raised {type(error).__name__}: {first_line(error)}"
             raise CompileError(self._explain(fact, op)) from error
         if not rewriter.has_done_action:
             return

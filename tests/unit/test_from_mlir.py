@@ -111,3 +111,17 @@ def test_damaged_text_is_one_error_in_a_moment(root: Path) -> None:
             messages.append(str(error))
     assert len(messages) > 50
     assert not [message for message in messages if "\n" in message]
+
+
+def test_an_error_quotes_little_of_the_text() -> None:
+    """xDSL's own error repeats a predicate that it does not know, however long it is."""
+    predicate = "(" * 2000
+    text = f"""
+builtin.module {{
+  func.func @main(%a: i64) {{
+    %c = llvm.icmp "{predicate}" %a, %a : i64
+  }}
+}}"""
+    with pytest.raises(ImportModelError, match=r"^text:4:\d+: cannot parse: '\(+\.\.\.$") as error:
+        from_mlir(text)
+    assert len(str(error.value)) < 1200
