@@ -1,4 +1,4 @@
-"""ONNX models into the `graph` dialect, from opset 7 to the newest of the installed onnx.
+"""ONNX models into the `graph` dialect, of all opsets of the installed onnx package.
 
 It may import: onnx, `dialects` and `core`. `import stepwell` does not load it.
 In: a path, bytes or a `ModelProto`; out: a `Module` with the initialisers as its weights.

@@ -14,7 +14,7 @@ from onnx.defs import onnx_opset_version
 from ...core.reading import ReadingError, read_bytes
 from .diagnostics import broken
 
-_OLDEST_OPSET = 7
+_OLDEST_OPSET = 1
 _LARGEST_FILE = (1 << 31) - 1  # a protobuf message cannot be larger
 
 

@@ -62,7 +62,7 @@ class Node(ModelNode):
         self.opset = opset
         self.outputs = list(proto.output)
         self._attributes = attributes
-        self._read: set[str] = set()
+        self._read = {"consumed_inputs"}  # before opset 6: operands whose memory may be used again
         self._folder = folder
         self.convert = convert
         self._declared = declared

@@ -10,9 +10,10 @@ from .nodes import Node
 from .registry import converts
 
 
-@converts("Gemm", since=7)
+@converts("Gemm", since=1)
 def gemm(node: Node) -> Value:
     # alpha * A' B' + beta * C == dense(A', B'^T) * alpha + C * beta
+    node.ignore("broadcast")  # of C, before opset 7
     a, b, c = node.input(0), node.input(1), node.optional(2)
     for operand in (a, b):
         if operand.rank != 2:

@@ -106,7 +106,7 @@ def _register_variadic() -> None:
         "Min": graph.MinOp,
     }
     for operator, build in operators.items():
-        converts(operator, since=6)(_variadic(build))
+        converts(operator, since=1)(_variadic(build))
 
 
 def _variadic(build: Builds) -> Callable[[Node], Value]:
@@ -122,7 +122,7 @@ _register_binary()
 _register_variadic()
 
 
-@converts("Mean", since=6)
+@converts("Mean", since=1)
 def mean(node: Node) -> Value:
     # mean(a, b, c) == (a + b + c) / 3
     total = _variadic(graph.AddOp)(node)
@@ -134,7 +134,7 @@ def pow_(node: Node) -> Value:
     return power(node, node.input(0), node.input(1))
 
 
-@converts("Reciprocal", since=6)
+@converts("Reciprocal", since=1)
 def one_over(node: Node) -> Value:
     return reciprocal(node, node.input(0))
 
@@ -151,7 +151,7 @@ def cast_like(node: Node) -> Value:
     return cast(node, node.input(0), node.input(1).dtype)
 
 
-@converts("LeakyRelu", since=6)
+@converts("LeakyRelu", since=1)
 def leaky_relu(node: Node) -> Value:
     return node.emit(graph.LeakyReluOp, node.input(0), alpha=node.attr_float("alpha", 0.01))
 
@@ -161,14 +161,15 @@ def leaky_relu_of_slopes(node: Node) -> Value:
     return prelu(node, node.input(0), node.input(1))
 
 
-@converts("Elu", since=6)
+@converts("Elu", since=1)
 def exponential_linear(node: Node) -> Value:
     return elu(node, node.input(0), node.attr_float("alpha", 1.0))
 
 
-@converts("Selu", since=6)
+@converts("Selu", since=1)
 def scaled_elu(node: Node) -> Value:
-    alpha, gamma = node.attr_float("alpha", SELU_ALPHA), node.attr_float("gamma", SELU_GAMMA)
+    defaults = (SELU_ALPHA, SELU_GAMMA) if node.opset >= 6 else (1.6732, 1.0507)
+    alpha, gamma = map(node.attr_float, ("alpha", "gamma"), defaults)
     return selu(node, node.input(0), alpha, gamma)
 
 
@@ -177,7 +178,7 @@ def continuous_elu(node: Node) -> Value:
     return celu(node, node.input(0), node.attr_float("alpha", 1.0))
 
 
-@converts("HardSigmoid", since=6)
+@converts("HardSigmoid", since=1)
 def piecewise_sigmoid(node: Node) -> Value:
     alpha, beta = node.attr_float("alpha", 0.2), node.attr_float("beta", 0.5)
     return hard_sigmoid(node, node.input(0), alpha, beta)
@@ -196,7 +197,7 @@ def gelu(node: Node) -> Value:
     return node.emit(graph.GeluOp, node.input(0), approximate=approximate)
 
 
-@converts("Clip", since=6)
+@converts("Clip", since=1)
 def clip_to_attributes(node: Node) -> Value:
     low, high = node.attr_float("min", -_LARGEST), node.attr_float("max", _LARGEST)
     return _clipped(node, node.input(0), None if low <= -_LARGEST else low, high)

@@ -122,9 +122,21 @@ def _places(node: Node, count: int, trailing: int) -> Value:
 
 @converts("Hardmax", since=13)
 def hardmax(node: Node) -> Value:
-    # 1 at the first maximum along an axis, else 0
     x = node.input(0)
-    axis = node.axis(node.attr_int("axis", -1), x.rank)
+    return _hardmax(node, x, node.axis(node.attr_int("axis", -1), x.rank))
+
+
+@converts("Hardmax", since=1)
+def hardmax_of_rows(node: Node) -> Value:
+    """Before opset 13, all dimensions from the axis on are one."""
+    x = node.input(0)
+    axis = node.axis(node.attr_int("axis", 1), x.rank, inclusive=True)
+    rows = reshaped(node, x, [product(x.shape[:axis]), product(x.shape[axis:])])
+    return reshaped(node, _hardmax(node, rows, 1), x.shape)
+
+
+def _hardmax(node: Node, x: Value, axis: int) -> Value:
+    """1 at the first maximum along an axis, else 0."""
     if not (size := x.shape[axis]).is_static:
         raise node.unsupported(f"positions in symbolic dimension {size}")
     place = node.emit(graph.ArgReduceOp, x, kind="max", axis=axis, keepdims=True)

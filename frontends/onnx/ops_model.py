@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue
 
+from ...core.dims import Dim
 from ...dialects.graph import ops as graph
 from ..importing.elementwise import cast
 from ..importing.nodes import Builds
-from ..importing.shapes import broadcast
+from ..importing.shapes import broadcast, reshaped
 from ..importing.values import Value, is_static
 from .nodes import Node
 from .registry import converts
@@ -49,8 +50,9 @@ _CONSTANTS = (
 )
 
 
-@converts("Dropout", since=7)
+@converts("Dropout", since=1)
 def dropout_attribute(node: Node) -> list[Value | None]:
+    node.ignore("is_test")
     return _dropout(node, node.attr_float("ratio", 0.5), node.input(0).dtype)
 
 
@@ -96,13 +98,13 @@ def _batch_operands(node: Node) -> tuple[Value, list[Value], int]:
 
 
 def _normalised_batch(node: Node) -> Value:
-    node.ignore("momentum")
+    node.ignore("momentum", "is_test")
     x, parameters, axis = _batch_operands(node)
     epsilon = node.attr_float("epsilon", 1e-5)
     return node.emit(graph.BatchNormOp, x, *parameters, epsilon=epsilon, axis=axis)
 
 
-converts("BatchNormalization", since=7, only={"spatial": 1})(_normalised_batch)
+converts("BatchNormalization", since=1, only={"spatial": 1})(_normalised_batch)
 converts("BatchNormalization", since=9)(_normalised_batch)
 
 
@@ -147,7 +149,7 @@ def rms_normalization(node: Node) -> Value:
     return _in_stash(node, graph.RmsNormOp, x, scale, axis=axis, epsilon=epsilon)
 
 
-@converts("InstanceNormalization", since=6)
+@converts("InstanceNormalization", since=1)
 def instance_normalization(node: Node) -> Value:
     x, scale, bias = node.input(0), node.input(1), node.input(2)
     if x.rank < 3:
@@ -158,7 +160,25 @@ def instance_normalization(node: Node) -> Value:
 
 @converts("GroupNormalization", since=21)
 def group_normalization(node: Node) -> Value:
-    x, scale, bias = node.input(0), node.input(1), node.input(2)
+    return _normalised_groups(node, node.input(0), node.input(1), node.input(2))
+
+
+@converts("GroupNormalization", since=18)
+def group_normalization_by_group(node: Node) -> Value:
+    # One scale and bias for each group of channels, instead of for each channel
+    x, groups = node.input(0), Dim.of(node.attr_int("num_groups"))
+    channels = x.shape[1].exact_div(groups) if x.rank > 1 else None
+    if channels is None:
+        raise node.broken("groups do not divide the channels", got=groups)
+
+    def widened(parameter: Value) -> Value:
+        column = reshaped(node, parameter, [groups, Dim.of(1)])
+        return reshaped(node, broadcast(node, column, [groups, channels]), [x.shape[1]])
+
+    return _normalised_groups(node, x, widened(node.input(1)), widened(node.input(2)))
+
+
+def _normalised_groups(node: Node, x: Value, scale: Value, bias: Value) -> Value:
     groups, epsilon = node.attr_int("num_groups"), node.attr_float("epsilon", 1e-5)
     if x.rank < 3:
         raise node.broken("operand has no spatial dimension", "rank >= 3", f"rank {x.rank}")

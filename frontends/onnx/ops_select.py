@@ -20,12 +20,12 @@ _BEYOND = 1_000_000_000
 """Exporters write a start or end of at least this magnitude for the border of a dimension."""
 
 
-@converts("Concat", since=4)
+@converts("Concat", since=1)
 def concat(node: Node) -> Value:
     xs = node.variadic()
-    if not node.has("axis"):
+    if not node.has("axis") and node.opset >= 4:
         raise node.broken('attribute "axis" is missing')
-    axis = node.axis(node.attr_int("axis"), xs[0].rank)
+    axis = node.axis(node.attr_int("axis", 1), xs[0].rank)
     if len(xs) == 1:
         return xs[0]
     result = node.emit(concatenated, *xs, axis=axis)
@@ -101,9 +101,11 @@ def _part(dim: Dim, start: int, end: int, step: int) -> tuple[int, int, int] | N
     return None
 
 
-@converts("Split", since=2)
+@converts("Split", since=1)
 def split_attribute(node: Node) -> list[Value]:
     given = node.attr_ints("split")
+    if node.optional(1) is not None:  # only in opset 1
+        return _split(node, node.elements(1))
     return _split(node, None if given is None else list(map(Dim.of, given)))
 
 

@@ -55,7 +55,12 @@ def reshape(node: Node) -> Value:
     given = node.elements(1)
     if not all(isinstance(dim, Dim) for dim in given):
         return reshaped_by(node, x, given, zero_is_zero)
-    return reshaped(node, x, _target(node, x, node.dims(1), zero_is_zero))
+    return reshaped_to(node, x, node.dims(1), zero_is_zero)
+
+
+def reshaped_to(node: Node, x: Value, given: list[Dim], zero_is_zero: bool = False) -> Value:
+    """A tensor in the shape that ONNX's target denotes."""
+    return reshaped(node, x, _target(node, x, given, zero_is_zero))
 
 
 def _target(node: Node, x: Value, given: list[Dim], zero_is_zero: bool) -> list[Dim | None]:

@@ -75,7 +75,12 @@ def _halved(total: int, more_at_the_end: bool) -> tuple[int, int]:
 
 @converts("Pad", since=2)
 def pad_attributes(node: Node) -> Value:
-    pads = list(map(Dim.of, node.attr_ints("pads") or []))
+    return padded_by_attributes(node, "pads")
+
+
+def padded_by_attributes(node: Node, name: str) -> Value:
+    """A tensor with the padding that the attribute of this name gives."""
+    pads = list(map(Dim.of, node.attr_ints(name) or []))
     return _pad(node, pads, node.attr_float("value"), None)
 
 
@@ -212,14 +217,14 @@ def _counts(node: Node, axes: Sequence[Axis], everything: bool) -> list[np.ndarr
     return result
 
 
-@converts("LpPool", since=2)
+@converts("LpPool", since=1)
 def lp_pool(node: Node) -> Value:
     x = node.input(0)
     axes = _pool_axes(node, x)
     return _norm(node, x, lambda powers: pooled(node, powers, axes, "sum"))
 
 
-@converts("GlobalLpPool", since=2)
+@converts("GlobalLpPool", since=1)
 def global_lp_pool(node: Node) -> Value:
     x = node.input(0)
     axes = list(range(2, x.rank))
@@ -244,10 +249,15 @@ def lp_normalization(node: Node) -> Value:
     return node.emit(graph.DivOp, x, divisor)
 
 
+def _has_integer_p(node: Node) -> bool:
+    """Whether `p` is an integer, as in all versions but the first ones of the poolings."""
+    return node.opset > 1 or node.operator == "LpNormalization"
+
+
 def _norm(node: Node, x: Value, total: Callable[[Value], Value]) -> Value:
     """The root of a sum of powers: (|a|^p + |b|^p + ...)^(1/p), by default with p = 2."""
-    p = node.attr_int("p", 2)
-    if p < 1:
+    p = node.attr_int("p", 2) if _has_integer_p(node) else node.attr_float("p", 2.0)
+    if not p >= 1:
         raise node.broken("p out of range", "p >= 1", p)
     if p == 1:
         return total(node.emit(graph.AbsOp, x))

@@ -159,11 +159,11 @@ _CHANGED = model(
 # Graphs
 
 
-@pytest.mark.parametrize("opset", [1, 6, 99, -3, 2**40])
+@pytest.mark.parametrize("opset", [0, 99, -3, 2**40])
 def test_opset_that_is_not_known(opset: int) -> None:
     refused(
         model([make_node("Relu", ["x"], ["y"])], opset=opset),
-        f"onnx: opset version is not supported, expected 7 to "
+        f"onnx: opset version is not supported, expected 1 to "
         f"{onnx.defs.onnx_opset_version()}, got {opset}",
     )
 
