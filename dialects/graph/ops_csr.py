@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
-from xdsl.dialects.builtin import i32
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
@@ -123,42 +124,71 @@ class SortEdgesOp(GraphOp):
         return self.stored(indptr, columns[order], order)
 
     def write(self, nest: WritingNest) -> None:
-        size = nest.extent(self.targets, 0)
-        zero, one = nest.constant(0, i32), nest.constant(1, i32)
-        for number in (1, 2):
-            nest.fill(number, lambda _: zero)
-        # Where row r - 1 ends: first its number of edges, then its beginning, which moves on.
-        ends = nest.local((size + 1,), i32)
+        begins, ranks = self._count(nest)
+        size, edges = nest.extent(self.targets, 0), nest.extent(self.rows, 0)
         with nest.loops([size + 1]) as (place,):
-            ends.put((place,), zero)
+            nest.write(0, (place,), begins.at((place,)))
+        # A column, and the edge in the upper half where it is needed: a store to a random place
+        # takes as long for both.
+        has_order = self.order.first_use is not None
+        words = nest.local((edges,), i64 if has_order else i32)
+
+        def put(own: tuple[AffineExpr, ...]) -> None:
+            begin = begins.at((self._row(nest, own[0]),))
+            place = nest.index(scalars.add(nest, begin, ranks.at(own)))
+            column = nest.value(place_of(nest, self.columns, own, self.sources, 0))
+            if not has_order:
+                words.put((place,), scalars.from_index(nest, column, i32))
+                return
+            high = nest.insert(arith.ShLIOp(_word(nest, nest.value(own[0])), _half(nest)))
+            words.put((place,), nest.insert(arith.OrIOp(_word(nest, column), high)))
+
+        nest.in_order([edges], put)
+        with nest.loops([edges]) as own:
+            word = words.at(own)
+            nest.write(1, own, nest.insert(arith.TruncIOp(word, i32)) if has_order else word)
+        if not has_order:
+            nest.fill(2, lambda _: nest.constant(0, i32))
+            return
+        with nest.loops([edges]) as own:
+            high = nest.insert(arith.ShRUIOp(words.at(own), _half(nest)))
+            nest.write(2, own, nest.insert(arith.TruncIOp(high, i32)))
+
+    def _count(self, nest: WritingNest) -> tuple[LocalBuffer, LocalBuffer]:
+        """Where each row begins, and how many edges of its row come before each edge."""
+        size, edges = nest.extent(self.targets, 0), nest.extent(self.rows, 0)
+        begins, ranks = nest.local((size + 1,), i32), nest.local((edges,), i32)
+        zero, one = nest.constant(0, i32), nest.constant(1, i32)
+        with nest.loops([size + 1]) as own:
+            begins.put(own, zero)
 
         def count(own: tuple[AffineExpr, ...]) -> None:
-            ends.put((self._row(nest, own[0]) + 1,), one, "add")
+            row = (self._row(nest, own[0]),)
+            before = begins.at(row)
+            ranks.put(own, before)
+            begins.put(row, scalars.add(nest, before, one))
 
         def begin(row: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            edges = ends.at((row + 1,))
-            ends.put((row + 1,), carried[0])
-            return [scalars.add(nest, carried[0], edges)]
+            found = begins.at((row,))
+            begins.put((row,), carried[0])
+            return [scalars.add(nest, carried[0], found)]
 
-        edges = nest.extent(self.rows, 0)
         nest.in_order([edges], count)
-        nest.serial(size, [zero], begin)
-        nest.in_order([edges], lambda own: self._place(nest, own[0], ends))
-        with nest.loops([size + 1]) as (place,):
-            nest.write(0, (place,), ends.at((place,)))
+        # The last place is behind all rows, and begins where these end.
+        nest.serial(size + 1, [zero], begin)
+        return begins, ranks
 
     def _row(self, nest: WritingNest, edge: AffineExpr) -> AffineExpr:
         return place_of(nest, self.rows, (edge,), self.targets, 0)
 
-    def _place(self, nest: WritingNest, edge: AffineExpr, ends: LocalBuffer) -> None:
-        """Put an edge behind those of its row that come before it in the list."""
-        end = (self._row(nest, edge) + 1,)
-        position = ends.at(end)
-        ends.put(end, scalars.add(nest, position, nest.constant(1, i32)))
-        place = (nest.index(position),)
-        column = place_of(nest, self.columns, (edge,), self.sources, 0)
-        nest.update(1, place, scalars.from_index(nest, nest.value(column), i32))
-        nest.update(2, place, scalars.from_index(nest, nest.value(edge), i32))
+
+def _word(nest: WritingNest, index: SSAValue) -> SSAValue:
+    return scalars.from_index(nest, index, i64)
+
+
+def _half(nest: WritingNest) -> SSAValue:
+    """Half of the bits of a word."""
+    return nest.constant(32, i64)
 
 
 @irdl_op_definition

@@ -233,7 +233,7 @@ class GraphRaiseMessagesPass(ModulePass):
     func.func @main(%x: !x, %j: !i, %i: !i) -> !x {
       %n = graph.constant dense<0> : !n
       %p, %c, %o = graph.sort_edges %i, %j of %n, %n : (!i, !i, !n, !n) -> (tensor<10xi32>, !o, !o)
-      %same = graph.equal %o, %o : (!o, !o) -> tensor<7xi1>
+      %same = graph.equal %c, %c : (!o, !o) -> tensor<7xi1>
       %one = graph.cast %same : (tensor<7xi1>) -> tensor<7xf32>
       %a = graph.assemble %p, %c, %one of %n : (tensor<10xi32>, !o, tensor<7xf32>, !n) -> !a
       %y = graph.aggregate sum %a, %x : (!a, !x) -> !x

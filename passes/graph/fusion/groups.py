@@ -47,7 +47,7 @@ class Group:
 
     @property
     def results(self) -> list[SSAValue]:
-        """The results that are used elsewhere, and all of the last operator."""
+        """The results that are used elsewhere, or are sizes."""
         return results_of(self.ops)
 
     def is_of(self, kind: FusionKind) -> bool:
@@ -71,7 +71,10 @@ class Proposal:
 
 
 def results_of(ops: Collection[GraphOp]) -> list[SSAValue]:
-    """The results of operators that others use, or that are sizes; those of the last operator."""
+    """The results of operators that others use, or that are sizes.
+
+    Where nobody uses a result of the last operator, these are all that it has.
+    """
     *inner, last = ops
     inside = set[Operation](ops)
     shared = [
@@ -80,7 +83,8 @@ def results_of(ops: Collection[GraphOp]) -> list[SSAValue]:
         for result in op.results
         if result in op.size_results or not inside.issuperset(users_of([result]))
     ]
-    return [*shared, *last.results]
+    used = [v for v in last.results if v in last.size_results or v.first_use is not None]
+    return [*shared, *(used or last.results)]
 
 
 def users_of(values: Iterable[SSAValue]) -> list[Operation]:

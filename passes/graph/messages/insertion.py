@@ -101,7 +101,7 @@ class Insertion:
         rows, columns = map(self.flat, ends)
         edges = graph.SortEdgesOp(rows, columns, *nodes)
         self.emit(edges)
-        same = self.emit(graph.EqualOp(edges.order, edges.order))
+        same = self.emit(graph.EqualOp(edges.indices, edges.indices))
         ones = self.emit(graph.CastOp(same, kind))
         matrix = self.emit(graph.AssembleOp(edges.indptr, edges.indices, ones, nodes[1]))
         shape = facts.shape(nodes[0])[0], facts.shape(nodes[1])[0]

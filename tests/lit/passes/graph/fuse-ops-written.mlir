@@ -43,3 +43,13 @@ func.func @both(%x: tensor<9x4xf32>) -> tensor<9x4xf32> {
   %z = graph.add %f, %r : (tensor<9x4xf32>, tensor<1x4xf32>) -> tensor<9x4xf32>
   func.return %z : tensor<9x4xf32>
 }
+
+// A result that nobody uses is not computed.
+// CHECK-LABEL: func.func @without_order
+// CHECK: call @fused_sort_edges{{.*}} -> (tensor<5xi32>, tensor<7xi32>)
+// CHECK: func.func private @fused_sort_edges
+// CHECK: func.return %{{[^,]*}}, %{{[^,]*}} : tensor<5xi32>, tensor<7xi32>
+func.func @without_order(%r: tensor<7xi64>, %c: tensor<7xi64>, %x: tensor<4xf32>) -> (tensor<5xi32>, tensor<7xi32>) {
+  %p, %j, %o = graph.sort_edges %r, %c of %x, %x : (tensor<7xi64>, tensor<7xi64>, tensor<4xf32>, tensor<4xf32>) -> (tensor<5xi32>, tensor<7xi32>, tensor<7xi32>)
+  func.return %p, %j : tensor<5xi32>, tensor<7xi32>
+}
