@@ -8,7 +8,7 @@ see `dialects/program.py`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -42,6 +42,7 @@ from .convert_func_to_llvm import plain_call
 from .to_llvm import checks
 from .to_llvm.addresses import element_address, neighbour, number_of_elements, sizes_of
 from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
+from .to_llvm.searches import Function, first_decrease, first_outside
 from .to_llvm.types import PTR, int_attr, words_of
 
 RT = LoweringTable()
@@ -138,40 +139,51 @@ def lower_check(check: rt.CheckOp, low: Lowering) -> None:
     _return_unless(low, low.value(check.condition), _number(check), context, details)
 
 
-def _provide(low: Lowering, function: checks.Function) -> str:
-    """Add a copy of a function to the module unless there is one; return its name."""
-    name = function.sym_name.data
-    if not low.is_declared(name):
-        low.add_symbol(function.clone())
-    return name
+def _provide(low: Lowering, *functions: Function) -> str:
+    """Add copies of functions that the module does not have; return the name of the last one."""
+    for function in functions:
+        if not low.is_declared(function.sym_name.data):
+            new = function.clone()
+            low.add_symbol(new)
+            with low.before(low.op):
+                low.walk_function(new.body)
+    return functions[-1].sym_name.data
 
 
 @RT.on(rt.CheckIndexOp)
-def lower_check_index(check: rt.CheckIndexOp, low: Lowering) -> None:
+def lower_check_index(check: rt.CheckIndexOp, low: Lowering, divided: bool = False) -> None:
     element = integer_type(memref_type(check.indices).element_type)
-    _provide(low, checks.first_outside(element))
+    _provide(low, *first_outside(element, divided))
     made = checks.check_place(element) if check.from_front else checks.check_index(element)
     name = _provide(low, made)
     _call_check(low, check, name, [_row(low, check.indices), check.extent])
 
 
 @RT.on(rt.CheckOffsetsOp)
-def lower_check_offsets(check: rt.CheckOffsetsOp, low: Lowering) -> None:
+def lower_check_offsets(check: rt.CheckOffsetsOp, low: Lowering, divided: bool = False) -> None:
     element = integer_type(memref_type(check.offsets).element_type)
-    _provide(low, checks.first_outside(element))
-    _provide(low, checks.first_decrease(element))
+    _provide(low, *first_outside(element, divided))
+    _provide(low, *first_decrease(element, divided))
     name = _provide(low, checks.check_offsets(element))
     _call_check(low, check, name, [_row(low, check.offsets), check.extent])
 
 
 @RT.on(rt.CheckCsrOp)
-def lower_check_csr(check: rt.CheckCsrOp, low: Lowering) -> None:
+def lower_check_csr(check: rt.CheckCsrOp, low: Lowering, divided: bool = False) -> None:
     arrays = check.indptr, check.indices
     pointer, index = (integer_type(memref_type(array).element_type) for array in arrays)
-    _provide(low, checks.first_outside(index))
-    _provide(low, checks.first_decrease(pointer))
+    _provide(low, *first_outside(index, divided))
+    _provide(low, *first_decrease(pointer, divided))
     name = _provide(low, checks.check_csr(pointer, index))
     _call_check(low, check, name, [*(_row(low, array) for array in arrays), check.columns])
+
+
+# On threads, the arrays of these checks are searched in tiles.
+_CHECKS: dict[type[Operation], Callable[..., SSAValue | Parts | None]] = {
+    rt.CheckIndexOp: lower_check_index,
+    rt.CheckOffsetsOp: lower_check_offsets,
+    rt.CheckCsrOp: lower_check_csr,
+}
 
 
 def _call_check(
@@ -393,7 +405,8 @@ class ConvertRtToLlvmPass(ModulePass):
         table = RT
         if self.threads > 1:
             on_threads = functools.partial(_lower_on_threads, threads=self.threads)
-            table = RT | {rt.CallTilesOp: on_threads}
+            divided = {op: functools.partial(lower, divided=True) for op, lower in _CHECKS.items()}
+            table = RT | {rt.CallTilesOp: on_threads} | divided
         for function in op.ops:
             function.attributes |= needs_attributes(function)
         lower_module(ctx, op, table, ["rt"])

@@ -1,11 +1,7 @@
 """The functions that lowered operations of `rt` call, as MLIR text: checks of indices, and a clock.
 
-A check searches an array at memory speed: `_BITS` at a time until an element is invalid or fewer
-are left, then one element at a time, which finds the position. LLVM splits the long vectors into
-those of the machine. The masks of a block are as wide as its elements, so that they are combined
-where the comparisons leave them; a vector of bits would be packed first.
-
-Each function here returns one that is cached, to be cloned into a module.
+A check calls the functions of `searches`. Each function here returns one that is cached, to be
+cloned into a module.
 """
 
 from __future__ import annotations
@@ -13,79 +9,12 @@ from __future__ import annotations
 import functools
 import time
 from string import Template
-from typing import TypeAlias
 
-from xdsl.dialects import func, llvm
 from xdsl.dialects.builtin import IntegerType
 
 from ...core.indices import CsrFault
-from ...core.parsing import MlirParser
-from ...core.registry import make_context
 from ...dialects.rt import ops as rt
-
-_BITS = 2048
-
-_SEARCH = """
-func.func private @$name(%x: memref<?x$element>$arguments) -> index {
-  %zero = arith.constant 0 : index
-  %one = arith.constant 1 : index
-  %lanes = arith.constant $lanes : index
-  %size = memref.dim %x, %zero : memref<?x$element>
-  %count = arith.subi %size, %$ahead : index
-  $splats
-  cf.br ^blocks(%zero : index)
-^blocks(%first: index):
-  %after = arith.addi %first, %lanes : index
-  %fits = arith.cmpi sle, %after, %count : index
-  cf.cond_br %fits, ^block, ^elements(%first : index)
-^block:
-  %here = vector.load %x[%first] : memref<?x$element>, vector<${lanes}x$element>
-  $are_good
-  %masks = arith.extsi %good : vector<${lanes}xi1> to vector<${lanes}x$element>
-  %mask = vector.reduction <and>, %masks : vector<${lanes}x$element> into $element
-  %all = arith.trunci %mask : $element to i1
-  cf.cond_br %all, ^blocks(%after : index), ^elements(%first : index)
-^elements(%place: index):
-  %left = arith.cmpi slt, %place, %count : index
-  cf.cond_br %left, ^element, ^end(%count : index)
-^element:
-  %number = memref.load %x[%place] : memref<?x$element>
-  %next = arith.addi %place, %one : index
-  $is_bad
-  cf.cond_br %wrong, ^end(%place : index), ^elements(%next : index)
-^end(%found: index):
-  func.return %found : index
-}
-"""
-
-# low <= x < low + span == x - low < span, unsigned
-_OUTSIDE = {
-    "name": "rt_first_outside_$element",
-    "arguments": ", %low: $element, %span: $element",
-    "ahead": "zero",
-    "splats": """
-  %lows = vector.broadcast %low : $element to vector<${lanes}x$element>
-  %spans = vector.broadcast %span : $element to vector<${lanes}x$element>""",
-    "are_good": """
-  %offsets = arith.subi %here, %lows : vector<${lanes}x$element>
-  %good = arith.cmpi ult, %offsets, %spans : vector<${lanes}x$element>""",
-    "is_bad": """
-  %offset = arith.subi %number, %low : $element
-  %wrong = arith.cmpi uge, %offset, %span : $element""",
-}
-_DECREASE = {
-    "name": "rt_first_decrease_$element",
-    "arguments": "",
-    "ahead": "one",
-    "splats": "",
-    "are_good": """
-  %ahead = arith.addi %first, %one : index
-  %there = vector.load %x[%ahead] : memref<?x$element>, vector<${lanes}x$element>
-  %good = arith.cmpi sge, %there, %here : vector<${lanes}x$element>""",
-    "is_bad": """
-  %other = memref.load %x[%next] : memref<?x$element>
-  %wrong = arith.cmpi slt, %other, %number : $element""",
-}
+from .searches import Function, parsed
 
 _INDEX = """
 func.func private @$name(
@@ -236,32 +165,6 @@ llvm.func internal @rt_clock() -> i64 {{
 """
 
 
-Function: TypeAlias = func.FuncOp | llvm.FuncOp
-
-
-def _parsed(text: str) -> Function:
-    op = MlirParser(make_context(), text).parse_module().body.block.first_op
-    assert isinstance(op, func.FuncOp | llvm.FuncOp)
-    return op
-
-
-def _search(parts: dict[str, str], element: IntegerType) -> Function:
-    text, lanes = Template(_SEARCH).safe_substitute(parts), _BITS // element.width.data
-    return _parsed(Template(text).substitute(element=element, lanes=lanes))
-
-
-@functools.cache
-def first_outside(element: IntegerType) -> Function:
-    """`(x, low, span) -> index`: the first element not in [low, low + span), or the size of x."""
-    return _search(_OUTSIDE, element)
-
-
-@functools.cache
-def first_decrease(element: IntegerType) -> Function:
-    """`(x) -> index`: the first element that is above the next one, or the last one."""
-    return _search(_DECREASE, element)
-
-
 def _limit(element: IntegerType) -> int:
     """An extent from which on every nonnegative number of a type is valid."""
     return 2 ** min(element.width.data - 1, 62)
@@ -284,7 +187,7 @@ def check_place(element: IntegerType) -> Function:
 
 def _index_check(name: str, element: IntegerType, bounds: str) -> Function:
     sizes = {"element": element, "limit": _limit(element)}
-    return _parsed(Template(_INDEX).substitute(name=name, bounds=bounds, **sizes))
+    return parsed(Template(_INDEX).substitute(name=name, bounds=bounds, **sizes))
 
 
 @functools.cache
@@ -295,7 +198,7 @@ def check_offsets(element: IntegerType) -> Function:
     that element, and the extent.
     """
     text = Template(_OFFSETS).substitute(element=element, limit=_limit(element))
-    return _parsed(text)
+    return parsed(text)
 
 
 @functools.cache
@@ -314,10 +217,10 @@ def check_csr(pointer: IntegerType, index: IntegerType) -> Function:
         end=CsrFault.END.value,
         fault=CsrFault.INDEX.value,
     )
-    return _parsed(text)
+    return parsed(text)
 
 
 @functools.cache
 def clock() -> Function:
     """A function without arguments that returns the nanoseconds of the system's steady clock."""
-    return _parsed(_CLOCK)
+    return parsed(_CLOCK)

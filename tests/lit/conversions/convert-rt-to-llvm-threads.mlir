@@ -71,3 +71,57 @@ func.func private @part(index, memref<?xf32>)
 func.func @other(%n: index) -> index {
   func.return %n : index
 }
+
+// -----
+
+// A long array is searched in tiles, each of which stores the first wrong place of its part; the
+// least of them counts. A short one is searched as a whole.
+// CHECK-LABEL: func.func private @rt_first_outside_i64_in(
+// CHECK-SAME: %x: memref<?xi64>, %begin: index, %count: index, %low: i64, %span: i64) -> index
+// CHECK: vector.load %x[%first] : memref<?xi64>, vector<32xi64>
+// CHECK-LABEL: func.func private @rt_first_outside_i64_part(
+// CHECK: %[[PLACE:.*]] = func.call @rt_first_outside_i64_in(%x, %begin, %end, %low, %span)
+// CHECK-NEXT: %[[NONE:.*]] = arith.cmpi eq, %[[PLACE]], %end : index
+// CHECK-NEXT: %[[FIRST:.*]] = arith.select %[[NONE]], %all, %[[PLACE]] : index
+// CHECK-NEXT: memref.store %[[FIRST]], %found[%part] : memref<64xindex>
+// CHECK-LABEL: func.func private @rt_first_outside_i64(
+// CHECK: cf.cond_br %is_small, ^[[WHOLE:.*]], ^[[DIVIDED:.*]]
+// CHECK: ^[[WHOLE]]:
+// CHECK-NEXT: func.call @rt_first_outside_i64_in(%x, %zero, %count, %low, %span)
+// CHECK: ^[[DIVIDED]]:
+// CHECK: llvm.call @stepwell_parallel_tiles(
+// CHECK: arith.minsi %first, %place : index
+// CHECK-LABEL: func.func private @rt_first_outside_i64_part_entry(
+// CHECK: func.call @rt_first_outside_i64_part(
+// CHECK-LABEL: func.func private @rt_check_index_i64(
+// CHECK: func.call @rt_first_outside_i64(
+// CHECK-LABEL: func.func @indices
+// CHECK: func.call @rt_check_index_i64(
+func.func @indices(%ctx: !rt.context, %i: memref<?xi64>, %n: index) -> i32 {
+  rt.check_index %ctx, %i, %n "i" : memref<?xi64>
+  %z = arith.constant 0 : i32
+  func.return %z : i32
+}
+
+// -----
+
+// Each part of row pointers is compared with the next element as well, which another part may have.
+// CHECK-LABEL: func.func private @rt_first_outside_i32(
+// CHECK: llvm.call @stepwell_parallel_tiles(
+// CHECK-LABEL: func.func private @rt_first_decrease_i32_part(
+// CHECK: func.call @rt_first_decrease_i32_in(%x, %begin, %end) : (memref<?xi32>, index, index) -> index
+// CHECK-LABEL: func.func private @rt_first_decrease_i32(
+// CHECK: %[[COUNT:.*]] = arith.subi %size, %one : index
+// CHECK: llvm.call @stepwell_parallel_tiles(
+// CHECK-LABEL: func.func private @rt_check_offsets_i32(
+// CHECK: func.call @rt_first_outside_i32(
+// CHECK: func.call @rt_first_decrease_i32(
+// CHECK-LABEL: func.func private @rt_check_csr_i32_i32(
+// CHECK: func.call @rt_first_decrease_i32(
+// CHECK: func.call @rt_first_outside_i32(
+func.func @rows(%ctx: !rt.context, %p: memref<?xi32>, %i: memref<?xi32>, %n: index) -> i32 {
+  rt.check_offsets %ctx, %p, %n "p" : memref<?xi32>
+  rt.check_csr %ctx, %p, %i, %n "graph" : memref<?xi32>, memref<?xi32>
+  %z = arith.constant 0 : i32
+  func.return %z : i32
+}
