@@ -148,7 +148,7 @@ class _Part:
     """A part of a graph as a function of tensors of torch.
 
     Weights are constants of the compiled program, which is bound to their memory and version: it
-    is compiled at the first call, and anew where these differ. It holds the memory, so that no
+    is compiled at the first call, and again where these differ. It holds the memory, so that no
     other tensor gets the same address. After some changes the weights become inputs for good.
     """
 

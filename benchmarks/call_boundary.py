@@ -2,7 +2,7 @@
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/call_boundary.py
 
-A loop in machine code calls the kernels alone, with the addresses that a call has left behind; a
+A loop in machine code calls the kernels alone, with the addresses that a call has left; a
 call also checks its arguments, allocates the result, and releases and takes the GIL.
 """
 

@@ -42,7 +42,7 @@ TOLERANCE = 1e-4
 PEERS = PYG, CSR, INDUCTOR = "torch-geometric", "with CSR", "inductor"
 GOALS = {PYG: 8.0, "best": 3.0}
 NEAR = 1.25
-"""The time relative to the larger bound from which no ratio is asked for."""
+"""No ratio is marked as missed where the time is below this multiple of the larger bound."""
 HEADS = 4
 ROUNDS, FEW_ROUNDS, LARGE = 9, 3, 100_000
 """Rounds, those of a graph of more nodes than that."""

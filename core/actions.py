@@ -53,7 +53,7 @@ class Action:
 class ActionCounter:
     """The actions taken, at most `limit`.
 
-    `begun` is a use of a pattern that has not ended, such as one that raised.
+    `begun` is a use of a pattern that did not end, such as one that raised.
     """
 
     def __init__(self, limit: int | None = None) -> None:

@@ -215,7 +215,7 @@ class SimplifyConstants:
 
 
 class ShrinkSizes:
-    """Change sizes of tensors: of arguments and constants, and of what depends on them.
+    """Change sizes of tensors: of arguments and constants, and of values that depend on them.
 
     All occurrences of a size change together. There are three places for each: for 1, for 2 or 3,
     and for its half.

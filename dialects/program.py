@@ -90,7 +90,7 @@ _Slots: TypeAlias = list[tuple[int, _Entry]]
 
 
 def needs_of(module: ModuleOp, main: Operation) -> Needs:
-    """What a module says of its constants, registered functions, and failures of `main`.
+    """What a module declares: its constants, registered functions, and failures of `main`.
 
     Raises:
         CompileError: if a slot is left out or is two things at once, or an attribute is malformed.
@@ -123,7 +123,7 @@ def is_on_buffers(main: Program) -> bool:
 
 
 def check_interface(main: Program) -> None:
-    """Check what a public function says of its inputs and results, at any stage.
+    """Check what a public function declares about its inputs and results, at any stage.
 
     Raises:
         CompileError: if callers cannot pass one of them, or it contradicts its own type.

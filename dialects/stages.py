@@ -33,7 +33,7 @@ def stage_of(op: ModuleOp) -> str:
         return "buffers" if kernels else "loops"
     groups = [f for f in op.ops if isinstance(f, func.FuncOp) and PRIMITIVE in f.attributes]
     if groups:
-        # What cannot be one kernel is grouped anew: see `graph-fuse-ops`.
+        # A group that cannot be one kernel is split: see `graph-fuse-ops`.
         return "fused" if all(map(_is_group, groups)) else "optimized"
     if kernels:
         return "scheduled" if any(_is_scheduled(k) for k in kernels) else "kernels"

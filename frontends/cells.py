@@ -42,7 +42,7 @@ class Cell(ABC):
         b: the builder.
         parameters: the weights.
         activations: as many as `defaults` returns.
-        clip: the limit of what they are applied to.
+        clip: the limit of their arguments, [-clip, clip].
     """
 
     GATES: ClassVar[int]
@@ -162,7 +162,7 @@ class Gru(Cell):
         return ((1.0 - update) * candidate + update * h,)
 
     def _after(self, given: Value, h: Value) -> tuple[Value, Value]:
-        """The update gate and the candidate, with the reset gate behind the product."""
+        """The update gate and the candidate, with the reset gate applied after the product."""
         product = self.b.matmul(h, self.own.recurrent)
         (x, y, n), (z, r, rest) = columns(self.b, given, 3), columns(self.b, product, 3)
         if self.own.r_bias is not None:

@@ -68,7 +68,7 @@ class Recurrences(BuilderPart):
             direction: forward, reverse, or bidirectional.
             activations: those of the gates, of the cell gate and of the cell state, for each
                 direction; by default sigmoid, tanh, tanh.
-            clip: limits what activations are applied to, to [-clip, clip].
+            clip: limits the arguments of activations to [-clip, clip].
             input_forget: whether the forget gate is 1 - the input gate.
             name: the name of the model's node in messages; by default the caller's line.
 

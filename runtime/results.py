@@ -106,7 +106,7 @@ def exact(
         signature: the inputs and results of the program.
         arrays: an array for each result.
         sizes: the sizes of the inputs.
-        reported: the sizes that the call computed, and behind them where results begin.
+        reported: the sizes that the call computed, and after them where results begin.
         arena: the arena of the call.
 
     Raises:

@@ -268,7 +268,7 @@ def _emit_load(op: llvm.LoadOp, builder: ir.IRBuilder, values: Values, blocks: B
 def _emit_store(op: llvm.StoreOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> None:
     value, target = values[op.value], values[op.ptr]
     if atomic := _atomic(op):
-        # The builder asks for the type that an address points to, which an opaque one has not.
+        # The builder needs the pointee type of an address; opaque pointers have none.
         builder._insert(StoreAtomicInstr(builder.block, value, target, *atomic))
         return
     made: Any = builder.store(value, target)

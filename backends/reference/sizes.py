@@ -1,4 +1,4 @@
-"""The sizes that operators and kernels demand of what they are given."""
+"""The sizes that operators and kernels demand of their operands."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def _size_conditions(function: func.FuncOp, shapes: SymbolicShapes) -> Attribute
 
 
 def _in_arguments(needed: SizeCondition, op: GraphOp, shapes: SymbolicShapes) -> SizeCondition:
-    """The condition on sizes of arguments; of what is computed the upper bound is checked."""
+    """The condition on sizes of arguments; of computed sizes the upper bound is checked."""
     known = shapes.in_arguments(needed.size)
     if known is None and needed.is_upper:
         known = shapes.in_arguments(shapes.at_most(needed.size))

@@ -1,4 +1,4 @@
-"""Building the loops of an operator that writes its results, and of what follows it there."""
+"""Building the loops of an operator that writes its results, and of those fused after it."""
 
 from __future__ import annotations
 

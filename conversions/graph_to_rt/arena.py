@@ -324,7 +324,7 @@ def _make_view(function: BufferFunction, buffer: _Buffer, place: Place, owner: O
 def _arena(
     function: BufferFunction, plan: ArenaPlan, owner: Operation, moving: SSAValue | None
 ) -> tuple[SSAValue, list[SSAValue], SSAValue]:
-    """The arena, the offsets of slots behind those before it, and their end."""
+    """The arena, the offsets of its slots, each after the one before, and the end of the last."""
     sizes, static = function.sizes, 0
 
     def offset() -> SSAValue:

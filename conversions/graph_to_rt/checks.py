@@ -53,7 +53,7 @@ def check_inputs(function: BufferFunction) -> None:
 def check_sizes(function: BufferFunction) -> None:
     """Check the sizes that arguments give, before any of them is used.
 
-    These are what kernels that certainly run demand, and that no size is negative.
+    No size may be negative, and kernels that certainly run have demands.
     """
     not_negative = [Dim.of(0)]
     for op in function.source.body.block.ops:
@@ -132,7 +132,7 @@ def indices_of(function: BufferFunction) -> dict[SSAValue, tuple[int, ...]]:
     }
     for call in function.source.body.walk():
         if isinstance(call, graph.ControlFlowOp):
-            # A region may read indices from any part of what its operation is given.
+            # A region may read indices from any part of its operation's operands.
             integers = (v for v in call.operands if tensor_type(v).element_type in (i32, i64))
             found |= {v: (0,) for v in integers if v in function.buffers and v not in found}
         if isinstance(call, graph.AssembleOp):

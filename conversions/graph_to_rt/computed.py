@@ -140,6 +140,6 @@ class ComputedSizes:
         expected: str,
         details: Sequence[SSAValue],
     ) -> None:
-        """End the call where a condition does not hold; the first detail is what there is."""
+        """End the call where a condition does not hold; the first detail is the value found."""
         message = explain(origin(op) or "call", fact, expected=expected, got="{0}")
         self.function.append(rt.CheckOp(self.function.context, condition, message, details))

@@ -62,7 +62,7 @@ class BufferFunction:
         outputs: the buffers that the caller passes for each result.
         in_arena: the results whose sizes have no upper bound: callers find them in the arena.
         reported: the sizes in the shapes of results that the program computes, stored in a last
-            argument, `report`, and behind them where results begin in the arena.
+            argument, `report`, followed by the places where results begin in the arena.
     """
 
     def __init__(self, source: func.FuncOp) -> None:

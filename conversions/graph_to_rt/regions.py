@@ -136,7 +136,7 @@ class _Loop:
         return as_type(self.function, buffer, buffer_types(tensor_type(argument))[0])
 
     def _sizes(self, values: Sequence[SSAValue]) -> list[SSAValue]:
-        """The sizes, within their bounds, of what is carried to an iteration."""
+        """The sizes, within their bounds, of the values carried to an iteration."""
         shapes, sizes = self.function.shapes, self.regions.sizes
         return [
             sizes.bounded(self.op, shapes.shape(values[n])[axis], self.op.bounds_of(n)[axis])
@@ -144,7 +144,7 @@ class _Loop:
         ]
 
     def _measure(self, values: Sequence[SSAValue], sizes: Sequence[SSAValue]) -> None:
-        """Note the sizes of what is carried."""
+        """Note the sizes of carried values."""
         for (number, axis), size in zip(self.changing, sizes, strict=False):
             self.regions.sizes.measure(self.op, values[number], axis, size)
 

@@ -128,7 +128,7 @@ class Emitter(Scopes[VectorScope]):
         result: Attribute,
         properties: Mapping[str, Attribute],
     ) -> SSAValue:
-        """Put an operation on a value at the top of the frame that has it, or right behind it."""
+        """Put an operation on a value at the top of the frame that has it, or right after it."""
         owner, depth = value.owner, self.depths[value]
         if not isinstance(owner, Operation) or owner in self.scopes[depth].head:
             return self.emit_head(kind, [value], result, properties, depth)

@@ -12,7 +12,7 @@ The techniques are those of Cephes, of W. J. Cody and W. Waite (Software Manual 
 Elementary Functions) and of N. Juffa's published single-precision functions: reduce the range
 with a fused multiply-add, evaluate a polynomial, scale by bits. The coefficients are minimax in
 relative error: least squares with Lawson's weights on a Chebyshev grid, rounded to f32 one after
-the other, each time with the rest fitted anew.
+the other, with the rest fitted again after each.
 """
 
 from __future__ import annotations

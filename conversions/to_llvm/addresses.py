@@ -55,7 +55,7 @@ def element_address(low: Lowering, buffer: SSAValue, indices: Sequence[SSAValue]
 
 
 def sum_of(low: Lowering, index: SSAValue) -> Polynomial[int]:
-    """An index as a polynomial: what it is the sum of, and multiples of that."""
+    """An index as a polynomial: the values that it is a sum of, and their factors."""
     return _sum(low, low.value(index))
 
 

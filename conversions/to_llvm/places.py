@@ -102,7 +102,7 @@ class Places:
         self._emitted.append(op)
 
     def place_after(self, op: Operation, anchor: Operation | Block) -> None:
-        """Insert an operation after a definition, behind those hoisted there before."""
+        """Insert an operation after a definition and after those already hoisted there."""
         op.location = self.op.location
         tail = self._tails.get(anchor, anchor)
         if isinstance(tail, Operation):

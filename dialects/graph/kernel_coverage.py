@@ -31,7 +31,7 @@ class Uncovered:
     stored: str
     """What is known to be stored."""
     width: int | None
-    """How many elements of each row are stored, where rows have others behind them."""
+    """How many elements of each row are stored, where rows are padded."""
 
     @property
     def facts(self) -> tuple[str, str, str]:

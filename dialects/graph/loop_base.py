@@ -228,7 +228,7 @@ class LoopBase(ControlFlowOp):
         ):
             listed = () if numbers is None else numbers.get_values()
             if any(not 0 <= number < len(values) for number in listed):
-                fact = "wrong number of what runs backward"
+                fact = "number of a backward value out of range"
                 raise self.fail(fact, f"below {len(values)}", listed)
 
     def _carried_types(self, values: Sequence[SSAValue]) -> list[Attribute]:
@@ -286,7 +286,7 @@ class LoopBase(ControlFlowOp):
         return [(), *carried, *slices, *shapes[last:]]
 
     def _changing(self, number: int, tensor: SSAValue, start: Shape, facts: ShapeFacts) -> Shape:
-        """The shape of a carried value in the region or behind the loop, from that before it."""
+        """The shape of a carried value in the region or after the loop, from that before it."""
         bounds = self.bounds_of(number)
         return tuple(
             facts.measured(tensor, axis, bounds[axis]) if axis in bounds else dim

@@ -1,4 +1,4 @@
-"""Sparse matrices in NumPy: what the references of the sparse operators are made of."""
+"""Sparse matrices in NumPy: building blocks of the references of sparse operators."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ class StandardizationOp(AxisOp, NormalizationOp, ABC):
             return self.stored(self.affine(self.standardized(x)[0], parameters))
 
     def mean_at(self, nest: Nest, index: Index) -> SSAValue:
-        """The mean of what the element at an index belongs to."""
+        """The mean of the group that the element at an index belongs to."""
         return mean_of(nest, *self.sum_at(nest, index, lambda x, t: scalars.add(nest, t, x)))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:

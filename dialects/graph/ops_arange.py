@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class ArangeOp(GraphOp):
     """The numbers from 0 to below `count`, which is a size that a scalar holds at run time.
 
-    Where the scalar is the number of what another operator found, the size is the same. Another
+    Where the scalar is a count that another operator returned, the size is the same. Another
     one that is negative or more than `at_most` is an error. Without `at_most`, memory is allocated
     once the size is known.
 

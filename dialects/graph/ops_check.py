@@ -1,4 +1,4 @@
-"""Checks of values that operators behind them rely on.
+"""Checks of values that later operators rely on.
 
 %c = graph.check_indices %i of %x axis = 0 "input \\"edge_index\\""
 """

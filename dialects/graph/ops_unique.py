@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class UniqueOp(GraphOp):
     """The different elements of a vector, in ascending order or in that of their first places.
 
-    Of each the first place and how often it occurs; of each element of x the number of what it is
-    equal to; and how many there are. Zeros are equal, and so are NaNs, which come last in
+    With them come the first place and the count of each, the number of the element that each one
+    of x is equal to, and how many there are. Zeros are equal, and so are NaNs, which come last in
     ascending order. The vector has less than 2 ** 31 elements.
 
     %y, %first, %inverse, %counts, %count = graph.unique %x sorted = true
@@ -111,7 +111,7 @@ class UniqueOp(GraphOp):
     def _find_firsts(
         self, nest: WritingNest, extent: AffineExpr, place_at: PlaceAt, firsts: LocalBuffer
     ) -> None:
-        """Find the first place of what each element is equal to."""
+        """Find the first place of each element's value."""
         kind = element_type(self.x)
         start = nest.value(AffineExpr.constant(0))
 

@@ -92,7 +92,7 @@ class _Selection:
         init = nest.constant((1 << (width - 1)) - 1, i32 if width == 32 else i64)
         return nest.reduce([AffineExpr.constant(BLOCK)], "min", init, less)
 
-    # The place of a record is behind those that are kept: it comes before one only by its key.
+    # Of equal keys the record that is kept stays first: a new one precedes it by its key only.
     def take(
         self, start: AffineExpr, count: AffineExpr, key_of: Callable[[AffineExpr], SSAValue]
     ) -> None:
@@ -114,7 +114,7 @@ class _Selection:
     # For a <= b, next to each other in order, what is at the place of b when r has been inserted is
     # a if r <= a, b if b <= r, else r.
     def _insert(self, record: Record) -> None:
-        """Put a record where it belongs; those behind it move, and the last one goes."""
+        """Insert a record in order; those after it move by one place, and the last is dropped."""
         nest = self.nest
         if not self.is_small:
             self._insert_at_once(record)

@@ -115,7 +115,7 @@ class SymbolicShapes:
         """The values of symbols where arguments have these sizes, and what follows from them.
 
         Args:
-            given: for the number of an argument its dimensions, and behind them the number of
+            given: for the number of an argument its dimensions, and after them the number of
                 stored entries of a sparse one; None where one is not known.
 
         Raises:

@@ -8,7 +8,7 @@ attributes, `signature_attributes`, so that a module can be saved and called at 
     graph.results     the same of its results
     graph.equal       pairs of sizes that must agree
     graph.computed    sizes in results that it computes, each with an upper bound if it has one; it
-                      stores them in this order in a last buffer, of i64, and behind them, for each
+                      stores them in this order in a last buffer, of i64, and after them, for each
                       result of a size without an upper bound, where it begins in the arena
     graph.arena       the bytes of its arena, where they depend on symbols
 """

@@ -225,7 +225,7 @@ class KnownIndices(Unknowns):
             yield from self._facts_of_last(value.owner, value)
 
     def _facts_of_last(self, loop: ForOp, value: SSAValue) -> Iterator[Affine]:
-        """What holds of what a counter is after its loop."""
+        """Facts about the value of a counter after its loop."""
         start = start_of_counter(loop.carried[loop.results.index(value)])
         if start is None or loop.over_entries:
             return

@@ -122,7 +122,7 @@ class KernelOp(IRDLOperation):
     The attribute `loop.schedule` is the trace of the steps that scheduled the kernel (see
     `trace.py`), for readers and for replay. `loop.vectors` gives the machine vectors that each
     vector of the kernel consists of (see `vectors.py`). `loop.trusted` (unit) is on kernels in
-    text that `from_mlir` was told to trust: indices that they compute need no proof.
+    text that `from_mlir` trusts (`trusted=True`): indices that they compute need no proof.
     """
 
     name = "loop.kernel"

@@ -76,7 +76,7 @@ class Region:
         self._substitute(positions)
 
     def is_swept(self) -> bool:
-        """Whether all variables could be eliminated: then `box` is what is reached."""
+        """Whether all variables could be eliminated: then `box` is the region that is reached."""
         for _ in range(_MOST_STEPS):
             self._count_segments()
             if not self._variables:
@@ -238,7 +238,7 @@ class Region:
 
     # r floordiv d == 0, r mod d == r  for 0 <= r < d
     def _in_range(self, value: Affine) -> Affine:
-        """A value without quotients of what is in one segment of the divisor."""
+        """A value without the quotients whose dividend is within one segment of the divisor."""
 
         def of_atom(atom: Atom) -> Affine:
             if not isinstance(atom, Quotient):

@@ -43,7 +43,7 @@ class Unknowns:
         return self._dims.setdefault(key, AffineExpr.dimension(len(self._dims)))
 
     def below(self, size: int | None, *key: object) -> AffineExpr:
-        """The dimension of what counts from 0, up to `size` where that is known."""
+        """The dimension of a counter from 0, up to `size` where that is known."""
         found = self.dim(*key)
         self.ranges.know(variable(found), 0, None if size is None else max(0, size - 1))
         return found

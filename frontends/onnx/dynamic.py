@@ -1,6 +1,6 @@
 """Shapes, starts and ends that come at run time: sizes are computed from them by the program.
 
-Where the model declares the size of a result, that is its size, and a call that asks for another
+Where the model declares the size of a result, that is its size, and a call that computes another
 one is an error.
 """
 

@@ -140,7 +140,7 @@ def _padded_axis(
 
 
 def _place_in(b: Arithmetic, place: Value, size: Number, mode: str) -> Value:
-    """The place, of so many, that one before or behind them repeats."""
+    """The place below `size` that a place before 0 or past the end repeats."""
     if mode == "edge":
         return b.max(b.min(place, b.sub(size, 1)), 0)
     if mode == "wrap":

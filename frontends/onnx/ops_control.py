@@ -130,7 +130,7 @@ def _numbers(node: Node, most: Value | None, block: Block) -> list[Value]:
 def _settled(
     node: Node, body: GraphProto, inits: Sequence[Value]
 ) -> tuple[list[Shape], Value, list[Value], Block]:
-    """Convert the body of a loop for shapes of what it carries that hold in each iteration.
+    """Convert the body of a loop for shapes of carried values that hold in each iteration.
 
     Returns:
         These shapes, in which sizes that change are symbols of their own; the condition; the other

@@ -84,7 +84,7 @@ def _components(node: Node, limit: int, indices: Value) -> list[Value]:
 
 
 def _batch(node: Node, indices: Value, axis: int) -> Value:
-    """The place of each index along a dimension that it shares with what it is taken from."""
+    """The place of each index along a batch dimension, which indices and data have in common."""
     sizes = indices.shape[:-1]
     if not all(dim.is_static for dim in sizes):
         raise node.unsupported("batch_dims with symbolic dimensions")

@@ -19,7 +19,7 @@ from .dynamic import Element
 from .nodes import Node
 
 _BEYOND = 1 << 62
-"""An end behind any axis."""
+"""An end past that of any axis."""
 
 
 def sliced_by(

@@ -12,7 +12,7 @@ from .graphs import TorchGraph, read_graph
 from .registry import closest, conversion, load_conversions
 
 _ROUNDS = 8
-"""So often a graph is divided anew without the nodes that turned out to be unsupported."""
+"""How often a graph is divided again, without the nodes that turned out to be unsupported."""
 
 _PREFIX = "stepwell_"
 

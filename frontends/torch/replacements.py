@@ -71,7 +71,7 @@ def _places(function: Part) -> list[tuple[ModuleType, str]]:
     found: list[tuple[ModuleType, str]] = []
     for module in list(sys.modules.values()):
         if isinstance(module, ModuleType):
-            # Modules that load their parts lazily, or that are proxies, are not asked for any.
+            # Read past `__getattr__`: lazy modules would load their parts, and proxies may fail.
             names = ModuleType.__getattribute__(module, "__dict__")
             found += [(module, name) for name, value in list(names.items()) if value is function]
     return found
@@ -150,7 +150,7 @@ def _product_of_relations(layer: Any, h: Any, nodes: Any) -> Any:
 
 
 def _dense_batch(original: Part) -> Part:
-    """`to_dense_batch` whose sizes, if they are not given, are what torch assumes of inputs."""
+    """`to_dense_batch`; sizes that are not given are those that torch assumes of its inputs."""
     torch = library()
 
     def to_dense_batch(

@@ -24,7 +24,7 @@ class Sizes:
         self.places: dict[Value, list[Value]] = {}
         """The indices where masks hold, which define a size."""
         self.vectors: dict[Value, Value] = {}
-        """Vectors of what has one dimension longer than 1."""
+        """Vectors of the elements of tensors with one dimension longer than 1."""
         self.checked: dict[tuple[Value, Dim], Value] = {}
         """Indices that are checked to be in [0, size)."""
         self._ranges = {str(symbol): found for symbol, found in ranges.items()}

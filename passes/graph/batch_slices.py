@@ -46,7 +46,7 @@ class _Batching:
         self.slices: dict[SSAValue, int] = {arg: number for number, arg in enumerate(op.slices)}
         """The arguments of the region that are slices, by number."""
         self.outside: dict[SSAValue, SSAValue] = {}
-        """Arguments of the region -> what they stand for, or are slices of."""
+        """Arguments of the region -> the values that they stand for, or are slices of."""
         self.outside |= zip(op.slices, op.sliced, strict=True)
         self.outside |= zip(op.captured(op.body.block), op.captures, strict=True)
 

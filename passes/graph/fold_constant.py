@@ -36,7 +36,7 @@ _LITERAL_SIZE = 16
 
 
 class _Folder:
-    """Folds operators in order, and keeps track of what new constants derive from.
+    """Folds operators in order, and tracks which constants new ones derive from.
 
     Args:
         ctx: has the store for results that are not literals; a plain `Context` has none.

@@ -66,7 +66,7 @@ def _dissolve_refused(ctx: Context, module: ModuleOp) -> None:
     refused: dict[str, func.FuncOp] = {}
     for name, function in primitives.items():
         if (why := obstacle(function)) is not None:
-            decide(ctx, function, "its operators are grouped anew", why, kind="missed")
+            decide(ctx, function, "its operators are grouped again", why, kind="missed")
             refused[name] = function
     calls = [c for f in functions for c in f.walk() if isinstance(c, func.CallOp)]
     for call in calls:
@@ -135,7 +135,7 @@ class GraphFuseOpsPass(ModulePass):
     where they are.
 
     A primitive function that is there already stays as it is if it can be one kernel; otherwise
-    its operators are grouped anew.
+    its operators are grouped again.
 
     Requires: nothing.
     Leaves: in each function that is no primitive, only constants, calls, and operators that

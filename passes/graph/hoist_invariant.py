@@ -39,7 +39,7 @@ class _Hoisting:
         self.ctx, self.op, self.shapes = ctx, op, shapes
         body = op.body.block
         self.outside: dict[SSAValue, SSAValue] = {}
-        """Arguments of the region -> what they stand for."""
+        """Arguments of the region -> the values that they stand for."""
         self.outside |= zip(op.captured(body), op.captures, strict=True)
         self._known: dict[SSAValue, Shape] = {}
 

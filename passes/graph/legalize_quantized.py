@@ -47,7 +47,7 @@ _QUANTIZED: dict[type[GraphOp], Callable[..., graph.QuantizedContractionOp]] = {
 
 
 class Rebuilding:
-    """Collects new operators and constants, with the locations of what they replace."""
+    """Collects new operators and constants, with the locations of those they replace."""
 
     def __init__(self, ctx: Context, sources: Sequence[Operation]) -> None:
         self.store = ctx.weights if isinstance(ctx, CompilerContext) else None

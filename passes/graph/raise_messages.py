@@ -37,7 +37,7 @@ _UNKNOWN_WIDTH = 64
 
 
 class _Shapes(SymbolicShapes):
-    """The shapes of a function, and of what replaces its values; the arrays of constants."""
+    """The shapes of a function and of its replaced values; the arrays of constants."""
 
     def __init__(self, function: func.FuncOp, weights: WeightStore) -> None:
         super().__init__(function)
@@ -78,7 +78,7 @@ class _Block:
         self.place: dict[object, int] = {op: number for number, op in enumerate(block.ops)}
 
     def run(self) -> None:
-        """Raise what each vector of rows is scattered by."""
+        """Raise the scatters of each vector of rows."""
         lists: dict[tuple[SSAValue, Dim], _EdgeList] = {}
         for op in self.block.ops:
             scatter = scatter_of(op, self.shapes)
@@ -161,7 +161,7 @@ class _Block:
         return width.value if width.is_static else _UNKNOWN_WIDTH
 
     def _columns(self, edges: _EdgeList) -> tuple[SSAValue, SSAValue]:
-        """The columns of an edge list: what most of its messages are gathered by.
+        """The columns of an edge list: the indices that most of its messages are gathered by.
 
         Returns their vector, and a value with as many slices as there are columns.
         """
@@ -242,7 +242,8 @@ class GraphRaiseMessagesPass(ModulePass):
     ```
 
     There is one matrix for all scatters by one vector of rows, whatever is in between: the messages
-    are built again in the order of its entries. Its columns are what most messages are gathered by.
+    are built again in the order of its entries. Its columns are the indices that most messages are
+    gathered by.
     Weighted sums, means and softmax over the edges of a node, which are written as several
     scatters and gathers, become one operator each.
 

@@ -54,7 +54,7 @@ def merge(kernel: Consumed, first: str, second: str) -> KernelOp:
     if _needs(other, one.results):
         raise refusal(STEP, kernel, other, f'needs the result of "{first}"')
     if any(not written.isdisjoint(read_in(op)) for op in (other, *earlier)):
-        raise refusal(STEP, kernel, other, f'reads what is written behind "{first}"')
+        raise refusal(STEP, kernel, other, f'reads what is written after "{first}"')
     return noted(_Merge(kernel, one, other, earlier).run(), "merge", first, second)
 
 
@@ -67,7 +67,7 @@ def _reduction(kernel: KernelOp, name: str) -> ForOp:
 
 
 def _between(one: ForOp, other: ForOp) -> list[Operation] | None:
-    """The operations between two of one body; None if the second is not behind the first."""
+    """The operations between two of one body; None if the second does not follow the first."""
     found, op = list[Operation](), one.next_op
     while op is not other:
         if op is None:

@@ -1,4 +1,4 @@
-"""Give parts of a serial loop copies of what it accumulates into: `loop-privatise`."""
+"""Give parts of a serial loop copies of its accumulators: `loop-privatise`."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ RIGHT = {
     "as-it-says": "// RUN: stepwell-opt %s | filecheck %s --check-prefix SAME",
     "a-pipe": "// RUN: stepwell-opt %s | stepwell-opt - | filecheck %s --check-prefix SAME",
     "not": "// RUN: not stepwell-opt %s -p no-such-pass",
-    "what-is-told": "// RUN: not stepwell-opt %s -p no-such-pass 2>&1 | filecheck %s"
+    "an-expected-error": "// RUN: not stepwell-opt %s -p no-such-pass 2>&1 | filecheck %s"
     " --check-prefix ERROR",
     "only-errors": "// RUN: not stepwell-opt %s -p no-such-pass 2>&1 >/dev/null | filecheck %s"
     " --check-prefix ERROR",

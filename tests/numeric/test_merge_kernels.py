@@ -147,7 +147,7 @@ def test_a_function_that_cannot_be_one_kernel_is_grouped_anew() -> None:
     work = sw.from_mlir(both())
     ctx = make_context(work.weights)
     run_passes(ctx, work.op, "graph-fuse-ops")
-    (told,) = [d for d in ctx.decisions if d.what == "its operators are grouped anew"]
+    (told,) = [d for d in ctx.decisions if d.what == "its operators are grouped again"]
     assert told.why == 'a reduction would be computed again in each iteration of loop "i"'
     assert "@group" not in work.text()
 

@@ -11,7 +11,7 @@ import stepwell as sw
 @pytest.mark.parametrize("level", [0, 3])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_concat(axis: int, level: int) -> None:
-    """An operand without elements is not read, not even where another one is asked for."""
+    """An operand without elements is not read, not even where another one is selected."""
     b = sw.Builder("main")
     shapes: list[tuple[int | str, ...]] = [("n", 3), ("m", 3)]
     if axis == 1:

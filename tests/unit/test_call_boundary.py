@@ -318,7 +318,7 @@ def test_sizes_that_are_computed() -> None:
 
 
 def tracemalloc_of(call: Callable[[], object]) -> int:
-    """How much memory 500 calls leave behind."""
+    """How much memory 500 calls leak."""
     call()
     gc.collect()
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""What comments expect of an input, held against what was told of it."""
+"""Diagnostics that comments of an input expect, compared with those that were emitted."""
 
 from __future__ import annotations
 

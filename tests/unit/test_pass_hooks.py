@@ -1,4 +1,4 @@
-"""Hooks are told of each pass, may leave it out, and see what is left of one that fails."""
+"""Hooks are called around each pass, may skip it, and see the IR that a failing one leaves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from stepwell.tools import stepwell_opt
 
 
 class Told(PassHook):
-    """Keeps what it was told, in a list that several share."""
+    """Appends its events to a list that several hooks use."""
 
     def __init__(self, log: list[str], name: str = "", veto: str | None = None) -> None:
         self.log, self.name, self.veto = log, name, veto

@@ -1,4 +1,4 @@
-"""What is told of the fate of a node: where it is, what changed it, and why nothing is left."""
+"""The fate of a node: where it is, what changed it, and why nothing is left."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ The records, in order:
     computed       the number of results of computed sizes; for each its number, what becomes of it,
                    a `numpy.dtype`, bytes of an element, rank, and the codes of its sizes. Of one
                    that is RESIZED the dimensions in its record are upper bounds; one IN_ARENA has
-                   none in its record, and here behind its sizes the code of where it begins
+                   none in its record, and here after its sizes the code of where it begins
 
 A dimension is its code, and whether its size is an argument of compiled code. The code of a size is
 its value, or the bitwise complement of the index of a symbol, or `POLYNOMIAL` followed by the

@@ -47,9 +47,9 @@ class Contract:
         self.op = op
         self.operands = {value: number for number, value in enumerate(op.operands)}
         self.sources: dict[SSAValue, Sources] = {}
-        """Of each scalar of the nest what it is computed from."""
+        """What each scalar of the nest is computed from."""
         self.loops_of: list[frozenset[int]] = []
-        """Of each atom the loops in which it has a meaning."""
+        """The loops in which each atom has a meaning."""
         self.visible: frozenset[int] = frozenset()
         """The loops that are open, and those around what is kept."""
         self.pure: tuple[str, ...] = ()

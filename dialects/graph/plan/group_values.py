@@ -67,7 +67,7 @@ class GroupValues:
         return value in self._reduced
 
     def reduced(self, value: SSAValue, index: Sequence[AffineExpr]) -> list[AffineExpr]:
-        """The expressions of an index on which the reductions behind a value depend."""
+        """The expressions of an index on which the reductions that a value needs depend."""
         return [index[place] for place in sorted(self._reduced.get(value, ()))]
 
     def _study(self, op: GraphOp, result: SSAValue) -> None:

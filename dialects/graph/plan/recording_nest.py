@@ -1,4 +1,4 @@
-"""`RecordingNest`: takes notes of what an operator does, and builds nothing.
+"""`RecordingNest`: records what an operator does, and builds nothing.
 
 It notes every read of an operand with its index, the loops around it, and the scalar operations
 (`accesses.py`).

@@ -107,7 +107,7 @@ class Uses:
     def is_tileable(self, op: GraphOp) -> bool:
         """Whether an operator is a sum of products that tiles of rows and columns reuse.
 
-        That is a sum in one loop of what only the rows need and what only the columns need, which
+        That is a sum in one loop of factors that depend on the row or the column only, which
         are the last two indices. Of two neighbouring columns the latter is contiguous, or a
         constant, whose layout is free.
         """

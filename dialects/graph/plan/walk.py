@@ -239,7 +239,7 @@ class Walk:
         return all(self._again(demand, demand.index) is None for demand in demands)
 
     def _reduces_for_each(self, value: SSAValue, demand: Demand, depth: int) -> bool:
-        """Whether reductions behind a value depend on more than its first `depth` indices."""
+        """Whether reductions that a value needs depend on more than its first `depth` indices."""
         own = self.loops_of(demand.index[depth:])
         reduced = self.loops_of(self.values.reduced(value, demand.index))
         return not reduced.isdisjoint(own) and not self._follows_shared(value)

@@ -34,7 +34,7 @@ class Costs:
     Args:
         uses: how operators use their operands.
         max_width: the largest width of a dense product that goes into a sparse one's kernel, or
-            into that of what reads its rows again.
+            into that of a consumer that reads its rows again.
     """
 
     def __init__(self, uses: Uses, max_width: int) -> None:
@@ -157,7 +157,7 @@ class Costs:
             return False
         if self.uses.walked(product) or product.operands[0] is not value:
             return False
-        # Whether a plain sum over neighbours gains, too, has not been measured.
+        # Not measured: whether a plain sum over neighbours gains, too.
         return self.uses.reads_values(maker.anchor) and self.uses.reads_row(product, value)
 
     def _against_product(self, maker: Group, reader: Group, value: SSAValue) -> str | None:

@@ -38,7 +38,7 @@ class Grouping:
         shapes: the symbolic shapes of the function.
         max_ops: the largest number of operators in a group; 0 for what a kernel can hold.
         max_width: the largest width of a dense product that goes into a sparse one's kernel, or
-            into that of what reads its rows again.
+            into that of a consumer that reads its rows again.
     """
 
     def __init__(self, block: Block, shapes: Sizes, max_ops: int, max_width: int) -> None:
@@ -284,7 +284,7 @@ class Grouping:
     ) -> bool:
         """Whether a path of users from some operations, by way of groups, meets others.
 
-        Those in `seen` are not gone through.
+        The search does not enter operations in `seen`.
         """
         queue = list(start)
         while queue:

@@ -50,7 +50,7 @@ def dependents_between(ops: Sequence[Operation]) -> list[Operation] | None:
 
 
 def bring_together(ops: Sequence[Operation]) -> None:
-    """Move what needs results of `ops` behind the last of them, where all they need is defined.
+    """Move the operations that need results of `ops` after the last of them.
 
     Args:
         ops: operations in the order of the block, none of which depends on moved ones.
@@ -89,7 +89,7 @@ class Outliner:
                 were not outlined yet.
             results: those of their results that are used elsewhere; none of the operators
                 may need what is made of them elsewhere (`dependents_between`).
-            name: what the function is called, with a number behind it where that is taken.
+            name: the name of the function, with a number appended where it is taken.
         """
         if any(value.owner is not ops[-1] for value in results):
             # What others needed may have been moved since.

@@ -33,7 +33,7 @@ def has_ones(matrix: SSAValue) -> bool:
 
 
 def _before_broadcast(value: SSAValue) -> SSAValue:
-    """The vector of which a value is a broadcast along axes behind the first, or the value."""
+    """The vector that is broadcast along axes after the first to make a value, or the value."""
     while isinstance(op := value.owner, graph.BroadcastToOp | graph.ReshapeOp):
         if any(size != 1 for size in sizes_of(op.x)[1:]) or rank(op.x) == 0:
             break
@@ -55,7 +55,7 @@ def _count_of(value: SSAValue, matrix: SSAValue) -> bool:
 
 
 def _of_rows(value: SSAValue, matrix: SSAValue) -> SSAValue | None:
-    """What each row has, of what its entries have in common."""
+    """The value of each row, where all entries of a row have the same one."""
     op = value.owner
     if not isinstance(op, graph.AtEntriesOp) or op.a is not matrix or op.axis.value.data != 0:
         return None

@@ -58,7 +58,7 @@ class Insertion:
 
     Args:
         anchor: the operation.
-        sources: what the new operators stand for.
+        sources: the operations that the new operators replace.
     """
 
     def __init__(self, anchor: Operation, sources: Iterable[Operation]) -> None:
@@ -158,7 +158,7 @@ def _has_entries(edges: EdgeMatrix, dims: int, new: Insertion) -> SSAValue:
 
 
 def _column(vector: SSAValue, dims: int, new: Insertion) -> SSAValue:
-    """A vector with so many dimensions, of which those behind the first are 1."""
+    """A vector with so many dimensions; all but the first are 1."""
     shape = [-1, *[1] * (dims - 1)]
     return vector if dims == 1 else new.emit(graph.ReshapeOp(vector, shape))
 

@@ -113,7 +113,7 @@ def terms_of(value: SSAValue, sizes: Sizes, depth: int = _DEPTH) -> list[Term] |
 
 
 def _terms(value: SSAValue, sizes: Sizes, depth: int) -> list[Term] | None:
-    """The terms of what an operator makes; None if it is not linear in other values."""
+    """The terms of a value; None if its operator is not linear in other values."""
     op, gathered = value.owner, ends_of(value)
     if gathered is not None:
         ends, x = gathered
@@ -168,7 +168,7 @@ def _scaled(value: SSAValue, factor: float, sizes: Sizes, depth: int) -> list[Te
 
 
 def _moved(op: graph.SliceOp | graph.ReshapeOp, sizes: Sizes, depth: int) -> list[Term] | None:
-    """The terms of what is cut or reshaped behind the first axis.
+    """The terms of a slice or reshape that leaves the first axis as it is.
 
     Where that concerns the last axis, there has to be one term.
     """

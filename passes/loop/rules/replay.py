@@ -127,7 +127,7 @@ def replay(kernel: KernelOp, trace: str) -> KernelOp:
 
 
 def taken(kernel: KernelOp, steps: Sequence[Step]) -> KernelOp:
-    """A kernel in no module that is what steps make of this one, which stays as it is.
+    """A kernel in no module: this one, which stays as it is, after the steps.
 
     Raises:
         ScheduleError: naming the first step that is unknown or not legal.

@@ -1,4 +1,4 @@
-"""Rows of a product that are read again: a softmax behind a dense layer of few columns.
+"""Rows of a product that are read again: a softmax after a dense layer of few columns.
 
 Such a kernel computes row by row: the first nest in the loop over rows fills a local buffer with
 one row of the product, the others read it. A register tile needs several rows. So the loop is cut

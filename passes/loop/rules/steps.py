@@ -167,7 +167,7 @@ class Schedule:
         return part, once
 
     def privatise(self, loop: str, parts: int, chunk: int) -> tuple[str, str]:
-        """Give parts of a serial loop copies of what it accumulates into, see `privatise`.
+        """Give parts of a serial loop copies of its accumulators, see `privatise`.
 
         Return the loop over parts, and the one that joins the copies.
         """

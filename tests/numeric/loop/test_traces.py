@@ -51,7 +51,7 @@ def convolutions() -> sw.Module:
 
 
 def large_products() -> sw.Module:
-    """Panels that are copied, and weights that are asked for."""
+    """Panels that are copied, and weights that are prefetched."""
     b = sw.Builder("main")
     x, y = b.input("x", (600, 700), "f32"), b.input("y", (700, 900), "f32")
     b.output(b.dense(b.matmul(x, y), weights(64, 900)), name="z")

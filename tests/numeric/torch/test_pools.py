@@ -97,7 +97,7 @@ def test_a_function_that_a_module_has_imported() -> None:
 
 
 class Lazy(types.ModuleType):
-    """A module that fails where it is asked for what it does not have."""
+    """A module whose attributes all fail to load."""
 
     def __getattr__(self, name: str) -> Any:
         raise RuntimeError(name)

@@ -184,7 +184,7 @@ func.func @f() {
 // -----
 
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @+1 {{graph.loop: wrong number of what runs backward, expected below 1, got (1,)}}
+  // expected-error @+1 {{graph.loop: number of a backward value out of range, expected below 1, got (1,)}}
   graph.loop slices(%x : tensor<4xf32>) attributes {backward_slices = array<i64: 1>} -> () {
   ^bb0(%i: tensor<i64>, %a: tensor<f32>):
     graph.yield

@@ -14,7 +14,7 @@
 // RANGE: loop-merge: loop "b" of @refused: has another range than "a"
 // NEEDS: loop-merge: loop "c" of @refused: needs the result of "a"
 // FOLLOWS: loop-merge: loop "d" of @refused: needs what follows "a"
-// WRITTEN: loop-merge: loop "e" of @refused: reads what is written behind "a"
+// WRITTEN: loop-merge: loop "e" of @refused: reads what is written after "a"
 // EFFECTS: loop-merge: loop "f" of @refused: loop.store in it has effects
 
 // What both read is read once, also where it is the same only after the loops are one.
