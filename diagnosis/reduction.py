@@ -25,9 +25,10 @@ from ..core.errors import CompileError, InputError, StepwellError, explain
 from ..core.failures import Failure, Kind
 from ..core.module import Module, specs_of
 from ..core.target import Target
-from .bisection import Bisection, Route, blamed, first_failure, reproducer_of
+from .bisection import Bisection, blamed, first_failure, reproducer_of
 from .checking import Checker
 from .reproducer import Reproducer
+from .route import Route
 from .shrinking import KEEPING_INPUTS, SHRINKINGS, Shrinking, tidied
 
 Test = Callable[[Module], bool]

@@ -1,0 +1,189 @@
+"""The passes of a module, run one after the other to the first that fails, or each alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from ..compilation import CODE_GENERATION, Compilation, passes_of, table_for
+from ..core import pipelines
+from ..core.actions import ActionCounter, counting
+from ..core.context import CompilerContext
+from ..core.errors import CompileError, explain
+from ..core.failures import Failure, Kind, failure
+from ..core.module import Module
+from ..core.pass_manager import run_steps
+from ..core.pipeline_text import parse_passes
+from ..core.registry import make_context, passes
+from ..core.target import Target, named
+from ..dialects.stages import stage_of
+from ..runtime.executable import Executable
+from ..runtime.machine_code import machine_code
+from .checking import Checker
+
+
+@dataclass
+class Failing:
+    """A pass that fails, and the module before it; `checker` has the results of that module."""
+
+    number: int
+    before: Module
+    failure: Failure
+    checker: Checker | None
+    error: Exception | None = None
+
+
+@dataclass
+class Route:
+    """The passes of a module, to be run repeatedly."""
+
+    compilation: Compilation
+    steps: list[tuple[str, ModulePass]]
+    complete: bool
+    """Whether the passes end in machine code."""
+
+    @property
+    def module(self) -> Module:
+        """The module before the first pass."""
+        return self.compilation.module
+
+    @property
+    def target(self) -> Target:
+        """The machine that the passes compile for."""
+        return self.compilation.target
+
+    @staticmethod
+    def of(
+        module: Module,
+        target: str | Target,
+        threads: int | None,
+        opt_level: int,
+        pipeline: str | Mapping[str, str] | None,
+        legalize: Mapping[str, Any] | None,
+    ) -> Route:
+        """The passes that `compile` would run, or those of a text that stops short of code.
+
+        Raises:
+            CompileError: if the arguments do not fit each other, or the module is not valid.
+        """
+        if not isinstance(module, Module):
+            got = type(module).__name__
+            error = explain("bisect", "not a module", expected="stepwell.Module", got=got)
+            raise CompileError(error)
+        chosen = target if isinstance(target, Target) else named(target)
+        module.verify()
+        start, available = stage_of(module.op), passes()
+        try:
+            texts = passes_of(pipeline, start, opt_level, chosen, threads)
+        except CompileError:
+            if not isinstance(pipeline, str) or threads is not None:
+                raise
+            steps = [("", step) for step in parse_passes(pipeline, available)]
+            table = {} if legalize is None else dict(legalize)
+            return Route(Compilation(module, chosen, {"": pipeline}, table), steps, False)
+        table = {} if legalize is None else table_for(legalize, start, texts)
+        stages = pipelines.IR_STAGES[pipelines.IR_STAGES.index(start) + 1 :]
+        steps = [(s, p) for s in stages for p in parse_passes(texts[s], available)]
+        return Route(Compilation(module, chosen, texts, table), steps, True)
+
+    def of_module(self, module: Module) -> Route:
+        """The same passes for another module at the same stage."""
+        compilation = dataclasses.replace(self.compilation, module=module)
+        return dataclasses.replace(self, compilation=compilation)
+
+    def context(self, before: Module, number: int) -> CompilerContext:
+        """A context for the pass of this number."""
+        ctx = make_context(before.weights, self.target)
+        ctx.legalize, ctx.verify = self.compilation.legalize, "pass"
+        stage, step = self.steps[number]
+        ctx.stage, ctx.pass_name = stage, step.name
+        return ctx
+
+    def reached(self, number: int) -> str:
+        """The stage that the module before a pass has reached."""
+        start = self.compilation.start if self.complete else ""
+        done = dict.fromkeys(stage for stage, _ in self.steps[:number])
+        now = self.steps[number][0] if number < len(self.steps) else ""
+        return next((stage for stage in reversed(done) if stage != now), start)
+
+    def descend(self, checker: Checker | None) -> Failing | None:
+        """Run the passes to the first that fails.
+
+        The module is verified after each; a checker compares its results instead, once a descent
+        without one has verified it.
+        """
+        work = self.module.clone()
+        for number, (stage, step) in enumerate(self.steps):
+            before = work.clone()
+            ctx = self.context(work, number)
+            if checker is not None:
+                ctx.verify = "never"
+                ctx.hooks.append(checker)
+            try:
+                run_steps(ctx, work.op, [step], stage)
+                if checker is None:
+                    work.verify_order()
+            except Exception as error:
+                # Any exception is a failure to report.
+                found = failure(error, step.name)
+                return Failing(number, before, found, checker, error)
+        return self._generate(work, checker) if self.complete else None
+
+    def _generate(self, work: Module, checker: Checker | None) -> Failing | None:
+        """Make machine code, and run that."""
+        try:
+            program = machine_code(work, self.target)
+            if checker is not None:
+                checker.compiled(Executable(program), self.compilation)
+        except Exception as error:
+            found = failure(error, CODE_GENERATION)
+            return Failing(len(self.steps), work, found, checker, error)
+        return None
+
+    def fails_at(self, number: int, checker: Checker | None) -> Failure | None:
+        """How the pass with this number fails if those before it do not; only it is checked."""
+        work = self.module.clone()
+        try:
+            for before, (stage, step) in enumerate(self.steps[:number]):
+                ctx = self.context(work, before)
+                ctx.verify = "never"
+                run_steps(ctx, work.op, [step], stage)
+            if checker is not None:
+                checker.start_over(work)
+        except Exception:
+            # Another pass fails, or in another way.
+            return None
+        if number == len(self.steps):
+            generated = self._generate(work, checker)
+            return None if generated is None else generated.failure
+        failing = Failing(number, work, Failure(Kind.CRASH, "", "", ""), checker)
+        return self.attempt(failing, None).failure
+
+    def attempt(self, failing: Failing, limit: int | None) -> Attempt:
+        """Run the failing pass with only the first actions."""
+        work = failing.before.clone()
+        ctx = self.context(work, failing.number)
+        stage, step = self.steps[failing.number]
+        with counting(limit) as counter:
+            try:
+                run_steps(ctx, work.op, [step], stage)
+                work.verify_order()
+                if failing.checker is not None:
+                    failing.checker.compare(ctx, work.op)
+            except Exception as error:
+                return Attempt(work.op, counter, failure(error, step.name))
+        return Attempt(work.op, counter, None)
+
+
+@dataclass
+class Attempt:
+    """A module after some of the actions of a pass, and the failure if there is one."""
+
+    op: ModuleOp
+    counter: ActionCounter
+    failure: Failure | None
