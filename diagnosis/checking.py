@@ -5,10 +5,8 @@ Every stage runs on the same inputs, so the first pass that changes a result is 
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,42 +19,21 @@ from ..backends.reference.writes import Writes
 from ..compilation import CODE_GENERATION, Compilation, Observer
 from ..core.budgets import SUMS, Budget, budget_of, together
 from ..core.context import Change, CompilerContext
-from ..core.dtypes import is_real
 from ..core.errors import InputError, MiscompilationError, StepwellError, explain
 from ..core.module import Module
-from ..core.provenance import names
 from ..core.target import Target
-from ..core.typed import function_around
 from ..core.walks import is_same
 from ..dialects.program import is_on_buffers
 from ..runtime.executable import Executable
 from ..runtime.interface import interface_of
 from ..runtime.interpreted import interpreted
-from .distances import DIFFERENT, distance, elements_apart, scale, worst
+from .differences import Blame, Tolerance, alike, miscompilation
+from .distances import DIFFERENT, distance, elements_apart
 from .growth import digits_of, growth, longest_sum
-from .traces import Calls, Contents, Trace, dense
+from .traces import Calls, Trace, dense
 
 _OF_MACHINE_CODE = SUMS
 """Machine code reorders sums and may call functions of a library."""
-
-
-@dataclass(frozen=True)
-class Blame:
-    """Where a difference first appears."""
-
-    function: str | None = None
-    operation: str | None = None
-    nodes: tuple[str, ...] = ()
-    call: int = 0
-    """The number of the call of the function, from 1."""
-
-    def __str__(self) -> str:
-        where = [
-            f"in @{self.function}" if self.function else "",
-            f"at {self.operation}" if self.operation else "",
-            f"of {', '.join(self.nodes)}" if self.nodes else "",
-        ]
-        return " ".join(filter(None, where)) or "in the program"
 
 
 class Checker(Observer):
@@ -90,7 +67,6 @@ class Checker(Observer):
         self._inputs = small_inputs(module.inputs) if inputs is None else [list(inputs)]
         self._operators, self._digits = module.clone(), digits_of(module.op)
         self._stated: list[Budget] = []
-        self._limit = 0.0
         try:
             self._begin(module)
         except InputError:
@@ -165,7 +141,7 @@ class Checker(Observer):
             except StepwellError as error:
                 change = Change(ctx.stage, ctx.pass_name, DIFFERENT, 0, how)
                 message = explain(ctx.pass_name, f"the program no longer runs: {error}")
-                raise _error(message, Blame(), change, arrays, 0.0) from error
+                raise miscompilation(message, Blame(), change, arrays, 0.0) from error
             change = Change(ctx.stage, ctx.pass_name, 0.0, 0, how)
             self._compare(change, before, traces[-1], arrays, budget)
         return traces
@@ -233,8 +209,7 @@ class Checker(Observer):
         """Raise an error if a pass moves a value further than allowed."""
         error: MiscompilationError | None = None
         for limit in self._limits(inputs, budget):
-            self._limit = limit
-            error = self._difference(change, before, after, inputs)
+            error = self._tolerance(limit).difference(change, before, after, inputs)
             if error is None:
                 return
         if error is not None:
@@ -254,69 +229,9 @@ class Checker(Observer):
         if limit:
             yield max(limit, growth(self._operators, inputs, limit, self._digits))
 
-    def _difference(
-        self, change: Change, before: Trace, after: Trace, inputs: list[Any]
-    ) -> MiscompilationError | None:
-        """The error of a pass, if something exceeds the limit."""
-        for number, (got, want) in enumerate(zip(after.results, before.results, strict=True)):
-            ulp, elements = distance(got, want)
-            if ulp <= self._allowed(want):
-                continue
-            blame = self._blame(before, after)
-            at = worst(got, want)
-            fact = f"it changes result {number} by {ulp:.3g} ulp {blame}"
-            if at is not None:
-                fact += f", element {list(at)}"
-            expected, value = (None, None) if at is None else (want[at], got[at])
-            hint = f"the limit is {self._allowed(want):.3g} ulp"
-            message = explain(change.pass_name, fact, expected=expected, got=value, hint=hint)
-            moved = dataclasses.replace(change, ulp=ulp, elements=elements)
-            return _error(message, blame, moved, inputs, self._limit)
-
-        # Results may hide errors: a maximum, or a function that saturates, masks them.
-        blame = self._blame_call(before, after)
-        if blame is None:
-            return None
-        moved = dataclasses.replace(change, ulp=DIFFERENT)
-        message = explain(change.pass_name, f"it changes values computed {blame}")
-        return _error(message, blame, moved, inputs, self._limit)
-
-    def _allowed(self, result: np.ndarray) -> float:
-        """The allowed distance from an array, in units of its type."""
-        if not is_real(result.dtype):
-            return 0.0
-        return self._limit * (1 if self._max_ulp is not None else scale(result.dtype, self._digits))
-
-    def _blame(self, before: Trace, after: Trace) -> Blame:
-        """Where two runs first differ: in a function, or at an operator."""
-        blame = self._blame_call(before, after)
-        if blame is not None:
-            return blame
-        for key, (op, arrays) in after.operators.items():
-            known = before.operators.get(key)
-            if known is not None and self._differ(*map(_results, (arrays, known[1]))):
-                return Blame(_function(op), op.name, key[0])
-        return Blame()
-
-    def _blame_call(self, before: Trace, after: Trace) -> Blame | None:
-        """The first function that both runs call and that writes different data."""
-        for (name, time), (op, arrays) in after.calls.items():
-            known = before.calls.get((name, time))
-            if known is not None and self._differ(arrays, known[1]):
-                return Blame(name, None, names(op), time)
-        return None
-
-    def _differ(self, got: Sequence[Contents], expected: Sequence[Contents]) -> bool:
-        """Whether arrays differ; an address on one side is compared by bytes."""
-        for one, other in zip(reversed(got), reversed(expected), strict=False):
-            pair = alike(one, other)
-            if pair is None:
-                continue
-            if pair[0].size != pair[1].size:
-                return True
-            if distance(*pair)[0] > self._allowed(pair[1]):
-                return True
-        return False
+    def _tolerance(self, limit: float) -> Tolerance:
+        """A limit in units of the narrowest type of the program; a given one, of each value."""
+        return Tolerance(limit, None if self._max_ulp is not None else self._digits)
 
     def statements(
         self, error: MiscompilationError, before: Module, after: Module
@@ -333,7 +248,7 @@ class Checker(Observer):
         if error.function is None or not error.call:
             return None, None
         key = error.function, error.call
-        self._limit = error.limit
+        tolerance = self._tolerance(error.limit)
         one, other = Writes(*key), Writes(*key)
         old = self._run(before, error.inputs, one).calls[key][1]
         new = self._run(after, error.inputs, other).calls[key][1]
@@ -342,7 +257,7 @@ class Checker(Observer):
             pair = alike(old[place], new[place])
             if pair is None or pair[0].size != pair[1].size:
                 continue
-            apart = np.flatnonzero(elements_apart(pair[1], pair[0], self._allowed(pair[0])))
+            apart = np.flatnonzero(elements_apart(pair[1], pair[0], tolerance.of(pair[0])))
             size, itemsize = pair[0].size, pair[0].dtype.itemsize
             writes = [w.numbers(place, size, itemsize)[apart] for w in (one, other)]
             found += zip(*(numbers.tolist() for numbers in writes), strict=True)
@@ -371,39 +286,6 @@ def _called_alone(module: Module, target: Target, inputs: Sequence[Any]) -> Trac
     return trace
 
 
-def alike(one: Contents, other: Contents) -> tuple[np.ndarray, np.ndarray] | None:
-    """Two arrays, flattened; bytes at an address are viewed as elements of the other array.
-
-    Elements that neither call changed, which may be undefined, are those of the second one. None
-    if both are untyped bytes, or if typed arrays differ in size.
-    """
-    kinds = one.values.dtype, other.values.dtype
-    if kinds[0] != kinds[1] and np.uint8 in kinds:
-        typed = (other if kinds[0] == np.uint8 else one).values
-        one, other = (part.viewed(typed.dtype, typed.size) for part in (one, other))
-    elif kinds[0] == np.uint8 or one.values.size != other.values.size:
-        return None
-    first, second = one.values.reshape(-1), other.values.reshape(-1)
-    if first.size != second.size:
-        return first, second
-    changed = one.changed(first.size) | other.changed(first.size)
-    return np.where(changed, first, second), second
-
-
-def _results(arrays: Sequence[np.ndarray]) -> list[Contents]:
-    return list(map(Contents, arrays))
-
-
-def _error(
-    message: str, blame: Blame, change: Change, inputs: Sequence[Any], limit: float
-) -> MiscompilationError:
-    error = MiscompilationError(message)
-    error.stage, error.pass_name, error.ulp = change.stage, change.pass_name, change.ulp
-    error.function, error.operation, error.nodes = blame.function, blame.operation, blame.nodes
-    error.inputs, error.call, error.limit = tuple(inputs), blame.call, limit
-    return error
-
-
 def _tuple(results: Any) -> tuple[np.ndarray, ...]:
     return results if isinstance(results, tuple) else (results,)
 
@@ -421,8 +303,3 @@ def _explanation(before: Counter[str], after: Counter[str]) -> str:
     if not any(before[name] for name in fused) and any(after[name] for name in fused):
         return "fused multiply-add"
     return "reassociation"
-
-
-def _function(op: Operation) -> str | None:
-    parent = function_around(op)
-    return None if parent is None else parent.sym_name.data

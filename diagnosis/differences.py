@@ -1,0 +1,154 @@
+"""Differences between two runs of a program, and where the first one appears."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from ..core.context import Change
+from ..core.dtypes import is_real
+from ..core.errors import MiscompilationError, explain
+from ..core.provenance import names
+from ..core.typed import function_around
+from .distances import DIFFERENT, distance, scale, worst
+from .traces import Contents, Trace
+
+
+@dataclass(frozen=True)
+class Blame:
+    """Where a difference first appears."""
+
+    function: str | None = None
+    operation: str | None = None
+    nodes: tuple[str, ...] = ()
+    call: int = 0
+    """The number of the call of the function, from 1."""
+
+    def __str__(self) -> str:
+        where = [
+            f"in @{self.function}" if self.function else "",
+            f"at {self.operation}" if self.operation else "",
+            f"of {', '.join(self.nodes)}" if self.nodes else "",
+        ]
+        return " ".join(filter(None, where)) or "in the program"
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far a value may be from the expected one.
+
+    Args:
+        limit: the distance, in units in the last place.
+        digits: the binary digits of the type of these units; None for the type of each value.
+    """
+
+    limit: float
+    digits: int | None
+
+    def of(self, array: np.ndarray) -> float:
+        """The allowed distance from an array, in units of its type."""
+        if not is_real(array.dtype):
+            return 0.0
+        return self.limit * (1 if self.digits is None else scale(array.dtype, self.digits))
+
+    def difference(
+        self, change: Change, before: Trace, after: Trace, inputs: list[Any]
+    ) -> MiscompilationError | None:
+        """The error of a pass, if a value is further away than allowed."""
+        for number, (got, want) in enumerate(zip(after.results, before.results, strict=True)):
+            ulp, elements = distance(got, want)
+            if ulp <= self.of(want):
+                continue
+            blame = self._blame(before, after)
+            at = worst(got, want)
+            fact = f"it changes result {number} by {ulp:.3g} ulp {blame}"
+            if at is not None:
+                fact += f", element {list(at)}"
+            expected, value = (None, None) if at is None else (want[at], got[at])
+            hint = f"the limit is {self.of(want):.3g} ulp"
+            message = explain(change.pass_name, fact, expected=expected, got=value, hint=hint)
+            moved = dataclasses.replace(change, ulp=ulp, elements=elements)
+            return miscompilation(message, blame, moved, inputs, self.limit)
+
+        # Results may hide errors: a maximum, or a function that saturates, masks them.
+        blame = self._blame_call(before, after)
+        if blame is None:
+            return None
+        moved = dataclasses.replace(change, ulp=DIFFERENT)
+        message = explain(change.pass_name, f"it changes values computed {blame}")
+        return miscompilation(message, blame, moved, inputs, self.limit)
+
+    def _blame(self, before: Trace, after: Trace) -> Blame:
+        """Where two runs first differ: in a function, or at an operator."""
+        blame = self._blame_call(before, after)
+        if blame is not None:
+            return blame
+        for key, (op, arrays) in after.operators.items():
+            known = before.operators.get(key)
+            if known is not None and self._differ(*map(_results, (arrays, known[1]))):
+                return Blame(_function(op), op.name, key[0])
+        return Blame()
+
+    def _blame_call(self, before: Trace, after: Trace) -> Blame | None:
+        """The first function that both runs call and that writes different data."""
+        for (name, time), (op, arrays) in after.calls.items():
+            known = before.calls.get((name, time))
+            if known is not None and self._differ(arrays, known[1]):
+                return Blame(name, None, names(op), time)
+        return None
+
+    def _differ(self, got: Sequence[Contents], expected: Sequence[Contents]) -> bool:
+        """Whether arrays differ; an address on one side is compared by bytes."""
+        for one, other in zip(reversed(got), reversed(expected), strict=False):
+            pair = alike(one, other)
+            if pair is None:
+                continue
+            if pair[0].size != pair[1].size:
+                return True
+            if distance(*pair)[0] > self.of(pair[1]):
+                return True
+        return False
+
+
+def alike(one: Contents, other: Contents) -> tuple[np.ndarray, np.ndarray] | None:
+    """Two arrays, flattened; bytes at an address are viewed as elements of the other array.
+
+    Elements that neither call changed, which may be undefined, are those of the second one. None
+    if both are untyped bytes, or if typed arrays differ in size.
+    """
+    kinds = one.values.dtype, other.values.dtype
+    if kinds[0] != kinds[1] and np.uint8 in kinds:
+        typed = (other if kinds[0] == np.uint8 else one).values
+        one, other = (part.viewed(typed.dtype, typed.size) for part in (one, other))
+    elif kinds[0] == np.uint8 or one.values.size != other.values.size:
+        return None
+    first, second = one.values.reshape(-1), other.values.reshape(-1)
+    if first.size != second.size:
+        return first, second
+    changed = one.changed(first.size) | other.changed(first.size)
+    return np.where(changed, first, second), second
+
+
+def _results(arrays: Sequence[np.ndarray]) -> list[Contents]:
+    return list(map(Contents, arrays))
+
+
+def miscompilation(
+    message: str, blame: Blame, change: Change, inputs: Sequence[Any], limit: float
+) -> MiscompilationError:
+    """The error of a pass that changes a value."""
+    error = MiscompilationError(message)
+    error.stage, error.pass_name, error.ulp = change.stage, change.pass_name, change.ulp
+    error.function, error.operation, error.nodes = blame.function, blame.operation, blame.nodes
+    error.inputs, error.call, error.limit = tuple(inputs), blame.call, limit
+    return error
+
+
+def _function(op: Operation) -> str | None:
+    parent = function_around(op)
+    return None if parent is None else parent.sym_name.data
