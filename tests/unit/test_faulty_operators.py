@@ -2,47 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Dialect, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import irdl_op_definition
 from xdsl.parser import Parser
 
-from stepwell.core.dims import Shape
 from stepwell.core.errors import CompileError
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
 from stepwell.core.weights import WeightStore
-from stepwell.dialects.graph.attrs import FLOAT_TENSOR
 from stepwell.dialects.graph.interfaces import (
     FusionKind,
-    GraphOp,
     Index,
     Nest,
-    ShapeFacts,
     WritingNest,
 )
 from stepwell.dialects.graph.plan.recording_nest import RecordingNest
 
+from .unary import Unary
 
-class Faulty(GraphOp):
+
+class Faulty(Unary):
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
-
-    x = operand_def(FLOAT_TENSOR)
-    result = result_def(FLOAT_TENSOR)
-
-    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
-
-    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        return [shapes[0]]
-
-    def reference(self, *arrays: object) -> tuple[np.ndarray, ...]:
-        raise NotImplementedError
 
 
 @irdl_op_definition

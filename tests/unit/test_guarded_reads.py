@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -11,48 +10,35 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Dialect, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import irdl_op_definition
 from xdsl.parser import Parser
 
 import stepwell as sw
 from stepwell.backends.reference.machine import run_kernel
 from stepwell.compilation import Compilation
-from stepwell.core.dims import Shape
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
 from stepwell.core.weights import WeightStore
 from stepwell.dialects.graph import scalars
-from stepwell.dialects.graph.attrs import ANY_TENSOR
 from stepwell.dialects.graph.guards import guarded, is_inside
 from stepwell.dialects.graph.interfaces import (
     FusionKind,
-    GraphOp,
     Index,
     Nest,
-    ShapeFacts,
     element_type,
 )
 from stepwell.dialects.loop.loops import enclosing
 from stepwell.dialects.loop.ops import ForOp, KernelOp, LoadOp
 from stepwell.frontends import gnn
 
+from .unary import Unary
+
 ZERO = AffineExpr.constant(0)
 
 
-class Guarded(GraphOp):
+class Guarded(Unary):
     FUSION: ClassVar[FusionKind] = FusionKind.NEST
-
-    x = operand_def(ANY_TENSOR)
-    result = result_def(ANY_TENSOR)
-
-    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
-
-    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        return [shapes[0]]
-
-    def reference(self, *arrays: object) -> tuple[np.ndarray, ...]:
-        raise NotImplementedError
 
 
 @irdl_op_definition

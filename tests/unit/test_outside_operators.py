@@ -39,22 +39,11 @@ from stepwell.dialects.graph.sparse_forms import sparse_form
 from stepwell.dialects.loop.loops import loops_in
 from stepwell.dialects.loop.ops import KernelOp
 
-
-class Outside(GraphOp):
-    x = operand_def(FLOAT_TENSOR)
-    result = result_def(FLOAT_TENSOR)
-
-    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
-
-    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        return [shapes[0]]
-
-    def reference(self, *arrays: object) -> tuple[np.ndarray, ...]:
-        raise NotImplementedError
+from .unary import Unary
 
 
 @irdl_op_definition
-class TwiceOp(Outside):
+class TwiceOp(Unary):
     name = "outside.twice"
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
     KEEPS_NONNEGATIVE: ClassVar[bool] = True
@@ -65,7 +54,7 @@ class TwiceOp(Outside):
 
 
 @irdl_op_definition
-class ShiftedOp(Outside):
+class ShiftedOp(Unary):
     """x + by: it keeps 0 where nothing is added."""
 
     name = "outside.shifted"
@@ -80,7 +69,7 @@ class ShiftedOp(Outside):
 
 
 @irdl_op_definition
-class SmoothOp(Outside):
+class SmoothOp(Unary):
     """y[i, j] = 0.5 * y[i, j - 1] + x[i, j]: each element depends on the one before it."""
 
     name = "outside.smooth"
@@ -99,7 +88,7 @@ class SmoothOp(Outside):
             nest.serial(nest.extent(self.x, 1), [nest.constant(0.0, kind)], step)
 
 
-class Wrong(Outside):
+class Wrong(Unary):
     FUSION: ClassVar[FusionKind] = FusionKind.NEST
 
 
@@ -192,7 +181,7 @@ class ChangedCarryOp(Wrong):
 
 
 @irdl_op_definition
-class SlowOp(Outside):
+class SlowOp(Unary):
     name = "outside.slow"
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
 
@@ -201,7 +190,7 @@ class SlowOp(Outside):
 
 
 @irdl_op_definition
-class StatedOp(Outside):
+class StatedOp(Unary):
     name = "outside.stated"
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
     RECOMPUTE_COST: ClassVar[int | None] = 1
@@ -211,7 +200,7 @@ class StatedOp(Outside):
 
 
 @irdl_op_definition
-class SwapOp(Outside):
+class SwapOp(Unary):
     name = "outside.swap"
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
 
@@ -223,7 +212,7 @@ class SwapOp(Outside):
 
 
 @irdl_op_definition
-class RowSumOp(Outside):
+class RowSumOp(Unary):
     name = "outside.row_sum"
     FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
 
@@ -240,7 +229,7 @@ class RowSumOp(Outside):
 
 
 @irdl_op_definition
-class LogSumExpOp(Outside):
+class LogSumExpOp(Unary):
     """The running maximum of a row, and the sum that it rescales, in one reduction."""
 
     name = "outside.log_sum_exp"
@@ -272,7 +261,7 @@ class LogSumExpOp(Outside):
 
 
 @irdl_op_definition
-class KeptTwiceOp(Outside):
+class KeptTwiceOp(Unary):
     """exp(x) + x * x, of which both are kept for the row, and the first is read twice."""
 
     name = "outside.kept_twice"
@@ -294,7 +283,7 @@ class KeptTwiceOp(Outside):
 
 
 @irdl_op_definition
-class KeptAsOneOp(Outside):
+class KeptAsOneOp(Unary):
     """exp(x) + x * x, of which both are kept as the same step."""
 
     name = "outside.kept_as_one"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, ClassVar
 
@@ -11,28 +11,20 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType, f32, f64
 from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import irdl_op_definition
 
-from stepwell.core.dims import Shape
 from stepwell.core.errors import UnsupportedError
 from stepwell.core.provenance import named
 from stepwell.dialects.graph import scalars
-from stepwell.dialects.graph.attrs import FLOAT_TENSOR
-from stepwell.dialects.graph.interfaces import GraphOp, Index, Nest, ShapeFacts, WritingNest
+from stepwell.dialects.graph.interfaces import Index, Nest, WritingNest
 from stepwell.dialects.graph.nest import LocalBuffer
 from stepwell.dialects.graph.plan.recording import Recorder
 
+from .unary import Unary
 
-class Wrong(GraphOp):
-    x = operand_def(FLOAT_TENSOR)
-    result = result_def(FLOAT_TENSOR)
+
+class Wrong(Unary):
     DOES: ClassVar[Callable[..., Any]]
-
-    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        return [shapes[0]]
-
-    def reference(self, *arrays: object) -> tuple[Any, ...]:
-        raise NotImplementedError
 
 
 @irdl_op_definition
