@@ -6,6 +6,7 @@ with different observers.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from .core.context import CompilerContext, PassHook, Verification
 from .core.errors import CompileError, StepwellError, explain
 from .core.exactness import with_rounding
 from .core.module import Module
+from .core.new_weights import replaced
 from .core.printing import Listing, listing
 from .core.records import default_path, read_records
 from .core.registry import make_context
@@ -27,7 +29,11 @@ from .dialects.program import check_interface, is_on_buffers, named_weights
 from .dialects.stages import stage_of
 from .runtime.executable import Executable, Staircase, executable
 from .runtime.interface import interface_of
+from .runtime.loaded import Program
 from .runtime.machine_code import machine_code
+
+_DECIDED = "optimized"
+"""The stage after which no pass of this package looks at the elements of weights."""
 
 CODE_GENERATION = "code generation"
 """`CompilerContext.pass_name` during code generation."""
@@ -62,6 +68,7 @@ class Compilation:
         schedules: the traces that tuning has found, by kernel structure.
         observers: hooks notified of each pass, the last one innermost; see `Observer`.
         verify: when to verify the module.
+        form: a digest of the module at stage `optimized`; None before it was reached.
     """
 
     module: Module
@@ -71,6 +78,7 @@ class Compilation:
     schedules: Mapping[str, str] = field(default_factory=dict[str, str])
     observers: Sequence[PassHook] = ()
     verify: Verification = "stage"
+    form: str | None = None
 
     @staticmethod
     def of(
@@ -198,17 +206,57 @@ class Compilation:
             CompileError: if a pass refuses the module.
         """
         work, ctx = self.begin()
-        for _ in self.descend(work, ctx):
-            pass
-        ctx.stage, ctx.pass_name = "asm", CODE_GENERATION
-        with self._observed(ctx), ctx.phase("codegen"):
-            program = machine_code(work, self.target, self.listing)
-        again = self.as_run(ctx)
+        form = None
+        for stage in self.descend(work, ctx):
+            form = _form_of(work) if stage == _DECIDED else form
+        program = self._machine_code(work, ctx)
+        again = replace(self.as_run(ctx), form=form)
         stages = pipelines.STAGES[pipelines.STAGES.index(self.start) :]
         exe = executable(program, staircase(again), stages, ctx.decisions)
         for observer in self._observers:
             observer.compiled(exe, again)
         return exe
+
+    def updated(self, program: Program, given: Mapping[str, object]) -> tuple[Program, Compilation]:
+        """The program with new weights, and its compilation.
+
+        The passes that look at the elements of weights run again. If they decide as before, the
+        code is that of the old program.
+
+        Args:
+            program: the result of this compilation.
+            given: arrays by the names that callers know.
+
+        Raises:
+            InputError: if names, shapes or dtypes differ from those of the module.
+            CompileError: if a pass refuses the module with these weights.
+        """
+        module = Module(self.module.op, replaced(self.module.weights, given))
+        new = replace(self, module=module)
+        work, ctx = new.begin()
+        form = None
+        for stage in new.descend(work, ctx):
+            if stage != _DECIDED:
+                continue
+            form = _form_of(work)
+            if form == self.form and self._decides_early:
+                interface = program.interface.with_weights(work.weights)
+                return replace(program, interface=interface), new
+        found = new._machine_code(work, ctx)
+        return found, replace(new.as_run(ctx), form=form)
+
+    @property
+    def _decides_early(self) -> bool:
+        """Whether no pass after stage `optimized` looks at the elements of weights."""
+        later = pipelines.IR_STAGES[pipelines.IR_STAGES.index(_DECIDED) + 1 :]
+        usual = pipelines.passes_in({stage: pipelines.pipeline()[stage] for stage in later})
+        return usual >= pipelines.passes_in({stage: self.passes.get(stage, "") for stage in later})
+
+    def _machine_code(self, work: Module, ctx: CompilerContext) -> Program:
+        """The code of the module at stage `llvm`."""
+        ctx.stage, ctx.pass_name = "asm", CODE_GENERATION
+        with self._observed(ctx), ctx.phase("codegen"):
+            return machine_code(work, self.target, self.listing)
 
     @contextmanager
     def _observed(self, ctx: CompilerContext) -> Iterator[None]:
@@ -220,6 +268,11 @@ class Compilation:
                 if (raised := observer.failed(error, ctx, self)) is not None:
                     raise raised from error
             raise
+
+
+def _form_of(module: Module) -> str:
+    """A digest of the text of a module, which has the names of weights but not their elements."""
+    return hashlib.sha256(module.text().encode()).hexdigest()
 
 
 def passes_of(

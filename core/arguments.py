@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from .arrays import csr_of, plain_array, refuse_mask
+from .arrays import array_of_tensor, csr_of, plain_array, refuse_mask
 from .dims import Dim, Shape
 from .dtypes import dtype_named
 from .errors import InputError, explain
@@ -134,19 +134,8 @@ def arrays_of_tensors(inputs: Sequence[object]) -> list[object] | None:
 
     None if there are no such tensors. Those that NumPy cannot show stay, and are refused later.
     """
-    if not any(type(value).__module__ == "torch" for value in inputs):
-        return None
-    found = list(map(_array_of_tensor, inputs))
+    found = list(map(array_of_tensor, inputs))
     return None if all(a is b for a, b in zip(found, inputs, strict=True)) else found
-
-
-def _array_of_tensor(value: object) -> object:
-    if type(value).__module__ != "torch":
-        return value
-    try:
-        return cast(Any, value).detach().numpy()
-    except (RuntimeError, TypeError):
-        return value
 
 
 def dense(spec: ValueSpec, value: object) -> np.ndarray:

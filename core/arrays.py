@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeGuard
+import sys
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
 
@@ -28,6 +29,27 @@ def plain_array(value: object) -> np.ndarray:
         TypeError, ValueError: if NumPy cannot convert it to an array.
     """
     return np.asarray(value).view()
+
+
+def array_of_tensor(value: object) -> object:
+    """A dense tensor of torch as an array in its memory; other values as they are.
+
+    Tensors that NumPy cannot show, such as sparse ones and those on other devices, stay.
+    """
+    if not isinstance(value, _tensor_type()):
+        return value
+    tensor = cast(Any, value).detach()
+    try:
+        if str(tensor.dtype) == "torch.bfloat16":
+            return tensor.view(sys.modules["torch"].int16).numpy().view("bfloat16")
+        return tensor.numpy()
+    except (RuntimeError, TypeError):
+        return value
+
+
+def _tensor_type() -> Any:
+    """The type of tensors of torch, which has been imported where there are tensors."""
+    return getattr(sys.modules.get("torch"), "Tensor", ())
 
 
 def refuse_mask(subject: str, value: object) -> None:

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,6 +43,7 @@ class WeightStore:
     def __init__(self) -> None:
         self._arrays: dict[str, Array] = {}
         self._names: dict[int, str] = {}  # id of an array, which is kept alive here -> name
+        self._callers: Mapping[str, str] | None = None
 
     def add(self, name: str, array: Array) -> str:
         """Store `array` and return its name: `name`, or `name_1`, ... if that is taken.
@@ -62,6 +63,29 @@ class WeightStore:
         self._names[id(array)] = unique
         return unique
 
+    def name_of(self, array: Array) -> str | None:
+        """The name of an array that is stored (the same object); None for another one."""
+        return self._names.get(id(array))
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Names by which callers know arrays, each with that in the store; their own by default.
+
+        Arrays without such a name keep their elements when a program gets new weights.
+        """
+        return {name: name for name in self._arrays} if self._callers is None else self._callers
+
+    @names.setter
+    def names(self, names: Mapping[str, str]) -> None:
+        self._callers = dict(names)
+
+    def with_arrays(self, arrays: Mapping[str, Array]) -> WeightStore:
+        """A copy with other arrays under some of its names."""
+        result = self.copy()
+        result._arrays.update(arrays)
+        result._names = {id(array): name for name, array in result._arrays.items()}
+        return result
+
     def __getitem__(self, name: str) -> Array:
         return self._arrays[name]
 
@@ -79,6 +103,7 @@ class WeightStore:
         result = WeightStore()
         result._arrays = dict(self._arrays)
         result._names = dict(self._names)
+        result._callers = self._callers
         return result
 
     def only(self, names: Iterable[str]) -> WeightStore:

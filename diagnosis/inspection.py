@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from .reproducer import Reproducing
 if TYPE_CHECKING:
     from ..core.fate import Fate
     from ..core.weights import WeightStore
+    from ..runtime.loaded import Program
     from ..runtime.profile import Profile
     from .profiling import Profiler
 
@@ -48,6 +49,18 @@ class Inspection:
             InputError: if the inputs do not fit.
         """
         return self._compilation.run(stage, inputs)
+
+    def updated(
+        self, program: Program, weights: Mapping[str, object]
+    ) -> tuple[Program, Inspection]:
+        """The program with new weights, and its inspection.
+
+        Raises:
+            InputError: if the weights do not fit those of the module.
+            CompileError: if a pass refuses them.
+        """
+        found, compilation = self._compilation.updated(program, weights)
+        return found, Inspection(replace(compilation, observers=()))
 
     def profile(self, inputs: Sequence[object], repeat: int | None) -> Profile:
         """Profile calls; the program with clocks is kept for later profiles.

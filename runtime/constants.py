@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -24,14 +24,32 @@ _PARTS = {"indptr": "indptr", "indices": "indices", "values": "data"}
 def materialised(constants: Iterable[Constant], weights: WeightStore) -> tuple[np.ndarray, ...]:
     """The arrays of the constants of a program.
 
-    Arrays of integers, which may be indices, are copies: they cannot change after their check.
-    Others share memory with the store if their layout allows it.
+    They do not change: what others may write to is copied, such as a tensor of torch. Other arrays
+    share memory with the store if their layout allows it, apart from integers, which may be indices
+    and are checked.
 
     Raises:
         CompileError: if the store lacks an array, or its shape does not fit.
     """
     matrices: dict[str, csr_array] = {}
     return tuple(_materialise(constant, weights, matrices) for constant in constants)
+
+
+def renewed(
+    constants: Sequence[Constant], arrays: Sequence[np.ndarray], weights: WeightStore
+) -> tuple[np.ndarray, ...]:
+    """The arrays of constants after a change of weights; those that are no weights stay.
+
+    Raises:
+        CompileError: if the shape of an array does not fit.
+    """
+    matrices: dict[str, csr_array] = {}
+    return tuple(
+        _materialise(constant, weights, matrices)
+        if constant.weight in weights or constant.weight.rpartition(".")[0] in weights
+        else array
+        for constant, array in zip(constants, arrays, strict=True)
+    )
 
 
 def _materialise(
@@ -51,7 +69,14 @@ def _materialise(
         raise CompileError(
             explain(f'constant "{name}"', "wrong array", expected=declared, got=stored)
         )
-    return aligned(array)
+    return aligned(array.copy() if _is_foreign(array) else array)
+
+
+def _is_foreign(array: np.ndarray) -> bool:
+    """Whether the memory of an array is not NumPy's, and may be written to."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array.base is not None and array.flags.writeable
 
 
 def _lookup(name: str, weights: WeightStore, matrices: dict[str, csr_array]) -> np.ndarray:

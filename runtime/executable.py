@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ..backends.llvm.boundary.plan import ARGUMENTS, LARGEST_ARENA, Plan
 from ..core import arguments
-from ..core.errors import CompileError, InputError, StepwellError, explain
+from ..core.errors import CompileError, explain
 from ..core.explanation import explanation
 from ..core.module import ValueSpec
 from ..core.pipelines import TEXT_STAGES, check_stage
-from ..dialects.rt.abi import ARENA_TOO_SMALL, DETAIL_WORDS, Word
 from . import results
-from .frames import Frame, Frames, no_memory
-from .functions import take_error
-from .interface import Interface
+from .frames import Frames
+from .loaded import Loaded, Program
 from .objects import look_for_scipy
-from .plan import ExecutablePlan, frame_size, is_passed, plan_of
+from .plan import plan_of
 from .vectorcall import attach, boundary, fast_type
 
 if TYPE_CHECKING:
-    from ..backends.llvm.boundary.code import Boundary
     from ..core.context import Change, Decision
     from ..core.fate import Fate
     from ..core.weights import WeightStore
@@ -55,18 +50,9 @@ class Staircase(Protocol):
         """The fate of a node."""
         ...
 
-
-@dataclass(frozen=True)
-class Program:
-    """The code of a program, and its interface.
-
-    `entry` is the address of a function that takes a frame and calls the public function, `keep`
-    the owner of that code.
-    """
-
-    interface: Interface
-    entry: int
-    keep: Any
+    def updated(self, program: Program, weights: Mapping[str, object]) -> tuple[Program, Staircase]:
+        """The program with new weights."""
+        ...
 
 
 class Executable:
@@ -88,14 +74,9 @@ class Executable:
     # for arguments that need conversion.
     __slots__ = (
         "__weakref__",
-        "_constants",
         "_decisions",
-        "_entry",
-        "_frames",
-        "_functions",
-        "_plan",
-        "_program",
-        "_signature",
+        "_loaded",
+        "_replaced",
         "_staircase",
         "changes",
         "stages",
@@ -103,37 +84,28 @@ class Executable:
 
     def __init__(
         self,
-        program: Program,
+        loaded: Loaded,
         staircase: Staircase | None = None,
         stages: Sequence[str] = (),
         decisions: Sequence[Decision] = (),
     ) -> None:
-        interface = program.interface
-        self._signature = interface.signature
-        self._program = program
+        self._loaded = loaded
+        self._replaced: list[Loaded] = []
         self._staircase = staircase
         self._decisions = tuple(decisions)
         self.stages: tuple[str, ...] = tuple(stages)
         self.changes: tuple[Change, ...] = ()
         """How each pass changed the results, if compilation was checked."""
-        self._constants = _table(arguments.address(a) for a in interface.constants)
-        self._functions = _table(
-            ctypes.cast(f, ctypes.c_void_p).value or 0 for f in interface.functions
-        )
-        self._entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(program.entry)
-        tables = map(ctypes.addressof, (self._constants, self._functions))
-        self._frames = Frames(frame_size(self._signature), *tables)
-        self._plan: ExecutablePlan | None = None
 
     @property
     def inputs(self) -> list[ValueSpec]:
         """Names, shapes and dtypes of the arguments, in order."""
-        return list(self._signature.inputs)
+        return list(self._loaded.signature.inputs)
 
     @property
     def outputs(self) -> list[ValueSpec]:
         """Names, shapes and dtypes of the results, in order."""
-        return list(self._signature.outputs)
+        return list(self._loaded.signature.outputs)
 
     def ir(self, stage: str) -> str:
         """The text of a stage of the staircase; see `stages`.
@@ -189,6 +161,32 @@ class Executable:
         """
         return self._way_down.why(node)
 
+    def update(self, weights: Mapping[str, object]) -> None:
+        """Take new weights, which otherwise are those at the time of compilation.
+
+        Packed and folded copies are made anew from copies of the arrays. The machine code stays
+        unless what passes decided depends on values of weights, such as those that are 0: then it
+        is made anew as well. A call uses the old weights or the new ones, and never some of each:
+        the change is for calls that begin after it.
+
+        Args:
+            weights: an array for each weight of the module: of a model of torch, its
+                ``state_dict()``; else by the names of the arrays in `Module.weights`. Tensors of
+                torch on the CPU are arrays; a matrix of `scipy.sparse` has as many stored entries
+                as the old one.
+
+        Raises:
+            InputError: if a name is unknown or missing, or an array has another shape or dtype.
+            CompileError: if a pass refuses the new weights. In both cases nothing changes.
+        """
+        program, staircase = self._way_down.updated(self._loaded.program, weights)
+        loaded = _loaded(program)
+        with Frames.lock:
+            # Memory that a call is using stays until it has ended.
+            self._replaced = [old for old in (*self._replaced, self._loaded) if old.frames.busy]
+            self._loaded, self._staircase = loaded, staircase
+            _attach(self)
+
     @property
     def _way_down(self) -> Staircase:
         if self._staircase is None:
@@ -212,21 +210,22 @@ class Executable:
         return explanation(self._decisions, format)
 
     def __repr__(self) -> str:
-        inputs = ", ".join(map(str, self._signature.inputs))
-        outputs = ", ".join(map(str, self._signature.outputs))
+        inputs = ", ".join(map(str, self._loaded.signature.inputs))
+        outputs = ", ".join(map(str, self._loaded.signature.outputs))
         return f"Executable({inputs} -> {outputs})"
 
     def __call__(self, /, *inputs: object, out: object = None, **named: object) -> Any:
-        signature = self._signature
+        loaded = self._loaded
+        signature = loaded.signature
         if named:
             # With arguments in order, the call takes the compiled path.
             return self(*arguments.in_order(signature.inputs, inputs, named), out=out)
         if (arrays := arguments.arrays_of_tensors(inputs)) is not None:
             return self(*arrays, out=out)
-        checked = self._checked(inputs)
+        checked = arguments.taken(signature.arguments, inputs)
         look_for_scipy()
-        sizes = self._sizes(checked)
-        self._check_arena(sizes)
+        sizes = loaded.sizes(checked)
+        loaded.check_arena(sizes)
         given = results.given(signature.outputs, out)
         results.refuse_where_computed(signature, given)
         arrays = [
@@ -237,7 +236,7 @@ class Executable:
         ]
         read = [array for value in checked for array in _arrays(value)]
         targets = results.targets(signature.outputs, arrays, read) if out is not None else arrays
-        for number, array in enumerate(self._run(checked, targets, sizes)):
+        for number, array in enumerate(loaded.run(checked, targets, sizes)):
             if array is targets[number] and array is not arrays[number]:
                 arrays[number][...] = array
             else:
@@ -252,96 +251,16 @@ class Executable:
         Raises:
             InputError: if they do not fit `inputs`.
         """
-        return self._sizes(self._checked(inputs))
-
-    def _checked(self, inputs: Sequence[object]) -> list[np.ndarray | arguments.Csr]:
-        """The arguments in the form of compiled code.
-
-        Raises:
-            InputError: if one is missing or does not fit.
-        """
-        return arguments.taken(self._signature.arguments, inputs)
-
-    def _sizes(self, checked: Sequence[np.ndarray | arguments.Csr]) -> dict[str, int]:
-        """The sizes of the symbols in this call.
-
-        Raises:
-            InputError: if two dimensions of one name differ.
-        """
-        sizes = arguments.sizes(self._signature.arguments, checked)
-        self._check_equal(sizes)
-        return sizes
-
-    def _check_equal(self, sizes: Mapping[str, int]) -> None:
-        for left, right in self._signature.equal:
-            if left.evaluate(sizes) != right.evaluate(sizes):
-                raise InputError(
-                    explain(
-                        "call",
-                        f"dimensions {left} and {right} must agree",
-                        expected=left.evaluate(sizes),
-                        got=right.evaluate(sizes),
-                    )
-                )
-
-    def _check_arena(self, sizes: Mapping[str, int]) -> None:
-        """Refuse sizes for which address arithmetic in compiled code would overflow."""
-        size = self._signature.arena.evaluate(sizes)
-        if size > LARGEST_ARENA:
-            raise no_memory(f"an arena of {size} bytes")
-
-    def _run(
-        self,
-        checked: Sequence[np.ndarray | arguments.Csr],
-        targets: Sequence[np.ndarray],
-        sizes: Mapping[str, int],
-    ) -> Sequence[np.ndarray]:
-        """Run the program; returns the results, in `targets` where callers could allocate them."""
-        reported = np.zeros(self._signature.reported, np.int64)
-        words: list[int] = []
-        for spec, value in zip(self._signature.inputs, checked, strict=True):
-            words += _words(spec, value)
-        for spec, value in zip(self._signature.outputs, targets, strict=True):
-            words += _words(spec, value)
-        if reported.size:
-            words.append(arguments.address(reported))
-        frame = self._frames.take()
-        try:
-            frame.words[ARGUMENTS : ARGUMENTS + len(words)] = words
-            status = self._entry(frame.address)
-            while status == ARENA_TOO_SMALL:
-                frame.grow(frame.words[Word.DETAILS])
-                status = self._entry(frame.address)
-            if status:
-                self._fail(status, frame)
-            if not reported.size:
-                return targets
-            return results.exact(self._signature, targets, sizes, reported, frame.arena)
-        finally:
-            frame.give_back()
-
-    def _fail(self, status: int, frame: Frame) -> None:
-        raised = take_error()
-        if raised is not None:
-            raise raised
-        messages = self._program.interface.messages
-        if not 0 < status <= len(messages):
-            raise StepwellError(explain("call", "unknown status", got=status))
-        details = frame.words[Word.DETAILS : Word.DETAILS + DETAIL_WORDS]
-        raise InputError(messages[status - 1](details))
-
-    def _connect(self, plan: ExecutablePlan, code: Boundary) -> None:
-        """Let compiled code handle calls, according to a plan."""
-        self._plan = plan
-        self._frames.claim = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(code.frame)
-        plan.words[Plan.FRAMES] = self._frames.head
-        attach(self, plan.address, code.call)
+        loaded = self._loaded
+        return loaded.sizes(arguments.taken(loaded.signature.arguments, inputs))
 
     def _fail_at(self, status: int, address: int) -> None:
         """Raise the error of a call from compiled code, from the frame at an address."""
-        frame = self._frames.at(address)
+        every = (self._loaded, *self._replaced)
+        loaded = next(loaded for loaded in every if address in loaded.frames)
+        frame = loaded.frames.at(address)
         try:
-            self._fail(status, frame)
+            loaded.fail(status, frame)
         finally:
             frame.give_back()
 
@@ -353,43 +272,31 @@ def executable(
     decisions: Sequence[Decision] = (),
 ) -> Executable:
     """An `Executable`, called by compiled code if objects have the expected layout."""
-    code, signature = boundary(Executable), program.interface.signature
-    plan = (
-        None
-        if code is None
-        else plan_of(signature, program.entry, Executable.__call__, Executable._fail_at)
-    )
-    kind = Executable if plan is None else fast_type(Executable)
-    made = kind(program, staircase, stages, decisions)
-    if code is not None and plan is not None:
-        made._connect(plan, code)
+    loaded = _loaded(program)
+    kind = Executable if loaded.plan is None else fast_type(Executable)
+    made = kind(loaded, staircase, stages, decisions)
+    _attach(made)
     return made
 
 
-def _table(addresses: Any) -> Any:
-    values = list(addresses)
-    return (ctypes.c_int64 * max(1, len(values)))(*values)
+def _loaded(program: Program) -> Loaded:
+    """A program, with a plan if compiled code can call it."""
+    code = boundary(Executable)
+    if code is None:
+        return Loaded(program)
+    slow, fail = Executable.__call__, Executable._fail_at
+    plan = plan_of(program.interface.signature, program.entry, slow, fail)
+    return Loaded(program, plan, ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(code.frame))
+
+
+def _attach(made: Executable) -> None:
+    """Let compiled code handle calls, if there is a plan for it."""
+    code, plan = boundary(Executable), made._loaded.plan
+    if code is not None and plan is not None:
+        attach(made, plan.address, code.call)
 
 
 def _arrays(value: np.ndarray | arguments.Csr) -> tuple[np.ndarray, ...]:
     if isinstance(value, arguments.Csr):
         return value.indptr, value.indices, value.values
     return (value,)
-
-
-def _words(spec: ValueSpec, value: np.ndarray | arguments.Csr) -> list[int]:
-    """The argument words of a buffer: its address, then its symbolic sizes."""
-    passed = is_passed(spec)
-    if isinstance(value, arguments.Csr):
-        entries = len(value.values)
-        return [
-            arguments.address(value.indptr),
-            *([len(value.indptr)] if passed[0] else []),
-            arguments.address(value.indices),
-            entries,
-            arguments.address(value.values),
-            entries,
-            *([value.shape[1]] if passed[1] else []),
-        ]
-    sizes = [size for size, is_word in zip(value.shape, passed, strict=True) if is_word]
-    return [arguments.address(value), *sizes]

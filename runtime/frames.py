@@ -57,7 +57,8 @@ class Frame:
 class Frames:
     """The frames of a program: as many as the largest number of concurrent calls so far."""
 
-    _lock = threading.Lock()
+    lock = threading.Lock()
+    """Held while a list grows, or is replaced."""
 
     def __init__(self, size: int, constants: int, functions: int) -> None:
         """Create the list, which is empty at first.
@@ -81,11 +82,20 @@ class Frames:
             return self._known[address]
         frame = Frame(*self._content)
         frame.words[Word.BUSY] = 1
-        with self._lock:
+        with self.lock:
             self._known[frame.address] = frame
             frame.words[Word.NEXT] = self._first.value
             self._first.value = frame.address
         return frame
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call is using a frame."""
+        return any(frame.words[Word.BUSY] for frame in self._known.values())
+
+    def __contains__(self, address: int) -> bool:
+        """Whether there is a frame at an address."""
+        return address in self._known
 
     def at(self, address: int) -> Frame:
         """The frame at an address."""
@@ -93,7 +103,7 @@ class Frames:
 
     def _claim(self, head: int) -> int | None:
         """Claim a frame; for programs whose frames only Python claims."""
-        with self._lock:
+        with self.lock:
             for address, frame in self._known.items():
                 if not frame.words[Word.BUSY]:
                     frame.words[Word.BUSY] = 1
@@ -102,7 +112,7 @@ class Frames:
 
 
 def _renew_lock() -> None:
-    Frames._lock = threading.Lock()
+    Frames.lock = threading.Lock()
 
 
 # Another thread, which the child of a fork does not have, may have held the lock.

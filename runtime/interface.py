@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from xdsl.ir import Attribute
 
 from ..core.module import Module
+from ..core.weights import WeightStore
 from ..dialects.graph.signature import Signature
-from ..dialects.program import buffers_of, checked_signature, needs_of
-from .constants import materialised
+from ..dialects.program import Constant, buffers_of, checked_signature, needs_of
+from .constants import materialised, renewed
 from .functions import callback
 
 
@@ -21,16 +22,26 @@ class Interface:
     """The inputs and results of a program, and the tables of its context.
 
     `name` is the name of the public function, `buffers` are the types of its arguments after the
-    context. Entry n of `constants` and `functions` is for slot n; entry n of `messages` turns the
-    details of status n + 1 into an error text.
+    context. Entry n of `constants` and `functions` is for slot n; entry n of `sources` says which
+    weight constant n is; entry n of `messages` turns the details of status n + 1 into an error
+    text.
     """
 
     name: str
     signature: Signature
     buffers: tuple[Attribute, ...]
     constants: tuple[np.ndarray, ...]
+    sources: tuple[Constant, ...]
     functions: tuple[Any, ...]
     messages: tuple[Callable[[Sequence[int]], str], ...]
+
+    def with_weights(self, weights: WeightStore) -> Interface:
+        """The interface of the same code with new weights; constants that are no weights stay.
+
+        Raises:
+            CompileError: if an array does not fit.
+        """
+        return replace(self, constants=renewed(self.sources, self.constants, weights))
 
 
 def interface_of(module: Module) -> Interface:
@@ -47,6 +58,7 @@ def interface_of(module: Module) -> Interface:
         signature=checked_signature(main),
         buffers=tuple(buffers_of(main)),
         constants=materialised(needs.constants, module.weights),
+        sources=needs.constants,
         functions=tuple(map(callback, needs.functions)),
         messages=tuple(failure.explain for failure in needs.failures),
     )

@@ -26,9 +26,10 @@ from ..core.dtypes import dtype_of, element_type_of
 from ..core.errors import CompileError, explain
 from ..core.symbols import find_symbol
 from ..dialects.rt.abi import Word
-from .executable import Executable, Program
+from .executable import Executable
 from .functions import guarded
 from .interface import Interface
+from .loaded import Loaded, Program
 from .plan import frame_size
 
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
@@ -50,7 +51,7 @@ def interpreted(
     """
     entry = _ENTRY(guarded(_Run(module, interface, listeners, natives)))
     address = ctypes.cast(entry, ctypes.c_void_p).value or 0
-    return Executable(Program(interface, address, entry))
+    return Executable(Loaded(Program(interface, address, entry)))
 
 
 class _Run:

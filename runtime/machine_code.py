@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..core.module import Module
 from ..core.printing import Listing
 from ..core.target import Target
-from .executable import Program
 from .interface import interface_of
+from .loaded import Program
 
 
 def machine_code(module: Module, target: Target, source: Listing | None = None) -> Program:

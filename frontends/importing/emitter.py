@@ -193,13 +193,14 @@ class Emitter:
         return op.results[0]
 
     def _constant(self, value: Value, contents: np.ndarray) -> graph.ConstantOp:
-        """A literal for a scalar; else a weight in the store, under the name of the value."""
+        """A literal for a number; else a weight in the store, under the name of the value."""
         kind = TensorType(element_type_of(contents.dtype), contents.shape)
-        if contents.size == 1:
+        if contents.size == 1 and self.weights.name_of(contents) is None:
             return graph.ConstantOp.literal(contents)
         # Each region has constants of its own, of the same arrays.
         if id(contents) not in self._stored:
-            name = self.weights.add(value.name or "constant", np.ascontiguousarray(contents))
+            held = contents if contents.flags.c_contiguous else np.ascontiguousarray(contents)
+            name = self.weights.add(value.name or "constant", held)
             self._stored[id(contents)] = name, contents
         return graph.ConstantOp.resource(self._stored[id(contents)][0], kind)
 

@@ -137,6 +137,9 @@ class Importer:
         key = (array.ctypes.data, array.shape, array.strides, array.dtype)
         if array.size and key in self.arrays:
             return self.arrays[key]
+        if not array.flags.c_contiguous:
+            array = np.array(array, order="C")
+        self.weights.add(name, array)
         value = Value(name, array.dtype, static_shape(array), array, stored=True)
         self.arrays[key] = value
         return value
@@ -245,6 +248,7 @@ class _ProgramImporter(Importer):
 
     def _constants(self) -> None:
         """The parameters, buffers and constant tensors of the program, by their qualified names."""
+        names: dict[str, str] = {}
         nodes = {node.name: node for node in self.program.graph.nodes if node.op == "placeholder"}
         for spec in self.signature.input_specs:
             if spec.target is None or spec.arg.name not in nodes:
@@ -256,11 +260,16 @@ class _ProgramImporter(Importer):
             try:
                 if not hasattr(tensor, "detach"):
                     raise UnsupportedNodeError("an object that is no tensor", "a tensor")
-                self.values[fx] = self.constant(spec.target, tensor)
+                # What is not in the state has no name for callers, and so keeps its elements.
+                held = tensor if spec.target in self.program.state_dict else tensor.clone()
+                self.values[fx] = value = self.constant(spec.target, held)
+                if held is tensor and value.contents is not None:
+                    names[spec.target] = self.weights.add(spec.target, value.contents)
             except UnsupportedNodeError as error:
                 self.problems.parts.append(
                     Problem(f'constant "{spec.target}"', None, error.reason, error.closest)
                 )
+        self.weights.names = names
 
     def _outputs(self, fx: Any) -> list[tuple[str, Value]]:
         outputs: list[tuple[str, Value]] = []

@@ -22,6 +22,7 @@ from ...core.context import CompilerContext, count, decide
 from ...core.dtypes import dtype_of
 from ...core.exactness import Exactness
 from ...core.module import is_public
+from ...core.typed import owned
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import FusionKind, GraphOp
@@ -106,7 +107,7 @@ class _Folder:
 
     def _constant(self, op: GraphOp, result: SSAValue, array: Array) -> graph.ConstantOp | None:
         """The constant that holds an array; None if there is no store for it."""
-        if isinstance(array, np.ndarray) and 0 < array.size and _is_literal(array):
+        if isinstance(array, np.ndarray) and 0 < array.size and _is_literal(op, array):
             constant = graph.ConstantOp.literal(array)
         elif self.store is not None:
             name = self.store.add(_name(op), array)
@@ -128,8 +129,15 @@ def _is_static(type: Attribute) -> bool:
     return isinstance(type, TensorType) and type.has_static_shape()
 
 
-def _is_literal(array: np.ndarray) -> bool:
-    return array.size <= _LITERAL_SIZE or _is_splat(array)
+def _is_literal(op: GraphOp, array: np.ndarray) -> bool:
+    """Whether a result is in the text: all of one value, or small and not made of weights.
+
+    What is made of weights has a name, so that a program with other weights has the same text.
+    """
+    if _is_splat(array):
+        return True
+    keys = [owned(operand, graph.ConstantOp).key for operand in op.operands]
+    return array.size <= _LITERAL_SIZE and all(key is None for key in keys)
 
 
 def _is_splat(array: np.ndarray) -> bool:

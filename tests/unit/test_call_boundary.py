@@ -675,7 +675,7 @@ def test_executables_are_freed() -> None:
         b.output(b.relu(b.input("x", (2,), "f32")))
         exe = sw.compile(b.module(), threads=1)
         exe(np.zeros(2, np.float32))
-        alive.append(exe._frames)
+        alive.append(exe._loaded.frames)
 
     alive: list[Any] = []
     make()
@@ -689,7 +689,7 @@ def test_frames_are_as_many_as_calls_at_once() -> None:
     for _ in range(100):
         exe(X, X)
         slowly(exe, X, X)
-    assert len(exe._frames._known) == 1
+    assert len(exe._loaded.frames._known) == 1
 
 
 def test_the_arena_grows_with_the_sizes() -> None:
@@ -703,7 +703,7 @@ def test_the_arena_grows_with_the_sizes() -> None:
         x = rng.standard_normal((n, 8), np.float32)
         np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=1e-4, atol=1e-5)
     assert not goes_through_python(lambda: exe(x[:50]))
-    assert len(exe._frames._known) == 1
+    assert len(exe._loaded.frames._known) == 1
 
 
 # Threads and processes.
@@ -848,13 +848,13 @@ def test_other_interpreters_go_through_python(monkeypatch: pytest.MonkeyPatch) -
         np.testing.assert_array_equal(made[2](matrix, X), X)
     with pytest.raises(sw.InputError, match="column index out of range"):
         made[2](OTHER_MATRICES["bad index"], X)
-    assert len(made[2]._frames._known) == 1
+    assert len(made[2]._loaded.frames._known) == 1
 
 
 def test_numbers_that_no_plan_can_have() -> None:
-    signature = replace(ONE._signature, arena=Dim.symbol("n") * 2**61 * 4)
-    interface = replace(ONE._program.interface, signature=signature)
-    made = executable.executable(replace(ONE._program, interface=interface))
+    signature = replace(ONE._loaded.signature, arena=Dim.symbol("n") * 2**61 * 4)
+    interface = replace(ONE._loaded.program.interface, signature=signature)
+    made = executable.executable(replace(ONE._loaded.program, interface=interface))
     assert type(made) is Executable
     with pytest.raises(sw.StepwellError, match=f"an arena of {2**65} bytes"):
         made(X, X)

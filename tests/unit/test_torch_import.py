@@ -65,8 +65,8 @@ def test_weights_keep_names_and_memory() -> None:
     model = Nested().eval()
     module = sw.from_torch(model, ({"x": torch.zeros(2, 4)}, 2.0), {"more": torch.zeros(2, 3)})
     assert list(module.weights) == [
-        *("blocks.0.lin.weight", "blocks.0.lin.bias", "blocks.0.shift"),
-        *("blocks.1.lin.bias", "blocks.1.shift"),
+        *("blocks.0.lin.weight", "blocks.0.lin.bias", "blocks.1.lin.bias"),
+        *("blocks.0.shift", "blocks.1.shift"),
     ]
     held = module.weights["blocks.0.lin.weight"]
     assert isinstance(held, np.ndarray)
