@@ -7,7 +7,6 @@ graph still holds, and makes each a function of its weights and inputs (AOTAutog
 
 from __future__ import annotations
 
-import functools
 import importlib
 import logging
 import re
@@ -18,12 +17,13 @@ import numpy as np
 
 from .compiler import compile
 from .core.errors import InputError, StepwellError, explain
-from .frontends.torch.dtypes import BFLOAT16, array_of
+from .frontends.torch.dtypes import array_of
 from .frontends.torch.graphs import TorchGraph, read_graph
 from .frontends.torch.joint import decompositions, index_buffers, partition, static_inputs
-from .frontends.torch.library import library
 from .frontends.torch.partitions import divided
 from .frontends.torch.places import described
+from .frontends.torch.results import allow_any_strides, results_of
+from .runtime.executable import Executable
 
 LOG = logging.getLogger("stepwell.torch")
 """Names the nodes that stay with torch, and the weights that change."""
@@ -105,6 +105,7 @@ class _Graphs:
 
     def gradients(self, graph: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
         """The graph of the gradients, which has the names of the graph of the results."""
+        allow_any_strides(results_of(graph.graph))
         return self._compiled(graph, self._indices)
 
     def _compiled(self, graph: Any, constants: Collection[str]) -> Callable[..., Any]:
@@ -165,102 +166,75 @@ class _Part:
         self.weights = weights
         self.options = options
         self.bindings = 0
-        self.results = [_Result(node) for node in _results_of(graph)]
         self.returns_tuple = isinstance(graph.graph.output_node().args[0], (tuple, list))
         self.bound: tuple[Any, Any, Callable[..., Any]] | None = None
         if not weights:
-            self.bound = ((), None, self._program(part))
+            self.bound = None, None, self._program(part)
 
     def __call__(self, *args: Any) -> Any:
-        key = self._key(args)
         bound = self.bound
-        if bound is None or bound[0] != key:
-            bound = self.bound = self._bind(key, args)
+        if bound is None:
+            bound = self._bind(self._key(args), args)
+        elif self.weights and (key := self._key(args)) != bound[0]:
+            bound = self._bind(key, args)
         return bound[2](*args)
 
     def _key(self, args: Sequence[Any]) -> Any:
         """What changes when a weight does; None if that cannot be known."""
         try:
-            return tuple([(args[i].data_ptr(), args[i]._version) for i in self.weights])
+            return [(args[i].data_ptr(), args[i]._version) for i in self.weights]
         except RuntimeError:
             return None  # tensors made in inference mode have no version
 
     def _bind(self, key: Any, args: Sequence[Any]) -> tuple[Any, Any, Callable[..., Any]]:
         """The program for weights, with what keeps their memory."""
         self.bindings += 1
-        if key is None or self.bindings > _MOST_BINDINGS:
-            if key is not None:
-                LOG.warning("weights have changed %d times and become inputs", _MOST_BINDINGS)
-            self.weights = ()
-            return (), None, self._program(read_graph(self.graph, names=self.names))
-        held = {i: args[i].detach() for i in self.weights}
-        return key, held, self._program(read_graph(self.graph, held, self.names))
+        if key is not None and self.bindings <= _MOST_BINDINGS:
+            held = {i: args[i].detach() for i in self.weights}
+            self.bound = key, held, self._program(read_graph(self.graph, held, self.names))
+            return self.bound
+        if key is not None:
+            LOG.warning("weights have changed %d times and become inputs", _MOST_BINDINGS)
+        self.bound = None, None, self._program(read_graph(self.graph, names=self.names))
+        self.weights = ()
+        return self.bound
 
     def _program(self, part: TorchGraph) -> Callable[..., Any]:
         """The compiled program; the graph itself if it cannot be compiled."""
         try:
             if part.module is None:
                 raise StepwellError("; ".join(part.problems.values()))
+            if all(isinstance(result, int) for result in part.results):
+                return lambda *args: part.results if self.returns_tuple else part.results[0]
             exe = compile(part.module, **self.options)
         except StepwellError as error:
             LOG.warning(
                 "a part of %d nodes stays with torch: %s", len(self.graph.graph.nodes), error
             )
             return self.graph
-        return functools.partial(self._run, exe, part.inputs)
+        return _caller(exe, part, returns_tuple=self.returns_tuple)
 
-    def _run(self, exe: Callable[..., Any], inputs: Sequence[int], *args: Any) -> Any:
+
+def _caller(exe: Executable, part: TorchGraph, *, returns_tuple: bool) -> Callable[..., Any]:
+    """A function from the tensors of a part of a graph to its results."""
+    inputs = part.inputs
+    numbers = [x if isinstance(x, int) else None for x in part.results]
+    makers = [(i, x.maker) for i, x in enumerate(part.results) if not isinstance(x, int)]
+
+    def call(*args: Any) -> Any:
         found = exe(*[_array(args[i]) for i in inputs])
-        arrays = found if isinstance(found, tuple) else (found,)
-        results = [make(array) for make, array in zip(self.results, arrays, strict=True)]
-        return tuple(results) if self.returns_tuple else results[0]
+        arrays = found if len(makers) > 1 else (found,)
+        results: list[Any] = numbers.copy()
+        for (i, make), array in zip(makers, arrays, strict=True):
+            results[i] = make(array)
+        return tuple(results) if returns_tuple else results[0]
+
+    return call
 
 
 def _array(tensor: Any) -> np.ndarray:
-    """The elements of a tensor of a supported type, which needs no gradient here."""
+    """The elements of a tensor of a supported type."""
     try:
-        return tensor.numpy()
+        return tensor.detach().numpy()
     except (RuntimeError, TypeError):
         return array_of(tensor, "an input")
-
-
-def _results_of(graph: Any) -> list[Any]:
-    found = graph.graph.output_node().args[0]
-    return list(found) if isinstance(found, (tuple, list)) else [found]
-
-
-class _Result:
-    """Makes a tensor with the order of strides that torch expects, or a number, of an array."""
-
-    def __init__(self, node: Any) -> None:
-        value = node.meta["val"]
-        self.is_size = not hasattr(value, "shape")
-        self.order = None if self.is_size else _order(value)
-
-    def __call__(self, array: np.ndarray) -> Any:
-        if self.is_size:
-            return int(array)
-        torch = library()
-        if array.dtype == BFLOAT16:
-            tensor = torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-        else:
-            tensor = torch.from_numpy(array)
-        if self.order is None:
-            return tensor
-        back = [self.order.index(i) for i in range(len(self.order))]
-        return tensor.permute(self.order).contiguous().permute(back)
-
-
-def _order(value: Any) -> list[int] | None:
-    """The dimensions of a tensor from the largest stride to the smallest; None if in order."""
-    hints = [_hint(stride) for stride in value.stride()]
-    strides = [hint for hint in hints if hint is not None]
-    if len(strides) < len(hints):
-        return None
-    order = sorted(range(len(strides)), key=lambda i: -strides[i])
-    return None if order == sorted(order) else order
-
-
-def _hint(size: Any) -> int | None:
-    """The number that torch has traced a size with; None if it has none."""
-    return size if isinstance(size, int) else size.node.hint

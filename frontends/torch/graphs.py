@@ -16,12 +16,14 @@ from ...core.module import Module
 from ...core.provenance import named
 from ..importing.diagnostics import UnsupportedNodeError
 from ..importing.program import module_of
+from ..importing.shapes import transposed
 from ..importing.values import Value
 from .folding import folded
 from .importer import Importer
 from .library import library
 from .nodes import Node
 from .registry import load_conversions
+from .results import Result, order_of, results_of
 from .signature import Input, read_input, unused
 
 
@@ -33,11 +35,14 @@ class TorchGraph:
         module: the module; None if a part of the graph is not supported.
         inputs: for each input of the module, its position among the inputs of the graph.
         problems: the names of the nodes that are not supported, with the reasons.
+        results: for each result of the graph, what the module computes, or its number if that is
+            known.
     """
 
     module: Module | None
     inputs: tuple[int, ...]
     problems: Mapping[str, str]
+    results: tuple[Result | int, ...] = ()
 
 
 def read_graph(
@@ -63,6 +68,7 @@ class _GraphImporter(Importer):
         super().__init__(owner, _ranges(owner))
         self.names = names
         self.given = [node for node in owner.graph.nodes if node.op == "placeholder"]
+        self.results: list[Result | int] = []
 
     def run(self, constants: Mapping[int, Any]) -> TorchGraph:
         for number, tensor in constants.items():
@@ -81,7 +87,8 @@ class _GraphImporter(Importer):
         if found:
             return TorchGraph(None, positions, found)
         specs = [(i.name, i.shape) for i in inputs]
-        return TorchGraph(module_of(self.body, self.weights, specs, results), positions, found)
+        module = module_of(self.body, self.weights, specs, results)
+        return TorchGraph(module, positions, found, tuple(self.results))
 
     def _inputs(self) -> list[Input]:
         """The tensors that the graph takes, constants aside; first, their sizes get names."""
@@ -143,24 +150,32 @@ class _GraphImporter(Importer):
             self.problems.node(user, error)
 
     def _results(self) -> list[tuple[str, Value]]:
-        found = self.owner.graph.output_node().args[0]
         results: list[tuple[str, Value]] = []
-        for number, fx in enumerate(found if isinstance(found, (tuple, list)) else [found]):
+        for number, fx in enumerate(results_of(self.owner.graph)):
             if fx not in self.values:
                 continue
             try:
-                results.append((f"result{number}", self._result(fx)))
+                if (value := self._result(fx)) is not None:
+                    results.append((f"result{number}", value))
             except UnsupportedNodeError as error:
                 self.problems.node(fx, error)
         return results
 
-    def _result(self, fx: Any) -> Value:
-        value = self.values[fx]
+    def _result(self, fx: Any) -> Value | None:
+        """What the program computes for a result; None for a size that is known."""
+        value, is_size = self.values[fx], False
+        node = Node(fx, self.values, self.emitter, self.sizes)
         if isinstance(value, Dim):
-            value = Node(fx, self.values, self.emitter, self.sizes).number(value)
+            if value.is_static:
+                self.results.append(value.value)
+                return None
+            value, is_size = node.number(value), True
         if not isinstance(value, Value):
             raise UnsupportedNodeError("its result is no tensor")
+        order = None if is_size else order_of(fx)
+        value = value if order is None else transposed(node, value, order)
         self.emitter.ssa(value, named(fx.name))
+        self.results.append(Result(order, is_size, value.dtype))
         return value
 
 

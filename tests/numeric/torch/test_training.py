@@ -88,6 +88,20 @@ def test_graphs_that_are_buffers(caplog: pytest.LogCaptureFixture) -> None:
     assert not [r for r in caplog.records if r.name == "stepwell.torch"]
 
 
+def test_sizes_that_are_known() -> None:
+    """A part of a graph whose results are sizes alone, which follow from a buffer."""
+
+    class Noise(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("edges", EDGES.clone())
+
+        def forward(self) -> Any:
+            return torch.randn(self.edges[0].unique().numel())
+
+    assert torch.compile(Noise(), backend=stepwell)().shape == (6,)
+
+
 @pytest.mark.parametrize("name", ["GCN", "SAGE", "GIN", "GAT"])
 def test_gradcheck(name: str) -> None:
     layer = layers()[name].double()
