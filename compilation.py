@@ -126,6 +126,7 @@ class Compilation:
         ctx = make_context(work.weights, self.target)
         ctx.legalize, ctx.schedules, ctx.verify = self.legalize, self.schedules, self.verify
         ctx.hooks += self.observers
+        ctx.decisions += work.decisions
         return work, ctx
 
     def descend(self, work: Module, ctx: CompilerContext) -> Iterator[str]:

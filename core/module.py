@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
+from .context import Decision
 from .dominance import verify_dominance, verify_module
 from .dtypes import ELEMENT_TYPES
 from .errors import CompileError, StepwellError, explain, first_line
@@ -83,9 +84,13 @@ class Module:
     Args:
         op: the module; its public function is the program.
         weights: the arrays that the IR names.
+
+    Attributes:
+        decisions: those that were taken where it was made, which are no part of its text.
     """
 
     def __init__(self, op: ModuleOp, weights: WeightStore | None = None) -> None:
+        self.decisions: tuple[Decision, ...] = ()
         self.op = op
         self.weights = weights if weights is not None else WeightStore()
 
@@ -126,7 +131,9 @@ class Module:
 
     def clone(self) -> Module:
         """A deep copy of the IR; the arrays are shared."""
-        return Module(self.op.clone(), self.weights.copy())
+        copy = Module(self.op.clone(), self.weights.copy())
+        copy.decisions = self.decisions
+        return copy
 
     def verify(self) -> None:
         """Verify the module.

@@ -6,10 +6,9 @@ import functools
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 from onnx import (
     AttributeProto,
     FunctionProto,
@@ -19,24 +18,26 @@ from onnx import (
     TensorProto,
     ValueInfoProto,
 )
-from onnx.defs import OpSchema
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block
 
+from ...core.context import Decision
 from ...core.module import Module
 from ...core.provenance import named
 from ...core.weights import WeightStore
 from ..importing.diagnostics import Problem, UnsupportedNodeError, unsupported
 from ..importing.emitter import Emitter, hint
-from ..importing.nodes import LARGEST_FOLDED
 from ..importing.program import module_of, tensor_type
 from ..importing.values import Value, static_shape
 from .diagnostics import broken
 from .dtypes import numpy_dtype
+from .functions import definition, functions_of, with_defaults
 from .loading import default_domain, load, opsets
-from .nodes import LARGEST_CONSTANT, Node
+from .nodes import Node
 from .ordering import label, ordered
-from .registry import Evaluation, converter, evaluation, load_conversions, not_supported, schema_of
+from .registry import converter, load_conversions, schema_of
+from .results import check_counts, converted, wanted
+from .scopes import Scope, attributes_of
 from .signature import Input, Size, declared_sizes, read_inputs
 from .tensors import array_of, check_together
 
@@ -72,19 +73,6 @@ def from_onnx(
     return _Importer(model, folder).run(shapes)
 
 
-@dataclass
-class _Scope:
-    """The names of one graph, or of one call of a function of the model."""
-
-    opsets: Mapping[str, int]
-    values: dict[str, Value | None] = field(default_factory=dict)  # None for unsupported nodes
-    prefix: str = ""
-    attributes: Mapping[str, AttributeProto] = field(default_factory=dict)
-    absent: set[str] = field(default_factory=set)  # operands that a call omits
-    depth: int = 0
-    declared: Mapping[str, Sequence[int | None]] = field(default_factory=dict)
-
-
 class _BlockedError(Exception):
     """A node needs the result of an unsupported one, which is reported already."""
 
@@ -95,12 +83,13 @@ class _Importer:
         self.folder = folder
         self.weights = WeightStore()
         self.problems: list[Problem] = []
-        self.functions = _functions(model)
+        self.functions = functions_of(model)
         self.nodes_left = _MOST_NODES
+        self.decisions: list[Decision] = []
 
     def run(self, shapes: Mapping[str, Sequence[Size]] | None) -> Module:
         graph = self.model.graph
-        scope = _Scope(opsets(self.model.opset_import), declared=declared_sizes(graph))
+        scope = Scope(opsets(self.model.opset_import), declared=declared_sizes(graph))
         self._initialisers(graph, scope)
         inputs, problems = read_inputs(graph, set(scope.values), shapes)
         self.problems += problems
@@ -110,11 +99,13 @@ class _Importer:
         outputs = self._outputs(graph, scope)
         if self.problems:
             raise unsupported("onnx", self.problems)
-        return module_of(self.body, self.weights, [(i.name, i.shape) for i in inputs], outputs)
+        module = module_of(self.body, self.weights, [(i.name, i.shape) for i in inputs], outputs)
+        module.decisions = tuple(self.decisions)
+        return module
 
     # Constants and arguments
 
-    def _initialisers(self, graph: GraphProto, scope: _Scope) -> None:
+    def _initialisers(self, graph: GraphProto, scope: Scope) -> None:
         check_together(graph.initializer)
         for tensor in graph.initializer:
             if not tensor.name:
@@ -136,7 +127,7 @@ class _Importer:
             return None
         return Value(tensor.name, array.dtype, static_shape(array), array, stored=True)
 
-    def _arguments(self, graph: GraphProto, inputs: Sequence[Input], scope: _Scope) -> None:
+    def _arguments(self, graph: GraphProto, inputs: Sequence[Input], scope: Scope) -> None:
         """Create the body of the program, with one argument for each input."""
         usable: list[tuple[Input, TensorType]] = []
         for info in graph.input:
@@ -161,7 +152,7 @@ class _Importer:
 
     # Nodes
 
-    def _convert_all(self, nodes: Sequence[NodeProto], scope: _Scope) -> None:
+    def _convert_all(self, nodes: Sequence[NodeProto], scope: Scope) -> None:
         self.nodes_left -= len(nodes)
         if self.nodes_left < 0:
             raise broken(f"more than {_MOST_NODES} nodes once functions are expanded")
@@ -177,7 +168,7 @@ class _Importer:
                 results = []
             self._define(proto, results, scope)
 
-    def _define(self, proto: NodeProto, results: Sequence[Value | None], scope: _Scope) -> None:
+    def _define(self, proto: NodeProto, results: Sequence[Value | None], scope: Scope) -> None:
         for index, name in enumerate(proto.output):
             if not name:
                 continue
@@ -188,48 +179,75 @@ class _Importer:
                     hint(value.ssa, name)
             scope.values[name] = value
 
-    def _convert(self, proto: NodeProto, scope: _Scope) -> Sequence[Value | None]:
+    def _convert(self, proto: NodeProto, scope: Scope) -> Sequence[Value | None]:
         """The results of a node; empty if an operand is the result of an unsupported node."""
         domain = default_domain(proto.domain)
         name = scope.prefix + label(proto)
-        attributes = _attributes(proto, name, scope)
+        attributes = attributes_of(proto, name, scope)
         read = [n if n not in scope.absent else "" for n in proto.input]
         inputs = [scope.values[n] if n else None for n in read]
         blocked = any(n and value is None for n, value in zip(read, inputs, strict=True))
         function = self.functions.get((domain, proto.op_type, proto.overload))
         if function is not None:
-            call = _Scope(opsets(function.opset_import), {}, name + "/", depth=scope.depth + 1)
-            return [] if blocked else self._call(function, inputs, attributes, call)
+            call = Scope(opsets(function.opset_import), {}, name + "/", depth=scope.depth + 1)
+            if blocked:
+                return []
+            self._call(function, inputs, attributes, call)
+            return call.results(function.output)
         opset = scope.opsets.get(domain)
         if opset is None:
             raise broken(f'domain "{domain}" is not imported', origin=f'node "{name}"')
-        _check_counts(proto, name, schema_of(domain, proto.op_type, opset))
-        known = converter(domain, proto.op_type, opset)
-        evaluate = evaluation(domain, proto.op_type, opset)
-        if known is None and evaluate is None:
-            raise not_supported(domain, proto.op_type, opset)
+        schema = schema_of(domain, proto.op_type, opset)
+        check_counts(proto, name, schema)
         convert = functools.partial(self._subgraph, scope=scope, name=name)
         facts = self.emitter, self.folder, convert, scope.declared
         node = Node(proto, name, opset, inputs, attributes, *facts)
-        node.insist(known.only if known is not None else {})
-        if blocked:
-            return []
-        results = _evaluated(node, evaluate, LARGEST_FOLDED if known else LARGEST_CONSTANT)
-        if results is not None:
-            return _checked(node, results)
-        if known is None:
-            raise not_supported(domain, proto.op_type, opset)
-        converted = known.convert(node)
-        return _checked(node, [converted] if isinstance(converted, Value) else list(converted))
+        try:
+            return converted(node, domain, blocked=blocked)
+        except UnsupportedNodeError as error:
+            if blocked or schema is None or converter(domain, proto.op_type, opset) is not None:
+                raise
+            body = definition(schema, proto, attributes, inputs, opset)
+            if body is None:
+                raise
+            imports = {**scope.opsets, **opsets(body.opset_import)}
+            call = Scope(imports, {}, name + "/", depth=scope.depth + 1)
+            results = self._expanded(body, inputs, with_defaults(schema, attributes), call, error)
+            return wanted(node, results)
+
+    def _expanded(
+        self,
+        body: FunctionProto,
+        inputs: Sequence[Value | None],
+        attributes: Mapping[str, AttributeProto],
+        scope: Scope,
+        error: UnsupportedNodeError,
+    ) -> list[Value | None]:
+        """The results of a node without a conversion, by ONNX's definition of its operator.
+
+        Raises:
+            UnsupportedNodeError: if the definition needs what is not supported.
+        """
+        before, name = len(self.problems), scope.prefix[:-1]
+        self._call(body, inputs, attributes, scope)
+        if found := self.problems[before:]:
+            del self.problems[before:]
+            needed = f"{found[0].what or found[0].part} of its definition: {found[0].reason}"
+            raise UnsupportedNodeError(f"{error.reason}; {needed}", error.closest)
+        why = "ONNX defines it by other operators, and there is no conversion of its own"
+        self.decisions.append(
+            Decision(f'{body.name} "{name}"', "expanded", why, None, (name,), "graph", "from_onnx")
+        )
+        return [scope.values.get(name) for name in body.output]
 
     def _call(
         self,
         function: FunctionProto,
         inputs: Sequence[Value | None],
         attributes: Mapping[str, AttributeProto],
-        scope: _Scope,
-    ) -> list[Value | None]:
-        """Expand a function of the model in place."""
+        scope: Scope,
+    ) -> None:
+        """Expand a function in place: its values are those of `scope` afterwards."""
         origin = f'node "{scope.prefix[:-1]}"'
         if scope.depth > _DEEPEST_CALL:
             raise broken(f'function "{function.name}" calls itself', origin=origin)
@@ -246,13 +264,9 @@ class _Importer:
             scope.values.setdefault(name, None)
         scope.attributes = {a.name: a for a in function.attribute_proto} | dict(attributes)
         self._convert_all(ordered(function.node, scope.values), scope)
-        missing = [n for n in function.output if n not in scope.values or n in scope.absent]
-        if missing:
-            raise broken(f'value "{missing[0]}" is not defined', origin=origin)
-        return [scope.values[name] for name in function.output]
 
     def _subgraph(
-        self, graph: GraphProto, inputs: Sequence[Value], scope: _Scope, name: str
+        self, graph: GraphProto, inputs: Sequence[Value], scope: Scope, name: str
     ) -> list[Value]:
         """Convert a subgraph of a node in the current region; returns its outputs.
 
@@ -290,7 +304,7 @@ class _Importer:
 
     # The program
 
-    def _outputs(self, graph: GraphProto, scope: _Scope) -> list[tuple[str, Value]]:
+    def _outputs(self, graph: GraphProto, scope: Scope) -> list[tuple[str, Value]]:
         outputs: list[tuple[str, Value]] = []
         for info in graph.output:
             if info.name not in scope.values:
@@ -305,78 +319,6 @@ class _Importer:
                 self._problem(f'output "{info.name}"', error)
             outputs.append((info.name, value))
         return outputs
-
-
-def _functions(model: ModelProto) -> dict[tuple[str, str, str], FunctionProto]:
-    result: dict[tuple[str, str, str], FunctionProto] = {}
-    for function in model.functions:
-        key = (default_domain(function.domain), function.name, function.overload)
-        if key in result:
-            raise broken(f'function "{function.name}" is defined twice')
-        result[key] = function
-    return result
-
-
-def _attributes(proto: NodeProto, name: str, scope: _Scope) -> dict[str, AttributeProto]:
-    """The attributes of a node by name, with references resolved to those of the enclosing call."""
-    result: dict[str, AttributeProto] = {}
-    for attribute in proto.attribute:
-        if attribute.name in result:
-            fact = f'attribute "{attribute.name}" is given twice'
-            raise broken(fact, subject=f"onnx.{proto.op_type}", origin=f'node "{name}"')
-        if not attribute.ref_attr_name:
-            result[attribute.name] = attribute
-        elif attribute.ref_attr_name in scope.attributes:
-            result[attribute.name] = scope.attributes[attribute.ref_attr_name]
-    return result
-
-
-def _check_counts(proto: NodeProto, name: str, schema: OpSchema | None) -> None:
-    """Compare the numbers of operands and results with ONNX's declaration of the operator."""
-    if schema is None:
-        return
-    counts = (
-        ("operands", len(proto.input), schema.max_input),
-        ("results", len(proto.output), schema.max_output),
-    )
-    for what, count, most in counts:
-        if count > most:
-            raise broken(
-                f"too many {what}",
-                subject=f"onnx.{proto.op_type}",
-                expected=f"at most {most}",
-                got=count,
-                origin=f'node "{name}"',
-            )
-
-
-def _evaluated(node: Node, evaluate: Evaluation | None, limit: int) -> list[Value] | None:
-    """The results of a node with small, known operands; None if it becomes an operator."""
-    operands = [value.contents for value in node.inputs if value is not None]
-    if evaluate is None or not operands:
-        return None
-    if any(contents is None or contents.size > limit for contents in operands):
-        return None
-    try:
-        with np.errstate(all="ignore"):
-            result = evaluate(node)
-    except (ValueError, IndexError, TypeError, OverflowError) as error:
-        raise node.broken(f"operands do not fit: {error}") from error
-    if result is None or isinstance(result, Value):
-        return None if result is None else [result]
-    symbolic = [value.dtype for value in node.inputs if value is not None and value.is_symbolic]
-    return [node.known(result, symbolic[0] if result.dtype == object else None)]
-
-
-def _checked(node: Node, results: Sequence[Value | None]) -> Sequence[Value | None]:
-    """`results`, after checks that all attributes were read and all used results are present."""
-    unread = node.unread()
-    if unread:
-        raise node.unsupported(f"attribute {', '.join(unread)} is not supported")
-    for index in range(len(node.outputs)):
-        if node.wants(index) and (index >= len(results) or results[index] is None):
-            raise node.unsupported(f"result {index} is not supported")
-    return results
 
 
 def _check_outputs(graph: GraphProto) -> None:

@@ -131,19 +131,20 @@ def schema_of(domain: str, operator: str, opset: int) -> defs.OpSchema | None:
     Raises:
         UnsupportedNodeError: if ONNX has the operator only in later opsets.
     """
-    if domain or not defs.has(operator):
+    if not defs.has(operator, domain):
         return None
-    if not defs.has(operator, opset):
+    if not defs.has(operator, opset, domain):
         raise not_supported(domain, operator, opset)
-    return defs.get_schema(operator, opset)
+    return defs.get_schema(operator, opset, domain)
 
 
 def _why_not(domain: str, operator: str, opset: int) -> str:
-    if domain:
+    schemas = [s for s in defs.get_all_schemas_with_history() if s.domain == domain]
+    if not schemas and not any(known == domain for known, _ in _CONVERSIONS):
         return f'domain "{domain}" is not supported'
-    if not defs.has(operator):
-        return "no such operator in ONNX"
-    begins = min(s.since_version for s in defs.get_all_schemas_with_history() if s.name == operator)
+    if not defs.has(operator, domain):
+        return f"no such operator in {domain or 'ONNX'}"
+    begins = min(schema.since_version for schema in schemas if schema.name == operator)
     if begins > opset:
         return f"the operator begins with opset {begins}"
     if operator in _REASONS:
