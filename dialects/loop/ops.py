@@ -11,7 +11,7 @@ has none of these.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NoReturn, cast
 
 from xdsl.dialects.builtin import (
@@ -42,7 +42,7 @@ from xdsl.utils.hints import isa
 from ...core.refusal import operation_of
 from .accumulators import check_combiners
 from .arguments import ENTRIES, IN_PLACE, SIZES, attributes_of, size_conditions
-from .dependences import access_text, dependences, unwritten
+from .dependences import Dependence, access_text, dependences, unwritten
 from .ops_access import LoadOp, StoreOp
 from .ops_loops import ForOp, YieldOp
 from .ops_owned import OwnedOp
@@ -214,14 +214,20 @@ class KernelOp(IRDLOperation):
             super().emit_error(message, underlying_error)
         op.emit_error(message, underlying_error)
 
+    def dependences(self) -> Iterator[Dependence]:
+        """What prevents loops from running their iterations in any order."""
+        return dependences(self.body.block, self._overwritten())
+
+    def _overwritten(self) -> dict[SSAValue, list[SSAValue]]:
+        """For each output the inputs that it may be written over."""
+        return {
+            output: [self.inputs[given] for given in sorted(self.may_overwrite(number))]
+            for number, output in enumerate(self.outputs, len(self.inputs))
+        }
+
     def _check_memory(self) -> None:
         """Check that unordered iterations are independent, and that reads are defined."""
-        first = len(self.inputs)
-        over = {
-            output: [self.inputs[given] for given in sorted(self.may_overwrite(number))]
-            for number, output in enumerate(self.outputs, first)
-        }
-        for found in dependences(self.body.block, over):
+        for found in self.dependences():
             refuse(found.loop, str(found), "independent iterations")
         for load in unwritten(self.body.block, self.outputs):
             fact = f"{access_text(load)} is read, but nothing is stored there before"
@@ -231,6 +237,7 @@ class KernelOp(IRDLOperation):
             expected = "0 <= index" if place.size is None else f"0 <= index < {place.size}"
             refuse(place.access, fact, expected, place.index)
         written = {op.buffer for op in self.walk() if isinstance(op, StoreOp)}
+        over = self._overwritten()
         written |= {given for output in self.outputs if output in written for given in over[output]}
         for op in self.walk():
             if isinstance(op, StoreOp) and op.buffer in self.inputs:

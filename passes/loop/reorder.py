@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from ...core.budgets import SUMS
 from ...dialects.loop.loops import enclosing
-from ...dialects.loop.nests import Consumed, perfect_nest, plain_loop, refusal
+from ...dialects.loop.nests import (
+    Consumed,
+    loops_named,
+    perfect_nest,
+    plain_loop,
+    refusal,
+)
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
@@ -18,19 +24,25 @@ STEP = "loop-reorder"
 
 
 def reorder(kernel: Consumed, loops: Sequence[str]) -> KernelOp:
-    """Nest perfectly nested loops, whose iterations are independent, in this order.
+    """Nest perfectly nested loops in this order.
 
         for i: for j: body  ->  for j: for i: body
 
+    Serial loops keep their order among each other. A parallel loop may leave a serial one if each
+    of its iterations accesses places of its own, whatever the serial loop's: then every place is
+    accessed in the same order as before.
+
+        for k serial: for j: y[f(k, j), j] += x[k, j]
+        ->  for j: for k serial: y[f(k, j), j] += x[k, j]
+
     Raises:
-        ScheduleError: if the loops are not perfectly nested, if one of them is serial, or if a
-            bound would depend on an inner loop.
+        ScheduleError: if the loops are not perfectly nested, if the order of serial loops would
+            change, if a loop leaves a serial one and its iterations may depend on one another, or
+            if a bound would depend on an inner loop.
     """
     wanted: list[ForOp] = []
     for name in loops:
         loop = plain_loop(STEP, kernel, name)
-        if loop.kind.data.keeps_order:
-            raise refusal(STEP, kernel, loop, "its iterations keep their order")
         if loop in wanted:
             raise refusal(STEP, kernel, loop, "is named twice")
         wanted.append(loop)
@@ -43,7 +55,41 @@ def reorder(kernel: Consumed, loops: Sequence[str]) -> KernelOp:
             inner = next(o for o in wanted[position + 1 :] if o.variable in loop.bounds)
             fact = f'its bound depends on loop "{inner.loop_name.data}"'
             raise refusal(STEP, kernel, loop, fact)
+    if leaving := _leaving(kernel, nest, wanted):
+        _check_independent(kernel, loops, leaving)
     return noted(_Reorder(kernel, nest, wanted).run(), "reorder", *loops)
+
+
+def _leaving(kernel: KernelOp, nest: Sequence[ForOp], wanted: Sequence[ForOp]) -> dict[str, ForOp]:
+    """The loops that leave a serial one, by their names, and that one.
+
+    Raises:
+        ScheduleError: if one of them is serial as well.
+    """
+    found: dict[str, ForOp] = {}
+    for position, outer in enumerate(nest):
+        if not outer.kind.data.keeps_order:
+            continue
+        for inner in nest[position + 1 :]:
+            if wanted.index(inner) > wanted.index(outer):
+                continue
+            if inner.kind.data.keeps_order:
+                raise refusal(STEP, kernel, outer, "its iterations keep their order")
+            found[inner.loop_name.data] = outer
+    return found
+
+
+def _check_independent(
+    kernel: KernelOp, loops: Sequence[str], leaving: Mapping[str, ForOp]
+) -> None:
+    """Check that iterations of loops are independent of one another outside of serial loops."""
+    copy = kernel.clone()
+    wanted = loops_named(STEP, copy, loops)
+    new = _Reorder(copy, _nest_of(copy, wanted), wanted).run()
+    for found in new.dependences():
+        name = found.loop.loop_name.data
+        if name in leaving:
+            raise refusal(STEP, kernel, leaving[name], f'"{name}" may not leave it: {found}')
 
 
 def _nest_of(kernel: KernelOp, wanted: Sequence[ForOp]) -> list[ForOp]:
@@ -112,7 +158,8 @@ class LoopReorderPass(PrimitivePass):
     }
     ```
 
-    Requires: perfectly nested loops of these names, whose iterations are independent.
+    Requires: perfectly nested loops of these names. A parallel loop that leaves a serial one has
+        iterations that access different places.
     Leaves: the same statements in the innermost loop.
     """
 

@@ -32,7 +32,7 @@ from .rules.rows import schedule_row
 from .rules.staged_rows import schedule_staged_rows, staged_rows
 from .rules.steps import HeldBackError, Schedule
 from .rules.thread_tiles import cut_thread_tiles
-from .rules.updates import parallelise_updates
+from .rules.updates import parallelise_inside, parallelise_updates
 
 Rule = Callable[[Schedule, str], str | None]
 
@@ -73,6 +73,11 @@ def _nest(schedule: Schedule, nest: str, reasons: list[str]) -> bool:
         reasons.append(reason)
         for name in left:
             _inside(schedule, name, reasons)
+        return True
+    if parts := schedule.attempt(lambda: parallelise_inside(schedule, nest)):
+        reason, left = parts
+        reasons.append(reason)
+        _inside(schedule, left, reasons)
         return True
     loop, others = schedule.for_loop(nest), set(_top_loops(schedule.kernel)) - {nest}
     if reason := schedule.attempt(lambda: schedule_transpose(schedule, nest)):

@@ -129,3 +129,31 @@ def test_few_updates_stay_on_one_thread() -> None:
     for count in (1, 2):
         exe = sw.compile(build(scattered("add"), inputs, False), threads=count)
         assert "own(" not in exe.ir("scheduled")
+
+
+def scattered_along(axis: int, kind: str = "add") -> Build:
+    def program(b: sw.Builder, x: Value, indices: Value, updates: Value) -> Value:
+        return b.scatter_elements(x, indices, updates, axis=axis, kind=kind)
+
+    return program
+
+
+@pytest.mark.parametrize("kind", ["add", "none"])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_columns_belong_to_threads(kind: str, symbolic: bool) -> None:
+    shape = (211, 401)
+    indices = places(211 * 401, 211).reshape(shape)
+    inputs = [random(shape), indices, random(shape, seed=1)]
+    exe = compiled(scattered_along(0, kind), inputs, symbolic)
+    assert "for parts of" in step_of(exe)
+    if symbolic:
+        few = [array[:5, :3] for array in (inputs[0], indices % 5, inputs[2])]
+        expected = build(scattered_along(0, kind), few, False).run_reference(*few)
+        np.testing.assert_array_equal(exe(*few), expected)
+
+
+def test_planes_belong_to_threads() -> None:
+    shape = (60, 101, 17)
+    indices = places(60 * 101 * 17, 60).reshape(shape)
+    exe = compiled(scattered_along(0), [random(shape), indices, random(shape, seed=1)])
+    assert "for parts of" in step_of(exe)

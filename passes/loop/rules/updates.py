@@ -4,6 +4,9 @@ Parts of the result (`own`) keep the order of updates, whatever these are, but e
 all places. Copies of the result (`privatise`) divide all of the work, but have to be joined, and
 are exact only for integers, maxima and minima. The costs of both are compared with that of the
 serial loop, in instructions.
+
+Where a parallel loop in the serial one has places of its own in each iteration, as an update of a
+column has, threads have parts of that loop, and run the serial one for each.
 """
 
 from __future__ import annotations
@@ -18,13 +21,13 @@ from ....core.target import Target
 from ....core.typed import memref_type
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.loops import enclosing, extent_of
-from ....dialects.loop.nests import body_of
+from ....dialects.loop.nests import body_of, perfect_nest
 from ....dialects.loop.ops import ForOp, LoadOp, StoreOp
 from ..own import Owned, owned_by
 from ..prefetch import LINE_BITS, bits_of
 from .accesses import UNKNOWN_EXTENT, accesses, cost, lanes_for
 from .steps import Schedule
-from .thread_tiles import LARGEST
+from .thread_tiles import LARGEST, cut_thread_tiles
 
 LINE_COST = 12
 """What a line of memory costs that is read in order, or that no cache of a core has."""
@@ -99,6 +102,28 @@ def parallelise_updates(schedule: Schedule, nest: str) -> tuple[str, Sequence[st
         schedule.tiles(part)
         return f"each of {threads} threads updates places of its own: {each}", [once]
     return f"updates stay in order on one thread: {each}", [nest]
+
+
+def parallelise_inside(schedule: Schedule, nest: str) -> tuple[str, str] | None:
+    """Run the first parallel loop that is perfectly nested in a serial one on several threads.
+
+    Each thread runs all iterations of the serial loop, on a part of those of the parallel one.
+    Return what was done, and the serial loop of a part.
+    """
+    loops = perfect_nest(schedule.for_loop(nest))
+    if schedule.threads < 2 or loops[0].kind.data != LoopKind.SERIAL:
+        return None
+    names = [loop.loop_name.data for loop in loops]
+    parallel = [loop.loop_name.data for loop in loops if loop.kind.data == LoopKind.PARALLEL]
+    if not parallel:
+        return None
+    first = parallel[0]
+    schedule.reorder(first, *(name for name in names if name != first))
+    part = cut_thread_tiles(schedule, first)
+    if part is None:
+        return None
+    schedule.reorder(*(part if name == first else name for name in names))
+    return f'threads run "{nest}" for parts of "{first}"', nest
 
 
 def _costs(target: Target, loop: ForOp, owned: Owned) -> _Costs:
