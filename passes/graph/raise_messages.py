@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -28,7 +28,7 @@ from ...dialects.graph.shapes import SymbolicShapes
 from .messages.aggregations import rules
 from .messages.edge_lists import Scatter, is_float_tensor, scatter_of, width_of
 from .messages.entry_order import EdgeValues, EntryOrder
-from .messages.insertion import KINDS, Insertion, aggregated
+from .messages.insertion import KINDS, EdgeMatrix, Insertion, aggregated
 from .rules.permission import Permission, permitted
 from .rules.recorded import recorded
 
@@ -46,6 +46,10 @@ class _Shapes(SymbolicShapes):
     def replace(self, old: SSAValue, new: SSAValue) -> None:
         """Note that a value has the shape of the one that it replaces."""
         self._known.shapes[new] = self._known.shapes[old]
+
+
+_End = tuple[SSAValue, SSAValue]
+"""The vector of rows or columns, and a value with as many slices as there are."""
 
 
 @dataclass(frozen=True)
@@ -124,31 +128,31 @@ class _Block:
             why = f"{width} numbers for each edge do not pay for sorting the edges"
             decide(self.ctx, edges.scatters[0].op, "keep scatters", why, kind="missed")
             return
-        columns, sources = self._columns(edges)
+        columns = self._columns(edges)
         targets = self._with_rows(edges.count, edges.scatters[0].init)
-        start = max(map(self._defined, (edges.rows, columns, targets, sources)))
+        start = max(map(self._defined, (edges.rows, targets, *(columns or ()))))
         scatters = [scatter for scatter in edges.scatters if self.place[scatter.op] > start]
         if scatters and allowed("raise messages", scatters[0].op):
-            self._replace(scatters, (edges.rows, columns), (targets, sources))
+            self._replace(scatters, (edges.rows, targets), columns)
 
     def _replace(
         self,
         scatters: Sequence[Scatter],
-        ends: tuple[SSAValue, SSAValue],
-        nodes: tuple[SSAValue, SSAValue],
+        rows: _End,
+        columns: _End | None,
     ) -> None:
         """Replace scatters by aggregations over the rows of one matrix."""
         new = Insertion(scatters[0].op, [scatter.op for scatter in scatters])
-        known = {node: self._sized(node, new) for node in dict.fromkeys(nodes)}
-        targets, sources = (known[node] for node in nodes)
-        kind = element_type(scatters[0].updates)
-        edges = new.matrix(ends, (targets, sources), kind, self.shapes)
+        edges = self._matrix(rows, columns, element_type(scatters[0].updates), new)
         order = EntryOrder(edges, self.values, self._alone(scatters), new)
-        for scatter in scatters:
-            new.anchor = scatter.op
+        for op in [scatter.op for scatter in scatters]:
+            # It may have been given the results of scatters that are replaced by now.
+            scatter = scatter_of(op, self.shapes)
+            assert scatter is not None
+            new.anchor = op
             result = aggregated(scatter, edges, order.of(scatter.updates), new, self.shapes)
-            self.shapes.replace(scatter.op.results[0], result)
-            Rewriter.replace_op(scatter.op, [], [result])
+            self.shapes.replace(op.results[0], result)
+            Rewriter.replace_op(op, [], [result])
             self.values.forget()
         plural = "s" if len(scatters) > 1 else ""
         what = f"aggregate {len(scatters)} scatter{plural} over the rows of a sparse matrix"
@@ -156,14 +160,24 @@ class _Block:
         decide(self.ctx, edges.matrix.owner, what, "its edges are sorted once for all of them")
         count(self.ctx, "scatters raised", len(scatters))
 
+    def _matrix(
+        self, rows: _End, columns: _End | None, kind: Attribute, new: Insertion
+    ) -> EdgeMatrix:
+        """The matrix of the edges from columns, or from the places of the edges themselves."""
+        targets = self._sized(rows[1], new)
+        if columns is None:
+            return new.segments(rows[0], targets, kind, self.shapes)
+        sources = targets if columns[1] is rows[1] else self._sized(columns[1], new)
+        return new.matrix((rows[0], columns[0]), (targets, sources), kind, self.shapes)
+
     def _width(self, scatter: Scatter) -> int:
         width = width_of(scatter.updates, self.shapes)
         return width.value if width.is_static else _UNKNOWN_WIDTH
 
-    def _columns(self, edges: _EdgeList) -> tuple[SSAValue, SSAValue]:
+    def _columns(self, edges: _EdgeList) -> _End | None:
         """The columns of an edge list: the indices that most of its messages are gathered by.
 
-        Returns their vector, and a value with as many slices as there are columns.
+        None where none are gathered, or only by rows.
         """
         found = Counter[tuple[SSAValue, Dim]]()
         sources: dict[tuple[SSAValue, Dim], SSAValue] = {}
@@ -174,7 +188,7 @@ class _Block:
                 if gather.indices is not edges.rows and is_float_tensor(gather.x):
                     found[key] += 1
         if not found:
-            return edges.rows, self._with_rows(edges.count, edges.scatters[0].init)
+            return None
         ((columns, size), _), *_ = found.most_common(1)
         return columns, self._with_rows(size, sources[columns, size])
 

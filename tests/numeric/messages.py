@@ -25,12 +25,21 @@ SCORES = floats(1, HEADS, WIDTH // HEADS, seed=3), floats(1, HEADS, WIDTH // HEA
 class Messages:
     """The functions of `torch_geometric.utils` that layers use, on a symbolic graph."""
 
-    def __init__(self, b: sw.Builder, x: Value, edge_index: Value) -> None:
+    def __init__(
+        self,
+        b: sw.Builder,
+        x: Value,
+        edge_index: Value | None = None,
+        segments: Value | None = None,
+    ) -> None:
         self.b, self.x = b, x
-        self.sources, self.targets = (
-            b.reshape(b.slice(edge_index, starts=[n, 0], ends=[n + 1, MANY]), [-1])
-            for n in range(2)
-        )
+        if segments is not None:
+            self.sources = self.targets = segments
+        if edge_index is not None:
+            self.sources, self.targets = (
+                b.reshape(b.slice(edge_index, starts=[n, 0], ends=[n + 1, MANY]), [-1])
+                for n in range(2)
+            )
 
     def like(self, x: Value, shape: Sequence[int], number: float) -> Value:
         """A number in a shape whose first size is that of x: `x.new_full`."""

@@ -90,6 +90,8 @@ def scattered() -> tuple[sw.Module, sw.Executable]:
     lowest = m.like(m.targets, (20,), -np.inf)
     replaced = b.scatter_elements(y, index, lowest, axis=0)
     b.output(b.scatter_elements(replaced, index, sent, axis=0, kind="max"), "max of messages")
+    least = b.scatter_elements(y, index, sent, axis=0, kind="min")
+    b.output(b.scatter_elements(least, index, sent, axis=0, kind="max"), "one after the other")
     module = b.module()
     return module, sw.compile(module)
 
@@ -146,7 +148,7 @@ def test_as_many_nodes_as_edges() -> None:
     ends = b.input("ends", (2, 9), "i64")
     m = Messages(b, x, ends)
     first = m.scatter(b.gather(x, m.sources, axis=0) * y)
-    b.output(m.scatter(first * b.gather(x, m.sources, axis=0)) + y)
+    b.output(m.scatter(first * b.gather(x, m.sources, axis=0)) + m.scatter(m.scatter(first)) + y)
     module = b.module()
     given = floats(9, WIDTH), floats(9, WIDTH, seed=1), inputs(9, 9)[1]
     got = sw.compile(module)(*given)
@@ -170,3 +172,34 @@ def test_edges_of_computed_number() -> None:
         given = inputs(11, edges)
         want = module.run_reference(*given)
         np.testing.assert_allclose(exe(*given), want, rtol=1e-5, atol=1e-6)
+
+
+@functools.cache
+def pooled() -> tuple[sw.Module, sw.Executable]:
+    """Sums by the softmax of scores within segments, and what is divided by the norm of each."""
+    b = sw.Builder()
+    x, scores = b.input("x", ("n", 20)), b.input("scores", ("n", 1))
+    z, segments = b.input("z", ("g", 20)), b.input("segments", ("n",), "i64")
+    m = Messages(b, z, segments=segments)
+    weights = m.softmax(scores)
+    b.output(m.scatter(weights * x))
+    mean = m.scatter(x, "mean")
+    apart = x - b.gather(mean, segments, axis=0)
+    b.output(apart / b.gather(b.sqrt(m.scatter(apart * apart, "mean") + 1), segments, axis=0))
+    module = b.module()
+    return module, sw.compile(module)
+
+
+def test_segments_are_walked() -> None:
+    module, exe = pooled()
+    text = exe.ir("optimized")
+    assert text.count("graph.sort_edges") == text.count("graph.edge_softmax") == 1
+    assert "graph.scatter" not in text
+    assert "weights" in text, "the weighted sum is a sparse product"
+    for segments in ([0, 0, 1, 3, 3], [3, 0, -4, 1, 0], [2], []):
+        n = len(segments)
+        given = floats(n, 20), 9 * floats(n, 1), floats(4, 20), np.array(segments, np.int64)
+        for got, want in zip(exe(*given), module.run_reference(*given), strict=True):
+            np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-6)
+    with pytest.raises(sw.InputError, match="index out of range at position 0"):
+        exe(floats(1, 20), floats(1, 1), floats(4, 20), np.array([4]))

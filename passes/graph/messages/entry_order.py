@@ -132,7 +132,7 @@ class EntryOrder:
         if (gather := values.gather(value)) is not None:
             return self._gathered(value, gather)
         if not isinstance(op, GraphOp) or not values.gathers(value) or self._is_costly(op):
-            return self.new.emit(graph.GatherOp(value, self.edges.order, 0, result_type=value.type))
+            return self._moved(value)
         if (same := self._factor(op)) is not None:
             return self.of(same)
         sources = values.sources(value)
@@ -142,6 +142,13 @@ class EntryOrder:
         )
         new.location = op.location
         return self.new.emit(new)
+
+    def _moved(self, value: SSAValue) -> SSAValue:
+        """A value of the edges, read in the order of entries."""
+        edges = self.edges
+        if edges.ends[1] is None and is_float_tensor(value):
+            return self.new.emit(graph.AtEntriesOp(edges.matrix, value, 1, result_type=value.type))
+        return self.new.emit(graph.GatherOp(value, edges.order, 0, result_type=value.type))
 
     # x * 1 == x
     def _factor(self, op: GraphOp) -> SSAValue | None:

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ....core.dims import Dim
+from ....core.dims import Dim, product
 from ....core.dtypes import dtype_of
 from ....core.provenance import fuse
 from ....dialects.graph import ops as graph
@@ -41,13 +41,14 @@ class EdgeMatrix:
     """The matrix of an edge list.
 
     Attributes:
-        ends: the vectors of rows and of columns, as `vector_of` gives them.
+        ends: the vectors of rows and of columns, as `vector_of` gives them; None where the column
+            of an edge is its place in the list.
         shape: the numbers of rows and columns.
         matrix: the CSR matrix, whose values are 1.
         order: the edge of each entry.
     """
 
-    ends: tuple[SSAValue, SSAValue]
+    ends: tuple[SSAValue, SSAValue | None]
     shape: tuple[Dim, Dim]
     matrix: SSAValue
     order: SSAValue
@@ -101,11 +102,35 @@ class Insertion:
         rows, columns = map(self.flat, ends)
         edges = graph.SortEdgesOp(rows, columns, *nodes)
         self.emit(edges)
-        same = self.emit(graph.EqualOp(edges.indices, edges.indices))
-        ones = self.emit(graph.CastOp(same, kind))
-        matrix = self.emit(graph.AssembleOp(edges.indptr, edges.indices, ones, nodes[1]))
+        matrix = self._assembled(edges, edges.indices, nodes[1], kind)
         shape = facts.shape(nodes[0])[0], facts.shape(nodes[1])[0]
         return EdgeMatrix(ends, shape, matrix, edges.order)
+
+    def segments(
+        self, rows: SSAValue, targets: SSAValue, kind: Attribute, facts: Facts
+    ) -> EdgeMatrix:
+        """The matrix with values 1 whose row i has the places of i in a vector as its columns.
+
+        Args:
+            rows: the vector.
+            targets: a value with as many slices as there are rows.
+            kind: the element type.
+            facts: the sizes of these values.
+        """
+        flat = self.flat(rows)
+        edges = graph.SortEdgesOp(flat, flat, targets, targets)
+        self.emit(edges)
+        matrix = self._assembled(edges, edges.order, flat, kind)
+        shape = facts.shape(targets)[0], product(facts.shape(rows))
+        return EdgeMatrix((rows, None), shape, matrix, edges.order)
+
+    def _assembled(
+        self, edges: graph.SortEdgesOp, columns: SSAValue, sources: SSAValue, kind: Attribute
+    ) -> SSAValue:
+        """The matrix of sorted edges with values 1."""
+        same = self.emit(graph.EqualOp(columns, columns))
+        ones = self.emit(graph.CastOp(same, kind))
+        return self.emit(graph.AssembleOp(edges.indptr, columns, ones, sources))
 
 
 def aggregated(

@@ -175,3 +175,51 @@ func.func @checked_twice(%x: tensor<9x32xf32>, %j: tensor<7xi64>, %i: tensor<7xi
   %y = graph.scatter_nd add %zero, %g at %d : (tensor<9x32xf32>, tensor<7x32xf32>, tensor<7xi64>) -> tensor<9x32xf32>
   func.return %n, %y : tensor<9xf32>, tensor<9x32xf32>
 }
+
+// -----
+
+// A scatter into the result of another one.
+// CHECK-LABEL: func.func @one_after_the_other(
+// CHECK: %[[low:.*]] = graph.aggregate min
+// CHECK: %[[least:.*]] = graph.min %x, %[[low]]
+// CHECK: %[[first:.*]] = graph.where %{{.*}}, %[[least]], %x
+// CHECK: %[[high:.*]] = graph.aggregate max
+// CHECK: graph.max %[[first]], %[[high]]
+// CHECK-NOT: graph.scatter
+func.func @one_after_the_other(%x: tensor<9x32xf32>, %j: tensor<7xi64>, %i: tensor<7xi64>) -> tensor<9x32xf32> {
+  %g = graph.gather %x, %j axis = 0 : (tensor<9x32xf32>, tensor<7xi64>) -> tensor<7x32xf32>
+  %m = graph.scatter_nd min %x, %g at %i : (tensor<9x32xf32>, tensor<7x32xf32>, tensor<7xi64>) -> tensor<9x32xf32>
+  %y = graph.scatter_nd max %m, %g at %i : (tensor<9x32xf32>, tensor<7x32xf32>, tensor<7xi64>) -> tensor<9x32xf32>
+  func.return %y : tensor<9x32xf32>
+}
+
+// -----
+
+// Nothing but what rows have is gathered: the columns are the places of the edges in the list.
+// CHECK-LABEL: func.func @segments(
+// CHECK: %[[p:.*]], %{{.*}}, %[[order:.*]] = graph.sort_edges %i, %i of
+// CHECK: %[[a:.*]] = graph.assemble %[[p]], %[[order]], %{{.*}} of %i
+// CHECK: graph.at_entries %[[a]], %x axis = 1
+// CHECK: %[[mean:.*]] = graph.aggregate sum %[[a]], %x
+// CHECK: graph.at_entries %[[a]], %[[mean]] axis = 0
+// CHECK: graph.reduce_entries sum %[[a]]
+// CHECK-NOT: graph.scatter
+func.func @segments(%x: tensor<7x32xf32>, %i: tensor<7xi64>) -> tensor<3x32xf32> {
+  %zero = graph.constant dense<0.0> : tensor<3x32xf32>
+  %m = graph.scatter_nd add %zero, %x at %i : (tensor<3x32xf32>, tensor<7x32xf32>, tensor<7xi64>) -> tensor<3x32xf32>
+  %g = graph.gather %m, %i axis = 0 : (tensor<3x32xf32>, tensor<7xi64>) -> tensor<7x32xf32>
+  %d = graph.sub %x, %g : (tensor<7x32xf32>, tensor<7x32xf32>) -> tensor<7x32xf32>
+  %s = graph.abs %d : (tensor<7x32xf32>) -> tensor<7x32xf32>
+  %y = graph.scatter_nd add %zero, %s at %i : (tensor<3x32xf32>, tensor<7x32xf32>, tensor<7xi64>) -> tensor<3x32xf32>
+  func.return %y : tensor<3x32xf32>
+}
+
+// -----
+
+// Updates that are given, and read in their order, stay scatters.
+// CHECK-LABEL: func.func @given(
+// CHECK: graph.scatter_nd add
+func.func @given(%z: tensor<3x32xf32>, %x: tensor<7x32xf32>, %i: tensor<7xi64>) -> tensor<3x32xf32> {
+  %y = graph.scatter_nd add %z, %x at %i : (tensor<3x32xf32>, tensor<7x32xf32>, tensor<7xi64>) -> tensor<3x32xf32>
+  func.return %y : tensor<3x32xf32>
+}
