@@ -115,7 +115,7 @@ class ModelNode:
         return self._emitter.ssa(value, self._location)
 
     def holder(self, size: Dim) -> tuple[Value, int] | None:
-        """An input of numbers with a dimension of this size, and its axis."""
+        """A value of numbers with a dimension of this size, and its axis."""
         return self._emitter.holders.get(size)
 
     def computed_size(self) -> Dim:

@@ -16,6 +16,7 @@ from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
 from ..counts import step_count
 from ..importing.nodes import Builds
+from ..importing.shapes import places_of
 from ..importing.values import Value
 from .arithmetic import Arithmetic
 from .nodes import Node
@@ -93,6 +94,8 @@ def _broadcast(x: SSAValue, *sizes: SSAValue, shape: list[int], kind: TensorType
 
 def ranged(node: Node, start: Value, limit: Value, delta: Value) -> Value:
     """The numbers start, start + delta, ... before limit."""
+    if (size := _size_of_range(start, limit, delta)) is not None:
+        return places_of(node, size)
     b = Arithmetic(node)
     wide = "f64" if start.dtype.kind == "f" else "i64"
     ends = (b.cast(value, wide) for value in (start, limit, delta))
@@ -100,3 +103,14 @@ def ranged(node: Node, start: Value, limit: Value, delta: Value) -> Value:
     kind = node.declared([-1], np.dtype(np.int64))
     places = node.emit(graph.ArangeOp, count, result_type=kind)
     return b.add(b.mul(b.converted(places, start.dtype), delta), start)
+
+
+def _size_of_range(start: Value, limit: Value, delta: Value) -> Dim | None:
+    """The size n of the range 0, 1, ..., n - 1; None for other ranges."""
+    from_zero = start.contents is not None and start.contents.item() == 0
+    by_one = delta.contents is not None and delta.contents.item() == 1
+    size = None if limit.contents is None else limit.contents.item()
+    if not (from_zero and by_one and isinstance(size, Dim)):
+        return None
+    # A sum of sizes is never negative; a difference may be, and is then a range of no numbers.
+    return size if all(coefficient >= 0 for _, coefficient in size.terms) else None

@@ -177,6 +177,9 @@ class _Importer:
                 value.name = name
                 if value.ssa is not None:
                     hint(value.ssa, name)
+            if value is not None and value.ssa is not None and self.emitter.body is self.body:
+                # A value of a region is not known outside of it.
+                self.emitter.hold(value)
             scope.values[name] = value
 
     def _convert(self, proto: NodeProto, scope: Scope) -> Sequence[Value | None]:

@@ -58,7 +58,8 @@ def sliced_by(
 def _part(dim: Dim, ends: Sequence[Element]) -> tuple[int, int, int] | None:
     """Start, end and step of the slice of an axis, if they are known; clamped as in Python."""
     known = [end.value for end in ends if isinstance(end, Dim) and end.is_static]
-    if known == [0, _BEYOND, 1] and not dim.is_static:
+    start, end, step = ends
+    if not dim.is_static and start == 0 and step == 1 and end in (dim, _BEYOND):
         return 0, WHOLE_END, 1
     if len(known) < len(ends) or not dim.is_static:
         return None

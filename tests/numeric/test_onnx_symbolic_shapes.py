@@ -70,3 +70,54 @@ def test_a_size_that_no_value_has() -> None:
     message = r"expanding to symbolic dimension n-1, which no value has"
     with pytest.raises(ImportModelError, match=message):
         sw.from_onnx(model("n-1"))
+
+
+def computed() -> ModelProto:
+    """The places of what is not 0 and those of all, as many zeros, and all of them."""
+    names = {"zero": np.array(0), "one": np.array(1), "rest": np.array([-1]), "none": np.array([0])}
+    nodes = [
+        make_node("NonZero", ["x"], ["found"]),
+        make_node("Reshape", ["found", "rest"], ["places"]),
+        make_node("Size", ["x"], ["n"]),
+        make_node("Range", ["zero", "n", "one"], ["all"]),
+        make_node("Concat", ["places", "all"], ["both"], axis=0),
+        make_node("Shape", ["both"], ["size"]),
+        make_node("ConstantOfShape", ["size"], ["zeros"]),
+        make_node("Slice", ["both", "none", "size", "none"], ["same"]),
+    ]
+    types = {"both": TensorProto.INT64, "zeros": TensorProto.FLOAT, "same": TensorProto.INT64}
+    outputs = [make_tensor_value_info(name, kind, [None]) for name, kind in types.items()]
+    inputs = [make_tensor_value_info("x", TensorProto.FLOAT, ["n"])]
+    weights = [from_array(array, name) for name, array in names.items()]
+    graph = make_graph(nodes, "main", inputs, outputs, weights)
+    return make_model(graph, opset_imports=[make_opsetid("", 18)], ir_version=9)
+
+
+def test_sizes_that_are_computed() -> None:
+    module = sw.from_onnx(computed())
+    assert "dynamic_slice" not in str(module), "the size of what is sliced is known"
+    exe = sw.compile(module)
+    for x in ([0, 3, 0, 1], [0], [2], []):
+        both = [*np.flatnonzero(x), *range(len(x))]
+        for program in (exe, module.run_reference):
+            found = program(np.array(x, np.float32))
+            for got, want in zip(found, (both, [0] * len(both), both), strict=True):
+                np.testing.assert_array_equal(got, want)
+
+
+def test_a_range_up_to_a_difference_of_sizes() -> None:
+    graph = make_graph(
+        [
+            make_node("Size", ["x"], ["n"]),
+            make_node("Sub", ["n", "two"], ["n-2"]),
+            make_node("Range", ["zero", "n-2", "one"], ["y"]),
+        ],
+        "main",
+        [make_tensor_value_info("x", TensorProto.FLOAT, ["n"])],
+        [make_tensor_value_info("y", TensorProto.INT64, [None])],
+        [from_array(np.array(n), name) for n, name in enumerate(("zero", "one", "two"))],
+    )
+    model = make_model(graph, opset_imports=[make_opsetid("", 18)], ir_version=9)
+    exe = sw.compile(sw.from_onnx(model))
+    for n in (5, 1, 0):
+        np.testing.assert_array_equal(exe(np.zeros(n, np.float32)), np.arange(n - 2))
