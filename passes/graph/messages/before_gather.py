@@ -30,6 +30,8 @@ from .linear_terms import Ends, Term, ends_of, terms_of
 
 Product = graph.DenseOp | graph.MatmulOp
 _ALL = (1 << 63) - 1
+_WIDE = 4
+"""Parts of a sum are stored without another rounding in element types of so many bytes or more."""
 
 
 class BeforeGather(ABC):
@@ -75,6 +77,8 @@ class ProductBeforeGather(BeforeGather):
     """Sums of products of nodes, gathered: of each value there is one product.
 
     w [x_i, x_j - x_i] == ((w_1 - w_2) x)_i + (w_2 x)_j
+
+    Where each column is that of one value, the sum is taken in another order and nothing else is.
     """
 
     def __init__(self, op: Product, terms: Sequence[Term], sizes: Sizes) -> None:
@@ -84,6 +88,8 @@ class ProductBeforeGather(BeforeGather):
         for term in terms:
             same = self.groups.setdefault(term.ends, {})
             same.setdefault((term.value, term.moves), []).append(term)
+        if _is_reordered(terms) and dtype_of(element_type(op.results[0])).itemsize >= _WIDE:
+            self.exactness = Exactness.OPEN
 
     @property
     def gathered(self) -> list[tuple[Ends, SSAValue]]:
@@ -185,6 +191,14 @@ def _sum(values: Sequence[SSAValue], new: Insertion) -> SSAValue:
     for value in others:
         total = new.emit(graph.AddOp(total, value))
     return total
+
+
+def _is_reordered(terms: Sequence[Term]) -> bool:
+    """Whether each column of a sum of terms is one column of one of them, perhaps negative."""
+    starts = [term.start for term in sorted(terms, key=lambda term: term.start)]
+    ends = sorted(term.start + term.width for term in terms)
+    apart = all(end <= start for end, start in zip(ends, starts[1:], strict=False))
+    return apart and all(abs(term.scale) == 1 for term in terms)
 
 
 def before_gather(op: object, sizes: Sizes) -> BeforeGather | None:

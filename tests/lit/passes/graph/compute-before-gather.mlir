@@ -23,6 +23,25 @@ func.func @ends(%a: tensor<?x?xf32, #csr>, %x: tensor<?x1xf32>, %b: tensor<2xf32
 
 // -----
 
+// Where a rounding shows, a concatenation is a sum in another order, and a difference is not.
+// CHECK-LABEL: func.func @before_a_jump(
+// CHECK: %[[p:.*]] = graph.dense %x, %{{.*}} : (tensor<9x4xf32>
+// CHECK: graph.gather %[[p]], %k axis = 0
+// CHECK: %[[d:.*]] = graph.sub
+// CHECK: graph.dense %[[d]], %v : (tensor<50x4xf32>
+func.func @before_a_jump(%x: tensor<9x4xf32>, %k: tensor<50xi64>, %e: tensor<50x4xf32>, %w: tensor<2x8xf32>, %v: tensor<2x4xf32>) -> (tensor<50x2xf32>, tensor<50x2xf32>) {
+  %j = graph.gather %x, %k axis = 0 : (tensor<9x4xf32>, tensor<50xi64>) -> tensor<50x4xf32>
+  %c = graph.concat %j, %e axis = 1 : (tensor<50x4xf32>, tensor<50x4xf32>) -> tensor<50x8xf32>
+  %y = graph.dense %c, %w : (tensor<50x8xf32>, tensor<2x8xf32>) -> tensor<50x2xf32>
+  %s = graph.floor %y : (tensor<50x2xf32>) -> tensor<50x2xf32>
+  %d = graph.sub %j, %e : (tensor<50x4xf32>, tensor<50x4xf32>) -> tensor<50x4xf32>
+  %z = graph.dense %d, %v : (tensor<50x4xf32>, tensor<2x4xf32>) -> tensor<50x2xf32>
+  %t = graph.floor %z : (tensor<50x2xf32>) -> tensor<50x2xf32>
+  func.return %s, %t : tensor<50x2xf32>, tensor<50x2xf32>
+}
+
+// -----
+
 // Features of edges keep a product; weights that are computed are sliced in the program.
 // CHECK-LABEL: func.func @features(
 // CHECK: %[[v:.*]] = graph.slice %w starts = [0, 0] ends = [4, 2]
@@ -79,7 +98,9 @@ func.func @kept(%n: tensor<f32>, %x: tensor<9x4xf32>, %k: tensor<5xi64>, %l: ten
   %i = graph.gather %x, %l axis = 0 : (tensor<9x4xf32>, tensor<50xi64>) -> tensor<50x4xf32>
   %j = graph.gather %x, %m axis = 0 : (tensor<9x4xf32>, tensor<50xi64>) -> tensor<50x4xf32>
   %few = graph.dense %g, %w : (tensor<5x4xf32>, tensor<4x4xf32>) -> tensor<5x4xf32>
-  %s = graph.matmul %i, %w : (tensor<50x4xf32>, tensor<4x4xf32>) -> tensor<50x4xf32>
+  %d = graph.add %i, %i : (tensor<50x4xf32>, tensor<50x4xf32>) -> tensor<50x4xf32>
+  %r = graph.sub %d, %j : (tensor<50x4xf32>, tensor<50x4xf32>) -> tensor<50x4xf32>
+  %s = graph.matmul %r, %w : (tensor<50x4xf32>, tensor<4x4xf32>) -> tensor<50x4xf32>
   %less = graph.less %s, %j : (tensor<50x4xf32>, tensor<50x4xf32>) -> tensor<50x4xi1>
   %two = graph.mul %i, %j : (tensor<50x4xf32>, tensor<50x4xf32>) -> tensor<50x4xf32>
   %e = graph.exp %g : (tensor<5x4xf32>) -> tensor<5x4xf32>
