@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -87,17 +88,24 @@ class Calls(Interpreter.Listener):
         """Of each running call the memory that it can write to, and its bytes before."""
 
     def will_interpret_op(self, op: Operation, args: PythonValues) -> None:
-        if isinstance(op, rt.CallOp | func.CallOp | llvm.CallOp):
+        if _is_call(type(op)):
             memories = [memory for arg in args if (memory := _memory(arg)) is not None]
             self._open.append([(memory, _bytes(memory.copy())) for memory in memories])
 
     def did_interpret_op(self, op: Operation, results: PythonValues) -> None:
-        if not isinstance(op, rt.CallOp | func.CallOp | llvm.CallOp):
+        if not _is_call(type(op)):
             return
         written = self._open.pop()
+        assert isinstance(op, rt.CallOp | func.CallOp | llvm.CallOp)
         if op.callee is not None and not results:
             contents = [Contents(memory.copy(), before) for memory, before in written]
             self._trace.called(op, op.callee.root_reference.data, contents)
+
+
+@functools.cache
+def _is_call(kind: type[Operation]) -> bool:
+    """Whether operations of a class are calls; every operation that runs is checked."""
+    return issubclass(kind, rt.CallOp | func.CallOp | llvm.CallOp)
 
 
 def _memory(value: Any) -> np.ndarray | None:

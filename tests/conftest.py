@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import OpDef
 
 import stepwell as sw
@@ -22,7 +22,7 @@ from stepwell.core.pipelines import STAGES
 # The same examples on every run, unless HYPOTHESIS_PROFILE=random. A test states how many it takes
 # as a percentage of its profile's.
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=100)
-settings.register_profile("quick", derandomize=True, deadline=None, max_examples=40)
+settings.register_profile("quick", derandomize=True, deadline=None, max_examples=25)
 settings.register_profile("random", derandomize=False, deadline=None, max_examples=100)
 # What tests compile is scheduled by default, whatever was tuned on this machine.
 os.environ["STEPWELL_TUNING"] = ""
@@ -69,6 +69,29 @@ def usual_verification(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pass_manager, "is_extended", IS_EXTENDED)
 
 
+class Numbers:
+    """Numbers of attributes, the same for equal ones.
+
+    They are looked up by identity first: to hash an attribute is to hash all that it consists of.
+    """
+
+    MOST = 50_000
+    """The most objects that are kept alive to be recognised."""
+
+    def __init__(self) -> None:
+        self.objects: dict[int, tuple[Attribute, int]] = {}
+        self.values: dict[Attribute, int] = {}
+
+    def of(self, attr: Attribute) -> int:
+        found = self.objects.get(id(attr))
+        if found is None:
+            if len(self.objects) > self.MOST:
+                self.objects.clear()
+            found = attr, self.values.setdefault(attr, len(self.values))
+            self.objects[id(attr)] = found
+        return found[1]
+
+
 @pytest.fixture(scope="session", autouse=True)
 def known_declarations() -> Iterator[None]:
     """The declared types and attributes of an operation are verified once for each combination.
@@ -77,11 +100,10 @@ def known_declarations() -> Iterator[None]:
     that verifies all stages. Traits and `verify_`, which see the whole IR, run every time, and a
     combination that was refused is verified again.
     """
-    whole = OpDef.verify
+    whole, known, numbers = OpDef.verify, set[Hashable](), Numbers()
 
     def verify(self: OpDef, op: Operation) -> None:
-        known = self.__dict__.setdefault("known", set())
-        key = _declared(op)
+        key = _declared(op, numbers)
         if key in known:
             for trait in self.traits:
                 trait.verify(op)
@@ -94,18 +116,19 @@ def known_declarations() -> Iterator[None]:
         yield
 
 
-def _declared(op: Operation) -> Hashable:
+def _declared(op: Operation, numbers: Numbers) -> Hashable:
     """All that the declaration of an operation says something about."""
+    of = numbers.of
     first = [region.first_block for region in op.regions]
     return (
         type(op),
-        op.operand_types,
-        op.result_types,
-        tuple(op.properties.items()),
-        tuple(op.attributes.items()),
+        tuple([of(operand.type) for operand in op.operands]),
+        tuple([of(result.type) for result in op.results]),
+        tuple([(name, of(attr)) for name, attr in op.properties.items()]),
+        tuple([(name, of(attr)) for name, attr in op.attributes.items()]),
         len(op.successors),
         tuple([len(region.blocks) for region in op.regions]),
-        tuple([block and block.arg_types for block in first]),
+        tuple([block and tuple([of(arg.type) for arg in block.args]) for block in first]),
     )
 
 

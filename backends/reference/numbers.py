@@ -385,10 +385,11 @@ _LLVM: dict[str, Meaning] = {
 }
 
 
-def number_functions() -> list[InterpreterFunctions]:
-    """Implementations of operations on numbers for xDSL's interpreter."""
-    return [
+@functools.cache
+def number_functions() -> tuple[InterpreterFunctions, ...]:
+    """Implementations of operations on numbers for xDSL's interpreter, made once."""
+    return (
         # A module may hold operations of xDSL's classes and of those that replace them.
         implementations(_STANDARD, [affine.Affine, arith.Arith, upstream.Arith, math.Math]),
         implementations(_LLVM, [llvm.LLVM, upstream.Llvm]),
-    ]
+    )
