@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,50 @@ GRAPHS = {
     "one_node": (np.zeros((2, 0), np.int64), 1),
     "one_loop": ([[0], [0]], 1),
 }
+
+
+@dataclass
+class Case:
+    """A graph with features; `parts` are the ranges of nodes of the graphs that it consists of.
+
+    Args:
+        edges: sources and targets.
+        x: the features of the nodes.
+    """
+
+    edges: np.ndarray
+    x: np.ndarray
+    parts: Sequence[tuple[int, int]] = ()
+
+    @staticmethod
+    def of(names: Iterable[str]) -> Case:
+        """Graphs side by side, which no edge connects."""
+        edges, parts, first = [np.zeros((2, 0), np.int64)], list[tuple[int, int]](), 0
+        for part, count in (GRAPHS[name] for name in names):
+            edges.append(np.asarray(part, np.int64) + first)
+            parts.append((first, first + count))
+            first += count
+        return Case(np.concatenate(edges, axis=1), floats(first, 5), parts)
+
+    def graphs(self) -> Iterable[tuple[slice, np.ndarray]]:
+        """The graph as a whole and its parts: their nodes, and their edges."""
+        yield slice(len(self.x)), self.edges
+        for first, last in self.parts if len(self.parts) > 1 else ():
+            inside = (self.edges[0] >= first) & (self.edges[0] < last)
+            yield slice(first, last), self.edges[:, inside] - first
+
+
+# A graph that is an argument takes no compilation of its own: it runs in every case. One that is a
+# constant takes two.
+CASES = [
+    pytest.param(GRAPHS, id="together"),
+    pytest.param(["no_edges"], id="no_edges"),
+    *(
+        pytest.param([name], id=name, marks=pytest.mark.slow)
+        for name in GRAPHS
+        if name != "no_edges"
+    ),
+]
 
 
 def floats(*shape: int, seed: int = 0) -> np.ndarray:
@@ -47,26 +92,31 @@ def compiled(module: sw.Module, level: int) -> sw.Executable:
     return EXECUTABLES[key]
 
 
-def check(model: gnn.Sequential, edges: np.ndarray, x: np.ndarray, expected: np.ndarray) -> None:
-    """Compare with the graph as constant and as argument, reference and compiled."""
-    graph = gnn.Graph.from_edge_index(edges, len(x))
-    spec = TensorSpec((None, x.shape[1]))
-    for module, inputs in (
-        (model.to_module(graph, x), ()),
-        (model.to_module(gnn.GraphSpec(), spec), (graph, x)),
-    ):
-        results = [module.run_reference(*inputs)]
-        results += [compiled(module, n)(*inputs) for n in (0, 3)]
-        for result in results:
+def check(model: gnn.Sequential, case: Case, expected: np.ndarray) -> None:
+    """Compare with the graph as constant, and with it and its parts as arguments."""
+    graph, spec = gnn.Graph.from_edge_index(case.edges, len(case.x)), TensorSpec((None, 5))
+    compare(model.to_module(graph, case.x), [((), expected)])
+    calls = [
+        ((gnn.Graph.from_edge_index(edges, len(case.x[nodes])), case.x[nodes]), expected[nodes])
+        for nodes, edges in case.graphs()
+    ]
+    compare(model.to_module(gnn.GraphSpec(), spec), calls)
+
+
+def compare(module: sw.Module, calls: Sequence[tuple[Sequence[Any], np.ndarray]]) -> None:
+    """Compare the reference and what is compiled with the results of calls."""
+    runs = [module.run_reference, *(compiled(module, level) for level in (0, 3))]
+    for inputs, expected in calls:
+        for run in runs:
+            result = run(*inputs)
             assert result.shape == expected.shape
             # Sums of a few terms in f32, in another order.
             np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.fixture(params=GRAPHS)
-def case(request: pytest.FixtureRequest) -> tuple[np.ndarray, np.ndarray]:
-    edges, nodes = GRAPHS[request.param]
-    return np.asarray(edges, dtype=np.int64), floats(nodes, 5)
+@pytest.fixture(params=CASES)
+def case(request: pytest.FixtureRequest) -> Case:
+    return Case.of(request.param)
 
 
 def attention(
@@ -91,14 +141,14 @@ def attention(
 
 @pytest.mark.parametrize("loops", [True, False])
 @pytest.mark.parametrize("concat", [True, False])
-def test_gat(case: tuple[np.ndarray, np.ndarray], concat: bool, loops: bool) -> None:
-    edges, x = case
+def test_gat(case: Case, concat: bool, loops: bool) -> None:
+    edges, x = case.edges, case.x
     w, src, dst = floats(6, 5, seed=1), floats(2, 3, seed=2), floats(2, 3, seed=3)
     bias = floats(6 if concat else 3, seed=4)
     layer = gnn.GATConv(w, src[None], dst[None], bias, concat=concat, add_self_loops=loops)
     heads = attention(edges, x, w, src, dst, loops)
     expected = heads.reshape(len(x), 6) if concat else heads.mean(1)
-    check(gnn.Sequential(layer), edges, x, expected + bias)
+    check(gnn.Sequential(layer), case, expected + bias)
 
 
 def test_gat_takes_sparse_features() -> None:
@@ -125,18 +175,18 @@ def test_an_edge_of_weight_zero_is_an_edge() -> None:
     ("aggr", "out"),
     [*((aggr, out) for aggr in ("mean", "sum", "max", "min") for out in (2, 8)), ("add", 2)],
 )
-def test_sage(case: tuple[np.ndarray, np.ndarray], aggr: str, out: int) -> None:
-    edges, x = case
+def test_sage(case: Case, aggr: str, out: int) -> None:
+    edges, x = case.edges, case.x
     left, right, bias = floats(out, 5, seed=1), floats(out, 5, seed=2), floats(out, seed=3)
     near = [x[neighbours(edges, i)] for i in range(len(x))]
     combine = getattr(np, "sum" if aggr == "add" else aggr)
     arrived = np.stack([combine(n, axis=0) if len(n) else np.zeros(5) for n in near])
     expected = arrived @ left.T + bias + x @ right.T
-    check(gnn.Sequential(gnn.SAGEConv(left, bias, right, aggr=aggr)), edges, x, expected)
+    check(gnn.Sequential(gnn.SAGEConv(left, bias, right, aggr=aggr)), case, expected)
 
 
-def test_sage_projects_and_normalizes(case: tuple[np.ndarray, np.ndarray]) -> None:
-    edges, x = case
+def test_sage_projects_and_normalizes(case: Case) -> None:
+    edges, x = case.edges, case.x
     left, right, bias = floats(4, 5, seed=1), floats(4, 5, seed=2), floats(4, seed=3)
     w, b = floats(5, 5, seed=4), floats(5, seed=5)
     sent = np.maximum(x @ w.T + b, 0)
@@ -145,21 +195,21 @@ def test_sage_projects_and_normalizes(case: tuple[np.ndarray, np.ndarray]) -> No
     y = arrived @ left.T + bias + x @ right.T
     expected = y / np.linalg.norm(y, axis=1, keepdims=True)
     layer = gnn.SAGEConv(left, bias, right, normalize=True, project=(w, b))
-    check(gnn.Sequential(layer), edges, x, expected)
+    check(gnn.Sequential(layer), case, expected)
 
 
 def test_rows_of_zeros_stay_when_they_are_normalized() -> None:
     layer = gnn.SAGEConv(floats(4, 5), normalize=True)
-    check(gnn.Sequential(layer), np.zeros((2, 0), np.int64), floats(3, 5), np.zeros((3, 4)))
+    check(gnn.Sequential(layer), Case(np.zeros((2, 0), np.int64), floats(3, 5)), np.zeros((3, 4)))
 
 
-def test_gin(case: tuple[np.ndarray, np.ndarray]) -> None:
-    edges, x = case
+def test_gin(case: Case) -> None:
+    edges, x = case.edges, case.x
     w, v, b = floats(8, 5, seed=1), floats(3, 8, seed=2), floats(8, seed=3)
     arrived = np.stack([x[neighbours(edges, i)].sum(0) for i in range(len(x))])
     expected = np.maximum((1.25 * x + arrived) @ w.T + b, 0) @ v.T
     layer = gnn.GINConv([gnn.Linear(w, b), gnn.ReLU(), gnn.Linear(v)], eps=0.25)
-    check(gnn.Sequential(layer), edges, x, expected)
+    check(gnn.Sequential(layer), case, expected)
 
 
 @pytest.mark.parametrize("kind", ["add", "mean", "max"])
@@ -167,11 +217,11 @@ def test_pools(kind: str) -> None:
     edges, x = np.asarray(GRAPHS["usual"][0]), floats(7, 5)
     layer = {"add": gnn.GlobalAddPool, "mean": gnn.GlobalMeanPool, "max": gnn.GlobalMaxPool}[kind]
     combine = getattr(np, "sum" if kind == "add" else kind)
-    check(gnn.Sequential(layer()), edges, x, combine(x, axis=0, keepdims=True))
+    check(gnn.Sequential(layer()), Case(edges, x), combine(x, axis=0, keepdims=True))
     batch = np.array([0, 2, 0, 2, 2, 0, 4])
     rows = [x[batch == g] for g in range(6)]
     expected = np.stack([combine(r, axis=0) if len(r) else np.zeros(5) for r in rows])
-    check(gnn.Sequential(layer(batch, size=6)), edges, x, expected)
+    check(gnn.Sequential(layer(batch, size=6)), Case(edges, x), expected)
 
 
 def test_a_classifier_of_graphs() -> None:
@@ -182,7 +232,7 @@ def test_a_classifier_of_graphs() -> None:
     )
     arrived = np.stack([x[neighbours(edges, i)].sum(0) for i in range(7)])
     hidden = np.maximum((x + arrived) @ w.T, 0)
-    check(model, edges, x, hidden.mean(0, keepdims=True) @ v.T + b)
+    check(model, Case(edges, x), hidden.mean(0, keepdims=True) @ v.T + b)
 
 
 ONES = np.ones((4, 3), np.float32)
@@ -229,24 +279,20 @@ class TestTorchGeometric:
         pytest.importorskip("torch_geometric", reason=reason)
         return torch
 
-    def compare(self, torch: Any, theirs: Any, ours: gnn.Layer, nodes: tuple[Any, int]) -> None:
-        edges, x = np.asarray(nodes[0], np.int64), floats(nodes[1], 5)
+    def compare(self, torch: Any, theirs: Any, ours: gnn.Layer, case: Case) -> None:
         with torch.no_grad():
-            expected = theirs.eval()(torch.from_numpy(x), torch.from_numpy(edges)).numpy()
-        check(gnn.Sequential(ours), edges, x, expected)
-
-    @pytest.fixture(params=GRAPHS)
-    def nodes(self, request: pytest.FixtureRequest) -> tuple[Any, int]:
-        return GRAPHS[request.param]
+            x, edges = torch.from_numpy(case.x), torch.from_numpy(case.edges)
+            expected = theirs.eval()(x, edges).numpy()
+        check(gnn.Sequential(ours), case, expected)
 
     @pytest.mark.parametrize("loops", [True, False])
-    def test_gcn(self, torch: Any, loops: bool, nodes: tuple[Any, int]) -> None:
+    def test_gcn(self, torch: Any, loops: bool, case: Case) -> None:
         from torch_geometric.nn import GCNConv  # type: ignore[import-not-found]
 
         theirs = GCNConv(5, 3, add_self_loops=loops)
         weight, bias = theirs.lin.weight.detach().numpy(), theirs.bias.detach().numpy()
         ours = gnn.GCNConv(np.ascontiguousarray(weight.T), bias, add_self_loops=loops)
-        self.compare(torch, theirs, ours, nodes)
+        self.compare(torch, theirs, ours, case)
 
     def test_weighted_gcn(self, torch: Any) -> None:
         """Of several self loops the last one counts, of other edges each."""
@@ -280,10 +326,10 @@ class TestTorchGeometric:
         ours = {"add": gnn.GlobalAddPool, "mean": gnn.GlobalMeanPool, "max": gnn.GlobalMaxPool}
         x = floats(7, 5)
         expected = theirs(torch.from_numpy(x), None).numpy()
-        check(gnn.Sequential(ours[kind]()), np.asarray(GRAPHS["usual"][0]), x, expected)
+        check(gnn.Sequential(ours[kind]()), Case(np.asarray(GRAPHS["usual"][0]), x), expected)
 
     @pytest.mark.parametrize("concat", [True, False])
-    def test_gat(self, torch: Any, concat: bool, nodes: tuple[Any, int]) -> None:
+    def test_gat(self, torch: Any, concat: bool, case: Case) -> None:
         from torch_geometric.nn import GATConv  # type: ignore[import-not-found]
 
         theirs: Any = GATConv(5, 3, heads=2, concat=concat)
@@ -291,10 +337,10 @@ class TestTorchGeometric:
             p.detach().numpy()
             for p in (theirs.lin.weight, theirs.att_src, theirs.att_dst, theirs.bias)
         )
-        self.compare(torch, theirs, gnn.GATConv(weight, src, dst, bias, concat=concat), nodes)
+        self.compare(torch, theirs, gnn.GATConv(weight, src, dst, bias, concat=concat), case)
 
     @pytest.mark.parametrize("aggr", ["mean", "sum", "max", "min"])
-    def test_sage(self, torch: Any, aggr: str, nodes: tuple[Any, int]) -> None:
+    def test_sage(self, torch: Any, aggr: str, case: Case) -> None:
         from torch_geometric.nn import SAGEConv  # type: ignore[import-not-found]
 
         theirs = SAGEConv(5, 4, aggr=aggr, normalize=True, project=True)
@@ -309,12 +355,12 @@ class TestTorchGeometric:
             )
         )
         ours = gnn.SAGEConv(left, bias, right, aggr=aggr, normalize=True, project=(w, b))
-        self.compare(torch, theirs, ours, nodes)
+        self.compare(torch, theirs, ours, case)
 
-    def test_gin(self, torch: Any, nodes: tuple[Any, int]) -> None:
+    def test_gin(self, torch: Any, case: Case) -> None:
         from torch_geometric.nn import GINConv  # type: ignore[import-not-found]
 
         linear = torch.nn.Linear(5, 4)
         weight, bias = linear.weight.detach().numpy(), linear.bias.detach().numpy()
         ours = gnn.GINConv(gnn.Linear(weight, bias), eps=0.5)
-        self.compare(torch, GINConv(linear, eps=0.5), ours, nodes)
+        self.compare(torch, GINConv(linear, eps=0.5), ours, case)
