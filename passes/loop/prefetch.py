@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects.builtin import FixedBitwidthType, MemRefType
-from xdsl.ir import Block
+from xdsl.ir import Block, Operation
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineSymExpr
 
 from ...core.budgets import EXACT
 from ...core.typed import memref_type
+from ...core.walks import operations_in
 from ...dialects.loop.linear import normalized, value_of
 from ...dialects.loop.loops import enclosing, extent_of
 from ...dialects.loop.nests import Consumed, check_number, loop_named, refusal
@@ -31,6 +33,9 @@ STEP = "loop-prefetch"
 LINE_BITS = 512
 """The size of a cache line, which one hint fetches."""
 
+MOST_HINTS = 64
+"""The most hints in an iteration of a loop that is not a reduction."""
+
 Place = Sequence[AffineExpr]
 """The index of an element."""
 
@@ -42,13 +47,14 @@ def prefetch(kernel: Consumed, argument: int, loop: str, ahead: int = 0) -> Kern
         ->  for j: for i to 2: reduce k to n: prefetch w[j, n/2 + ahead] + (n * i + k) * half a row
                                               w[j, k, :]
 
-    Loops around the reduction may read the same rows again. Their iterations divide the hints
-    evenly, so that memory is prefetched at a constant rate: the rest of w[j] while the first of
-    them reads it, then the beginning of w[j + 1]. If the number of repetitions is unknown, each one
-    prefetches everything.
+    Loops around the reduction may read the same rows again, and so may nests beside those. Their
+    iterations divide the hints evenly, so that memory is prefetched at a constant rate: the rest of
+    w[j] while the first of them reads it, then the beginning of w[j + 1]. If the number of
+    repetitions is unknown, each one prefetches everything.
 
     A reduction along some rows of a block, w[8 * i + s, k], prefetches the rows after them. A loop
-    that is not a reduction prefetches memory `ahead` of the block that an iteration reads:
+    that is not a reduction prefetches memory `ahead` of the blocks that an iteration reads, all of
+    their rows:
 
         for j: y[16 * j + s] = exp x[16 * j + s]
         ->  for j: prefetch x[16 * j] + ahead
@@ -59,31 +65,32 @@ def prefetch(kernel: Consumed, argument: int, loop: str, ahead: int = 0) -> Kern
 
     Raises:
         ScheduleError: if a reduction does not read rows of the argument one after the other, if
-            another loop does not read a part of one row, or if a size is unknown.
+            another loop does not read it, or needs more than `MOST_HINTS`, or if a size is unknown.
     """
     hints, target = _Hints(kernel), loop_named(STEP, kernel, loop)
     if target.over_entries:
         raise refusal(STEP, kernel, target, "is over the entries of a row")
     check_number(STEP, kernel, target, "number of bytes ahead", ahead, least=0)
-    load = _read(kernel, target, argument)
+    loads = _reads(kernel, target, argument)
     if target.is_plain:
-        places = hints.after_block(load, _width(kernel, target, load), ahead)
+        _check_blocks(kernel, target, loads)
+        places = hints.of_blocks(loads, ahead)
     else:
-        places = hints.in_stream(target, _stream(kernel, target, load, ahead))
-    hints.add(target, load, places)
+        places = hints.in_stream(target, _stream(kernel, target, loads, ahead))
+    hints.add(target, loads[0], places)
     return noted(kernel, "prefetch", argument, loop, ahead)
 
 
-def _read(kernel: KernelOp, loop: ForOp, argument: int) -> LoadOp:
-    """The one load in a loop that reads an argument, or the first of those of a row's parts."""
+def _reads(kernel: KernelOp, loop: ForOp, argument: int) -> list[LoadOp]:
+    """The loads in the body of a loop that read an argument."""
     if not 0 <= argument < len(kernel.inputs):
         expected = f"0 <= number < {len(kernel.inputs)}"
         raise refusal(STEP, kernel, loop, "no such input", expected, argument)
     buffer = kernel.inputs[argument]
     loads = [op for op in loop.body.block.ops if isinstance(op, LoadOp) and op.buffer is buffer]
-    if not loads or not all(_is_beside(load, loads[0]) for load in loads):
-        raise refusal(STEP, kernel, loop, f"reads of argument {argument}", 1, len(loads))
-    return min(loads, key=lambda load: [value_of(expr) or 0 for expr in load.map.data.results])
+    if not loads:
+        raise refusal(STEP, kernel, loop, f"does not read argument {argument}")
+    return loads
 
 
 def _is_beside(load: LoadOp, other: LoadOp) -> bool:
@@ -91,6 +98,35 @@ def _is_beside(load: LoadOp, other: LoadOp) -> bool:
     pairs = zip(load.map.data.results, other.map.data.results, strict=True)
     same = all(a == b or None not in (value_of(a), value_of(b)) for a, b in pairs)
     return same and list(load.indices) == list(other.indices)
+
+
+def _check_blocks(kernel: KernelOp, loop: ForOp, loads: Sequence[LoadOp]) -> None:
+    """Check that blocks of known places and sizes are read.
+
+    Raises:
+        ScheduleError: if one is not.
+    """
+    if not bits_of(memref_type(loads[0].buffer)) or not loads[0].map.data.results:
+        raise refusal(STEP, kernel, loop, "does not read elements of one size in a row")
+    inside = loop.body.block
+    owners = (index.owner for load in loads for index in load.indices)
+    if any(isinstance(owner, Operation) and owner.parent is inside for owner in owners):
+        raise refusal(STEP, kernel, loop, "reads at an index that it computes")
+    if (hints := sum(map(lines_of, loads))) > MOST_HINTS:
+        raise refusal(STEP, kernel, loop, "too many hints", f"at most {MOST_HINTS}", hints)
+
+
+def lines_of(load: LoadOp) -> int:
+    """The hints for the block that a load reads: one for each line of each of its rows."""
+    rows, width = _rows(load)
+    return math.prod(rows) * -(-width // _line(memref_type(load.buffer)))
+
+
+def _rows(load: LoadOp) -> tuple[list[int], int]:
+    """The sizes of the axes of a block, 1 for those along its rows, and the length of a row."""
+    shape, lanes = block_shape(load.result.type), _axes(load.map.data.results[-1:])
+    rows = [1 if axis in lanes else size for axis, size in enumerate(shape)]
+    return rows, math.prod(shape[axis] for axis in lanes)
 
 
 @dataclass(frozen=True)
@@ -107,11 +143,17 @@ class _Stream:
     line: int
     repeats: tuple[ForOp, ...]
     """The loops that read the same rows again, from outside to inside."""
+    before: int
+    """How often nests in front of those have read the same rows."""
     size: int
     """The iterations of the reduction."""
 
 
-def _stream(kernel: KernelOp, loop: ForOp, load: LoadOp, ahead: int) -> _Stream:
+def _stream(kernel: KernelOp, loop: ForOp, loads: Sequence[LoadOp], ahead: int) -> _Stream:
+    """Where a reduction reads rows, with one load or with several of parts of a row."""
+    if not all(_is_beside(load, loads[0]) for load in loads):
+        raise refusal(STEP, kernel, loop, "reads rows in several places", 1, len(loads))
+    load = min(loads, key=lambda load: [value_of(expr) or 0 for expr in load.map.data.results])
     kind, size = memref_type(load.buffer), extent_of(loop)
     results, shape = load.map.data.results, kind.get_shape()
     position = list(load.indices).index(loop.variable) if loop.variable in load.indices else -1
@@ -128,15 +170,15 @@ def _stream(kernel: KernelOp, loop: ForOp, load: LoadOp, ahead: int) -> _Stream:
         raise refusal(STEP, kernel, loop, "does not read elements of one size")
     if (height := _height(load, dimension)) > 1:
         start = height * size + ahead * 8 // bits
-        return _Stream(load, dimension, start, height, line, (), size)
+        return _Stream(load, dimension, start, height, line, (), 0, size)
     repeats = [repeat for repeat in _repeats(loop, load) if extent_of(repeat) is not None]
-    times = math.prod(cast(int, extent_of(repeat)) for repeat in repeats)
+    before, times = _readings(loop, load, repeats)
     row = math.prod(shape[dimension + 1 :])
     if not times or row < times:
         fact = "is repeated too often to share a row"
         raise refusal(STEP, kernel, loop, fact, f"at most {row}", times)
     start = size - size // times + -(-8 * ahead // (row * bits))
-    return _Stream(load, dimension, start, row // times, line, tuple(repeats), size)
+    return _Stream(load, dimension, start, -(-row // times), line, tuple(repeats), before, size)
 
 
 def bits_of(kind: MemRefType) -> int:
@@ -154,8 +196,12 @@ def _height(load: LoadOp, dimension: int) -> int:
     results, lanes = load.map.data.results, block_shape(load.result.type)
     if dimension != len(results) - 1 or dimension == 0:
         return 1
-    axes = [e.position for e in results[dimension - 1].dfs() if isinstance(e, AffineSymExpr)]
-    return math.prod(lanes[axis] for axis in axes)
+    return math.prod(lanes[axis] for axis in _axes([results[dimension - 1]]))
+
+
+def _axes(results: Iterable[AffineExpr]) -> list[int]:
+    """The axes of a block that a part of an access map depends on."""
+    return [e.position for result in results for e in result.dfs() if isinstance(e, AffineSymExpr)]
 
 
 def _repeats(loop: ForOp, load: LoadOp) -> list[ForOp]:
@@ -170,15 +216,37 @@ def _repeats(loop: ForOp, load: LoadOp) -> list[ForOp]:
     return found
 
 
-def _width(kernel: KernelOp, loop: ForOp, load: LoadOp) -> int:
-    """How many elements of a row a load in a loop reads, one after the other."""
-    *outer, last = load.map.data.results or (AffineExpr.constant(0),)
-    if not bits_of(memref_type(load.buffer)) or not load.map.data.results:
-        raise refusal(STEP, kernel, loop, "does not read elements of one size in a row")
-    if any(isinstance(e, AffineSymExpr) for result in outer for e in result.dfs()):
-        raise refusal(STEP, kernel, loop, "reads parts of several rows")
-    axes = [e.position for e in last.dfs() if isinstance(e, AffineSymExpr)]
-    return math.prod(block_shape(load.result.type)[axis] for axis in axes)
+def _readings(loop: ForOp, load: LoadOp, repeats: Sequence[ForOp]) -> tuple[int, int]:
+    """How often rows are read by the nests in front of that of a reduction, and by all of them.
+
+    Args:
+        loop: the reduction.
+        load: what it reads.
+        repeats: the loops around it that read the same rows again, those of known sizes.
+    """
+    nest = repeats[0] if repeats else loop
+    block, own = nest.parent, math.prod(cast(int, extent_of(repeat)) for repeat in repeats)
+    assert block is not None
+    others = {op: _times(op, loop, load) for op in block.ops if isinstance(op, ForOp)}
+    others[nest] = own
+    before = list(others)[: list(others).index(nest)]
+    return sum(others[op] for op in before), sum(others.values())
+
+
+def _times(nest: ForOp, loop: ForOp, load: LoadOp) -> int:
+    """How often a nest reads the rows that a load in a reduction reads, 0 where it is not known."""
+    rows = [index for index in load.indices if index is not loop.variable]
+    for other in operations_in(nest):
+        if not isinstance(other, LoadOp) or other.buffer is not load.buffer:
+            continue
+        inner, *around = itertools.takewhile(
+            lambda op: op is not nest.parent_op(), enclosing(other)
+        )
+        sizes = [extent_of(op) for op in around]
+        same = rows == [index for index in other.indices if index is not inner.variable]
+        if same and extent_of(inner) == extent_of(loop) and None not in sizes:
+            return math.prod(cast(list[int], sizes))
+    return 0
 
 
 class _Hints(Substitution):
@@ -207,24 +275,30 @@ class _Hints(Substitution):
         passed: AffineExpr = AffineExpr.constant(0)
         for repeat in stream.repeats:
             passed = passed * cast(int, extent_of(repeat)) + self.expr(repeat.variable)
-        iteration = passed * stream.size + variable
+        iteration = (passed + stream.before) * stream.size + variable
         place = self._first(stream.load)
         place[stream.dimension] = AffineExpr.constant(stream.start)
         *outer, last = place
         for offset in range(0, stream.part, stream.line):
             yield [*outer, last + iteration * stream.part + offset]
 
-    def after_block(self, load: LoadOp, width: int, ahead: int) -> Iterator[Place]:
-        """A place for each line of a block, `ahead` bytes after it."""
-        kind = memref_type(load.buffer)
-        *outer, last = self._first(load)
-        for offset in range(0, width, _line(kind)):
-            yield [*outer, last + ahead * 8 // bits_of(kind) + offset]
+    def of_blocks(self, loads: Iterable[LoadOp], ahead: int) -> list[Place]:
+        """A place for each line of the rows of blocks, `ahead` bytes after it."""
+        found = dict[tuple[AffineExpr, ...], None]()
+        for load in loads:
+            kind, (rows, width) = memref_type(load.buffer), _rows(load)
+            for row in itertools.product(*map(range, rows)):
+                *outer, last = self._first(load, row)
+                for offset in range(0, width, _line(kind)):
+                    place = [*outer, last + ahead * 8 // bits_of(kind) + offset]
+                    found[tuple(normalized(expr) for expr in place)] = None
+        return [list(place) for place in found]
 
-    def _first(self, load: LoadOp) -> list[AffineExpr]:
-        """The place of the first element that a load reads."""
+    def _first(self, load: LoadOp, row: Sequence[int] = ()) -> list[AffineExpr]:
+        """The place of the first element of a row that a load reads, by default the first one."""
         map = load.map.data
-        return self.composed(map, load.indices, [AffineExpr.constant(0)] * map.num_symbols)
+        axes = [AffineExpr.constant(n) for n in row or [0] * map.num_symbols]
+        return self.composed(map, load.indices, axes)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
@@ -29,7 +30,7 @@ from ...dialects.loop.unknowns import may_be_negative
 from ..primitive import PrimitivePass
 
 STEP = "loop-split"
-TAILS = ("peel", "mask", "split", "cases")
+TAILS = ("peel", "mask", "split", "cases", "even")
 
 
 def loops_of_body(loop: ForOp) -> list[ForOp]:
@@ -50,15 +51,18 @@ def split(kernel: Consumed, loop: str, factor: int, tail: str = "peel", cases: i
             for i0t to min(1, n mod f):
                 for i0t1 to (1 if n mod f == 1 else 0): for i1t1 to 1: ...
                 for i0t2 to (1 if n mod f == 2 else 0): for i1t2 to 2: ...     (up to f - 1)
+        ->  for i0 to 2: for i1 to 6: body(6 * i0 + i1)               (tail "even", n = 32, f = 6)
+            for i0t to 4: for i1t to 5: body(5 * i0t + i1t + 12)
 
     The tail "split" keeps the chunks whole and handles the remainder in one masked chunk; its outer
     loop has at most one iteration. The tail "cases" has a nest for each possible remainder, of
     which one runs: as fast as for a known size, at the cost of the code of all of them. With
     `cases` above `f` there are also nests for f + 1 to `cases` iterations: a remainder of a few
     iterations runs together with the last chunk. If the bound is the smallest of several, "cases"
-    computes it before the chunks. For a known size "cases" is "peel". If `factor` divides the size,
-    there is no tail. As n mod f is above 0 for some negative n, the tail of a bound that may be
-    negative is also bounded by n.
+    computes it before the chunks. For a known size "cases" is "peel". The tail "even" has as many
+    chunks as the others, whose sizes differ by at most one: `factor` is the largest size. If
+    `factor` divides the size, there is no tail. As n mod f is above 0 for some negative n, the tail
+    of a bound that may be negative is also bounded by n.
 
     Args:
         kernel: the kernel.
@@ -69,7 +73,8 @@ def split(kernel: Consumed, loop: str, factor: int, tail: str = "peel", cases: i
 
     Raises:
         ScheduleError: for an entries loop, for a tail other than "peel" of a loop that carries
-            values, and for a number of cases that is neither f - 1 nor from f + 1 to 2 * f - 1.
+            values, for even chunks of an unknown size, and for a number of cases that is neither
+            f - 1 nor from f + 1 to 2 * f - 1.
     """
     target = loop_named(STEP, kernel, loop)
     if target.over_entries:
@@ -84,7 +89,9 @@ def split(kernel: Consumed, loop: str, factor: int, tail: str = "peel", cases: i
     if target.results and tail != "peel":
         fact = "it carries values, and has no masked tail"
         raise refusal(STEP, kernel, target, fact, "tail=peel", tail)
-    if tail not in ("mask", "cases") and len(bound_of(target)) > 1:
+    if tail == "even" and extent_of(target) is None:
+        raise refusal(STEP, kernel, target, "its size is not known", "a constant bound")
+    if tail not in ("mask", "cases", "even") and len(bound_of(target)) > 1:
         fact = f"its bound is the smaller of several, which tail={tail} cannot cut"
         raise refusal(STEP, kernel, target, fact)
     new = _Split(kernel, target, factor, tail, max(cases, factor - 1)).run()
@@ -113,6 +120,8 @@ class _Split(Rebuild):
             self.carried_on(op)
         elif self.tail == "mask":
             self.masked(op)
+        elif self.tail == "even":
+            self.even(op, cast(int, extent_of(op)))
         else:
             self.chunks_and_rest(op)
 
@@ -123,6 +132,20 @@ class _Split(Rebuild):
         with self.loop(self.outer, outer, op.kind.data, op) as i0:
             rest = [minus(b, i0 * f) for b in bound if value_of(remainder(b, f)) != 0]
             self.chunk(op, [AffineExpr.constant(f), *rest], i0 * f)
+
+    def even(self, op: ForOp, size: int) -> None:
+        """Chunks whose sizes differ by at most one, the larger ones first."""
+        chunks = -(-size // self.factor)
+        least, larger = divmod(size, max(1, chunks))
+        start = 0
+        for count, length in ((larger, least + 1), (chunks - larger, least)):
+            if count == 0:
+                continue
+            name, bound = self.name(self.outer), [AffineExpr.constant(count)]
+            with self.loop(name, bound, op.kind.data, op) as i0:
+                self.chunk(op, [AffineExpr.constant(length)], i0 * length + start)
+            start, self.suffix = count * length, self.end
+        self.suffix = ""
 
     def chunks_and_rest(self, op: ForOp) -> None:
         """Whole chunks, then the remainder."""
@@ -271,6 +294,6 @@ class LoopSplitPass(PrimitivePass):
     factor: int = 1
     """The iterations of a chunk."""
     tail: str = "peel"
-    """How the remainder is handled: `peel`, `mask`, `split` or `cases`."""
+    """How the remainder is handled: `peel`, `mask`, `split`, `cases` or `even`."""
     cases: int = 0
     """With `cases`, the most iterations that have their own nest; by default a chunk's - 1."""

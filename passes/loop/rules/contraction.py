@@ -43,6 +43,7 @@ from .panels import (
     copy_panels,
     partly_kept,
     prefetch_next_panels,
+    prefetch_operands,
     prefetch_panels,
     prefetch_rows,
     streamed,
@@ -80,7 +81,7 @@ class Rows:
     tiles: str
     """The loop over them."""
     reductions: Sequence[str]
-    """The innermost reduction of each nest that may be the first to read a panel."""
+    """The innermost reduction of each nest."""
 
 
 def roles_of(kernel: KernelOp, nest: Sequence[ForOp]) -> Roles | None:
@@ -228,6 +229,7 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
         order = "alternating"
         if rows is not None:
             prefetch_panels(schedule, cut.reductions, parts)
+    prefetch_operands(schedule, cut.reductions if rows is not None else cut.reductions[:1])
     if not work.is_small:
         _parallelise(schedule, roles, cut, parallel, work, tile, order)
     several = f", {roles.sums} at once" if roles.sums > 1 else ""
@@ -338,15 +340,16 @@ def cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile) 
     if rows is None and size > 1:
         joined = max(0, min(JOINED, tile.most - size, size - 1))
         cases = size + joined if joined else size - 1
-    parts = schedule.split(row, size, "cases" if cases else "peel", cases if joined else 0)
+    tail = "cases" if cases else "peel"
+    if rows is not None and -rows % size > 1:
+        tail = "even"  # instead of a small last tile, which waits for its panels
+    parts = schedule.split(row, size, tail, cases if joined else 0)
     heights = [cast(int, schedule.extent(inner)) for inner in parts.inners]
     schedule.vectorize(*itertools.chain(*parts.nests(lane)))
     reductions = [name for name in roles.reductions if schedule.has(name)]
     for height, (_, *inside) in zip(heights, parts.nests(*reductions), strict=True):
         _unroll(schedule, inside, height * tile.in_a_row)
-    # Of known rows, those of whole tiles have read each panel before.
-    last = parts.forwarded[reductions[-1]]
-    return Rows(parts.outer, last if rows is None else last[:1])
+    return Rows(parts.outer, parts.forwarded[reductions[-1]])
 
 
 def _unroll(schedule: Schedule, reductions: Sequence[str], accumulators: int) -> None:

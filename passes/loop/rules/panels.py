@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import MemRefType, VectorType
 from xdsl.ir import Attribute
@@ -12,7 +14,7 @@ from ....dialects.loop.arguments import CONSTANT
 from ....dialects.loop.loops import enclosing, extent_of
 from ....dialects.loop.nests import body_of
 from ....dialects.loop.ops import ForOp, LoadOp
-from ..prefetch import bits_of
+from ..prefetch import bits_of, lines_of
 from .accesses import UNKNOWN_EXTENT, accesses, bytes_apart, cost
 from .steps import Schedule
 
@@ -22,6 +24,8 @@ FEW = 4
 """Panels that are read at most this many times are limited by memory latency."""
 AHEAD = 8192
 """The prefetch distance of panels in bytes: as much as is read during a memory latency."""
+STEPS_OF_HINT = 4
+"""A hint for what a tile reads after its reduction is worth it beside this many of its steps."""
 ROWS_IN_CACHE = 4
 """This many rows have to fit into the first-level cache to prefetch the next one."""
 
@@ -106,6 +110,34 @@ def prefetch_rows(schedule: Schedule, reduction: str, packed: Sequence[int]) -> 
             continue
         if _bytes(kind) > schedule.target.l2_bytes:
             schedule.takes(schedule.prefetch, argument, reduction, 0)
+
+
+def prefetch_operands(schedule: Schedule, reductions: Sequence[str]) -> None:
+    """Prefetch at the start of a tile what it reads after its reduction, such as a residual.
+
+    Nothing else hides that latency: out-of-order execution does not reach beyond the reduction.
+
+    Args:
+        reductions: the innermost reduction of each nest.
+    """
+    for reduction in reductions:
+        inner = schedule.loop(reduction)
+        around = itertools.takewhile(lambda op: op.is_reduction, enclosing(inner))
+        sums = [inner, *around]
+        tile = next(enclosing(sums[-1]), None)
+        steps = [extent_of(op) for op in sums]
+        if tile is None or not tile.is_plain or None in steps:
+            continue
+        most = math.prod(cast(list[int], steps)) // STEPS_OF_HINT
+        for argument, buffer in enumerate(schedule.kernel.inputs):
+            kind = buffer.type
+            if CONSTANT in schedule.kernel.attrs_of(argument) or not isinstance(kind, MemRefType):
+                continue
+            small = kind.has_static_shape() and _bytes(kind) <= schedule.target.l1_bytes
+            body = body_of(tile)
+            loads = [op for op in body if isinstance(op, LoadOp) and op.buffer is buffer]
+            if not small and loads and sum(map(lines_of, loads)) <= most:
+                schedule.takes(schedule.prefetch, argument, tile.loop_name.data, 0)
 
 
 def prefetch_next_rows(schedule: Schedule, rows: str) -> None:

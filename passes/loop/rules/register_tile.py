@@ -30,6 +30,8 @@ MOST_UNROLLED = 4
 """Accumulators for each place of a tile; more are not worth combining."""
 FEWEST_ROWS = 3
 """Tiles of fewer rows, unless there are no more, load as many vectors as they accumulate."""
+WELL_USED = 6
+"""Tiles of fewer rows read panels faster than a second-level cache delivers them."""
 ROWS_OF_ANY = 8
 """Rows of a tile if their number is unknown: each vector of a panel is used this many times."""
 
@@ -67,8 +69,9 @@ def choose_tile(
     """The register tile for M rows and N columns, None where they are unknown.
 
     NV leaves the smallest part of the last panel empty, MR the smallest part of the last tile;
-    among equals NV is 2 and MR as large as it can be by the rules above. Where the number of rows
-    is unknown MR is `ROWS_OF_ANY`, or more where those would be too few accumulators.
+    among equals NV is 2 and MR as large as it can be by the rules above. Rather than tiles of fewer
+    than `WELL_USED` rows there are as few tiles as possible. Where the number of rows is unknown MR
+    is `ROWS_OF_ANY`, or more where those would be too few accumulators.
 
     Args:
         target: the machine.
@@ -104,6 +107,8 @@ def choose_tile(
         return Tile(max(1, rows), vectors, lanes, most, sums)
     least = min(most, -(-wanted // in_a_row))
     best = min(range(most, least - 1, -1), key=lambda m: -rows % m)
+    if best < WELL_USED:
+        best = max(least, -(-rows // -(-rows // most)))
     return Tile(best, vectors, lanes, most, sums)
 
 

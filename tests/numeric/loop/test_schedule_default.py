@@ -430,6 +430,58 @@ def test_rows_a_way_of_the_cache_apart_need_ways() -> None:
     assert choose_tile(named("znver5"), 16, 900, 64, apart=4096).rows == 12
 
 
+def test_few_rows_at_once_are_few_tiles() -> None:
+    """With four sums six rows fit: 32 of them are rather six tiles than eight of four rows."""
+    target = named("x86-64-v4")
+    heights = [choose_tile(target, 16, rows, 512, sums=4).rows for rows in (32, 16, 9, 8, 6)]
+    assert heights == [6, 6, 5, 4, 6]
+    assert choose_tile(target, 16, 32, 512).rows == 8
+
+
+@pytest.mark.parametrize(
+    ("rows", "tail"),
+    [
+        (32, "split(i, 6, tail=even)"),
+        (11, "split(i, 6, tail=peel)"),
+        (12, "split(i, 6, tail=peel)"),
+    ],
+)
+def test_a_small_last_tile_is_none(kernels, normal, same_before_and_after, rows, tail) -> None:
+    def schedule(kernel: KernelOp) -> KernelOp:
+        kernel.detach()
+        return schedule_kernel(kernel, named("x86-64-v4"), Knobs(rows=6))[0].kernel
+
+    inputs = [normal(rows, 5), normal(20, 5), normal(20), normal(rows, 20)]
+    after = same_before_and_after(kernels.dense(rows, 20, 5), inputs, schedule)
+    assert tail in trace_of(after)
+
+
+@pytest.mark.parametrize(
+    ("k", "l1_bytes", "hints"),
+    [
+        (64, 1024, True),
+        (40, 1024, False),  # the hints would take a part of the time
+        (64, 4096, False),  # it stays in the first-level cache
+    ],
+)
+def test_residuals_are_prefetched(
+    kernels, normal, same_before_and_after, k, l1_bytes, hints
+) -> None:
+    """A tile reads its part of a residual after a long reduction, but knows the place before."""
+
+    def schedule(kernel: KernelOp) -> KernelOp:
+        kernel.detach()
+        return schedule_kernel(kernel, replace(named("x86-64-v4"), l1_bytes=l1_bytes))[0].kernel
+
+    kind, same = "memref<15x20xf32>", "(d0, d1) -> (d0, d1)(%i, %j)"
+    text = kernels.dense(15, 20, k).replace(") -> (%y", f", %z: {kind}) -> (%y")
+    read = f"%u = loop.load %z {same} : {kind}, f32\n %v = arith.addf %s, %u : f32"
+    text = text.replace("%r = arith.maximumf %s", f"{read}\n %r = arith.maximumf %v")
+    inputs = [normal(15, k), normal(20, k), normal(20), normal(15, 20), normal(15, 20)]
+    after = same_before_and_after(text, inputs, schedule)
+    assert ("prefetch(3, j0, 0); prefetch(3, j0t, 0)" in trace_of(after)) == hints
+
+
 def test_a_longer_latency_needs_more_accumulators(kernels, kernel_of) -> None:
     """One row of a product: as many partial sums as keep the units busy."""
     accumulators = []

@@ -11,17 +11,23 @@
 // RUN: stepwell-opt %s -p "loop-prefetch{kernel=rows argument=0 loop=k ahead=128}" | filecheck %s --check-prefix=ROWS
 
 // RUN: stepwell-opt %s -p "loop-prefetch{kernel=blocks argument=0 loop=j ahead=256}" | filecheck %s --check-prefix=BLOCKS
-// RUN: not stepwell-opt %s -p "loop-prefetch{kernel=blocks argument=0 loop=t}" 2>&1 | filecheck %s --check-prefix=SEVERAL
+// RUN: stepwell-opt %s -p "loop-prefetch{kernel=blocks argument=0 loop=t}" | filecheck %s --check-prefix=SEVERAL
+// RUN: not stepwell-opt %s -p "loop-prefetch{kernel=blocks argument=0 loop=i}" 2>&1 | filecheck %s --check-prefix=NONE
+// RUN: not stepwell-opt %s -p "loop-prefetch{kernel=tall argument=1 loop=i}" 2>&1 | filecheck %s --check-prefix=TALL
+// RUN: not stepwell-opt %s -p "loop-prefetch{kernel=tall argument=1 loop=g}" 2>&1 | filecheck %s --check-prefix=GATHER
+// RUN: stepwell-opt %s -p "loop-prefetch{kernel=beside argument=0 loop=k},loop-prefetch{kernel=beside argument=0 loop=m}" | filecheck %s --check-prefix=BESIDE
 
 // RUN: stepwell-opt %s -p "loop-prefetch{kernel=parts argument=0 loop=k ahead=256}" | filecheck %s --check-prefix=PARTS
 // RUN: not stepwell-opt %s -p "loop-prefetch{kernel=apart argument=0 loop=k}" 2>&1 | filecheck %s --check-prefix=APART
 
-// APART: loop-prefetch: loop "k" of @apart: reads of argument 0, expected 1, got 2
+// APART: loop-prefetch: loop "k" of @apart: reads rows in several places, expected 1, got 2
 // KIND: loop-prefetch: loop "e" of @entries: is over the entries of a row
 
-// SEVERAL: loop-prefetch: loop "t" of @blocks: reads parts of several rows
+// NONE: loop-prefetch: loop "i" of @blocks: does not read argument 0
+// TALL: loop-prefetch: loop "i" of @tall: too many hints, expected at most 64, got 65
+// GATHER: loop-prefetch: loop "g" of @tall: reads at an index that it computes
 // INPUT: loop-prefetch: loop "k" of @twice: no such input, expected 0 <= number < 1, got 1
-// READS: loop-prefetch: loop "a" of @others: reads of argument 0, expected 1, got 0
+// READS: loop-prefetch: loop "a" of @others: does not read argument 0
 // STEPS: loop-prefetch: loop "b" of @others: does not read one row after the other
 // PART: loop-prefetch: loop "c" of @others: does not read all of the rows, or parts of them
 // OFTEN: loop-prefetch: loop "e" of @others: is repeated too often to share a row, expected at most 16, got 17
@@ -135,7 +141,17 @@ loop.kernel @blocks(%x: memref<4x64xf32>) -> (%y: memref<4x64xf32>) {
       loop.store %v, %y (d0, d1)[s0] -> (d0, d1 * 32 + s0)(%i, %j) : vector<32xf32>, memref<4x64xf32>
     }
   }
+  // A line of each row, once: two loads read the last row.
+  // SEVERAL-LABEL: loop.kernel @blocks
+  // SEVERAL:       loop.for "t"
+  // SEVERAL-NEXT:    loop.prefetch %x (d0) -> (3, (d0 * 16))(%{{.*}}) : memref<4x64xf32>
+  // SEVERAL-NEXT:    loop.prefetch %x (d0) -> (3, ((d0 * 16) + 16))(%{{.*}}) : memref<4x64xf32>
+  // SEVERAL-NEXT:    loop.prefetch %x (d0) -> (0, (d0 * 16))(%{{.*}}) : memref<4x64xf32>
+  // SEVERAL-NEXT:    loop.prefetch %x (d0) -> (1, (d0 * 16))(%{{.*}}) : memref<4x64xf32>
+  // SEVERAL-NEXT:    loop.prefetch %x (d0) -> (2, (d0 * 16))(%{{.*}}) : memref<4x64xf32>
+  // SEVERAL-NEXT:    loop.load %x
   loop.for "t" %j to 4 {
+    %u = loop.load %x (d0)[s0] -> (3, d0 * 16 + s0)(%j) : memref<4x64xf32>, vector<32xf32>
     %v = loop.load %x (d0)[s0, s1] -> (s0, d0 * 16 + s1)(%j) : memref<4x64xf32>, vector<4x16xf32>
     loop.store %v, %y (d0)[s0, s1] -> (s0, d0 * 16 + s1)(%j) : vector<4x16xf32>, memref<4x64xf32>
   }
@@ -181,5 +197,46 @@ loop.kernel @apart(%w: memref<4x9x16xf32>) -> (%y: memref<4x16xf32>) {
       loop.yield %t : vector<16xf32>
     }
     loop.store %s, %y (d0)[s0] -> (d0, s0)(%j) : vector<16xf32>, memref<4x16xf32>
+  }
+}
+
+loop.kernel @tall(%at: memref<4xi32>, %x: memref<65x4xf32>) -> (%y: memref<65x4xf32>) {
+  loop.for "i" %i to 4 {
+    %v = loop.load %x (d0)[s0] -> (s0, d0)(%i) : memref<65x4xf32>, vector<65xf32>
+    loop.store %v, %y (d0)[s0] -> (s0, d0)(%i) : vector<65xf32>, memref<65x4xf32>
+  }
+  loop.for "g" %i to 4 {
+    %n = loop.load %at (d0) -> (d0)(%i) : memref<4xi32>, i32
+    %j = arith.index_cast %n : i32 to index
+    %v = loop.load %x (d0)[s0] -> (d0, s0)(%j) : memref<65x4xf32>, vector<4xf32>
+    loop.store %v, %y (d0)[s0] -> (d0, s0)(%i) : vector<4xf32>, memref<65x4xf32>
+  }
+}
+
+// Two nests read each panel, two times and three times: an iteration prefetches a fifth of a row.
+// BESIDE-LABEL: loop.kernel @beside
+// BESIDE:         loop.for "k"
+// BESIDE-NEXT:      loop.prefetch %w (d0, d1, d2) -> (d0, 7, ((d1 * 32) + (d2 * 4)))(%j, %i, %k) : memref<4x8x16xf32>
+// BESIDE:         loop.for "m"
+// BESIDE-NEXT:      loop.prefetch %w (d0, d1, d2) -> (d0, 7, (((d1 * 32) + (d2 * 4)) + 64))(%j, %l, %m) : memref<4x8x16xf32>
+loop.kernel @beside(%w: memref<4x8x16xf32>) -> (%y: memref<4x5x16xf32>) {
+  %z = arith.constant dense<0.0> : vector<16xf32>
+  loop.for "j" %j to 4 {
+    loop.for "i" %i to 2 {
+      %s = loop.for "k" %k to 8 reduction carry(%acc = %z : vector<16xf32> add) {
+        %v = loop.load %w (d0, d1)[s0] -> (d0, d1, s0)(%j, %k) : memref<4x8x16xf32>, vector<16xf32>
+        %t = arith.addf %acc, %v : vector<16xf32>
+        loop.yield %t : vector<16xf32>
+      }
+      loop.store %s, %y (d0, d1)[s0] -> (d0, d1, s0)(%j, %i) : vector<16xf32>, memref<4x5x16xf32>
+    }
+    loop.for "l" %l to 3 {
+      %s = loop.for "m" %m to 8 reduction carry(%acc = %z : vector<16xf32> add) {
+        %v = loop.load %w (d0, d1)[s0] -> (d0, d1, s0)(%j, %m) : memref<4x8x16xf32>, vector<16xf32>
+        %t = arith.addf %acc, %v : vector<16xf32>
+        loop.yield %t : vector<16xf32>
+      }
+      loop.store %s, %y (d0, d1)[s0] -> (d0, d1 + 2, s0)(%j, %l) : vector<16xf32>, memref<4x5x16xf32>
+    }
   }
 }

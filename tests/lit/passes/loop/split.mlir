@@ -7,6 +7,9 @@
 // RUN: stepwell-opt %s -p "loop-split{kernel=any loop=i factor=3 tail=cases cases=4}" | filecheck %s --check-prefix=JOINED
 // RUN: stepwell-opt %s -p "loop-split{kernel=smaller loop=i factor=3 tail=cases}" | filecheck %s --check-prefix=LEAST
 // RUN: stepwell-opt %s -p "loop-split{kernel=row loop=i factor=16 tail=cases}" | filecheck %s --check-prefix=PEEL
+// RUN: stepwell-opt %s -p "loop-split{kernel=row loop=i factor=40 tail=even}" | filecheck %s --check-prefix=NEARLY
+// RUN: stepwell-opt %s -p "loop-split{kernel=row loop=i factor=27 tail=even}" | filecheck %s --check-prefix=EVEN
+// RUN: not stepwell-opt %s -p "loop-split{kernel=any loop=i factor=3 tail=even}" 2>&1 | filecheck %s --check-prefix=SIZE
 // RUN: stepwell-opt %s -p "loop-split{kernel=sum loop=k factor=16}" | filecheck %s --check-prefix=SUM
 // RUN: not stepwell-opt %s -p "loop-split{kernel=sum loop=k factor=16 tail=mask}" 2>&1 | filecheck %s --check-prefix=RAGGED
 // RUN: not stepwell-opt %s -p "loop-split{kernel=row loop=j factor=4}" 2>&1 | filecheck %s --check-prefix=NAME
@@ -21,7 +24,8 @@
 // RAGGED: loop-split: loop "k" of @sum: it carries values, and has no masked tail, expected tail=peel, got mask
 // NAME: loop-split: no loop "j" in @row, expected "i"
 // FACTOR: loop-split: loop "i" of @row: wrong factor, expected at least 1, got 0
-// TAIL: loop-split: loop "i" of @row: unknown tail, expected peel, mask, split, cases, got cut
+// TAIL: loop-split: loop "i" of @row: unknown tail, expected peel, mask, split, cases, even, got cut
+// SIZE: loop-split: loop "i" of @any: its size is not known, expected a constant bound
 // NUMBER: loop-split: loop "i" of @any: wrong number of cases, expected 3, or from 5 to 7, with tail=cases, got 4
 // ENTRIES: loop-split: loop "e" of @entries: rows differ in length; unroll its entries
 // SEVERAL: loop-split: loop "i" of @smaller: its bound is the smaller of several, which tail=peel cannot cut
@@ -45,6 +49,17 @@
 // SPLIT-NEXT:    loop.for "i1" %i1 to 16 {
 // SPLIT:       loop.for "i1t" %i1t to min () -> (16, 4)() {
 // SPLIT-NEXT:    loop.load %x (d0) -> ((d0 + 96))(%i1t)
+
+// Three chunks of at most 40 iterations, one of them larger than the others.
+// NEARLY-LABEL: loop.kernel @row
+// NEARLY:       loop.for "i0" %i0 to 1 {
+// NEARLY-NEXT:    loop.for "i1" %i1 to 34 {
+// NEARLY-NEXT:      loop.load %x (d0, d1) -> (((d0 * 34) + d1))(%i0, %i1)
+// NEARLY:       loop.for "i0t" %i0t to 2 {
+// NEARLY-NEXT:    loop.for "i1t" %i1t to 33 {
+// NEARLY-NEXT:      loop.load %x (d0, d1) -> ((((d0 * 33) + d1) + 34))(%i0t, %i1t)
+// NEARLY-NOT:     loop.for
+// NEARLY-LABEL: loop.kernel @any
 
 // EVEN-LABEL: loop.kernel @row
 // EVEN:       loop.for "i0" %i0 to 4 {
