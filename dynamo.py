@@ -20,6 +20,7 @@ from .core.errors import InputError, StepwellError, explain
 from .frontends.torch.dtypes import array_of
 from .frontends.torch.graphs import TorchGraph, read_graph
 from .frontends.torch.joint import decompositions, index_buffers, partition, static_inputs
+from .frontends.torch.ops_random import is_seed
 from .frontends.torch.partitions import divided
 from .frontends.torch.places import described
 from .frontends.torch.results import allow_any_strides, results_of
@@ -136,13 +137,13 @@ def _called(graph: Any, names: Sequence[str]) -> dict[str, str]:
 
 
 def _report(graph: Any, refused: Mapping[str, str]) -> None:
-    """Log the nodes that stay with torch."""
-    if not refused:
-        return
+    """Log the nodes that stay with torch; seeds of random numbers always do."""
     nodes = [node for node in graph.graph.nodes if node.op == "call_function"]
+    nodes = [node for node in nodes if not is_seed(node)]
     left = [f"  {described(n)}: {refused[n.name]}" for n in nodes if n.name in refused]
     text = "%d of %d nodes stay with torch:\n%s"
-    LOG.warning(text, len(left), len(nodes), "\n".join(left))
+    if left:
+        LOG.warning(text, len(left), len(nodes), "\n".join(left))
 
 
 class _Part:

@@ -81,6 +81,7 @@ Graph = Dialect(
         ops.GatherElementsOp,
         ops.GatherNdOp,
         ops.ArangeOp,
+        ops.RandomUniformOp,
         ops.DimOp,
         ops.DynamicReshapeOp,
         ops.DynamicBroadcastOp,

@@ -77,6 +77,7 @@ from .ops_quantized import (
     QuantizedDenseOp,
     QuantizedMatmulOp,
 )
+from .ops_random import RandomUniformOp
 from .ops_reduction import LogSoftmaxOp, ReduceOp, SoftmaxOp
 from .ops_rounding import AbsOp, CeilOp, FloorOp, RoundOp, SignOp
 from .ops_scatter import ScatterElementsOp, ScatterNdOp
@@ -172,6 +173,7 @@ __all__ = [
     "QuantizedConvOp",
     "QuantizedDenseOp",
     "QuantizedMatmulOp",
+    "RandomUniformOp",
     "ReduceEntriesOp",
     "ReduceOp",
     "ReluOp",

@@ -36,9 +36,9 @@ _EVALUATIONS: dict[tuple[str, str], dict[int, Evaluation]] = {}
 
 _REASONS = {
     "NonMaxSuppression": "the size of its result depends on data",
-    "RandomNormal": "random numbers are not in the graph dialect",
-    "RandomUniform": "random numbers are not in the graph dialect",
-    "Bernoulli": "random numbers are not in the graph dialect",
+    "RandomNormal": "its numbers differ from call to call",
+    "RandomUniform": "its numbers differ from call to call",
+    "Bernoulli": "its numbers differ from call to call",
 }
 _CLOSEST = {
     "Gelu": "Erf, Tanh",

@@ -14,6 +14,7 @@ from typing import Any
 
 from .exporting import core_operators
 from .library import library
+from .ops_random import random_uniform
 
 
 def static_inputs() -> list[int]:
@@ -37,9 +38,9 @@ def index_buffers(graph: Any, static_inputs: Sequence[int]) -> set[str]:
 
 
 def decompositions() -> Any:
-    """Those to core ATen, and dropout by random numbers that do not depend on values.
+    """Those to core ATen, and dropout by random numbers that are a function of a seed.
 
-    So torch draws them first, and all else can be one part.
+    So torch draws seeds alone, and all else can be one part.
     """
     return {**core_operators(), library().ops.aten.native_dropout.default: _dropout}
 
@@ -50,7 +51,8 @@ def _dropout(x: Any, p: float, train: bool | None) -> tuple[Any, Any]:
         keeps = train is False or p == 0
         kept = torch.full(x.shape, keeps, dtype=torch.bool, device=x.device)
         return (x.clone() if keeps else torch.zeros_like(x)), kept
-    kept = torch.rand(x.shape, dtype=torch.float32, device=x.device) >= p
+    seed = torch.randint(-(1 << 63), (1 << 63) - 1, (), dtype=torch.int64, device=x.device)
+    kept = random_uniform()(seed, x.shape) >= p
     return x * kept * (1 / (1 - p)), kept
 
 

@@ -12,6 +12,7 @@ from scipy.sparse import random_array
 
 from stepwell.core.errors import InputError
 from stepwell.dynamo import stepwell
+from stepwell.frontends.torch.ops_random import random_uniform
 
 from .compared import TOLERANCE, torch
 
@@ -189,7 +190,7 @@ def test_wrong_matrix() -> None:
             SparseMatrix.of(wrong)
 
 
-def test_dropout() -> None:
+def test_dropout(caplog: pytest.LogCaptureFixture) -> None:
     """A result and its gradient drop the same elements, others in each call."""
 
     def function(x: Any, p: float) -> Any:
@@ -204,5 +205,14 @@ def test_dropout() -> None:
         assert abs((first == 0).float().mean() - p) < 0.02
         assert first.max() == (0 if p == 1 else 1 / (1 - p))
         assert (p == 0.2) != first.equal(second)
+    kept = torch.compile(lambda x: nn.functional.dropout(x, 0.5), backend=stepwell)
+    for _ in range(2):
+        torch.manual_seed(3)
+        drawn = kept(x).detach()
+    torch.manual_seed(3)
+    seed = torch.randint(-(1 << 63), (1 << 63) - 1, ())
+    # Where the operator stays with torch, it gives the same numbers.
+    assert drawn.equal(torch.where(random_uniform()(seed, (100, 100)) >= 0.5, 2.0, 0.0))
+    assert not [r for r in caplog.records if r.name == "stepwell.torch"]
     infinite = torch.full((3,), torch.inf)
     assert torch.compile(function, backend=stepwell)(infinite.requires_grad_(), 1.0).eq(0).all()

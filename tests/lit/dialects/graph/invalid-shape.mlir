@@ -160,6 +160,22 @@ func.func @f() {
 
 // -----
 
+func.func @f(%seeds: tensor<4xi32>) {
+  // expected-error @+1 {{expected a dense tensor of i64, got tensor<4xi32>}}
+  %y = graph.random_uniform %seeds : (tensor<4xi32>) -> tensor<4xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%seeds: tensor<4xi64>) {
+  // expected-error @+1 {{expected a dense tensor of f32, got tensor<4xf64>}}
+  %y = graph.random_uniform %seeds : (tensor<4xi64>) -> tensor<4xf64>
+  func.return
+}
+
+// -----
+
 func.func @f(%n: tensor<i64>) {
   // expected-error @+1 {{graph.arange: a bound is negative, expected 0 or more, got -1}}
   %y = graph.arange %n at_most = -1 : (tensor<i64>) -> tensor<?xi64>

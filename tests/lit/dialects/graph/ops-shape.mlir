@@ -142,3 +142,10 @@ func.func @dynamic_slice(%x: tensor<?x4xf32>, %a: tensor<i64>, %s: tensor<i64>, 
   %y = graph.dynamic_slice %x from %a by %s take %n axis = 0 : (tensor<?x4xf32>, tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<?x4xf32>
   func.return %y : tensor<?x4xf32>
 }
+
+// CHECK-LABEL: func.func @random_uniform
+func.func @random_uniform(%seeds: tensor<?x3xi64>) -> tensor<?x3xf32> {
+  // CHECK: %y = graph.random_uniform %seeds : (tensor<?x3xi64>) -> tensor<?x3xf32>
+  %y = graph.random_uniform %seeds : (tensor<?x3xi64>) -> tensor<?x3xf32>
+  func.return %y : tensor<?x3xf32>
+}
