@@ -1,0 +1,84 @@
+"""Formulas on values of a model, written with NumPy: the operators that they mean are emitted.
+
+A formula is a function of arrays such as ``np.floor((y + 0.5) / scale)``. Called with arrays it
+computes numbers at import, called with a `Term` it becomes operators that compute them in each
+call, by NumPy's protocols for other kinds of arrays (NEP 13 and 18).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from ...core.dims import Dim
+from ...dialects.graph import ops as graph
+from .elementwise import cast
+from .nodes import Builds, ModelNode
+from .values import Value
+
+_UFUNCS: dict[np.ufunc, Builds] = {
+    np.add: graph.AddOp,
+    np.subtract: graph.SubOp,
+    np.multiply: graph.MulOp,
+    np.true_divide: graph.DivOp,
+    np.maximum: graph.MaxOp,
+    np.minimum: graph.MinOp,
+    np.floor: graph.FloorOp,
+    np.ceil: graph.CeilOp,
+    np.absolute: graph.AbsOp,
+    np.less: graph.LessOp,
+    np.less_equal: graph.LessEqualOp,
+    np.greater: graph.GreaterOp,
+    np.greater_equal: graph.GreaterEqualOp,
+    np.equal: graph.EqualOp,
+    np.bitwise_or: graph.LogicalOrOp,
+}
+
+
+class Term(NDArrayOperatorsMixin):
+    """A value of f64 or bool in a formula, with broadcasting as NumPy has it.
+
+    >>> y = Term.of(node, node.known(np.arange(4)))   # doctest: +SKIP
+    >>> np.floor(y / 2).value                         # doctest: +SKIP
+    """
+
+    def __init__(self, node: ModelNode, value: Value) -> None:
+        self._node = node
+        self.value = value
+
+    @classmethod
+    def of(cls, node: ModelNode, number: Value | Dim) -> Term:
+        """A tensor of numbers, or a size."""
+        value = node.number(number) if isinstance(number, Dim) else number
+        return cls(node, cast(node, value, np.dtype(np.float64)))
+
+    def as_type(self, dtype: type[np.generic]) -> Value:
+        """The value with elements of another type."""
+        return cast(self._node, self.value, np.dtype(dtype))
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        if method != "__call__" or options or ufunc not in _UFUNCS:
+            return NotImplemented
+        return self._emit(_UFUNCS[ufunc], inputs)
+
+    def __array_function__(
+        self,
+        function: Callable[..., Any],
+        types: Sequence[type],
+        inputs: Sequence[Any],
+        options: dict[str, Any],
+    ) -> Any:
+        if function is not np.where or options:
+            return NotImplemented
+        return self._emit(graph.WhereOp, inputs)
+
+    def _emit(self, build: Builds, inputs: Sequence[Any]) -> Term:
+        values = [x.value if isinstance(x, Term) else self._known(x) for x in inputs]
+        return Term(self._node, self._node.emit(build, *values))
+
+    def _known(self, number: Any) -> Value:
+        array = np.asarray(number)
+        return self._node.known(array if array.dtype.kind == "b" else array.astype(np.float64))
