@@ -1,4 +1,4 @@
-"""Reductions along axes that come at run time, to a shape that the model declares."""
+"""Axes that come at run time."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import functools
 import itertools
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from ...core.dims import Dim
 from ...dialects.graph import ops as graph
 from ..importing.shapes import reshaped
 from ..importing.values import Value
-from .arithmetic import Arithmetic
-from .dynamic import Element
+from .arithmetic import Arithmetic, Number
+from .dynamic import Element, shaped_as
 from .nodes import Node
 
 Shape = tuple[Dim, ...]
+_I64 = np.dtype(np.int64)
 
 
 def reduced_by(
@@ -45,8 +48,7 @@ def reduced_by(
         reason = "axes that come at run time, without a declared shape that they can give"
         raise node.unsupported(reason)
     b = Arithmetic(node)
-    named = [[_means(b, own, axis, x.rank) for own in axes] for axis in range(x.rank)]
-    is_reduced = [functools.reduce(b.logical_or, flags) for flags in named]
+    is_reduced = _named(b, axes, x.rank)
     chosen = [
         functools.reduce(b.logical_and, (is_reduced[axis] for axis in choice)) for choice in choices
     ]
@@ -54,6 +56,59 @@ def reduced_by(
     for choice, found in zip(choices[1:], chosen[1:], strict=True):
         result, fits = b.where(found, reduction(choice), result), b.logical_or(fits, found)
     return _required(node, result, fits)
+
+
+def along_axis_by(node: Node, x: Value, axis: Element, build: Callable[[int], Value]) -> Value:
+    """An operator along an axis that is a scalar: the result for each, of which one is selected."""
+    b = Arithmetic(node)
+    means = [_means(b, axis, number, x.rank) for number in range(x.rank)]
+    result, fits = build(0), means[0]
+    for number in range(1, x.rank):
+        result = b.where(means[number], build(number), result)
+        fits = b.logical_or(fits, means[number])
+    return _required(node, result, fits)
+
+
+def unsqueezed_by(node: Node, x: Value, axes: Sequence[Element]) -> Value:
+    """`x` with dimensions of size 1 at axes of which some are scalars."""
+    b, rank = Arithmetic(node), x.rank + len(axes)
+    named = _named(b, axes, rank)
+    before: Number = Dim.of(0)
+    target: list[Element] = []
+    for flag in named:
+        target.append(b.where(flag, 1, _dimension(b, x, b.value(before, _I64))))
+        before = b.add(before, b.where(flag, 0, 1))
+    return shaped_as(node, x, target)
+
+
+def squeezed_by(node: Node, x: Value, axes: Sequence[Element]) -> Value:
+    """`x` without dimensions at axes of which some are scalars; their sizes must be 1."""
+    b, named = Arithmetic(node), _named(Arithmetic(node), axes, x.rank)
+    target: list[Element] = []
+    for place in range(x.rank - len(axes)):
+        size, before = b.value(Dim.of(-1), _I64), b.value(Dim.of(0), _I64)
+        for flag, dim in zip(named, x.shape, strict=True):
+            is_own = b.logical_and(b.logical_not(flag), b.equal(before, place))
+            size = b.where(is_own, dim, size)
+            before = b.add(before, b.where(flag, 0, 1))
+        target.append(size)
+    return shaped_as(node, x, target)
+
+
+def _named(b: Arithmetic, axes: Sequence[Element], rank: int) -> list[Value]:
+    """Whether each axis is one of those."""
+    return [
+        functools.reduce(b.logical_or, [_means(b, own, axis, rank) for own in axes])
+        for axis in range(rank)
+    ]
+
+
+def _dimension(b: Arithmetic, x: Value, place: Value) -> Value:
+    """The size of a dimension that a scalar names; -1 for none, which no tensor has."""
+    size = b.value(Dim.of(-1), _I64)
+    for axis, dim in enumerate(x.shape):
+        size = b.where(b.equal(place, axis), dim, size)
+    return size
 
 
 def _means(b: Arithmetic, own: Element, axis: int, rank: int) -> Value:

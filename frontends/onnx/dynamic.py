@@ -55,6 +55,11 @@ def reshaped_by(node: Node, x: Value, given: Sequence[Element], zero_is_zero: bo
             target[axis] = b.where(b.equal(element, -1), rest, element)
         elif element == -1:
             target[axis] = rest
+    return shaped_as(node, x, target)
+
+
+def shaped_as(node: Node, x: Value, target: Sequence[Element]) -> Value:
+    """`x` in a shape of which some elements are scalars; none is negative, or the call fails."""
     return _shaped(node, _reshape, x, target)
 
 

@@ -12,6 +12,7 @@ from ...dialects.graph import ops as graph
 from ..importing.selection import concatenated, sliced, whole
 from ..importing.shapes import reshaped, squeezed, transposed, unsqueezed
 from ..importing.values import Value
+from .axes import along_axis_by
 from .dynamic import Element
 from .extents import top_k_by
 from .nodes import Node
@@ -179,13 +180,19 @@ def _register() -> None:
 
 
 def _cumulative(node: Node, kind: str) -> Value:
-    x, axes = node.input(0), node.contents(1)
-    if axes.size != 1:
-        raise node.broken("wrong number of axes", 1, axes.size)
-    axis = node.axis(int(axes.reshape(())), x.rank)
+    x, axes = node.input(0), node.elements(1)
+    if len(axes) != 1:
+        raise node.broken("wrong number of axes", 1, len(axes))
     exclusive, reverse = (bool(node.attr_int(name)) for name in ("exclusive", "reverse"))
     flags = {"exclusive": exclusive, "reverse": reverse}
-    return node.emit(graph.CumulativeOp, x, kind=kind, axis=axis, **flags)
+
+    def along(axis: int) -> Value:
+        return node.emit(graph.CumulativeOp, x, kind=kind, axis=axis, **flags)
+
+    (axis,) = axes
+    if isinstance(axis, Value) and x.rank:
+        return along_axis_by(node, x, axis, along)
+    return along(node.axis(node.integers(1)[0], x.rank))
 
 
 _register()

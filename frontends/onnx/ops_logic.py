@@ -19,8 +19,10 @@ from ..importing.elementwise import (
 )
 from ..importing.nodes import Builds
 from ..importing.selection import triangle
-from ..importing.shapes import reshaped
-from ..importing.values import Value
+from ..importing.shapes import places_of, reshaped, unsqueezed
+from ..importing.values import Value, is_static
+from .arithmetic import Arithmetic
+from .dynamic import static_sizes
 from .extents import one_hot_by
 from .nodes import Node
 from .registry import converts
@@ -93,8 +95,19 @@ def mod(node: Node) -> Value:
 
 @converts("Trilu", since=14)
 def trilu(node: Node) -> Value:
-    k = 0 if node.optional(1) is None else int(node.contents(1).reshape(()))
-    return triangle(node, node.input(0), k, upper=bool(node.attr_int("upper", 1)))
+    x, upper = node.input(0), bool(node.attr_int("upper", 1))
+    given = [Dim.of(0)] if node.optional(1) is None else node.elements(1)
+    if len(given) != 1 or x.rank < 2:
+        got = f"{len(given)} and rank {x.rank}"
+        raise node.broken("a matrix and one diagonal are needed", "1 and rank >= 2", got)
+    (k,) = given
+    known = static_sizes(given)
+    if known is not None and is_static(x.shape[-2:]):
+        return triangle(node, x, known[0], upper=upper)
+    b, (rows, columns) = Arithmetic(node), (places_of(node, dim) for dim in x.shape[-2:])
+    distance = b.sub(unsqueezed(node, columns, [0]), unsqueezed(node, rows, [1]))
+    kept = b.less_equal(k, distance) if upper else b.less_equal(distance, k)
+    return node.emit(graph.WhereOp, kept, x, node.known(np.zeros((), x.dtype)))
 
 
 @converts("ArgMax", since=1)

@@ -11,6 +11,7 @@ from ...core.dims import Dim, product
 from ..importing.nodes import LARGEST_FOLDED
 from ..importing.shapes import broadcast, repeated, reshaped, squeezed, transposed, unsqueezed
 from ..importing.values import Value, from_dims, is_static
+from .axes import squeezed_by, unsqueezed_by
 from .dynamic import broadcast_by, ranged, reshaped_by, static_sizes
 from .extents import tiled_by
 from .nodes import Node
@@ -113,7 +114,10 @@ def squeeze_attribute(node: Node) -> Value:
 
 @converts("Squeeze", since=13)
 def squeeze(node: Node) -> Value:
-    return _squeeze(node, None if node.optional(1) is None else node.integers(1))
+    if node.optional(1) is None:
+        return _squeeze(node, None)
+    axes = static_sizes(given := node.elements(1))
+    return squeezed_by(node, node.input(0), given) if axes is None else _squeeze(node, axes)
 
 
 def _squeeze(node: Node, given: list[int] | None) -> Value:
@@ -135,7 +139,9 @@ def unsqueeze_attribute(node: Node) -> Value:
 
 @converts("Unsqueeze", since=13)
 def unsqueeze(node: Node) -> Value:
-    axes = node.integers(1)
+    axes = static_sizes(given := node.elements(1))
+    if axes is None:
+        return unsqueezed_by(node, node.input(0), given)
     return unsqueezed(node, node.input(0), node.axes(axes, node.input(0).rank + len(axes)))
 
 
