@@ -26,6 +26,7 @@ from .rules.columns import schedule_columns
 from .rules.contraction import schedule_contraction
 from .rules.knobs import ANALYTIC, Knobs
 from .rules.lanes import schedule_gathers, schedule_lanes, schedule_transpose
+from .rules.message_products import schedule_message_products
 from .rules.panels import prefetch_next_rows
 from .rules.replay import read_traces, replay, replay_all
 from .rules.rows import schedule_row
@@ -36,7 +37,7 @@ from .rules.updates import parallelise_inside, parallelise_updates
 
 Rule = Callable[[Schedule, str], str | None]
 
-RULES: tuple[Rule, ...] = (schedule_contraction, schedule_lanes)
+RULES: tuple[Rule, ...] = (schedule_contraction, schedule_message_products, schedule_lanes)
 """The kinds of nests, in the order in which they are tried."""
 
 

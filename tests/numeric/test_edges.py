@@ -224,6 +224,28 @@ def test_aggregate(kind: str, width: tuple[int, ...]) -> None:
     run(lambda b, a, x, e: b.aggregate(a, x, e, kind), weighted)
 
 
+@pytest.mark.parametrize(("kind", "width"), [("max", 40), ("mean", 16), ("min", 3), ("std", 16)])
+def test_products_of_messages(kind: str, width: int) -> None:
+    w, bias = floats(width, 5, seed=3), floats(width, seed=4)
+    b = sw.Builder()
+    a = b.input("a", sw.SparseSpec(("n", "m"), "f32", nnz="edges"))
+    x, y = b.input("x", ("m", 5)), b.input("y", ("n", 5))
+    ends = b.relu(b.at_entries(a, x, axis=1) - b.at_entries(a, y, axis=0))
+    b.output(b.reduce_entries(a, b.dense(ends, w) + bias, kind))
+    exe = sw.compile(b.module(), threads=2)
+    for matrix in PATTERNS.values():
+        (n, m), entries = matrix.shape, np.arange(matrix.nnz)
+        own, other = floats(m, 5), floats(n, 5, seed=1)
+        rows = np.repeat(np.arange(n), np.diff(matrix.indptr))
+        messages = np.maximum(own[matrix.indices] - other[rows], 0) @ w.T + bias
+        positions = sp.csr_array((np.ones(matrix.nnz), entries, matrix.indptr), (n, matrix.nnz))
+        same(exe(matrix, own, other), aggregated(positions, messages, kind))
+    # Nothing of the edges is written to memory, where the product is computed once for each.
+    alone = width >= 16 and kind != "std"
+    assert (exe.ir("kernels").count("loop.kernel") == 1) == alone
+    assert ("stage_terms(" in exe.ir("scheduled")) == alone
+
+
 @pytest.mark.parametrize("kind", ["prod", "var", "std"])
 def test_aggregate_of_other_kinds(kind: str) -> None:
     def program(b: sw.Builder, a: Value, x: Value, e: Value, m: Value) -> Value:

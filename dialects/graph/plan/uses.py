@@ -158,6 +158,12 @@ class Uses:
                 found[value] = op.operands[matrix]
         return found
 
+    def combines_entries(self, op: Operation, value: SSAValue) -> bool:
+        """Whether an operator combines what the entries of its row have, reading each once."""
+        if not isinstance(op, GraphOp) or not self.walked(op):
+            return False
+        return value in self.entries(op) and len(list(self._reads(op, value))) == 1
+
     def of_entries(self, op: GraphOp) -> set[SSAValue]:
         """The matrices of which an operator gives a value for each entry."""
         numbers = {

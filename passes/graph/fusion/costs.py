@@ -18,6 +18,8 @@ _LONGEST_STAGED_ROW = 1024
 # of it. Softmaxes of several heads cost more than to write and read them.
 _LONGEST_ROW_OF_ENTRY = 128
 _LONGEST_DOT_OF_ENTRY = 16
+_FEWEST_MESSAGE_COLUMNS = 16
+"""A product of each entry with fewer columns is faster in a register tile of many entries."""
 
 _MANY_TIMES = "a contraction reads each element many times and would compute it each time"
 MOST_PARTS = 4
@@ -115,6 +117,10 @@ class Costs:
 
     def _against_contraction(self, proposal: Proposal) -> str | None:
         """A contraction reads an element again for each register tile: not even cheap ones pay."""
+        anchor = proposal.reader.anchor
+        if anchor is not None and self.uses.walked(anchor):
+            # What a product of the entries needs is computed once for some vectors of columns.
+            return None
         products = (user for user in proposal.users if _is_contraction(user))
         again = any(self.uses.repeats(user, proposal.value) for user in products)
         return _MANY_TIMES if again else None
@@ -228,8 +234,21 @@ class Costs:
             if of_entries and self.uses.longest_loop(op) > _LONGEST_DOT_OF_ENTRY:
                 return f"{op.name} costs too much to be computed for each of its readers"
             if op.fusion == FusionKind.CONTRACTION and not of_entries:
-                return "it has more than the values of the entries of a matrix"
+                if not self._is_message(op, user, value):
+                    return "it has more than the values of the entries of a matrix"
+                matrices.add(matrix)
         return None if matrices == {matrix} else "it has values of the entries of another matrix"
+
+    def _is_message(self, product: GraphOp, user: Operation, value: SSAValue) -> bool:
+        """Whether a dense product gives a row for each entry, which is combined where it is made.
+
+        Its columns are the lanes. A reduction that needs the messages of a row again would compute
+        the product again.
+        """
+        # max over the entries p of row i of dense(relu(x[i] + y[column(p)]), w)[p]
+        if not self.uses.is_tileable(product) or not self.uses.combines_entries(user, value):
+            return False
+        return _width(product.results[0]) >= _FEWEST_MESSAGE_COLUMNS
 
     def _is_alone(self, group: Group) -> bool:
         """Whether a group reduces entries of rows as no other operator does.

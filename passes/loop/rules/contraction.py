@@ -94,7 +94,7 @@ def roles_of(kernel: KernelOp, nest: Sequence[ForOp]) -> Roles | None:
     follows = {loop: dependents(loop) for loop in nest}
     factors = [op for op in accesses(top[0]) if isinstance(op, LoadOp)]
     for lane in reversed(nest):
-        packed = _constants_to_pack(kernel, lane, top[0], follows[lane])
+        packed = constants_to_pack(kernel, lane, top[0], follows[lane])
         moving = [f for f in factors if not _stays(f, lane, follows[lane])]
         if packed is None or not moving or len(moving) == len(factors):
             continue
@@ -115,7 +115,7 @@ def _stays(access: LoadOp | StoreOp, loop: ForOp, dependent: set[SSAValue]) -> b
     return stride(access, loop.variable, dependent) == Stride.INVARIANT
 
 
-def _constants_to_pack(
+def constants_to_pack(
     kernel: KernelOp, lane: ForOp, sum: ForOp, dependent: set[SSAValue]
 ) -> tuple[tuple[int, ...], bool] | None:
     """The constants that follow the lanes, and whether one jumps; None if others jump.

@@ -33,6 +33,7 @@ from ..split import split
 from ..split_border import split_border
 from ..stage import stage
 from ..stage_columns import stage_columns
+from ..stage_terms import stage_terms
 from ..tiles import tiles
 from ..unroll import unroll
 from ..vectorize import vectorize
@@ -60,6 +61,7 @@ PRIMITIVES: Mapping[str, Primitive] = {
         split_border,
         stage,
         stage_columns,
+        stage_terms,
         tiles,
         unroll,
         vectorize,

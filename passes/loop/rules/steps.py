@@ -28,6 +28,7 @@ from ..split import split
 from ..split_border import split_border
 from ..stage import stage
 from ..stage_columns import stage_columns
+from ..stage_terms import stage_terms
 from ..tiles import may_be_tiles, tiles
 from ..unroll import unroll
 from ..vectorize import vectorize
@@ -222,6 +223,13 @@ class Schedule:
     def stage_columns(self, loop: str, size: int) -> None:
         """Run a serial loop on columns of local buffers; see `stage_columns`."""
         self._take(stage_columns, loop, size)
+
+    def stage_terms(self, loop: str) -> str:
+        """Compute what a reduction combines before it; return the loop that does."""
+        self._take(stage_terms, loop)
+        fill = self.loop(loop).prev_op
+        assert isinstance(fill, ForOp)
+        return fill.loop_name.data
 
     def drop_unit_loops(self) -> None:
         """Remove loops that run once; see `drop_unit_loops`."""

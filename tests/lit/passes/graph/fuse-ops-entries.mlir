@@ -93,3 +93,38 @@ func.func @shares_that_are_sent(%a: tensor<?x?xf32, #csr>, %s: tensor<?x4xf32>) 
   %y = graph.aggregate sum %a, %q weights %p : (tensor<?x?xf32, #csr>, tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
   func.return %y : tensor<?x4xf32>
 }
+
+// -----
+
+// A dense product of each entry is computed where its row is combined, and its factors there.
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+// CHECK-LABEL: func.func @messages
+// CHECK-NEXT: %[[y:.*]] = func.call @fused_at_entries_relu_matmul_reduce_entries(
+// CHECK-NEXT: func.return %[[y]]
+func.func @messages(%a: tensor<?x?xf32, #csr>, %x: tensor<?x8xf32>, %w: tensor<8x16xf32>) -> tensor<?x16xf32> {
+  %e = graph.at_entries %a, %x axis = 1 : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %r = graph.relu %e : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  %d = graph.matmul %r, %w : (tensor<?x8xf32>, tensor<8x16xf32>) -> tensor<?x16xf32>
+  %y = graph.reduce_entries max %a, %d : (tensor<?x?xf32, #csr>, tensor<?x16xf32>) -> tensor<?x16xf32>
+  func.return %y : tensor<?x16xf32>
+}
+
+// -----
+
+// Not one with few columns, nor one that is needed again for each entry.
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+// CHECK-LABEL: func.func @twice
+// CHECK: func.call @fused_matmul(
+// CHECK-NEXT: func.call @fused_reduce_entries(
+// CHECK: func.call @fused_matmul_1(
+// CHECK-NEXT: func.call @fused_reduce_entries_1(
+func.func @twice(%a: tensor<?x?xf32, #csr>, %x: tensor<?x8xf32>, %w: tensor<8x16xf32>, %v: tensor<8x4xf32>) -> (tensor<?x16xf32>, tensor<?x4xf32>) {
+  %e = graph.at_entries %a, %x axis = 1 : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %d = graph.matmul %e, %w : (tensor<?x8xf32>, tensor<8x16xf32>) -> tensor<?x16xf32>
+  %y = graph.reduce_entries std %a, %d : (tensor<?x?xf32, #csr>, tensor<?x16xf32>) -> tensor<?x16xf32>
+  %f = graph.matmul %e, %v : (tensor<?x8xf32>, tensor<8x4xf32>) -> tensor<?x4xf32>
+  %z = graph.reduce_entries max %a, %f : (tensor<?x?xf32, #csr>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  func.return %y, %z : tensor<?x16xf32>, tensor<?x4xf32>
+}
