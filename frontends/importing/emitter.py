@@ -7,6 +7,7 @@ import itertools
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 
 import numpy as np
 from xdsl.dialects.builtin import LocationAttr, TensorType
@@ -39,6 +40,7 @@ class Emitter:
         self.holders: dict[Dim, tuple[Value, int]] = {}
         self._fresh_symbols = 0
         self._stored: dict[int, tuple[str, np.ndarray]] = {}
+        self._first: dict[tuple[str, tuple[int, ...], bytes], np.ndarray] = {}
         names = (f"size.{number}" for number in itertools.count())
         self._fresh_sizes = (Dim.symbol(name) for name in names if name not in taken)
         self._held: dict[SSAValue, Dim] = {}
@@ -197,12 +199,20 @@ class Emitter:
         kind = TensorType(element_type_of(contents.dtype), contents.shape)
         if contents.size == 1 and self.weights.name_of(contents) is None:
             return graph.ConstantOp.literal(contents)
+        if not value.stored:
+            contents = self._shared(contents)
         # Each region has constants of its own, of the same arrays.
         if id(contents) not in self._stored:
             held = contents if contents.flags.c_contiguous else np.ascontiguousarray(contents)
             name = self.weights.add(value.name or "constant", held)
             self._stored[id(contents)] = name, contents
         return graph.ConstantOp.resource(self._stored[id(contents)][0], kind)
+
+    def _shared(self, contents: np.ndarray) -> np.ndarray:
+        """The first array with these elements: of what is computed here, none gets new ones."""
+        digest = sha256(np.ascontiguousarray(contents)).digest()
+        key = contents.dtype.str, contents.shape, digest
+        return self._first.setdefault(key, contents)
 
 
 def hint(value: SSAValue, name: str) -> None:

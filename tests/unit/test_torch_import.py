@@ -73,6 +73,16 @@ def test_weights_keep_names_and_memory() -> None:
     assert held.ctypes.data == model.blocks[0].lin.weight.data_ptr()
 
 
+def test_equal_arrays_that_are_computed_are_one_constant() -> None:
+    class Twice(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x[torch.arange(2, 5)] - 2 * x[torch.arange(2, 5)] + x[torch.arange(1, 4)]
+
+    weights = sw.from_torch(Twice().eval(), (torch.zeros(5, 2),)).weights
+    held = [np.asarray(weights[name]).tolist() for name in weights]
+    assert held == [[2, 3, 4], [1, 2, 3]]
+
+
 def test_nodes_are_modules_at_the_line_of_the_user() -> None:
     text = nested().text(locations=True)
     assert 'loc("blocks.0.lin"' in text
