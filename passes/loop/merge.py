@@ -1,4 +1,4 @@
-"""Merge two reductions over the same range into one: `loop-merge`."""
+"""Merge two loops over the same range into one: `loop-merge`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from ...core.budgets import EXACT
+from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.bounds import without_repeats
 from ...dialects.loop.handles import forward
 from ...dialects.loop.in_place import read_in, written_in
-from ...dialects.loop.nests import Consumed, loop_named, refusal
+from ...dialects.loop.nests import Consumed, loop_named, loops_named, refusal
 from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, YieldOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
@@ -22,26 +23,52 @@ STEP = "loop-merge"
 
 
 def merge(kernel: Consumed, first: str, second: str) -> KernelOp:
-    """Compute two reductions over the same range in one loop, which keeps the name of the first.
+    """Run two reductions, or two parallel loops, over the same range as one loop.
 
         s = reduce k: s + x[k] * v[k]; t = reduce l: t + x[l] * w[l]
         ->  s, t = reduce k: s + x[k] * v[k], t + x[k] * w[k]
 
-    What both read is read once. Statements between the two precede the loop if the second
-    reduction needs them, and follow it otherwise.
+        for i: y[i] = x[i]; for j: y[j] += u[j]
+        ->  for i: y[i] = x[i]; y[i] += u[i]
+
+    The loop keeps the name of the first one. What both reductions read is read once. Statements
+    between the two precede the loop if the second one needs them, and may follow a reduction
+    otherwise.
 
     Raises:
-        ScheduleError: if one is not a reduction over a bound, is unrolled, or has effects; if they
-            are not in one body, the first one first, or differ in range; if the second one needs
-            the first one, or reads what is written between the two.
+        ScheduleError: if they are neither reductions over a bound nor parallel, if a reduction is
+            unrolled or has effects, or statements between parallel loops have; if the two are not
+            in one body, the first one first, or differ in range; if the second one needs the first
+            one, or what is written between the two; if an iteration of a parallel one needs more
+            than its own of the first one.
     """
-    one, other = (_reduction(kernel, name) for name in (first, second))
+    one, other = (loop_named(STEP, kernel, name) for name in (first, second))
+    parallel = all(op.is_plain and op.kind.data == LoopKind.PARALLEL for op in (one, other))
+    if not parallel:
+        one, other = (_reduction(kernel, name) for name in (first, second))
     between = _between(one, other)
     if between is None:
         expected = f'a later loop beside "{first}"'
         raise refusal(STEP, kernel, other, "is in another place", expected)
     if one.bound != other.bound or list(one.bounds) != list(other.bounds):
         raise refusal(STEP, kernel, other, f'has another range than "{first}"')
+    if parallel:
+        _check_parallel(kernel, one, other, between)
+        new = _MergeParallel(kernel, one, other).run()
+    else:
+        new = _Merge(kernel, one, other, _earlier(kernel, one, other, between)).run()
+    return noted(new, "merge", first, second)
+
+
+def _earlier(
+    kernel: KernelOp, one: ForOp, other: ForOp, between: Sequence[Operation]
+) -> Sequence[Operation]:
+    """Those of the operations between two reductions that the second one needs.
+
+    Raises:
+        ScheduleError: if the reductions cannot be one.
+    """
+    first = one.loop_name.data
     for op in (one, other):
         if (inner := next(filter(_has_effects, op.walk()), None)) is not None:
             raise refusal(STEP, kernel, op, f"{inner.name} in it has effects")
@@ -55,7 +82,25 @@ def merge(kernel: Consumed, first: str, second: str) -> KernelOp:
         raise refusal(STEP, kernel, other, f'needs the result of "{first}"')
     if any(not written.isdisjoint(read_in(op)) for op in (other, *earlier)):
         raise refusal(STEP, kernel, other, f'reads what is written after "{first}"')
-    return noted(_Merge(kernel, one, other, earlier).run(), "merge", first, second)
+    return earlier
+
+
+def _check_parallel(
+    kernel: KernelOp, one: ForOp, other: ForOp, between: Sequence[Operation]
+) -> None:
+    """Check that what is between two loops may come first, and that iterations are independent."""
+    names = [loop.loop_name.data for loop in (one, other)]
+    written = written_in(kernel, one)
+    for op in between:
+        if any(map(_has_effects, op.walk())) or not written.isdisjoint(read_in(op)):
+            fact = f'{op.name} in front of it has to come after "{names[0]}"'
+            raise refusal(STEP, kernel, other, fact)
+    copy = kernel.clone()
+    first, second = loops_named(STEP, copy, names)
+    for found in _MergeParallel(copy, first, second).run().dependences():
+        if found.loop.loop_name.data == names[0]:
+            fact = f'cannot be one with "{names[0]}": {found}'
+            raise refusal(STEP, kernel, other, fact)
 
 
 def _reduction(kernel: KernelOp, name: str) -> ForOp:
@@ -155,9 +200,28 @@ class _Merge(Rebuild):
             self.bind(op.result, self._loads.setdefault(key, new))
 
 
+class _MergeParallel(Rebuild):
+    def __init__(self, kernel: KernelOp, first: ForOp, second: ForOp) -> None:
+        super().__init__(kernel)
+        self.first, self.second = first, second
+
+    def visit_for(self, op: ForOp) -> None:
+        if op is self.second:
+            name, bound = self.name(self.first.loop_name.data), self.bound(op)
+            with self.loop(name, bound, op.kind.data, op) as variable:
+                for loop in (self.first, op):
+                    self.bind(loop.variable, variable)
+                    self.visit_body(loop.body.block)
+            new = self.block.last_op
+            assert isinstance(new, ForOp)
+            forward(self.first, new)
+        elif op is not self.first:
+            super().visit_for(op)
+
+
 @dataclass(frozen=True)
 class LoopMergePass(PrimitivePass):
-    """Merge two reductions over the same range into one.
+    """Merge two reductions, or two parallel loops, over the same range into one.
 
     Before:
 
@@ -193,7 +257,8 @@ class LoopMergePass(PrimitivePass):
       loop.store %m, %y () -> (1)() : f32, memref<2xf32> }
     ```
 
-    Requires: two reductions in one body that do not depend on each other.
+    Requires: two reductions in one body that do not depend on each other, or two parallel loops
+        whose iterations depend only on the same ones of each other.
     Leaves: one loop that carries the values of both.
     """
 

@@ -33,7 +33,7 @@ from .rules.rows import schedule_row
 from .rules.staged_rows import schedule_staged_rows, staged_rows
 from .rules.steps import HeldBackError, Schedule
 from .rules.thread_tiles import cut_thread_tiles
-from .rules.updates import parallelise_inside, parallelise_updates
+from .rules.updates import merge_fills, parallelise_inside, parallelise_updates
 
 Rule = Callable[[Schedule, str], str | None]
 
@@ -55,6 +55,7 @@ def schedule_kernel(
     schedule, reasons = Schedule(kernel, target, knobs, threads), list[str]()
     with suppress(HeldBackError):
         _rows(schedule, kernel.body.block, reasons)
+        merge_fills(schedule)
         for nest in _top_loops(schedule.kernel):
             schedule.attempt(lambda nest=nest: _nest(schedule, nest, reasons))
         schedule.drop_unit_loops()

@@ -157,3 +157,12 @@ def test_planes_belong_to_threads() -> None:
     indices = places(60 * 101 * 17, 60).reshape(shape)
     exe = compiled(scattered_along(0), [random(shape), indices, random(shape, seed=1)])
     assert "for parts of" in step_of(exe)
+
+
+@pytest.mark.parametrize("kind", ["add", "none"])
+def test_rows_are_filled_and_updated(kind: str) -> None:
+    indices = places(211 * 67, 401).reshape(211, 67)
+    inputs = [random((211, 401)), indices, random((211, 67), seed=1)]
+    assert "merge(" in step_of(compiled(scattered_along(1, kind), inputs))
+    inputs[0] = random((213, 401))
+    assert "merge(" not in step_of(compiled(scattered_along(1, kind), inputs))

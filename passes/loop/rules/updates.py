@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from xdsl.ir import Operation
 
@@ -102,6 +103,28 @@ def parallelise_updates(schedule: Schedule, nest: str) -> tuple[str, Sequence[st
         schedule.tiles(part)
         return f"each of {threads} threads updates places of its own: {each}", [once]
     return f"updates stay in order on one thread: {each}", [nest]
+
+
+def merge_fills(schedule: Schedule) -> None:
+    """Merge each parallel nest of the kernel with the next one, if that updates what it fills.
+
+    What an iteration has filled is in a cache when it is updated.
+    """
+    before: str | None = None
+    for name in [op.loop_name.data for op in schedule.kernel.body.block.ops if _is_parallel(op)]:
+        if before is None or not _merge_fill(schedule, before, name):
+            before = name
+
+
+def _is_parallel(op: Operation) -> TypeGuard[ForOp]:
+    return isinstance(op, ForOp) and op.is_plain and op.kind.data == LoopKind.PARALLEL
+
+
+def _merge_fill(schedule: Schedule, first: str, second: str) -> bool:
+    one, other = (schedule.for_loop(name) for name in (first, second))
+    filled = {op.buffer for op in one.walk() if isinstance(op, StoreOp)}
+    updated = any(op.buffer in filled for op in accesses(other))
+    return updated and schedule.takes(schedule.merge, first, second)
 
 
 def parallelise_inside(schedule: Schedule, nest: str) -> tuple[str, str] | None:

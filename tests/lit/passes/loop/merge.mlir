@@ -8,7 +8,12 @@
 // RUN: not stepwell-opt %s -p "loop-merge{kernel=refused first=a second=d}" 2>&1 | filecheck %s --check-prefix=FOLLOWS
 // RUN: not stepwell-opt %s -p "loop-merge{kernel=refused first=a second=e}" 2>&1 | filecheck %s --check-prefix=WRITTEN
 // RUN: not stepwell-opt %s -p "loop-merge{kernel=refused first=a second=f}" 2>&1 | filecheck %s --check-prefix=EFFECTS
+// RUN: stepwell-opt %s -p "loop-merge{kernel=fill first=i second=j}" | filecheck %s --check-prefix=FILL
+// RUN: not stepwell-opt %s -p "loop-merge{kernel=parallel first=i second=j}" 2>&1 | filecheck %s --check-prefix=MEETS
+// RUN: not stepwell-opt %s -p "loop-merge{kernel=parallel first=j second=k}" 2>&1 | filecheck %s --check-prefix=PLACE
 
+// MEETS: loop-merge: loop "j" of @parallel: cannot be one with "i": iterations of loop "i" may depend on one another: one stores y[i], another loads y[{{.*}}]
+// PLACE: loop-merge: loop "k" of @parallel: loop.load in front of it has to come after "j"
 // ORDER: loop-merge: loop "k" of @gates: is in another place, expected a later loop beside "l"
 // KIND: loop-merge: loop "{{[ik]}}" of @gates: cannot be merged, expected a reduction over a bound that is not unrolled
 // RANGE: loop-merge: loop "b" of @refused: has another range than "a"
@@ -118,4 +123,49 @@ loop.kernel @refused(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
   }
   loop.store %e, %y () -> (2)() : f32, memref<4xf32>
   loop.store %f, %y () -> (3)() : f32, memref<4xf32>
+}
+
+// Each row is filled, then updated.
+// FILL-LABEL: loop.kernel @fill
+// FILL:         %[[c:.*]] = arith.constant 1.000000e+00 : f32
+// FILL-NEXT:    loop.for "i" %i to 3 {
+// FILL-NEXT:      loop.for "f" %f to 4 {
+// FILL-NEXT:        loop.load %x (d0, d1) -> (d0, d1)(%i, %f)
+// FILL-NEXT:        loop.store
+// FILL-NEXT:      }
+// FILL-NEXT:      loop.for "k" %k to 2 serial {
+// FILL-NEXT:        %[[q:.*]] = loop.load %p (d0, d1) -> (d0, d1)(%i, %k)
+// FILL-NEXT:        loop.store add %[[c]], %y (d0, d1) -> (d0, d1)(%i, %[[q]])
+// FILL-NEXT:      }
+// FILL-NEXT:    }
+// FILL-NEXT:  }
+loop.kernel @fill(%x: memref<3x4xf32>, %p: memref<3x2xindex> {loop.bounds = ["4"]}) -> (%y: memref<3x4xf32>) {
+  loop.for "i" %i to 3 {
+    loop.for "f" %f to 4 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %f) : memref<3x4xf32>, f32
+      loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %f) : f32, memref<3x4xf32>
+    }
+  }
+  %c = arith.constant 1.0 : f32
+  loop.for "j" %j to 3 {
+    loop.for "k" %k to 2 serial {
+      %q = loop.load %p (d0, d1) -> (d0, d1)(%j, %k) : memref<3x2xindex>, index
+      loop.store add %c, %y (d0, d1) -> (d0, d1)(%j, %q) : f32, memref<3x4xf32>
+    }
+  }
+}
+
+loop.kernel @parallel(%x: memref<4xf32>) -> (%y: memref<4xf32>, %z: memref<4xf32>, %w: memref<4xf32>) {
+  loop.for "i" %i to 4 {
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<4xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<4xf32>
+  }
+  loop.for "j" %j to 4 {
+    %v = loop.load %y (d0) -> (-d0 + 3)(%j) : memref<4xf32>, f32
+    loop.store %v, %z (d0) -> (d0)(%j) : f32, memref<4xf32>
+  }
+  %last = loop.load %z () -> (3)() : memref<4xf32>, f32
+  loop.for "k" %k to 4 {
+    loop.store %last, %w (d0) -> (d0)(%k) : f32, memref<4xf32>
+  }
 }
