@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...core.dims import Dim
 from ...dialects.graph import ops as graph
+from ..importing.einsum import einsum
 from ..importing.shapes import matrix_product, squeezed
 from ..importing.values import Value
 from .nodes import Node
@@ -58,3 +59,8 @@ def _scaled(node: Node, x: Value, factor: float) -> Value:
 @converts("MatMul", since=1)
 def matmul(node: Node) -> Value:
     return matrix_product(node, node.input(0), node.input(1))
+
+
+@converts("Einsum", since=12)
+def sum_of_products(node: Node) -> Value:
+    return einsum(node, node.attr_string("equation"), node.variadic())
