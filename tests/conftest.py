@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import signal
@@ -9,11 +10,14 @@ import traceback
 import warnings
 from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
+from typing import Annotated, Any, get_origin
 
 import pytest
 from hypothesis import settings
+from xdsl import irdl
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import OpDef
+from xdsl.traits import SameOperandsAndResultType
 
 import stepwell as sw
 from stepwell.core import pass_manager
@@ -97,22 +101,31 @@ def known_declarations() -> Iterator[None]:
     """The declared types and attributes of an operation are verified once for each combination.
 
     Nothing else enters that verification, which would take a third of the time of a compilation
-    that verifies all stages. Traits and `verify_`, which see the whole IR, run every time, and a
-    combination that was refused is verified again.
+    that verifies all stages. `verify_` and traits that see more than types run every time, and a
+    combination that was refused is verified again. The constraint of a type hint is made once.
     """
     whole, known, numbers = OpDef.verify, set[Hashable](), Numbers()
+    make_constraint = irdl.irdl_to_attr_constraint
+    remembered = functools.cache(make_constraint)
 
     def verify(self: OpDef, op: Operation) -> None:
         key = _declared(op, numbers)
         if key in known:
             for trait in self.traits:
-                trait.verify(op)
+                if type(trait) is not SameOperandsAndResultType:
+                    trait.verify(op)
             return
         whole(self, op)
         known.add(key)
 
+    def constraint(hint: Any, **options: Any) -> Any:
+        # Definitions of operations pass hints that hold constraints: not all of these have hashes.
+        is_plain = not options and get_origin(hint) not in (None, Annotated)
+        return remembered(hint) if is_plain else make_constraint(hint, **options)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(OpDef, "verify", verify)
+        patch.setattr(irdl, "irdl_to_attr_constraint", constraint)
         yield
 
 

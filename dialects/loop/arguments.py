@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
 from xdsl.ir import Attribute, Operation
-from xdsl.utils.hints import isa
 
 from ...core.dims import Dim
 
@@ -35,7 +34,9 @@ IN_PLACE = "loop.in_place"
 def texts_of(kernel: Operation, number: int, name: str) -> tuple[str, ...]:
     """The texts of an attribute of argument `number` of a kernel; none without it."""
     found = attributes_of(kernel, number).get(name)
-    return tuple(text.data for text in found) if isa(found, ArrayAttr[StringAttr]) else ()
+    texts = found.data if isinstance(found, ArrayAttr) else ()
+    known = tuple(text.data for text in texts if isinstance(text, StringAttr))
+    return known if len(known) == len(texts) else ()
 
 
 def attributes_of(kernel: Operation, number: int) -> dict[str, Attribute]:

@@ -131,7 +131,10 @@ def _accesses(body: Block, over: Mapping[SSAValue, Collection[SSAValue]]) -> lis
 
     An output and the inputs that it may be written over count as one.
     """
-    every = [op for op in body.walk() if isinstance(op, Access) and _may_run(op)]
+    idle = {loop for loop in loops_in(body) if most_iterations(loop) == 0}
+    every = [op for op in body.walk() if isinstance(op, Access)]
+    if idle:
+        every = [op for op in every if idle.isdisjoint(enclosing(op))]
     stored = dict.fromkeys(op.buffer for op in every if _stores(op))
     return [
         [op for op in every if op.buffer is buffer or op.buffer in over.get(buffer, ())]

