@@ -8,13 +8,15 @@ need more than pipes of these tools run in lit's own shell, each line in a new o
 
 from __future__ import annotations
 
+import gc
+import io
 import os
 import re
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -36,7 +38,10 @@ ERRORS = [*MERGED, ((">",), os.devnull)]
 
 @cache
 def tools() -> dict[str, Tool]:
-    """The entry points by name; all that they import lazily is imported here."""
+    """The entry points by name; all that they import or cache lazily is made here.
+
+    The collector leaves all of it alone, so that forks do not copy the memory that it would mark.
+    """
     from filecheck.main import main as filecheck
 
     from stepwell.core.registry import make_context, own_dialects, passes
@@ -45,6 +50,12 @@ def tools() -> dict[str, Tool]:
     for load in (*passes().values(), *own_dialects().values()):
         load()
     make_context()
+    stdin, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(b"builtin.module {}"))
+    with redirect_stdout(io.StringIO()):
+        stepwell_opt(["-"])
+    sys.stdin = stdin
+    gc.collect()
+    gc.freeze()
     return {"stepwell-opt": stepwell_opt, "filecheck": lambda args: filecheck(["", *args])}
 
 
@@ -87,6 +98,7 @@ class Stage:
         for target, file in enumerate(files):
             os.dup2(file, target)
         sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
+        gc.disable()
         sys.argv = [self.tool, *self.args]
         os.environ.clear()
         os.environ.update(env)
