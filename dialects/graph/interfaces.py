@@ -28,7 +28,7 @@ from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
 from ...core.typed import tensor_type
 from .attrs import compute_type, is_float
-from .kinds import FusionKind, Precision
+from .kinds import FusionKind, Precision, StoredValues
 from .nest import Index, Nest, WritingNest
 from .shape_facts import ShapeFacts
 from .shape_facts import text as text
@@ -112,6 +112,9 @@ class GraphOp(IRDLOperation, ABC):
     """Whether no element of a result is less than 0; it may be -0.0 or NaN."""
     KEEPS_NONNEGATIVE: ClassVar[bool] = False
     """Whether no element of a result is less than 0 where none of the operands is."""
+    STORED_VALUES: ClassVar[StoredValues | None] = None
+    """How it uses the stored values of a sparse first operand; None: in another way, or there is
+    none."""
     RECOMPUTE_COST: ClassVar[int | None] = None
     """What computing one element costs, in simple operations; None: counted in `value_at`."""
 

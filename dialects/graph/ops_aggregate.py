@@ -41,6 +41,7 @@ from .interfaces import (
     rank,
     widened,
 )
+from .kinds import StoredValues
 from .matrices import rows_of
 from .nest import PlaceStep
 from .ops_contraction import same_element_types
@@ -69,6 +70,7 @@ class AggregationOp(GraphOp, ABC):
     """
 
     FUSION: ClassVar[FusionKind] = FusionKind.CONTRACTION
+    STORED_VALUES: ClassVar[StoredValues | None] = StoredValues.UNREAD
 
     kind = prop_def(AggregateKindAttr)
     result = result_def(FLOAT_TENSOR)

@@ -34,6 +34,7 @@ from .interfaces import (
     text,
     widened,
 )
+from .kinds import StoredValues
 from .matrices import rows_of
 from .ops_contraction import same_element_types
 from .ops_sparse import require_csr
@@ -91,6 +92,7 @@ class SddmmOp(GraphOp):
     """
 
     name = "graph.sddmm"
+    STORED_VALUES: ClassVar[StoredValues | None] = StoredValues.UNREAD
 
     kind = prop_def(SddmmKindAttr)
     a = operand_def(SPARSE_TENSOR)

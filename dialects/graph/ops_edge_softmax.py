@@ -17,6 +17,7 @@ from ...core.typed import dense_array, sparse_array
 from . import scalars
 from .attrs import FLOAT_TENSOR, SPARSE_TENSOR
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, widened
+from .kinds import StoredValues
 from .matrices import rows_of
 from .ops_contraction import same_element_types
 from .ops_edge import require_equal
@@ -33,6 +34,7 @@ class SoftmaxOverEntriesOp(GraphOp, ABC):
     """
 
     FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
+    STORED_VALUES: ClassVar[StoredValues | None] = StoredValues.UNREAD
 
     @property
     def matrix(self) -> SSAValue:

@@ -21,6 +21,7 @@ from ...core.typed import dense_array, sparse_array
 from . import scalars
 from .attrs import FLOAT_TENSOR, SPARSE_TENSOR, i64_attr
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, tensor_type
+from .kinds import StoredValues
 from .matrices import rows_of, with_values
 from .ops_sparse import require_csr, require_entries
 
@@ -39,6 +40,7 @@ class WithEntriesOp(GraphOp):
 
     name = "graph.with_entries"
     FUSION: ClassVar[FusionKind] = FusionKind.OPAQUE
+    STORED_VALUES: ClassVar[StoredValues | None] = StoredValues.UNREAD
 
     a = operand_def(SPARSE_TENSOR)
     values = operand_def(FLOAT_TENSOR)
@@ -84,6 +86,7 @@ class AtEntriesOp(GraphOp):
 
     name = "graph.at_entries"
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
+    STORED_VALUES: ClassVar[StoredValues | None] = StoredValues.UNREAD
 
     a = operand_def(SPARSE_TENSOR)
     x = operand_def(FLOAT_TENSOR)
@@ -196,6 +199,7 @@ class ToDenseOp(GraphOp):
 
     name = "graph.to_dense"
     FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
+    STORED_VALUES: ClassVar[StoredValues | None] = StoredValues.REPLACEABLE
 
     a = operand_def(SPARSE_TENSOR)
     values = opt_operand_def(FLOAT_TENSOR)

@@ -39,6 +39,7 @@ from .interfaces import (
     tensor_type,
     widened,
 )
+from .kinds import StoredValues
 from .matrices import (
     degrees,
     remaining_self_loops,
@@ -128,6 +129,7 @@ class RowOp(GraphOp, ABC):
     """
 
     FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
+    STORED_VALUES: ClassVar[StoredValues | None] = StoredValues.REPLACEABLE
 
     a = operand_def(SPARSE_TENSOR)
     values = opt_operand_def(FLOAT_TENSOR)

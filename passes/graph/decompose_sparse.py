@@ -22,23 +22,12 @@ from ...core.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import NormalizeKind
 from ...dialects.graph.interfaces import GraphOp, rank
+from ...dialects.graph.kinds import StoredValues
 from ...dialects.graph.known import sizes_of
 from ...dialects.graph.ops_select import WHOLE_END
-from ...dialects.graph.ops_sparse import RowOp
 from ...dialects.graph.plan.recording import Recorder
 from ...dialects.graph.plan.uses import Uses
 from ...dialects.graph.sparse_forms import by_rows_and_columns
-
-_OF_PATTERN = (
-    graph.AggregateOp,
-    graph.ReduceEntriesOp,
-    graph.SddmmOp,
-    graph.EdgeSoftmaxOp,
-    graph.OwnSoftmaxOp,
-    graph.AtEntriesOp,
-    graph.WithEntriesOp,
-)
-_OF_VALUES = (graph.EntriesOp, graph.SpmmOp, RowOp, graph.ToDenseOp)
 
 
 @Exactness.OPEN
@@ -55,7 +44,7 @@ class UserOfEntries(RewritePattern):
         if not isinstance(op, GraphOp) or not op.operands:
             return
         made, rest = op.operands[0].owner, list(op.operands[1:])
-        known = isinstance(op, (*_OF_PATTERN, *_OF_VALUES))
+        known = op.STORED_VALUES is not None or isinstance(op, graph.EntriesOp | graph.SpmmOp)
         if not isinstance(made, graph.WithEntriesOp) or not known:
             return
         what = "use the values of the entries without building their matrix"
@@ -67,7 +56,7 @@ class UserOfEntries(RewritePattern):
             new = graph.AggregateOp(made.a, op.x, made.values, result_type=kind)
             new.location = op.location
             rewriter.replace(op, new)
-        elif isinstance(op, _OF_PATTERN) or rest:
+        elif op.STORED_VALUES is StoredValues.UNREAD or rest:
             _take(op, [made.a, *rest], rewriter)
         else:
             _take(op, [made.a, made.values], rewriter)
