@@ -104,7 +104,7 @@ class Calls(Interpreter.Listener):
 
 @functools.cache
 def _is_call(kind: type[Operation]) -> bool:
-    """Whether operations of a class are calls; every operation that runs is checked."""
+    """Whether operations of a class are calls; it is checked for each that runs."""
     return issubclass(kind, rt.CallOp | func.CallOp | llvm.CallOp)
 
 

@@ -164,9 +164,9 @@ class Executable:
     def update(self, weights: Mapping[str, object]) -> None:
         """Take new weights, which otherwise are those at the time of compilation.
 
-        Packed and folded copies are made anew from copies of the arrays. The machine code stays
+        Packed and folded copies are made again from copies of the arrays. The machine code stays
         unless what passes decided depends on values of weights, such as those that are 0: then it
-        is made anew as well. A call uses the old weights or the new ones, and never some of each:
+        is made again as well. A call uses the old weights or the new ones, and never some of each:
         the change is for calls that begin after it.
 
         Args:

@@ -209,7 +209,7 @@ class Buffer:
         wanted = compute_type(self.kind.element_type)
         scalar = self.k.scalar(value, wanted)
         if scalar.type != wanted:
-            fact = f'wrong type of what is stored in "{self.ssa.name_hint}"'
+            fact = f'wrong type of a value stored in "{self.ssa.name_hint}"'
             raise self.k.error(fact, wanted, scalar.type)
         stored = scalars.stored(self.k, scalar, self.kind.element_type)
         self.k.append(StoreOp(stored, self.ssa, map, operands, combine=combine))

@@ -188,7 +188,7 @@ class KernelBuilder(KernelLoops):
 
         def function(x: Scalar) -> Scalar:
             if not is_float(x.ssa.type):
-                raise self.error(f"{name} of what is no float", "f32 or f64", x.ssa.type)
+                raise self.error(f"{name} of a value that is not a float", "f32 or f64", x.ssa.type)
             return Scalar(self, self.insert(scalars.FUNCTIONS[name](x.ssa)))
 
         return function

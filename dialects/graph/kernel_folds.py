@@ -64,7 +64,9 @@ def _type_of(k: FoldingBody, over: Any, term: Callable[..., Any]) -> Attribute:
             given = tuple(k.variable(scrap.args[0]) for _ in range(count))
         result = term(*given)
         if not isinstance(result, Scalar):
-            raise k.error("a reduction of what is no scalar", "a scalar", type(result).__name__)
+            raise k.error(
+                "a reduction of a value that is not a scalar", "a scalar", type(result).__name__
+            )
         return result.ssa.type
 
 

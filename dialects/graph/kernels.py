@@ -87,7 +87,7 @@ class Kernel:
         """
         kernel = self._build(symbol, [("x", operand) for operand in operands], results, sizes, None)
         if kernel is None:
-            raise CompileError(explain(f'kernel "{self.name}"', "declines what it is called with"))
+            raise CompileError(explain(f'kernel "{self.name}"', "declines these arguments"))
         locate(kernel, self._location())
         if (found := outside_of_call(kernel, operands, sizes)) is not None:
             fact, expected, got = described(found)

@@ -249,7 +249,7 @@ class ChannelStandardizationOp(StandardizationOp, ABC):
 
 
 def check_channels(what: str, shape: Shape, channels: Dim, facts: ShapeFacts) -> None:
-    """Refuse a parameter that is no vector with a number for each channel."""
+    """Refuse a parameter that is not a vector with a number for each channel."""
     if len(shape) != 1:
         facts.fail(f"{what} is not a vector", "rank 1", f"rank {len(shape)}")
     facts.equal(channels, shape[0], f"length of {what} differs from the channels")

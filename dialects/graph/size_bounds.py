@@ -1,4 +1,4 @@
-"""Sizes that an operator needs of its operands: at least, or at most, so much."""
+"""Lower and upper limits of the sizes of an operator's operands."""
 
 from __future__ import annotations
 

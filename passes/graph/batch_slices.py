@@ -24,7 +24,7 @@ from ...dialects.graph.shapes import SymbolicShapes
 from .rules.permission import Permission
 
 _MOST_ROWS = 8
-"""Up to so many multiplications by an element in an iteration cost less than reading it."""
+"""Up to this many multiplications by an element in an iteration cost less than reading it."""
 _PARTS_OF_CACHE = 4
 """Weights of up to this fraction (1/n) of the second-level cache are still in it in the next
 iteration."""
@@ -124,7 +124,7 @@ class _Batching:
         return new[-1].results[0]
 
     def _is_matrix(self, inner: GraphOp) -> bool:
-        """Whether the factor that is no slice is a matrix, and the result of known sizes."""
+        """Whether the factor that is not a slice is a matrix, and the result of known sizes."""
         sizes = tensor_type(inner.results[0]).get_shape()
         others = [value for value in inner.operands if value not in self.slices]
         return all(rank(value) <= 2 for value in others) and all(size > 0 for size in sizes)

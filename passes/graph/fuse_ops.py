@@ -138,7 +138,7 @@ class GraphFuseOpsPass(ModulePass):
     its operators are grouped again.
 
     Requires: nothing.
-    Leaves: in each function that is no primitive, only constants, calls, and operators that
+    Leaves: in each function that is not a primitive, only constants, calls, and operators that
         have no value at an index.
     """
 

@@ -222,7 +222,7 @@ class LoopSplitBorderPass(PrimitivePass):
     }
     ```
 
-    Requires: a loop of known size that is no reduction.
+    Requires: a loop of known size that is not a reduction.
     Leaves: a loop for the interior under the old name; the names of loops of the first iterations
         end with b, those of the last ones with e.
     """

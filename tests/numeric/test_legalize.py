@@ -291,7 +291,7 @@ ERRORS = [
         r"returned values of the wrong types, expected tensor<\?x7xf32>, got tensor<7xf32>",
     ),
     ("graph.neg", writes_nothing, r'kernel "writes_nothing": nothing is written to "y"'),
-    ("graph.neg", stores_integers, r'wrong type of what is stored in "y", expected f32, got i32'),
+    ("graph.neg", stores_integers, r'wrong type of a value stored in "y", expected f32, got i32'),
     ("graph.neg", of_another_rank, r'wrong number of indices of "x", expected 2, got 1'),
     ("graph.neg", branches, r"a scalar has no truth value .*, expected k.where, k.maximum or"),
     ("graph.neg", compares, r"a scalar is compared by == or !=, expected k.equal\(a, b\)"),

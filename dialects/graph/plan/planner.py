@@ -41,7 +41,7 @@ def planned(function: func.FuncOp, shapes: Sizes, recorder: Recorder) -> NestPla
     """Plan the nests of a primitive function.
 
     Raises:
-        UnsupportedError: if there is an operation in it that is no operator of `graph`.
+        UnsupportedError: if there is an operation in it that is not an operator of `graph`.
     """
     *body, returned = function.body.block.ops
     ops: list[GraphOp] = []
@@ -56,7 +56,7 @@ def obstacle(function: func.FuncOp) -> str | None:
     """Why a primitive function cannot be one kernel; None where it can, or is one call.
 
     Raises:
-        UnsupportedError: if there is an operation in it that is no operator of `graph`.
+        UnsupportedError: if there is an operation in it that is not an operator of `graph`.
         VerifyException: if its shapes cannot fit together.
     """
     refusal = planned(function, SymbolicShapes(function), Recorder()).refusal
