@@ -264,6 +264,18 @@ def compares(k, x, y):
 
 
 @sw.kernel
+def exp_of_an_integer(k, x, y):
+    with k.loops(*x.shape) as (i, j):
+        y[i, j] = k.cast(k.exp(k.cast(i, "i32")), "f32")
+
+
+@sw.kernel
+def sums_numbers_of_python(k, x, y):
+    with k.loops(*x.shape) as (i, j):
+        y[i, j] = k.sum(3, lambda t: 1.0)
+
+
+@sw.kernel
 def raises(k, x, y):
     raise KeyError("boom")
 
@@ -295,6 +307,16 @@ ERRORS = [
     ("graph.neg", of_another_rank, r'wrong number of indices of "x", expected 2, got 1'),
     ("graph.neg", branches, r"a scalar has no truth value .*, expected k.where, k.maximum or"),
     ("graph.neg", compares, r"a scalar is compared by == or !=, expected k.equal\(a, b\)"),
+    (
+        "graph.neg",
+        exp_of_an_integer,
+        r"exp of a value that is not a float, .* got i32",
+    ),
+    (
+        "graph.neg",
+        sums_numbers_of_python,
+        r"a reduction of a value that is not a scalar, expected a scalar, got float",
+    ),
     ("graph.neg", raises, r"kernel \"raises\": raised KeyError: 'boom' \(node \"n\"\)"),
     ("graph.neg", another_kernel, r"the kernel does not fit what it is for, expected memref<"),
 ]
