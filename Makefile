@@ -35,8 +35,9 @@ numeric: $(call MARKED,test) ## the numeric tests alone
 lit: $(call MARKED,test) ## the tests of IR text alone
 	$(BIN)/lit -sv tests/lit
 
-public: $(call MARKED,test) ## write again what users rely on: tests/public/
-	$(BIN)/python -m pytest -q -n 0 --renew-public tests/unit/test_public_face.py
+public: $(call MARKED,test) ## write again what users rely on: tests/public/, docs/onnx.md
+	$(BIN)/python -m pytest -q -n 0 --renew-public tests/unit/test_public_face.py \
+	  tests/unit/test_onnx_docs.py
 
 lint: $(call MARKED,test) ## ruff: rules and format
 	$(BIN)/ruff check .

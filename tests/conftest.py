@@ -39,7 +39,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """An option of our own: the files in `tests/public/` are written anew."""
-    parser.addoption("--renew-public", action="store_true", help="write tests/public/ again")
+    parser.addoption(
+        "--renew-public", action="store_true", help="write tests/public/ and docs/onnx.md again"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -118,6 +118,11 @@ def supported(domain: str = "", opset: int | None = None) -> list[str]:
     )
 
 
+def forms(operator: str, domain: str = "") -> list[int]:
+    """The opsets from which on an operator has another conversion, sorted."""
+    return sorted(_CONVERSIONS.get((domain, operator), {}))
+
+
 def not_supported(domain: str, operator: str, opset: int) -> UnsupportedNodeError:
     """The error for an operator without a conversion: the reason, and the closest supported one."""
     return UnsupportedNodeError(
