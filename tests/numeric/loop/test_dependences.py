@@ -114,7 +114,15 @@ def scattered(k: Any, x: Any, y: Any) -> None:
         y[i, k.minimum(k.maximum(k.cast(x[i, 0], "i32"), 0), 5)] = 7
 
 
-@pytest.mark.parametrize("kernel", [cut, tiled, skewed, again, scattered])
+def idle(k: Any, x: Any, y: Any) -> None:
+    """What a loop without iterations would store is at one place."""
+    with k.loops(4, 6) as (i, j):
+        y[i, j] = x[i, j]
+    with k.loops(4, 0) as (i, j):
+        y[0, 0] = x[i, j]
+
+
+@pytest.mark.parametrize("kernel", [cut, tiled, skewed, again, scattered, idle])
 def test_legal_kernels_run(kernel: Callable[..., None]) -> None:
     module = module_of(kernel)
     x = np.random.default_rng(3).integers(0, 6, (4, 6)).astype(np.float32)
