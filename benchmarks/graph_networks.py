@@ -11,12 +11,14 @@ The bounds are those of the multiply-adds of dense products at the rate of this 
 registers, and of reading random rows, one for each edge and layer, out of a table of the
 nodes' features; both are measured at the beginning. A ratio is a peer's time over ours, medians
 of interleaved rounds; it is red where it is less than 8 to torch-geometric or 3 to the best peer,
-unless we take at most 1.25 times the larger bound.
+unless we take at most 1.25 times the larger bound. `memory` is what a call of ours allocates for
+intermediate results, without those that it returns.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import warnings
 from collections.abc import Callable, Sequence
@@ -33,6 +35,7 @@ from peers import OURS, Call, Compared, library_threads, torch_call
 from rich.table import Table
 
 import stepwell as sw
+from stepwell.core.dims import Dim
 from stepwell.core.errors import ImportModelError
 from stepwell.runtime.limits import Limits
 from stepwell.tools.timing import Timing, duration, measure
@@ -241,6 +244,7 @@ class Result(Compared):
     case: str
     work: Work | None
     times: dict[str, Timing]
+    memory: int = 0
     missing: dict[str, str] = field(default_factory=dict[str, str])
 
 
@@ -254,7 +258,7 @@ def run(name: str, make: Callable[[], Network], threads: int) -> Result:
         network = make()
         module = sw.from_torch(network.model, network.args, dynamic_shapes=network.sizes)
     except (ImportModelError, LeftOutError) as error:
-        return Result(name, None, {}, {OURS: str(error).splitlines()[0]})
+        return Result(name, None, {}, missing={OURS: str(error).splitlines()[0]})
     exe = sw.compile(module, threads=threads)
     arrays = [tensor.numpy() for tensor in network.args]
     calls: dict[str, Call] = {OURS: lambda: exe(*arrays), **peers(network, threads)}
@@ -266,7 +270,19 @@ def run(name: str, make: Callable[[], Network], threads: int) -> Result:
     with library_threads(threads):
         times = measure(calls, rounds=FEW_ROUNDS if len(expected) > LARGE else ROUNDS)
     missing = {} if INDUCTOR in calls else {INDUCTOR: "no C++ compiler"}
-    return Result(name, network.work, times, missing)
+    return Result(name, network.work, times, memory(exe, module, arrays), missing)
+
+
+def memory(exe: sw.Executable, module: sw.Module, arrays: Sequence[np.ndarray]) -> int:
+    """The bytes of the intermediate results of a call, as `exe.explain()` states them."""
+    found = re.search(r"\[peak of (.*) bytes\]", exe.explain())
+    sizes = {
+        dim: Dim.of(size)
+        for spec, array in zip(module.inputs, arrays, strict=True)
+        for dim, size in zip(spec.shape, array.shape, strict=True)
+        if isinstance(dim, str)
+    }
+    return 0 if found is None else Dim.parse(found[1]).substitute(sizes).value
 
 
 def peers(network: Network, threads: int) -> dict[str, Call]:
@@ -301,7 +317,7 @@ def compiler() -> str | None:
 
 def table(kind: str, results: Sequence[Result], limits: Limits) -> Table:
     """The results as a table to read."""
-    head = ("products", "gathers", "of bound", *PEERS, "over the first", "over the best")
+    head = ("products", "gathers", "of bound", "memory", *PEERS, "over the first", "over the best")
     view = Table(kind, OURS, *head)
     notes = [f"multiply-adds: {limits.gflops:.0f} GFLOP/s, threads {limits.threads}"]
     for r in results:
@@ -316,7 +332,7 @@ def table(kind: str, results: Sequence[Result], limits: Limits) -> Table:
             f"{ratio:.1f}" if near or ratio >= GOALS[of] else f"[red]{ratio:.1f}[/]"
             for of, ratio in ratios.items()
         ]
-        times = [*map(duration, bounds), f"{max(bounds) / ours:.0%}"]
+        times = [*map(duration, bounds), f"{max(bounds) / ours:.0%}", f"{r.memory / 1e6:.1f} MB"]
         view.add_row(r.case, duration(ours), *times, *(_time(r, peer) for peer in PEERS), *shown)
     view.caption = "\n".join(notes)
     return view

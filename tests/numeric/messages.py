@@ -119,7 +119,8 @@ def edge_conv(b: sw.Builder, x: Value, edge_index: Value) -> Value:
     m = Messages(b, x, edge_index)
     own, other = (b.gather(x, ends, axis=0) for ends in (m.targets, m.sources))
     pair = b.concat([own, other - own], axis=1)
-    return m.scatter(b.relu(b.dense(pair, np.concatenate([W, V], axis=1))), "max")
+    hidden = b.relu(b.dense(pair, np.concatenate([W, V], axis=1)))
+    return m.scatter(b.relu(b.dense(hidden, W)), "max")
 
 
 LAYERS: dict[str, Callable[[sw.Builder, Value, Value], Value]] = {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import re
 
 import numpy as np
 import pytest
 
 import stepwell as sw
+from stepwell.core.dims import Dim
 from stepwell.core.pipelines import pipeline, pipeline_text
 from stepwell.frontends.builder import Value
 
@@ -44,6 +46,10 @@ def test_layers_are_raised(name: str) -> None:
     found = {op for op in exe.ir("optimized").split() if op.startswith("graph.")}
     assert found >= RAISED[name] | {"graph.sort_edges"}
     assert not any("scatter" in op or "gather" in op for op in found)
+    # No buffer has the features of all edges.
+    peak = re.search(r"peak of (.*) bytes", exe.explain())
+    assert peak is not None
+    assert 0 < Dim.parse(peak[1]).coefficient("edges") < 4 * WIDTH
     for graph in GRAPHS:
         x, ends = inputs(*graph)
         want = module.run_reference(x, ends)
