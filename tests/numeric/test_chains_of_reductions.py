@@ -99,7 +99,7 @@ def test_chains_are_one_kernel(form: Rows, shape: tuple[int | str, ...]) -> None
 @pytest.mark.parametrize("depth", [0, 5])
 @pytest.mark.parametrize("shape", [(5, 37), ("n", 64), (1, 8), (3, 1), (1, 1)])
 def test_decomposed_rows(form: Rows, depth: int, shape: tuple[int | str, int]) -> None:
-    """A softmax or a norm of single operators is one kernel, also behind a dense layer."""
+    """A softmax or a norm of single operators is one kernel, also after a dense layer."""
     b, random, (rows, columns) = sw.Builder("main"), np.random.default_rng(0), shape
     w = random.uniform(-1, 1, (columns, depth)).astype(np.float32)
     x = b.input("x", (rows, depth or columns))

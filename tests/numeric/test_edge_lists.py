@@ -58,7 +58,7 @@ def test_products_of_edge_lists(name: str) -> None:
 
 @functools.cache
 def sorting(count: int = 3) -> sw.Executable:
-    """Row pointers, columns and order of an edge list, one behind the other, or the first ones."""
+    """Row pointers, columns and order of an edge list, one after the other, or the first ones."""
     b = sw.Builder()
     ends = [b.input(name, ("e",), "i64") for name in ("rows", "columns")]
     nodes = [b.input(name, (name[0],), "f64") for name in ("targets", "sources")]

@@ -323,7 +323,7 @@ def test_scheduled_kernels_in_text(bound: str, offset: int, fits: bool) -> None:
 
 
 def test_lanes_that_are_in_quotients() -> None:
-    """What is flat is read by rows of 6: the lanes behind the last whole block are valid."""
+    """A flat buffer is read by rows of 6: the lanes after the last whole block are valid."""
     b = sw.Builder("main")
     b.output(b.relu(b.reshape(b.input("x", ("n", 6)), (-1,))))
     text = sw.compile(b.module(), threads=1).ir("scheduled")

@@ -204,7 +204,7 @@ func.func @masks(%x: memref<?xf32>, %y: memref<?xf32>, %b: memref<?xi1>, %n: ind
 
 @pytest.mark.parametrize("n", [-3, 0, 1, 7, 15, 16, 17, 2**40])
 def test_masked_lanes(build: Build, n: int) -> None:
-    """Lanes that are not set are neither read nor written: they lie behind the buffer's end."""
+    """Lanes that are not set are neither read nor written: they lie past the buffer's end."""
     size = min(max(n, 0), 16)
     x = np.random.default_rng(1).standard_normal(size, np.float32)
     y, b = np.full(20, 7, np.float32), np.full(20, 9, np.uint8)

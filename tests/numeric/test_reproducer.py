@@ -1,4 +1,4 @@
-"""Reproducer files: what a failing pass leaves behind, and what comes of running it."""
+"""Reproducer files: what a failing pass writes, and the outcome of running it."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ CONSUMERS = [scaled, subtracted, residual, by_columns, chosen, of_several_rows]
 def followed(
     consumer: Callable[..., SSAValue], form: Rows, batch: tuple[int, ...], product: bool
 ) -> sw.Module:
-    """A consumer that broadcasts, behind `form` of rows of a product or of an input."""
+    """A consumer that broadcasts, after `form` of rows of a product or of an input."""
     rng = np.random.default_rng(0)
     w, columns = rng.uniform(-1, 1, (4, DEPTH)), rng.uniform(-1, 1, 4)
     b = sw.Builder("main")

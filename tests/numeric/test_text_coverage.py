@@ -188,7 +188,7 @@ def test_kernels_of_programs_are_proved(name: str) -> None:
         assert sw.from_mlir(text, weights).op.ops
 
 
-def test_elements_behind_rows_are_not_read() -> None:
+def test_elements_after_rows_are_not_read() -> None:
     text, weights = texts("seven_classes")["scheduled"]
     read, buffer = "(d0, s0)(%c) : memref<3000x8xf32>", "memref<3000x8xf32>"
     assert text.count(read) == 1

@@ -112,7 +112,7 @@ def called(name: str, function: Any) -> list[str]:
 
 
 def with_marks(parameters: Sequence[inspect.Parameter]) -> Iterator[str]:
-    """Parameters in text, with the star behind which they are given by name."""
+    """Parameters in text, with the star after which they are given by name."""
     starred = False
     for parameter in parameters:
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY and not starred:

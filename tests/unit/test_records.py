@@ -32,7 +32,7 @@ def test_a_file_is_sorted_lines_of_json(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_merging_is_writing_one_file_behind_the_other(tmp_path: Path) -> None:
+def test_merging_is_writing_one_file_after_the_other(tmp_path: Path) -> None:
     paths = [tmp_path / name for name in ("a", "b")]
     write_records(paths[0], [FIRST, other(key="k2", ratio=0.5)])
     write_records(paths[1], [other(ratio=0.7), other(key="k2", ratio=0.9)])

@@ -38,7 +38,7 @@ def checked(
 
 
 def spoiled(patch: pytest.MonkeyPatch, name: str, mistake: Callable[[ModuleOp], None]) -> None:
-    """Let a pass make a mistake behind what it does."""
+    """Let a pass make a mistake after its own work."""
     kind = passes()[name]()
     apply = kind.apply
 

@@ -51,11 +51,11 @@ COMBINED: dict[str, tuple[Callable[[Builder, Value], Value], list[str]]] = {
         ),
         ["conv", "relu", "slice", "pad", "conv", "slice", "pad", "conv", "concat"],
     ),
-    "other functions behind": (
+    "other functions after": (
         lambda b, x: b.tanh((p := convs(b, x, 3, 3, bias=False))[0]) * b.relu(p[1]),
         ["conv", "slice", "slice", "tanh", "relu", "mul"],
     ),
-    "other slopes behind": (
+    "other slopes after": (
         lambda b, x: b.mul(
             *(b.leaky_relu(y, a) for y, a in zip(convs(b, x, 3, 3), (0.1, 0.2), strict=True))
         ),

@@ -39,7 +39,7 @@ COMBINED: dict[str, tuple[Callable[[Builder, Value], Value], list[str]]] = {
         lambda b, x: b.sigmoid((p := layers(b, x, 3, 3))[0]) * p[1],
         ["dense", "slice", "sigmoid", "slice", "mul"],
     ),
-    "other functions behind": (
+    "other functions after": (
         lambda b, x: b.tanh((p := layers(b, x, 3, 3, bias=False))[0]) * b.relu(p[1]),
         ["dense", "slice", "slice", "tanh", "relu", "mul"],
     ),

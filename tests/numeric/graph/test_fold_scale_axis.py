@@ -41,9 +41,9 @@ def channel_norm(b: Builder, x: Value) -> Value:
 
 
 FOLDED: dict[str, tuple[Callable[[Builder, Value], Value], list[str]]] = {
-    "behind dense": (lambda b, x: b.dense(x, W, BIAS) * MIXED, ["dense"]),
+    "after dense": (lambda b, x: b.dense(x, W, BIAS) * MIXED, ["dense"]),
     "one factor": (lambda b, x: b.dense(x, W, BIAS) * -3.0, ["dense"]),
-    "behind matmul": (lambda b, x: b.matmul(x, W.T.copy()) * MIXED, ["matmul"]),
+    "after matmul": (lambda b, x: b.matmul(x, W.T.copy()) * MIXED, ["matmul"]),
     "zero": (lambda b, x: b.dense(x, W, BIAS) * np.zeros(5, np.float32), ["dense"]),
     "through relu": (lambda b, x: b.relu(b.dense(x, W)) * PLUS, ["dense", "relu"]),
     "through leaky relu": (
@@ -67,7 +67,7 @@ FOLDED: dict[str, tuple[Callable[[Builder, Value], Value], list[str]]] = {
         ["add", "relu", "dense"],
     ),
     "in front, one factor": (lambda b, x: b.dense(x * 0.25, W), ["dense"]),
-    "batch norm behind": (lambda b, x: norm(b, b.dense(x, W, BIAS)), ["dense"]),
+    "batch norm after": (lambda b, x: norm(b, b.dense(x, W, BIAS)), ["dense"]),
     "batch norm in front": (lambda b, x: b.dense(norm(b, x), W, BIAS), ["add", "dense"]),
     "between": (lambda b, x: b.dense(b.dense(x, W) * MIXED, V), ["dense", "dense"]),
 }
@@ -82,13 +82,13 @@ def padded(b: Builder, x: Value, mode: str = "constant", value: float = 0.0) -> 
 
 
 CONVOLVED: dict[str, tuple[Callable[[Builder, Value], Value], list[str]]] = {
-    "behind": (lambda b, x: b.conv(x, KERNEL, floats(6)) * FILTERS[1], ["conv"]),
-    "behind, one factor": (lambda b, x: b.conv(x, KERNEL) * -2.0, ["conv"]),
-    "behind, with strides and groups": (
+    "after": (lambda b, x: b.conv(x, KERNEL, floats(6)) * FILTERS[1], ["conv"]),
+    "after, one factor": (lambda b, x: b.conv(x, KERNEL) * -2.0, ["conv"]),
+    "after, with strides and groups": (
         lambda b, x: b.conv(x, floats(6, 2, 3, 3), None, [2, 1], [1, 2], 2) * FILTERS[1],
         ["conv"],
     ),
-    "behind, of each channel": (
+    "after, of each channel": (
         lambda b, x: b.conv(x, DEEP, groups=4) * -CHANNELS,
         ["conv"],
     ),
@@ -113,8 +113,8 @@ CONVOLVED: dict[str, tuple[Callable[[Builder, Value], Value], list[str]]] = {
         lambda b, x: b.conv(padded(b, x * -CHANNELS, "reflect"), KERNEL),
         ["pad", "conv"],
     ),
-    "batch norm behind": (lambda b, x: channel_norm(b, b.conv(x, KERNEL, floats(6))), ["conv"]),
-    "batch norm and relu behind": (
+    "batch norm after": (lambda b, x: channel_norm(b, b.conv(x, KERNEL, floats(6))), ["conv"]),
+    "batch norm and relu after": (
         lambda b, x: b.relu(channel_norm(b, b.conv(x, KERNEL))),
         ["conv", "relu"],
     ),
