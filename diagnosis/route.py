@@ -23,6 +23,7 @@ from ..core.registry import make_context, passes
 from ..core.target import Target, named
 from ..dialects.stages import stage_of
 from ..runtime.executable import Executable
+from ..runtime.loaded import Loaded
 from ..runtime.machine_code import machine_code
 from .checking import Checker
 
@@ -139,7 +140,7 @@ class Route:
         try:
             program = machine_code(work, self.target)
             if checker is not None:
-                checker.compiled(Executable(program), self.compilation)
+                checker.compiled(Executable(Loaded(program)), self.compilation)
         except Exception as error:
             found = failure(error, CODE_GENERATION)
             return Failing(len(self.steps), work, found, checker, error)
