@@ -84,6 +84,14 @@ class Dim(Polynomial[str]):
                 total = total + Dim([(monomial, factor)]).substitute(bounds).at_most(bounds)
         return total
 
+    # a, b <= sum of max(a_m, b_m, 0) m  for monomials m >= 0
+    def at_most_either(self, other: Dim) -> Dim:
+        """An upper bound of this dimension and another one."""
+        factors = [dict(self.terms), dict(other.terms)]
+        monomials = dict.fromkeys((*factors[0], *factors[1]))
+        most = ((m, max(0, *(own.get(m, 0) for own in factors))) for m in monomials)
+        return sum((Dim([(m, factor)]) for m, factor in most if factor), start=Dim.of(0))
+
     def root(self) -> tuple[str, int] | None:
         """The symbol and its value for which the dimension is 0; None if unknown.
 

@@ -19,7 +19,7 @@ from ..core.provenance import named
 from ..core.typed import tensor_type
 from ..dialects.graph.interfaces import rank
 from ..dialects.graph.ops_control import YieldOp
-from ..dialects.graph.ops_if import IfOp
+from ..dialects.graph.ops_if import IfOp, joined
 from ..dialects.graph.ops_loop import LoopOp
 from .captures import captured
 from .diagnostics import caller_location, input_error, reworded
@@ -48,10 +48,12 @@ class ControlFlow(BuilderPart):
             name: the name of the model's node in messages; by default the caller's line.
 
         Returns:
-            What the functions return: a value, or a tuple of values; both of the same types.
+            What the functions return: a value, or a tuple of values. Sizes may differ: then that of
+            the result is a computed size.
 
         Raises:
-            InputError: if `pred` is no i1 scalar, or the functions return different types.
+            InputError: if `pred` is no i1 scalar, or the functions return values of different
+                ranks or element types.
         """
         location = caller_location() if name is None else named(name)
         condition = self._own(pred, "cond")
@@ -66,7 +68,8 @@ class ControlFlow(BuilderPart):
             counts = [len(end.values) for end in ends]
             raise input_error("cond", "the functions return different numbers", *counts)
         captures = captured(blocks)
-        types = [value.type for value in _last(blocks[0]).operands]
+        pairs = zip(*(_last(block).operands for block in blocks), strict=True)
+        types = [joined(one.type, other.type) for one, other in pairs]
         regions = [Region(block) for block in blocks]
         return ends[0].like(self._add(IfOp(condition, captures, types, *regions), location))
 

@@ -59,6 +59,10 @@ class ComputedSizes:
         for value in call.results:
             self.function.begin(value, call)
 
+    def measured_by(self, op: Operation) -> list[tuple[SSAValue, int]]:
+        """The results of control flow, and their axes, whose sizes are computed."""
+        return [place for place in self._along if place[0] in op.results]
+
     def measure(self, op: Operation, tensor: SSAValue, axis: int, size: SSAValue) -> None:
         """Note the size of a tensor of control flow along an axis, if it is computed."""
         if (tensor, axis) in self._along:

@@ -51,21 +51,43 @@ class Regions:
             _Loop(self, op).convert()
 
     def _convert_if(self, op: graph.IfOp) -> None:
-        function = self.function
+        function, sizes = self.function, self.sizes.measured_by(op)
+        differing = [result for result in op.results if function.shapes.is_computed_by(op, result)]
         for result in op.results:
-            function.destination(result, op)
+            if result not in differing:
+                function.destination(result, op)
         for value, result in in_results(op).items():
-            function.buffers[value] = function.buffers[result]
+            if result in differing:
+                function.places[value] = function.places[result]
+            else:
+                function.buffers[value] = function.buffers[result]
         condition = self.flag(op.condition)
         blocks = [Block(), Block()]
         for body, block in zip(op.bodies, blocks, strict=True):
             with function.inside(block), function.standing_for(op.location):
                 self.body(op, body)
-                for value, result in zip(graph.yielded(body), op.results, strict=True):
-                    self.copy(value, result)
-                function.append(scf.YieldOp())
+                given = dict[SSAValue, SSAValue](zip(op.results, graph.yielded(body), strict=True))
+                for result, value in given.items():
+                    self._give(op, value, result, result in differing)
+                shapes = ((function.shapes.shape(given[result]), axis) for result, axis in sizes)
+                ends = [function.size(shape[axis], op) for shape, axis in shapes]
+                function.append(scf.YieldOp(*ends))
         then, orelse = (Region(block) for block in blocks)
-        function.append(scf.IfOp(condition, [], then, orelse))
+        chosen = scf.IfOp(condition, [INDEX] * len(sizes), then, orelse)
+        function.append(chosen)
+        for (result, axis), size in zip(sizes, chosen.results, strict=True):
+            self.sizes.measure(op, result, axis, size)
+        for result in differing:
+            function.begin(result, op)
+
+    def _give(self, op: graph.IfOp, value: SSAValue, result: SSAValue, differs: bool) -> None:
+        """Copy what a branch yields to a result, or the beginning of one, unless it is there."""
+        function = self.function
+        if not differs:
+            self.copy(value, result)
+        elif in_results(op).get(value) is not result:
+            target = function.view(result, function.shapes.shape(value), op)
+            self.copy_to(as_type(function, self.buffer(value), target.type), target)
 
     def body(self, op: graph.ControlFlowOp, body: Block) -> None:
         """Convert the operations of a region, which reads what is captured."""

@@ -176,6 +176,9 @@ class ShapeInference:
         def measured(tensor: SSAValue, axis: int, bound: Dim) -> Dim:
             symbol = next(stated, None) or next(self._fresh_size)
             limit = bound.substitute(self._named)
+            for name, inner in reversed(self.computed.items()):
+                if inner.bound is not None and op.is_ancestor(inner.op) and inner.op is not op:
+                    limit = limit.at_most({name: inner.bound})
             self._compute(symbol, ComputedSize(tensor, limit, op, axis), known)
             return symbol
 

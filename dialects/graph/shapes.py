@@ -79,6 +79,11 @@ class SymbolicShapes:
         """Whether one of these sizes depends on one that the program computes."""
         return any(name in self.computed for dim in dims for name in dim.symbols)
 
+    def is_computed_by(self, op: Operation, value: SSAValue) -> bool:
+        """Whether a tensor has a size that an operation computes."""
+        names = (name for dim in self.shape(value) for name in dim.symbols)
+        return any(name in self.computed and self.computed[name].op is op for name in names)
+
     def binding_of(self, name: str) -> Binding:
         """The argument that has a size, or holds it: then the dimension is "value"."""
         if name in self.bindings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -41,14 +42,19 @@ def if_(node: Node) -> Sequence[Value | None]:
             block.add_op(graph.YieldOp(*map(node.ssa, results)))
         ends.append(results)
     for number, (one, other) in enumerate(zip(*ends, strict=True)):
-        if one.shape != other.shape or one.dtype != other.dtype:
+        if one.rank != other.rank or one.dtype != other.dtype:
             shapes = f"{_described(one)} and {_described(other)}"
             raise node.unsupported(f"the branches give different results {number}: {shapes}")
     captures = captured(blocks)
-    types = [_type(value) for value in ends[0]]
+    sizes = defaultdict[tuple[Dim, Dim], Dim](node.computed_size)
+    shapes = [
+        tuple(a if a == b else sizes[a, b] for a, b in zip(one.shape, other.shape, strict=True))
+        for one, other in zip(*ends, strict=True)
+    ]
+    types = [_tensor(v.dtype, shape) for v, shape in zip(ends[0], shapes, strict=True)]
     regions = [Region(block) for block in blocks]
     op = graph.IfOp(node.ssa(_scalar(node, condition)), captures, types, *regions)
-    return node.add(op, [value.shape for value in ends[0]])
+    return node.add(op, shapes)
 
 
 @converts("Loop", since=1)

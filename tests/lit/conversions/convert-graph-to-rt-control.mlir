@@ -179,3 +179,34 @@ func.func @growing(%x: tensor<4xf32>) -> tensor<?xf32> {
 }
 loop.kernel @append(%x: memref<?xf32>) -> (%y: memref<?xf32>) {
 }
+
+// -----
+
+// A branch writes to the beginning of the result, or copies what it does not compute to it. Which
+// size that has is known afterwards.
+// CHECK-LABEL: func.func @sizes
+// CHECK: %[[N:.*]] = memref.dim %x
+// CHECK: %[[SIZE:.*]] = scf.if %{{.*}} -> (index) {
+// CHECK: %[[LONGER:.*]] = memref.reinterpret_cast %result
+// CHECK-NEXT: rt.call @k(%x, %[[LONGER]])
+// CHECK: scf.yield %[[N]] : index
+// CHECK-NEXT: } else {
+// CHECK: %[[SHORT:.*]] = memref.reinterpret_cast %result
+// CHECK: "memref.copy"(%{{.*}}, %[[SHORT]])
+// CHECK: scf.yield %{{.*}} : index
+// CHECK-NEXT: }
+// CHECK: %[[STORED:.*]] = arith.index_cast %[[SIZE]] : index to i64
+// CHECK: memref.store %[[STORED]], %sizes
+func.func @sizes(%p: tensor<i1>, %x: tensor<?xf32> {graph.dims = ["n"]}, %y: tensor<3xf32>) -> tensor<?xf32> {
+  %z = graph.if %p captures(%x, %y : tensor<?xf32>, tensor<3xf32>) attributes {sizes = ["size.0"]} -> (tensor<?xf32>) {
+  ^bb0(%a: tensor<?xf32>, %b: tensor<3xf32>):
+    %r = graph.call_dps @k(%a) dims [["n"]] : (tensor<?xf32>) -> tensor<?xf32>
+    graph.yield %r : tensor<?xf32>
+  } else {
+  ^bb0(%a: tensor<?xf32>, %b: tensor<3xf32>):
+    graph.yield %b : tensor<3xf32>
+  }
+  func.return %z : tensor<?xf32>
+}
+loop.kernel @k(%x: memref<?xf32>) -> (%y: memref<?xf32>) {
+}

@@ -16,6 +16,21 @@ func.func @known_branch(%x: tensor<4xf32>) -> tensor<4xf32> {
   func.return %y : tensor<4xf32>
 }
 
+// The type of the result says less than that of the branch: the condition stays.
+// CHECK-LABEL: func.func @other_type(
+// CHECK: graph.if
+func.func @other_type(%x: tensor<4xf32>, %y: tensor<5xf32>) -> tensor<?xf32> {
+  %p = graph.constant dense<false> : tensor<i1>
+  %z = graph.if %p captures(%x, %y : tensor<4xf32>, tensor<5xf32>) -> (tensor<?xf32>) {
+  ^bb0(%a: tensor<4xf32>, %b: tensor<5xf32>):
+    graph.yield %a : tensor<4xf32>
+  } else {
+  ^bb0(%a: tensor<4xf32>, %b: tensor<5xf32>):
+    graph.yield %b : tensor<5xf32>
+  }
+  func.return %z : tensor<?xf32>
+}
+
 // Constants go where they are used; captures that are unused or given twice, and unused results, go.
 // CHECK-LABEL: func.func @captures(
 // CHECK-NEXT: %[[Y:.*]] = graph.if %p captures(%x : tensor<4xf32>) -> (tensor<4xf32>) {

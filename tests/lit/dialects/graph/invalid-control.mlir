@@ -14,6 +14,20 @@ func.func @f(%p: tensor<i1>, %x: tensor<4xf32>) {
 
 // -----
 
+func.func @f(%p: tensor<i1>, %x: tensor<4xf32>, %y: tensor<5xf32>) {
+  // expected-error @+1 {{graph.if: a branch yields other types than the results, expected (tensor<4xf32>), got (tensor<5xf32>)}}
+  %z = graph.if %p captures(%x, %y : tensor<4xf32>, tensor<5xf32>) -> (tensor<4xf32>) {
+  ^bb0(%a: tensor<4xf32>, %b: tensor<5xf32>):
+    graph.yield %a : tensor<4xf32>
+  } else {
+  ^bb0(%a: tensor<4xf32>, %b: tensor<5xf32>):
+    graph.yield %b : tensor<5xf32>
+  }
+  func.return
+}
+
+// -----
+
 func.func @f(%p: tensor<i1>, %x: tensor<4xf32>) {
   // expected-error @+1 {{graph.if: wrong arguments of a region, expected (tensor<4xf32>), got ()}}
   graph.if %p captures(%x : tensor<4xf32>) -> () {

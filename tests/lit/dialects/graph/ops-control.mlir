@@ -29,6 +29,20 @@ func.func @condition(%p: tensor<i1>, %x: tensor<?x4xf32>) -> (tensor<?x4xf32>, t
   func.return %y, %n : tensor<?x4xf32>, tensor<f32>
 }
 
+// Branches of different sizes.
+// CHECK-LABEL: func.func @sizes
+func.func @sizes(%p: tensor<i1>, %x: tensor<3x4xf32>, %y: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  // CHECK: %z = graph.if %p captures(%x, %y : tensor<3x4xf32>, tensor<?x4xf32>) attributes {sizes = ["size.0"]} -> (tensor<?x4xf32>) {
+  %z = graph.if %p captures(%x, %y : tensor<3x4xf32>, tensor<?x4xf32>) attributes {sizes = ["size.0"]} -> (tensor<?x4xf32>) {
+  ^bb0(%a: tensor<3x4xf32>, %b: tensor<?x4xf32>):
+    graph.yield %a : tensor<3x4xf32>
+  } else {
+  ^bb0(%a: tensor<3x4xf32>, %b: tensor<?x4xf32>):
+    graph.yield %b : tensor<?x4xf32>
+  }
+  func.return %z : tensor<?x4xf32>
+}
+
 // CHECK-LABEL: func.func @counted
 func.func @counted(%x: tensor<?xf32> {graph.dims = ["n"]}, %t: tensor<i64>) -> tensor<?xf32> {
   // CHECK: %a = graph.loop count "2*n" carries(%x : tensor<?xf32>) -> (tensor<?xf32>) {
