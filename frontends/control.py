@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, LocationAttr, NoneAttr, TensorType, i64
@@ -25,6 +26,18 @@ from .captures import captured
 from .diagnostics import caller_location, input_error, reworded
 from .parts import BuilderPart
 from .values import Operand, Value
+
+_Values = Sequence[Value]
+
+
+@dataclass(frozen=True)
+class _End:
+    """How a loop ends, and the bounds of what it carries: arguments of `loop` and `scan`."""
+
+    count: int | str | Value | None
+    condition: Callable[..., Any] | None
+    limit: int | None
+    bounds: Mapping[int, Sequence[int | str | None]]
 
 
 class ControlFlow(BuilderPart):
@@ -107,18 +120,13 @@ class ControlFlow(BuilderPart):
         """
         location = caller_location() if name is None else named(name)
         carried = [self._operand(value, None, "loop", location) for value in init]
-        largest = _bounds("loop", carried, bounds)
-        ending = self._ending("loop", count, condition, carried)
-        ending |= {"limit": limit, "bounds": largest}
-        block = _block_for(carried, (), largest)
-        with self._inside(block):
-            number, *values = (Value(self, argument) for argument in block.args)
-            end = _Shape.of(body(number, *values))
-            self._end_iteration("loop", end.values, (), carried, condition, location)
-        types = block.arg_types[1 : 1 + len(carried)]
-        captures = captured([block])
-        op = LoopOp(Region(block), types, **ending, inits=carried, captures=captures)
-        return _single(self._add(op, location))
+
+        def iterate(number: Value, state: _Values, _: _Values) -> tuple[Sequence[Operand], _Values]:
+            return _Shape.of(body(number, *state)).values, ()
+
+        end = _End(count, condition, limit, bounds)
+        last, _ = self._repeat("loop", iterate, carried, (), end, location)
+        return _single(last)
 
     def scan(
         self,
@@ -165,36 +173,67 @@ class ControlFlow(BuilderPart):
         carried = [self._operand(value, None, "scan", location) for value in start.values]
         tensors = [self._operand(value, None, "scan", location) for value in given.values]
         tensors = [self._moved(value, axis, 0) for value in tensors]
-        largest = _bounds("scan", carried, bounds)
         if isinstance(count, Value) and limit is None and not tensors:
             # As many slices as iterations, whose values are not used.
             tensors, count = [self.arange(self.max(count, 0)).ssa], None
-        ending = self._ending("scan", count, condition, carried)
-        ending |= {"limit": limit, "bounds": largest}
-        block = _block_for(carried, tensors, largest)
+        outputs = _Shape.of(None)
+
+        def iterate(
+            _: Value, state: _Values, slices: _Values
+        ) -> tuple[Sequence[Operand], Sequence[Operand]]:
+            nonlocal outputs
+            rows = slices[: len(given.values)]
+            on, outputs = _pair(body(start.like(state), given.like(rows)))
+            return on.values, outputs.values
+
+        end = _End(count, condition, limit, bounds)
+        last, stacks = self._repeat("scan", iterate, carried, tensors, end, location, reverse)
+        moved = [Value(self, self._moved(stack.ssa, 0, axis)) for stack in stacks]
+        return start.like(last), outputs.like(moved)
+
+    def _repeat(
+        self,
+        subject: str,
+        iterate: Callable[[Value, _Values, _Values], tuple[Sequence[Operand], Sequence[Operand]]],
+        carried: Sequence[SSAValue],
+        sliced: Sequence[SSAValue],
+        end: _End,
+        location: LocationAttr,
+        reverse: bool = False,
+    ) -> tuple[list[Value], list[Value]]:
+        """Append a loop; returns what it carries at the end, and the stacked outputs.
+
+        Args:
+            subject: the name of the loop in messages.
+            iterate: called with the number of the iteration, what is carried and the slices;
+                returns what is carried on, and the outputs of the iteration.
+            carried: the first carried values.
+            sliced: what slices are taken of.
+            end: how the loop ends.
+            location: the place of the loop in the model.
+            reverse: whether to begin with the last slice.
+        """
+        largest = _bounds(subject, carried, end.bounds)
+        ending = self._ending(subject, end, carried)
+        block, first = _block_for(carried, sliced, largest), 1 + len(carried)
         with self._inside(block):
-            _, *values = (Value(self, argument) for argument in block.args)
-            state, slices = values[: len(carried)], values[len(carried) :]
-            end, outputs = _pair(body(start.like(state), given.like(slices[: len(given.values)])))
-            rows = self._end_iteration(
-                "scan", end.values, outputs.values, carried, condition, location
-            )
-        size = DYNAMIC_INDEX if condition is not None else _rows(count, tensors)
-        stacks = [_stacked(tensor_type(row), size) for row in rows]
-        captures = captured([block])
+            values = [Value(self, argument) for argument in block.args]
+            on, outputs = iterate(values[0], values[1:first], values[first:])
+            rows = self._end_iteration(subject, on, outputs, carried, end.condition, location)
+        size = DYNAMIC_INDEX if end.condition is not None else _rows(end.count, sliced)
         op = LoopOp(
             Region(block),
-            [*block.arg_types[1 : 1 + len(carried)], *stacks],
+            [*block.arg_types[1:first], *(_stacked(tensor_type(row), size) for row in rows)],
             **ending,
+            bounds=largest,
             inits=carried,
-            sliced=tensors,
-            captures=captures,
-            backward_slices=range(len(tensors)) if reverse else (),
+            sliced=sliced,
+            captures=captured([block]),
+            backward_slices=range(len(sliced)) if reverse else (),
             backward_stacks=range(len(rows)) if reverse else (),
         )
         results = self._add(op, location)
-        made = [Value(self, self._moved(v.ssa, 0, axis)) for v in results[len(carried) :]]
-        return start.like(results[: len(carried)]), outputs.like(made)
+        return results[: len(carried)], results[len(carried) :]
 
     @contextmanager
     def _inside(self, block: Block) -> Iterator[None]:
@@ -211,23 +250,17 @@ class ControlFlow(BuilderPart):
             fact = f"{what}() in the body of a loop or condition"
             raise input_error("Builder", fact, "a call outside")
 
-    def _ending(
-        self,
-        subject: str,
-        count: int | str | Value | None,
-        condition: Callable[..., Any] | None,
-        carried: Sequence[SSAValue],
-    ) -> dict[str, Any]:
+    def _ending(self, subject: str, end: _End, carried: Sequence[SSAValue]) -> dict[str, Any]:
         """How a loop ends, as arguments of its operation."""
-        ending = dict[str, Any]()
+        ending, count = dict[str, Any](limit=end.limit), end.count
         if isinstance(count, Value):
             ending["times"] = self._own(count, subject)
         elif count is not None:
             if not (is_integer(count) or isinstance(count, str)):
                 raise input_error(subject, "wrong count", "an integer, a name or a value", count)
             ending["count"] = str(count)
-        if condition is not None:
-            ending["condition"] = self._flag(subject, condition, carried)
+        if end.condition is not None:
+            ending["condition"] = self._flag(subject, end.condition, carried)
         return ending
 
     def _end_iteration(
