@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import cast
 
-from xdsl.dialects import arith, math
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import (
@@ -41,18 +41,9 @@ from .accesses import (
 from .contract import Contract
 from .coverage import Carry, Effects
 from .local_buffers import local_type
+from .scalar_costs import cost_of
 
-_FAST_MATH = (math.FmaOp, math.AbsFOp, math.CopySignOp, math.FloorOp, math.CeilOp, math.TruncOp)
-_SLOW_KINDS: frozenset[type[Operation]] = frozenset(
-    (
-        *(arith.DivfOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp),
-        *(kind for kind in math.Math.operations if kind not in _FAST_MATH),
-    )
-)
-"""Divisions, and functions such as `exp`."""
 _REDUCTION, _KEPT = "the step of a reduction", "a function that nest.keep is given"
-_SLOW = 8
-"""What one of them costs, in simple operations."""
 
 
 class _Local(LocalBuffer):
@@ -333,7 +324,7 @@ class RecordingNest(WritingNest):
         if key not in self._known:
             self.contract.operation(op)
             if all(self._loops[number].kind == RecordedLoopKind.GUARD for number in self._open):
-                self._cost += _cost_of(op)
+                self._cost += cost_of(op)
             sources = NOTHING
             for operand in op.operands:
                 sources |= self.sources_of(operand)
@@ -442,8 +433,3 @@ def _name_of(function: Callable[[Index], SSAValue]) -> str:
     """The name of a function, also of one with some arguments given."""
     inner = function.func if isinstance(function, functools.partial) else function
     return getattr(inner, "__qualname__", type(inner).__qualname__)
-
-
-def _cost_of(op: Operation) -> int:
-    """What an operation on scalars costs, in simple operations."""
-    return _SLOW if type(op) in _SLOW_KINDS else 1
