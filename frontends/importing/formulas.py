@@ -19,6 +19,7 @@ from .elementwise import cast
 from .nodes import Builds, ModelNode
 from .values import Value
 
+_F64 = np.dtype(np.float64)
 _UFUNCS: dict[np.ufunc, Builds] = {
     np.add: graph.AddOp,
     np.subtract: graph.SubOp,
@@ -28,6 +29,7 @@ _UFUNCS: dict[np.ufunc, Builds] = {
     np.minimum: graph.MinOp,
     np.floor: graph.FloorOp,
     np.ceil: graph.CeilOp,
+    np.rint: graph.RoundOp,
     np.absolute: graph.AbsOp,
     np.less: graph.LessOp,
     np.less_equal: graph.LessEqualOp,
@@ -35,25 +37,29 @@ _UFUNCS: dict[np.ufunc, Builds] = {
     np.greater_equal: graph.GreaterEqualOp,
     np.equal: graph.EqualOp,
     np.bitwise_or: graph.LogicalOrOp,
+    np.bitwise_and: graph.LogicalAndOp,
 }
 
 
 class Term(NDArrayOperatorsMixin):
-    """A value of f64 or bool in a formula, with broadcasting as NumPy has it.
+    """A value of floats or bool in a formula, with broadcasting as NumPy has it.
+
+    Numbers in a formula have the element type of its terms.
 
     >>> y = Term.of(node, node.known(np.arange(4)))   # doctest: +SKIP
     >>> np.floor(y / 2).value                         # doctest: +SKIP
     """
 
-    def __init__(self, node: ModelNode, value: Value) -> None:
+    def __init__(self, node: ModelNode, value: Value, dtype: np.dtype) -> None:
         self._node = node
+        self._dtype = dtype
         self.value = value
 
     @classmethod
-    def of(cls, node: ModelNode, number: Value | Dim) -> Term:
+    def of(cls, node: ModelNode, number: Value | Dim, dtype: np.dtype = _F64) -> Term:
         """A tensor of numbers, or a size."""
         value = node.number(number) if isinstance(number, Dim) else number
-        return cls(node, cast(node, value, np.dtype(np.float64)))
+        return cls(node, cast(node, value, dtype), dtype)
 
     def as_type(self, dtype: type[np.generic]) -> Value:
         """The value with elements of another type."""
@@ -77,8 +83,8 @@ class Term(NDArrayOperatorsMixin):
 
     def _emit(self, build: Builds, inputs: Sequence[Any]) -> Term:
         values = [x.value if isinstance(x, Term) else self._known(x) for x in inputs]
-        return Term(self._node, self._node.emit(build, *values))
+        return Term(self._node, self._node.emit(build, *values), self._dtype)
 
     def _known(self, number: Any) -> Value:
         array = np.asarray(number)
-        return self._node.known(array if array.dtype.kind == "b" else array.astype(np.float64))
+        return self._node.known(array if array.dtype.kind == "b" else array.astype(self._dtype))
