@@ -210,7 +210,7 @@ class Emitter:
 
     def _shared(self, contents: np.ndarray) -> np.ndarray:
         """The first array with these elements: of what is computed here, none gets new ones."""
-        digest = sha256(np.ascontiguousarray(contents).data).digest()
+        digest = sha256(np.ascontiguousarray(contents).reshape(-1).view(np.uint8).data).digest()
         key = contents.dtype.str, contents.shape, digest
         return self._first.setdefault(key, contents)
 

@@ -134,3 +134,20 @@ def check(module: sw.Module, x: np.ndarray) -> None:
     inputs = [x] * len(module.inputs)
     got, expected = sw.compile(module, threads=1)(*inputs), module.run_reference(*inputs)
     np.testing.assert_allclose(np.stack([got]), np.stack([expected]), rtol=0, atol=4e-6)
+
+
+def test_a_constant_of_onnx_that_is_computed_at_import() -> None:
+    from onnx import TensorProto
+    from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
+    from onnx.numpy_helper import from_array
+
+    infos = [make_tensor_value_info(name, TensorProto.BFLOAT16, (2,)) for name in "xy"]
+    nodes = [
+        make_node("Cast", ["c"], ["b"], to=TensorProto.BFLOAT16),
+        make_node("Add", ["x", "b"], ["y"]),
+    ]
+    weight = from_array(np.array([1.5, -2.0], np.float32), "c")
+    graph = make_graph(nodes, "g", infos[:1], infos[1:], [weight])
+    module = sw.from_onnx(make_model(graph, opset_imports=[make_opsetid("", 20)]))
+    y = module.run_reference(np.ones(2, BF16))
+    np.testing.assert_array_equal(np.asarray(y, np.float32), [2.5, -1.0])
