@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import os
 import warnings
@@ -117,15 +118,14 @@ def _of_module(
     with _slow_path(torch), _explained("export the module"):
         try:
             return export(strict=False)
-        except Exception as error:
-            if not _depends_on_data(error):
-                raise
+        except _data_dependent() as error:
             return _analysed(export, error)
 
 
-def _depends_on_data(error: Exception) -> bool:
-    """Whether an export failed where Python needs the value of an element."""
-    return type(error).__name__ == "GuardOnDataDependentSymNode"
+def _data_dependent() -> type[Exception]:
+    """The error of an export that fails where Python needs the value of an element."""
+    symbols = importlib.import_module("torch.fx.experimental.symbolic_shapes")
+    return symbols.GuardOnDataDependentSymNode
 
 
 def _analysed(export: Callable[..., Any], first: Exception) -> Any:
@@ -137,7 +137,7 @@ def _analysed(export: Callable[..., Any], first: Exception) -> Any:
     try:
         with exportable_parts():
             return export(strict=True)
-    except Exception as error:
+    except Exception as error:  # of torch or of the model; the first one says what to change
         raise first from error
 
 
@@ -172,11 +172,11 @@ def _explained(what: str) -> Iterator[None]:
     """Errors of torch in one line; the whole of it is the cause."""
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # torch raises errors of many classes, and so does the model
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         first = lines[0] if lines else type(error).__name__
         start = next((i for i, line in enumerate(lines) if line.startswith("Suggested fix")), None)
-        hint = _SIZES if _depends_on_data(error) else None
+        hint = _SIZES if isinstance(error, _data_dependent()) else None
         if start is not None:
             hint = f"torch suggests {', '.join(lines[start + 1 : start + 4])}"
         text = explain("from_torch", f"torch cannot {what}: {first}", hint=hint)

@@ -39,6 +39,7 @@ def layers() -> dict[str, Any]:
         "SAGE": pyg.SAGEConv(4, 3),
         "GIN": pyg.GINConv(nn.Linear(4, 3)),
         "GAT": pyg.GATConv(4, 3, heads=2),
+        "EdgeConv": pyg.EdgeConv(nn.Sequential(nn.Linear(8, 3), nn.Tanh()), aggr="mean"),
     }
 
 
@@ -103,13 +104,17 @@ def test_sizes_that_are_known() -> None:
     assert torch.compile(Noise(), backend=stepwell)().shape == (6,)
 
 
-@pytest.mark.parametrize("name", ["GCN", "SAGE", "GIN", "GAT"])
+@pytest.mark.parametrize("name", ["GCN", "SAGE", "GIN", "GAT", "EdgeConv"])
 def test_gradcheck(name: str) -> None:
     layer = layers()[name].double()
     fast = torch.compile(layer, backend=stepwell)
     x = torch.randn(7, 4, dtype=torch.float64, requires_grad=True)
+    gradcheck(lambda x: fast(x, EDGES), x)
+
+
+def gradcheck(function: Any, *inputs: Any) -> None:
     with torch._functorch.config.patch(donated_buffer=False):  # gradients are taken twice
-        assert torch.autograd.gradcheck(lambda x: fast(x, EDGES), (x,), fast_mode=True)
+        assert torch.autograd.gradcheck(function, inputs, fast_mode=True)
 
 
 class Features(nn.Module):
@@ -134,6 +139,19 @@ def test_sparse_linear() -> None:
     fast = torch.compile(model, backend=stepwell)
     torch.testing.assert_close(fast(scale), model(scale))
     same(lambda s: fast(s).square().sum(), _Squares(model), scale)
+
+
+def test_gradcheck_of_sparse_features() -> None:
+    model = Features().double()
+    fast = torch.compile(model, backend=stepwell)
+
+    def function(scale: Any, *parameters: Any) -> Any:
+        names = [name for name, _ in model.named_parameters()]
+        given = dict(zip(names, parameters, strict=True))
+        return torch.func.functional_call(fast, given, (scale,))
+
+    scale = torch.randn(5, dtype=torch.float64, requires_grad=True)
+    gradcheck(function, scale, *model.parameters())
 
 
 class _Squares(nn.Module):
