@@ -63,7 +63,8 @@ class GraphSimplifyPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         weights = weights_of(ctx)
         patterns = [kind() for kind in (*arithmetic.PATTERNS, *movement.PATTERNS)]
-        patterns += [kind(weights) for kind in arithmetic.PATTERNS_ON_CONSTANTS]
+        on_constants = (*arithmetic.PATTERNS_ON_CONSTANTS, *movement.PATTERNS_ON_CONSTANTS)
+        patterns += [kind(weights) for kind in on_constants]
         why = "the result takes fewer or cheaper operators"
         rules = permitted(op, [recorded(rule, ctx, why) for rule in patterns])
         walker = PatternRewriteWalker(GreedyRewritePatternApplier(rules, dce_enabled=True))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+import numpy as np
 from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import (
     PatternRewriter,
@@ -11,10 +13,12 @@ from xdsl.pattern_rewriter import (
 )
 
 from ....core.exactness import Exactness
+from ....core.weights import WeightStore
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import ReduceKind, ints, is_float, is_half
 from ....dialects.graph.interfaces import element_type, rank
 from ....dialects.graph.known import (
+    elements_of,
     replace,
     reshape_target,
     sizes_of,
@@ -22,6 +26,7 @@ from ....dialects.graph.known import (
 from ....dialects.graph.ops_binary import BinaryOp
 from ....dialects.graph.ops_reduction import begins_at_zero
 from ....dialects.graph.ops_select import WHOLE_END
+from ....dialects.graph.rewrites import forward
 from .rooted import rooted
 
 
@@ -224,6 +229,22 @@ class SumOfWindowOfOne(RewritePattern):
             rewriter.replace(op, (), (op.x,))
 
 
+@Exactness.EXACT
+@dataclass
+class GatherOfAll(RewritePattern):
+    # gather(x, [0, 1, ..]) == x  with an index for each place along the axis
+    weights: WeightStore
+
+    @rooted
+    def match_and_rewrite(self, op: graph.GatherOp, rewriter: PatternRewriter) -> None:
+        size = sizes_of(op.x)[op.axis_from_front]
+        if sizes_of(op.indices) != (size,):
+            return
+        indices = elements_of(op.indices, self.weights)
+        if indices is not None and np.array_equal(indices, np.arange(size)):
+            forward(op, op.x, rewriter)
+
+
 PATTERNS: tuple[type[RewritePattern], ...] = (
     TransposeOfOnes,
     SliceTwice,
@@ -237,3 +258,6 @@ PATTERNS: tuple[type[RewritePattern], ...] = (
     SumOfOnes,
     SumOfWindowOfOne,
 )
+
+PATTERNS_ON_CONSTANTS = (GatherOfAll,)
+"""Patterns that read the elements of constants, which may be in the weight store."""

@@ -213,6 +213,7 @@ PROOFS: dict[str, list[Proof]] = {
     "SliceOfConcat": moved(
         lambda b, x: b.slice(b.concat([x, b.neg(x)], axis=1), [0, 5], [WHOLE, 7])
     ),
+    "GatherOfAll": moved(lambda b, x: b.gather(x, np.arange(4), axis=1)),
     "ConcatOfSlices": moved(
         lambda b, x: b.concat(
             [b.slice(x, [0, 1], [WHOLE, 2]), b.slice(x, [0, 2], [WHOLE, 4])], axis=1

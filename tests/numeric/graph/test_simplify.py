@@ -44,6 +44,10 @@ RULES: dict[str, tuple[Callable[[Builder, Value], Value], list[str]]] = {
         lambda b, x: b.slice(b.concat([b.exp(x), x, x], axis=1), [0, 5], [WHOLE, 7]),
         ["slice"],
     ),
+    "GatherOfAll": (
+        lambda b, x: b.gather(b.gather(x, np.arange(4), axis=1), np.arange(3), axis=1),
+        ["gather"],
+    ),
     "ConcatOfSlices": (
         lambda b, x: b.concat(
             [b.slice(x, [0, 1], [WHOLE, 2]), b.slice(x, [0, 2], [WHOLE, 4])], axis=-1
