@@ -7,7 +7,8 @@ of 0.5 on features and hidden values. torch-geometric runs eagerly, with the fea
 tensor; the other one is compiled by `torch.compile(backend="stepwell")`, with the features as a
 `stepwell.nn.SparseMatrix`. An epoch is results, loss, gradients and a step of Adam. Epochs of both
 take turns in one process; the time is that of the processor, which does not count other processes,
-and of the clock. The folder, by default that of STEPWELL_DATA, has `cora.npz`.
+and of the clock, which also measures the parts of an epoch. The folder, by default that of
+STEPWELL_DATA, has `cora.npz`.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ import argparse
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import mean, median, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -89,6 +90,16 @@ class Network(torch.nn.Module):
         return functional.cross_entropy(self()[self.train_], self.labels_[self.train_])
 
 
+class Epoch(NamedTuple):
+    """Times of an epoch in seconds: by the processor, by the clock, and those of its parts."""
+
+    processor: float
+    clock: float
+    results: float
+    gradients: float
+    adam: float
+
+
 class Training:
     """A network, its compiled or eager loss, and Adam."""
 
@@ -104,13 +115,18 @@ class Training:
         ]
         self.adam = torch.optim.Adam(groups, lr=0.01, fused=True)
 
-    def epoch(self) -> tuple[float, float]:
-        """Train for an epoch; returns its time on the processor and by the clock."""
-        start = time.process_time(), time.perf_counter()
+    def epoch(self) -> Epoch:
+        """Train for an epoch."""
+        processor, start = time.process_time(), time.perf_counter()
         self.adam.zero_grad()
-        self.loss().backward()
+        loss = self.loss()
+        results = time.perf_counter()
+        loss.backward()
+        gradients = time.perf_counter()
         self.adam.step()
-        return time.process_time() - start[0], time.perf_counter() - start[1]
+        end = time.perf_counter()
+        parts = results - start, gradients - results, end - gradients
+        return Epoch(time.process_time() - processor, end - start, *parts)
 
     def accuracy(self) -> float:
         """The share of the papers of the test set whose subject is found."""
@@ -133,7 +149,7 @@ def main() -> None:
     torch._dynamo.config.capture_scalar_outputs = True
     torch._dynamo.config.capture_dynamic_output_shape_ops = True
     data = Cora(args.data)
-    times: dict[str, list[tuple[float, float]]] = {"stepwell": [], "torch-geometric": []}
+    times: dict[str, list[Epoch]] = {"stepwell": [], "torch-geometric": []}
     found: dict[str, list[float]] = {name: [] for name in times}
     for seed in range(args.seeds):
         torch.manual_seed(seed)
@@ -145,16 +161,25 @@ def main() -> None:
                 times[name].append(training.epoch())
         for name, training in both.items():
             found[name].append(training.accuracy())
-    for number, what in enumerate(("processor", "clock")):
-        own = {n: [t[number] * 1e3 for t in values] for n, values in times.items()}
+    for what in ("processor", "clock"):
+        own = {n: [getattr(t, what) for t in values] for n, values in times.items()}
         for name, values in own.items():
-            text = f"{median(values):.2f} ms ({min(values):.2f} ms)"
-            print(f"{name}: an epoch takes {text} by the {what}, median (minimum)")
+            print(f"{name}: an epoch takes {_text(values)} by the {what}, median (minimum)")
         ratios = [f(own["torch-geometric"]) / f(own["stepwell"]) for f in (median, min)]
         print(f"ratio: {ratios[0]:.2f} ({ratios[1]:.2f})")
+    for name, values in times.items():
+        parts = (
+            f"{part} {_text([getattr(t, part) for t in values])}" for part in Epoch._fields[2:]
+        )
+        print(f"{name}: {', '.join(parts)}")
     for name, values in found.items():
         spread = stdev(values) if len(values) > 1 else 0.0
-        print(f"{name}: accuracy {100 * mean(values):.1f} +- {100 * spread:.1f} %")
+        each = ", ".join(f"{100 * value:.1f}" for value in values)
+        print(f"{name}: accuracy {100 * mean(values):.1f} +- {100 * spread:.1f} % ({each})")
+
+
+def _text(seconds: Sequence[float]) -> str:
+    return f"{median(seconds) * 1e3:.2f} ms ({min(seconds) * 1e3:.2f} ms)"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,116 @@
+"""What it takes to run models of torch: the first result of `sw.from_torch`, and calls.
+
+    python benchmarks/torch_models.py
+
+The first table has processor times, imports excluded: of export and decomposition by torch, and
+from a module to the first result, which takes that, reading, `sw.compile` and a call. They are
+minima of several rounds in a process that has compiled something before. The second has calls
+with tensors: of the model without a compiler, of one compiled by a backend that returns a stored
+result, which is what torch takes for guards and entering, and with this backend. `kernels` is the
+time of the compiled program on arrays. Inputs are small, and there is one thread.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch_geometric.nn as pyg
+from rich.console import Console
+from rich.table import Table
+from torch import nn
+
+import stepwell as sw
+from stepwell.frontends.torch.exporting import exported
+from stepwell.tools.timing import measure
+
+ROUNDS = 5
+
+
+class GCN(nn.Module):
+    """Two convolutions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = pyg.GCNConv(8, 16), pyg.GCNConv(16, 7)
+
+    def forward(self, x: Any, edges: Any) -> Any:
+        return self.second(self.first(x, edges).relu(), edges)
+
+
+def perceptron() -> nn.Module:
+    """Four linear layers."""
+    hidden = [part for _ in range(3) for part in (nn.Linear(4, 4), nn.ReLU())]
+    return nn.Sequential(*hidden, nn.Linear(4, 4))
+
+
+EDGES = torch.tensor([[0, 1, 2, 3, 3, 3, 5, 2, 2, 6], [1, 2, 0, 3, 3, 4, 1, 2, 0, 6]])
+MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[Any, ...]]] = {
+    "one linear layer": (lambda: nn.Linear(4, 4), (torch.randn(2, 4),)),
+    "four linear layers": (perceptron, (torch.randn(2, 4),)),
+    "GCN of two layers": (GCN, (torch.randn(7, 8), EDGES)),
+}
+
+
+def first_result(make: Callable[[], nn.Module], args: tuple[Any, ...]) -> tuple[float, float]:
+    """The seconds for torch's export of a new model, and those from one to its first result."""
+    shapes = tuple(dict.fromkeys(range(x.ndim), torch.export.Dim.AUTO) for x in args)
+    start = time.process_time()
+    exported(make().eval(), args, None, shapes)
+    between = time.process_time()
+    module = sw.from_torch(make().eval(), args, dynamic_shapes=shapes)
+    sw.compile(module, threads=1, records=False)(*args)
+    return between - start, time.process_time() - between
+
+
+def call(name: str, model: nn.Module, args: tuple[Any, ...]) -> Callable[[], object]:
+    """A call of one of the candidates."""
+    if name == "model":
+        return lambda: model(*args)
+    if name == "kernels":
+        exe = sw.compile(sw.from_torch(model, args), threads=1)
+        arrays = [x.numpy() for x in args]
+        return lambda: exe(*arrays)
+    stored = (model(*args),)
+
+    def nothing(graph: Any, inputs: Any) -> Callable[..., Any]:
+        return lambda *given: stored
+
+    torch._dynamo.reset()
+    backend = nothing if name == "torch" else "stepwell"
+    fast = torch.compile(model, backend=backend, fullgraph=True)
+    return lambda: fast(*args)
+
+
+def main() -> None:
+    """Print both tables."""
+    warnings.simplefilter("ignore")
+    os.environ["STEPWELL_NUM_THREADS"] = "1"
+    torch.set_num_threads(1)
+    torch._dynamo.config.capture_scalar_outputs = True
+    torch._dynamo.config.capture_dynamic_output_shape_ops = True
+    first = Table("model", "export by torch", "to the first result", "without the export")
+    later = Table("model", "no compiler", "torch alone", "stepwell", "above torch", "kernels")
+    for make, args in MODELS.values():
+        first_result(make, args)
+    for name, (make, args) in MODELS.items():
+        both = [first_result(make, args) for _ in range(ROUNDS)]
+        export, whole = (min(column) for column in zip(*both, strict=True))
+        first.add_row(name, *(f"{t:.2f} s" for t in (export, whole, whole - export)))
+        model, times = make().eval(), dict[str, float]()
+        with torch.no_grad():
+            for kind in ("model", "torch", "stepwell", "kernels"):
+                times[kind] = measure({kind: call(kind, model, args)})[kind].minimum * 1e6
+        above = times["stepwell"] - times["torch"] - times["kernels"]
+        shown = times["model"], times["torch"], times["stepwell"], above, times["kernels"]
+        later.add_row(name, *(f"{value:.1f} us" for value in shown))
+    for table in (first, later):
+        Console(width=110).print(table)
+
+
+if __name__ == "__main__":
+    main()
