@@ -30,7 +30,7 @@ from xdsl.rewriter import Rewriter
 from ...core.building.arithmetic import INDEX, computed
 from ...core.building.creation import created
 from ...core.walks import operations_in
-from .attrs import LoopKind
+from .attrs import Combine, LoopKind
 from .bounds import constant_index, without_repeats
 from .handles import forward
 from .linear import normalized, with_dims
@@ -221,11 +221,13 @@ class Rebuild:
         bound: Sequence[AffineExpr],
         inits: Sequence[SSAValue],
         body: Callable[[ForOp], Sequence[SSAValue]],
+        combines: Sequence[Combine] | None = None,
     ) -> Sequence[SSAValue]:
         """Emit a loop of the kind of `source`, over the same matrix if that is over entries.
 
         `body` emits an iteration of the new loop and returns its next carried values; the results
-        are the final ones.
+        are the final ones. `combines` has their combiners, if they are others than those of
+        `source`.
         """
         entries = source.over_entries
         map, operands = self.map(bound if entries else without_repeats(bound))
@@ -236,10 +238,10 @@ class Rebuild:
             source.kind.data,
             matrix=[self.value(array) for array in source.matrix],
             inits=inits,
-            combines=source.combines,
+            combines=source.combines if combines is None else combines,
             unroll=None if source.unroll is None else source.at_once,
         )
-        for old, new in zip(source.carried, op.carried, strict=True):
+        for old, new in zip(source.carried, op.carried, strict=False):
             new.name_hint = old.name_hint
         with self.inside(op.body.block):
             if entries:

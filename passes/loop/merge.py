@@ -1,4 +1,4 @@
-"""Merge two loops over the same range into one: `loop-merge`."""
+"""Merge two loops over one range, or over the entries of one row, into one: `loop-merge`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from ...core.budgets import EXACT
+from ...core.typed import owned
 from ...dialects.loop.attrs import LoopKind
-from ...dialects.loop.bounds import without_repeats
 from ...dialects.loop.handles import forward
 from ...dialects.loop.in_place import read_in, written_in
 from ...dialects.loop.nests import Consumed, loop_named, loops_named, refusal
@@ -33,14 +33,14 @@ def merge(kernel: Consumed, first: str, second: str) -> KernelOp:
 
     The loop keeps the name of the first one. What both reductions read is read once. Statements
     between the two precede the loop if the second one needs them, and may follow a reduction
-    otherwise.
+    otherwise. The range of reductions may be the stored entries of a row.
 
     Raises:
-        ScheduleError: if they are neither reductions over a bound nor parallel, if a reduction is
-            unrolled or has effects, or statements between parallel loops have; if the two are not
-            in one body, the first one first, or differ in range; if the second one needs the first
-            one, or what is written between the two; if an iteration of a parallel one needs more
-            than its own of the first one.
+        ScheduleError: if they are neither reductions nor parallel, if a reduction is unrolled or
+            has effects, or statements between parallel loops have; if the two are not in one body,
+            the first one first, or differ in range; if the second one needs the first one, or what
+            is written between the two; if an iteration of a parallel one needs more than its own
+            of the first one.
     """
     one, other = (loop_named(STEP, kernel, name) for name in (first, second))
     parallel = all(op.is_plain and op.kind.data == LoopKind.PARALLEL for op in (one, other))
@@ -50,7 +50,7 @@ def merge(kernel: Consumed, first: str, second: str) -> KernelOp:
     if between is None:
         expected = f'a later loop beside "{first}"'
         raise refusal(STEP, kernel, other, "is in another place", expected)
-    if one.bound != other.bound or list(one.bounds) != list(other.bounds):
+    if range_of(one) != range_of(other):
         raise refusal(STEP, kernel, other, f'has another range than "{first}"')
     if parallel:
         _check_parallel(kernel, one, other, between)
@@ -105,10 +105,15 @@ def _check_parallel(
 
 def _reduction(kernel: KernelOp, name: str) -> ForOp:
     loop = loop_named(STEP, kernel, name)
-    if not loop.is_reduction or loop.over_entries or loop.unroll is not None:
-        expected = "a reduction over a bound that is not unrolled"
+    if not loop.is_reduction or loop.unroll is not None:
+        expected = "a reduction that is not unrolled"
         raise refusal(STEP, kernel, loop, "cannot be merged", expected)
     return loop
+
+
+def range_of(loop: ForOp) -> tuple[object, ...]:
+    """The bound of a loop, or the row, and the matrix whose entries are there."""
+    return loop.bound, *loop.bounds, loop.over_entries, *loop.matrix
 
 
 def _between(one: ForOp, other: ForOp) -> list[Operation] | None:
@@ -165,30 +170,24 @@ class _Merge(Rebuild):
 
     def _emit_merged(self) -> None:
         first, second = self.first, self.second
-        bound = self.bound(first)
-        map, operands = self.map(without_repeats(bound))
-        new = ForOp(
-            self.name(first.loop_name.data),
-            map,
-            operands,
-            first.kind.data,
-            inits=[*self.inits(first), *self.inits(second)],
-            combines=[*first.combines, *second.combines],
-        )
-        new.variable.name_hint = new.loop_name.data
+        inits = [*self.inits(first), *self.inits(second)]
         count = len(first.results)
-        with self.inside(new.body.block):
-            variable = self.number(new.variable)
-            self.opened(variable, bound)
-            last = [
+
+        def body(new: ForOp) -> Sequence[SSAValue]:
+            variable = new.variable if new.over_entries else self.number(new.variable)
+            if new.over_entries:
+                self.bind(second.column, new.column)
+            return [
                 *self.step(first, variable, new.carried[:count]),
                 *self.step(second, variable, new.carried[count:]),
             ]
-            self.emit(YieldOp(*last))
-        self.emit(new, first)
-        for old, results in ((first, new.results[:count]), (second, new.results[count:])):
-            forward(old, new)
-            self.bind_all(old.results, results)
+
+        combines = [*first.combines, *second.combines]
+        name, bound = self.name(first.loop_name.data), self.bound(first)
+        results = self.loop_like(first, name, bound, inits, body, combines)
+        forward(second, owned(results[0], ForOp))
+        self.bind_all(first.results, results[:count])
+        self.bind_all(second.results, results[count:])
 
     def visit_load(self, op: LoadOp) -> None:
         super().visit_load(op)

@@ -34,6 +34,7 @@ from .rules.staged_rows import schedule_staged_rows, staged_rows
 from .rules.steps import HeldBackError, Schedule
 from .rules.thread_tiles import cut_thread_tiles
 from .rules.updates import merge_fills, parallelise_inside, parallelise_updates
+from .rules.walks import merge_walks
 
 Rule = Callable[[Schedule, str], str | None]
 
@@ -54,6 +55,8 @@ def schedule_kernel(
     """
     schedule, reasons = Schedule(kernel, target, knobs, threads), list[str]()
     with suppress(HeldBackError):
+        if reason := merge_walks(schedule):
+            reasons.append(reason)
         _rows(schedule, kernel.body.block, reasons)
         merge_fills(schedule)
         for nest in _top_loops(schedule.kernel):

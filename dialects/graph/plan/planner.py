@@ -122,8 +122,9 @@ class _Planner:
     def _nests(self) -> list[ResultNest]:
         """The results by the nest that computes them.
 
-        Each has its own, but for numbers that reductions give for the same rows, and for what is
-        made of the same value, index by index.
+        Each has its own, but for numbers that reductions give for the same rows, for what is made
+        of the same value, index by index, and for rows of one shape that are made of the entries
+        of the same rows.
         """
         nests: dict[object, ResultNest] = {}
         keys: dict[SSAValue, object] = {}
@@ -134,13 +135,26 @@ class _Planner:
                 key = self.values.shapes.shape(nest.source)[0]
             elif nest.reshapes == [None]:
                 sources = self._sources(value)
-                key = next((keys[source] for source in sources if source in keys), number)
+                own = self._rows_of(value, sources) or number
+                key = next((keys[source] for source in sources if source in keys), own)
                 keys |= dict.fromkeys(sources, key)
             known = nests.setdefault(key, nest)
             if known is not nest:
                 known.results += nest.results
                 known.reshapes += nest.reshapes
         return list(nests.values())
+
+    def _rows_of(self, value: SSAValue, sources: Iterable[SSAValue]) -> object:
+        """The matrices whose rows are visited for a value, and its shape; None if there are none.
+
+        Args:
+            value: the value.
+            sources: what it is made of, index by index.
+        """
+        ops = (source.owner for source in sources if source.owner in self.values.inside)
+        found = (self.values.uses.walked(op) for op in ops if isinstance(op, GraphOp))
+        walked = frozenset[SSAValue]().union(*found)
+        return (walked, self.values.shapes.shape(value)) if walked else None
 
     def _sources(self, value: SSAValue) -> list[SSAValue]:
         """A value, and those of the group that it is made of, index by index."""

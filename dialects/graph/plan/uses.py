@@ -268,7 +268,8 @@ def _sizes(
 ) -> dict[AffineExpr, int | None]:
     """The sizes of the indices of the result and of the loops around a read.
 
-    With `needed`, only of those that the index of the read is made of.
+    With `needed`, only of those that the index of the read is made of. The position of an entry
+    has one row and one column, which are left out.
     """
     shape = tensor_type(op.results[0]).get_shape()[: recording.rank]
     sizes: dict[AffineExpr, int | None] = {
@@ -279,4 +280,8 @@ def _sizes(
         extent = loop.extent.value if isinstance(loop.extent, AffineConstantExpr) else None
         sizes |= dict.fromkeys(map(AffineExpr.dimension, loop.atoms), extent)
     used = {e for expr in read.index for e in expr.dfs()}
+    for loop in (recording.loops[number] for number in read.around):
+        if loop.matrix is not None and AffineExpr.dimension(loop.atoms[0]) in read.index:
+            for known in (*loop.row, *map(AffineExpr.dimension, loop.atoms[1:])):
+                sizes.pop(known, None)
     return {atom: size for atom, size in sizes.items() if not needed or atom in used}

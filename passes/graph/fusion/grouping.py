@@ -17,7 +17,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from ....core.dims import Shape
 from ....dialects.graph.interfaces import FusionKind, GraphOp, Sizes, tensor_type
+from ....dialects.graph.ops_constant import ConstantOp
 from ....dialects.graph.plan.nest_plan import MOST_OPERATORS, NestPlan
 from ....dialects.graph.plan.planner import plan_nests
 from ....dialects.graph.plan.recording import Recorder
@@ -67,12 +69,13 @@ class Grouping:
         1. A contraction, then a reduction, then an operator that writes its results takes the
            elementwise operators that follow it.
         2. Every other operator goes where all its users are, the last ones first.
-        3. The rows that a sparse product makes go into the dense product that reads them.
-        4. Values of stored entries go where one kernel visits the rows of their matrix.
-        5. Whatever still has an edge to another group is proposed once more, for any gain: now
+        3. Groups that combine the same values in the rows of one sparse matrix become one.
+        4. The rows that a sparse product makes go into the dense product that reads them.
+        5. Values of stored entries go where one kernel visits the rows of their matrix.
+        6. Whatever still has an edge to another group is proposed once more, for any gain: now
            operators read on what is stored, and parts of a product. So each edge that stays has
            its reason.
-        6. Groups that give numbers for the rows of one sparse matrix become one.
+        7. Groups that give numbers for the rows of one sparse matrix become one.
         """
         for kind in _ANCHORS:
             for op in self.members:
@@ -80,6 +83,7 @@ class Grouping:
                     self._propose_epilogue(self.group_of[op])
         backwards = self.members[::-1]
         self._propose_edges(backwards, {Gain.USER})
+        self._propose_walks()
         self._propose_edges(self.members, {Gain.PRODUCT})
         self._propose_edges(backwards, {Gain.COMMON_REDUCTION, Gain.ENTRIES})
         self._propose_edges(backwards, set(Gain))
@@ -242,6 +246,48 @@ class Grouping:
                     for gain in self.costs.gains(maker, reader, value):
                         if gain in gains and self._ask(Proposal(gain, maker, reader, value)):
                             break
+
+    def _propose_walks(self) -> None:
+        """Propose each group together with an earlier one that combines what it combines.
+
+        Both give a row of one shape for each row of one matrix, of values that both read. One may
+        go on with what the other one makes, index by index, and through nothing else.
+        """
+        anchors: dict[object, list[GraphOp]] = {}
+        for op in self.members:
+            if op.fusion != FusionKind.CONTRACTION or self.group_of[op].anchor is not op:
+                continue
+            if walked := frozenset(self.uses.walked(op)):
+                key = walked, *self._row_shapes(self.group_of[op])
+                earlier = anchors.setdefault(key, [])
+                if not any(self._join_walk(other, op) for other in earlier):
+                    earlier.append(op)
+
+    def _row_shapes(self, group: Group) -> frozenset[Shape]:
+        """The shapes of what a group makes."""
+        return frozenset(self.shapes.shape(value) for value in group.results)
+
+    def _join_walk(self, other: GraphOp, op: GraphOp) -> bool:
+        """Merge the groups of two operators that combine the same values in the same rows."""
+        target, group = self.group_of[other], self.group_of[op]
+        if len(self._row_shapes(target)) != 1 or self._read(other).isdisjoint(self._read(op)):
+            return False
+        passed = [(user, v) for v in target.results for user in users_of([v]) if user in group.ops]
+        if not all(self.uses.at_own_index(user, value) for user, value in passed):
+            return False
+        if self._come_back([*target.ops, *group.ops]):
+            return False
+        return self._ask(Proposal(Gain.SIBLINGS, target, group, other.results[0]))
+
+    def _read(self, op: GraphOp) -> set[SSAValue]:
+        """What the group of an operator that walks a matrix reads for that operator."""
+        found, waiting = set[SSAValue](), [op]
+        for part in waiting:
+            inside = [v.owner for v in part.operands if v.owner in self.group_of[op].ops]
+            waiting += [owner for owner in inside if isinstance(owner, GraphOp)]
+            found.update(v for v in part.operands if v.owner not in inside)
+        constant = {v for v in found if isinstance(v.owner, ConstantOp)}
+        return found - constant - self.uses.walked(op)
 
     def _propose_siblings(self) -> None:
         """Propose each group together with an earlier one that visits the rows of the same matrix.

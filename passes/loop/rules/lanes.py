@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ....core.target import Target
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.loops import bound_of
 from ....dialects.loop.nests import perfect_nest
@@ -121,17 +122,19 @@ def schedule_lanes(schedule: Schedule, nest: str, gathers: bool = False) -> str 
         return None
     lanes = lanes_for(schedule.target, loop)
     entries = entry_loops(loop)
-    limit = ROW_VECTORS if entries else WIDE_VECTORS
+    sums = max((len(op.results) for op in entries), default=1)
+    limit = _row_vectors(schedule.target, sums) if entries else WIDE_VECTORS
     expensive = is_expensive(loop) and not entries
     if expensive:
         vectors = _expensive_vectors(schedule.target.interleaved_vectors, size, lanes)
     else:
         vectors = _vectors(loop, size, lanes, bool(entries))
+        vectors = min(vectors, limit) if entries else vectors
     vectors = schedule.knobs.vectors or vectors
     names = [op.loop_name.data for op in entries]
     if size is not None and size <= limit * lanes and (size < lanes or entries):
         schedule.vectorize(name)
-        _unroll_entries(schedule, names, -(-size // lanes))
+        _unroll_entries(schedule, names, -(-size // lanes) * sums)
         return f"rows of {size} elements are one block"
     whole = size is not None and size % (vectors * lanes) == 0
     cut_short = len(bound_of(loop)) > 1
@@ -141,8 +144,17 @@ def schedule_lanes(schedule: Schedule, nest: str, gathers: bool = False) -> str 
             # A full chunk for the remainder would waste most of its lanes on a short row.
             inner = schedule.split(inner, lanes, "mask").inner
         schedule.vectorize(inner)
-        _unroll_entries(schedule, rows, vectors)
+        _unroll_entries(schedule, rows, vectors * sums)
     return f"vectors of {lanes} lanes, {vectors} at a time"
+
+
+def _row_vectors(target: Target, sums: int) -> int:
+    """How many vectors of a row are accumulated as a whole, if there are so many sums of each.
+
+    Half of the registers are accumulators, a power of two.
+    """
+    most = power_of_two_up_to(target.vector_registers // (2 * sums))
+    return ROW_VECTORS if sums == 1 else min(ROW_VECTORS, most)
 
 
 def _expensive_vectors(most: int, size: int | None, lanes: int) -> int:

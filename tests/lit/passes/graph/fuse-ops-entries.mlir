@@ -46,12 +46,12 @@ func.func @products(%a: tensor<?x?xf32, #csr>, %x: tensor<?x8xf32>, %z: tensor<?
 // CHECK: func.call @fused_aggregate(
 // CHECK: func.call @fused_edge_softmax(
 // CHECK: func.call @fused_aggregate_1(
-func.func @apart(%a: tensor<?x?xf32, #csr>, %b: tensor<?x?xf32, #csr>, %x: tensor<?x8xf32>, %e: tensor<?xf32>, %s: tensor<?xf32>, %w: tensor<?x?xf32>)
+func.func @apart(%a: tensor<?x?xf32, #csr>, %b: tensor<?x?xf32, #csr>, %x: tensor<?x8xf32>, %u: tensor<?x8xf32>, %e: tensor<?xf32>, %s: tensor<?xf32>, %w: tensor<?x?xf32>)
     -> (tensor<?xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x?xf32>) {
   %p = graph.edge_softmax %a, %e : (tensor<?x?xf32, #csr>, tensor<?xf32>) -> tensor<?xf32>
   %y = graph.aggregate sum %a, %x weights %p : (tensor<?x?xf32, #csr>, tensor<?x8xf32>, tensor<?xf32>) -> tensor<?x8xf32>
   %q = graph.sddmm add %b, %s, %s : (tensor<?x?xf32, #csr>, tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
-  %z = graph.aggregate sum %a, %x weights %q : (tensor<?x?xf32, #csr>, tensor<?x8xf32>, tensor<?xf32>) -> tensor<?x8xf32>
+  %z = graph.aggregate sum %a, %u weights %q : (tensor<?x?xf32, #csr>, tensor<?x8xf32>, tensor<?xf32>) -> tensor<?x8xf32>
   %r = graph.edge_softmax %a, %s : (tensor<?x?xf32, #csr>, tensor<?xf32>) -> tensor<?xf32>
   %v = graph.aggregate sum %a, %w weights %r : (tensor<?x?xf32, #csr>, tensor<?x?xf32>, tensor<?xf32>) -> tensor<?x?xf32>
   func.return %p, %y, %z, %v : tensor<?xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x?xf32>
@@ -127,4 +127,46 @@ func.func @twice(%a: tensor<?x?xf32, #csr>, %x: tensor<?x8xf32>, %w: tensor<8x16
   %f = graph.matmul %e, %v : (tensor<?x8xf32>, tensor<8x4xf32>) -> tensor<?x4xf32>
   %z = graph.reduce_entries max %a, %f : (tensor<?x?xf32, #csr>, tensor<?x4xf32>) -> tensor<?x4xf32>
   func.return %y, %z : tensor<?x16xf32>, tensor<?x4xf32>
+}
+
+// -----
+
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+// What combines the same messages in the same rows is one kernel, which makes the messages, also
+// where one goes on with what another one gives.
+// CHECK-LABEL: func.func @several
+// CHECK-NEXT: %{{.*}}, %{{.*}}, %{{.*}} = func.call @fused_at_entries_at_entries_add_reduce_entries_reduce_entries_mul_reduce_entries_mul_and_1_more(%a, %x)
+// CHECK-NEXT: func.return
+func.func @several(%a: tensor<?x?xf32, #csr>, %x: tensor<?x8xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>) {
+  %i = graph.at_entries %a, %x axis = 0 : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %j = graph.at_entries %a, %x axis = 1 : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %m = graph.add %i, %j : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %most = graph.reduce_entries max %a, %m : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %mean = graph.reduce_entries mean %a, %m : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %s = graph.mul %m, %m : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %t = graph.reduce_entries mean %a, %s : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %u = graph.mul %mean, %mean : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %v = graph.sub %t, %u : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  func.return %most, %mean, %v : tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>
+}
+
+// -----
+
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+// Other values, other matrices, other shapes, and what is needed of other rows.
+// CHECK-LABEL: func.func @several_apart
+// CHECK-NEXT: func.call @fused_aggregate(%a, %x)
+// CHECK-NEXT: func.call @fused_aggregate(%a, %y)
+// CHECK-NEXT: func.call @fused_aggregate(%b, %x)
+// CHECK-NEXT: func.call @fused_at_entries_aggregate(%a, %{{.*}}, %x)
+// CHECK-NEXT: func.return
+func.func @several_apart(%a: tensor<5x5xf32, #csr>, %b: tensor<5x5xf32, #csr>, %x: tensor<5x8xf32>, %y: tensor<5x8xf32>) -> (tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>) {
+  %p = graph.aggregate sum %a, %x : (tensor<5x5xf32, #csr>, tensor<5x8xf32>) -> tensor<5x8xf32>
+  %q = graph.aggregate sum %a, %y : (tensor<5x5xf32, #csr>, tensor<5x8xf32>) -> tensor<5x8xf32>
+  %r = graph.aggregate sum %b, %x : (tensor<5x5xf32, #csr>, tensor<5x8xf32>) -> tensor<5x8xf32>
+  %c = graph.at_entries %a, %p axis = 1 : (tensor<5x5xf32, #csr>, tensor<5x8xf32>) -> tensor<?x8xf32>
+  %d = graph.aggregate sum %a, %x weights %c : (tensor<5x5xf32, #csr>, tensor<5x8xf32>, tensor<?x8xf32>) -> tensor<5x8xf32>
+  func.return %q, %r, %d : tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>
 }

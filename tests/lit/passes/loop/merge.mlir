@@ -11,11 +11,13 @@
 // RUN: stepwell-opt %s -p "loop-merge{kernel=fill first=i second=j}" | filecheck %s --check-prefix=FILL
 // RUN: not stepwell-opt %s -p "loop-merge{kernel=parallel first=i second=j}" 2>&1 | filecheck %s --check-prefix=MEETS
 // RUN: not stepwell-opt %s -p "loop-merge{kernel=parallel first=j second=k}" 2>&1 | filecheck %s --check-prefix=PLACE
+// RUN: stepwell-opt %s -p "loop-merge{kernel=entries first=e second=f}" | filecheck %s --check-prefix=ENTRIES
+// RUN: not stepwell-opt %s -p "loop-merge{kernel=entries first=e second=g}" 2>&1 | filecheck %s --check-prefix=ROW
 
 // MEETS: loop-merge: loop "j" of @parallel: cannot be one with "i": iterations of loop "i" may depend on one another: one stores y[i], another loads y[{{.*}}]
 // PLACE: loop-merge: loop "k" of @parallel: loop.load in front of it has to come after "j"
 // ORDER: loop-merge: loop "k" of @gates: is in another place, expected a later loop beside "l"
-// KIND: loop-merge: loop "{{[ik]}}" of @gates: cannot be merged, expected a reduction over a bound that is not unrolled
+// KIND: loop-merge: loop "{{[ik]}}" of @gates: cannot be merged, expected a reduction that is not unrolled
 // RANGE: loop-merge: loop "b" of @refused: has another range than "a"
 // NEEDS: loop-merge: loop "c" of @refused: needs the result of "a"
 // FOLLOWS: loop-merge: loop "d" of @refused: needs what follows "a"
@@ -80,6 +82,39 @@ loop.kernel @between(%x: memref<4xf32>) -> (%y: memref<1xf32>) {
   }
   %r = arith.addf %e, %u : f32
   loop.store %r, %y () -> (0)() : f32, memref<1xf32>
+}
+
+// ROW: loop-merge: loop "g" of @entries: has another range than "e"
+
+// The entries of a row are visited once, and what is read at their columns is read once.
+// ENTRIES-LABEL: loop.kernel @entries
+// ENTRIES:         %[[s:.*]], %[[m:.*]] = loop.for "e" %{{.*}}, %[[j:.*]] of %p, %c row (d0) -> (d0)(%i) reduction carry(%[[a:.*]] = %z : f32 add, %[[b:.*]] = %z : f32 max) : memref<4xi32>, memref<?xi32> {
+// ENTRIES-NEXT:      %[[v:.*]] = loop.load %x (d0) -> (d0)(%[[j]])
+// ENTRIES-NEXT:      %[[t:.*]] = arith.addf %[[a]], %[[v]] : f32
+// ENTRIES-NEXT:      %[[u:.*]] = arith.maximumf %[[b]], %[[v]] : f32
+// ENTRIES-NEXT:      loop.yield %[[t]], %[[u]] : f32, f32
+loop.kernel @entries(%p: memref<4xi32>, %c: memref<?xi32>, %x: memref<5xf32>) -> (%y: memref<3x3xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 2 {
+    %s = loop.for "e" %q, %j of %p, %c row (d0) -> (d0)(%i) reduction carry(%acc = %z : f32 add) : memref<4xi32>, memref<?xi32> {
+      %v = loop.load %x (d0) -> (d0)(%j) : memref<5xf32>, f32
+      %t = arith.addf %acc, %v : f32
+      loop.yield %t : f32
+    }
+    loop.store %s, %y (d0) -> (d0, 0)(%i) : f32, memref<3x3xf32>
+    %m = loop.for "f" %q, %j of %p, %c row (d0) -> (d0)(%i) reduction carry(%acc = %z : f32 max) : memref<4xi32>, memref<?xi32> {
+      %v = loop.load %x (d0) -> (d0)(%j) : memref<5xf32>, f32
+      %t = arith.maximumf %acc, %v : f32
+      loop.yield %t : f32
+    }
+    loop.store %m, %y (d0) -> (d0, 1)(%i) : f32, memref<3x3xf32>
+    %n = loop.for "g" %q, %j of %p, %c row (d0) -> (d0 + 1)(%i) reduction carry(%acc = %z : f32 max) : memref<4xi32>, memref<?xi32> {
+      %v = loop.load %x (d0) -> (d0)(%j) : memref<5xf32>, f32
+      %t = arith.maximumf %acc, %v : f32
+      loop.yield %t : f32
+    }
+    loop.store %n, %y (d0) -> (d0, 2)(%i) : f32, memref<3x3xf32>
+  }
 }
 
 loop.kernel @refused(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
