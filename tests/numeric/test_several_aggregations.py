@@ -39,7 +39,7 @@ def test_rows_are_visited_once(shape: tuple[int, ...]) -> None:
     exe = sw.compile(module, threads=2)
     kernels = exe.ir("scheduled")
     assert kernels.count("loop.kernel") == 1
-    assert kernels.count("merge(e, ") == len(KINDS)
+    assert kernels.count("merge(e, ") == 4, "a mean is a sum first"
     for a in PATTERNS.values():
         given = a, floats(a.shape[0], *shape), floats(a.shape[1], *shape, seed=1)
         for got, want in zip(exe(*given), module.run_reference(*given), strict=True):
