@@ -44,10 +44,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+QUICK = "not slow"
+"""The expression that leaves slow tests out."""
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Fewer random examples where slow tests are left out."""
-    usual = "quick" if config.option.markexpr == "not slow" else "fixed"
+    usual = "quick" if config.option.markexpr == QUICK else "fixed"
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", usual))
+
+
+@pytest.fixture
+def all_tests(pytestconfig: pytest.Config) -> bool:
+    """Whether slow tests run too, and tests may compare more."""
+    return pytestconfig.option.markexpr != QUICK
 
 
 def pytest_collection_finish() -> None:

@@ -89,7 +89,8 @@ LONG = "convolution, any graph"
 
 
 SHOWN = ("fused", "llvm")
-"""The stages whose text is compared for all programs: each takes another lowering to it."""
+"""The stages whose text is compared for all programs where slow tests are left out: each takes
+another lowering to it."""
 
 
 def stages(module: sw.Module, level: int) -> Iterator[tuple[str, sw.Module]]:
@@ -118,13 +119,13 @@ def results(value: Any) -> tuple[np.ndarray, ...]:
         *(pytest.param(LONG, level, marks=pytest.mark.slow) for level in (0, 3)),
     ],
 )
-def test_every_stage_is_read_back(name: str, level: int, tmp_path: Path) -> None:
+def test_every_stage_is_read_back(name: str, level: int, tmp_path: Path, all_tests: bool) -> None:
     module, inputs = PROGRAMS[name]()
     exe = sw.compile(module, threads=1, opt_level=level)
     expected = results(exe(*inputs))
     for stage, (reached, saved) in zip(IR_STAGES, stages(module, level), strict=True):
         assert reached == stage
-        if stage in SHOWN or name == "registered":
+        if stage in SHOWN or name == "registered" or all_tests:
             assert exe.ir(stage) == saved.text()
         saved.save(tmp_path / f"{stage}.mlir")
         read = sw.from_mlir(tmp_path / f"{stage}.mlir")
