@@ -31,6 +31,7 @@ from .graph_to_rt.calls import Calls
 from .graph_to_rt.checks import check_inputs, check_sizes, indices_of
 from .graph_to_rt.constants import Constants
 from .graph_to_rt.function import BufferFunction, Place, Producer, location_of
+from .graph_to_rt.guards import check_guards
 
 
 def _convert(
@@ -39,6 +40,7 @@ def _convert(
     """The function on buffers, and its arena."""
     function = BufferFunction(source)
     constants = Constants(function, weights)
+    check_guards(function)
     check_sizes(function)
     indices = indices_of(function) if copy_indices else {}
     if not indices:

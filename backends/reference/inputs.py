@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from xdsl.utils.exceptions import VerifyException
 
 from ...core.arguments import Csr, sizes, taken
-from ...core.errors import InputError
+from ...core.errors import CompileError, InputError
 from ...core.indices import explained, fault_of
 from ...core.module import Module
 from ...dialects.graph.signature import arguments_of
+from ...dialects.graph.size_guards import check_guards, guards_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -25,11 +27,16 @@ def check_inputs(module: Module, values: Sequence[object]) -> list[Array]:
     Raises:
         CompileError: if the module has an input of a type that no argument can have.
         InputError: if the number of inputs, or the kind, dtype, rank or size of one is wrong, if
-            two dimensions with the same name differ, or if a CSR matrix is inconsistent.
+            two dimensions with the same name differ, sizes contradict what the module was made for,
+            or a CSR matrix is inconsistent.
     """
     arguments = arguments_of(module.program)
     found = taken(arguments, values)
-    sizes(arguments, found)
+    try:
+        guards = guards_of(module.program)
+    except VerifyException as error:
+        raise CompileError(str(error)) from error
+    check_guards(guards, arguments, sizes(arguments, found))
     return [
         _matrix(argument.spec.name, value) if isinstance(value, Csr) else value
         for argument, value in zip(arguments, found, strict=True)

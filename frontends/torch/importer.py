@@ -15,13 +15,15 @@ from ...core.errors import ImportModelError, explain
 from ...core.module import Module
 from ...core.provenance import named
 from ...core.weights import WeightStore
+from ...dialects.graph.size_guards import GUARDS, guards_attribute
 from ..importing.diagnostics import Problem, UnsupportedNodeError, unsupported
 from ..importing.emitter import Emitter, hint
 from ..importing.program import module_of, tensor_type
 from ..importing.values import Value, static_shape
+from .conditions import conditions
 from .dtypes import array_of, numpy_dtype
 from .exporting import exported
-from .naming import names_of_sizes
+from .naming import given_sizes
 from .nodes import Node
 from .places import described
 from .registry import closest, conversion, load_conversions
@@ -56,11 +58,11 @@ def from_torch(
             has unsupported operators (with all of them, each with the closest supported one).
     """
     program = exported(model, args, kwargs, dynamic_shapes)
-    names: dict[str, str] = {}
+    given: dict[str, Any] = {}
     if dynamic_shapes is not None:
-        names = names_of_sizes(model, program, args or (), kwargs or {}, dynamic_shapes)
+        given = given_sizes(model, program, args or (), kwargs or {}, dynamic_shapes)
     load_conversions()
-    return _ProgramImporter(program).run(names)
+    return _ProgramImporter(program).run(given)
 
 
 class _BlockedError(Exception):
@@ -236,7 +238,8 @@ class _ProgramImporter(Importer):
         self.program = program
         self.signature = program.graph_signature
 
-    def run(self, names: Mapping[str, str]) -> Module:
+    def run(self, given: Mapping[str, Any]) -> Module:
+        names = {symbol: dim.__name__ for symbol, dim in given.items()}
         inputs, problems = read_inputs(self.program, names, self.sizes)
         self.problems.parts += problems
         self.arguments(inputs)
@@ -244,7 +247,11 @@ class _ProgramImporter(Importer):
         self.convert_nodes()
         outputs = self._outputs(self.program.graph.output_node())
         self.problems.check()
-        return module_of(self.body, self.weights, [(i.name, i.shape) for i in inputs], outputs)
+        module = module_of(self.body, self.weights, [(i.name, i.shape) for i in inputs], outputs)
+        least = {symbol: int(dim.min) for symbol, dim in given.items()}
+        if guards := conditions(self.program, self.sizes, least):
+            module.main.attributes[GUARDS] = guards_attribute(guards)
+        return module
 
     def _constants(self) -> None:
         """The parameters, buffers and constant tensors of the program, by their qualified names."""

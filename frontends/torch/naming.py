@@ -1,4 +1,4 @@
-"""The names that the user gives to sizes, in the `dynamic_shapes` of an export."""
+"""The sizes that the user gives a name and a range, in the `dynamic_shapes` of an export."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from typing import Any
 from .library import library
 
 
-def names_of_sizes(
+def given_sizes(
     module: Any,
     program: Any,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     dynamic_shapes: Any,
-) -> dict[str, str]:
-    """Symbol of torch -> the name of its `torch.export.Dim`, for the sizes that have one."""
+) -> dict[str, Any]:
+    """Symbol of torch -> its `torch.export.Dim`, for the sizes that have one with a name."""
     tree = library().utils._pytree
     specs = [s for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
     values = {node.name: node.meta.get("val") for node in program.graph.nodes}
     leaves, _ = tree.tree_flatten_with_path((tuple(args), dict(kwargs)))
-    names: dict[str, str] = {}
+    dims: dict[str, Any] = {}
     for spec, (path, _) in zip(specs, leaves, strict=False):
         value = values.get(getattr(spec.arg, "name", None))
         given = _at(dynamic_shapes, _steps(module, path))
-        for axis, name in _named_axes(given):
+        for axis, dim in _named_axes(given):
             shape = getattr(value, "shape", ())
             size = shape[axis] if axis < len(shape) else None
             expression = getattr(getattr(size, "node", None), "expr", None)
             if expression is not None and expression.is_Symbol:
-                names.setdefault(str(expression), name)
-    return names
+                dims.setdefault(str(expression), dim)
+    return dims
 
 
 def _steps(module: Any, path: Sequence[Any]) -> list[Any]:
@@ -72,10 +72,10 @@ def _at(shapes: Any, steps: Sequence[Any]) -> Any:
     return shapes
 
 
-def _named_axes(given: Any) -> Iterator[tuple[int, str]]:
+def _named_axes(given: Any) -> Iterator[tuple[int, Any]]:
     """The axes of a tensor for which a size with a name is given."""
     items = given.items() if isinstance(given, Mapping) else enumerate(given or ())
     for axis, size in items:
         name = getattr(size, "__name__", None)
         if isinstance(axis, int) and isinstance(name, str) and re.fullmatch(r"[A-Za-z]\w*", name):
-            yield axis, name
+            yield axis, size

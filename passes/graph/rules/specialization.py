@@ -37,6 +37,7 @@ from ....dialects.graph.size_attributes import (
     equal_attribute,
     equal_sizes,
 )
+from ....dialects.graph.size_guards import GUARDS, guards_attribute, guards_of
 from ....dialects.loop.ops import KernelOp
 
 Known = Mapping[str, int]
@@ -181,6 +182,22 @@ def _substitute(function: func.FuncOp, shapes: SymbolicShapes, known: Known) -> 
     function.attributes.pop(EQUAL, None)
     if pairs:
         function.attributes[EQUAL] = equal_attribute(pairs)
+    _substitute_in_guards(function, known)
+
+
+def _substitute_in_guards(function: func.FuncOp, known: Known) -> None:
+    """Substitute sizes in the conditions of a function, of which those that are decided go."""
+    guards = guards_of(function)
+    changed = [(guard, guard.with_sizes(known)) for guard in guards]
+    for guard, new in changed:
+        if not new.names and not new.holds({}):
+            got = ", ".join(f"{name} = {known[name]}" for name in guard.names)
+            subject = f"{function.name} @{function.sym_name.data}"
+            text = explain(subject, "not made for these sizes", expected=guard.text, got=got)
+            raise VerifyException(text)
+    function.attributes.pop(GUARDS, None)
+    if kept := [new for _, new in changed if new.names]:
+        function.attributes[GUARDS] = guards_attribute(kept)
 
 
 def _renamed(given: Mapping[str, Attribute], dims: Mapping[str, Dim]) -> dict[str, Attribute]:
