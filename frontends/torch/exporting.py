@@ -13,6 +13,7 @@ from typing import Any
 
 from ...core.errors import ImportModelError, InputError, explain
 from .library import library
+from .recurrent import whole_layers
 from .replacements import exportable_parts
 
 KEPT = (
@@ -25,6 +26,7 @@ KEPT = (
     *("hardtanh.default", "leaky_relu.default", "log_sigmoid.default", "mish.default"),
     *("relu6.default", "selu.default", "silu.default", "softplus.default", "softshrink.default"),
     *("hardshrink.default", "threshold.default", "logsumexp.default", "addmm.default"),
+    *("lstm.input", "gru.input", "rnn_tanh.input", "rnn_relu.input"),
     *("isinf.default", "isfinite.default", "tril.default", "triu.default", "rsub.Scalar"),
     *(
         "segment_reduce.default",
@@ -115,7 +117,7 @@ def _of_module(
                 module, tuple(args), keywords, dynamic_shapes=dynamic_shapes, strict=strict
             )
 
-    with _slow_path(torch), _explained("export the module"):
+    with _slow_path(torch), whole_layers(), _explained("export the module"):
         try:
             return export(strict=False)
         except _data_dependent() as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
-from ..importing.selection import concatenated, padded, sliced, whole
+from ..importing.selection import apart, concatenated, padded, sliced, whole
 from ..importing.shapes import (
     broadcast,
     places_of,
@@ -183,13 +183,7 @@ def split_with_sizes(node: Node, x: Value, sizes: Sequence[Any], dim: int = 0) -
     parts = [node.integer(size, "a part") for size in sizes]
     if not x.shape[axis].is_static:
         raise node.unsupported(f"a split of symbolic dimension {x.shape[axis]}")
-    results, start = [], 0
-    for size in parts:
-        ranges = whole(x)
-        ranges[axis] = (start, start + size, 1)
-        results.append(sliced(node, x, ranges))
-        start += size
-    return results
+    return apart(node, x, axis, parts)
 
 
 @converts("aten.split.Tensor", "aten.chunk.default")
@@ -251,9 +245,9 @@ def pixel_shuffle(node: Node, x: Value, factor: int) -> Value:
     depth, b, n = c.exact_div(factor * factor), Dim.of(factor), len(batch)
     if depth is None:
         raise node.unsupported(f"a factor that does not divide {c} channels")
-    apart = reshaped(node, x, [*batch, depth, b, b, h, w])
+    blocks = reshaped(node, x, [*batch, depth, b, b, h, w])
     order = [*range(n), n, n + 3, n + 1, n + 4, n + 2]
-    return reshaped(node, transposed(node, apart, order), [*batch, depth, h * factor, w * factor])
+    return reshaped(node, transposed(node, blocks, order), [*batch, depth, h * factor, w * factor])
 
 
 @converts("aten.diagonal.default", "aten.diagonal_copy.default")
