@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from .arrays import array_of_tensor, csr_of, plain_array, refuse_mask
+from .arrays import array_of_tensor, csr_of, is_tensor, plain_array, refuse_mask
 from .dims import Dim, Shape
 from .dtypes import dtype_named
 from .errors import InputError, explain
@@ -226,6 +226,8 @@ def _csr_parts(spec: ValueSpec, value: object) -> tuple[tuple[int, int], _Arrays
     """The shape of a sparse argument and its three arrays, whose lengths are not checked yet."""
     if isinstance(value, tuple) and len(value) == 3:
         return _three_arrays(spec, value)
+    if is_tensor(value):
+        return _tensor_parts(spec, value)
     if hasattr(value, "to_csr"):
         value = cast(Any, value).to_csr(spec.dtype)
     elif hasattr(value, "tocsr") and getattr(value, "format", None) != "csr":
@@ -238,6 +240,30 @@ def _csr_parts(spec: ValueSpec, value: object) -> tuple[tuple[int, int], _Arrays
         _as_array(spec, part) for part in (matrix.indptr, matrix.indices, matrix.data)
     )
     return (int(rows), int(columns)), (indptr, indices, values)
+
+
+def _tensor_parts(spec: ValueSpec, tensor: Any) -> tuple[tuple[int, int], _Arrays]:
+    """A sparse tensor of torch, in CSR or of sorted coordinates without duplicates."""
+    layout = str(tensor.layout).removeprefix("torch.")
+    expected = "a tensor in CSR, or of coalesced coordinates"
+    rows, columns = _two(spec, tensor.shape)
+    if layout == "sparse_csr":
+        parts = tensor.crow_indices(), tensor.col_indices(), tensor.values()
+        indptr, indices, values = (_as_array(spec, array_of_tensor(part)) for part in parts)
+        return (rows, columns), (indptr, indices, values)
+    if layout != "sparse_coo":
+        raise _wrong(spec, "a sparse matrix is needed", expected, f"layout {layout}")
+    parts = tensor._indices(), tensor._values()
+    places, values = (_as_array(spec, array_of_tensor(part)) for part in parts)
+    row = places[0]
+    if not tensor.is_coalesced() or np.any(row[1:] < row[:-1]):
+        raise _wrong(spec, "coordinates are not coalesced", expected, "others")
+    if row.size and (row[0] < 0 or row[-1] >= rows):
+        wrong = row[0] if row[0] < 0 else row[-1]
+        raise _wrong(spec, "row index out of range", f"0 to {rows - 1}", wrong)
+    indptr = np.zeros(rows + 1, np.int64)
+    np.cumsum(np.bincount(row, minlength=rows), out=indptr[1:])
+    return (rows, columns), (indptr, places[1], values)
 
 
 def _converted(spec: ValueSpec, matrix: Any) -> Any:

@@ -36,7 +36,7 @@ def array_of_tensor(value: object) -> object:
 
     Tensors that NumPy cannot show, such as sparse ones and those on other devices, stay.
     """
-    if not isinstance(value, _tensor_type()):
+    if not is_tensor(value):
         return value
     tensor = cast(Any, value).detach()
     try:
@@ -47,9 +47,9 @@ def array_of_tensor(value: object) -> object:
         return value
 
 
-def _tensor_type() -> Any:
-    """The type of tensors of torch, which has been imported where there are tensors."""
-    return getattr(sys.modules.get("torch"), "Tensor", ())
+def is_tensor(value: object) -> bool:
+    """Whether a value is a tensor of torch, which has been imported where there are tensors."""
+    return isinstance(value, getattr(sys.modules.get("torch"), "Tensor", ()))
 
 
 def refuse_mask(subject: str, value: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from xdsl.dialects import func
@@ -31,15 +31,21 @@ def module_of(
     weights: WeightStore,
     inputs: Sequence[tuple[str, Shape]],
     outputs: Sequence[tuple[str, Value]],
+    entries: Mapping[str, str] = {},
 ) -> Module:
-    """The module with `body` as its program, which ends with the outputs."""
+    """The module with `body` as its program, which ends with the outputs.
+
+    `entries` are the names of the numbers of stored entries of sparse inputs, by their names.
+    """
     results = [value.ssa for _, value in outputs if value.ssa is not None]
     body.add_op(func.ReturnOp(*results))
     main = func.FuncOp(
         "main",
         ([a.type for a in body.args], [r.type for r in results]),
         Region(body),
-        arg_attrs=ArrayAttr(argument_attrs(name, _names(shape)) for name, shape in inputs),
+        arg_attrs=ArrayAttr(
+            argument_attrs(name, _names(shape), entries.get(name)) for name, shape in inputs
+        ),
         res_attrs=ArrayAttr(argument_attrs(name, _names(v.shape)) for name, v in outputs),
     )
     return Module(ModuleOp([main]), weights)

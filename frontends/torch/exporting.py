@@ -15,6 +15,7 @@ from ...core.errors import ImportModelError, InputError, explain
 from .library import library
 from .recurrent import whole_layers
 from .replacements import exportable_parts
+from .sparse import stand_ins, taking_matrices
 
 KEPT = (
     *("linear.default", "matmul.default", "scaled_dot_product_attention.default"),
@@ -109,15 +110,17 @@ def _of_module(
     if kwargs is not None and not isinstance(kwargs, Mapping):
         fact, got = "kwargs are example inputs by name", type(kwargs).__name__
         raise InputError(explain("from_torch", fact, expected="a dictionary", got=got))
-    keywords = None if kwargs is None else dict(kwargs)
+    given = stand_ins(tuple(args))
+    keywords = None if kwargs is None else stand_ins(dict(kwargs))
 
     def export(*, strict: bool) -> Any:
         with _quiet():
             return torch.export.export(
-                module, tuple(args), keywords, dynamic_shapes=dynamic_shapes, strict=strict
+                module, given, keywords, dynamic_shapes=dynamic_shapes, strict=strict
             )
 
-    with _slow_path(torch), whole_layers(), _explained("export the module"):
+    matrices = taking_matrices(module, args, kwargs)
+    with _slow_path(torch), whole_layers(), matrices, _explained("export the module"):
         try:
             return export(strict=False)
         except _data_dependent() as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from ...core.weights import WeightStore
 from ...dialects.graph.size_guards import GUARDS, guards_attribute
 from ..importing.diagnostics import Problem, UnsupportedNodeError, unsupported
 from ..importing.emitter import Emitter, hint
-from ..importing.program import module_of, tensor_type
+from ..importing.program import module_of
 from ..importing.values import Value, static_shape
 from .conditions import conditions
 from .dtypes import array_of, numpy_dtype
@@ -29,6 +29,7 @@ from .places import described
 from .registry import closest, conversion, load_conversions
 from .signature import Input, output_names, read_inputs
 from .sizes import Sizes
+from .sparse import sparse_arguments
 
 
 def from_torch(
@@ -62,7 +63,7 @@ def from_torch(
     if dynamic_shapes is not None:
         given = given_sizes(model, program, args or (), kwargs or {}, dynamic_shapes)
     load_conversions()
-    return _ProgramImporter(program).run(given)
+    return _ProgramImporter(program).run(given, sparse_arguments(args or (), kwargs or {}))
 
 
 class _BlockedError(Exception):
@@ -122,8 +123,7 @@ class Importer:
 
     def arguments(self, inputs: Sequence[Input]) -> None:
         """Create the body of the program, with one argument for each input."""
-        types = [tensor_type(i.dtype, i.shape) for i in inputs]
-        self.body = Block(arg_types=types)
+        self.body = Block(arg_types=[i.type for i in inputs])
         taken = {name for spec in inputs for dim in spec.shape for name in dim.symbols}
         self.emitter = Emitter(self.body, self.weights, taken)
         for spec, argument in zip(inputs, self.body.args, strict=True):
@@ -131,7 +131,8 @@ class Importer:
             hint(argument, spec.name)
             value = Value(spec.name, spec.dtype, spec.shape, ssa=argument)
             self.values[spec.fx] = value
-            self.emitter.hold(value)
+            if spec.entries is None:
+                self.emitter.hold(value)
 
     def constant(self, name: str, tensor: Any) -> Value:
         """A tensor under a name; one that several names have in common is one weight."""
@@ -238,16 +239,18 @@ class _ProgramImporter(Importer):
         self.program = program
         self.signature = program.graph_signature
 
-    def run(self, given: Mapping[str, Any]) -> Module:
+    def run(self, given: Mapping[str, Any], sparse: Collection[int]) -> Module:
         names = {symbol: dim.__name__ for symbol, dim in given.items()}
-        inputs, problems = read_inputs(self.program, names, self.sizes)
+        inputs, problems = read_inputs(self.program, names, self.sizes, sparse)
         self.problems.parts += problems
         self.arguments(inputs)
         self._constants()
         self.convert_nodes()
         outputs = self._outputs(self.program.graph.output_node())
         self.problems.check()
-        module = module_of(self.body, self.weights, [(i.name, i.shape) for i in inputs], outputs)
+        shapes = [(i.name, i.shape) for i in inputs]
+        entries = {i.name: i.entries for i in inputs if i.entries is not None}
+        module = module_of(self.body, self.weights, shapes, outputs, entries)
         least = {symbol: int(dim.min) for symbol, dim in given.items()}
         if guards := conditions(self.program, self.sizes, least):
             module.main.attributes[GUARDS] = guards_attribute(guards)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from xdsl.dialects.builtin import TensorType
 
 from ...core.dims import Dim, Shape
+from ...dialects.sparse_tensor import csr
 from ..importing.diagnostics import Problem, UnsupportedNodeError
+from ..importing.program import tensor_type
 from .dtypes import numpy_dtype
 from .library import library
 from .sizes import Sizes
@@ -18,16 +21,28 @@ from .sizes import Sizes
 
 @dataclass(frozen=True)
 class Input:
-    """A run-time input: its node in the program, its name for callers, its type and shape."""
+    """A run-time input: its node in the program, its name for callers, its type and shape.
+
+    `entries` names the number of stored entries of a sparse one; it is None for a dense one.
+    """
 
     fx: Any
     name: str
     dtype: np.dtype
     shape: Shape
+    entries: str | None = None
+
+    @property
+    def type(self) -> TensorType:
+        """The type of the argument of the program."""
+        dense = tensor_type(self.dtype, self.shape)
+        if self.entries is None:
+            return dense
+        return TensorType(dense.element_type, dense.shape, csr())
 
 
 def read_inputs(
-    program: Any, names: Mapping[str, str], sizes: Sizes
+    program: Any, names: Mapping[str, str], sizes: Sizes, sparse: Collection[int] = ()
 ) -> tuple[list[Input], list[Problem]]:
     """The tensors that a program takes, whose symbols get names, and the unsupported inputs.
 
@@ -35,20 +50,25 @@ def read_inputs(
         program: the exported program.
         names: symbol of torch -> the name that the user gives it.
         sizes: learns the dimension of each symbol.
+        sparse: the positions of the arguments that are sparse matrices.
     """
     inputs: list[Input] = []
     problems: list[Problem] = []
     placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     taken = set(names.values())
-    for spec in program.graph_signature.input_specs:
-        if spec.kind.name != "USER_INPUT" or not hasattr(spec.arg, "name"):
+    specs = [s for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
+    for number, spec in enumerate(specs):
+        if not hasattr(spec.arg, "name"):
             continue
         fx = placeholders.get(spec.arg.name)
         value = None if fx is None else fx.meta.get("val")
         if fx is None or (isinstance(value, (int, float, bool, str, type(None)))):
             continue  # it was a constant of the export
         try:
-            inputs.append(read_input(fx, value, names, taken, sizes))
+            found = read_input(fx, value, names, taken, sizes)
+            if number in sparse:
+                found = replace(found, entries=unused(f"{fx.name}_entries", taken))
+            inputs.append(found)
         except UnsupportedNodeError as error:
             problems.append(Problem(f'input "{fx.name}"', None, error.reason, error.closest))
     return inputs, problems
