@@ -29,10 +29,15 @@ def _is_sparse(value: Any) -> bool:
 
 
 def stand_ins(values: Any) -> Any:
-    """Arguments with dense tensors in the place of sparse ones, which take no memory."""
+    """Arguments with dense tensors in the place of sparse ones, which take no memory.
+
+    An `EdgeIndex` of torch-geometric is the tensor that it holds.
+    """
     torch = library()
 
     def stand_in(value: Any) -> Any:
+        if hasattr(value, "as_tensor"):
+            return value.as_tensor()
         if not _is_sparse(value):
             return value
         return torch.zeros((), dtype=value.dtype).expand(value.shape)
