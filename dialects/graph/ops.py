@@ -44,6 +44,16 @@ from .ops_fma import FmaOp
 from .ops_gather import GatherElementsOp, GatherNdOp, GatherOp
 from .ops_histogram import HistogramOp, OneHotOp
 from .ops_if import IfOp
+from .ops_inverse import (
+    AcoshOp,
+    AcosOp,
+    AsinhOp,
+    AsinOp,
+    AtanhOp,
+    AtanOp,
+    CoshOp,
+    SinhOp,
+)
 from .ops_logic import (
     ComparisonOp,
     EqualOp,
@@ -92,13 +102,19 @@ from .ops_window import ConvOp, PoolOp
 
 __all__ = [
     "AbsOp",
+    "AcosOp",
+    "AcoshOp",
     "AddOp",
     "AggregateOp",
     "AliasOp",
     "ArangeOp",
     "ArgReduceOp",
+    "AsinOp",
+    "AsinhOp",
     "AssembleOp",
     "AtEntriesOp",
+    "AtanOp",
+    "AtanhOp",
     "BatchNormOp",
     "BatchNormTrainingOp",
     "BinaryOp",
@@ -116,6 +132,7 @@ __all__ = [
     "ControlFlowOp",
     "ConvOp",
     "CosOp",
+    "CoshOp",
     "CumulativeOp",
     "DegreeOp",
     "DenseOp",
@@ -191,6 +208,7 @@ __all__ = [
     "SigmoidOp",
     "SignOp",
     "SinOp",
+    "SinhOp",
     "SliceOp",
     "SliceRowsOp",
     "SoftmaxOp",

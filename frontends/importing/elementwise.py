@@ -206,24 +206,27 @@ def expm1(node: ModelNode, x: Value) -> Value:
     return node.emit(graph.MulOp, half, node.emit(graph.AddOp, exponential, node.scalar(1, x)))
 
 
-def sinh(node: ModelNode, x: Value) -> Value:
-    # sinh(x) == (expm1(x) - expm1(-x)) / 2, without cancellation near 0
-    above, below = expm1(node, x), expm1(node, node.emit(graph.NegOp, x))
-    difference = node.emit(graph.SubOp, above, below)
-    return node.emit(graph.MulOp, difference, node.scalar(0.5, x))
-
-
-def cosh(node: ModelNode, x: Value) -> Value:
-    # cosh(x) == (exp(x) + exp(-x)) / 2
-    total = node.emit(
-        graph.AddOp, node.emit(graph.ExpOp, x), node.emit(graph.ExpOp, node.emit(graph.NegOp, x))
-    )
-    return node.emit(graph.MulOp, total, node.scalar(0.5, x))
-
-
 def tan(node: ModelNode, x: Value) -> Value:
     # tan(x) == sin(x) / cos(x)
     return node.emit(graph.DivOp, node.emit(graph.SinOp, x), node.emit(graph.CosOp, x))
+
+
+def atan2(node: ModelNode, y: Value, x: Value) -> Value:
+    """The angle between -pi and pi of the point (x, y); 0 for the origin."""
+    # atan2(y, x) == atan(y / x), with pi * sign(y) more for x < 0; y / x == sign(x) sign(y) where
+    # they are equal but for signs, also for infinities
+    sizes = [node.emit(graph.AbsOp, value) for value in (y, x)]
+    signs = node.emit(graph.MulOp, *(node.emit(graph.SignOp, value) for value in (y, x)))
+    ratio = node.emit(
+        graph.WhereOp, node.emit(graph.EqualOp, *sizes), signs, node.emit(graph.DivOp, y, x)
+    )
+    zero = node.scalar(0, x)
+    half = node.scalar(math.pi, x)
+    turned = node.emit(
+        graph.WhereOp, node.emit(graph.LessOp, y, zero), node.emit(graph.NegOp, half), half
+    )
+    shift = node.emit(graph.WhereOp, node.emit(graph.LessOp, x, zero), turned, zero)
+    return node.emit(graph.AddOp, node.emit(graph.AtanOp, ratio), shift)
 
 
 def log_sigmoid(node: ModelNode, x: Value) -> Value:

@@ -25,6 +25,7 @@ from ..importing.elementwise import (
     softplus,
     softsign,
     swish,
+    tan,
 )
 from ..importing.nodes import Builds
 from ..importing.values import Value
@@ -46,6 +47,14 @@ def _register_unary() -> None:
         "Erf": graph.ErfOp,
         "Sin": graph.SinOp,
         "Cos": graph.CosOp,
+        "Acos": graph.AcosOp,
+        "Acosh": graph.AcoshOp,
+        "Asin": graph.AsinOp,
+        "Asinh": graph.AsinhOp,
+        "Atan": graph.AtanOp,
+        "Atanh": graph.AtanhOp,
+        "Cosh": graph.CoshOp,
+        "Sinh": graph.SinhOp,
         "Abs": graph.AbsOp,
         "Sign": graph.SignOp,
         "Ceil": graph.CeilOp,
@@ -69,6 +78,7 @@ def _register_composed() -> None:
         "Mish": (18, mish),
         "Softplus": (1, softplus),
         "Softsign": (1, softsign),
+        "Tan": (7, tan),
     }
     for operator, (since, compose) in operators.items():
         converts(operator, since=since)(_composed(compose))

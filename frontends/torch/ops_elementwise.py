@@ -27,6 +27,14 @@ _FLOAT_UNARY: dict[str, Builds] = {
     "erf": graph.ErfOp,
     "sin": graph.SinOp,
     "cos": graph.CosOp,
+    "acos": graph.AcosOp,
+    "acosh": graph.AcoshOp,
+    "asin": graph.AsinOp,
+    "asinh": graph.AsinhOp,
+    "atan": graph.AtanOp,
+    "atanh": graph.AtanhOp,
+    "cosh": graph.CoshOp,
+    "sinh": graph.SinhOp,
 }
 _UNARY: dict[str, Builds] = {"neg": graph.NegOp, "abs": graph.AbsOp, "sign": graph.SignOp}
 _ROUNDING: dict[str, Builds] = {
@@ -35,7 +43,6 @@ _ROUNDING: dict[str, Builds] = {
     "round": graph.RoundOp,
 }
 _COMPOSED: dict[str, Callable[[ModelNode, Value], Value]] = {
-    "cosh": composed.cosh,
     "expm1": composed.expm1,
     "hardsigmoid": lambda node, x: composed.hard_sigmoid(node, x, 1 / 6, 0.5),
     "hardswish": composed.hard_swish,
@@ -44,7 +51,6 @@ _COMPOSED: dict[str, Callable[[ModelNode, Value], Value]] = {
     "reciprocal": composed.reciprocal,
     "selu": composed.selu,
     "silu": composed.swish,
-    "sinh": composed.sinh,
     "softsign": composed.softsign,
     "tan": composed.tan,
 }
@@ -218,6 +224,11 @@ def maximum(node: Node, a: Value, b: Value) -> Value:
 @converts("aten.minimum.default")
 def minimum(node: Node, a: Value, b: Value) -> Value:
     return node.emit(graph.MinOp, *_pair(node, a, b))
+
+
+@converts("aten.atan2.default")
+def atan2(node: Node, y: Value, x: Value) -> Value:
+    return composed.atan2(node, *_pair(node, y, x))
 
 
 @converts("aten.lerp.Scalar", "aten.lerp.Tensor")

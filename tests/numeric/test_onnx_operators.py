@@ -82,6 +82,7 @@ UNARY = {
     "Sin": 7, "Cos": 7, "Sign": 9, "Ceil": 7, "Floor": 7, "Round": 11, "ThresholdedRelu": 10,
     "Shrink": 9, "LeakyRelu": 7, "Elu": 7, "Selu": 7, "Celu": 12, "HardSigmoid": 7, "HardSwish": 14,
     "Softplus": 7, "Softsign": 7, "Mish": 18, "Gelu": 20, "Swish": 24, "Identity": 7, "Clip": 7,
+    "Atan": 7, "Sinh": 9, "Cosh": 9, "Asinh": 9, "Tan": 7,
 }  # fmt: skip
 
 
@@ -100,6 +101,12 @@ def test_unary(operator: str, since: int) -> None:
 @pytest.mark.parametrize("operator", ["Sqrt", "Log"])
 def test_unary_of_positive(operator: str) -> None:
     check(make_node(operator, ["x"], ["y"]), {"x": array(3, 5, low=0.1)})
+
+
+@pytest.mark.parametrize("operator", ["Acos", "Asin", "Atanh", "Acosh"])
+def test_unary_of_a_part_of_the_numbers(operator: str) -> None:
+    x = np.linspace(-0.99, 0.99, 15, dtype=np.float32)
+    check(make_node(operator, ["x"], ["y"]), {"x": x + 2 if operator == "Acosh" else x})
 
 
 @pytest.mark.parametrize(

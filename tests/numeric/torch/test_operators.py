@@ -24,6 +24,7 @@ UNARY = {
         *("abs", "ceil", "cos", "cosh", "erf", "exp", "exp2", "expm1", "floor", "neg", "round"),
         *("sigmoid", "sign", "sin", "sinh", "square", "tan", "tanh", "trunc", "relu", "selu"),
         *("isnan", "isinf", "isfinite", "reciprocal", "celu"),
+        *("acos", "acosh", "asin", "asinh", "atan", "atanh"),
     )
 }
 POSITIVE = {
@@ -86,6 +87,7 @@ BINARY = {
     "pow_integers": lambda a, b, i: i**2,
     "maximum": lambda a, b, i: torch.maximum(a, b),
     "minimum": lambda a, b, i: torch.minimum(a, b),
+    "atan2": lambda a, b, i: torch.atan2(i - 2.0, b * 8 - a.abs()),
     "clamp_tensors": lambda a, b, i: a.clamp(b - 0.5, b),
     "lerp": lambda a, b, i: torch.lerp(a, b, 0.25),
     "addcmul": lambda a, b, i: torch.addcmul(a, a, b, value=0.5),

@@ -109,3 +109,19 @@ def test_what_is_no_product_is_refused() -> None:
     text = "relu of a sparse argument, expected a product with a matrix"
     with pytest.raises(ImportModelError, match=text):
         sw.from_torch(Sum().eval(), (DENSE.to_sparse_csr(), X))
+
+
+def test_layers_of_torch_geometric() -> None:
+    """An adjacency matrix in CSR, and an `EdgeIndex`, which is an edge list."""
+    pyg = pytest.importorskip("torch_geometric", reason="torch-geometric is not installed")
+    from torch_geometric.nn import SAGEConv
+
+    layer, x = SAGEConv(8, 4).eval(), torch.randn(4, 8)
+    edges = pyg.EdgeIndex([[0, 1, 3], [1, 2, 0]], sparse_size=(4, 4), sort_order="row")
+    matrix = edges.as_tensor()
+    matrix = torch.sparse_coo_tensor(matrix, torch.ones(3), (4, 4)).to_sparse_csr()
+    nodes = {0: Dim("n")}
+    for graph, sizes in ((matrix, {0: Dim("n"), 1: Dim("n")}), (edges, {1: Dim("e")})):
+        module = sw.from_torch(layer, (x, graph), dynamic_shapes=(nodes, sizes))
+        given = graph if graph is matrix else edges.as_tensor()
+        same(module.run_reference(x, graph), layer(x, given))

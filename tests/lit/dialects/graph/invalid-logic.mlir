@@ -213,3 +213,67 @@ func.func @f(%x: tensor<3xi32>) {
   %y = graph.cos %x : (tensor<3xi32>) -> tensor<3xi32>
   func.return
 }
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // expected-error @+1 {{graph.acos: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>}}
+  %y = graph.acos %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // expected-error @+1 {{graph.acosh: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>}}
+  %y = graph.acosh %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // expected-error @+1 {{graph.asin: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>}}
+  %y = graph.asin %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // expected-error @+1 {{graph.asinh: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>}}
+  %y = graph.asinh %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // expected-error @+1 {{graph.atan: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>}}
+  %y = graph.atan %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // expected-error @+1 {{graph.atanh: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>}}
+  %y = graph.atanh %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // expected-error @+1 {{graph.cosh: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>}}
+  %y = graph.cosh %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // expected-error @+1 {{graph.sinh: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>}}
+  %y = graph.sinh %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
+  func.return
+}

@@ -127,3 +127,59 @@ func.func @cos(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
   %y = graph.cos %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
   func.return %y : tensor<?x3xf32>
 }
+
+// CHECK-LABEL: func.func @acos
+func.func @acos(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
+  // CHECK: %y = graph.acos %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  %y = graph.acos %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  func.return %y : tensor<?x3xf32>
+}
+
+// CHECK-LABEL: func.func @acosh
+func.func @acosh(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
+  // CHECK: %y = graph.acosh %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  %y = graph.acosh %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  func.return %y : tensor<?x3xf32>
+}
+
+// CHECK-LABEL: func.func @asin
+func.func @asin(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
+  // CHECK: %y = graph.asin %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  %y = graph.asin %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  func.return %y : tensor<?x3xf32>
+}
+
+// CHECK-LABEL: func.func @asinh
+func.func @asinh(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
+  // CHECK: %y = graph.asinh %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  %y = graph.asinh %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  func.return %y : tensor<?x3xf32>
+}
+
+// CHECK-LABEL: func.func @atan
+func.func @atan(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
+  // CHECK: %y = graph.atan %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  %y = graph.atan %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  func.return %y : tensor<?x3xf32>
+}
+
+// CHECK-LABEL: func.func @atanh
+func.func @atanh(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
+  // CHECK: %y = graph.atanh %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  %y = graph.atanh %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  func.return %y : tensor<?x3xf32>
+}
+
+// CHECK-LABEL: func.func @cosh
+func.func @cosh(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
+  // CHECK: %y = graph.cosh %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  %y = graph.cosh %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  func.return %y : tensor<?x3xf32>
+}
+
+// CHECK-LABEL: func.func @sinh
+func.func @sinh(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
+  // CHECK: %y = graph.sinh %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  %y = graph.sinh %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  func.return %y : tensor<?x3xf32>
+}
