@@ -70,7 +70,10 @@ def test_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert np.shape(names["logits"]) == (34, 2)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("page", ["adding-an-operator", "kernels-and-functions", "rewriting"])
+PAGES = ["adding-an-operator", "kernels-and-functions", "messages", "rewriting"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_python_of_a_page_runs(page: str) -> None:
     names: dict[str, object] = {}
     text = (ROOT / "docs" / f"{page}.md").read_text()
