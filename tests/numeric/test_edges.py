@@ -224,18 +224,21 @@ def test_aggregate(kind: str, width: tuple[int, ...]) -> None:
     run(lambda b, a, x, e: b.aggregate(a, x, e, kind), weighted)
 
 
-@pytest.mark.parametrize(("kind", "width"), [("max", 40), ("mean", 16), ("min", 3), ("std", 16)])
-def test_products_of_messages(kind: str, width: int) -> None:
-    w, bias = floats(width, 5, seed=3), floats(width, seed=4)
+@pytest.mark.parametrize(
+    ("kind", "width", "depth"),
+    [("max", 40, 5), ("max", 70, 200), ("mean", 16, 5), ("min", 3, 5), ("std", 16, 5)],
+)
+def test_products_of_messages(kind: str, width: int, depth: int) -> None:
+    w, bias = floats(width, depth, seed=3) / depth, floats(width, seed=4)
     b = sw.Builder()
     a = b.input("a", sw.SparseSpec(("n", "m"), "f32", nnz="edges"))
-    x, y = b.input("x", ("m", 5)), b.input("y", ("n", 5))
+    x, y = b.input("x", ("m", depth)), b.input("y", ("n", depth))
     ends = b.relu(b.at_entries(a, x, axis=1) - b.at_entries(a, y, axis=0))
     b.output(b.reduce_entries(a, b.dense(ends, w) + bias, kind))
     exe = sw.compile(b.module(), threads=2)
     for matrix in PATTERNS.values():
         (n, m), entries = matrix.shape, np.arange(matrix.nnz)
-        own, other = floats(m, 5), floats(n, 5, seed=1)
+        own, other = floats(m, depth), floats(n, depth, seed=1)
         rows = np.repeat(np.arange(n), np.diff(matrix.indptr))
         messages = np.maximum(own[matrix.indices] - other[rows], 0) @ w.T + bias
         positions = sp.csr_array((np.ones(matrix.nnz), entries, matrix.indptr), (n, matrix.nnz))
