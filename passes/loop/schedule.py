@@ -22,7 +22,7 @@ from ...dialects.loop.nests import ScheduleError, perfect_nest
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.trace import structure_of, trace_of
 from .rules.borders import cut_border
-from .rules.columns import schedule_columns
+from .rules.columns import schedule_carried_rows, schedule_columns
 from .rules.contraction import schedule_contraction
 from .rules.knobs import ANALYTIC, Knobs
 from .rules.lanes import schedule_gathers, schedule_lanes, schedule_transpose
@@ -89,9 +89,10 @@ def _nest(schedule: Schedule, nest: str, reasons: list[str]) -> bool:
         reasons.append(reason)
         _tile_rest(schedule, others)
         return True
-    if reason := schedule.attempt(lambda: schedule_columns(schedule, nest)):
-        reasons.append(reason)
-        return True
+    for rule in (schedule_columns, schedule_carried_rows):
+        if reason := schedule.attempt(lambda rule=rule: rule(schedule, nest)):
+            reasons.append(reason)
+            return True
     if len(perfect_nest(loop)) == 1 and not _nests_in(loop.body.block):
         # A single loop: the outer half is tiled after the inner half has become lanes.
         _inside(schedule, nest, reasons, (schedule_lanes,))

@@ -52,6 +52,8 @@ def stage_columns(kernel: Consumed, loop: str, size: int) -> KernelOp:
 
     Then `i` may become an axis whose lanes are contiguous, and the copies squares that are
     transposed in registers: the elements of several rows are computed at once, in the same order.
+    If nothing is contiguous along `k`, all accesses stay where they are, and what is carried is in
+    a buffer only: with `size` 1, the two loops change places.
 
     Args:
         kernel: the kernel.
@@ -125,7 +127,12 @@ def _is_number(type: Attribute) -> bool:
 def _check_memory(
     kernel: KernelOp, steps: ForOp, accesses: Sequence[Access], staged: Sequence[Access]
 ) -> None:
-    """Check that a chunk of columns may be read before it is written."""
+    """Check that a chunk of columns may be read before it is written.
+
+    Where nothing is staged, every access stays where it is.
+    """
+    if not staged:
+        return
     written, stores = written_in(kernel, steps), [op for op in accesses if isinstance(op, StoreOp)]
     for op in staged:
         kind = memref_type(op.buffer).element_type

@@ -55,6 +55,14 @@ def test_cumulative_along_several_rows_of_a_type() -> None:
         check(cumulative(1, "sum", True), [random((21, 70), dtype)])
 
 
+def test_cumulative_along_long_columns() -> None:
+    x = random((3, 700, 530))
+    for shape, axis, threads in (((2100, 530), 0, 1), (x.shape, 1, 2)):
+        module = build(cumulative(axis, "sum"), [x.reshape(shape)], False)
+        y = sw.compile(module, threads=threads)(x.reshape(shape))
+        np.testing.assert_array_equal(y, np.cumsum(x.reshape(shape), axis=axis))
+
+
 def test_several_rows_at_a_time_keep_each_order() -> None:
     x, shape = random((37, 150)), (("m", "n"),)
     exe = sw.compile(program_of(lambda b, x: -b.cumulative(x * 2, kind="sum"), x=shape), threads=2)

@@ -220,9 +220,12 @@ class Schedule:
         """Copy what a loop reads repeatedly; see `stage`."""
         self._take(stage, argument, loop)
 
-    def stage_columns(self, loop: str, size: int) -> None:
-        """Run a serial loop on columns of local buffers; see `stage_columns`."""
-        self._take(stage_columns, loop, size)
+    def stage_columns(self, loop: str, size: int) -> Sequence[str]:
+        """Run a serial loop on columns of local buffers; see `stage_columns`.
+
+        Return the loops that it became: those over rows, and the serial ones over chunks.
+        """
+        return self._take(stage_columns, loop, size)[loop]
 
     def stage_terms(self, loop: str) -> str:
         """Compute what a reduction combines before it; return the loop that does."""

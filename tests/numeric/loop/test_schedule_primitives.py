@@ -22,6 +22,7 @@ from stepwell.passes.loop.prefetch import prefetch
 from stepwell.passes.loop.reorder import reorder
 from stepwell.passes.loop.split import split
 from stepwell.passes.loop.stage import stage
+from stepwell.passes.loop.stage_columns import stage_columns
 from stepwell.passes.loop.tiles import tiles
 from stepwell.passes.loop.unroll import unroll
 from stepwell.passes.loop.vectorize import vectorize
@@ -297,3 +298,42 @@ def test_a_refused_step_leaves_the_kernel(kernels, kernel_of) -> None:
         vectorize(kernel, ["i", "j"])
     assert str(kernel) == before
     assert kernel.parent is not None
+
+
+COLUMNS = """
+loop.kernel @columns(%x: memref<{m}x{n}xf32>, %p: memref<{m}xi64> {{loop.bounds = ["{m}"]}})
+    -> (%y: memref<{m}x{n}xf32>, %last: memref<{n}xf32>) {{
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to {n} {{
+    loop.for "f" %f to {m} {{
+      loop.store %z, %y (d0, d1) -> (d0, d1)(%f, %i) : f32, memref<{m}x{n}xf32>
+    }}
+    loop.store %z, %last (d0) -> (d0)(%i) : f32, memref<{n}xf32>
+  }}
+  loop.for "j" %j to {n} {{
+    %s = loop.for "k" %k to {m} serial carry(%t = %z : f32) {{
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%k, %j) : memref<{m}x{n}xf32>, f32
+      %u = arith.addf %t, %v : f32
+      %g = loop.load %p (d0) -> (d0)(%k) : memref<{m}xi64>, i64
+      %q = arith.index_cast %g : i64 to index
+      loop.store add %u, %y (d0, d1) -> (d0, d1)(%q, %j) : f32, memref<{m}x{n}xf32>
+      loop.store %u, %last (d0) -> (d0)(%j) : f32, memref<{n}xf32>
+      loop.yield %u : f32
+    }}
+  }}
+}}
+"""
+
+
+@QUICK
+@given(m=st.integers(1, 7), n=st.integers(2, 7), size=st.integers(1, 3))
+def test_columns_change_places(normal, same_before_and_after, m, n, size) -> None:
+    def schedule(kernel: KernelOp) -> KernelOp:
+        with forwarding() as forwarded:
+            kernel = stage_columns(kernel, "j", size)
+        columns = [name for name in forwarded["j"] if name.startswith("j")]
+        return vectorize(drop_unit_loops(kernel), columns)
+
+    places = np.arange(m)[::-1] // 2
+    results = [np.zeros((m, n), np.float32), np.zeros(n, np.float32)]
+    same_before_and_after(COLUMNS.format(m=m, n=n), [normal(m, n), places, *results], schedule)

@@ -563,6 +563,26 @@ loop.kernel @running_sums(%x: memref<99x512xf32>) -> (%y: memref<99x512xf32>) {
   }
 }
 
+// What long rows carry is in a buffer, where they do not stay in a cache; threads have parts of them.
+// V4-LABEL: loop.kernel @running_sums_of_long_rows
+// V4-SAME:    loop.schedule = "stage_columns(i, 1); drop_unit_loops();
+// V4:         loop.for "k0" %k0 to 2000 serial {
+// V4-NEXT:      loop.for "i0" %i0 to 32 {
+// V3-LABEL: loop.kernel @running_sums_of_long_rows
+// THREADS-LABEL: loop.kernel @running_sums_of_long_rows
+// THREADS:      loop.for "k" %k to 2000 serial carry(%{{.*}} : vector<128xf32>) {
+loop.kernel @running_sums_of_long_rows(%x: memref<2000x2048xf32>) -> (%y: memref<2000x2048xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 2048 {
+    %s = loop.for "k" %k to 2000 serial carry(%t = %z : f32) {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%k, %i) : memref<2000x2048xf32>, f32
+      %u = arith.addf %t, %v : f32
+      loop.store %u, %y (d0, d1) -> (d0, d1)(%k, %i) : f32, memref<2000x2048xf32>
+      loop.yield %u : f32
+    }
+  }
+}
+
 // Updates of rows at computed places are for several threads; for one they stay in one loop.
 // V4-LABEL: loop.kernel @updates
 // V4:         loop.for "k" %k to 99999 serial {

@@ -1,5 +1,6 @@
 // RUN: stepwell-opt %s -p "loop-stage-columns{kernel=sums loop=i size=64}" | filecheck %s
 // RUN: stepwell-opt %s -p "loop-stage-columns{kernel=backwards loop=i size=8}" | filecheck %s --check-prefix=BACK
+// RUN: stepwell-opt %s -p "loop-stage-columns{kernel=columns loop=i size=1},loop-drop-unit-loops" | filecheck %s --check-prefix=COLUMNS
 // RUN: not stepwell-opt %s -p "loop-stage-columns{kernel=sums loop=i size=0}" 2>&1 | filecheck %s --check-prefix=SIZE
 // RUN: not stepwell-opt %s -p "loop-stage-columns{kernel=sums loop=k}" 2>&1 | filecheck %s --check-prefix=KIND
 // RUN: not stepwell-opt %s -p "loop-stage-columns{kernel=others loop=a}" 2>&1 | filecheck %s --check-prefix=ROWS
@@ -177,6 +178,31 @@ loop.kernel @others(%x: memref<16x20xf32>, %b: memref<16xf32>, %e: memref<16x20x
     %s = loop.for "n1" %k to min (d0) -> (20, d0)(%m) serial carry(%t = %z : f32) {
       loop.store %t, %y (d0, d1) -> (d0, d1)(%i, %k) : f32, memref<16x20xf32>
       loop.yield %t : f32
+    }
+  }
+}
+
+// Nothing is contiguous along "k", so that nothing is staged: the loops change places.
+// COLUMNS-LABEL: loop.kernel @columns
+// COLUMNS:         %[[C:.*]] = loop.local : memref<5xf32>
+// COLUMNS-NEXT:    loop.for "i0" %i0 to 5 {
+// COLUMNS-NEXT:      loop.store %z, %[[C]] (d0) -> (d0)(%i0)
+// COLUMNS-NEXT:    }
+// COLUMNS-NEXT:    loop.for "k0" %k0 to 7 serial {
+// COLUMNS-NEXT:      loop.for "i" %i to 5 {
+// COLUMNS-NEXT:        %[[T:.*]] = loop.load %[[C]] (d0) -> (d0)(%i)
+// COLUMNS-NEXT:        %[[V:.*]] = loop.load %x (d0, d1) -> (d0, d1)(%k0, %i)
+// COLUMNS-NEXT:        %[[S:.*]] = arith.addf %[[T]], %[[V]] : f32
+// COLUMNS-NEXT:        loop.store %[[S]], %y (d0, d1) -> (d0, d1)(%k0, %i)
+// COLUMNS-NEXT:        loop.store %[[S]], %[[C]] (d0) -> (d0)(%i)
+loop.kernel @columns(%x: memref<7x5xf32>) -> (%y: memref<7x5xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 5 {
+    %s = loop.for "k" %k to 7 serial carry(%t = %z : f32) {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%k, %i) : memref<7x5xf32>, f32
+      %u = arith.addf %t, %v : f32
+      loop.store %u, %y (d0, d1) -> (d0, d1)(%k, %i) : f32, memref<7x5xf32>
+      loop.yield %u : f32
     }
   }
 }
