@@ -99,9 +99,9 @@ def test_sizes_that_are_known() -> None:
             self.register_buffer("edges", EDGES.clone())
 
         def forward(self) -> Any:
-            return torch.randn(self.edges[0].unique().numel())
+            return torch.randn(self.edges[0].nonzero().shape[0])
 
-    assert torch.compile(Noise(), backend=stepwell)().shape == (6,)
+    assert torch.compile(Noise(), backend=stepwell)().shape == (9,)
 
 
 @pytest.mark.parametrize("name", ["GCN", "SAGE", "GIN", "GAT", "EdgeConv"])
