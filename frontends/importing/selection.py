@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 from ...dialects.graph import ops as graph
 from ...dialects.graph.ops_select import WHOLE_END
 from .nodes import ModelNode
+from .shapes import places_of, unsqueezed
 from .values import Value
 
 
@@ -78,10 +79,13 @@ def triangle(node: ModelNode, x: Value, k: int, *, upper: bool) -> Value:
     if x.rank < 2:
         raise node.broken("operand is not a matrix", "rank >= 2", f"rank {x.rank}")
     rows, columns = x.shape[-2:]
+    nothing = node.known(np.zeros((), x.dtype))
     if not rows.is_static or not columns.is_static:
-        raise node.unsupported("a triangle of a matrix with symbolic sizes")
+        row, column = (places_of(node, size) for size in (rows, columns))
+        first = node.emit(graph.AddOp, unsqueezed(node, row, [1]), node.scalar(k, row))
+        pair = (first, column) if upper else (column, first)
+        return node.emit(graph.WhereOp, node.emit(graph.LessEqualOp, *pair), x, nothing)
     shape = (rows.value, columns.value)
     k = min(max(k, -sum(shape)), sum(shape))
     kept = np.triu(np.ones(shape, np.bool_), k) if upper else np.tril(np.ones(shape, np.bool_), k)
-    nothing = node.known(np.zeros((), x.dtype))
     return node.emit(graph.WhereOp, node.known(kept), x, nothing)

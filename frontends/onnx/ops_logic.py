@@ -20,7 +20,7 @@ from ..importing.elementwise import (
 from ..importing.nodes import Builds
 from ..importing.selection import triangle
 from ..importing.shapes import places_of, reshaped, unsqueezed
-from ..importing.values import Value, is_static
+from ..importing.values import Value
 from .arithmetic import Arithmetic
 from .dynamic import static_sizes
 from .extents import one_hot_by
@@ -102,7 +102,7 @@ def trilu(node: Node) -> Value:
         raise node.broken("a matrix and one diagonal are needed", "1 and rank >= 2", got)
     (k,) = given
     known = static_sizes(given)
-    if known is not None and is_static(x.shape[-2:]):
+    if known is not None:
         return triangle(node, x, known[0], upper=upper)
     b, (rows, columns) = Arithmetic(node), (places_of(node, dim) for dim in x.shape[-2:])
     distance = b.sub(unsqueezed(node, columns, [0]), unsqueezed(node, rows, [1]))

@@ -53,6 +53,16 @@ def topk(
     return node.emit_all(graph.TopKOp, x, k=count, axis=axis, largest=largest)
 
 
+@converts("aten.kthvalue.default")
+def kth_value(node: Node, x: Value, k: int, dim: int = -1, keepdim: bool = False) -> list[Value]:
+    axis = node.axis(dim, x.rank)
+    found = []
+    for part in sort(node, x, dim):
+        places = node.known(np.array([k - 1] if keepdim else k - 1))
+        found.append(node.emit(graph.GatherOp, part, places, axis=axis))
+    return found
+
+
 @converts("aten._unique2.default", "aten._unique.default")
 def unique(
     node: Node,

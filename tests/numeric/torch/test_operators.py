@@ -252,6 +252,8 @@ INDEXED = {
     "sort_descending": lambda x, i, u: x.sort(1, descending=True)[0],
     "argsort": lambda x, i, u: i.argsort(stable=True),
     "topk": lambda x, i, u: x.topk(2, 1),
+    "kthvalue": lambda x, i, u: x.kthvalue(2, 1),
+    "kthvalue_kept": lambda x, i, u: x.kthvalue(1, 1, keepdim=True),
     "bincount": lambda x, i, u: torch.zeros(6, dtype=torch.int64).scatter_add(
         0, i, torch.ones_like(i)
     ),
@@ -352,3 +354,14 @@ def test_other_floats(dtype: str) -> None:
     x = floats(2, 4).to(getattr(torch, dtype))
     if dtype != "bfloat16":
         check(model, [x])
+
+
+TRIANGLES = {
+    "causal": lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True),
+    "tril": lambda x: (x @ x.transpose(1, 2)).tril(-1),
+    "triu": lambda x: x.triu(1),
+}
+
+
+def test_triangles_of_symbolic_sizes() -> None:
+    check(Functions(TRIANGLES), [floats(2, 5, 4)], [({1: N},)], [[floats(2, 1, 4)]])
