@@ -83,8 +83,8 @@ CASES: dict[str, Callable[[], Case]] = {
 
 def kernels(exe: sw.Executable, count: int) -> Callable[[], None]:
     """Repeats the kernels of a program's last call `count` times."""
-    (address,) = exe._frames._known
-    return partial(_REPEAT, exe._program.entry, address, count)
+    (address,) = exe._loaded.frames._known
+    return partial(_REPEAT, exe._loaded.program.entry, address, count)
 
 
 def calls(exe: sw.Executable, inputs: tuple[Any, ...]) -> dict[str, Callable[[], object]]:

@@ -25,6 +25,7 @@ from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import host
 from stepwell.runtime.executable import Executable
+from stepwell.runtime.loaded import Loaded
 
 RNG = np.random.default_rng(0)
 W = RNG.standard_normal((33, 19), np.float32)
@@ -111,11 +112,11 @@ def test_mlir_translate_agrees(name: str, level: int) -> None:
     # Attributes of the program name its sparse types, whose dialect mlir-translate does not know.
     to_llvm = [tool("mlir-translate"), "--mlir-to-llvmir", "--allow-unregistered-dialect"]
     theirs = piped(to_llvm, checked)
-    entry = re.search(rf'^define [^\n]*@"{ENTRY}"\(.*?^}}', exe._program.keep.llvm_ir, re.M | re.S)
+    compiled = exe._loaded.program
+    entry = re.search(rf'^define [^\n]*@"{ENTRY}"\(.*?^}}', compiled.keep.llvm_ir, re.M | re.S)
     assert entry is not None
     code = CompiledModule(theirs + entry[0], host(), Effort.NONE)
-    program = replace(exe._program, entry=code.address(ENTRY), keep=code)
-    again = Executable(program)
+    again = Executable(Loaded(replace(compiled, entry=code.address(ENTRY), keep=code)))
     expected = module.run_reference(*inputs)
     np.testing.assert_array_equal(again(*inputs), exe(*inputs))
     np.testing.assert_allclose(again(*inputs), expected, rtol=1e-4, atol=1e-5)
