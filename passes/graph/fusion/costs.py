@@ -118,10 +118,11 @@ class Costs:
     def _against_contraction(self, proposal: Proposal) -> str | None:
         """A contraction reads an element again for each register tile: not even cheap ones pay."""
         anchor = proposal.reader.anchor
+        products = [user for user in proposal.users if _is_contraction(user)]
         if anchor is not None and self.uses.walked(anchor):
-            # What a product of the entries needs is computed once for some vectors of columns.
-            return None
-        products = (user for user in proposal.users if _is_contraction(user))
+            # Products of the entries need it once for some vectors of columns; the walk itself, for
+            # each of them.
+            products = [user for user in products if user is anchor]
         again = any(self.uses.repeats(user, proposal.value) for user in products)
         return _MANY_TIMES if again else None
 
