@@ -51,6 +51,8 @@ _FLOAT = (*_HALF, f32, f64)
 _NUMERIC = (*_FLOAT, i8, i16, i32, i64, ui8, ui16, ui32)
 _ANY = (*_FLOAT, i1, i8, i16, i32, i64, ui8, ui16, ui32)
 
+_INTEGER = tuple(kind for kind in _ANY if kind not in _FLOAT)
+
 _NARROW = (i8, i16, ui8, ui16)
 
 _COMPUTED: dict[Attribute, Attribute] = {f16: f32, bf16: f32, ui8: i32, ui16: i32, ui32: i64}
@@ -138,6 +140,10 @@ INDEX_TENSOR = TensorConstraint((i32, i64), "dense")
 """A dense tensor of i32 or i64."""
 NUMERIC_TENSOR = TensorConstraint(_NUMERIC, "dense")
 """A dense tensor of a float type, i8 to i64 or ui8 to ui32."""
+INTEGER_TENSOR = TensorConstraint(_INTEGER, "dense")
+"""A dense tensor of i1, or of signed or unsigned integers."""
+SHIFTED_TENSOR = TensorConstraint(tuple(kind for kind in _INTEGER if kind != i1), "dense")
+"""A dense tensor of signed or unsigned integers."""
 TRUTH_TENSOR = TensorConstraint((i1,), "dense")
 """A dense tensor of i1."""
 DENSE_TENSOR = TensorConstraint(_ANY, "dense")

@@ -11,6 +11,14 @@ from .ops_aggregate import AggregateOp, ReduceEntriesOp
 from .ops_arange import ArangeOp
 from .ops_arg import ArgReduceOp
 from .ops_binary import AddOp, BinaryOp, DivOp, MaxOp, MinOp, MulOp, PowOp, SubOp
+from .ops_bitwise import (
+    BitwiseAndOp,
+    BitwiseNotOp,
+    BitwiseOrOp,
+    BitwiseXorOp,
+    ShiftLeftOp,
+    ShiftRightOp,
+)
 from .ops_blocked import BlockedConvOp
 from .ops_call import CallDpsOp, CallPackedOp
 from .ops_cast import CastOp
@@ -118,6 +126,10 @@ __all__ = [
     "BatchNormOp",
     "BatchNormTrainingOp",
     "BinaryOp",
+    "BitwiseAndOp",
+    "BitwiseNotOp",
+    "BitwiseOrOp",
+    "BitwiseXorOp",
     "BlockedConvOp",
     "BroadcastToOp",
     "CallDpsOp",
@@ -205,6 +217,8 @@ __all__ = [
     "SddmmOp",
     "SearchsortedOp",
     "SegmentReduceOp",
+    "ShiftLeftOp",
+    "ShiftRightOp",
     "SigmoidOp",
     "SignOp",
     "SinOp",

@@ -29,6 +29,12 @@ _LOGIC: dict[str, Builds] = {
     "or": graph.LogicalOrOp,
     "xor": graph.LogicalXorOp,
 }
+_BITS: dict[str, Builds] = {
+    "and": graph.BitwiseAndOp,
+    "or": graph.BitwiseOrOp,
+    "xor": graph.BitwiseXorOp,
+}
+_SHIFTS: dict[str, Builds] = {"left": graph.ShiftLeftOp, "right": graph.ShiftRightOp}
 
 
 def _register() -> None:
@@ -36,7 +42,13 @@ def _register() -> None:
         converts(f"aten.{name}.Tensor", f"aten.{name}.Scalar")(_comparison(build))
     for name, build in _LOGIC.items():
         converts(f"aten.logical_{name}.default")(_logic(build))
-        converts(f"aten.bitwise_{name}.Tensor", f"aten.bitwise_{name}.Scalar")(_bits(build))
+    for name, build in _BITS.items():
+        overloads = ("Tensor", "Scalar", "Scalar_Tensor")
+        converts(*(f"aten.bitwise_{name}.{overload}" for overload in overloads))(_bits(build))
+    for name, build in _SHIFTS.items():
+        overloads = ("Tensor", "Tensor_Scalar", "Scalar_Tensor")
+        converts(*(f"aten.bitwise_{name}_shift.{overload}" for overload in overloads))(_bits(build))
+        converts(f"aten.__{name[0]}shift__.Tensor", f"aten.__{name[0]}shift__.Scalar")(_bits(build))
 
 
 def _comparison(build: Builds) -> Callable[[Node, Value, Any], Value]:
@@ -53,12 +65,9 @@ def _logic(build: Builds) -> Callable[[Node, Value, Value], Value]:
     return convert
 
 
-def _bits(build: Builds) -> Callable[[Node, Value, Any], Value]:
-    def convert(node: Node, a: Value, b: Any) -> Value:
-        left, right = node.common(a, b)
-        if left.dtype != _BOOL:
-            raise node.unsupported(f"not supported for {left.dtype.name}")
-        return node.emit(build, left, right)
+def _bits(build: Builds) -> Callable[[Node, Any, Any], Value]:
+    def convert(node: Node, a: Any, b: Any) -> Value:
+        return node.emit(build, *(node.operand(x, node.dtype) for x in (a, b)))
 
     return convert
 
@@ -78,10 +87,7 @@ def logical_not(node: Node, x: Value) -> Value:
 
 @converts("aten.bitwise_not.default")
 def bitwise_not(node: Node, x: Value) -> Value:
-    if x.dtype == _BOOL:
-        return node.emit(graph.LogicalNotOp, x)
-    # ~x == -1 - x
-    return node.emit(graph.SubOp, node.scalar(-1, x), x)
+    return node.emit(graph.BitwiseNotOp, x)
 
 
 @converts("aten.where.self", "aten.where.ScalarOther", "aten.where.ScalarSelf", "aten.where.Scalar")
