@@ -120,7 +120,7 @@ def check_indices(
 ) -> None:
     """Give indices their own buffer, after a check."""
     (indices,) = function.buffers[op.result] = [*buffers_of(op.indices)]
-    limit = function.size(function.shapes.shape(op.x)[op.axis_from_front], op)
+    limit = function.size(op.limit(function.shapes), op)
     check = rt.CheckIndexOp(function.context, indices, limit, op.what, from_front=True)
     function.append(check)
 
@@ -222,10 +222,7 @@ def check_bounds(
 def _is_checked(function: BufferFunction, indices: SSAValue, extent: Dim) -> bool:
     """Whether an operator in front has checked indices for a size."""
     op = indices.owner
-    return (
-        isinstance(op, graph.CheckIndicesOp)
-        and function.shapes.shape(op.x)[op.axis_from_front] == extent
-    )
+    return isinstance(op, graph.CheckIndicesOp) and op.limit(function.shapes) == extent
 
 
 def check_product(function: BufferFunction, size: Dim, name: str, op: Operation) -> None:

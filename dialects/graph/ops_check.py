@@ -1,6 +1,6 @@
 """Checks of values that later operators rely on.
 
-%c = graph.check_indices %i of %x axis = 0 "input \\"edge_index\\""
+%c = graph.check_indices %i below 34 "input \\"edge_index\\"" : (tensor<?xi64>) -> tensor<?xi64>
 """
 
 from __future__ import annotations
@@ -10,16 +10,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, StringAttr, i64
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop_def, result_def
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
-from ...core.dims import Shape
+from ...core.dims import Dim, Shape
 from ...core.errors import InputError
+from ...core.exactness import Exactness
 from ...core.indices import explained_index, outside_from_front
 from ...core.provenance import origin
 from .attrs import ANY_TENSOR, INDEX_TENSOR, i64_attr
-from .interfaces import FusionKind, GraphOp, ShapeFacts, rank
+from .interfaces import FusionKind, GraphOp, ShapeFacts, Sizes, rank, tensor_type
+from .rewrites import replace_by
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -32,45 +36,68 @@ class AliasOp(GraphOp, ABC):
 
 
 @irdl_op_definition
-class CheckIndicesOp(AliasOp):
-    """Indices, which are checked to be in [0, n) for the size n of an axis of x.
+class CheckIndicesOp(AliasOp, HasCanonicalizationPatternsInterface):
+    """Indices, which are checked to be in [0, n).
 
-    None counts from the back, unlike those of `graph.gather`: a negative one is an error. What x
-    holds does not matter. Errors begin with `subject`, or the place of the operator in the model.
+    n is a number, or where it is symbolic the size of an axis of x, whose elements do not
+    matter. No index counts from the back, unlike those of `graph.gather`: a negative one is an
+    error. Errors begin with `subject`, or the place of the operator in the model.
 
     %c = graph.check_indices %i of %x axis = 0 "input \\"edge_index\\""
         : (tensor<?xi64>, tensor<?x8xf32>) -> tensor<?xi64>
+    %d = graph.check_indices %i below 34 : (tensor<?xi64>) -> tensor<?xi64>
     """
 
     name = "graph.check_indices"
     NEVER_NEGATIVE: ClassVar[bool] = True
 
     indices = operand_def(INDEX_TENSOR)
-    x = operand_def(ANY_TENSOR)
-    axis = prop_def(IntegerAttr.constr(i64))
+    x = opt_operand_def(ANY_TENSOR)
+    axis = opt_prop_def(IntegerAttr.constr(i64))
+    size = opt_prop_def(IntegerAttr.constr(i64))
     subject = opt_prop_def(StringAttr)
     result = result_def(INDEX_TENSOR)
 
     assembly_format = (
-        "$indices `of` $x `axis` `=` $axis ($subject^)? attr-dict `:` "
+        "$indices (`of` $x^ `axis` `=` $axis)? (`below` $size^)? ($subject^)? attr-dict `:` "
         "functional-type(operands, results)"
     )
 
     def __init__(
         self,
         indices: SSAValue | Operation,
-        x: SSAValue | Operation,
-        axis: int = 0,
+        x: SSAValue | Operation | None = None,
+        axis: int | None = None,
         subject: str | None = None,
+        size: int | None = None,
         result_type: Attribute | None = None,
     ) -> None:
-        text = None if subject is None else StringAttr(subject)
-        properties: dict[str, Attribute | None] = {"axis": i64_attr(axis), "subject": text}
+        """Without `axis` it is the first one of x, unless there is a `size`."""
+        if axis is None and x is not None:
+            axis = 0
+        properties: dict[str, Attribute | None] = {
+            "axis": None if axis is None else i64_attr(axis),
+            "size": None if size is None else i64_attr(size),
+            "subject": None if subject is None else StringAttr(subject),
+        }
         super().__init__(operands=[indices, x], properties=properties, result_type=result_type)
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        return (CheckBelowNumber(),)
+
+    def limit(self, sizes: Sizes) -> Dim:
+        """The size that indices are checked against."""
+        if self.size is not None:
+            return Dim.of(self.size.value.data)
+        assert self.x is not None
+        return sizes.shape(self.x)[self.axis_from_front]
 
     @property
     def axis_from_front(self) -> int:
         """The axis of x, counted from the front."""
+        assert self.x is not None
+        assert self.axis is not None
         return self.axis.value.data % rank(self.x)
 
     @property
@@ -79,15 +106,39 @@ class CheckIndicesOp(AliasOp):
         return self.subject.data if self.subject is not None else origin(self) or self.name
 
     def canonical_properties(self) -> dict[str, Attribute]:
-        return {"axis": i64_attr(self.axis_from_front)}
+        return {} if self.x is None else {"axis": i64_attr(self.axis_from_front)}
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        facts.axis(self.axis.value.data, len(shapes[1]))
+        if (self.x is None) != (self.axis is None) or (self.x is None) == (self.size is None):
+            facts.fail("wrong size to check against", "an axis of x, or a number")
+        if self.axis is not None:
+            facts.axis(self.axis.value.data, len(shapes[1]))
+        if self.size is not None and self.size.value.data < 0:
+            facts.fail("negative size", "0 or more", self.size.value.data)
         return [shapes[0]]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        indices, x = cast(tuple[np.ndarray, np.ndarray], arrays)
-        fault = outside_from_front(indices, x.shape[self.axis_from_front])
+        indices, *others = cast("tuple[np.ndarray, ...]", arrays)
+        if self.size is not None:
+            size = self.size.value.data
+        else:
+            size = others[0].shape[self.axis_from_front]
+        fault = outside_from_front(indices, size)
         if fault is not None:
             raise InputError(f"{self.what}: {explained_index(*fault, from_front=True)}")
         return (indices,)
+
+
+@Exactness.EXACT
+class CheckBelowNumber(RewritePattern):
+    # check_indices(i, x) == check_indices(i, n)  where the axis of x has the static size n
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: CheckIndicesOp, rewriter: PatternRewriter) -> None:
+        size = DYNAMIC_INDEX
+        if op.x is not None:
+            size = tensor_type(op.x).get_shape()[op.axis_from_front]
+        if size != DYNAMIC_INDEX:
+            subject = None if op.subject is None else op.subject.data
+            kind = op.result.type
+            new = CheckIndicesOp(op.indices, size=size, subject=subject, result_type=kind)
+            replace_by(op, new, (op,), rewriter)

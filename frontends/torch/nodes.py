@@ -84,11 +84,13 @@ class Node(ModelNode):
         """
         size = x.shape[axis]
         if (indices, size) not in self.sizes.checked:
-            x, axis = self._with_size(size) or (x, axis)
             subject = self._described(source_of(self.fx.args[position]))
-            self.sizes.checked[indices, size] = self.emit(
-                graph.CheckIndicesOp, indices, x, axis=axis, subject=subject
-            )
+            if size.is_static:
+                check = self.emit(graph.CheckIndicesOp, indices, size=size.value, subject=subject)
+            else:
+                x, axis = self.holder(size) or (x, axis)
+                check = self.emit(graph.CheckIndicesOp, indices, x, axis=axis, subject=subject)
+            self.sizes.checked[indices, size] = check
         return self.sizes.checked[indices, size]
 
     def _described(self, source: Any) -> str | None:
@@ -97,13 +99,6 @@ class Node(ModelNode):
             return None
         value = self.values[source]
         return f'{"constant" if value.stored else "input"} "{value.name}"'
-
-    def _with_size(self, size: Dim) -> tuple[Value, int] | None:
-        """A value that nothing has to compute, with an axis of a size."""
-        if not size.is_static or not size.value:
-            return self.holder(size)
-        zeros = np.zeros(size.value, np.int8)
-        return self.emit(lambda: graph.ConstantOp.literal(zeros)), 0
 
     def hold(self, value: Value) -> None:
         """A value has sizes that others may be made with."""

@@ -97,7 +97,7 @@ class _Block:
         """Check indices as soon as they are known: scatters between two checks share a matrix."""
         place: dict[object, float] = {op: number for number, op in enumerate(self.block.ops)}
         for op in [op for op in self.block.ops if isinstance(op, graph.CheckIndicesOp)]:
-            if op.axis_from_front == 0:
+            if op.x is not None and op.axis_from_front == 0:
                 op.operands[1] = self._with_rows(self.shapes.shape(op.x)[0], op.x)
             known = [value.owner for value in op.operands if value.owner in place]
             last = max(known, key=lambda made: place[made], default=None)

@@ -93,7 +93,7 @@ def vector_of(indices: SSAValue, facts: Facts) -> SSAValue | None:
         return None
     while isinstance(op := indices.owner, graph.ReshapeOp | graph.CheckIndicesOp):
         if isinstance(op, graph.CheckIndicesOp):
-            size = _size_of(op, facts)
+            size = op.limit(facts)
         indices = op.operands[0]
     return _checked(indices, size, facts) if product(facts.shape(indices)) == edges else None
 
@@ -107,7 +107,7 @@ def _checked(indices: SSAValue, size: Dim | None, facts: Facts) -> SSAValue:
     """
     found = None
     for check in _checks(indices):
-        if size is None or _size_of(check, facts) == size:
+        if size is None or check.limit(facts) == size:
             first = found is None or (
                 check.parent is found.parent and check.is_before_in_block(found)
             )
@@ -123,11 +123,6 @@ def _checks(indices: SSAValue) -> Iterator[graph.CheckIndicesOp]:
             yield op
         if isinstance(op, graph.ReshapeOp | graph.CheckIndicesOp) and use.index == 0:
             yield from _checks(op.results[0])
-
-
-def _size_of(check: graph.CheckIndicesOp, facts: Facts) -> Dim:
-    """The size that indices are checked against."""
-    return facts.shape(check.x)[check.axis_from_front]
 
 
 def number_of(value: SSAValue, weights: WeightStore, depth: int = _DEPTH) -> float | None:
