@@ -115,6 +115,8 @@ class GraphOp(IRDLOperation, ABC):
     STORED_VALUES: ClassVar[StoredValues | None] = None
     """How it uses the stored values of a sparse first operand; None: in another way, or there is
     none."""
+    HOMOGENEOUS: ClassVar[bool] = False
+    """Whether it has one operand, is elementwise, and ``f(s * x) == s * f(x)`` for s > 0."""
     RECOMPUTE_COST: ClassVar[int | None] = None
     """What computing one element costs, in simple operations; None: counted in `value_at`."""
 
@@ -189,6 +191,28 @@ class GraphOp(IRDLOperation, ABC):
         Nothing is known of operands that are not floats, as sums of integers may wrap around.
         """
         return self.NEVER_NEGATIVE or (self.KEEPS_NONNEGATIVE and all(operands))
+
+    @property
+    def is_order_statistic(self) -> bool:
+        """Whether each element of the result is one of the first operand's, chosen by its order.
+
+        Their maximum is one: an increasing function may be applied to the result instead of to
+        the operand. By default it is not.
+        """
+        return False
+
+    def on_blocks(self, axis: int, size: int) -> dict[str, Attribute] | None:
+        """The properties with which the operator works on blocks of an axis.
+
+        Operands of shape ``[..., n, ...]`` then have the shape ``[..., n / size, ..., size]``, and
+        so has the result. None, the default, if that cannot be; elementwise operators that
+        read operands at their own index need not say anything.
+
+        Args:
+            axis: a dimension of all operands and of the result.
+            size: the elements in a block, which divide the sizes of that dimension.
+        """
+        return None
 
     @property
     def index_bounds(self) -> tuple[Bound, ...]:

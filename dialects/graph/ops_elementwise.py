@@ -82,6 +82,7 @@ class NegOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.neg"
+    HOMOGENEOUS: ClassVar[bool] = True
     PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
 
     @classmethod
@@ -256,6 +257,7 @@ class ReluOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.relu"
+    HOMOGENEOUS: ClassVar[bool] = True
     NEVER_NEGATIVE: ClassVar[bool] = True
     PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
 
@@ -278,6 +280,7 @@ class LeakyReluOp(FloatUnaryOp):
     """
 
     name = "graph.leaky_relu"
+    HOMOGENEOUS: ClassVar[bool] = True
     PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
 
     alpha = prop_def(FloatAttr.constr(f64))

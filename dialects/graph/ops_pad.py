@@ -90,6 +90,11 @@ class PadOp(GraphOp, HasCanonicalizationPatternsInterface):
         """`value`, which is a float for floats and an integer for the others."""
         return cast("FloatAttr | IntegerAttr", self.value).value.data
 
+    def on_blocks(self, axis: int, size: int) -> dict[str, Attribute] | None:
+        if self.margins[axis] != (0, 0):
+            return None
+        return {"low": i64_array([*ints(self.low), 0]), "high": i64_array([*ints(self.high), 0])}
+
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes
         for what, array in (("low", self.low), ("high", self.high)):

@@ -102,8 +102,16 @@ class ReduceOp(AxesOp, HasCanonicalizationPatternsInterface):
         return self.kind.data in kept and operands[0]
 
     @property
+    def is_order_statistic(self) -> bool:
+        return self.kind.data in (ReduceKind.MAX, ReduceKind.MIN) and self.neutral is None
+
+    def on_blocks(self, axis: int, size: int) -> dict[str, Attribute] | None:
+        after = all(own > axis for own in self.axes_from_front)
+        return self.canonical_properties() if after else None
+
+    @property
     def size_bounds(self) -> tuple[SizeBound, ...]:
-        if self.kind.data not in (ReduceKind.MAX, ReduceKind.MIN) or self.neutral is not None:
+        if not self.is_order_statistic:
             return ()
         return tuple(SizeBound(self.x, axis, 1) for axis in self.axes_from_front)
 

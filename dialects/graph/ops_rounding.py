@@ -27,6 +27,7 @@ class AbsOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.abs"
+    HOMOGENEOUS: ClassVar[bool] = True
     PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
 
     @classmethod

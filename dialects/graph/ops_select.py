@@ -82,6 +82,17 @@ class SliceOp(GraphOp, HasCanonicalizationPatternsInterface):
         """Start, end and step of each axis."""
         return list(zip(ints(self.starts), ints(self.ends), ints(self.steps), strict=True))
 
+    def on_blocks(self, axis: int, size: int) -> dict[str, Attribute] | None:
+        bounds = list(self.bounds)
+        start, end, step = bounds[axis]
+        is_whole = end == WHOLE_END
+        if step != 1 or start % size or (end % size and not is_whole):
+            return None
+        bounds[axis] = (start // size, end if is_whole else end // size, step)
+        columns = zip(*bounds, (0, size, 1), strict=True)
+        names = ("starts", "ends", "steps")
+        return {name: i64_array(own) for name, own in zip(names, columns, strict=True)}
+
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes
         for what, array in (("starts", self.starts), ("ends", self.ends), ("steps", self.steps)):
@@ -146,6 +157,9 @@ class ConcatOp(AxisOp, HasCanonicalizationPatternsInterface):
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
         return (ConcatOne(),)
+
+    def on_blocks(self, axis: int, size: int) -> dict[str, Attribute] | None:
+        return self.canonical_properties()
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         if not shapes:

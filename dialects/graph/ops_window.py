@@ -333,6 +333,16 @@ class PoolOp(GraphOp, HasCanonicalizationPatternsInterface):
         return (PoolNothing(),)
 
     @property
+    def is_order_statistic(self) -> bool:
+        return self.kind.data in (ReduceKind.MAX, ReduceKind.MIN)
+
+    def on_blocks(self, axis: int, size: int) -> dict[str, Attribute] | None:
+        lists = {"window": self.window, "strides": self.strides, "dilations": self.dilations}
+        if axis >= rank(self.x) - len(ints(self.window)):
+            return None
+        return {name: i64_array([*ints(numbers), 1]) for name, numbers in lists.items()}
+
+    @property
     def takes_all_alone(self) -> bool:
         """Whether windows are single elements and cover all of x."""
         return all(n == 1 for n in (*ints(self.window), *ints(self.strides)))

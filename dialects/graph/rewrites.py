@@ -1,7 +1,7 @@
-"""How canonicalisation patterns of operators replace a value.
+"""How rewrites of operators replace a value.
 
-A pattern is defined with its operator. It is bitwise exact, and replaces a value only by one of
-the same type: a rewrite never hides a size that a type declared.
+A canonicalisation pattern is defined with its operator. It is bitwise exact, and replaces a value
+only by one of the same type: a rewrite never hides a size that a type declared.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 
 from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.utils.exceptions import VerifyException
 
 from ...core.provenance import fuse
 from .interfaces import GraphOp
@@ -39,3 +40,16 @@ def is_splat(value: SSAValue, number: float) -> bool:
     if splat is None or splat != number:
         return False
     return math.copysign(1.0, splat) == math.copysign(1.0, number)
+
+
+def on_other_operand(op: GraphOp, value: SSAValue) -> GraphOp | None:
+    """The same operator on another first operand; None if it takes none of that type."""
+    copy = op.clone()
+    copy.operands[0] = value
+    try:
+        copy.set_result_types(copy.infer_types())
+        copy.verify()
+    except VerifyException:
+        copy.erase()
+        return None
+    return copy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -27,7 +27,13 @@ from ...dialects.graph.known import sizes_of
 from ...dialects.graph.ops_select import WHOLE_END
 from ...dialects.graph.plan.recording import Recorder
 from ...dialects.graph.plan.uses import Uses
+from ...dialects.graph.rewrites import on_other_operand
 from ...dialects.graph.sparse_forms import by_rows_and_columns
+
+
+def _decide(ctx: Context, made: graph.WithEntriesOp, op: GraphOp) -> None:
+    what = "use the values of the entries without building their matrix"
+    decide(ctx, [made, op], what, "they are computed where a row is read")
 
 
 @Exactness.OPEN
@@ -37,29 +43,51 @@ class UserOfEntries(RewritePattern):
 
     ctx: Context
 
-    # spmm(with_entries(a, e), x) == aggregate sum (a, x) weights e
-    # entries(with_entries(a, e)) == e;  degree(with_entries(a, e)) == degree(a) values e
+    # degree(with_entries(a, e)) == degree(a) values e
     # with_entries(with_entries(a, e), f) == with_entries(a, f)
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
-        if not isinstance(op, GraphOp) or not op.operands:
+        if not isinstance(op, GraphOp) or op.STORED_VALUES is None:
             return
         made, rest = op.operands[0].owner, list(op.operands[1:])
-        known = op.STORED_VALUES is not None or isinstance(op, graph.EntriesOp | graph.SpmmOp)
-        if not isinstance(made, graph.WithEntriesOp) or not known:
+        if not isinstance(made, graph.WithEntriesOp):
             return
-        what = "use the values of the entries without building their matrix"
-        decide(self.ctx, [made, op], what, "they are computed where a row is read")
-        if isinstance(op, graph.EntriesOp):
-            _forward(op, made.values, rewriter)
-        elif isinstance(op, graph.SpmmOp):
-            kind = op.result.type
-            new = graph.AggregateOp(made.a, op.x, made.values, result_type=kind)
-            new.location = op.location
-            rewriter.replace(op, new)
-        elif op.STORED_VALUES is StoredValues.UNREAD or rest:
+        _decide(self.ctx, made, op)
+        if op.STORED_VALUES is StoredValues.UNREAD or rest:
             _take(op, [made.a, *rest], rewriter)
         else:
             _take(op, [made.a, made.values], rewriter)
+
+
+@Exactness.OPEN
+@dataclass
+class EntriesOfEntries(RewritePattern):
+    """Take the values that a matrix is made with."""
+
+    ctx: Context
+
+    # entries(with_entries(a, e)) == e
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.EntriesOp, rewriter: PatternRewriter) -> None:
+        if isinstance(made := op.a.owner, graph.WithEntriesOp):
+            _decide(self.ctx, made, op)
+            _forward(op, made.values, rewriter)
+
+
+@Exactness.OPEN
+@dataclass
+class ProductOfEntries(RewritePattern):
+    """Multiply by the values that a matrix is made with."""
+
+    ctx: Context
+
+    # spmm(with_entries(a, e), x) == aggregate sum (a, x) weights e
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.SpmmOp, rewriter: PatternRewriter) -> None:
+        if isinstance(made := op.a.owner, graph.WithEntriesOp):
+            _decide(self.ctx, made, op)
+            new = graph.AggregateOp(made.a, op.x, made.values, result_type=op.result.type)
+            new.location = op.location
+            rewriter.replace(op, new)
 
 
 def _forward(op: graph.EntriesOp, values: SSAValue, rewriter: PatternRewriter) -> None:
@@ -84,36 +112,27 @@ class UserOfRows(RewritePattern):
     """Compute all rows and slice: fusion keeps only the rows that are used."""
 
     ctx: Context
+    uses: Uses = field(default_factory=lambda: Uses(Recorder()), init=False, repr=False)
 
-    # spmm(slice(a), x) == slice(spmm(a, x));  degree(slice(a)) == slice(degree(a))
+    # f(slice(a), x) == slice(f(a, x))  for an operator that combines the entries of each row
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
-        if not isinstance(op, graph.SpmmOp | graph.AggregateOp | graph.DegreeOp | graph.ToDenseOp):
+        if not isinstance(op, GraphOp) or not op.operands:
             return
         made = op.operands[0].owner
-        if not isinstance(made, graph.SliceRowsOp) or _reads_entries(op):
+        if not isinstance(made, graph.SliceRowsOp) or not self.uses.combines_rows(op):
+            return
+        whole = on_other_operand(op, made.a)
+        if whole is None:
             return
         why = "a kernel computes only the rows of its result"
         decide(self.ctx, [made, op], "slice the result instead of the matrix", why)
-        whole = type(op).create(
-            operands=[made.a, *op.operands[1:]],
-            result_types=op.result_types,
-            properties=op.properties,
-        )
-        whole.set_result_types(whole.infer_types())
-        count = rank(op.result)
+        count = rank(op.results[0])
         start, end = made.bounds
         ends = [WHOLE_END if size < 0 else size for size in sizes_of(whole.results[0])]
         starts, ends = [start, *[0] * (count - 1)], [end, *ends[1:]]
-        rows = graph.SliceOp(whole, starts, ends, result_type=op.result.type)
+        rows = graph.SliceOp(whole, starts, ends, result_type=op.results[0].type)
         whole.location = rows.location = op.location
         rewriter.replace(op, [whole, rows])
-
-
-def _reads_entries(op: graph.SpmmOp | graph.AggregateOp | graph.DegreeOp | graph.ToDenseOp) -> bool:
-    """Whether an operator reads a value for each entry, or needs a square matrix."""
-    return bool(Uses(Recorder()).entries(op)) or (
-        isinstance(op, graph.DegreeOp) and op.needs_square
-    )
 
 
 @Exactness.OPEN
@@ -182,6 +201,13 @@ class GraphDecomposeSparsePass(ModulePass):
     budget = SUMS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        patterns = [NormalizedEntries(ctx), UserOfEntries(ctx), UserOfRows(ctx)]
-        applier = GreedyRewritePatternApplier(list[RewritePattern](patterns), dce_enabled=True)
+        kinds = (
+            NormalizedEntries,
+            EntriesOfEntries,
+            ProductOfEntries,
+            UserOfEntries,
+            UserOfRows,
+        )
+        patterns: list[RewritePattern] = [kind(ctx) for kind in kinds]
+        applier = GreedyRewritePatternApplier(patterns, dce_enabled=True)
         PatternRewriteWalker(applier).rewrite_module(op)

@@ -137,10 +137,10 @@ def _absorbs(value: SSAValue, scale: Scale, depth: int = _DEPTH) -> bool:
         return scale.passes_pad(op) and _absorbs(op.x, scale, depth - 1)
     if isinstance(op, graph.SpmmOp):
         return _absorbs(op.x, scale, depth - 1)
-    if isinstance(op, graph.ReluOp | graph.LeakyReluOp):
-        return scale.positive and _absorbs(op.x, scale, depth - 1)
     if isinstance(op, graph.NegOp):
         return _absorbs(op.x, scale, depth - 1)
+    if isinstance(op, GraphOp) and op.HOMOGENEOUS:
+        return scale.positive and _absorbs(op.operands[0], scale, depth - 1)
     if not isinstance(op, graph.AddOp | graph.SubOp):
         return False
     computed = [v for v in (op.lhs, op.rhs) if not is_constant(v)]
@@ -186,8 +186,8 @@ def _gives(value: SSAValue, weights: WeightStore, depth: int = _DEPTH) -> Scale 
     if isinstance(op, graph.MulOp):
         found = _scale_of(op, weights)
         return None if found is None else found[1]
-    if isinstance(op, graph.ReluOp | graph.LeakyReluOp):
-        scale = _gives(op.x, weights, depth - 1)
+    if isinstance(op, GraphOp) and op.HOMOGENEOUS:
+        scale = _gives(op.operands[0], weights, depth - 1)
         return scale if scale is not None and scale.positive else None
     if isinstance(op, graph.PadOp):
         scale = _gives(op.x, weights, depth - 1)
@@ -225,7 +225,7 @@ class ScaleOfProduct(RewritePattern):
     # dense(x, w, b) * s == dense(x, w * s, b * s), likewise conv
     # matmul(x, b) * s == matmul(x, b * s);  pad(x) * s == pad(x * s)  for a pad of zeros
     # spmm(a, x) * s == spmm(a, x * s)
-    # relu(x) * s == relu(x * s)  for s > 0;  (x + y) * s == x * s + y * s
+    # f(x) * s == f(x * s)  for s > 0 and a homogeneous f, as relu;  (x + y) * s == x * s + y * s
     @rooted
     def match_and_rewrite(self, op: graph.MulOp, rewriter: PatternRewriter) -> None:
         found = _scale_of(op, weights_of(self.ctx))
@@ -247,7 +247,7 @@ class ProductOfScaled(RewritePattern):
 
     # dense(x * s, w) == dense(x, w * s), likewise conv;  matmul(x * s, b) == matmul(x, s * b)
     # pad(x * s) == pad(x) * s  for a pad of zeros
-    # relu(x * s) == relu(x) * s  for s > 0;  x * s + t == (x + t / s) * s
+    # f(x * s) == f(x) * s  for s > 0 and a homogeneous f, as relu;  x * s + t == (x + t / s) * s
     def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
         if not isinstance(op, _Product):
             return

@@ -29,6 +29,7 @@ from ...dialects.graph.ops_quantized import multiplier
 from .rules.permission import permitted
 from .rules.quantized import (
     MoveOfDequantized,
+    PadOfDequantized,
     QuantizeWhatWasCut,
     QuantizeWhatWasQuantized,
     is_scale,
@@ -356,6 +357,7 @@ class GraphLegalizeQuantizedPass(ModulePass):
         patterns: list[RewritePattern] = [
             QuantizeWhatWasQuantized(weights),
             QuantizeWhatWasCut(weights),
+            PadOfDequantized(weights),
             MoveOfDequantized(weights),
             QuantizeOfProduct(ctx),
             ProductOfQuantized(ctx),

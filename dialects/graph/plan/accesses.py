@@ -154,6 +154,14 @@ class Recording:
     """The number of scalar operations outside of reductions, slow ones counted several times."""
     writes: tuple[Write, ...] = ()
     """Of an operator that writes its results."""
+    moved: int | None = None
+    """The number of the read whose element the result's element is, unchanged; None where it is
+    computed."""
+    numbers: frozenset[int] = frozenset()
+    """The atoms that are used as numbers, not only as places of elements."""
+    sizes: frozenset[tuple[int, int]] = frozenset()
+    """The sizes that are used: the number of an operand, or of a result after them, and its
+    dimension."""
 
     @property
     def reduces(self) -> bool:

@@ -66,6 +66,28 @@ class Uses:
             for place, expr in enumerate(read.index, recording.rank - len(read.index))
         )
 
+    def moves(self, op: GraphOp) -> bool:
+        """Whether elements of a result are those of the first operand, each at most once."""
+        if not op.operands or not op.has_kernel or op.writes or len(op.results) != 1:
+            return False
+        (recording,) = self._recordings(op)
+        if recording.moved is None or recording.reads[recording.moved].operand != 0:
+            return False
+        return is_reshape(op) or not self.repeats(op, op.operands[0])
+
+    def place_of_axis(self, op: GraphOp, axis: int) -> int | None:
+        """The dimension of a result whose index is that of an axis of the first operand.
+
+        None if there is none, or if its size is not known to be that of the axis.
+        """
+        places = {read.index[axis] for _, read in self._reads(op, op.operands[0])}
+        place = places.pop() if len(places) == 1 else None
+        shape = tensor_type(op.results[0]).get_shape()
+        if not isinstance(place, AffineDimExpr) or place.position >= len(shape):
+            return None
+        size = tensor_type(op.operands[0]).get_shape()[axis]
+        return place.position if shape[place.position] == size != DYNAMIC_INDEX else None
+
     def repeats(self, op: Operation, value: SSAValue) -> bool:
         """Whether an operator may read an element of an operand more than once."""
         if not isinstance(op, GraphOp):
@@ -136,6 +158,32 @@ class Uses:
             for loop in recording.loops
             if recording.rank and loop.matrix is not None and _is_own(loop.row[0], 0)
         }
+
+    def combines_rows(self, op: GraphOp) -> bool:
+        """Whether an element combines the entries of one row of a matrix, the first operand.
+
+        Nothing else depends on which row it is: neither where it stands, nor what is read of other
+        operands, nor the number of rows.
+        """
+        if not op.operands or not op.has_kernel or op.writes or len(op.results) != 1:
+            return False
+        (recording,) = self._recordings(op)
+        matrix = op.operands[0]
+        if self.walked(op) != {matrix} or self.entries(op) or op.operands.count(matrix) > 1:
+            return False
+        own = {0}.union(*(loop.atoms[:1] for loop in recording.loops if loop.matrix is not None))
+        others = [read for read in recording.reads if op.operands[read.operand] is not matrix]
+        exprs = [expr for read in others for expr in read.index]
+        exprs += [loop.extent for loop in recording.loops if loop.extent is not None]
+        used = atoms_in(exprs) | recording.numbers
+        rows = {(0, 0), (len(op.operands), 0)}
+        loops = (loop.row for loop in recording.loops if loop.matrix is not None)
+        return (
+            not own & used
+            and not rows & recording.sizes
+            and all(_is_own(row[0], 0) for row in loops)
+            and all(atom.position is None for atom in recording.atoms)
+        )
 
     def reads_values(self, op: GraphOp) -> bool:
         """Whether an operator reads the stored values of the rows it visits, as products do."""

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import ints
 from ....dialects.graph.interfaces import GraphOp, rank, tensor_type
 from ....dialects.graph.known import reshape_target, sizes_of
-from ....dialects.graph.ops_select import WHOLE_END
 from ....dialects.graph.plan.recording import Recorder
 from ....dialects.graph.plan.uses import Uses
 
@@ -100,25 +99,18 @@ class Blocking:
         if self.uses.is_pointwise(op):
             result = op.results[0]
             return self.has_blocks(result) and all(self._goes_with(v, result) for v in op.operands)
-        if not isinstance(op, GraphOp) or not op.operands or not self.has_blocks(op.operands[0]):
-            return False
-        if isinstance(op, graph.ReduceOp):
-            spatial = tuple(range(CHANNELS + 1, rank(op.x)))
-            return set(op.axes_from_front) <= set(spatial) and (
-                op.axes_from_front == spatial or self.keeps_blocks(op)
-            )
-        if not self.has_blocks(op.results[0]):
-            return False
-        if isinstance(op, graph.PadOp):
-            return op.margins[CHANNELS] == (0, 0)
-        if isinstance(op, graph.PoolOp):
-            return len(ints(op.window)) <= rank(op.x) - CHANNELS - 1
-        if isinstance(op, graph.ConcatOp):
-            blocks = {self._block_of(part) for part in (*op.inputs, op.result)}
-            return None not in blocks and len(blocks) == 1
-        if isinstance(op, graph.SliceOp):
-            return self._slices_whole_blocks(op)
-        return False
+        return isinstance(op, GraphOp) and self._properties(op) is not None
+
+    def _properties(self, op: GraphOp) -> dict[str, Attribute] | None:
+        """The properties with which an operator works on blocks, if it says that it can.
+
+        Its operands and its result have blocks of the same size.
+        """
+        if len(op.results) != 1 or not op.operands or not all(map(self.has_blocks, op.operands)):
+            return None
+        blocks = {self._block_of(value) for value in (*op.operands, op.results[0])}
+        block = blocks.pop() if len(blocks) == 1 else None
+        return None if block is None else op.on_blocks(CHANNELS, block)
 
     def _goes_with(self, operand: SSAValue, result: SSAValue) -> bool:
         """Whether an operand of an elementwise operator can be laid out like the result."""
@@ -127,53 +119,31 @@ class Blocking:
         return reshape_target(sizes) is not None and channels in (1, sizes_of(result)[CHANNELS])
 
     def _block_of(self, value: SSAValue) -> int | None:
-        return self.block(sizes_of(value)[CHANNELS]) if self.has_blocks(value) else None
-
-    def _slices_whole_blocks(self, op: graph.SliceOp) -> bool:
-        start, end, step = op.bounds[CHANNELS]
-        block = self._block_of(op.x)
-        if block is None or step != 1 or block != self._block_of(op.result):
-            return False
-        return start % block == 0 and (end == WHOLE_END or end % block == 0)
+        """The blocks of the channels of a value, which may have no other sizes."""
+        sizes = sizes_of(value)
+        if len(sizes) <= CHANNELS or sizes[CHANNELS] <= 0 or reshape_target(sizes) is None:
+            return None
+        return self.block(sizes[CHANNELS])
 
     def on_blocks(self, op: GraphOp, operands: Sequence[SSAValue]) -> GraphOp:
         """The blocked form of `op`, a convolution or an operator that `fits`."""
-        x = operands[0]
         if isinstance(op, graph.ConvOp):
+            x = operands[0]
             steps = ints(op.strides), ints(op.dilations)
             block = self.block(sizes_of(op.result)[CHANNELS])
             bias = operands[2] if len(operands) > 2 else None
             return graph.BlockedConvOp(x, operands[1], bias, *steps, block)
-        if isinstance(op, graph.PadOp):
-            low, high = zip(*op.margins, (0, 0), strict=True)
-            return graph.PadOp(x, low, high, op.number, op.mode.data)
-        if isinstance(op, graph.PoolOp):
-            arrays = (op.window, op.strides, op.dilations)
-            window, strides, dilations = ([*ints(array), 1] for array in arrays)
-            return graph.PoolOp(x, op.kind.data, window, strides, dilations)
-        if isinstance(op, graph.ConcatOp):
-            return graph.ConcatOp(operands, op.axis_from_front)
-        if isinstance(op, graph.SliceOp):
-            return self._slice(op, x)
-        if isinstance(op, graph.ReduceOp):
-            kept, neutral = bool(op.keepdims.value.data), op.neutral is not None
-            return graph.ReduceOp(x, op.kind.data, op.axes_from_front, kept, neutral)
         copy = op.clone()
+        if not self.uses.is_pointwise(op):
+            copy.properties |= self._properties(op) or {}
         copy.operands = operands
-        copy.set_result_types([self.type_of(op.results[0])])
+        types = [self.type_of(op.results[0])] if self.keeps_blocks(op) else copy.infer_types()
+        copy.set_result_types(types)
         return copy
-
-    def _slice(self, op: graph.SliceOp, x: SSAValue) -> GraphOp:
-        bounds, block = list(op.bounds), sizes_of(x)[-1]
-        start, end, step = bounds[CHANNELS]
-        last = end if end == WHOLE_END else end // block
-        bounds[CHANNELS] = (start // block, last, step)
-        starts, ends, strides = zip(*bounds, (0, block, 1), strict=True)
-        return graph.SliceOp(x, starts, ends, strides)
 
     def keeps_blocks(self, op: GraphOp) -> bool:
         """Whether the result of an operator on blocks is in blocks as well."""
-        return not isinstance(op, graph.ReduceOp) or bool(op.keepdims.value.data)
+        return self.has_blocks(op.results[0])
 
 
 def _target(sizes: Sequence[int]) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
@@ -14,22 +14,31 @@ from ....core.exactness import Exactness
 from ....core.provenance import fuse
 from ....core.weights import WeightStore
 from ....dialects.graph import ops as graph
-from ....dialects.graph.attrs import PadMode, ReduceKind, ints
-from ....dialects.graph.interfaces import GraphOp, element_type
+from ....dialects.graph.attrs import PadMode, ints, is_float
+from ....dialects.graph.interfaces import FusionKind, GraphOp, element_type, tensor_type
 from ....dialects.graph.known import elements_of
+from ....dialects.graph.plan.recording import Recorder, names_a_symbol
+from ....dialects.graph.plan.uses import Uses
+from ....dialects.graph.rewrites import on_other_operand
 from .rooted import rooted
 
-_MOVES = (graph.ReshapeOp, graph.TransposeOp, graph.SliceOp)
+_OF_ELEMENTS = (FusionKind.ELEMENTWISE, FusionKind.BROADCAST, FusionKind.INJECTIVE)
 
 
 def known_elements(value: SSAValue, weights: WeightStore) -> np.ndarray | None:
-    """The elements of a constant, also after operators that move or shift them."""
+    """The elements of a constant, also after operators that move integers or compute with them."""
     op = value.owner
-    if not isinstance(op, (*_MOVES, graph.CastOp, graph.SubOp)):
+    if isinstance(op, graph.ConstantOp) or not isinstance(op, GraphOp):
         return elements_of(value, weights)
+    if op.fusion not in _OF_ELEMENTS or not op.operands or names_a_symbol(op):
+        return None
+    if not tensor_type(value).has_static_shape() or is_float(element_type(value)):
+        return None
     known = [known_elements(operand, weights) for operand in op.operands]
     arrays = [array for array in known if array is not None]
-    return cast(np.ndarray, op.reference(*arrays)[0]) if len(arrays) == len(known) else None
+    if len(arrays) < len(known):
+        return None
+    return cast(np.ndarray, op.reference(*arrays)[op.results.index(value)])
 
 
 def is_scale(value: SSAValue, weights: WeightStore) -> bool:
@@ -110,47 +119,69 @@ class QuantizeWhatWasCut(RewritePattern):
 
 @Exactness.EXACT
 @dataclass
-class MoveOfDequantized(RewritePattern):
-    """Move the integers instead of the floats."""
+class PadOfDequantized(RewritePattern):
+    """Pad the integers instead of the floats."""
 
     weights: WeightStore
 
-    # move(dequantize(q)) == dequantize(move(q))  for reshape, transpose and slice, for the
-    # maximum of windows, and for pad with 0, which pads the integers with the zero point
-    def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
-        if not isinstance(op, (*_MOVES, graph.PoolOp, graph.PadOp)):
-            return
+    # pad(dequantize(q, s, z), 0) == dequantize(pad(q, z), s, z)
+    @rooted
+    def match_and_rewrite(self, op: graph.PadOp, rewriter: PatternRewriter) -> None:
         inner = op.x.owner
-        if not isinstance(inner, graph.DequantizeOp):
+        if not isinstance(inner, graph.DequantizeOp) or inner.along is not None:
+            return
+        zero = elements_of(inner.zero_point, self.weights)
+        if op.mode.data == PadMode.CONSTANT and op.number == 0 and zero is not None:
+            padded = graph.PadOp(inner.x, ints(op.low), ints(op.high), zero.item())
+            _dequantize(op, padded, inner, None, rewriter)
+
+
+@Exactness.EXACT
+@dataclass
+class MoveOfDequantized(RewritePattern):
+    """Move the integers instead of the floats, or choose from them by their order."""
+
+    weights: WeightStore
+    uses: Uses = field(default_factory=lambda: Uses(Recorder()), init=False, repr=False)
+
+    # move(dequantize(q)) == dequantize(move(q));  max(dequantize(q)) == dequantize(max(q))
+    def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
+        if not isinstance(op, GraphOp) or not op.operands or len(op.results) != 1:
+            return
+        inner = op.operands[0].owner
+        if not isinstance(inner, graph.DequantizeOp) or not self._commutes(op, inner):
             return
         axis = inner.along
-        if isinstance(op, graph.TransposeOp):
-            axis = None if axis is None else ints(op.permutation).index(axis)
-        elif axis is not None:
-            return
-        moved = self._moved(op, inner)
-        if moved is None:
-            return
-        new = graph.DequantizeOp(moved, inner.scale, inner.zero_point, axis)
-        if new.result.type != op.results[0].type:
-            new.erase()
-            moved.erase()
-            return
-        moved.location, new.location = op.location, inner.location
-        rewriter.replace(op, [moved, new], new.results)
+        if axis is not None:
+            axis = self.uses.place_of_axis(op, axis)
+            if axis is None:
+                return
+        moved = on_other_operand(op, inner.x)
+        if moved is not None:
+            _dequantize(op, moved, inner, axis, rewriter)
 
-    def _moved(self, op: GraphOp, inner: graph.DequantizeOp) -> GraphOp | None:
-        """`op` on integers, if it commutes with dequantisation."""
-        if isinstance(op, graph.PadOp):
-            zero = elements_of(inner.zero_point, self.weights)
-            if op.mode.data != PadMode.CONSTANT or op.number != 0 or zero is None or zero.ndim:
-                return None
-            return graph.PadOp(inner.x, ints(op.low), ints(op.high), int(zero))
-        if isinstance(op, graph.PoolOp) and (
-            op.kind.data != ReduceKind.MAX or not is_scale(inner.scale, self.weights)
-        ):
-            return None
-        copy = op.clone()
-        copy.operands = [inner.x]
-        copy.set_result_types(copy.infer_types())
-        return copy
+    def _commutes(self, op: GraphOp, inner: graph.DequantizeOp) -> bool:
+        if not op.has_kernel or op.operands.count(inner.result) > 1:
+            return False
+        if op.is_order_statistic:
+            return is_scale(inner.scale, self.weights)
+        return self.uses.moves(op)
+
+
+def _dequantize(
+    op: GraphOp,
+    moved: GraphOp,
+    inner: graph.DequantizeOp,
+    axis: int | None,
+    rewriter: PatternRewriter,
+) -> None:
+    """Replace an operator by one on integers, dequantised, unless that has another type."""
+    same = element_type(moved.results[0]) == element_type(inner.x)
+    new = graph.DequantizeOp(moved, inner.scale, inner.zero_point, axis) if same else None
+    if new is None or new.result.type != op.results[0].type:
+        for part in (new, moved):
+            if part is not None:
+                part.erase()
+        return
+    moved.location, new.location = op.location, inner.location
+    rewriter.replace(op, [moved, new], new.results)

@@ -299,8 +299,17 @@ PROOFS: dict[str, list[Proof]] = {
         for f in (
             lambda b, x, s, z: b.reshape(b.dequantize(x, s, z), [4, -1]),
             lambda b, x, s, z: b.transpose(b.dequantize(x, s, z), [1, 0]),
-            lambda b, x, s, z: b.pad(b.dequantize(x, s, z), [0, 1], [2, 0]),
+            lambda b, x, s, z: b.slice(b.dequantize(x, s, z), [0, 3], [2**63 - 1, 0], [1, -2]),
             lambda b, x, s, z: b.pool(b.dequantize(b.reshape(x, [-1, 1, 4]), s, z), "max", [2]),
+            lambda b, x, s, z: b.reduce(b.dequantize(x, s, z), "min", axes=[1]),
+        )
+    ],
+    "PadOfDequantized": [
+        Proof(
+            lambda b, x: b.pad(
+                b.dequantize(b.reshape(x, [-1, 4]), *steps(b, x, 0.3, -3)), [0, 1], [2, 0]
+            ),
+            ("i8",),
         )
     ],
     "ProductOfQuantized": [
@@ -317,6 +326,14 @@ PROOFS: dict[str, list[Proof]] = {
     ],
     "AggregateByStoredValues": [
         Proof(lambda b, x: aggregated(b, b.reshape(x, [4, -1])), ("f32",)),
+    ],
+    "CheckBelowNumber": [
+        Proof(
+            lambda b, x: b.check_indices(
+                b.cast(b.clip(x, 0, 3), "i64"), np.zeros((2, 4), np.float32), axis=-1
+            ),
+            ("i8",),
+        )
     ],
     "RowsWithEntries": [
         Proof(lambda b, x: rows_with_entries(b, b.reshape(x, [4, -1])), ("f32",)),
@@ -482,7 +499,7 @@ def applied(rule: type[RewritePattern], module: sw.Module) -> tuple[sw.Module, b
     ctx = make_context(copy.weights)
     given = {"ctx": ctx, "weights": copy.weights}
     fields = dataclasses.fields(rule) if dataclasses.is_dataclass(rule) else ()
-    pattern = rule(*(given[field.name] for field in fields))
+    pattern = rule(*(given[field.name] for field in fields if field.init))
     changed = PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(copy.op)
     copy.verify()
     return copy, changed
