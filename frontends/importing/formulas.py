@@ -27,6 +27,8 @@ _UFUNCS: dict[np.ufunc, Builds] = {
     np.true_divide: graph.DivOp,
     np.maximum: graph.MaxOp,
     np.minimum: graph.MinOp,
+    np.exp: graph.ExpOp,
+    np.log: graph.LogOp,
     np.floor: graph.FloorOp,
     np.ceil: graph.CeilOp,
     np.rint: graph.RoundOp,

@@ -58,14 +58,22 @@ def reduced_by(
     return _required(node, result, fits)
 
 
-def along_axis_by(node: Node, x: Value, axis: Element, build: Callable[[int], Value]) -> Value:
-    """An operator along an axis that is a scalar: the result for each, of which one is selected."""
-    b = Arithmetic(node)
-    means = [_means(b, axis, number, x.rank) for number in range(x.rank)]
-    result, fits = build(0), means[0]
-    for number in range(1, x.rank):
-        result = b.where(means[number], build(number), result)
-        fits = b.logical_or(fits, means[number])
+def along_axis_by(
+    node: Node,
+    x: Value,
+    axis: Element,
+    build: Callable[[int], Value],
+    among: Sequence[int] | None = None,
+) -> Value:
+    """An operator along an axis that is a scalar: the result for each, of which one is selected.
+
+    All results, those for the axes `among` or for all axes of `x`, have the same shape.
+    """
+    b, (first, *others) = Arithmetic(node), range(x.rank) if among is None else among
+    result, fits = build(first), _means(b, axis, first, x.rank)
+    for number in others:
+        is_own = _means(b, axis, number, x.rank)
+        result, fits = b.where(is_own, build(number), result), b.logical_or(fits, is_own)
     return _required(node, result, fits)
 
 
