@@ -101,6 +101,7 @@ Graph = Dialect(
         ops.DynamicBroadcastOp,
         ops.DynamicSliceOp,
         ops.NonzeroOp,
+        ops.SuppressBoxesOp,
         ops.UniqueOp,
         ops.ScatterElementsOp,
         ops.ScatterNdOp,

@@ -20,6 +20,7 @@ from .ops_bitwise import (
     ShiftRightOp,
 )
 from .ops_blocked import BlockedConvOp
+from .ops_boxes import SuppressBoxesOp
 from .ops_call import CallDpsOp, CallPackedOp
 from .ops_cast import CastOp
 from .ops_check import AliasOp, CheckIndicesOp
@@ -232,6 +233,7 @@ __all__ = [
     "SqrtOp",
     "StandardizationOp",
     "SubOp",
+    "SuppressBoxesOp",
     "TanhOp",
     "ToDenseOp",
     "TopKOp",

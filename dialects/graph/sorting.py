@@ -51,6 +51,17 @@ def sort_first(
     return sort.sorted(SHORT_DIGIT, sort.only_first(count), nest.constant(1, i64))
 
 
+def sort_where(
+    nest: WritingNest, extent: AffineExpr, keep_at: PlaceAt, key_at: KeyAt, bits: int
+) -> tuple[PlaceAt, AffineExpr]:
+    """Where the elements that are kept come from, in the order of their keys, and their number.
+
+    `keep_at` gives an i1 for each place of a row of `extent` elements.
+    """
+    sort = _DigitSort(nest, extent, key_at, bits, keep_at)
+    return sort.sorted(SHORT_DIGIT, sort.extent, nest.constant(0, i64)), sort.extent
+
+
 def known_size(extent: AffineExpr) -> int | None:
     """The size of a row, None if it is symbolic."""
     return extent.value if isinstance(extent, AffineConstantExpr) else None
@@ -88,15 +99,38 @@ class _DigitSort:
     Their keys are shifted, so that they are in order as unsigned numbers.
     """
 
-    def __init__(self, nest: WritingNest, extent: AffineExpr, key_at: KeyAt, bits: int) -> None:
+    def __init__(
+        self,
+        nest: WritingNest,
+        extent: AffineExpr,
+        key_at: KeyAt,
+        bits: int,
+        keep_at: PlaceAt | None = None,
+    ) -> None:
         self.nest, self.extent, self.form = nest, extent, Records(bits)
         # The first record is looked at even where there is none.
         self.records = self.form.buffer(nest, (AffineExpr.constant(2), extent + 1))
         shift = self.shift(bits - 1)
         offset = nest.constant(-(1 << 63) if shift == 63 else 1 << shift, i64)
-        with nest.loops([extent]) as (place,):
+
+        def record(place: AffineExpr) -> Record:
             first, *rest = self.form.of(nest, key_at(place), place)
-            self.records.put((_ZERO, place), (scalars.add(nest, first, offset), *rest))
+            return scalars.add(nest, first, offset), *rest
+
+        if keep_at is None:
+            with nest.loops([extent]) as (place,):
+                self.records.put((_ZERO, place), record(place))
+            return
+        keep = keep_at
+
+        def append(place: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            (count,) = carried
+            # Without a branch: the next record overwrites one that is not kept.
+            self.records.put((_ZERO, nest.index(count)), record(place))
+            return [scalars.add(nest, count, scalars.convert(nest, keep(place), i1, i64))]
+
+        (count,) = nest.serial(extent, [nest.constant(0, i64)], append)
+        self.extent = nest.index(count)
 
     def shift(self, bit: int) -> int:
         """The number of a bit of a key in the first scalar of its record."""

@@ -32,6 +32,15 @@ def sliced(node: ModelNode, x: Value, parts: Sequence[tuple[int, int, int]]) -> 
     return node.emit(graph.SliceOp, x, starts=starts, ends=ends, steps=steps)
 
 
+def elements_at(node: ModelNode, x: Value, *places: Value) -> Value:
+    """The elements, or slices, of `x` at indices along its first dimensions, of one shape."""
+    return node.emit(_gathered, x, *places)
+
+
+def _gathered(x: SSAValue, *indices: SSAValue) -> graph.GatherNdOp:
+    return graph.GatherNdOp(x, indices)
+
+
 def apart(node: ModelNode, x: Value, axis: int, sizes: Sequence[int]) -> list[Value]:
     """Neighbouring parts of `x` along an axis, of these sizes, which add up to its own."""
     results: list[Value] = []

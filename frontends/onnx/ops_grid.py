@@ -8,13 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from xdsl.ir import SSAValue
 
 from ...core.dims import Dim
 from ...dialects.graph import ops as graph
 from ..importing.formulas import Term
 from ..importing.resizing import Numbers, cubic, linear
-from ..importing.selection import apart
+from ..importing.selection import apart, elements_at
 from ..importing.shapes import broadcast, places_of, squeezed, transposed, unsqueezed
 from ..importing.values import Value, is_static
 from .nodes import Node
@@ -141,8 +140,4 @@ def _taken(node: Node, image: Value, places: Sequence[Term]) -> Value:
     indices = [place.as_type(np.int64) for place in places]
     later = list(range(1, indices[0].rank))
     own = unsqueezed(node, places_of(node, image.shape[0]), later)
-    return node.emit(_gathered, image, broadcast(node, own, indices[0].shape), *indices)
-
-
-def _gathered(x: SSAValue, *indices: SSAValue) -> graph.GatherNdOp:
-    return graph.GatherNdOp(x, indices)
+    return elements_at(node, image, broadcast(node, own, indices[0].shape), *indices)

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
-from ..importing.selection import concatenated, sliced, whole
+from ..importing.selection import concatenated, elements_at, sliced, whole
 from ..importing.shapes import reshaped, squeezed, transposed, unsqueezed
 from ..importing.values import Value
 from .axes import along_axis_by
@@ -51,11 +51,7 @@ def gather_nd(node: Node) -> Value:
         raise node.broken("batch_dims out of range", f"0 <= batch_dims < {limit}", count)
     batches = [_batch(node, indices, axis) for axis in range(count)]
     places = [*batches, *_components(node, x.rank - count, indices)]
-    return node.emit(_gathered, x, *places)
-
-
-def _gathered(x: SSAValue, *indices: SSAValue) -> graph.GatherNdOp:
-    return graph.GatherNdOp(x, indices)
+    return elements_at(node, x, *places)
 
 
 @converts("ScatterND", since=11)

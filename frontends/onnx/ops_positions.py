@@ -6,6 +6,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.graph import ops as graph
 from ..importing.elementwise import cast, modulo
+from ..importing.selection import elements_at
 from ..importing.shapes import broadcast, places_of, unsqueezed
 from ..importing.values import Value
 from .arithmetic import Arithmetic
@@ -40,11 +41,7 @@ def reverse_sequence(node: Node) -> Value:
     places = [turned, _along(node, x, batch, rank=2)]
     shape = x.shape[:2]
     both = [broadcast(node, own, shape) for own in (places if time == 0 else places[::-1])]
-    return node.emit(_gathered, x, *both)
-
-
-def _gathered(x: SSAValue, *indices: SSAValue) -> graph.GatherNdOp:
-    return graph.GatherNdOp(x, indices)
+    return elements_at(node, x, *both)
 
 
 @converts("TensorScatter", since=24)

@@ -35,7 +35,6 @@ _CONVERSIONS: dict[tuple[str, str], dict[int, Converter]] = {}
 _EVALUATIONS: dict[tuple[str, str], dict[int, Evaluation]] = {}
 
 _REASONS = {
-    "NonMaxSuppression": "the size of its result depends on data",
     "RandomNormal": "its numbers differ from call to call",
     "RandomUniform": "its numbers differ from call to call",
     "Bernoulli": "its numbers differ from call to call",

@@ -13,7 +13,7 @@ from ...core.dims import Dim
 from ...dialects.graph import ops as graph
 from ..importing.dtypes import is_float
 from ..importing.elementwise import cast
-from ..importing.selection import concatenated
+from ..importing.selection import concatenated, elements_at
 from ..importing.shapes import broadcast, reshaped, sliced_to, transposed, unsqueezed
 from ..importing.values import Value
 from .nodes import Node
@@ -266,17 +266,13 @@ def index_(node: Node, x: Value, indices: Sequence[Value | None]) -> Value:
     if len(given) == 1:
         return node.emit(graph.GatherOp, x, given[0], axis=axes[0])
     rest = [axis for axis in range(x.rank) if axis not in axes]
-    found = node.emit(_gather_nd, transposed(node, x, [*axes, *rest]), *_together(node, given))
+    found = elements_at(node, transposed(node, x, [*axes, *rest]), *_together(node, given))
     # Indices of neighbouring axes stay where they are, others come to the front.
     first, count = axes[0], found.rank - len(rest)
     if axes != list(range(first, first + len(axes))):
         return found
     order = [*range(count, count + first), *range(count), *range(count + first, found.rank)]
     return transposed(node, found, order)
-
-
-def _gather_nd(x: SSAValue, *indices: SSAValue) -> graph.GatherNdOp:
-    return graph.GatherNdOp(x, indices)
 
 
 def _places(node: Node, x: Value, indices: Sequence[Value | None]) -> list[Value | None]:

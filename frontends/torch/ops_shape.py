@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
-from ..importing.selection import apart, concatenated, padded, sliced, whole
+from ..importing.selection import apart, concatenated, elements_at, padded, sliced, whole
 from ..importing.shapes import (
     broadcast,
     places_of,
@@ -262,9 +262,5 @@ def diagonal(node: Node, x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1
         cols = node.emit(graph.AddOp, places, node.scalar(offset, places))
     if offset < 0:
         rows = node.emit(graph.AddOp, places, node.scalar(-offset, places))
-    found = node.emit(_gathered, front, rows, cols)
+    found = elements_at(node, front, rows, cols)
     return transposed(node, found, [*range(1, found.rank), 0])
-
-
-def _gathered(x: Any, *indices: Any) -> graph.GatherNdOp:
-    return graph.GatherNdOp(x, indices)

@@ -181,3 +181,51 @@ func.func @f(%x: tensor<2147483648xi1>) {
   %y, %i, %j, %c, %n = graph.unique %x sorted = true : (tensor<2147483648xi1>) -> (tensor<?xi1>, tensor<?xi64>, tensor<2147483648xi64>, tensor<?xi64>, tensor<i64>)
   func.return
 }
+
+// -----
+
+func.func @f(%b: tensor<1x9x4xf32>, %s: tensor<1x3x9xf64>, %m: tensor<i64>, %o: tensor<f32>, %l: tensor<f32>) {
+  // expected-error @+1 {{graph.suppress_boxes: element types differ, expected f32, got f64}}
+  %y = graph.suppress_boxes %b, %s, %m, %o, %l : (tensor<1x9x4xf32>, tensor<1x3x9xf64>, tensor<i64>, tensor<f32>, tensor<f32>) -> tensor<1x3x9xi64>
+  func.return
+}
+
+// -----
+
+func.func @f(%b: tensor<1x9x5xf32>, %s: tensor<1x3x9xf32>, %m: tensor<i64>, %o: tensor<f32>, %l: tensor<f32>) {
+  // expected-error @+1 {{graph.suppress_boxes: boxes have the wrong shape, expected (batch, n, 4), got [1, 9, 5]}}
+  %y = graph.suppress_boxes %b, %s, %m, %o, %l : (tensor<1x9x5xf32>, tensor<1x3x9xf32>, tensor<i64>, tensor<f32>, tensor<f32>) -> tensor<1x3x9xi64>
+  func.return
+}
+
+// -----
+
+func.func @f(%b: tensor<1x9x4xf32>, %s: tensor<3x9xf32>, %m: tensor<i64>, %o: tensor<f32>, %l: tensor<f32>) {
+  // expected-error @+1 {{graph.suppress_boxes: scores have the wrong rank, expected 3, got 2}}
+  %y = graph.suppress_boxes %b, %s, %m, %o, %l : (tensor<1x9x4xf32>, tensor<3x9xf32>, tensor<i64>, tensor<f32>, tensor<f32>) -> tensor<1x3x9xi64>
+  func.return
+}
+
+// -----
+
+func.func @f(%b: tensor<1x9x4xf32>, %s: tensor<1x3x9xf32>, %m: tensor<i64>, %o: tensor<f32>, %l: tensor<2xf32>) {
+  // expected-error @+1 {{graph.suppress_boxes: a limit is not a scalar, expected rank 0, got rank 1}}
+  %y = graph.suppress_boxes %b, %s, %m, %o, %l : (tensor<1x9x4xf32>, tensor<1x3x9xf32>, tensor<i64>, tensor<f32>, tensor<2xf32>) -> tensor<1x3x9xi64>
+  func.return
+}
+
+// -----
+
+func.func @f(%b: tensor<2x9x4xf32>, %s: tensor<1x3x9xf32>, %m: tensor<i64>, %o: tensor<f32>, %l: tensor<f32>) {
+  // expected-error @+1 {{graph.suppress_boxes: scores of another batch, expected 2, got 1}}
+  %y = graph.suppress_boxes %b, %s, %m, %o, %l : (tensor<2x9x4xf32>, tensor<1x3x9xf32>, tensor<i64>, tensor<f32>, tensor<f32>) -> tensor<1x3x9xi64>
+  func.return
+}
+
+// -----
+
+func.func @f(%b: tensor<1x8x4xf32>, %s: tensor<1x3x9xf32>, %m: tensor<i64>, %o: tensor<f32>, %l: tensor<f32>) {
+  // expected-error @+1 {{graph.suppress_boxes: scores of other boxes, expected 8, got 9}}
+  %y = graph.suppress_boxes %b, %s, %m, %o, %l : (tensor<1x8x4xf32>, tensor<1x3x9xf32>, tensor<i64>, tensor<f32>, tensor<f32>) -> tensor<1x3x9xi64>
+  func.return
+}

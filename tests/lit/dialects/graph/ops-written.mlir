@@ -56,3 +56,10 @@ func.func @unique(%x: tensor<?xf32>) -> tensor<?xf32> {
   %y, %first, %inverse, %counts, %count = graph.unique %x sorted = false : (tensor<?xf32>) -> (tensor<?xf32>, tensor<?xi64>, tensor<?xi64>, tensor<?xi64>, tensor<i64>)
   func.return %y : tensor<?xf32>
 }
+
+// CHECK-LABEL: func.func @boxes
+func.func @boxes(%b: tensor<?x?x4xf32>, %s: tensor<?x3x?xf32>, %m: tensor<i64>, %o: tensor<f32>, %l: tensor<f32>) -> tensor<?x3x?xi64> {
+  // CHECK: %y = graph.suppress_boxes %b, %s, %m, %o, %l : (tensor<?x?x4xf32>, tensor<?x3x?xf32>, tensor<i64>, tensor<f32>, tensor<f32>) -> tensor<?x3x?xi64>
+  %y = graph.suppress_boxes %b, %s, %m, %o, %l : (tensor<?x?x4xf32>, tensor<?x3x?xf32>, tensor<i64>, tensor<f32>, tensor<f32>) -> tensor<?x3x?xi64>
+  func.return %y : tensor<?x3x?xi64>
+}
