@@ -32,7 +32,9 @@ class Axes:
         step: the name of the primitive, for its errors.
         kernel: the kernel.
         targets: the loops that become axes, in the order of the axes, all nested in one another. A
-            reduction is the whole body of another one, the outer half of a split.
+            reduction is the whole body of another one, the outer half of a split. Loops beside one
+            another, as two reductions one after the other, become one axis if they are of one
+            length: no value has lanes of both.
 
     Raises:
         ScheduleError: if one of the loops cannot be an axis.
@@ -45,6 +47,7 @@ class Axes:
         self.of: dict[SSAValue, AxisSet] = {}
         self.inner: dict[ForOp, ForOp] = {}
         """For the outer half of each reduction that becomes an axis, that reduction."""
+        self._number: dict[ForOp, int] = {}
         self._variables: dict[SSAValue, ForOp] = {}
         for target in targets:
             self._take(target)
@@ -53,7 +56,7 @@ class Axes:
 
     def axis(self, target: ForOp) -> int:
         """The number of the axis that a loop becomes."""
-        return self.targets.index(target)
+        return self._number[target]
 
     def refuse(
         self, loop: ForOp, fact: str, expected: object = None, got: object = None
@@ -74,14 +77,26 @@ class Axes:
         limited = len(bound_of(target)) > 1
         if lanes.value < 1 or (limited and lanes.value == 1):
             raise self.refuse(target, "wrong number of lanes", "at least 1", lanes.value)
-        if math.prod([*self.lanes, lanes.value]) > MOST_LANES:
+        shared = self._beside(target, lanes.value)
+        if shared is None and math.prod([*self.lanes, lanes.value]) > MOST_LANES:
             fact, got = "wrong number of lanes", math.prod([*self.lanes, lanes.value])
             raise self.refuse(target, fact, f"at most {MOST_LANES}", got)
         if target.is_reduction:
             self._take_reduction(target, lanes.value, limited)
         self.targets.append(target)
-        self.lanes.append(lanes.value)
+        self._number[target] = len(self.lanes) if shared is None else shared
+        if shared is None:
+            self.lanes.append(lanes.value)
         self._variables[target.variable] = target
+
+    def _beside(self, target: ForOp, lanes: int) -> int | None:
+        """The axis of a loop of so many lanes beside another one, in the same block around them."""
+        around = {*enclosing(target)}
+        for other, axis in self._number.items():
+            apart = other not in around and target not in enclosing(other)
+            if apart and self.lanes[axis] == lanes:
+                return axis
+        return None
 
     def _take_reduction(self, target: ForOp, lanes: int, limited: bool) -> None:
         outer = target.parent_op()
@@ -108,8 +123,8 @@ class Axes:
         """
         around = {target: set(enclosing(target)) for target in self.targets}
         chain = sorted(self.targets, key=lambda target: len(around[target]))
-        for outer, inner in itertools.pairwise(chain):
-            if outer not in around[inner]:
+        for outer, inner in itertools.combinations(chain, 2):
+            if outer not in around[inner] and self.axis(outer) != self.axis(inner):
                 raise self.refuse(inner, f'is not inside of loop "{outer.loop_name.data}"')
         first = chain[0]
         return next(o for o, i in self.inner.items() if i is first) if first.is_reduction else first
@@ -121,7 +136,7 @@ class Axes:
 
     def _blame(self, axes: AxisSet) -> ForOp:
         """The first of the loops that these axes come from."""
-        return self.targets[min(axes)]
+        return next(target for target in self.targets if self.axis(target) == min(axes))
 
     def _visit_body(self, loop: ForOp) -> None:
         for op in loop.body.block.ops:

@@ -57,7 +57,8 @@ def vectorize(kernel: Consumed, loops: Sequence[str]) -> KernelOp:
     combines after the outer half.
 
     Loops that are not inside of one another, such as those of the nests that a split makes for
-    what is left, become axes of different blocks.
+    what is left, become axes of different blocks. If another loop around them becomes an axis too,
+    those of one length become one axis.
 
     Raises:
         ScheduleError: naming the loop that cannot be an axis, and why.
@@ -141,6 +142,7 @@ class _Vectorize(Rebuild):
                 self.partial_sums(op, inner)
             return
         axis, bound = self.axes.axis(op), self.bound(op)
+        self.limits.pop(axis, None)
         if len(bound) > 1:
             self.limits[axis] = self.smallest(bound, op)
         one = self.axes.lanes[axis] == 1

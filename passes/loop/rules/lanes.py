@@ -28,6 +28,7 @@ from .accesses import (
     power_of_two_up_to,
     stride,
 )
+from .narrow import schedule_narrow_rows
 from .steps import Schedule
 
 ROW_VECTORS = 8
@@ -120,6 +121,8 @@ def schedule_lanes(schedule: Schedule, nest: str, gathers: bool = False) -> str 
     name, size = loop.loop_name.data, schedule.extent(loop.loop_name.data)
     if size is not None and size < 2:
         return None
+    if reason := schedule.attempt(lambda: schedule_narrow_rows(schedule, name)):
+        return reason
     lanes = lanes_for(schedule.target, loop)
     entries = entry_loops(loop)
     sums = max((len(op.results) for op in entries), default=1)

@@ -627,3 +627,40 @@ loop.kernel @sums_of_rows(%x: memref<512x128xf32>) -> (%y: memref<512x128xf32>) 
     }
   }
 }
+
+// Few columns: rows that follow each other fill a vector, and a reduction over them is folded.
+// V4-LABEL: loop.kernel @narrow
+// V4-SAME:    loop.schedule = "split(k, 4, tail=peel); split(l, 4, tail=peel); vectorize(k1, l1, j)
+// V4:         loop.fold %{{.*}} axis 0 add : vector<4x4xf32> -> vector<1x4xf32>
+// V3-LABEL: loop.kernel @narrow
+// V3-SAME:    loop.schedule = "split(k, 2, tail=peel); split(l, 2, tail=peel); vectorize(k1, l1, j)
+loop.kernel @narrow(%x: memref<37x4xf32>) -> (%y: memref<37x4xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "j" %j to 4 {
+    %s = loop.for "k" %k to 37 reduction carry(%t = %z : f32 add) {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%k, %j) : memref<37x4xf32>, f32
+      %u = arith.addf %t, %v : f32
+      loop.yield %u : f32
+    }
+    loop.for "l" %l to 37 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%l, %j) : memref<37x4xf32>, f32
+      %w = arith.subf %v, %s : f32
+      loop.store %w, %y (d0, d1) -> (d0, d1)(%l, %j) : f32, memref<37x4xf32>
+    }
+  }
+}
+
+// Rows that are apart stay apart.
+// V4-LABEL: loop.kernel @columns_of_a_matrix
+// V4-SAME:    loop.schedule = "vectorize(j)"
+loop.kernel @columns_of_a_matrix(%x: memref<37x9xf32>) -> (%y: memref<4xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "j" %j to 4 {
+    %s = loop.for "k" %k to 37 reduction carry(%t = %z : f32 add) {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%k, %j) : memref<37x9xf32>, f32
+      %u = arith.addf %t, %v : f32
+      loop.yield %u : f32
+    }
+    loop.store %s, %y (d0) -> (d0)(%j) : f32, memref<4xf32>
+  }
+}

@@ -18,6 +18,7 @@
 // RUN: not stepwell-opt %s -p "loop-vectorize{kernel=refused loops=z}" 2>&1 | filecheck %s --check-prefix=LANES
 // RUN: not stepwell-opt %s -p "loop-split{kernel=refused loop=q factor=4},loop-vectorize{kernel=refused loops=q1}" 2>&1 | filecheck %s --check-prefix=CUSTOM
 // RUN: not stepwell-opt %s -p "loop-vectorize{kernel=dense loops=j},loop-vectorize{kernel=dense loops=i}" 2>&1 | filecheck %s --check-prefix=AGAIN
+// RUN: stepwell-opt %s -p "loop-split{kernel=beside loop=k factor=2},loop-split{kernel=beside loop=l factor=2},loop-vectorize{kernel=beside loops=k1,l1,j}" | filecheck %s --check-prefix=BESIDE
 
 // ROWS: loop-vectorize: loop "i" of @spmm: its rows differ in length, see "e"
 // ENTRY: loop-vectorize: loop "e" of @spmm: rows differ in length, so entries cannot be an axis
@@ -33,6 +34,16 @@
 // LANES: loop-vectorize: loop "z" of @refused: wrong number of lanes, expected at least 1, got 0
 // CUSTOM: loop-vectorize: loop "q1" of @refused: its accumulators cannot be combined
 // AGAIN: loop-vectorize: loop "i" of @dense: has blocks already; all axes are made at once
+
+// Loops of one length beside one another become one axis.
+// BESIDE-LABEL: loop.kernel @beside
+// BESIDE:       %[[s:.*]] = loop.for "k0" %k0 to 3 reduction carry(%{{.*}} = %{{.*}} : vector<2x4xf32> add) {
+// BESIDE-NEXT:    loop.load %x (d0)[s0, s1] -> (((d0 * 2) + s0), s1)(%k0) : memref<6x4xf32>, vector<2x4xf32>
+// BESIDE:       %[[f:.*]] = loop.fold %[[s]] axis 0 add
+// BESIDE:       vector.broadcast %[[f]] : vector<1x4xf32> to vector<2x4xf32>
+// BESIDE:       loop.for "l0" %l0 to 3 {
+// BESIDE-NEXT:    %[[v:.*]] = loop.load %x (d0)[s0, s1] -> (((d0 * 2) + s0), s1)(%l0) : memref<6x4xf32>, vector<2x4xf32>
+// BESIDE:         arith.subf %[[v]], %{{.*}} : vector<2x4xf32>
 
 // TILE-LABEL: loop.kernel @dense
 // TILE:       loop.for "j0" %j0 to 3 {
@@ -198,6 +209,22 @@ loop.kernel @any_rows(%x: memref<?x8xf32>, %n: index) -> (%y: memref<?x8xf32>) {
     loop.for "j" %j to 8 {
       %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<?x8xf32>, f32
       loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<?x8xf32>
+    }
+  }
+}
+
+loop.kernel @beside(%x: memref<6x4xf32>, %z: memref<1xf32>) -> (%y: memref<6x4xf32>) {
+  loop.for "j" %j to 4 {
+    %c = arith.constant 0.0 : f32
+    %s = loop.for "k" %k to 6 reduction carry(%a = %c : f32 add) {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%k, %j) : memref<6x4xf32>, f32
+      %t = arith.addf %a, %v : f32
+      loop.yield %t : f32
+    }
+    loop.for "l" %l to 6 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%l, %j) : memref<6x4xf32>, f32
+      %w = arith.subf %v, %s : f32
+      loop.store %w, %y (d0, d1) -> (d0, d1)(%l, %j) : f32, memref<6x4xf32>
     }
   }
 }
