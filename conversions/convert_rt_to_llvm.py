@@ -78,6 +78,11 @@ def lower_constant(constant: rt.ConstantOp, low: Lowering) -> SSAValue:
     return _word(low, table, constant.slot.value.data)
 
 
+@RT.on(rt.IterationOp)
+def lower_iteration(op: rt.IterationOp, low: Lowering) -> SSAValue:
+    return low.value(op.context)
+
+
 @RT.on(rt.ArenaOp)
 def lower_arena(arena: rt.ArenaOp, low: Lowering) -> Parts:
     context, wanted = low.value(arena.context), low.value(arena.bytes)
@@ -124,6 +129,9 @@ def _return_unless(
     with low.before(end):
         for word, detail in enumerate(details, rt.Word.DETAILS):
             _store_word(low, context, word, detail)
+        around = rt.iterations_around(op) if isinstance(op, rt.FailingOp) else []
+        for word, iteration in enumerate(around, rt.Word.ITERATIONS):
+            _store_word(low, context, word, low.value(iteration.number))
 
 
 def _number(op: rt.FailingOp) -> int:

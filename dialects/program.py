@@ -42,6 +42,7 @@ from ..core.module import Program, face_of
 from ..core.walks import operations_in
 from .graph.buffers import buffer_types
 from .graph.signature import COMPUTED, Signature, arguments_of, signature_of
+from .rt.abi import ITERATION_WORDS
 from .rt.attrs import ContextType
 from .rt.failures import Failure, failing_operations
 from .rt.ops import CallPackedOp, ConstantOp
@@ -250,6 +251,8 @@ def _failure_entry(failure: Failure) -> DictionaryAttr:
     data["subject"] = StringAttr(failure.subject)
     if failure.details:
         data["details"] = IntegerAttr(failure.details, i64)
+    if failure.loops:
+        data["loops"] = ArrayAttr([StringAttr(loop) for loop in failure.loops])
     return DictionaryAttr(data)
 
 
@@ -305,11 +308,18 @@ def _read_function(
 
 
 def _read_failure(data: Mapping[str, Attribute], wrong: Callable[[], CompileError]) -> Failure:
-    count = data.get("details", IntegerAttr(0, i64))
+    count, loops = data.get("details", IntegerAttr(0, i64)), data.get("loops", ArrayAttr([]))
     match data:
         case {"kind": StringAttr() as kind, "subject": StringAttr() as subject} if (
-            kind.data in Failure.KINDS and isinstance(count, IntegerAttr)
+            kind.data in Failure.KINDS
+            and isinstance(count, IntegerAttr)
+            and isinstance(loops, ArrayAttr)
+            and len(loops) <= ITERATION_WORDS
         ):
-            return Failure(kind.data, subject.data, count.value.data)
+            names = [loop for loop in loops if isinstance(loop, StringAttr)]
+            if len(names) == len(loops):
+                around = tuple(name.data for name in names)
+                return Failure(kind.data, subject.data, count.value.data, around)
+            raise wrong()
         case _:
             raise wrong()

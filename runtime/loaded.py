@@ -13,7 +13,7 @@ from ..backends.llvm.boundary.plan import ARGUMENTS, LARGEST_ARENA, Plan
 from ..core import arguments
 from ..core.errors import InputError, StepwellError, explain
 from ..core.module import ValueSpec
-from ..dialects.rt.abi import ARENA_TOO_SMALL, DETAIL_WORDS, Word
+from ..dialects.rt.abi import ARENA_TOO_SMALL, WORDS, Word
 from . import results
 from .frames import Claim, Frame, Frames, no_memory
 from .functions import take_error
@@ -126,8 +126,7 @@ class Loaded:
         messages = self.program.interface.messages
         if not 0 < status <= len(messages):
             raise StepwellError(explain("call", "unknown status", got=status))
-        details = frame.words[Word.DETAILS : Word.DETAILS + DETAIL_WORDS]
-        raise InputError(messages[status - 1](details))
+        raise InputError(messages[status - 1](frame.words[Word.DETAILS : WORDS]))
 
 
 def _table(addresses: Iterable[int]) -> Any:

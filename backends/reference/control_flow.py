@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.dims import Dim
 from ...core.dtypes import dtype_of
-from ...core.errors import InputError, explain
+from ...core.errors import InputError, explain, in_iteration
 from ...core.provenance import origin
 from ...core.typed import dense_array, tensor_type
 from ...dialects.graph.ops import IfOp, LoopOp
@@ -50,7 +50,7 @@ def run_loop(op: LoopOp, operands: Sequence[Array], frame: Frame) -> tuple[Array
         ]
         index = np.array(number, np.int64)
         inside = with_computed(op, op.carried, carried, frame)
-        ends = list(inside.run_body(op.body.block, [index, *carried, *rows, *captures]))
+        ends = _iteration(op, number, [index, *carried, *rows, *captures], inside)
         goes_on = op.condition is None or _holds(ends.pop(0))
         carried, rows = ends[: len(carried)], ends[len(carried) :]
         for known, row in zip(stacked, rows, strict=True):
@@ -58,6 +58,15 @@ def run_loop(op: LoopOp, operands: Sequence[Array], frame: Frame) -> tuple[Array
         number += 1
     stacks = [_stack(op, n, rows, frame) for n, rows in enumerate(stacked)]
     return (*carried, *stacks)
+
+
+def _iteration(op: LoopOp, number: int, arguments: Sequence[Array], frame: Frame) -> list[Array]:
+    """What an iteration yields; its errors say which one it was."""
+    try:
+        return list(frame.run_body(op.body.block, arguments))
+    except InputError as error:
+        loop = origin(op) or op.name
+        raise InputError(in_iteration(str(error), number, loop)) from error
 
 
 def _count(op: LoopOp, times: Array | None, sliced: Sequence[Array], frame: Frame) -> int | None:

@@ -156,6 +156,10 @@ def _destinations(op: CallPackedOp | CallDpsOp, frame: Frame) -> list[np.ndarray
             fact = "the size of a result is unknown; give it in dims"
             raise CompileError(explain(op.name, fact, origin=origin(op)))
         size = tuple(dim.evaluate(frame.sizes) for dim in shape)
+        if min(size, default=0) < 0:
+            fact = f"the size {shape[size.index(min(size))]} is negative"
+            expected, where = "0 or more", origin(op) or op.name
+            raise InputError(explain(where, fact, expected=expected, got=min(size)))
         results.append(unknown(size, element_type(result)))
     return results
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -39,6 +39,8 @@ class Context:
     arena: np.ndarray
     constants: Sequence[np.ndarray]
     functions: Sequence[Callable[[Any], int]]
+    iterations: tuple[int, ...] = ()
+    """The numbers of the iterations that are running, the innermost first."""
 
 
 class CallEnds(Exception):  # noqa: N818 (it is not an error)
@@ -52,6 +54,8 @@ class CallEnds(Exception):  # noqa: N818 (it is not an error)
 def _fail(op: Operation, context: Context, details: Sequence[int]) -> CallEnds:
     """End the call at a failing operation: the status is its number among those that can fail."""
     context.words[rt.Word.DETAILS : rt.Word.DETAILS + len(details)] = details
+    around = context.iterations[: rt.ITERATION_WORDS]
+    context.words[rt.Word.ITERATIONS : rt.Word.ITERATIONS + len(around)] = around
     function = function_around(op)
     assert function is not None
     return CallEnds(rt.failing_operations(function).index(cast(rt.FailingOp, op)) + 1)
@@ -97,6 +101,14 @@ class RtFunctions(InterpreterFunctions):
             words[rt.Word.DETAILS] = size
             raise CallEnds(rt.ARENA_TOO_SMALL)
         return (context.arena[:size],)
+
+    @impl(rt.IterationOp)
+    def run_iteration(
+        self, interpreter: Interpreter, op: rt.IterationOp, args: PythonValues
+    ) -> PythonValues:
+        """The context with the number of an iteration."""
+        context, number = args
+        return (replace(context, iterations=(int(number), *context.iterations)),)
 
     @impl(rt.SliceOp)
     def run_slice(

@@ -114,7 +114,7 @@ class Arena:
         self._emit(part, op)
 
     def _emit(self, part: _Part, owner: Operation) -> None:
-        arena, offsets, self._end = _arena(self.function, part.plan, owner, self._end)
+        arena, offsets, self._end = _arena(self.function, part, owner, self._end)
         for buffer, slot in zip(part.buffers, part.plan.slot_of, strict=True):
             _make_view(self.function, buffer, Place(arena, offsets[slot]), owner)
 
@@ -300,7 +300,7 @@ def _planned(
 def _make_view(function: BufferFunction, buffer: _Buffer, place: Place, owner: Operation) -> None:
     """Emit the view of a buffer, or note its place where its size is not known yet."""
     value, part = buffer.value, buffer.part
-    if function.shapes.is_computed(*buffer.shape):
+    if function.shapes.is_computed(*buffer.shape) or function.may_be_negative(*buffer.shape):
         if buffer.spare:
             function.spare_places.setdefault(value, []).append(place)
         else:
@@ -322,10 +322,16 @@ def _make_view(function: BufferFunction, buffer: _Buffer, place: Place, owner: O
 
 
 def _arena(
-    function: BufferFunction, plan: ArenaPlan, owner: Operation, moving: SSAValue | None
+    function: BufferFunction, part: _Part, owner: Operation, moving: SSAValue | None
 ) -> tuple[SSAValue, list[SSAValue], SSAValue]:
     """The arena, the offsets of its slots, each after the one before, and the end of the last."""
-    sizes, static = function.sizes, 0
+    sizes, static, plan = function.sizes, 0, part.plan
+    # Regions check the sizes in them where they run.
+    unchecked = {
+        slot
+        for buffer, slot in zip(part.buffers, plan.slot_of, strict=True)
+        if function.may_be_negative(*map(function.shapes.at_most, buffer.shape))
+    }
 
     def offset() -> SSAValue:
         if moving is None:
@@ -333,12 +339,15 @@ def _arena(
         return function.insert(arith.AddiOp(moving, sizes.index(static))) if static else moving
 
     offsets: list[SSAValue] = []
-    for size in plan.slots:
+    for number, size in enumerate(plan.slots):
         offsets.append(offset())
         if size.is_static:
             static += -(-size.value // ALIGNMENT) * ALIGNMENT
             continue
-        rounded = _rounded(function, function.size(size, owner))
+        total = function.size(size, owner)
+        if number in unchecked:
+            total = function.insert(arith.MaxSIOp(total, sizes.index(0)))
+        rounded = _rounded(function, total)
         moving = rounded if moving is None else function.insert(arith.AddiOp(moving, rounded))
     end = offset()
     arena = function.insert(rt.ArenaOp(function.context, end))

@@ -14,7 +14,14 @@ from ...dialects.graph.buffers import storage_type
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
 from .arena import Arena
-from .checks import assemble, check_bounds, check_indices, refuse_other_rows, refuse_unchecked
+from .checks import (
+    assemble,
+    check_bounds,
+    check_indices,
+    check_results,
+    refuse_other_rows,
+    refuse_unchecked,
+)
 from .computed import ComputedSizes
 from .constants import Constants, as_type
 from .function import BufferFunction
@@ -37,6 +44,8 @@ class Calls:
             PassFailedException: if it is none of these.
         """
         with self.function.standing_for(op.location):
+            if op.parent is not self.function.source.body.block:
+                check_results(self.function, op)
             self.sizes.before(op)
             if isinstance(op, graph.CallDpsOp):
                 self._convert_call(op)
@@ -49,6 +58,8 @@ class Calls:
                 assemble(self.function, op, self.constants.buffers_of)
             elif isinstance(op, graph.CheckIndicesOp):
                 check_indices(self.function, op, self.constants.buffers_of)
+            elif isinstance(op, graph.CheckOp):
+                self.regions.convert_check(op)
             elif not isinstance(op, graph.ConstantOp):
                 raise refused(op, "cannot be converted to the run time")
             self.sizes.after(op)
@@ -81,7 +92,9 @@ class Calls:
         types = tuple(buffer.type for buffer in inputs), tuple(buffer.type for buffer in outputs)
         tensors = _unclear([*op.arguments], [*op.results])
         slot = self._registered.setdefault((name, types, tensors), len(self._registered))
-        function.append(rt.CallPackedOp(function.context, slot, name, inputs, outputs, tensors))
+        function.append(
+            rt.CallPackedOp(function.check_context, slot, name, inputs, outputs, tensors)
+        )
 
 
 def _unclear(arguments: Sequence[SSAValue], results: Sequence[SSAValue]) -> FunctionType | None:

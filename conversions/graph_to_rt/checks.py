@@ -46,7 +46,7 @@ def check_inputs(function: BufferFunction) -> None:
             size = tensor_type(arg).get_shape()[1]
             width = columns[0] if columns else function.sizes.index(size)
             subject = function.subject(arg)
-            check = rt.CheckCsrOp(function.context, indptr, indices, width, subject)
+            check = rt.CheckCsrOp(function.check_context, indptr, indices, width, subject)
             function.append(check)
 
 
@@ -55,21 +55,25 @@ def check_sizes(function: BufferFunction) -> None:
 
     No size may be negative, and kernels that certainly run have demands.
     """
-    not_negative = [Dim.of(0)]
     for op in function.source.body.block.ops:
         for needed in _sizes_needed(function, op):
             if _is_known_first(function, op, needed.size):
                 with function.standing_for(op.location):
                     _check_size(function, op, needed)
                 if not needed.is_upper:
-                    not_negative.append(needed.size - needed.limit)
-    for op in function.source.body.walk():
-        for dim in (d for result in op.results for d in function.shapes.shape(result)):
-            known = all(name in function.sizes.symbols for name in dim.symbols)
-            if known and not any(_is_above(dim, other) for other in not_negative):
-                not_negative.append(dim)
-                with function.standing_for(op.location):
-                    _check_not_negative(function, op, dim)
+                    function.not_negative.append(needed.size - needed.limit)
+    for op in function.source.body.block.ops:
+        check_results(function, op)
+
+
+def check_results(function: BufferFunction, op: Operation) -> None:
+    """Check that sizes of results that arguments give are not negative, each once."""
+    for dim in (d for result in op.results for d in function.shapes.shape(result)):
+        known = function.shapes.bindings.keys() >= {*dim.symbols}
+        if known and function.may_be_negative(dim):
+            function.not_negative.append(dim)
+            with function.standing_for(op.location):
+                _check_not_negative(function, op, dim)
 
 
 def _sizes_needed(function: BufferFunction, op: Operation) -> Iterator[SizeCondition]:
@@ -91,11 +95,6 @@ def _is_known_first(function: BufferFunction, op: Operation, size: Dim) -> bool:
     return outer and function.shapes.bindings.keys() >= {*size.symbols}
 
 
-def _is_above(dim: Dim, other: Dim) -> bool:
-    """Whether a size is another one plus something that is not negative."""
-    return all(factor > 0 for _, factor in (dim - other).terms)
-
-
 def assemble(
     function: BufferFunction,
     op: graph.AssembleOp,
@@ -106,7 +105,7 @@ def assemble(
     indptr, indices, values = (buffers_of(v)[0] for v in (op.indptr, op.indices, op.values))
     columns = function.size(function.shapes.shape(op.result)[1], op)
     subject = function.subject(op.result)
-    function.append(rt.CheckCsrOp(function.context, indptr, indices, columns, subject))
+    function.append(rt.CheckCsrOp(function.check_context, indptr, indices, columns, subject))
     types = buffer_types(kind)
     pairs = zip((indptr, indices, values), types, strict=False)
     parts = [as_type(function, buffer, type) for buffer, type in pairs]
@@ -121,7 +120,7 @@ def check_indices(
     """Give indices their own buffer, after a check."""
     (indices,) = function.buffers[op.result] = [*buffers_of(op.indices)]
     limit = function.size(op.limit(function.shapes), op)
-    check = rt.CheckIndexOp(function.context, indices, limit, op.what, from_front=True)
+    check = rt.CheckIndexOp(function.check_context, indices, limit, op.what, from_front=True)
     function.append(check)
 
 
@@ -210,7 +209,7 @@ def check_bounds(
                     continue
                 indices = buffers_of(operand)[0]
                 limit = function.size(extent, call)
-                function.append(check(function.context, indices, limit, subject))
+                function.append(check(function.check_context, indices, limit, subject))
     if fits := texts_of(kernel, 0, FITS):
         sizes = call_sizes(call, function.shapes)
         for text in fits:
@@ -243,7 +242,7 @@ def check_product(function: BufferFunction, size: Dim, name: str, op: Operation)
     expected = f"one of a tensor of at most {LARGEST_PRODUCT} bytes"
     words = explain(origin(op) or "call", "a size is too large", expected=expected, got="{0}")
     details = [function.sizes.symbol(name, op)]
-    function.append(rt.CheckOp(function.context, fits, words, details))
+    function.append(rt.CheckOp(function.check_context, fits, words, details))
 
 
 def _check_size(function: BufferFunction, op: Operation, needed: SizeCondition) -> None:
@@ -258,7 +257,7 @@ def _check_size(function: BufferFunction, op: Operation, needed: SizeCondition) 
     value, limit = function.size(size, op), function.sizes.index(needed.limit)
     fits = function.insert(arith.CmpiOp(value, limit, "sle" if needed.is_upper else "sge"))
     words = explain(subject, fact, expected=expected, got="{0}", origin=origin(op))
-    function.append(rt.CheckOp(function.context, fits, words, [value]))
+    function.append(rt.CheckOp(function.check_context, fits, words, [value]))
 
 
 def _check_not_negative(function: BufferFunction, op: Operation, dim: Dim) -> None:
@@ -267,7 +266,7 @@ def _check_not_negative(function: BufferFunction, op: Operation, dim: Dim) -> No
     fits = function.insert(arith.CmpiOp(size, function.sizes.index(0), "sge"))
     fact = f"the size {dim} is negative"
     words = explain(origin(op) or op.name, fact, expected="0 or more", got="{0}")
-    function.append(rt.CheckOp(function.context, fits, words, [size]))
+    function.append(rt.CheckOp(function.check_context, fits, words, [size]))
 
 
 def _check_fits(function: BufferFunction, call: graph.CallDpsOp, ends: tuple[Dim, Dim]) -> None:
@@ -285,4 +284,4 @@ def _check_fits(function: BufferFunction, call: graph.CallDpsOp, ends: tuple[Dim
     words = explain(
         subject, fact, expected=f"{left} <= {right}", got="{0} > {1}", origin=origin(call)
     )
-    function.append(rt.CheckOp(function.context, fits, words, [*values]))
+    function.append(rt.CheckOp(function.check_context, fits, words, [*values]))

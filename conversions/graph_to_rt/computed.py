@@ -146,4 +146,4 @@ class ComputedSizes:
     ) -> None:
         """End the call where a condition does not hold; the first detail is the value found."""
         message = explain(origin(op) or "call", fact, expected=expected, got="{0}")
-        self.function.append(rt.CheckOp(self.function.context, condition, message, details))
+        self.function.append(rt.CheckOp(self.function.check_context, condition, message, details))

@@ -49,6 +49,26 @@ class Place:
     offset: SSAValue | None = None
 
 
+class _Iteration:
+    """An iteration of an operation, in a block; contexts with its number are made on demand."""
+
+    def __init__(self, number: SSAValue, op: Operation, block: Block) -> None:
+        self.number, self.op, self.block = number, op, block
+        self._made: SSAValue | None = None
+
+    def of(self, context: SSAValue) -> SSAValue:
+        """The context in the iteration, made at the beginning of the block."""
+        if self._made is None:
+            made = rt.IterationOp(context, self.number, origin(self.op) or self.op.name)
+            made.location = self.op.location
+            if self.block.first_op is None:
+                self.block.add_op(made)
+            else:
+                self.block.insert_op_before(made, self.block.first_op)
+            self._made = made.result
+        return self._made
+
+
 class BufferFunction:
     """What replaces the public function, which is called `source`.
 
@@ -56,6 +76,7 @@ class BufferFunction:
         block: the block of the function.
         current: the block that operations are appended to: that one, or one of a region.
         buffers: the buffers of tensors of the source, completed during the conversion.
+        not_negative: sizes that have been checked, where the current block runs.
         spares: the buffers through which a value that a loop carries on rotates.
         places: where buffers begin whose sizes the program computes.
         spare_places: the same of spares.
@@ -76,6 +97,8 @@ class BufferFunction:
         self.buffers: dict[SSAValue, list[SSAValue]] = {
             arg: self._arguments(tensor_type(arg), arg.name_hint) for arg in self.arguments
         }
+        self.not_negative = [Dim.of(0)]
+        self._iterations: list[_Iteration] = []
         self.spares: dict[SSAValue, list[SSAValue]] = {}
         self.places: dict[SSAValue, Place] = {}
         self.spare_places: dict[SSAValue, list[Place]] = {}
@@ -192,6 +215,10 @@ class BufferFunction:
         """A symbolic dimension, which `op` needs, as an index value."""
         return self.sizes.value(dim, op, _hint(op))
 
+    def may_be_negative(self, *dims: Dim) -> bool:
+        """Whether one of some sizes is not known to be 0 or more, where the current block runs."""
+        return not all(any(_is_above(dim, least) for least in self.not_negative) for dim in dims)
+
     def subject(self, value: SSAValue) -> str:
         """The name of an argument in error messages."""
         if isinstance(value, BlockArgument):
@@ -222,11 +249,26 @@ class BufferFunction:
         The operation with this block is appended after the context, so what is meanwhile appended
         to the block of the function comes before it.
         """
-        outer, symbols = self.current, dict(self.sizes.symbols)
+        outer, symbols, known = self.current, dict(self.sizes.symbols), [*self.not_negative]
         self.current = self.sizes.current = block
         yield
         self.current = self.sizes.current = outer
-        self.sizes.symbols = symbols
+        self.sizes.symbols, self.not_negative = symbols, known
+
+    @contextmanager
+    def iteration(self, number: SSAValue, op: Operation) -> Iterator[None]:
+        """Let checks in the context report the number of an iteration of `op`."""
+        self._iterations.append(_Iteration(number, op, self.current))
+        yield
+        self._iterations.pop()
+
+    @property
+    def check_context(self) -> SSAValue:
+        """The context for checks, which has the numbers of the iterations around them."""
+        context = self.context
+        for iteration in self._iterations:
+            context = iteration.of(context)
+        return context
 
     @contextmanager
     def standing_for(self, location: LocationAttr) -> Iterator[None]:
@@ -239,6 +281,11 @@ class BufferFunction:
                 if op.location is UNKNOWN_LOC:
                     op.location = location
                 op = op.next_op
+
+
+def _is_above(dim: Dim, other: Dim) -> bool:
+    """Whether a size is another one plus something that is not negative."""
+    return all(factor > 0 for _, factor in (dim - other).terms)
 
 
 def location_of(value: SSAValue) -> LocationAttr:

@@ -48,7 +48,7 @@ def _check(function: BufferFunction, guard: Guard) -> None:
     details = list(values.values())[:DETAIL_WORDS]
     places = [f"{{{place}}}" for place in range(len(details))]
     words = guard.error(subject, dimension, places)
-    function.append(rt.CheckOp(function.context, holds, words, details))
+    function.append(rt.CheckOp(function.check_context, holds, words, details))
 
 
 # a / 0 == a / 1

@@ -112,6 +112,16 @@ class Regions:
         (buffer,) = self.constants.buffers_of(value)
         return buffer
 
+    def convert_check(self, op: graph.CheckOp) -> None:
+        """Give an operand its own buffer, after a check of a condition."""
+        function = self.function
+        function.buffers[op.result] = [*self.constants.buffers_of(op.x)]
+        holds, details = self.flag(op.condition), list[SSAValue]()
+        for scalar in op.details:
+            loaded = function.insert(memref.LoadOp.get(self.buffer(scalar), []))
+            details.append(function.insert(arith.IndexCastOp(loaded, INDEX)))
+        function.append(rt.CheckOp(function.check_context, holds, op.text, details))
+
     def flag(self, value: SSAValue) -> SSAValue:
         """The element of an i1 scalar."""
         loaded = self.function.insert(memref.LoadOp.get(self.buffer(value), []))
@@ -191,7 +201,9 @@ class _Loop:
         index = self.function.sizes.index
         block = Block(arg_types=[INDEX, *(value.type for value in start)])
         with self.function.inside(block), self.function.standing_for(self.op.location):
-            self.function.append(scf.YieldOp(*self._iterate(block.args)))
+            with self.function.iteration(block.args[0], self.op):
+                following = self._iterate(block.args)
+            self.function.append(scf.YieldOp(*following))
         loop = scf.ForOp(index(0), self.count, index(1), start, Region(block))
         self.function.append(loop)
         return self.count, loop.results
@@ -212,7 +224,8 @@ class _Loop:
         with function.inside(after), function.standing_for(self.op.location):
             number, _, *rest = after.args
             self._check_limit(number, "slt")
-            following = self._iterate([number, *rest])
+            with function.iteration(number, self.op):
+                following = self._iterate([number, *rest])
             assert self.op.goes_on is not None
             goes_on = self.regions.flag(self.op.goes_on)
             step = function.insert(arith.AddiOp(number, index(1)))
@@ -229,7 +242,7 @@ class _Loop:
         inside = self.function.insert(arith.CmpiOp(number, limit, order))
         fact = "no end after {0} iterations"
         text = explain(self.op.name, fact, origin=origin(self.op))
-        self.function.append(rt.CheckOp(self.function.context, inside, text, [limit]))
+        self.function.append(rt.CheckOp(self.function.check_context, inside, text, [limit]))
 
     def _iterate(self, arguments: Sequence[SSAValue]) -> list[SSAValue]:
         """Emit an iteration; returns the buffers for the next one."""

@@ -123,6 +123,7 @@ Graph = Dialect(
         ops.SortEdgesOp,
         ops.AssembleOp,
         ops.CheckIndicesOp,
+        ops.CheckOp,
         ops.SpmmOp,
         ops.DegreeOp,
         ops.MissingSelfLoopsOp,

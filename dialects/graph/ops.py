@@ -23,7 +23,7 @@ from .ops_blocked import BlockedConvOp
 from .ops_boxes import SuppressBoxesOp
 from .ops_call import CallDpsOp, CallPackedOp
 from .ops_cast import CastOp
-from .ops_check import AliasOp, CheckIndicesOp
+from .ops_check import AliasOp, CheckIndicesOp, CheckOp
 from .ops_clip import ClipOp
 from .ops_constant import ConstantOp, splat_of
 from .ops_contraction import DenseOp, MatmulOp
@@ -138,6 +138,7 @@ __all__ = [
     "CastOp",
     "CeilOp",
     "CheckIndicesOp",
+    "CheckOp",
     "ClipOp",
     "ComparisonOp",
     "ConcatOp",

@@ -1,6 +1,7 @@
 """Checks of values that later operators rely on.
 
 %c = graph.check_indices %i below 34 "input \\"edge_index\\"" : (tensor<?xi64>) -> tensor<?xi64>
+%m = graph.check %n if %fits "the parts do not add up, expected {0}, got {1}" (%size, %sum)
 """
 
 from __future__ import annotations
@@ -10,18 +11,28 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, StringAttr, TensorType, i1, i64
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop_def, result_def
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    var_operand_def,
+)
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape
-from ...core.errors import InputError
+from ...core.errors import InputError, with_details
 from ...core.exactness import Exactness
 from ...core.indices import explained_index, outside_from_front
 from ...core.provenance import origin
-from .attrs import ANY_TENSOR, INDEX_TENSOR, i64_attr
+from ...core.typed import dense_array
+from ..rt.abi import DETAIL_WORDS
+from .attrs import ANY_TENSOR, DENSE_TENSOR, INDEX_TENSOR, i64_attr
 from .interfaces import FusionKind, GraphOp, ShapeFacts, Sizes, rank, tensor_type
 from .rewrites import replace_by
 
@@ -127,6 +138,65 @@ class CheckIndicesOp(AliasOp, HasCanonicalizationPatternsInterface):
         if fault is not None:
             raise InputError(f"{self.what}: {explained_index(*fault, from_front=True)}")
         return (indices,)
+
+
+@irdl_op_definition
+class CheckOp(AliasOp):
+    """x, after a check: where `condition` is false, the call fails with a message.
+
+    `{0}`, `{1}`, `{2}` in the message are details.
+
+    %y = graph.check %x if %fits "the parts do not add up, expected {0}, got {1}" (%n, %sum)
+        : (tensor<i64>, tensor<i1>, tensor<i64>, tensor<i64>) -> tensor<i64>
+    """
+
+    name = "graph.check"
+    KEEPS_NONNEGATIVE: ClassVar[bool] = True
+
+    x = operand_def(DENSE_TENSOR)
+    condition = operand_def(TensorType(i1, []))
+    details = var_operand_def(TensorType(i64, []))
+    message = prop_def(StringAttr)
+    result = result_def(DENSE_TENSOR)
+
+    assembly_format = (
+        "$x `if` $condition $message `(` $details `)` attr-dict `:` "
+        "functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        condition: SSAValue | Operation,
+        details: Sequence[SSAValue | Operation] = (),
+        message: str = "",
+        result_type: Attribute | None = None,
+    ) -> None:
+        super().__init__(
+            operands=[x, condition, details],
+            properties={"message": StringAttr(message)},
+            result_type=result_type,
+        )
+
+    @property
+    def text(self) -> str:
+        """The message of an error, in which details are still to be put."""
+        return f"{origin(self) or self.name}: {self.message.data}"
+
+    @property
+    def checked_operands(self) -> set[SSAValue]:
+        return {self.condition}
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        if len(self.details) > DETAIL_WORDS:
+            facts.fail("too many details", f"at most {DETAIL_WORDS}", len(self.details))
+        return [shapes[0]]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x, condition, *details = (dense_array(array) for array in arrays)
+        if not condition:
+            raise InputError(with_details(self.text, [int(number) for number in details]))
+        return (x,)
 
 
 @Exactness.EXACT

@@ -26,6 +26,9 @@ SYSTEM_ABORT = "abort"
 DETAIL_WORDS = 3
 """How many words a failed check may leave in the context."""
 
+ITERATION_WORDS = 4
+"""How many loops around a failed check may leave the number of their iteration there."""
+
 RECORD_WORDS = 2
 """Words of a row that `rt.record` keeps: nanoseconds, and how often they were taken."""
 
@@ -58,7 +61,9 @@ class Word(IntEnum):
     """For the run time's own use: address of another context of the program."""
     DETAILS = 6
     """First of `DETAIL_WORDS` words about the check that failed."""
+    ITERATIONS = DETAILS + DETAIL_WORDS
+    """First of `ITERATION_WORDS` words: the iterations around that check, the innermost first."""
 
 
-WORDS = Word.DETAILS + DETAIL_WORDS
+WORDS = Word.ITERATIONS + ITERATION_WORDS
 """Size of the context in words."""

@@ -25,6 +25,7 @@ from __future__ import annotations
 from xdsl.ir import Dialect
 
 from .attrs import ContextType
+from .failures import IterationOp
 from .ops_call import CallOp, CallPackedOp, CallTilesOp
 from .ops_check import CheckCsrOp, CheckIndexOp, CheckOffsetsOp, CheckOp
 from .ops_clock import ClockOp, RecordOp
@@ -36,6 +37,7 @@ Rt = Dialect(
     [
         ConstantOp,
         ArenaOp,
+        IterationOp,
         SliceOp,
         CallOp,
         CallPackedOp,

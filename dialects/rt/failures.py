@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from xdsl.ir import Operation
-from xdsl.irdl import IRDLOperation
+from xdsl.dialects.builtin import IndexType, StringAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    ParsePropInAttrDict,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import Pure
 
+from ...core.errors import in_iteration, with_details
 from ...core.indices import explained, explained_index, explained_offset
 from ...core.walks import operations_in
+from .abi import DETAIL_WORDS, ITERATION_WORDS
+from .attrs import ContextType
 
 
 @dataclass(frozen=True)
@@ -19,25 +32,29 @@ class Failure:
     """A way in which a call can fail, as reported to its caller.
 
     `subject` is the registered function, the message of a check, or what was checked. So many
-    `details` stand in a message as `{0}`, `{1}`, `{2}`.
+    `details` stand in a message as `{0}`, `{1}`, `{2}`. `loops` are around it, the innermost first.
     """
 
     kind: str
     subject: str
     details: int = 0
+    loops: tuple[str, ...] = ()
 
     KINDS: ClassVar = ("function", "check", "csr", "index", "place", "offsets")
 
-    def explain(self, details: Sequence[int]) -> str:
-        """What went wrong; `details` are the words left in the context."""
+    def explain(self, words: Sequence[int]) -> str:
+        """What went wrong; `words` are those of the context from its details on."""
+        text = self._fact(words[:DETAIL_WORDS])
+        for loop, number in zip(self.loops, words[DETAIL_WORDS:], strict=False):
+            text = in_iteration(text, number, loop)
+        return text
+
+    def _fact(self, details: Sequence[int]) -> str:
         match self.kind:
             case "function":
                 return f'registered function "{self.subject}" failed'
             case "check":
-                text = self.subject
-                for number in range(self.details):
-                    text = text.replace(f"{{{number}}}", str(details[number]))
-                return text
+                return with_details(self.subject, details[: self.details])
             case "csr":
                 return f"{self.subject}: {explained(*details)}"
             case "index":
@@ -48,13 +65,62 @@ class Failure:
                 return f"{self.subject}: {explained_offset(*details)}"
 
 
+@irdl_op_definition
+class IterationOp(IRDLOperation):
+    """The context for an iteration: what fails with it reports the number of that and the loop.
+
+    `%inner = rt.iteration %ctx, %i "graph.loop"`
+    """
+
+    name = "rt.iteration"
+
+    context = operand_def(ContextType)
+    number = operand_def(IndexType)
+    subject = prop_def(StringAttr)
+    result = result_def(ContextType)
+
+    assembly_format = "$context `,` $number $subject attr-dict"
+
+    irdl_options = (ParsePropInAttrDict(),)
+
+    traits = traits_def(Pure())
+
+    def __init__(
+        self, context: SSAValue | Operation, number: SSAValue | Operation, subject: str
+    ) -> None:
+        super().__init__(
+            operands=[context, number],
+            result_types=[ContextType()],
+            properties={"subject": StringAttr(subject)},
+        )
+
+
 class FailingOp(IRDLOperation, ABC):
-    """An operation of the public function that can end the call with an error number."""
+    """An operation of the public function that can end the call with an error number.
+
+    Its first operand is the context.
+    """
+
+    @property
+    def failure(self) -> Failure:
+        """What its failure means to the caller."""
+        loops = tuple(op.subject.data for op in iterations_around(self))
+        return replace(self.fault, loops=loops)
 
     @property
     @abstractmethod
-    def failure(self) -> Failure:
-        """What its failure means to the caller."""
+    def fault(self) -> Failure:
+        """The same without the loops around it."""
+
+
+def iterations_around(op: FailingOp) -> list[IterationOp]:
+    """The iterations that the context of an operation has, the innermost first, as many as fit."""
+    found: list[IterationOp] = []
+    context = op.operands[0]
+    while isinstance(context.owner, IterationOp):
+        found.append(context.owner)
+        context = context.owner.context
+    return found[:ITERATION_WORDS]
 
 
 def failing_operations(function: Operation) -> list[FailingOp]:

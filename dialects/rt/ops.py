@@ -10,6 +10,7 @@ from __future__ import annotations
 from .abi import (
     ARENA_TOO_SMALL,
     DETAIL_WORDS,
+    ITERATION_WORDS,
     PARALLEL_TILES,
     RECORD_WORDS,
     SYSTEM_ABORT,
@@ -22,7 +23,7 @@ from .abi import (
 )
 from .attrs import ARENA_TYPE, ContextType
 from .buffers import verify_contiguous, verify_index_buffer
-from .failures import FailingOp, Failure, failing_operations
+from .failures import FailingOp, Failure, IterationOp, failing_operations, iterations_around
 from .ops_call import CalleeExists, CallOp, CallPackedOp, CallTilesOp
 from .ops_check import CheckCsrOp, CheckIndexOp, CheckOffsetsOp, CheckOp, DropTrueCheck
 from .ops_clock import ClockOp, RecordOp
@@ -33,6 +34,7 @@ __all__ = [
     "ARENA_TOO_SMALL",
     "ARENA_TYPE",
     "DETAIL_WORDS",
+    "ITERATION_WORDS",
     "PARALLEL_TILES",
     "RECORD_WORDS",
     "SYSTEM_ABORT",
@@ -57,6 +59,7 @@ __all__ = [
     "DropTrueCheck",
     "FailingOp",
     "Failure",
+    "IterationOp",
     "ParallelTilesOp",
     "RecordOp",
     "SliceOp",
@@ -64,6 +67,7 @@ __all__ = [
     "Word",
     "YieldOp",
     "failing_operations",
+    "iterations_around",
     "verify_contiguous",
     "verify_index_buffer",
 ]

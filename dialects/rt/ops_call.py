@@ -187,5 +187,5 @@ class CallPackedOp(FailingOp):
                 raise VerifyException(explain(self.name, fact, expected=expected, got=got))
 
     @property
-    def failure(self) -> Failure:
+    def fault(self) -> Failure:
         return Failure("function", self.callee.data)

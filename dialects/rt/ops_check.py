@@ -73,7 +73,7 @@ class CheckOp(FailingOp):
             )
 
     @property
-    def failure(self) -> Failure:
+    def fault(self) -> Failure:
         return Failure("check", self.message.data, len(self.details))
 
 
@@ -123,7 +123,7 @@ class CheckCsrOp(FailingOp):
                 raise VerifyException(f"{self.name}: wrong rank, expected 1, got {buffer}")
 
     @property
-    def failure(self) -> Failure:
+    def fault(self) -> Failure:
         return Failure("csr", self.subject.data)
 
 
@@ -169,7 +169,7 @@ class CheckIndexOp(FailingOp):
         verify_index_buffer(self, memref_type(self.indices))
 
     @property
-    def failure(self) -> Failure:
+    def fault(self) -> Failure:
         return Failure("place" if self.from_front else "index", self.subject.data)
 
 
@@ -209,7 +209,7 @@ class CheckOffsetsOp(FailingOp):
             raise VerifyException(f"{self.name}: wrong rank, expected 1, got {buffer}")
 
     @property
-    def failure(self) -> Failure:
+    def fault(self) -> Failure:
         return Failure("offsets", self.subject.data)
 
 

@@ -110,6 +110,16 @@ class ModelNode:
         except VerifyException as error:
             raise self._refused(error) from error
 
+    def check(
+        self, x: Value, condition: Value, message: str, details: Sequence[Value] = ()
+    ) -> Value:
+        """`x`; a call in which a condition does not hold fails with a message about i64 scalars."""
+
+        def build(x: SSAValue, condition: SSAValue, *details: SSAValue) -> Operation:
+            return graph.CheckOp(x, condition, details, message)
+
+        return self.emit(build, x, condition, *details)
+
     def ssa(self, value: Value) -> SSAValue:
         """The IR value of a value, in the current region."""
         return self._emitter.ssa(value, self._location)

@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...core.dims import Dim
-from ...dialects.graph import ops as graph
-from ..importing.shapes import reshaped
 from ..importing.values import Value
 from .arithmetic import Arithmetic, Number
 from .dynamic import Element, shaped_as
@@ -55,7 +53,7 @@ def reduced_by(
     result, fits = reduction(choices[0]), chosen[0]
     for choice, found in zip(choices[1:], chosen[1:], strict=True):
         result, fits = b.where(found, reduction(choice), result), b.logical_or(fits, found)
-    return _required(node, result, fits)
+    return node.check(result, fits, "axes out of range, or not those of the declared shape")
 
 
 def along_axis_by(
@@ -74,7 +72,7 @@ def along_axis_by(
     for number in others:
         is_own = _means(b, axis, number, x.rank)
         result, fits = b.where(is_own, build(number), result), b.logical_or(fits, is_own)
-    return _required(node, result, fits)
+    return node.check(result, fits, "axis out of range, got {0}", [b.value(axis, _I64)])
 
 
 def unsqueezed_by(node: Node, x: Value, axes: Sequence[Element]) -> Value:
@@ -122,13 +120,3 @@ def _dimension(b: Arithmetic, x: Value, place: Value) -> Value:
 def _means(b: Arithmetic, own: Element, axis: int, rank: int) -> Value:
     """Whether a number means an axis; a negative one counts from the back."""
     return b.logical_or(b.equal(own, axis), b.equal(own, axis - rank))
-
-
-def _required(node: Node, x: Value, fits: Value) -> Value:
-    """`x`; a call in which `fits` does not hold ends with an error about its first size."""
-    if not x.rank:
-        return reshaped(node, _required(node, reshaped(node, x, [Dim.of(1)]), fits), [])
-    b, start = Arithmetic(node), node.number(Dim.of(0))
-    count = b.where(fits, x.shape[0], -1)
-    step, kind = node.number(Dim.of(1)), node.ssa(x).type
-    return node.emit(graph.DynamicSliceOp, x, start, step, count, axis=0, result_type=kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 
@@ -34,12 +35,18 @@ def top_k_by(node: Node, x: Value, count: Element, axis: int, *, largest: bool) 
 def split_by(
     node: Node, x: Value, axis: int, sizes: Sequence[Element], *, are_results: bool = True
 ) -> list[Value]:
-    """Parts of an axis, results of the node; sizes that do not add up to its own are an error."""
+    """Parts of an axis, results of the node; sizes that do not add up to its own are an error, as
+    is a negative one."""
     b, dim = Arithmetic(node), x.shape[axis]
     starts = list(itertools.accumulate(sizes, b.add, initial=Dim.of(0)))
-    fits = b.equal(starts[-1], dim)
-    counts = [b.where(fits, size, -1) if n == 0 else size for n, size in enumerate(sizes)]
-    parts = zip(starts, counts, strict=False)
+    total, size, least = (
+        b.value(n, _I64) for n in (starts[-1], dim, functools.reduce(b.min, sizes))
+    )
+    text = f"parts of dimension {axis} do not add up to its size, expected {{0}}, got {{1}}"
+    first = node.check(b.value(sizes[0], _I64), b.equal(total, size), text, [size, total])
+    text = f"a part of dimension {axis} has a negative size, expected 0 or more, got {{0}}"
+    first = node.check(first, b.less_equal(0, least), text, [least])
+    parts = zip(starts, [first, *sizes[1:]], strict=False)
     results = itertools.count() if are_results else itertools.repeat(None)
     return [_taken(node, x, axis, *part, result=n) for part, n in zip(parts, results, strict=False)]
 

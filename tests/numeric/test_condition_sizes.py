@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -119,3 +120,47 @@ def test_a_known_condition_keeps_the_declared_size_and_unused_results_are_droppe
     assert "graph.exp" not in exe.ir("fused")
     with pytest.raises(InputError, match=r"graph\.if: a branch yields other types"):
         b.cond(b.constant(np.array(True)), lambda: x, lambda: b.reshape(x, shape=[12]))
+
+
+CUT = """
+func.func @main(%p: tensor<i1>, %x: tensor<?xf32> {graph.dims = ["n"]}) -> tensor<f32> {
+  %y = graph.if %p captures(%x : tensor<?xf32>) -> (tensor<f32>) {
+  ^bb0(%a: tensor<?xf32>):
+    %r = graph.call_dps @cut(%a) dims [["n-2"]] : (tensor<?xf32>) -> tensor<?xf32>
+    %e = graph.softmax %r axis = 0 : (tensor<?xf32>) -> tensor<?xf32>
+    %s = graph.reduce sum %e axes = [0] keepdims = false : (tensor<?xf32>) -> tensor<f32>
+    graph.yield %s : tensor<f32>
+  } else {
+  ^bb0(%a: tensor<?xf32>):
+    %e = graph.exp %a : (tensor<?xf32>) -> tensor<?xf32>
+    %f = graph.softmax %e axis = 0 : (tensor<?xf32>) -> tensor<?xf32>
+    %s = graph.reduce sum %f axes = [0] keepdims = false : (tensor<?xf32>) -> tensor<f32>
+    graph.yield %s : tensor<f32>
+  }
+  func.return %y : tensor<f32>
+}
+loop.kernel @cut(%x: memref<?xf32>) -> (%y: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : memref<?xf32>
+  loop.for "i" %i to %n {
+    %v = loop.load %x (d0) -> (d0 + 2)(%i) : memref<?xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<?xf32>
+  }
+}
+"""
+
+
+def test_only_a_branch_that_runs_may_not_have_negative_sizes() -> None:
+    module = sw.from_mlir(CUT)
+    exe = sw.compile(module, threads=1)
+    stages = (functools.partial(exe.run_at, stage) for stage in ("fused", "buffers", "llvm"))
+    for run in (module.run_reference, exe, *stages):
+        for size in (0, 1, 3, 40):
+            x = floats(size)
+            np.testing.assert_allclose(run(flag(False), x), 1 if size else 0, rtol=1e-5)
+            if size > 1:
+                np.testing.assert_allclose(run(flag(True), x), 1, rtol=1e-5)
+                continue
+            text = f"the size n-2 is negative, expected 0 or more, got {size - 2}"
+            with pytest.raises(InputError, match=text):
+                run(flag(True), x)

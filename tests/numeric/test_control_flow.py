@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -316,9 +317,33 @@ def test_a_captured_matrix_stays_sparse_and_indices_are_checked() -> None:
     copying = sw.compile(b.module(), copy_indices=True)
     assert_same(copying(matrix, values, places), (expected, values[places]))
     places[1, 1] = 6
-    for program in (exe, copying):
-        with pytest.raises(InputError, match="6"):
+    message = "index out of range at position 1, expected -6 to 5, got 6; iteration 1 of node ."
+    stages = (functools.partial(exe.run_at, stage) for stage in ("fused", "buffers", "llvm"))
+    for program in (exe, copying, *stages):
+        with pytest.raises(InputError, match=message):
             program(matrix, values, places)
+
+
+def test_an_error_names_the_iterations_of_all_loops_around_it() -> None:
+    b = sw.Builder()
+    x, at, n = b.input("x", (4,)), b.input("at", (3, 2), "i64"), b.input("n", (), "i64")
+
+    def picked(number: Any, sums: Any) -> Any:
+        return sums + b.gather(x, b.gather(at, number, axis=0), axis=0)
+
+    def steps(number: Any, sums: Any) -> Any:
+        first = b.less(number, 1)
+        return b.cond(first, lambda: sums, lambda: b.loop(n, picked, sums, name="inner"))
+
+    b.output(b.loop(n, steps, b.constant(np.zeros(2, np.float32)), name="outer"))
+    values, places, count = floats(4), np.array([[0, 1], [2, 3], [-4, 0]]), np.array(3)
+    exe = checked(b, ((values, places, count), (2 * values[places].sum(axis=0),)), stages=True)
+    places[2, 1] = 4
+    message = "got 4; iteration 2 of node .inner.; iteration 1 of node .outer.$"
+    stages = (functools.partial(exe.run_at, stage) for stage in ("fused", "buffers", "llvm"))
+    for program in (b.module().run_reference, exe, *stages):
+        with pytest.raises(InputError, match=message):
+            program(values, places, count)
 
 
 def test_a_registered_function_runs_once_an_iteration() -> None:

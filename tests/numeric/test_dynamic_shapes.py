@@ -372,9 +372,9 @@ def test_axes_of_reductions() -> None:
         same(gone, x.max(axis=2))
         same(norm, np.sqrt((x**2).sum()))
     for wrong in (1, 0, 3):
-        with pytest.raises(sw.InputError, match=r'node "kept": a size .*, expected 3, got -1'):
+        with pytest.raises(sw.InputError, match='node "kept": axes out of range'):
             run(x, numbers(wrong), every)
-    with pytest.raises(sw.InputError, match=r'node "all": a size .*, expected 1, got -1'):
+    with pytest.raises(sw.InputError, match='node "all": axes out of range'):
         run(x, numbers(2), numbers(0, 1, 1))
     square = model(nodes[1:2], {"x": (F32, (4, 4)), "a": (I64, (1,))}, {"gone": (F32, (4,))})
     run, x = both(square), random((4, 4))

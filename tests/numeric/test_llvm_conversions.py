@@ -617,7 +617,7 @@ class Context:
 
     @property
     def details(self) -> list[int]:
-        return self.words[rt.Word.DETAILS :].tolist()
+        return self.words[rt.Word.DETAILS : rt.Word.ITERATIONS].tolist()
 
 
 def test_main_calls_kernels_and_registered_functions(build: Build) -> None:

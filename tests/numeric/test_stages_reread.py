@@ -266,6 +266,12 @@ TWO = ", %x: !llvm.ptr, %y: !llvm.ptr"
             f'{SIGNATURE}, rt.failures = [{{kind = "bad", subject = "x"}}]',
             'wrong rt.failures, expected .kind = "csr"',
         ),
+        (
+            "",
+            TWO,
+            f'{SIGNATURE}, rt.failures = [{{kind = "check", subject = "x", loops = [1]}}]',
+            'wrong rt.failures, expected .kind = "csr"',
+        ),
     ],
 )
 def test_attributes_that_are_malformed(

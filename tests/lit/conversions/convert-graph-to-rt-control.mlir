@@ -161,11 +161,12 @@ func.func @counted(%n: tensor<i64>) -> tensor<?xi64> {
 // CHECK: %[[SPARE:.*]] = memref.view %arena[%{{.*}}][%{{.*}}] : memref<?xi8> to memref<?xf32>
 // CHECK: %[[START:.*]] = "memref.cast"(%x) : (memref<4xf32>) -> memref<?xf32>
 // CHECK-NEXT: %[[LAST:.*]], %[[SIZE:.*]], %{{.*}}, %{{.*}} = scf.for %{{.*}} iter_args(%[[H:.*]] = %[[START]], %[[S:.*]] = %{{.*}}, %[[A:.*]] = %[[SPARE]], %[[B:.*]] = %{{.*}})
+// CHECK-NEXT: %[[INNER:.*]] = rt.iteration %ctx, %{{.*}} "graph.loop"
 // CHECK-NEXT: %[[MORE:.*]] = arith.addi %[[S]], %{{.*}} : index
 // CHECK-NEXT: %[[NEXT:.*]] = memref.reinterpret_cast %[[A]] to offset: [0], sizes: [%[[MORE]]], strides: [1]
 // CHECK-NEXT: rt.call @append(%[[H]], %[[NEXT]])
 // CHECK-NEXT: arith.cmpi sle, %[[MORE]], %[[BOUND:.*]] : index
-// CHECK-NEXT: rt.check %ctx, %{{.*}}, "call: a size is out of range, expected 0 to {1}, got {0}"(%[[MORE]], %[[BOUND]])
+// CHECK-NEXT: rt.check %[[INNER]], %{{.*}}, "call: a size is out of range, expected 0 to {1}, got {0}"(%[[MORE]], %[[BOUND]])
 // CHECK-NEXT: scf.yield %[[NEXT]], %[[MORE]], %[[B]], %[[A]] :
 // CHECK: %[[RESULT:.*]] = memref.reinterpret_cast %result to offset: [0], sizes: [%[[SIZE]]], strides: [1]
 // CHECK-NEXT: "memref.copy"(%[[LAST]], %[[RESULT]])

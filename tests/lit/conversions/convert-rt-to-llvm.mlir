@@ -95,6 +95,25 @@ func.func @checks(%ctx: !rt.context, %a: i1, %b: i1, %m: index, %n: index) -> i3
 
 // -----
 
+// One in an iteration of a loop leaves the number of that as well, the innermost first.
+// CHECK-LABEL: func.func @iterations(
+// CHECK-SAME: {rt.failures = [{kind = "check", subject = "x", loops = ["inner", "outer"]}]} {
+// CHECK-DAG: %[[I:.*]] = builtin.unrealized_conversion_cast %i : index to i64
+// CHECK-DAG: %[[J:.*]] = builtin.unrealized_conversion_cast %j : index to i64
+// CHECK-DAG: %[[FIRST:.*]] = llvm.getelementptr %{{.*}}[9]
+// CHECK-DAG: %[[SECOND:.*]] = llvm.getelementptr %{{.*}}[10]
+// CHECK: llvm.store %[[J]], %[[FIRST]]
+// CHECK-NEXT: llvm.store %[[I]], %[[SECOND]]
+func.func @iterations(%ctx: !rt.context, %i: index, %j: index, %ok: i1) -> i32 {
+  %outer = rt.iteration %ctx, %i "outer"
+  %inner = rt.iteration %outer, %j "inner"
+  rt.check %inner, %ok, "x"
+  %z = arith.constant 0 : i32
+  func.return %z : i32
+}
+
+// -----
+
 // A packed call passes the address and all sizes of every buffer, known ones too.
 // CHECK-LABEL: func.func @packed(
 // CHECK-SAME: %ctx: !rt.context, %x: memref<?x4xf32>, %y: memref<3xf32>) -> i32 attributes

@@ -37,3 +37,11 @@ func.func @negative(%i: tensor<3xi64>) {
   %a = graph.check_indices %i below -1 : (tensor<3xi64>) -> tensor<3xi64>
   func.return
 }
+
+// -----
+
+func.func @details(%x: tensor<4xf32>, %ok: tensor<i1>, %n: tensor<i64>) {
+  // expected-error @+1 {{graph.check: too many details, expected at most 3, got 4}}
+  %a = graph.check %x if %ok "wrong" (%n, %n, %n, %n) : (tensor<4xf32>, tensor<i1>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<4xf32>
+  func.return
+}

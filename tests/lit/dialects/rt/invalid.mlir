@@ -209,3 +209,11 @@ func.func @clock_type() {
   %0 = rt.clock : i32
   func.return
 }
+
+// -----
+
+func.func @iteration(%n: index) {
+  // expected-error @+1 {{operand 'context' at position 0 does not verify}}
+  %0 = "rt.iteration"(%n, %n) <{subject = "graph.loop"}> : (index, index) -> !rt.context
+  func.return
+}
