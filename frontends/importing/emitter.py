@@ -70,8 +70,8 @@ class Emitter:
             if not dim.is_static:
                 self.holders.setdefault(dim, (value, axis))
 
-    def _size(self, scalar: SSAValue, bound: Dim | None) -> Dim:
-        """The size that a scalar holds at run time."""
+    def size_of(self, scalar: SSAValue, bound: Dim | None = None) -> Dim:
+        """The size that a scalar of i64 holds at run time."""
         if scalar not in self._held:
             self._held[scalar] = size = self.computed_size()
             self._scalars[size.symbols[0]] = scalar
@@ -89,7 +89,7 @@ class Emitter:
         op.verify()
         assert isinstance(op, GraphOp)
         results: list[Value] = []
-        inferred = op.infer_shapes(shapes, ShapeFacts(op, self.fresh, held=self._size))
+        inferred = op.infer_shapes(shapes, ShapeFacts(op, self.fresh, held=self.size_of))
         for result, known in zip(op.results, inferred, strict=True):
             declared = zip(known, tensor_type(result).get_shape(), strict=True)
             shape = [dim if size < 0 else Dim.of(size) for dim, size in declared]

@@ -2,142 +2,20 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
-import numpy as np
-
-from ...core.dims import Dim
-from ...dialects.graph import ops as graph
-from ..importing.formulas import Term
-from ..importing.resizing import Numbers, cubic, linear
-from ..importing.selection import apart, elements_at
-from ..importing.shapes import broadcast, places_of, squeezed, transposed, unsqueezed
-from ..importing.values import Value, is_static
+from ..importing.grids import FILTERS, PADDINGS, Sampling, sampled
+from ..importing.values import Value
 from .nodes import Node
 from .registry import converts
 
-_PADDINGS = ("zeros", "border", "reflection")
-_FILTERS: dict[str, tuple[range, Callable[[Numbers], Numbers]]] = {
-    "linear": (range(2), linear),
-    "cubic": (range(-1, 3), cubic),
-}
 _OLD_NAMES = {"bilinear": "linear", "bicubic": "cubic"}
-
-
-@dataclass(frozen=True)
-class _Axis:
-    """An axis of the image: its size as a number, and the padding of places outside of it."""
-
-    size: Numbers
-    padding: str
-    align_corners: bool
-
-    def place(self, g: Numbers) -> Numbers:
-        """A place from one in [-1, 1]."""
-        if self.align_corners:
-            return (g + 1) / 2 * (self.size - 1)
-        return ((g + 1) * self.size - 1) / 2
-
-    @property
-    def _low(self) -> float:
-        """Where the image begins, at the middle of its first element or before it."""
-        return 0.0 if self.align_corners else -0.5
-
-    def inside(self, x: Numbers) -> Numbers:
-        """A place for one that may be outside of the image, as padding has it; itself for zeros."""
-        if self.padding == "border":
-            is_outside = (x < self._low) | (x > self.size - 1 - self._low)
-            return np.where(is_outside, self.clamped(x), x)
-        return self._reflected(x) if self.padding == "reflection" else x
-
-    def clamped(self, x: Numbers) -> Numbers:
-        return np.maximum(np.minimum(x, self.size - 1), 0)
-
-    def _reflected(self, x: Numbers) -> Numbers:
-        low, width = self._low, self.size - 1 - 2 * self._low
-        far = np.abs(x - low)
-        # Of an image of one element there is nothing to reflect: its width is 0.
-        times = np.floor(far / np.maximum(width, 1e-9))
-        rest = far - times * width
-        is_even = times == np.floor(times / 2) * 2
-        return np.where(is_even, rest + low, width - rest + low)
-
-    def is_inside(self, x: Numbers) -> Numbers:
-        return (x >= 0) & (x < self.size)
 
 
 @converts("GridSample", since=16)
 def grid_sample(node: Node) -> Value:
     x, grid, mode = node.input(0), node.input(1), node.attr_string("mode", "linear")
     mode, padding = _OLD_NAMES.get(mode, mode), node.attr_string("padding_mode", "zeros")
-    if mode not in (*_FILTERS, "nearest"):
+    if mode not in (*FILTERS, "nearest"):
         raise node.broken("mode is unknown", "linear, nearest or cubic", mode)
-    if padding not in _PADDINGS:
-        raise node.broken("padding_mode is unknown", ", ".join(_PADDINGS), padding)
-    count = x.rank - 2
-    if count < 1 or grid.rank != x.rank or grid.shape[-1] != Dim.of(count):
-        shapes = [[str(dim) for dim in value.shape] for value in (x, grid)]
-        raise node.broken("the grid does not fit the image", f"{count} numbers each", shapes)
-    if x.dtype.kind != "f" or not is_static(grid.shape[-1:]):
-        raise node.unsupported(f"not supported for {x.dtype.name}")
-    align = bool(node.attr_int("align_corners"))
-    axes = [_Axis(Term.of(node, dim, x.dtype), padding, align) for dim in x.shape[2:]]
-    # The last number of the grid is a place along the first axis of the image.
-    parts = reversed(apart(node, grid, grid.rank - 1, [1] * count))
-    numbers = [Term.of(node, squeezed(node, part, [grid.rank - 1]), x.dtype) for part in parts]
-    places = [axis.place(g) for axis, g in zip(axes, numbers, strict=True)]
-    image = transposed(node, x, [0, *range(2, x.rank), 1])
-    found = _interpolated(node, image, axes, places, mode)
-    return transposed(node, found, [0, found.rank - 1, *range(1, found.rank - 1)])
-
-
-def _interpolated(
-    node: Node, image: Value, axes: Sequence[_Axis], places: Sequence[Numbers], mode: str
-) -> Value:
-    """The sums of near elements of each channel, by their weights."""
-    if mode == "nearest":
-        near = [axis.inside(np.rint(x)) for axis, x in zip(axes, places, strict=True)]
-        taps = [[(_truncated(x), None)] for x in near]
-    else:
-        offsets, weight = _FILTERS[mode]
-        inner = [axis.inside(x) for axis, x in zip(axes, places, strict=True)]
-        taps = [
-            [(axis.inside(low + offset), weight(low + offset - x)) for offset in offsets]
-            for axis, x, low in zip(axes, inner, map(np.floor, inner), strict=True)
-        ]
-        taps = [[(_truncated(x), factor) for x, factor in own] for own in taps]
-    terms: list[Value] = []
-    for corner in itertools.product(*taps):
-        at = [x for x, _ in corner]
-        weights: list[Numbers] = [w for _, w in corner if w is not None]
-        if axes[0].padding == "zeros":
-            is_inside = (axis.is_inside(x) for axis, x in zip(axes, at, strict=True))
-            inside = functools.reduce(lambda a, b: a & b, is_inside)
-            weights.append(np.where(inside, 1.0, 0.0))
-        clamped = [axis.clamped(x) for axis, x in zip(axes, at, strict=True)]
-        terms.append(_weighted(node, _taken(node, image, clamped), weights))
-    return functools.reduce(lambda a, b: node.emit(graph.AddOp, a, b), terms)
-
-
-def _truncated(x: Numbers) -> Numbers:
-    """A place without its fraction, which only a reflected one has."""
-    return np.where(x < 0, np.ceil(x), np.floor(x))
-
-
-def _weighted(node: Node, elements: Value, weights: Sequence[Numbers]) -> Value:
-    if not weights:
-        return elements
-    factor: Term = functools.reduce(lambda a, b: a * b, weights)
-    column = unsqueezed(node, factor.as_type(elements.dtype.type), [elements.rank - 1])
-    return node.emit(graph.MulOp, elements, column)
-
-
-def _taken(node: Node, image: Value, places: Sequence[Term]) -> Value:
-    """The channels at places of each image: (n, *sizes, c), (n, *result) -> (n, *result, c)."""
-    indices = [place.as_type(np.int64) for place in places]
-    later = list(range(1, indices[0].rank))
-    own = unsqueezed(node, places_of(node, image.shape[0]), later)
-    return elements_at(node, image, broadcast(node, own, indices[0].shape), *indices)
+    if padding not in PADDINGS:
+        raise node.broken("padding_mode is unknown", ", ".join(PADDINGS), padding)
+    return sampled(node, x, grid, Sampling(mode, padding, bool(node.attr_int("align_corners"))))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import itertools
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +30,13 @@ KEPT = (
     *("relu6.default", "selu.default", "silu.default", "softplus.default", "softshrink.default"),
     *("hardshrink.default", "threshold.default", "logsumexp.default", "addmm.default"),
     *("lstm.input", "gru.input", "rnn_tanh.input", "rnn_relu.input"),
+    *("upsample_linear1d.vec", "upsample_trilinear3d.vec", "upsample_bicubic2d.vec"),
+    *("_upsample_bilinear2d_aa.vec", "_upsample_bicubic2d_aa.vec"),
+    *(
+        f"{name}{n}d.vec"
+        for name in ("upsample_nearest", "_upsample_nearest_exact")
+        for n in (1, 2, 3)
+    ),
     *("isinf.default", "isfinite.default", "tril.default", "triu.default", "rsub.Scalar"),
     *(
         "segment_reduce.default",
@@ -179,10 +188,24 @@ def _explained(what: str) -> Iterator[None]:
         yield
     except Exception as error:  # torch raises errors of many classes, and so does the model
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        first = lines[0] if lines else type(error).__name__
-        start = next((i for i, line in enumerate(lines) if line.startswith("Suggested fix")), None)
-        hint = _SIZES if isinstance(error, _data_dependent()) else None
-        if start is not None:
-            hint = f"torch suggests {', '.join(lines[start + 1 : start + 4])}"
-        text = explain("from_torch", f"torch cannot {what}: {first}", hint=hint)
+        fact = lines[0] if lines else type(error).__name__
+        if fact.endswith(":"):
+            fact = " ".join(lines[:2])
+        hint = _SIZES if isinstance(error, _data_dependent()) else _suggestion(lines)
+        text = explain("from_torch", f"torch cannot {what}: {fact}", hint=hint)
         raise ImportModelError(text) from error
+
+
+def _suggestion(lines: Sequence[str]) -> str | None:
+    """What torch suggests in an error: the fixes of a `Dim`, or its first hint."""
+    start = next((i for i, line in enumerate(lines) if line.startswith("Suggested fix")), None)
+    fixes = [] if start is None else list(itertools.takewhile(_is_fix, lines[start + 1 :]))
+    hint = next((line for line in lines if line.startswith("Hint: ")), None)
+    if not fixes and hint is None:
+        return None
+    return f"torch suggests {', '.join(fixes) if fixes else (hint or '').removeprefix('Hint: ')}"
+
+
+def _is_fix(line: str) -> bool:
+    """Whether a line is a definition, such as ``n = Dim('n', min=4)``."""
+    return re.match(r"\w+ = ", line) is not None

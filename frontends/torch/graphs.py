@@ -164,7 +164,7 @@ class _GraphImporter(Importer):
     def _result(self, fx: Any) -> Value | None:
         """What the program computes for a result; None for a size that is known."""
         value, is_size = self.values[fx], False
-        node = Node(fx, self.values, self.emitter, self.sizes)
+        node = Node(fx, self.values, self.emitter, self.sizes, self)
         if isinstance(value, Dim):
             if value.is_static:
                 self.results.append(value.value)

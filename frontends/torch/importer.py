@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -153,6 +154,8 @@ class Importer:
             found = getattr(found, part, None)
         if hasattr(found, "detach"):
             self.values[fx] = self.constant(str(fx.target), found)
+        elif hasattr(found, "graph"):
+            self.values[fx] = found
 
     # Nodes
 
@@ -169,25 +172,89 @@ class Importer:
         known = self._size(fx)
         if known is not None:
             return known
-        target = str(fx.target) if hasattr(fx.target, "_schema") else _python_name(fx.target)
+        target = _name_of(fx.target)
         convert = conversion(target)
         if convert is None:
             raise UnsupportedNodeError("no conversion", closest(target))
         args, kwargs = self.resolved(fx.args), self.resolved(fx.kwargs)
+        self._check_graphs(args)
         for name in _LAYOUT:
             kwargs.pop(name, None)
-        node = Node(fx, self.values, self.emitter, self.sizes)
+        node = Node(fx, self.values, self.emitter, self.sizes, self)
         try:
             inspect.signature(convert).bind(node, *args, **kwargs)
         except TypeError as error:
             raise UnsupportedNodeError(f"its arguments are not supported ({error})") from error
         return self._checked(node, convert(node, *args, **kwargs))
 
+    # Subgraphs
+
+    def _check_graphs(self, args: Sequence[Any]) -> None:
+        """Report the operators without conversions in all graphs among arguments.
+
+        Raises:
+            _BlockedError: if there are any.
+        """
+        graphs = [arg.graph for arg in args if hasattr(arg, "graph")]
+        calls = [fx for graph in graphs for fx in graph.nodes if fx.op == "call_function"]
+        operators = [fx for fx in calls if hasattr(fx.target, "_schema")]
+        missing = [fx for fx in operators if conversion(_name_of(fx.target)) is None]
+        for fx in missing:
+            near = closest(_name_of(fx.target))
+            self.problems.node(fx, UnsupportedNodeError("no conversion", near))
+        if missing:
+            raise _BlockedError
+
+    def inlined(self, owner: Any, given: Sequence[Any]) -> list[Any]:
+        """Convert the graph of a module for values of its inputs; returns its results.
+
+        Raises:
+            _BlockedError: if a result needs that of an unsupported node.
+        """
+        outer = self.owner, self.values
+        self.owner, self.values = owner, {}
+        try:
+            inputs = [fx for fx in owner.graph.nodes if fx.op == "placeholder"]
+            for fx, value in zip(inputs, given, strict=True):
+                self.values[fx] = value
+                self._learn(value, fx.meta.get("val"))
+            self.convert_nodes()
+            (results,) = owner.graph.output_node().args
+            found = self.resolved(results)
+            return found if isinstance(found, list) else [found]
+        finally:
+            self.owner, self.values = outer
+
+    def in_region(self, owner: Any, given: Sequence[Any]) -> list[Any]:
+        """The same in a region: nothing outside of it can use what is computed there."""
+        with self._scope():
+            return self.inlined(owner, [_apart(value) for value in given])
+
+    @contextmanager
+    def _scope(self) -> Iterator[None]:
+        """What becomes known of values within the context is forgotten after it."""
+        outer = self.arrays, self.sizes, self.emitter.holders
+        self.arrays = {key: _apart(value) for key, value in self.arrays.items()}
+        self.sizes, self.emitter.holders = self.sizes.copy(), dict(self.emitter.holders)
+        try:
+            yield
+        finally:
+            self.arrays, self.sizes, self.emitter.holders = outer
+
+    def _learn(self, value: Any, known: Any) -> None:
+        """Name the symbols of what torch knows of a value."""
+        if isinstance(value, Value) and hasattr(known, "shape"):
+            self.sizes.learn(value.shape, known.shape)
+        elif isinstance(value, Dim):
+            self.sizes.learn((value,), (known,))
+
     def _size(self, fx: Any) -> Any:
         """The result of a node that computes with sizes alone; None if there is more to it."""
         value = fx.meta.get("val")
-        if isinstance(value, (bool, float)) or type(value).__name__ == "SymBool":
+        if isinstance(value, (bool, float)):
             return value
+        if type(value).__name__ == "SymBool":
+            return self.sizes.relation(value) or value
         if isinstance(value, int) or type(value).__name__ == "SymInt":
             # What is no dimension may still be part of a demand, which is not converted.
             found = self.sizes.dim(value)
@@ -210,10 +277,10 @@ class Importer:
         """The results, which have the types and shapes that torch gives them."""
         given = list(result) if isinstance(result, (list, tuple)) else [result]
         for value, known in zip(given, node.results, strict=False):
+            self._learn(value, known)
             if not isinstance(value, Value) or not hasattr(known, "shape"):
                 continue
             self._compare(node, value, known)
-            self.sizes.learn(value.shape, known.shape)
             if not value.name:
                 value.name = node.fx.name
             if value.ssa is not None:
@@ -315,13 +382,19 @@ class _ProgramImporter(Importer):
         return value
 
 
+def _apart(value: Any) -> Any:
+    """A value for another region: a constant is one of its own there."""
+    is_constant = isinstance(value, Value) and value.contents is not None
+    return replace(value, ssa=None) if is_constant else value
+
+
 _LAYOUT = ("device", "layout", "memory_format", "pin_memory", "non_blocking")
 """Arguments of operators that say where elements are, which has no meaning in the IR."""
 
 
-def _python_name(function: Any) -> str:
-    """The name of a Python function that computes with sizes, such as ``_operator.mul``."""
-    return f"{function.__module__}.{function.__name__}"
+def _name_of(target: Any) -> str:
+    """The name of an operator, or of a function of Python such as ``_operator.mul``."""
+    return str(target) if hasattr(target, "_schema") else f"{target.__module__}.{target.__name__}"
 
 
 def _text(shape: Shape) -> str:

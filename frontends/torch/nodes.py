@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,6 +19,18 @@ from .places import location_of, module_path, source_of
 from .sizes import Sizes
 
 
+class ConvertsGraphs(Protocol):
+    """Converts the graphs of modules of `torch.fx`, such as the branches of a condition."""
+
+    def inlined(self, owner: Any, given: Sequence[Any], /) -> list[Any]:
+        """Convert a graph in the current region, for these inputs; returns its results."""
+        ...
+
+    def in_region(self, owner: Any, given: Sequence[Any], /) -> list[Any]:
+        """The same in a region of its own, which is the current one."""
+        ...
+
+
 class Node(ModelNode):
     """A call of an operator in an exported program.
 
@@ -26,18 +38,27 @@ class Node(ModelNode):
         fx: the node of `torch.fx`.
         sizes: the dimensions for the symbols of the program.
         values: the results of the nodes so far.
+        graphs: converts graphs that are arguments.
     """
 
     index = np.dtype(np.int64)
     """The element type of indices and sizes."""
 
-    def __init__(self, fx: Any, values: Mapping[Any, Any], emitter: Emitter, sizes: Sizes) -> None:
+    def __init__(
+        self,
+        fx: Any,
+        values: Mapping[Any, Any],
+        emitter: Emitter,
+        sizes: Sizes,
+        graphs: ConvertsGraphs,
+    ) -> None:
         inputs = [values.get(operand) for operand in fx.all_input_nodes]
         tensors = [value for value in inputs if isinstance(value, Value)]
         super().__init__(str(fx.target), module_path(fx), tensors, emitter, location_of(fx))
         self.fx = fx
         self.sizes = sizes
         self.values = values
+        self.graphs = graphs
 
     # Results
 
@@ -94,11 +115,15 @@ class Node(ModelNode):
         return self.sizes.checked[indices, size]
 
     def _described(self, source: Any) -> str | None:
-        """What errors call an input or a constant of the program; None for other nodes."""
-        if source.op == "call_function":
-            return None
+        """What errors call an input or a constant of the program; None for other values."""
         value = self.values[source]
+        if source.op == "call_function" or not value.name:
+            return None
         return f'{"constant" if value.stored else "input"} "{value.name}"'
+
+    def size_of(self, scalar: Value) -> Dim:
+        """The size that a scalar of i64 holds at run time."""
+        return self._emitter.size_of(self.ssa(scalar))
 
     def hold(self, value: Value) -> None:
         """A value has sizes that others may be made with."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -107,3 +109,22 @@ def _each_repeated(node: Node, x: Value, count: Dim) -> Value:
     ones = [Dim.of(1)] * len(batch)
     wide = repeated(node, apart, [*ones, Dim.of(1), count, Dim.of(1), Dim.of(1)])
     return reshaped(node, wide, [*batch, heads * count, rows, width])
+
+
+@converts("aten._trilinear.default")
+def trilinear(
+    node: Node,
+    a: Value,
+    b: Value,
+    c: Value,
+    expand_a: Sequence[int],
+    expand_b: Sequence[int],
+    expand_c: Sequence[int],
+    summed: Sequence[int],
+    unroll_dim: int = 1,
+) -> Value:
+    """The sum of the products of three tensors over some axes, with new axes in each."""
+    given = zip((a, b, c), (expand_a, expand_b, expand_c), strict=True)
+    wide = [unsqueezed(node, x, axes) for x, axes in given]
+    product = functools.reduce(lambda x, y: node.emit(graph.MulOp, x, y), wide)
+    return node.emit(graph.ReduceOp, product, kind="sum", axes=list(summed), keepdims=False)

@@ -261,6 +261,20 @@ def leaky_relu(node: Node, x: Value, negative_slope: float = 0.01) -> Value:
     return node.emit(graph.LeakyReluOp, x, alpha=float(negative_slope))
 
 
+@converts("aten.rrelu_with_noise_functional.default")
+def rrelu(
+    node: Node,
+    x: Value,
+    noise: Value,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+) -> list[Value]:
+    if training:
+        raise node.unsupported("random slopes of training", "evaluation mode")
+    return [leaky_relu(node, x, (lower + upper) / 2), noise]
+
+
 @converts("aten._prelu_kernel.default", "aten.prelu.default")
 def prelu(node: Node, x: Value, weight: Value) -> Value:
     return composed.prelu(node, x, weight)

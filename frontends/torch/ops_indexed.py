@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -318,13 +318,19 @@ def index_put(
         return node.emit(graph.WhereOp, mask, number, x)
     places = _places(node, x, indices)
     axes = [axis for axis, place in enumerate(places) if place is not None]
-    if axes != list(range(len(axes))):
-        if len(axes) > 1:
-            raise node.unsupported("indices that are not those of the first axes")
-        return _along(node, x, axes[0], places[axes[0]], values, kind)
     given = _together(node, [place for place in places if place is not None])
-    shape = (*given[0].shape, *x.shape[len(axes) :])
-    return node.emit(_scatter_nd, x, _spread(node, values, shape), *given, kind=kind)
+    rest = [axis for axis in range(x.rank) if axis not in axes]
+    order, count = [*axes, *rest], given[0].rank
+    # Values are in the order in which `index_` gives elements.
+    first = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
+    before = [x.shape[axis] for axis in rest[:first]]
+    shape = [*before, *given[0].shape, *(x.shape[axis] for axis in rest[first:])]
+    own = _spread(node, values, shape)
+    moved = [*range(first, first + count), *range(first), *range(first + count, own.rank)]
+    found = node.emit(
+        _scatter_nd, transposed(node, x, order), transposed(node, own, moved), *given, kind=kind
+    )
+    return transposed(node, found, [order.index(i) for i in range(x.rank)])
 
 
 def _spread(node: Node, values: Value, shape: Sequence[Dim]) -> Value:
@@ -338,19 +344,19 @@ def _spread(node: Node, values: Value, shape: Sequence[Dim]) -> Value:
     return broadcast(node, values, wanted)
 
 
-def _along(node: Node, x: Value, axis: int, index: Value | None, values: Value, kind: str) -> Value:
-    """Updates at a vector of places along one axis."""
-    if index is None or index.rank != 1:
-        raise node.unsupported("an index of several dimensions behind the first axis")
-    shape = (*x.shape[:axis], index.shape[0], *x.shape[axis + 1 :])
-    return by_rows(node, x, axis, index, _spread(node, values, shape), kind)
-
-
 @converts("aten.masked_select.default")
 def masked_select(node: Node, x: Value, mask: Value) -> Value:
-    if x.shape != mask.shape:
-        raise node.unsupported("a mask of another shape than the tensor")
-    return index_(node, x, [mask])
+    shape = tuple(a if b == 1 else b for a, b in _paired(x.shape, mask.shape))
+    return index_(node, broadcast(node, x, shape), [broadcast(node, mask, shape)])
+
+
+def _paired(a: Sequence[Dim], b: Sequence[Dim]) -> Iterator[tuple[Dim, Dim]]:
+    """The dimensions of two shapes that meet in a broadcast."""
+    rank, one = max(len(a), len(b)), Dim.of(1)
+    return zip(
+        *([*[one] * (rank - len(shape)), *shape] for shape in (a, b)),
+        strict=True,
+    )
 
 
 @converts("aten.nonzero.default")

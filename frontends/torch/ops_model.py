@@ -72,6 +72,23 @@ def native_batch_norm(
     return [_batch_norm(node, x, weight, bias, mean, variance, epsilon), None, None]
 
 
+@converts("aten._native_batch_norm_legit.no_stats")
+def batch_norm_of_batch(
+    node: Node,
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    training: bool,
+    momentum: float,
+    epsilon: float,
+) -> list[Value | None]:
+    """By the statistics of the batch: a layer that keeps none has no others."""
+    if node.uses(1) or node.uses(2):
+        raise node.unsupported("statistics of the batch as results")
+    y, *_ = node.emit_all(graph.BatchNormTrainingOp, x, weight, bias, axis=1, epsilon=epsilon)
+    return [y, None, None]
+
+
 @converts("aten.batch_norm.default")
 def batch_norm(
     node: Node,

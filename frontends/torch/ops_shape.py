@@ -7,6 +7,7 @@ from typing import Any
 
 from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
+from ..importing.elementwise import modulo
 from ..importing.selection import apart, concatenated, elements_at, padded, sliced, whole
 from ..importing.shapes import (
     broadcast,
@@ -99,9 +100,12 @@ def flip(node: Node, x: Value, dims: Sequence[int]) -> Value:
     parts = whole(x)
     for axis in node.axes(dims, x.rank):
         size = x.shape[axis]
-        if not size.is_static:
-            raise node.unsupported(f"flipping symbolic dimension {size}")
-        parts[axis] = (size.value - 1, -1, -1)
+        if size.is_static:
+            parts[axis] = (size.value - 1, -1, -1)
+            continue
+        places = places_of(node, size)
+        backward = node.emit(graph.SubOp, node.number(size - 1), places)
+        x = node.emit(graph.GatherOp, x, backward, axis=axis)
     return sliced(node, x, parts)
 
 
@@ -111,13 +115,16 @@ def roll(node: Node, x: Value, shifts: Sequence[Any], dims: Sequence[int] = ()) 
         flat = reshaped(node, x, [product(x.shape)])
         return reshaped(node, roll(node, flat, shifts, [0]), x.shape)
     for shift, axis in zip(shifts, node.axes(dims, x.rank), strict=True):
-        size = x.shape[axis]
-        if not size.is_static:
-            raise node.unsupported(f"rolling symbolic dimension {size}")
-        start = -node.integer(shift, "a shift") % max(size.value, 1)
-        last, first = whole(x), whole(x)
-        last[axis], first[axis] = (start, size.value, 1), (0, start, 1)
-        x = node.emit(concatenated, sliced(node, x, last), sliced(node, x, first), axis=axis)
+        size, by = x.shape[axis], node.dim(shift)
+        if size.is_static and by.is_static:
+            start = -by.value % max(size.value, 1)
+            last, first = whole(x), whole(x)
+            last[axis], first[axis] = (start, size.value, 1), (0, start, 1)
+            x = node.emit(concatenated, sliced(node, x, last), sliced(node, x, first), axis=axis)
+            continue
+        moved = node.emit(graph.SubOp, places_of(node, size), node.number(by))
+        places = modulo(node, moved, node.number(size))
+        x = node.emit(graph.GatherOp, x, places, axis=axis)
     return x
 
 

@@ -87,7 +87,11 @@ def _axes(
 
 
 @converts("aten.max_pool1d.default", "aten.max_pool2d.default", "aten.max_pool3d.default")
-def max_pool(
+def max_pool(node: Node, x: Value, *settings: Any) -> Value:
+    return pooled(node, x, max_pool_axes(node, x, *settings), "max")
+
+
+def max_pool_axes(
     node: Node,
     x: Value,
     kernel_size: Sequence[int],
@@ -95,22 +99,16 @@ def max_pool(
     padding: Sequence[int] = (0,),
     dilation: Sequence[int] = (1,),
     ceil_mode: bool = False,
-) -> Value:
-    window = _each(kernel_size, _spatial(node))
+) -> list[Axis]:
+    """The movement of the windows of a pool."""
+    window = _each(kernel_size, spatial(node))
     axes = _axes(node, x, window, stride or window, padding, dilation)
-    if ceil_mode:
-        axes = [axis.rounded_up() if axis.size.is_static else axis for axis in axes]
-    return pooled(node, x, axes, "max")
+    return [axis.rounded_up() if ceil_mode and axis.size.is_static else axis for axis in axes]
 
 
-def _spatial(node: Node) -> int:
+def spatial(node: Node) -> int:
     """The number of dimensions of the windows, which is in the name of the operator."""
     return next(n for n in (1, 2, 3) if f"{n}d" in node.subject)
-
-
-@converts("aten.max_pool2d_with_indices.default", "aten.max_pool3d_with_indices.default")
-def max_pool_with_indices(node: Node, x: Value, *settings: Any) -> list[Value | None]:
-    return [max_pool(node, x, *settings), None]
 
 
 @converts("aten.avg_pool1d.default", "aten.avg_pool2d.default", "aten.avg_pool3d.default")
@@ -124,7 +122,7 @@ def avg_pool(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Value:
-    window = _each(kernel_size, _spatial(node))
+    window = _each(kernel_size, spatial(node))
     axes = _axes(node, x, window, stride or window, padding, (1,))
     ends = [axis.high for axis in axes]
     if ceil_mode:
@@ -157,7 +155,7 @@ def _counts(axes: Sequence[Axis], ends: Sequence[int], everything: bool) -> list
     "aten.adaptive_avg_pool3d.default",
 )
 def adaptive_avg_pool(node: Node, x: Value, output_size: Sequence[Any]) -> Value:
-    count = _spatial(node)
+    count = spatial(node)
     sizes = [node.integer(size, "a result") for size in _each(output_size, count)]
     first = x.rank - count
     if all(size == 1 for size in sizes):
@@ -185,17 +183,3 @@ def _divided(node: Node, x: Value, axis: int, parts: int) -> Value:
     order = [*(i for i in range(rank) if i != axis), axis]
     moved = node.emit(graph.MatmulOp, permuted(node, x, order), node.known(weights))
     return permuted(node, moved, [order.index(i) for i in range(rank)])
-
-
-@converts(
-    "aten.upsample_nearest1d.vec", "aten.upsample_nearest2d.vec", "aten.upsample_nearest3d.vec"
-)
-def upsample_nearest(node: Node, x: Value, output_size: Any, factors: Any) -> Value:
-    """Each element several times: the one at floor(place * size / result size)."""
-    for axis in range(2, x.rank):
-        size = node.integer(x.shape[axis], "a size of an image")
-        wanted = node.integer(node.result_shape[axis], "a size of an image")
-        scale = size / wanted if factors is None else 1 / factors[axis - 2]
-        places = np.minimum((np.arange(wanted) * np.float32(scale)).astype(np.int64), size - 1)
-        x = node.emit(graph.GatherOp, x, node.known(places), axis=axis)
-    return x

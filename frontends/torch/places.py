@@ -13,7 +13,7 @@ from ...core.provenance import named, placed
 
 _FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+), in .*(?:\n\s+(.+))?', re.MULTILINE)
 _OWN = str(Path(__file__).parent)
-_LIBRARIES = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), _OWN})
+_LIBRARIES = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), _OWN, "<"})
 
 
 def module_path(node: Any) -> str:
@@ -28,7 +28,8 @@ def module_path(node: Any) -> str:
 def line_of(node: Any) -> tuple[str, int, str] | None:
     """File, line and text of the innermost line of the user's code; None if unknown.
 
-    Code of installed packages is not the user's, unless there is no other.
+    Code of installed packages is not the user's, unless there is no other, nor is what torch makes
+    of graphs.
     """
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
     if not frames:

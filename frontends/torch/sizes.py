@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...core.dims import Dim, Shape
@@ -10,6 +12,15 @@ from ..importing.values import Value
 
 ENDLESS = 1 << 48
 """Bounds and ends of at least this are none."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A comparison of sizes: `sign` is one of ``<``, ``<=``, ``>``, ``>=``, ``==`` and ``!=``."""
+
+    sign: str
+    left: Dim
+    right: Dim
 
 
 class Sizes:
@@ -29,6 +40,13 @@ class Sizes:
         """Indices that are checked to be in [0, size)."""
         self._ranges = {str(symbol): found for symbol, found in ranges.items()}
 
+    def copy(self) -> Sizes:
+        """The same dimensions; what is added to one is not known to the other."""
+        other = copy.copy(self)
+        other._dims, other.places = dict(self._dims), dict(self.places)
+        other.vectors, other.checked = dict(self.vectors), dict(self.checked)
+        return other
+
     def name(self, symbol: str, dim: Dim) -> None:
         """A symbol of torch, or an expression of symbols, stands for a dimension."""
         self._dims.setdefault(symbol, dim)
@@ -46,6 +64,13 @@ class Sizes:
         if isinstance(expression, int):
             return Dim.of(expression)
         return self._translated(expression)
+
+    def relation(self, condition: Any) -> Relation | None:
+        """The comparison that a SymBool stands for; None for another condition."""
+        expression = condition.node.expr
+        sides = [self.dim(side) for side in expression.args] if expression.is_Relational else []
+        known = [side for side in sides if side is not None]
+        return Relation(expression.rel_op, *known) if len(known) == 2 else None
 
     def shape(self, sizes: Sequence[Any]) -> list[Dim | None]:
         """The dimensions for sizes; None for each one that is unknown."""
@@ -71,7 +96,7 @@ class Sizes:
                 self.name(str(expression), dim)
 
     def _translated(self, expression: Any) -> Dim | None:
-        if expression.is_Integer:
+        if expression.is_Integer or (expression.is_Float and float(expression).is_integer()):
             return Dim.of(int(expression))
         known = self._dims.get(str(expression))
         if known is not None or expression.is_Symbol:
@@ -102,6 +127,19 @@ def _combined(expression: Any, parts: Sequence[Dim]) -> Dim | None:
         for _ in range(parts[1].value):
             result = result * parts[0]
         return result
-    if type(expression).__name__ in ("FloorDiv", "CleanDiv") and len(parts) == 2:
-        return parts[0].exact_div(parts[1])
+    name = type(expression).__name__
+    if name in ("FloorDiv", "CleanDiv") and len(parts) == 2:
+        return _floor_quotient(*parts)
+    if name in ("ToFloat", "TruncToInt", "FloorToInt", "CeilToInt") and len(parts) == 1:
+        return parts[0]  # all parts are integers
     return None
+
+
+def _floor_quotient(a: Dim, b: Dim) -> Dim | None:
+    """a / b rounded down, where a symbol divides all terms but a constant from -1 to 0."""
+    exact = a.exact_div(b)
+    if exact is not None or b.is_static or b != Dim.symbol(b.symbols[0]):
+        return exact
+    # (q b - 1) / b == q - 1, rounded down, for b >= 1
+    found = (a + 1).exact_div(b)
+    return None if found is None else found - 1
