@@ -68,12 +68,13 @@ class MlirParser(Parser):
     """A parser of MLIR text, which also keeps the parts of the text besides the module.
 
     `external_resources` are those of the metadata at the end of the text, by name. After
-    `keep_places`, the location of an operation has its position in the text, as with `mlir-opt`,
-    and `failed_line` is the first line of the innermost operation that could not be created.
+    `keep_places`, `places` has the position of each operation in the text, as ``file:line:column``,
+    an operation without a location in a file has it as its location, as with `mlir-opt`, and
+    `failed_line` is the first line of the innermost operation that could not be created.
     """
 
     failed_line: int | None = None
-
+    places: Mapping[Operation, str] = MappingProxyType({})
     external_resources: Mapping[str, Mapping[str, str | bool]] = MappingProxyType({})
     _line_starts: list[int] | None = None
     _line_offset = 0
@@ -136,6 +137,7 @@ class MlirParser(Parser):
     def keep_places(self, line_offset: int = 0) -> None:
         """Keep the positions of operations, in a text after `line_offset` other lines."""
         text = self._current_token.span.input.content
+        self.places = {}
         self._line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
         self._line_offset = line_offset
 
@@ -151,6 +153,8 @@ class MlirParser(Parser):
         except DiagnosticException:
             self.failed_line = self.failed_line or line
             raise
+        assert isinstance(self.places, dict)
+        self.places[op] = f"{span.input.name}:{line}:{column}"
         op.location = placed(op.location, span.input.name, line, column)
         return op
 

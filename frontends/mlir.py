@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,9 +16,10 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError
 from ..core.dominance import verify_module
 from ..core.dtypes import dtype_of
 from ..core.errors import ImportModelError, explain, first_line, shortened
+from ..core.invalid import invalid_operations, place_in_text
 from ..core.module import Module
 from ..core.parsing import MlirParser
-from ..core.provenance import origin, places
+from ..core.provenance import origin
 from ..core.reading import ReadingError, read_text
 from ..core.registry import make_context
 from ..core.symbols import find_symbol
@@ -58,8 +60,8 @@ def from_mlir(
             directly, and is not checked for this.
 
     Raises:
-        ImportModelError: if the file cannot be read, the text is malformed (with file, line
-            and column) or does not verify, or names a missing weight, or if a kernel may access
+        ImportModelError: if the file cannot be read, the text is malformed or does not verify (with
+            file, line and column), or names a missing weight, or if a kernel may access
             what is outside of its buffers, or not store each element of its results.
     """
     text, name, beside = _read(source)
@@ -68,9 +70,9 @@ def from_mlir(
     try:
         verify_module(op)
     except DiagnosticException as error:
-        raise ImportModelError(f"{name}: {first_line(error)}") from error
+        raise ImportModelError(_invalid(op, text, name, error)) from error
     _check_kernels(op, text, name, trusted)
-    _check_weights(op, weights, name)
+    _check_weights(op, weights, text, name)
     op.attributes.pop(KEY, None)
     return Module(op, weights)
 
@@ -100,7 +102,25 @@ def _parse(text: str, name: str) -> ModuleOp:
         place = error.span.get_location()
         raise ImportModelError(f"{place}: {shortened(' '.join(error.msg.split()))}") from error
     except DiagnosticException as error:
-        raise ImportModelError(explain(name, f"cannot parse: {first_line(error)}")) from error
+        parser = _placing(text, name)
+        with suppress(DiagnosticException):
+            parser.parse_module()
+        where = name if parser.failed_line is None else f"{name}:{parser.failed_line}"
+        raise ImportModelError(explain(where, f"cannot parse: {first_line(error)}")) from error
+
+
+def _placing(text: str, name: str) -> MlirParser:
+    """A parser that keeps places."""
+    parser = MlirParser(make_context(), text, name)
+    parser.keep_places()
+    return parser
+
+
+def _invalid(op: ModuleOp, text: str, name: str, error: DiagnosticException) -> str:
+    """What does not verify, with its place in the text."""
+    for invalid, fact in invalid_operations(op):
+        return f"{_place(invalid, op, text, name)}: {fact}"
+    return f"{name}: {first_line(error)}"
 
 
 def _check_kernels(op: ModuleOp, text: str, name: str, trusted: bool) -> None:
@@ -163,13 +183,10 @@ def _unstored(
 
 def _place(op: Operation, module: ModuleOp, text: str, name: str) -> str:
     """Where an operation is in the text, as ``file:line:column``."""
-    parser = MlirParser(make_context(), text, name)
-    parser.keep_places()
-    pairs = zip(module.walk(), parser.parse_module().walk(), strict=True)
-    return next((places(there)[-1] for here, there in pairs if here is op), name)
+    return place_in_text(op, module, _placing(text, name)) or name
 
 
-def _check_weights(op: ModuleOp, weights: WeightStore, name: str) -> None:
+def _check_weights(op: ModuleOp, weights: WeightStore, text: str, name: str) -> None:
     """Check that each named weight is in the store and has the declared type."""
     for inner in op.walk():
         for attr in (*inner.properties.values(), *inner.attributes.values()):
@@ -177,7 +194,8 @@ def _check_weights(op: ModuleOp, weights: WeightStore, name: str) -> None:
                 continue
             fact = _weight_error(attr, weights)
             if fact is not None:
-                raise ImportModelError(explain(name, fact, origin=origin(inner)))
+                where = _place(inner, op, text, name)
+                raise ImportModelError(explain(where, fact, origin=origin(inner)))
 
 
 def _weight_error(attr: DenseResourceAttr, weights: WeightStore) -> str | None:

@@ -12,17 +12,15 @@ double braces is a regular expression.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
+from xdsl.utils.exceptions import DiagnosticException, ParseError
 
 from ..core.context import Decision
-from ..core.dominance import early_uses
-from ..core.errors import explain, first_line
-from ..core.provenance import origin, places
+from ..core.invalid import invalid_operations
+from ..core.provenance import places
 from ..core.refusal import operation_of
 from .messages import worded
 
@@ -166,26 +164,6 @@ def _pattern(text: str, regular: bool) -> re.Pattern[str]:
         return re.compile(re.escape(text))
     parts = re.split(r"\{\{(.*?)\}\}", text)
     return re.compile("".join(p if n % 2 else re.escape(p) for n, p in enumerate(parts)))
-
-
-def invalid_operations(module: ModuleOp) -> Iterator[tuple[Operation, str]]:
-    """The first operation of each function that does not verify by itself, with the reason.
-
-    If values are used before their definitions, only these uses are reported.
-    """
-    early = [(op, explain(op.name, fact, origin=origin(op))) for op, fact in early_uses(module)]
-    if early:
-        yield from early
-        return
-    for outer in (*module.ops, module):
-        for op in outer.walk(region_first=True) if outer is not module else (module,):
-            try:
-                op.verify(verify_nested_ops=False)
-                for block in (b for region in op.regions for b in region.blocks if not b.ops):
-                    block.verify()
-            except VerifyException as error:
-                yield operation_of(error) or op, first_line(error)
-                break
 
 
 def _line(op: Operation) -> int | None:

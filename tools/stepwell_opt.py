@@ -32,11 +32,11 @@ from ..core.archives import read_archive
 from ..core.context import CompilerContext, PassHook
 from ..core.dominance import verify_module
 from ..core.errors import InputError, StepwellError, explain
+from ..core.invalid import invalid_operations, place_in_text
 from ..core.module import Module
 from ..core.parsing import MlirParser
 from ..core.pass_manager import run_steps
 from ..core.pipeline_text import canonical, parse_passes
-from ..core.provenance import places
 from ..core.reading import LARGEST_TEXT, ReadingError, read_bytes, read_stream
 from ..core.registry import make_context, passes
 from ..core.weights import WeightStore, write_atomically
@@ -263,13 +263,10 @@ class StepwellOptMain(xDSLOptMain):
             with self.context.phase("verify"):
                 verify_module(prog)
         except VerifyException as error:
-            from .diagnostics import invalid_operations
-
-            # Keeping lines is expensive: the text is parsed again to find this one.
-            again = self._make_parser(placed=True).parse_module(not self.args.no_implicit_module)
-            for op, text in invalid_operations(again):
-                where = next(iter(places(op)), self.get_input_name())
-                raise StepwellError(f"{where}: {text}") from error
+            for op, text in invalid_operations(prog):
+                parser, implicit = self._make_parser(placed=True), not self.args.no_implicit_module
+                where = place_in_text(op, prog, parser, implicit_module=implicit)
+                raise StepwellError(f"{where or self.get_input_name()}: {text}") from error
             raise
 
     def _keeps_places(self) -> bool:

@@ -240,15 +240,15 @@ HOSTILE: dict[str, tuple[str, str]] = {
     ),
     "unknown symbol": (
         function(CALL),
-        "ImportModelError: text: '@a' could not be found in symbol table",
+        "ImportModelError: text:3:1: '@a' could not be found in symbol table",
     ),
     "unknown kernel": (
         function(CALL.replace("func.call", "graph.call_dps")),
-        "ImportModelError: text: graph.call_dps: the module has no kernel @a",
+        "ImportModelError: text:3:1: graph.call_dps: the module has no kernel @a",
     ),
     "symbol twice": (
         2 * function(RETURN).replace("@main", "private @a") + function(RETURN),
-        'ImportModelError: text: Redefinition of symbol "a"',
+        'ImportModelError: text:5:1: Redefinition of symbol "a"',
     ),
     "two public functions": (
         function(RETURN) + function(RETURN).replace("@main", "@other"),
@@ -268,18 +268,18 @@ HOSTILE: dict[str, tuple[str, str]] = {
     ),
     "no return": (
         function("%0 = graph.relu %x : (tensor<4xf32>) -> tensor<4xf32>"),
-        "ImportModelError: text: Operation graph.relu terminates block",
+        "ImportModelError: text:3:1: Operation graph.relu terminates block",
     ),
     "used before it is defined": (
         function(
             "%0 = graph.relu %1 : (tensor<4xf32>) -> tensor<4xf32>\n"
             "%1 = graph.relu %x : (tensor<4xf32>) -> tensor<4xf32>\n" + RETURN
         ),
-        "ImportModelError: text: graph.relu: operand 0 is used before it is defined",
+        "ImportModelError: text:3:1: graph.relu: operand 0 is used before it is defined",
     ),
     "defined by itself": (
         function("%0 = graph.relu %0 : (tensor<4xf32>) -> tensor<4xf32>\n" + RETURN),
-        "ImportModelError: text: graph.relu: operand 0 is used before it is defined",
+        "ImportModelError: text:3:1: graph.relu: operand 0 is used before it is defined",
     ),
     "defined after the region that it is used in": (
         function(
@@ -287,7 +287,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
             "%0 = arith.addi %1, %tile : index\nrt.yield\n}\n%1 = arith.constant 1 : index\n"
             + RETURN
         ),
-        "ImportModelError: text: arith.addi: operand 0 is used before it is defined",
+        "ImportModelError: text:6:1: arith.addi: operand 0 is used before it is defined",
     ),
     "defined on one way only": (
         function(
@@ -295,7 +295,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
             "%0 = arith.constant 1 : i32\ncf.br ^bb2\n^bb2:\n%1 = arith.addi %0, %0 : i32\n"
             + RETURN
         ),
-        "ImportModelError: text: arith.addi: operand 0 is used before it is defined",
+        "ImportModelError: text:9:1: arith.addi: operand 0 is used before it is defined",
     ),
     "no operator": (
         function("%0 = arith.addf %x, %x : tensor<4xf32>\nfunc.return %0 : tensor<4xf32>"),
@@ -334,7 +334,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
     ),
     "other columns": (
         product(sparse_type(", posWidth = 32, crdWidth = 32", CSC)),
-        "ImportModelError: text: graph.spmm: a is not a matrix of compressed sparse rows",
+        "ImportModelError: text:2:3: graph.spmm: a is not a matrix of compressed sparse rows",
     ),
     "widths that differ": (
         product(sparse_type(", posWidth = 64, crdWidth = 32")),
@@ -384,7 +384,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
     ),
     "a weight of nobody": (
         function(f"%0 = graph.constant dense_resource<w> : tensor<4xf32>\n{RETURN}"),
-        'ImportModelError: text: weight "w" is not in the weights beside the text',
+        'ImportModelError: text:3:1: weight "w" is not in the weights beside the text',
     ),
 }
 

@@ -18,6 +18,8 @@ WEIGHTED = """
 %1 = arith.constant dense_resource<w0> : tensor<4xf32>
 """
 
+WIDE = "#sparse_tensor.encoding<{ map = (d0) -> (d0 : dense), posWidth = 33 }>"
+
 
 def store(array: np.ndarray) -> WeightStore:
     weights = WeightStore()
@@ -55,13 +57,17 @@ def test_weight_names_stay_the_same_however_often_they_are_read() -> None:
         ("builtin.module {" * 5000, "text:1:1040: nested too deeply, expected at most 64 brackets"),
         ("{-# external_resources: { #-}", r"text:1:\d+: identifier expected"),
         ('"foo.bar"() : () -> ()\n', r"text:1:10: Operation foo.bar is not registered"),
-        ("func.func @f() -> f32 {\n  func.return\n}", "text: .*expected .f32., got"),
+        ("func.func @f() -> f32 {\n  func.return\n}", "text:2:3: .*expected .f32., got"),
         ('func.func @f() attributes {a = "' + "x" * 200 + "\n}", "End of file reached before"),
         (
             "%0 = arith.constant dense<1.0> : tensor<100000x10000xf32>\n",
             r"text:1:34: the literal is too large, expected 67108864 elements or fewer, got 10{9}",
         ),
-        (WEIGHTED, r'text: weight "w0" is not in the weights beside the text \(node "fc1"\)'),
+        (
+            f'func.func @f() {{\n  "test.op"() {{a = {WIDE}}} : () -> ()\n}}',
+            "text:2: cannot parse: sparse_tensor.encoding: posWidth not supported",
+        ),
+        (WEIGHTED, r'text:2:1: weight "w0" is not in the weights beside the text \(node "fc1"\)'),
     ],
 )
 def test_malformed_text_is_one_error(text: str, message: str) -> None:
