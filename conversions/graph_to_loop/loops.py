@@ -23,7 +23,7 @@ from ...core.building.scopes import Scope, Scopes, may_trap
 from ...core.provenance import fuse
 from ...core.typed import parent_of
 from ...core.walks import is_same
-from ...dialects.graph.nest import Index, PlaceStep, SerialStep, Steps
+from ...dialects.graph.nest import Index, PlaceSteps, SerialStep, Steps
 from ...dialects.graph.plan.nest_plan import NAMES
 from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import Combine, LoopKind
@@ -126,21 +126,20 @@ class LoopNest(Scopes[Frame]):
         indptr: SSAValue,
         indices: SSAValue,
         row: AffineExpr,
-        combine: str,
-        init: SSAValue,
-        step: PlaceStep,
-    ) -> SSAValue:
+        combines: Sequence[str],
+        inits: Sequence[SSAValue],
+        step: PlaceSteps,
+    ) -> Sequence[SSAValue]:
         """Fold over the places of the stored entries of a row."""
         map, operands = compress([row], self.variables)
-        op = reduction(self._name("e"), map, operands, [combine], [init], [indptr, indices])
+        op = reduction(self._name("e"), map, operands, combines, inits, [indptr, indices])
         op.variable.name_hint, op.column.name_hint = "p", "c"
         guards = self._guards_of(op)
         frame = self._open(op)
         frame.dependences |= guards
         position, column = self._bind(op.variable, frame), self._bind(op.column, frame)
-        (total,) = op.carried
-        self.depends[total] = frozenset({frame})
-        return self._close(op, frame, [step(position, column, total)])[0]
+        self.depends |= dict.fromkeys(op.carried, frozenset({frame}))
+        return self._close(op, frame, step(position, column, op.carried))
 
     def serial(
         self, extent: AffineExpr, inits: Sequence[SSAValue], step: SerialStep

@@ -26,7 +26,7 @@ from ...core.typed import owned, tensor_type
 from ...dialects.graph import scalars
 from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type, rank
 from ...dialects.graph.kernel_bounds import known_in
-from ...dialects.graph.nest import Index, Nest, PlaceStep, Steps
+from ...dialects.graph.nest import Index, Nest, PlaceSteps, Steps
 from ...dialects.graph.plan.contract import faults_of
 from ...dialects.graph.plan.local_buffers import local_type
 from ...dialects.graph.shapes import SymbolicShapes
@@ -204,17 +204,24 @@ class NestBuilder(Nest):
         """Fold over an iteration space."""
         return self.body.reduce(extents, combines, inits, step)
 
-    def pattern(
-        self, matrix: SSAValue, row: AffineExpr, combine: str, init: SSAValue, step: PlaceStep
-    ) -> SSAValue:
+    def pattern_several(
+        self,
+        matrix: SSAValue,
+        row: AffineExpr,
+        combines: Sequence[str],
+        inits: Sequence[SSAValue],
+        step: PlaceSteps,
+    ) -> Sequence[SSAValue]:
         """Fold over the places of the stored entries of a row."""
         source = self._sparse(matrix)
 
-        def place(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
+        def place(
+            position: AffineExpr, column: AffineExpr, totals: Sequence[SSAValue]
+        ) -> Sequence[SSAValue]:
             self._know_entry(matrix, position, row, column)
-            return step(position, column, total)
+            return step(position, column, totals)
 
-        return self.body.reduce_entries(source.indptr, source.indices, row, combine, init, place)
+        return self.body.reduce_entries(source.indptr, source.indices, row, combines, inits, place)
 
     def _sparse(self, matrix: SSAValue) -> SparseArgument:
         source = self.arguments.get(matrix)

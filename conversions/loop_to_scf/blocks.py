@@ -180,12 +180,16 @@ class BroadcastBlock(Block):
         if not isinstance(source, Block):
             return self.emitter.broadcast(source, width)
         shape = source.layout.shape
-        if source.layout.merged != self.layout.merged:
+        if source.layout.merged < self.layout.merged:
             return self._merge(source, row)
         lead = len(self.layout.shape) - len(shape)
         place = tuple(
             [0 if size == 1 else index for size, index in zip(shape[:-1], row[lead:], strict=False)]
         )
+        if source.layout.merged > self.layout.merged:
+            # The lanes of a column, each for a row.
+            column = source.piece(place[:-1], 0)
+            return self.emitter.broadcast(self.emitter.extract(column, place[-1]), width)
         if shape[-1] == 1:
             return self.emitter.broadcast(source.piece(place, 0), width)
         return source.piece(place, chunk)

@@ -247,11 +247,15 @@ class AggregateKind(Choice):
     PROD = "prod"
     VAR = "var"
     STD = "std"
+    SOFTMAX = "softmax"
 
 
 @irdl_attr_definition
 class AggregateKindAttr(EnumAttribute[AggregateKind]):
-    """How messages combine: ``sum``, ``mean``, ``max``, ``min``, ``prod``, ``var``, ``std``."""
+    """How messages combine: ``sum``, ``mean``, ``max``, ``min``, ``prod``, ``var``, ``std``.
+
+    ``softmax`` is the sum with weights that are the softmax of scores.
+    """
 
     name = "graph.aggregate_kind"
 

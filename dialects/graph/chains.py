@@ -74,7 +74,7 @@ def operands_of(op: object) -> tuple[Factor | None, SSAValue, Factor | None] | N
 def _is_linear(op: graph.AggregateOp) -> bool:
     """Whether an aggregation is the product with a matrix: it sums up rows, with weights or not."""
     weighted = op.weights is not None and rank(op.weights) != 1
-    linear = op.kind.data in (AggregateKind.SUM, AggregateKind.MEAN)
+    linear = op.kind.data in (AggregateKind.SUM, AggregateKind.MEAN, AggregateKind.SOFTMAX)
     return linear and rank(op.x) == 2 and not weighted
 
 

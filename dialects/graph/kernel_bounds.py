@@ -185,13 +185,12 @@ def _changed_inputs(kernel: KernelOp) -> Iterator[SSAValue]:
 def known_in(kernel: KernelOp, shapes: SymbolicShapes) -> Known:
     """What is known of the arguments of the kernel of a primitive function with these shapes."""
     args, results = shapes.function.body.block.args, returned(shapes.function)
-    kinds, same = [tensor_type(arg) for arg in args], _equal_sizes(shapes)
-
-    def sizes(values: Sequence[SSAValue]) -> list[Sizes]:
-        found = _sizes_of(shapes, values)
-        return [[None if n is None else n.substitute(same) for n in dims] for dims in found]
-
-    return known_of(kernel, kinds, sizes(args), sizes(results))
+    kinds, sizes = (
+        [tensor_type(arg) for arg in args],
+        [_sizes_of(shapes, v) for v in (args, results)],
+    )
+    # The numbers of entries of matrices are among the sizes that are equal to others.
+    return known_of(kernel, kinds, *sizes).with_sizes(_equal_sizes(shapes))
 
 
 def _equal_sizes(shapes: SymbolicShapes) -> dict[str, Dim]:

@@ -42,6 +42,8 @@ Steps = Callable[[Index, Sequence[SSAValue]], Sequence[SSAValue]]
 """The same of several accumulators at once."""
 PlaceStep = Callable[[AffineExpr, AffineExpr, SSAValue], SSAValue]
 """The same of stored entries: from the position of one, its column, and the accumulator."""
+PlaceSteps = Callable[[AffineExpr, AffineExpr, Sequence[SSAValue]], Sequence[SSAValue]]
+"""The same of several accumulators at once."""
 SerialStep = Callable[[AffineExpr, Sequence[SSAValue]], Sequence[SSAValue]]
 """From the index of an iteration and the carried values to the next ones."""
 EntryStep = Callable[[AffineExpr, SSAValue, SSAValue], SSAValue]
@@ -91,11 +93,28 @@ class Nest(Scalars):
         in a way of its own: "custom". The step only computes, as that of `reduce`.
         """
 
-    @abstractmethod
     def pattern(
         self, matrix: SSAValue, row: AffineExpr, combine: str, init: SSAValue, step: PlaceStep
     ) -> SSAValue:
         """Fold over the places of the stored entries of a row of a CSR matrix."""
+
+        def steps(
+            position: AffineExpr, column: AffineExpr, totals: Sequence[SSAValue]
+        ) -> Sequence[SSAValue]:
+            return [step(position, column, totals[0])]
+
+        return self.pattern_several(matrix, row, [combine], [init], steps)[0]
+
+    @abstractmethod
+    def pattern_several(
+        self,
+        matrix: SSAValue,
+        row: AffineExpr,
+        combines: Sequence[str],
+        inits: Sequence[SSAValue],
+        step: PlaceSteps,
+    ) -> Sequence[SSAValue]:
+        """Fold several accumulators at once over those places; see `reduce_several`."""
 
     def entries(
         self, matrix: SSAValue, row: AffineExpr, combine: str, init: SSAValue, step: EntryStep

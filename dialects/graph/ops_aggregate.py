@@ -46,6 +46,7 @@ from .matrices import rows_of
 from .nest import PlaceStep
 from .ops_contraction import same_element_types
 from .ops_edge import EntriesOp, require_equal
+from .ops_edge_softmax import softmax_of_rows
 from .ops_pattern import AtEntriesOp
 from .ops_sparse import SpmmOp, require_csr, require_entries
 from .rewrites import replace_by
@@ -83,8 +84,8 @@ class AggregationOp(GraphOp, ABC):
     @property
     def combiner(self) -> Combiner:
         """How messages are combined: a mean is a sum first, and so is a variance."""
-        kind = ReduceKind.SUM if self.kind.data in _DIVIDED else ReduceKind(self.kind.data.value)
-        return COMBINER_OF[kind]
+        sums = self.kind.data in (*_DIVIDED, AggregateKind.SOFTMAX)
+        return COMBINER_OF[ReduceKind.SUM if sums else ReduceKind(self.kind.data.value)]
 
     def infer_element_types(self) -> list[Attribute]:
         return [element_type(self.operands[1])]
@@ -149,8 +150,9 @@ class AggregateOp(AggregationOp, HasCanonicalizationPatternsInterface):
 
     `sum`, `mean`, `max`, `min`, `prod`, `var` or `std`; a row without entries yields 0 (1 for
     `prod`). With `weights` the row of x is multiplied by the weight of the entry first: weights of
-    shape [E, H] belong to x of shape [N, H, ...]. The stored values of the matrix are ignored;
-    `graph.entries` returns them.
+    shape [E, H] belong to x of shape [N, H, ...]. For `softmax` weights are scores, and the result
+    is the sum of the rows of x weighted by the softmax of the scores of the row. The stored values
+    of the matrix are ignored; `graph.entries` returns them.
 
     %y = graph.aggregate sum %a, %x weights %p
         : (tensor<?x?xf32, #csr>, tensor<?x8x16xf32>, tensor<?x8xf32>) -> tensor<?x8x16xf32>
@@ -188,6 +190,8 @@ class AggregateOp(AggregationOp, HasCanonicalizationPatternsInterface):
         if not x:
             facts.fail("x has no rows", "rank 1 or more", "rank 0")
         facts.equal(a[1], x[0], "x does not have one row for each column of a")
+        if self.weights is None and self.kind.data == AggregateKind.SOFTMAX:
+            facts.fail("softmax has no scores", "weights", "none")
         if self.weights is not None:
             weights = shapes[2]
             require_entries(facts, self.a, weights, "weights")
@@ -207,6 +211,8 @@ class AggregateOp(AggregationOp, HasCanonicalizationPatternsInterface):
         with np.errstate(all="ignore"):
             if self.weights is not None:
                 weights = widened(dense_array(arrays[2]))
+                if self.kind.data == AggregateKind.SOFTMAX:
+                    weights = softmax_of_rows(a, weights)
                 trailing = [1] * (x.ndim - weights.ndim)
                 messages = messages * weights.reshape(*weights.shape, *trailing)
             return self.stored(self.combined(a, messages))
@@ -219,6 +225,9 @@ class AggregateOp(AggregationOp, HasCanonicalizationPatternsInterface):
                 return None
             return nest.at(self.weights, (position, *rest[: rank(self.weights) - 1]))
 
+        if self.kind.data == AggregateKind.SOFTMAX:
+            return self._attended(nest, index, weight)
+
         def message(position: AffineExpr, column: AffineExpr) -> SSAValue:
             value, factor = nest.at(self.x, (column, *rest)), weight(position)
             return value if factor is None else scalars.mul(nest, factor, value)
@@ -230,6 +239,38 @@ class AggregateOp(AggregationOp, HasCanonicalizationPatternsInterface):
             return scalars.fma(nest, factor, value, total)
 
         return self.reduced(nest, row, message, weighted)
+
+    def _attended(
+        self, nest: Nest, index: Index, score: Callable[[AffineExpr], SSAValue | None]
+    ) -> SSAValue:
+        """The sum weighted by exp(score - maximum), over the sum of these weights."""
+        row, *rest = index
+        type = nest.compute_type(element_type(self.result))
+
+        def scored(position: AffineExpr) -> SSAValue:
+            found = score(position)
+            assert found is not None
+            return found
+
+        def larger(position: AffineExpr, column: AffineExpr, best: SSAValue) -> SSAValue:
+            return scalars.larger(nest, scored(position), best)
+
+        # The maximum ignores a NaN, which makes the sums NaN.
+        maximum = nest.pattern(self.a, row, "maxnum", nest.constant(-np.inf, type), larger)
+
+        def accumulate(
+            position: AffineExpr, column: AffineExpr, totals: Sequence[SSAValue]
+        ) -> Sequence[SSAValue]:
+            weights, total = totals
+            weight = nest.insert(math.ExpOp(scalars.sub(nest, scored(position), maximum)))
+            value = nest.at(self.x, (column, *rest))
+            return scalars.add(nest, weights, weight), scalars.fma(nest, weight, value, total)
+
+        zero = scalars.zero(nest, type)
+        weights, total = nest.pattern_several(self.a, row, ("add", "add"), (zero, zero), accumulate)
+        share = scalars.divide(nest, nest.constant(1.0, type), weights)
+        empty = scalars.equal(nest, weights, zero)
+        return scalars.mul(nest, total, scalars.select(nest, empty, zero, share))
 
 
 @irdl_op_definition
@@ -266,6 +307,8 @@ class ReduceEntriesOp(AggregationOp, HasCanonicalizationPatternsInterface):
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         require_csr(self.a, facts)
+        if self.kind.data == AggregateKind.SOFTMAX:
+            facts.fail("softmax has no scores", "graph.aggregate with weights", self.name)
         a, x = shapes
         require_entries(facts, self.a, x, "x")
         return [(a[0], *x[1:])]

@@ -24,6 +24,8 @@ from .ops_edge import require_equal
 from .ops_sparse import require_csr, require_entries
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from .interfaces import Array
 
 
@@ -91,25 +93,40 @@ class SoftmaxOverEntriesOp(GraphOp, ABC):
         return scalars.select(nest, loop, nest.constant(-np.inf, score.type), score)
 
     def row(self, nest: Nest, row: AffineExpr, rest: Index) -> tuple[SSAValue, SSAValue]:
-        """The maximum of a row, and the sum of exp(score - maximum)."""
+        """The maximum of a row, and the sum of exp(score - maximum).
+
+        The maximum ignores a NaN, which makes the sum NaN.
+        """
         scores, others = self.all_scores
         own = None if others is None else nest.at(others, (row, *rest))
         type = nest.compute_type(element_type(scores))
 
         def larger(position: AffineExpr, column: AffineExpr, best: SSAValue) -> SSAValue:
-            return scalars.maximum(nest, best, self.score(nest, (position, *rest), row, column))
+            return scalars.larger(nest, self.score(nest, (position, *rest), row, column), best)
 
-        lowest = nest.constant(-np.inf, type) if own is None else own
-        maximum = nest.pattern(self.matrix, row, "max", lowest, larger)
+        lowest = nest.constant(-np.inf, type)
+        maximum = nest.pattern(self.matrix, row, "maxnum", lowest, larger)
+        if own is not None:
+            maximum = scalars.larger(nest, own, maximum)
 
         def accumulate(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
             score = self.score(nest, (position, *rest), row, column)
             return scalars.add(nest, total, exp_less(nest, score, maximum))
 
         first = scalars.zero(nest, type)
-        if others is not None:
-            first = exp_less(nest, nest.at(others, (row, *rest)), maximum)
+        if own is not None:
+            first = exp_less(nest, own, maximum)
         return maximum, nest.pattern(self.matrix, row, "add", first, accumulate)
+
+
+def softmax_of_rows(a: csr_array, scores: np.ndarray) -> np.ndarray:
+    """The softmax of the scores of the entries of each row, of shape [E, ...]."""
+    rows, shape = rows_of(a), (a.shape[0], *scores.shape[1:])
+    maximum, total = np.full(shape, -np.inf, scores.dtype), np.zeros(shape, scores.dtype)
+    np.maximum.at(maximum, rows, scores)
+    e = np.exp(scores - maximum[rows])
+    np.add.at(total, rows, e)
+    return e / total[rows]
 
 
 def exp_less(nest: Nest, score: SSAValue, maximum: SSAValue) -> SSAValue:

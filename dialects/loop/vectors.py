@@ -68,7 +68,7 @@ _SCALAR = (Chunk(0, 1, 1),)
 class Layout:
     """How vectors of a shape are cut: each row into the same chunks.
 
-    `merged` axes at the end share one machine vector: 1, or 2 for two small ones.
+    `merged` axes at the end share one machine vector: 1, or 2 for two small ones, or a column.
     """
 
     shape: Shape

@@ -38,7 +38,7 @@ def legalize_vectors(kernel: KernelOp, target: Target) -> Vectors | None:
     if () in shapes:
         raise refused(kernel, "a vector has no axis", subject=LoopLegalizeVectorsPass.name)
     most = target.lanes(_widest(types))
-    found = _merged(ops, most)
+    found = _merged(ops, most) | _columns(ops, most)
     merged = [shape for shape in shapes if shape in found]
     masks = target.vector_bits >= 512
     lanes = dict.fromkeys(shape[-1] for shape in shapes if shape not in merged)
@@ -84,6 +84,22 @@ def _merged(ops: Sequence[Operation], most: int) -> set[Shape]:
     while apart := {one for one, other in rows_of if one in merged and other not in merged}:
         merged -= apart
     return merged
+
+
+def _columns(ops: Sequence[Operation], most: int) -> set[Shape]:
+    """The shapes with one lane in each of several rows of which expensive functions are computed.
+
+    The rows become the lanes of one machine vector.
+    """
+    found = {block_shape(op.results[0].type) for op in ops if type(op) in EXPENSIVE}
+    found = {s for s in found if len(s) > 1 and s[-1] == 1 and s[-2] in range(2, most + 1)}
+    left = set[Shape]()
+    for op in ops if found else ():
+        if isinstance(op, LoadOp | StoreOp) and op.limits:
+            left.add(block_shape((op.result if isinstance(op, LoadOp) else op.value).type))
+        elif isinstance(op, FoldOp):
+            left |= {block_shape(value.type) for value in (op.value, op.result)}
+    return {shape for shape in found - left if not shape[-2] & (shape[-2] - 1)}
 
 
 def _fits(axes: Sequence[int], most: int) -> bool:

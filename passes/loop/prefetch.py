@@ -67,7 +67,7 @@ def prefetch(kernel: Consumed, argument: int, loop: str, ahead: int = 0) -> Kern
         ScheduleError: if a reduction does not read rows of the argument one after the other, if
             another loop does not read it, or needs more than `MOST_HINTS`, or if a size is unknown.
     """
-    hints, target = _Hints(kernel), loop_named(STEP, kernel, loop)
+    hints, target = Hints(kernel), loop_named(STEP, kernel, loop)
     if target.over_entries:
         raise refusal(STEP, kernel, target, "is over the entries of a row")
     check_number(STEP, kernel, target, "number of bytes ahead", ahead, least=0)
@@ -249,7 +249,7 @@ def _times(nest: ForOp, loop: ForOp, load: LoadOp) -> int:
     return 0
 
 
-class _Hints(Substitution):
+class Hints(Substitution):
     """Inserts hints at the beginning of loops of a kernel, which stays the same operation."""
 
     def add(self, loop: ForOp, load: LoadOp, places: Iterable[Place]) -> None:

@@ -24,6 +24,7 @@ from ...dialects.loop.trace import structure_of, trace_of
 from .rules.borders import cut_border
 from .rules.columns import schedule_carried_rows, schedule_columns
 from .rules.contraction import schedule_contraction
+from .rules.heads import schedule_heads
 from .rules.knobs import ANALYTIC, Knobs
 from .rules.lanes import schedule_gathers, schedule_lanes, schedule_transpose
 from .rules.message_products import schedule_message_products
@@ -38,7 +39,12 @@ from .rules.walks import merge_walks
 
 Rule = Callable[[Schedule, str], str | None]
 
-RULES: tuple[Rule, ...] = (schedule_contraction, schedule_message_products, schedule_lanes)
+RULES: tuple[Rule, ...] = (
+    schedule_contraction,
+    schedule_message_products,
+    schedule_heads,
+    schedule_lanes,
+)
 """The kinds of nests, in the order in which they are tried."""
 
 
@@ -99,7 +105,7 @@ def _nest(schedule: Schedule, nest: str, reasons: list[str]) -> bool:
         _tile_rest(schedule, others)
         return True
     tiled = schedule.attempt(lambda: cut_thread_tiles(schedule, nest))
-    _inside(schedule, tiled or nest, reasons, (schedule_lanes,))
+    _inside(schedule, tiled or nest, reasons, (schedule_heads, schedule_lanes))
     return True
 
 

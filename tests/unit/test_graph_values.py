@@ -39,7 +39,7 @@ from stepwell.dialects.graph.interfaces import (
     element_type,
     tensor_type,
 )
-from stepwell.dialects.graph.nest import Index, Nest, PlaceStep, Step, Steps
+from stepwell.dialects.graph.nest import Index, Nest, PlaceSteps, Step, Steps
 from stepwell.dialects.graph.plan.recording import Recorder, Recording
 from stepwell.dialects.graph.plan.uses import Uses
 from stepwell.dialects.loop.attrs import Combine
@@ -189,14 +189,20 @@ class EagerNest(Nest):
             inits = step(tuple(self.dim(i) for i in position), inits)
         return inits
 
-    def pattern(
-        self, matrix: SSAValue, row: AffineExpr, combine: str, init: SSAValue, step: PlaceStep
-    ) -> SSAValue:
-        assert Combine(combine) is not Combine.CUSTOM
+    def pattern_several(
+        self,
+        matrix: SSAValue,
+        row: AffineExpr,
+        combines: Sequence[str],
+        inits: Sequence[SSAValue],
+        step: PlaceSteps,
+    ) -> Sequence[SSAValue]:
+        assert len(combines) == len(inits)
+        assert Combine.CUSTOM not in map(Combine, combines)
         a, i = self.matrix(matrix), self.evaluate(row)
         for p in range(a.indptr[i], a.indptr[i + 1]):
-            init = step(self.dim(p), self.dim(a.indices[p]), init)
-        return init
+            inits = step(self.dim(p), self.dim(a.indices[p]), inits)
+        return inits
 
     def matrix(self, value: SSAValue) -> csr_array:
         array = self.arrays[value]
@@ -747,6 +753,15 @@ def test_missing_self_loops() -> None:
 @pytest.mark.parametrize("reduction", ["sum", "mean", "max", "min"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_aggregate(reduction: str, kind: str, weighted: bool, symbolic: bool) -> None:
+    check_aggregate(reduction, kind, weighted, symbolic)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "float16"])
+def test_aggregate_by_softmax(kind: str, symbolic: bool) -> None:
+    check_aggregate("softmax", kind, True, symbolic)
+
+
+def check_aggregate(reduction: str, kind: str, weighted: bool, symbolic: bool) -> None:
     a = matrix(6, 4, kind)
     arrays: list[Array] = [a, sample((4, 2, 3), kind)]
     if weighted:

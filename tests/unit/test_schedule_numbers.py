@@ -67,6 +67,7 @@ HUGE = 10**20
         ("vectorize{loops=m}", "wrong number of lanes, expected at most 65536, got 100000"),
         (f"pad{{loop=a multiple={HUGE}}}", "wrong multiple, expected at most 65536"),
         (f"prefetch{{argument=0 loop=k ahead={HUGE}}}", "wrong number of bytes ahead, .* at most"),
+        ("prefetch-entries{argument=2 loop=e ahead=0}", "wrong number of entries ahead"),
         ("prefetch{argument=0 loop=k ahead=-1}", "wrong number of bytes ahead, .* at least 0"),
         (f"balance{{loop=r entries=e factor={HUGE}}}", "wrong factor, expected at most"),
         (f"balance{{loop=r entries=e weight={HUGE}}}", "wrong weight, expected 1 to 65536"),

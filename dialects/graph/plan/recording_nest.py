@@ -16,7 +16,7 @@ from xdsl.ir.affine import AffineExpr
 from ....core.building.arithmetic import constant
 from ..attrs import compute_type
 from ..interfaces import GraphOp, element_type, rank, tensor_type
-from ..nest import Index, LocalBuffer, PlaceStep, SerialStep, Steps
+from ..nest import Index, LocalBuffer, PlaceSteps, SerialStep, Steps
 from .accesses import (
     NOTHING,
     AtomKind,
@@ -169,23 +169,27 @@ class RecordingNest(RecordedIndices):
         kinds = [RecordedLoopKind.GUARD if e in self._conditions else kind for e in extents]
         return [RecordedLoop(own, (), e) for own, e in zip(kinds, extents, strict=True)]
 
-    def pattern(
-        self, matrix: SSAValue, row: AffineExpr, combine: str, init: SSAValue, step: PlaceStep
-    ) -> SSAValue:
+    def pattern_several(
+        self,
+        matrix: SSAValue,
+        row: AffineExpr,
+        combines: Sequence[str],
+        inits: Sequence[SSAValue],
+        step: PlaceSteps,
+    ) -> Sequence[SSAValue]:
         """Note a loop over the entries of a row."""
         operand = self.contract.operand(matrix, sparse=True)
         self.contract.index([row])
-        self.contract.reduction([combine], [init])
+        self.contract.reduction(combines, inits)
         loop = RecordedLoop(RecordedLoopKind.ENTRIES, (), matrix=operand, row=(row,))
         with self._opened([loop]) as loops:
             position = self._variable(loops[0], AtomKind.POSITION)
             column = self._variable(loops[0], AtomKind.COLUMN)
             self._entries[operand, position] = row, column
-            (total,) = self._carried(loops, [init])
             with self.contract.computing(_REDUCTION):
-                after = [step(position, column, total)]
-            self.contract.step([init], after)
-            return self._closed(loops, [init], after)[0]
+                after = step(position, column, self._carried(loops, inits))
+            self.contract.step(inits, after)
+            return self._closed(loops, inits, after)
 
     def keep(
         self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue], step: int = 0

@@ -162,6 +162,29 @@ class SoftmaxOfScores(RewritePattern):
         rewriter.replace(op, new)
 
 
+@Exactness.OPEN
+class SumBySoftmax(RewritePattern):
+    # aggregate(sum, a, x) weights edge_softmax(a, s) == aggregate(softmax, a, x) weights s
+    @rooted
+    def match_and_rewrite(self, op: graph.AggregateOp, rewriter: PatternRewriter) -> None:
+        weights, moves = op.weights, list[graph.ReshapeOp]()
+        while weights is not None and isinstance(move := weights.owner, graph.ReshapeOp):
+            moves, weights = [move, *moves], move.x
+        made = None if weights is None else weights.owner
+        if not isinstance(made, graph.EdgeSoftmaxOp) or op.kind.data != AggregateKind.SUM:
+            return
+        if made.a is not op.a or made.own is not None or not made.result.has_one_use():
+            return
+        scores = made.scores
+        copies = [move.clone() for move in moves]
+        for copy in copies:
+            copy.operands[0], scores = scores, copy.result
+        kind, type = AggregateKind.SOFTMAX.value, op.result.type
+        new = graph.AggregateOp(op.a, op.x, scores, kind, type)
+        new.location = fuse([made, op])
+        rewriter.replace(op, [*copies, new], new.results)
+
+
 # x + c == x  for x >= 1 and c below half of the distance to the next number
 def _without_small(value: SSAValue) -> SSAValue:
     """x where a value is x + c, for a c that does not change what is 1 or more."""
@@ -239,6 +262,9 @@ def _with_entries(condition: SSAValue) -> SSAValue | None:
 
 
 def rules(weights: WeightStore) -> tuple[tuple[RewritePattern, ...], ...]:
-    """The rules of each sweep: a softmax is found before its maximum has another form."""
+    """The rules of each sweep: a softmax is found before its maximum has another form, and a sum by
+    its weights where it has no other use.
+    """
     chosen = (ChosenTwice(), ZeroWithoutEntries(weights), RowsWithEntries())
-    return (*chosen, SoftmaxOfScores()), (ReduceColumns(), WeightedColumns(), MeanOfMessages())
+    sums = (ReduceColumns(), WeightedColumns(), MeanOfMessages())
+    return (*chosen, SoftmaxOfScores()), sums, (SumBySoftmax(),)

@@ -28,6 +28,7 @@ from .accesses import (
     power_of_two_up_to,
     stride,
 )
+from .gathers import prefetch_columns
 from .narrow import schedule_narrow_rows
 from .steps import Schedule
 
@@ -137,7 +138,7 @@ def schedule_lanes(schedule: Schedule, nest: str, gathers: bool = False) -> str 
     names = [op.loop_name.data for op in entries]
     if size is not None and size <= limit * lanes and (size < lanes or entries):
         schedule.vectorize(name)
-        _unroll_entries(schedule, names, -(-size // lanes) * sums)
+        unroll_entries(schedule, names, -(-size // lanes) * sums)
         return f"rows of {size} elements are one block"
     whole = size is not None and size % (vectors * lanes) == 0
     cut_short = len(bound_of(loop)) > 1
@@ -147,7 +148,7 @@ def schedule_lanes(schedule: Schedule, nest: str, gathers: bool = False) -> str 
             # A full chunk for the remainder would waste most of its lanes on a short row.
             inner = schedule.split(inner, lanes, "mask").inner
         schedule.vectorize(inner)
-        _unroll_entries(schedule, rows, vectors * sums)
+        unroll_entries(schedule, rows, vectors * sums)
     return f"vectors of {lanes} lanes, {vectors} at a time"
 
 
@@ -204,10 +205,11 @@ def cost_of_body(loop: ForOp) -> int:
     return sum(cost(op) for op in loop.body.block.ops)
 
 
-def _unroll_entries(schedule: Schedule, entries: Sequence[str], vectors: int) -> None:
+def unroll_entries(schedule: Schedule, entries: Sequence[str], vectors: int) -> None:
     """Use several accumulators if one is a small block and rows are long enough."""
     most = 4 if vectors == 1 else 2 if vectors <= WIDE_VECTORS else 1
     for name in entries:
+        prefetch_columns(schedule, name)
         loop = schedule.loop(name)
         factor = schedule.knobs.unroll or min(most, power_of_two_up_to(entries_of_a_row(loop) // 2))
         if factor > 1 and loop.is_joinable:

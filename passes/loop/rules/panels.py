@@ -47,8 +47,8 @@ def copy_panels(schedule: Schedule, panels: str, reduction: str, columns: int) -
         kind = buffer.type
         if constant or not isinstance(kind, MemRefType) or not kind.has_static_shape():
             continue
-        panel = None if steps is None else _bytes(MemRefType(kind.element_type, [steps, columns]))
-        if _bytes(kind) > cache and panel is not None and panel <= cache:
+        panel = None if steps is None else bytes_of(MemRefType(kind.element_type, [steps, columns]))
+        if bytes_of(kind) > cache and panel is not None and panel <= cache:
             schedule.takes(schedule.stage, argument, panels)
 
 
@@ -65,7 +65,7 @@ def streamed(schedule: Schedule, arguments: Sequence[int], reads: int) -> list[i
 
 
 def _larger(schedule: Schedule, arguments: Sequence[int], size: int) -> list[int]:
-    return [n for n in arguments if _bytes(schedule.kernel.inputs[n].type) > size]
+    return [n for n in arguments if bytes_of(schedule.kernel.inputs[n].type) > size]
 
 
 def prefetch_panels(
@@ -108,7 +108,7 @@ def prefetch_rows(schedule: Schedule, reduction: str, packed: Sequence[int]) -> 
         kind = buffer.type
         if argument in packed or not isinstance(kind, MemRefType) or not kind.has_static_shape():
             continue
-        if _bytes(kind) > schedule.target.l2_bytes:
+        if bytes_of(kind) > schedule.target.l2_bytes:
             schedule.takes(schedule.prefetch, argument, reduction, 0)
 
 
@@ -133,7 +133,7 @@ def prefetch_operands(schedule: Schedule, reductions: Sequence[str]) -> None:
             kind = buffer.type
             if CONSTANT in schedule.kernel.attrs_of(argument) or not isinstance(kind, MemRefType):
                 continue
-            small = kind.has_static_shape() and _bytes(kind) <= schedule.target.l1_bytes
+            small = kind.has_static_shape() and bytes_of(kind) <= schedule.target.l1_bytes
             body = body_of(tile)
             loads = [op for op in body if isinstance(op, LoadOp) and op.buffer is buffer]
             if not small and loads and sum(map(lines_of, loads)) <= most:
@@ -177,6 +177,6 @@ def _reads(schedule: Schedule, reduction: str, panels: str) -> int:
     return reads
 
 
-def _bytes(kind: Attribute) -> int:
+def bytes_of(kind: Attribute) -> int:
     assert isinstance(kind, MemRefType)
     return math.prod(kind.get_shape()) * bits_of(kind) // 8

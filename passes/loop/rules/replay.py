@@ -26,6 +26,7 @@ from ..own import own
 from ..pack import pack
 from ..pad import pad
 from ..prefetch import prefetch
+from ..prefetch_entries import prefetch_entries
 from ..privatise import privatise
 from ..reorder import reorder
 from ..sink import sink
@@ -54,6 +55,7 @@ PRIMITIVES: Mapping[str, Primitive] = {
         pack,
         pad,
         prefetch,
+        prefetch_entries,
         privatise,
         reorder,
         sink,

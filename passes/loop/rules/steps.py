@@ -21,6 +21,7 @@ from ..merge import merge
 from ..own import own
 from ..pack import pack
 from ..prefetch import prefetch
+from ..prefetch_entries import prefetch_entries
 from ..privatise import privatise
 from ..reorder import reorder
 from ..sink import sink
@@ -215,6 +216,10 @@ class Schedule:
     def prefetch(self, argument: int, loop: str, ahead: int) -> None:
         """Prefetch what a reduction will read; see `prefetch`."""
         self._take(prefetch, argument, loop, ahead)
+
+    def prefetch_entries(self, argument: int, loop: str, ahead: int) -> None:
+        """Prefetch what later entries of rows will read; see `prefetch_entries`."""
+        self._take(prefetch_entries, argument, loop, ahead)
 
     def stage(self, argument: int, loop: str) -> None:
         """Copy what a loop reads repeatedly; see `stage`."""

@@ -152,6 +152,26 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<4x2xf32>) {
 
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
+func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<5x2xf32>) {
+  // expected-error @+1 {{graph.aggregate: softmax has no scores, expected weights, got none}}
+  %y = graph.aggregate softmax %a, %x : (tensor<4x5xf32, #csr>, tensor<5x2xf32>) -> tensor<4x2xf32>
+  func.return
+}
+
+// -----
+
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+func.func @f(%a: tensor<4x5xf32, #csr>, %e: tensor<?x2xf32>) {
+  // expected-error @+1 {{graph.reduce_entries: softmax has no scores, expected graph.aggregate with weights, got graph.reduce_entries}}
+  %y = graph.reduce_entries softmax %a, %e : (tensor<4x5xf32, #csr>, tensor<?x2xf32>) -> tensor<4x2xf32>
+  func.return
+}
+
+// -----
+
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
 func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<5x2xf32>, %p: tensor<?x3xf32>) {
   // expected-error @+1 {{graph.aggregate: weights do not fit the leading dimensions of x, expected 2, got 3}}
   %y = graph.aggregate sum %a, %x weights %p : (tensor<4x5xf32, #csr>, tensor<5x2xf32>, tensor<?x3xf32>) -> tensor<4x2xf32>
@@ -163,7 +183,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<5x2xf32>, %p: tensor<?x3xf32>
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<5x2xf32>) {
-  // expected-error @+1 {{Expected `sum`, `mean`, `max`, `min`, `prod`, `var`, or `std`.}}
+  // expected-error @+1 {{Expected `sum`, `mean`, `max`, `min`, `prod`, `var`, `std`, or `softmax`.}}
   %y = graph.aggregate median %a, %x : (tensor<4x5xf32, #csr>, tensor<5x2xf32>) -> tensor<4x2xf32>
   func.return
 }

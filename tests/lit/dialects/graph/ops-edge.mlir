@@ -95,6 +95,13 @@ func.func @aggregate_weights(%a: tensor<?x?xf32, #csr>, %x: tensor<?x2x8xf32>, %
   func.return %y : tensor<?x2x8xf32>
 }
 
+// CHECK-LABEL: func.func @aggregate_softmax
+func.func @aggregate_softmax(%a: tensor<?x?xf32, #csr>, %x: tensor<?x2x8xf32>, %s: tensor<?x2xf32>) -> tensor<?x2x8xf32> {
+  // CHECK: %y = graph.aggregate softmax %a, %x weights %s : (tensor<?x?xf32, #csr>, tensor<?x2x8xf32>, tensor<?x2xf32>) -> tensor<?x2x8xf32>
+  %y = graph.aggregate softmax %a, %x weights %s : (tensor<?x?xf32, #csr>, tensor<?x2x8xf32>, tensor<?x2xf32>) -> tensor<?x2x8xf32>
+  func.return %y : tensor<?x2x8xf32>
+}
+
 // CHECK-LABEL: func.func @aggregate_spread
 func.func @aggregate_spread(%a: tensor<?x?xf32, #csr>, %x: tensor<?x8xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>) {
   // CHECK: %y = graph.aggregate prod %a, %x : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>

@@ -45,8 +45,7 @@ func.func @mean(%x: tensor<9x32xf32>, %j: tensor<7xi64>, %i: tensor<7xi64>) -> t
 // CHECK-LABEL: func.func @softmax(
 // CHECK: %[[a:.*]] = graph.assemble
 // CHECK: %[[s:.*]] = graph.at_entries %[[a]], %x axis = 1
-// CHECK: %[[e:.*]] = graph.edge_softmax %[[a]], %[[s]]
-// CHECK: graph.aggregate sum %[[a]], %v weights %[[e]]
+// CHECK: graph.aggregate softmax %[[a]], %v weights %[[s]]
 // CHECK-NOT: graph.scatter
 func.func @softmax(%x: tensor<9x8xf32>, %v: tensor<9x8xf32>, %j: tensor<7xi64>, %i: tensor<7xi64>) -> tensor<9x8xf32> {
   %zero = graph.constant dense<0.0> : tensor<9x8xf32>

@@ -74,3 +74,27 @@ loop.kernel @scalars(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
     loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<4xf32>
   }
 }
+
+// A column of which a function is computed is one machine vector, unless a load of it is limited.
+
+// CHECK-LABEL: loop.kernel @column
+// CHECK-SAME:    merged [4, 1]
+// V3-LABEL:    loop.kernel @column
+// V3-SAME:       merged [4, 1]
+loop.kernel @column(%x: memref<4xf32>) -> (%y: memref<4x8xf32>) {
+  %v = loop.load %x ()[s0, s1] -> (s0)() : memref<4xf32>, vector<4x1xf32>
+  %e = math.exp %v : vector<4x1xf32>
+  %w = vector.broadcast %e : vector<4x1xf32> to vector<4x8xf32>
+  loop.store %w, %y ()[s0, s1] -> (s0, s1)() : vector<4x8xf32>, memref<4x8xf32>
+}
+
+// CHECK-LABEL: loop.kernel @limited_column
+// CHECK-NOT:     merged
+// V3-LABEL:    loop.kernel @limited_column
+// V3-NOT:        merged
+loop.kernel @limited_column(%x: memref<?xf32>, %n: index) -> (%y: memref<4x8xf32>) {
+  %v = loop.load %x ()[s0, s1] -> (s0)() valid(0 : %n) : memref<?xf32>, vector<4x1xf32>
+  %e = math.exp %v : vector<4x1xf32>
+  %w = vector.broadcast %e : vector<4x1xf32> to vector<4x8xf32>
+  loop.store %w, %y ()[s0, s1] -> (s0, s1)() : vector<4x8xf32>, memref<4x8xf32>
+}
