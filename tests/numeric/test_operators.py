@@ -677,3 +677,21 @@ def test_several_results_and_shared_values() -> None:
         value = random((rows, 9))
         for result, expected in zip(exe(value), module.run_reference(value), strict=True):
             np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_remaining_rows_of_products() -> None:
+    """Those of small tiles are computed by a masked one, of others by one for each number."""
+    b = sw.Builder("main")
+    x = b.input("x", ("n", 8), "f32")
+    weights = [random(shape, seed=1) / 4 for shape in ((16, 8), (7, 16), (80, 7))]
+    for weight in weights:
+        x = b.relu(b.dense(x, weight))
+    b.output(b.dense(x, random((5, 80), seed=2) / 8))
+    module = b.module()
+    for threads in (1, 2):
+        exe = sw.compile(module, threads=threads)
+        traces = exe.ir("scheduled")
+        assert "tail=split" in traces and "tail=cases" in traces
+        for rows in (*range(18), 1000):
+            x = random((rows, 8), seed=rows)
+            np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=1e-5, atol=1e-5)

@@ -7,22 +7,24 @@ follows. `register_tile.py` chooses how many of each.
 If the number of rows is unknown, there is a nest for each possible remainder. A tile of few rows is
 as fast as a larger one, and needs fewer of these nests. One or two remaining rows would take nearly
 as long as a whole tile, since they read the same panels: they run together with the last tile,
-unless that spills.
+unless that spills. Where a whole tile takes no longer than the call of a kernel, a masked one
+computes any remainder: such products are small parts of larger programs, and nests for each
+remainder would be most of the code.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 from xdsl.ir import SSAValue
 
 from ....core.walks import operations_in
 from ....dialects.loop.arguments import CONSTANT, PACKING
 from ....dialects.loop.attrs import Combine
-from ....dialects.loop.loops import extent_of, loops_in
+from ....dialects.loop.loops import bound_of, extent_of, loops_in
 from ....dialects.loop.nests import ScheduleError, perfect_nest
 from ....dialects.loop.ops import (
     ForOp,
@@ -56,6 +58,8 @@ COPIED_OUT = 16
 """A reduction of at most this many steps into one vector is unrolled completely."""
 JOINED = 2
 """Up to this many remaining rows run together with the last tile if their number is unknown."""
+SMALL_TILE = 2048
+"""The most multiplications in a tile of which a masked one computes the remaining rows."""
 
 
 @dataclass(frozen=True)
@@ -336,20 +340,28 @@ def cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile) 
         _unroll(schedule, roles.reductions, size * tile.in_a_row)
         return Rows(tiles, roles.reductions[-1:])
     # A batch of unknown size is as fast as one of a known size: there is a tile for each rest.
-    cases = joined = 0
+    joined, tail = 0, "peel"
     if rows is None and size > 1:
-        joined = max(0, min(JOINED, tile.most - size, size - 1))
-        cases = size + joined if joined else size - 1
-    tail = "cases" if cases else "peel"
-    if rows is not None and -rows % size > 1:
+        tail = "split" if _is_small(schedule, roles, row, tile) else "cases"
+        joined = max(0, min(JOINED, tile.most - size, size - 1)) if tail == "cases" else 0
+    elif rows is not None and -rows % size > 1:
         tail = "even"  # instead of a small last tile, which waits for its panels
-    parts = schedule.split(row, size, tail, cases if joined else 0)
-    heights = [cast(int, schedule.extent(inner)) for inner in parts.inners]
+    parts = schedule.split(row, size, tail, size + joined if joined else 0)
+    heights = [schedule.extent(inner) or size for inner in parts.inners]
     schedule.vectorize(*itertools.chain(*parts.nests(lane)))
     reductions = [name for name in roles.reductions if schedule.has(name)]
     for height, (_, *inside) in zip(heights, parts.nests(*reductions), strict=True):
         _unroll(schedule, inside, height * tile.in_a_row)
     return Rows(parts.outer, parts.forwarded[reductions[-1]])
+
+
+def _is_small(schedule: Schedule, roles: Roles, row: str, tile: Tile) -> bool:
+    """Whether a masked tile computes the remaining rows."""
+    steps = [schedule.extent(name) for name in roles.reductions if schedule.has(name)]
+    known = [size for size in steps if size is not None]
+    if len(known) < len(steps) or len(bound_of(schedule.loop(row))) > 1:
+        return False
+    return tile.rows * tile.columns * roles.sums * math.prod(known) <= SMALL_TILE
 
 
 def _unroll(schedule: Schedule, reductions: Sequence[str], accumulators: int) -> None:

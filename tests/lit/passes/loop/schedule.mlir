@@ -73,6 +73,32 @@ loop.kernel @any_rows(%x: memref<?x24xf32>, %w: memref<64x24xf32> {loop.constant
   }
 }
 
+// A tile with few multiplications: a masked one computes what is left of the rows.
+// V4-LABEL: loop.kernel @few_steps
+// V4-SAME:  split(i, 8, tail=split); vectorize(i1, j1, i1t, j1t);
+// V4:         loop.for "k" {{.*}} vector<8x16xf32>
+// V4:         loop.for "kt" {{.*}} vector<8x16xf32>
+// V4:         loop.store {{.*}} valid(0 : %{{.*}}) : vector<8x16xf32>
+// V4-NOT:     loop.for
+// V3-LABEL: loop.kernel @few_steps
+// V3-SAME:  split(i, 6, tail=split); vectorize(i1, j1, i1t, j1t);
+loop.kernel @few_steps(%x: memref<?x8xf32>, %w: memref<16x8xf32> {loop.constant}) -> (%y: memref<?x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x8xf32>
+  %zero = arith.constant 0.000000e+00 : f32
+  loop.for "i" %i to min (d0) -> (d0)(%n) {
+    loop.for "j" %j to 16 {
+      %s = loop.for "k" %k to 8 reduction carry(%acc = %zero : f32 add) {
+        %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<?x8xf32>, f32
+        %q = loop.load %w (d0, d1) -> (d0, d1)(%j, %k) : memref<16x8xf32>, f32
+        %t = math.fma %p, %q, %acc : f32
+        loop.yield %t : f32
+      }
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<?x16xf32>
+    }
+  }
+}
+
 // Loads run along one loop and stores along another: squares of vectors, whole ones and what is left.
 // V4-LABEL: loop.kernel @transpose
 // V4-SAME:  "split(j, 16, tail=mask); reorder(i, j1); split(i, 16, tail=split); vectorize(j1, i1); vectorize(j1t, i1t)"}
