@@ -41,6 +41,16 @@ def _gathered(x: SSAValue, *indices: SSAValue) -> graph.GatherNdOp:
     return graph.GatherNdOp(x, indices)
 
 
+def taken(node: ModelNode, x: Value, axis: int, places: np.ndarray) -> Value:
+    """The elements of `x` at known places along an axis; a slice where they are evenly spaced."""
+    steps = set(np.diff(places).tolist()) or {1}
+    if not places.size or len(steps) > 1 or min(steps) < 1:
+        return node.emit(graph.GatherOp, x, node.known(places), axis=axis)
+    parts = whole(x)
+    parts[axis] = int(places[0]), int(places[-1]) + 1, steps.pop()
+    return sliced(node, x, parts)
+
+
 def apart(node: ModelNode, x: Value, axis: int, sizes: Sequence[int]) -> list[Value]:
     """Neighbouring parts of `x` along an axis, of these sizes, which add up to its own."""
     results: list[Value] = []

@@ -5,15 +5,17 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...core.dims import Dim
 from ...dialects.graph import ops as graph
+from .dtypes import is_float
+from .elementwise import cast, is_nan
 from .nodes import ModelNode
-from .selection import padded, sliced, whole
-from .shapes import reshaped, transposed
+from .selection import padded, sliced, taken, whole
+from .shapes import broadcast, reshaped, transposed
 from .values import Value
 
 
@@ -37,6 +39,12 @@ class Axis:
     def positions(self) -> int:
         """The number of windows, for a static size."""
         return (self.size.value + self.low + self.high - self.extent) // self.stride + 1
+
+    @property
+    def rest(self) -> int:
+        """The number of elements after the last window, for a static size."""
+        covered = (self.positions - 1) * self.stride + self.extent
+        return self.size.value + self.low + self.high - covered
 
     def rounded_up(self) -> Axis:
         """The axis with enough padding for a last partial window, if that begins in the input."""
@@ -90,6 +98,62 @@ def mean_pooled(
     return node.emit(graph.DivOp, total, node.known(divisors.astype(x.dtype)))
 
 
+def placed_maxima(node: ModelNode, x: Value, windows: Sequence[np.ndarray]) -> tuple[Value, Value]:
+    """The maximum of each window on the trailing dimensions, and its place in the image.
+
+    Of several places it is the first one, but the last one of NaNs, as in torch.
+
+    Args:
+        windows: for each axis, the places of the elements of its windows: [window, element], in
+            order; repeated ones count once.
+    """
+    first, place = x.rank - len(windows), None
+    image = [dim.value for dim in x.shape[first:]]
+    for number in reversed(range(len(windows))):
+        step = math.prod(image[number + 1 :])
+        x, place = _maxima_along(node, x, place, first + number, windows[number], step)
+    assert place is not None
+    return x, cast(node, broadcast(node, place, x.shape), np.dtype(np.int64))
+
+
+def _maxima_along(
+    node: ModelNode, x: Value, place: Value | None, axis: int, windows: np.ndarray, step: int
+) -> tuple[Value, Value]:
+    """The maxima of windows along an axis, and their places: `step` for each element of it."""
+
+    def at(number: int) -> tuple[Value, Value]:
+        """An element of each window, and its place."""
+        places = windows[:, number]
+        own = node.known((places * step).astype(np.int64).reshape(-1, *[1] * (x.rank - axis - 1)))
+        if place is not None:
+            own = node.emit(graph.AddOp, taken(node, place, axis, places), own)
+        return taken(node, x, axis, places), own
+
+    best, where = at(0)
+    for number in range(1, windows.shape[1]):
+        value, own = at(number)
+        larger = node.emit(graph.LessOp, best, value)
+        if is_float(x.dtype):
+            larger = node.emit(graph.LogicalOrOp, larger, is_nan(node, value))
+        best = node.emit(graph.WhereOp, larger, value, best)
+        where = node.emit(graph.WhereOp, larger, own, where)
+    return best, where
+
+
+def unpooled(node: ModelNode, y: Value, axes: Sequence[Axis]) -> Value:
+    """For each element of an image, the sum over the windows that it belongs to."""
+    sizes = y.shape[y.rank - len(axes) :]
+    rests = [axis.rest for axis in axes]
+    moved = [replace(axis, size=size) for axis, size in zip(axes, sizes, strict=True)]
+    return node.emit(
+        graph.PoolOp,
+        _spread(node, y, moved, rests),
+        kind="sum",
+        window=[axis.window for axis in axes],
+        dilations=[axis.dilation for axis in axes],
+    )
+
+
 def transposed_conv(
     node: ModelNode,
     x: Value,
@@ -104,14 +168,9 @@ def transposed_conv(
     The filters are [C, M/groups, *window]; the padding of an axis is removed from the result.
     """
     # y == conv(x with stride - 1 zeros between its elements, padded; w mirrored, by filter)
-    low, high = [0, 0], [0, 0]
-    for axis, more in zip(axes, spread, strict=True):
-        low.append(axis.extent - 1 - axis.low)
-        # `_apart` has already added stride - 1 zeros after the last element.
-        high.append(axis.extent - axis.stride - axis.high + more)
     return node.emit(
         graph.ConvOp,
-        padded(node, _apart(node, x, axes), low, high),
+        _spread(node, x, axes, spread),
         _mirrored(node, w, groups),
         bias,
         dilations=[axis.dilation for axis in axes],
@@ -119,15 +178,27 @@ def transposed_conv(
     )
 
 
+def _spread(node: ModelNode, x: Value, axes: Sequence[Axis], spread: Sequence[int]) -> Value:
+    """`x` with stride - 1 zeros between its elements, and padding for whole windows."""
+    low = [0] * (x.rank - len(axes))
+    high = list(low)
+    for axis, more in zip(axes, spread, strict=True):
+        low.append(axis.extent - 1 - axis.low)
+        # `_apart` has already added stride - 1 zeros after the last element.
+        high.append(axis.extent - axis.stride - axis.high + more)
+    return padded(node, _apart(node, x, axes), low, high)
+
+
 def _apart(node: ModelNode, x: Value, axes: Sequence[Axis]) -> Value:
     """`x` with stride - 1 zeros after each element."""
     if all(axis.stride == 1 for axis in axes):
         return x
+    leading = x.shape[: x.rank - len(axes)]
     pairs = [dim for axis in axes for dim in (axis.size, Dim.of(1))]
-    lone = reshaped(node, x, [*x.shape[:2], *pairs])
-    high = [0, 0, *(n for axis in axes for n in (0, axis.stride - 1))]
+    lone = reshaped(node, x, [*leading, *pairs])
+    high = [*[0] * len(leading), *(n for axis in axes for n in (0, axis.stride - 1))]
     wide = padded(node, lone, [0] * len(high), high)
-    return reshaped(node, wide, [*x.shape[:2], *(axis.size * axis.stride for axis in axes)])
+    return reshaped(node, wide, [*leading, *(axis.size * axis.stride for axis in axes)])
 
 
 def _mirrored(node: ModelNode, w: Value, groups: int) -> Value:

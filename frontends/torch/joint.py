@@ -38,11 +38,22 @@ def index_buffers(graph: Any, static_inputs: Sequence[int]) -> set[str]:
 
 
 def decompositions() -> Any:
-    """Those to core ATen, and dropout by random numbers that are a function of a seed.
+    """Those to core ATen, of norms that take statistics of a batch, and of dropout.
 
-    So torch draws seeds alone, and all else can be one part.
+    Dropout has random numbers that are a function of a seed: torch draws seeds alone, and all else
+    can be one part.
     """
-    return {**core_operators(), library().ops.aten.native_dropout.default: _dropout}
+    torch = library()
+    aten = torch.ops.aten
+    norms = torch._decomp.get_decompositions(
+        [
+            aten._native_batch_norm_legit_functional,
+            aten._native_batch_norm_legit.no_stats,
+            aten._batch_norm_with_update_functional,
+            aten.batch_norm_backward,
+        ]
+    )
+    return {**core_operators(), **norms, aten.native_dropout.default: _dropout}
 
 
 def _dropout(x: Any, p: float, train: bool | None) -> tuple[Any, Any]:

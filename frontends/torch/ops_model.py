@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
 from ..importing.elementwise import cast
-from ..importing.shapes import reshaped
+from ..importing.shapes import reshaped, unsqueezed
 from ..importing.values import Value
 from .nodes import Node
 from .registry import converts
@@ -24,7 +25,28 @@ def native_layer_norm(
     bias: Value | None,
     epsilon: float,
 ) -> list[Value | None]:
-    return [_layer_norm(node, x, len(shape), weight, bias, epsilon), None, None]
+    if not node.uses(1) and not node.uses(2):
+        return [_layer_norm(node, x, len(shape), weight, bias, epsilon), None, None]
+    y, mean, scale = _normalized(node, x, range(x.rank - len(shape), x.rank), epsilon)
+    return [_scaled(node, y, weight, bias), mean, scale]
+
+
+def _normalized(
+    node: Node, x: Value, axes: Sequence[int], epsilon: float
+) -> tuple[Value, Value, Value]:
+    """x with mean 0 and variance 1 along axes, the mean, and the factor, which gradients need."""
+    mean = node.emit(graph.ReduceOp, x, kind="mean", axes=axes, keepdims=True)
+    centred = node.emit(graph.SubOp, x, mean)
+    squares = node.emit(graph.MulOp, centred, centred)
+    variance = node.emit(graph.ReduceOp, squares, kind="mean", axes=axes, keepdims=True)
+    shifted = node.emit(graph.AddOp, variance, node.scalar(epsilon, variance))
+    scale = node.emit(graph.RsqrtOp, shifted)
+    return node.emit(graph.MulOp, centred, scale), mean, scale
+
+
+def _scaled(node: Node, x: Value, weight: Value | None, bias: Value | None) -> Value:
+    x = x if weight is None else node.emit(graph.MulOp, x, weight)
+    return x if bias is None else node.emit(graph.AddOp, x, bias)
 
 
 @converts("aten.layer_norm.default")
@@ -132,7 +154,18 @@ def native_group_norm(
     groups: int,
     epsilon: float,
 ) -> list[Value | None]:
-    return [group_norm(node, x, groups, weight, bias, epsilon), None, None]
+    if not node.uses(1) and not node.uses(2):
+        return [group_norm(node, x, groups, weight, bias, epsilon), None, None]
+    apart = reshaped(node, x, [x.shape[0], Dim.of(groups), product(x.shape[1:]).exact_div(groups)])
+    y, mean, scale = _normalized(node, apart, [2], epsilon)
+    wide = [None if p is None else _by_channel(node, p, x.rank) for p in (weight, bias)]
+    parts = [reshaped(node, part, part.shape[:2]) for part in (mean, scale)]
+    return [_scaled(node, reshaped(node, y, x.shape), *wide), *parts]
+
+
+def _by_channel(node: Node, parameter: Value, rank: int) -> Value:
+    """A number for each channel of a tensor of some rank."""
+    return unsqueezed(node, parameter, range(1, rank - 1))
 
 
 @converts("aten.group_norm.default")

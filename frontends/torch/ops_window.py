@@ -35,11 +35,11 @@ def convolution(
     lone = x.rank == w.rank - 1  # without a dimension of the batch
     if lone:
         x = reshaped(node, x, [Dim.of(1), *x.shape])
-    axes = _axes(node, x, window, stride, padding, dilation)
+    axes = axes_of(node, x, window, stride, padding, dilation)
     if transposed:
         if not all(axis.size.is_static for axis in axes):
             raise node.unsupported("a transposed convolution of symbolic sizes")
-        spread = _each(output_padding, len(axes))
+        spread = each(output_padding, len(axes))
         y = transposed_conv(node, x, w, bias, axes, spread, groups)
     else:
         y = node.emit(
@@ -54,12 +54,12 @@ def convolution(
     return reshaped(node, y, y.shape[1:]) if lone else y
 
 
-def _each(numbers: Sequence[int], count: int) -> list[int]:
+def each(numbers: Sequence[int], count: int) -> list[int]:
     """A number for each axis: one stands for all."""
     return list(numbers) if len(numbers) == count else [numbers[0]] * count
 
 
-def _axes(
+def axes_of(
     node: Node,
     x: Value,
     window: Sequence[int],
@@ -71,9 +71,9 @@ def _axes(
     moves = zip(
         x.shape[x.rank - count :],
         window,
-        _each(stride, count),
-        _each(dilation, count),
-        _each(padding, count),
+        each(stride, count),
+        each(dilation, count),
+        each(padding, count),
         strict=True,
     )
     axes = [Axis(size, n, step, gap, pad, pad) for size, n, step, gap, pad in moves]
@@ -101,8 +101,8 @@ def max_pool_axes(
     ceil_mode: bool = False,
 ) -> list[Axis]:
     """The movement of the windows of a pool."""
-    window = _each(kernel_size, spatial(node))
-    axes = _axes(node, x, window, stride or window, padding, dilation)
+    window = each(kernel_size, spatial(node))
+    axes = axes_of(node, x, window, stride or window, padding, dilation)
     return [axis.rounded_up() if ceil_mode and axis.size.is_static else axis for axis in axes]
 
 
@@ -122,15 +122,29 @@ def avg_pool(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Value:
-    window = _each(kernel_size, spatial(node))
-    axes = _axes(node, x, window, stride or window, padding, (1,))
+    settings = kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    return mean_pooled(node, x, *averaging(node, x, *settings))
+
+
+def averaging(
+    node: Node,
+    x: Value,
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> tuple[list[Axis], list[np.ndarray]]:
+    """The windows of an average pool, and for each axis the factors of their divisors."""
+    window = each(kernel_size, spatial(node))
+    axes = axes_of(node, x, window, stride or window, padding, (1,))
     ends = [axis.high for axis in axes]
     if ceil_mode:
         axes = [axis.rounded_up() if axis.size.is_static else axis for axis in axes]
     if divisor_override is not None:
-        total = pooled(node, x, axes, "sum")
-        return node.emit(graph.DivOp, total, node.scalar(divisor_override, total))
-    return mean_pooled(node, x, axes, _counts(axes, ends, count_include_pad))
+        return axes, [np.array([n]) for n in (divisor_override, *[1] * (len(axes) - 1))]
+    return axes, _counts(axes, ends, count_include_pad)
 
 
 def _counts(axes: Sequence[Axis], ends: Sequence[int], everything: bool) -> list[np.ndarray]:
@@ -156,7 +170,7 @@ def _counts(axes: Sequence[Axis], ends: Sequence[int], everything: bool) -> list
 )
 def adaptive_avg_pool(node: Node, x: Value, output_size: Sequence[Any]) -> Value:
     count = spatial(node)
-    sizes = [node.integer(size, "a result") for size in _each(output_size, count)]
+    sizes = [node.integer(size, "a result") for size in each(output_size, count)]
     first = x.rank - count
     if all(size == 1 for size in sizes):
         axes = list(range(first, x.rank))
@@ -176,10 +190,16 @@ def _divided(node: Node, x: Value, axis: int, parts: int) -> Value:
         shape = [*x.shape[:axis], Dim.of(parts), Dim.of(size // parts), *x.shape[axis + 1 :]]
         apart = reshaped(node, x, shape)
         return node.emit(graph.ReduceOp, apart, kind="mean", axes=[axis + 1], keepdims=False)
-    weights = np.zeros((size, parts), x.dtype)
-    for part in range(parts):
-        start, end = part * size // parts, math.ceil((part + 1) * size / parts)
-        weights[start:end, part] = 1 / (end - start)
+    weights = means_of_parts(size, parts).astype(x.dtype)
     order = [*(i for i in range(rank) if i != axis), axis]
     moved = node.emit(graph.MatmulOp, permuted(node, x, order), node.known(weights))
     return permuted(node, moved, [order.index(i) for i in range(rank)])
+
+
+def means_of_parts(size: int, parts: int) -> np.ndarray:
+    """The matrix that takes an axis to the means of its parts: [size, parts]."""
+    weights = np.zeros((size, parts))
+    for part in range(parts):
+        start, end = part * size // parts, math.ceil((part + 1) * size / parts)
+        weights[start:end, part] = 1 / (end - start)
+    return weights
