@@ -17,7 +17,7 @@ from ..importing.values import Value
 from ..importing.windows import Axis, padded_axes, transposed_conv, unpooled
 from .nodes import Node
 from .ops_indexed import by_rows
-from .ops_window import averaging, axes_of, each, means_of_parts, spatial
+from .ops_window import averaging, axes_of, means_of_parts, spatial
 from .registry import converts
 
 

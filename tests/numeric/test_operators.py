@@ -691,7 +691,8 @@ def test_remaining_rows_of_products() -> None:
     for threads in (1, 2):
         exe = sw.compile(module, threads=threads)
         traces = exe.ir("scheduled")
-        assert "tail=split" in traces and "tail=cases" in traces
+        assert "tail=split" in traces
+        assert "tail=cases" in traces
         for rows in (*range(18), 1000):
             x = random((rows, 8), seed=rows)
             np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=1e-5, atol=1e-5)
