@@ -102,6 +102,7 @@ Graph = Dialect(
         ops.DynamicSliceOp,
         ops.NonzeroOp,
         ops.SuppressBoxesOp,
+        ops.TreeEnsembleOp,
         ops.UniqueOp,
         ops.ScatterElementsOp,
         ops.ScatterNdOp,

@@ -106,6 +106,7 @@ from .ops_select import ConcatOp, SliceOp
 from .ops_shape import BroadcastToOp, ReshapeOp, TransposeOp
 from .ops_sort import SortOp, TopKOp
 from .ops_sparse import DegreeOp, MissingSelfLoopsOp, NormalizeOp, SpmmOp
+from .ops_trees import TreeEnsembleOp
 from .ops_unique import UniqueOp
 from .ops_window import ConvOp, PoolOp
 
@@ -239,6 +240,7 @@ __all__ = [
     "ToDenseOp",
     "TopKOp",
     "TransposeOp",
+    "TreeEnsembleOp",
     "UnaryOp",
     "UniqueOp",
     "WhereOp",

@@ -229,3 +229,51 @@ func.func @f(%b: tensor<1x8x4xf32>, %s: tensor<1x3x9xf32>, %m: tensor<i64>, %o: 
   %y = graph.suppress_boxes %b, %s, %m, %o, %l : (tensor<1x8x4xf32>, tensor<1x3x9xf32>, tensor<i64>, tensor<f32>, tensor<f32>) -> tensor<1x3x9xi64>
   func.return
 }
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %t: tensor<7xf32>, %f: tensor<7xi32>, %n: tensor<7x2xi32>, %l: tensor<7xi32>, %v: tensor<4x3xf32>, %r: tensor<2xi32>, %d: tensor<2xi32>) {
+  // expected-error @+1 {{graph.tree_ensemble: wrong kind, expected sum, prod, max, min, got mean}}
+  %y = graph.tree_ensemble mean %x, %t, %f, %n, %l, %v, %r, %d : (tensor<?x4xf32>, tensor<7xf32>, tensor<7xi32>, tensor<7x2xi32>, tensor<7xi32>, tensor<4x3xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %t: tensor<7xf64>, %f: tensor<7xi32>, %n: tensor<7x2xi32>, %l: tensor<7xi32>, %v: tensor<4x3xf32>, %r: tensor<2xi32>, %d: tensor<2xi32>) {
+  // expected-error @+1 {{graph.tree_ensemble: thresholds have another element type than x, expected f32, got f64}}
+  %y = graph.tree_ensemble sum %x, %t, %f, %n, %l, %v, %r, %d : (tensor<?x4xf32>, tensor<7xf64>, tensor<7xi32>, tensor<7x2xi32>, tensor<7xi32>, tensor<4x3xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %t: tensor<7xf32>, %f: tensor<7xi32>, %n: tensor<7x2xi32>, %l: tensor<7xi32>, %v: tensor<4xf32>, %r: tensor<2xi32>, %d: tensor<2xi32>) {
+  // expected-error @+1 {{graph.tree_ensemble: values have the wrong rank, expected 2, got 1}}
+  %y = graph.tree_ensemble sum %x, %t, %f, %n, %l, %v, %r, %d : (tensor<?x4xf32>, tensor<7xf32>, tensor<7xi32>, tensor<7x2xi32>, tensor<7xi32>, tensor<4xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %t: tensor<7xf32>, %f: tensor<6xi32>, %n: tensor<7x2xi32>, %l: tensor<7xi32>, %v: tensor<4x3xf32>, %r: tensor<2xi32>, %d: tensor<2xi32>) {
+  // expected-error @+1 {{graph.tree_ensemble: numbers of nodes differ, expected 7, got 6}}
+  %y = graph.tree_ensemble sum %x, %t, %f, %n, %l, %v, %r, %d : (tensor<?x4xf32>, tensor<7xf32>, tensor<6xi32>, tensor<7x2xi32>, tensor<7xi32>, tensor<4x3xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %t: tensor<7xf32>, %f: tensor<7xi32>, %n: tensor<7x3xi32>, %l: tensor<7xi32>, %v: tensor<4x3xf32>, %r: tensor<2xi32>, %d: tensor<2xi32>) {
+  // expected-error @+1 {{graph.tree_ensemble: a node has not two next ones, expected 2, got 3}}
+  %y = graph.tree_ensemble sum %x, %t, %f, %n, %l, %v, %r, %d : (tensor<?x4xf32>, tensor<7xf32>, tensor<7xi32>, tensor<7x3xi32>, tensor<7xi32>, tensor<4x3xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %t: tensor<7xf32>, %f: tensor<7xi32>, %n: tensor<7x2xi32>, %l: tensor<7xi32>, %v: tensor<4x3xf32>, %r: tensor<2xi32>, %d: tensor<3xi32>) {
+  // expected-error @+1 {{graph.tree_ensemble: numbers of trees differ, expected 2, got 3}}
+  %y = graph.tree_ensemble sum %x, %t, %f, %n, %l, %v, %r, %d : (tensor<?x4xf32>, tensor<7xf32>, tensor<7xi32>, tensor<7x2xi32>, tensor<7xi32>, tensor<4x3xf32>, tensor<2xi32>, tensor<3xi32>) -> tensor<?x3xf32>
+  func.return
+}

@@ -63,3 +63,10 @@ func.func @boxes(%b: tensor<?x?x4xf32>, %s: tensor<?x3x?xf32>, %m: tensor<i64>, 
   %y = graph.suppress_boxes %b, %s, %m, %o, %l : (tensor<?x?x4xf32>, tensor<?x3x?xf32>, tensor<i64>, tensor<f32>, tensor<f32>) -> tensor<?x3x?xi64>
   func.return %y : tensor<?x3x?xi64>
 }
+
+// CHECK-LABEL: func.func @trees
+func.func @trees(%x: tensor<?x4xf32>, %t: tensor<7xf32>, %f: tensor<7xi32>, %n: tensor<7x2xi32>, %l: tensor<7xi32>, %v: tensor<4x3xf32>, %r: tensor<2xi32>, %d: tensor<2xi32>) -> tensor<?x3xf32> {
+  // CHECK: %y = graph.tree_ensemble sum %x, %t, %f, %n, %l, %v, %r, %d : (tensor<?x4xf32>, tensor<7xf32>, tensor<7xi32>, tensor<7x2xi32>, tensor<7xi32>, tensor<4x3xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x3xf32>
+  %y = graph.tree_ensemble sum %x, %t, %f, %n, %l, %v, %r, %d : (tensor<?x4xf32>, tensor<7xf32>, tensor<7xi32>, tensor<7x2xi32>, tensor<7xi32>, tensor<4x3xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x3xf32>
+  func.return %y : tensor<?x3xf32>
+}
