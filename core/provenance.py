@@ -6,7 +6,6 @@ from several others has their fused location, each name once and in order.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator
 from typing import cast
 
@@ -23,7 +22,6 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
 )
 from xdsl.ir import Attribute, BlockArgument, Operation
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 
 def named(name: str) -> NameLoc:
@@ -100,16 +98,3 @@ def locate(op: Operation, location: LocationAttr) -> None:
     for inner in op.walk():
         if isinstance(inner.location, UnknownLoc):
             inner.location = location
-
-
-class Located(RewritePattern):
-    """A pattern that sets unknown locations of inserted operations to that of the matched one."""
-
-    def __init__(self, pattern: RewritePattern) -> None:
-        self.pattern = pattern
-
-    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
-        handler = functools.partial(locate, location=op.location)
-        rewriter.operation_insertion_handler.append(handler)
-        self.pattern.match_and_rewrite(op, rewriter)
-        rewriter.operation_insertion_handler.remove(handler)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation, Region
-from xdsl.pattern_rewriter import PatternRewriterListener, PatternRewriteWalker
+from xdsl.pattern_rewriter import PatternRewriterListener
 from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 
@@ -54,25 +53,6 @@ def is_same(one: Operation | Region, other: Operation | Region) -> bool:
         inner.result_types == same.result_types
         for inner, same in zip(operations_in(one), operations_in(other), strict=True)
     )
-
-
-@dataclass(eq=False, repr=False)
-class RootedWalker(PatternRewriteWalker):
-    """Applies a pattern only to operations of the classes that it matches."""
-
-    roots: tuple[type[Operation], ...] = field(default=(), kw_only=True)
-    """The classes."""
-
-    def _populate_worklist(self, op: Operation | Region | Block) -> None:
-        for inner in op.walk(
-            reverse=not self.walk_reverse, region_first=not self.walk_regions_first
-        ):
-            if isinstance(inner, self.roots):
-                self._worklist.push(inner)
-
-    def _handle_operation_insertion(self, op: Operation) -> None:
-        if isinstance(op, self.roots):
-            super()._handle_operation_insertion(op)
 
 
 def erase_dead(region: Region, listener: PatternRewriterListener) -> bool:

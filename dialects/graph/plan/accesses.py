@@ -169,10 +169,6 @@ class Recording:
         reductions = (RecordedLoopKind.REDUCTION, RecordedLoopKind.ENTRIES)
         return any(loop.kind in reductions for loop in self.loops)
 
-    def reads_of(self, operand: int) -> list[Read]:
-        """The reads of one operand."""
-        return [read for read in self.reads if read.operand == operand]
-
     def dims_of(self, atoms: Iterable[int]) -> frozenset[int]:
         """The dimensions of the result that atoms are made of, reads and own loops aside."""
         found: set[int] = set()
