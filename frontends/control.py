@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, LocationAttr, NoneAttr, TensorType, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, LocationAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -22,6 +22,17 @@ from ..dialects.graph.interfaces import rank
 from ..dialects.graph.ops_control import YieldOp
 from ..dialects.graph.ops_if import IfOp, joined
 from ..dialects.graph.ops_loop import LoopOp
+from .bodies import (
+    Structure,
+    block_for,
+    bound_texts,
+    check_count,
+    elements_of,
+    pair_of,
+    rows_of,
+    single,
+    stacked_type,
+)
 from .captures import captured
 from .diagnostics import caller_location, input_error, reworded
 from .parts import BuilderPart
@@ -71,10 +82,10 @@ class ControlFlow(BuilderPart):
         location = caller_location() if name is None else named(name)
         condition = self._own(pred, "cond")
         given = [self._operand(value, None, "cond", location) for value in operands]
-        blocks, ends = [Block(), Block()], list[_Shape]()
+        blocks, ends = [Block(), Block()], list[Structure]()
         for block, function in zip(blocks, (then, orelse), strict=True):
             with self._inside(block):
-                end = _Shape.of(function(*(Value(self, value) for value in given)))
+                end = Structure.of(function(*(Value(self, value) for value in given)))
                 self._end(end.values, [None] * len(end.values), location)
             ends.append(end)
         if len(ends[0].values) != len(ends[1].values):
@@ -122,11 +133,11 @@ class ControlFlow(BuilderPart):
         carried = [self._operand(value, None, "loop", location) for value in init]
 
         def iterate(number: Value, state: _Values, _: _Values) -> tuple[Sequence[Operand], _Values]:
-            return _Shape.of(body(number, *state)).values, ()
+            return Structure.of(body(number, *state)).values, ()
 
         end = _End(count, condition, limit, bounds)
         last, _ = self._repeat("loop", iterate, carried, (), end, location)
-        return _single(last)
+        return single(last)
 
     def scan(
         self,
@@ -169,21 +180,21 @@ class ControlFlow(BuilderPart):
             InputError: if the loop has no end, or values have the wrong types.
         """
         location = caller_location() if name is None else named(name)
-        start, given = _Shape.of(init), _Shape.of(xs)
+        start, given = Structure.of(init), Structure.of(xs)
         carried = [self._operand(value, None, "scan", location) for value in start.values]
         tensors = [self._operand(value, None, "scan", location) for value in given.values]
         tensors = [self._moved(value, axis, 0) for value in tensors]
         if isinstance(count, Value) and limit is None and not tensors:
             # As many slices as iterations, whose values are not used.
             tensors, count = [self.arange(self.max(count, 0)).ssa], None
-        outputs = _Shape.of(None)
+        outputs = Structure.of(None)
 
         def iterate(
             _: Value, state: _Values, slices: _Values
         ) -> tuple[Sequence[Operand], Sequence[Operand]]:
             nonlocal outputs
             rows = slices[: len(given.values)]
-            on, outputs = _pair(body(start.like(state), given.like(rows)))
+            on, outputs = pair_of(body(start.like(state), given.like(rows)))
             return on.values, outputs.values
 
         end = _End(count, condition, limit, bounds)
@@ -213,17 +224,17 @@ class ControlFlow(BuilderPart):
             location: the place of the loop in the model.
             reverse: whether to begin with the last slice.
         """
-        largest = _bounds(subject, carried, end.bounds)
+        largest = bound_texts(subject, carried, end.bounds)
         ending = self._ending(subject, end, carried)
-        block, first = _block_for(carried, sliced, largest), 1 + len(carried)
+        block, first = block_for(carried, sliced, largest), 1 + len(carried)
         with self._inside(block):
             values = [Value(self, argument) for argument in block.args]
             on, outputs = iterate(values[0], values[1:first], values[first:])
             rows = self._end_iteration(subject, on, outputs, carried, end.condition, location)
-        size = DYNAMIC_INDEX if end.condition is not None else _rows(end.count, sliced)
+        size = DYNAMIC_INDEX if end.condition is not None else rows_of(end.count, sliced)
         op = LoopOp(
             Region(block),
-            [*block.arg_types[1:first], *(_stacked(tensor_type(row), size) for row in rows)],
+            [*block.arg_types[1:first], *(stacked_type(tensor_type(row), size) for row in rows)],
             **ending,
             bounds=largest,
             inits=carried,
@@ -273,8 +284,8 @@ class ControlFlow(BuilderPart):
         location: LocationAttr,
     ) -> Sequence[SSAValue]:
         """End the current block with what is carried on and stacked; returns the latter."""
-        _check_count(subject, following, carried)
-        likes = [*_elements(carried), *([None] * len(rows))]
+        check_count(subject, following, carried)
+        likes = [*elements_of(carried), *([None] * len(rows))]
         given = self._converted([*following, *rows], likes, location)
         on, stacked = given[: len(carried)], given[len(carried) :]
         goes_on = [] if condition is None else [self._flag(subject, condition, on)]
@@ -326,90 +337,6 @@ class ControlFlow(BuilderPart):
             raise reworded(error, type(op), location) from error
         self._block.add_op(op)
         return [Value(self, result) for result in op.results]
-
-
-class _Shape:
-    """A value, a tuple of values, or nothing: how a function takes and returns them."""
-
-    def __init__(self, values: Sequence[Operand], is_tuple: bool) -> None:
-        self.values, self._is_tuple = values, is_tuple
-
-    @staticmethod
-    def of(given: Any) -> _Shape:
-        if given is None:
-            return _Shape((), True)
-        is_tuple = isinstance(given, (tuple, list))
-        return _Shape(list(given) if is_tuple else [given], is_tuple)
-
-    def like(self, values: Sequence[Value]) -> Any:
-        """Other values in the same form."""
-        return tuple(values) if self._is_tuple else values[0]
-
-
-def _pair(returned: Any) -> tuple[_Shape, _Shape]:
-    """What the body of a scan returns: what it carries on, and its outputs."""
-    if not isinstance(returned, tuple) or len(returned) != 2:
-        raise input_error("scan", "the body returns no pair", "(carried, outputs)")
-    return _Shape.of(returned[0]), _Shape.of(returned[1])
-
-
-def _single(values: Sequence[Value]) -> Any:
-    return values[0] if len(values) == 1 else tuple(values)
-
-
-def _rows(count: object, sliced: Sequence[SSAValue]) -> int:
-    """How many outputs a scan has, if it is a number."""
-    if sliced:
-        return tensor_type(sliced[0]).get_shape()[0]
-    return count if is_integer(count) else DYNAMIC_INDEX
-
-
-def _elements(values: Sequence[SSAValue]) -> list[Attribute | None]:
-    return [tensor_type(value).element_type for value in values]
-
-
-def _check_count(subject: str, given: Sequence[Operand], carried: Sequence[SSAValue]) -> None:
-    if len(given) != len(carried):
-        fact = "the body returns another number of carried values"
-        raise input_error(subject, fact, len(carried), len(given))
-
-
-def _bounds(
-    subject: str, carried: Sequence[SSAValue], given: Mapping[int, Sequence[int | str | None]]
-) -> list[list[str]]:
-    """The upper bounds of carried values as texts, "" for sizes that stay the same."""
-    for number, row in given.items():
-        if number not in range(len(carried)):
-            expected = f"the number of a carried value, below {len(carried)}"
-            raise input_error(subject, "wrong bounds", expected, number)
-        if len(row) != rank(carried[number]):
-            fact = f"wrong bounds of carried value {number}"
-            raise input_error(subject, fact, f"{rank(carried[number])} sizes", row)
-    rows = [given.get(number, [None] * rank(value)) for number, value in enumerate(carried)]
-    return [["" if size is None else str(size) for size in row] for row in rows]
-
-
-def _block_for(
-    carried: Sequence[SSAValue], sliced: Sequence[SSAValue], bounds: Sequence[Sequence[str]]
-) -> Block:
-    """The block of a loop, without arguments for captures."""
-    types = list[Attribute]()
-    for value, row in zip(carried, bounds, strict=True):
-        kind = tensor_type(value)
-        pairs = zip(kind.get_shape(), row, strict=True)
-        sizes = [DYNAMIC_INDEX if bound else size for size, bound in pairs]
-        types.append(TensorType(kind.element_type, sizes, kind.encoding))
-    slices = list[Attribute]()
-    for value in sliced:
-        kind = tensor_type(value)
-        if kind.get_num_dims() == 0:
-            raise input_error("scan", "a scalar has no slices", "a tensor of rank 1 or more", kind)
-        slices.append(TensorType(kind.element_type, kind.get_shape()[1:], kind.encoding))
-    return Block(arg_types=[TensorType(i64, []), *types, *slices])
-
-
-def _stacked(row: TensorType, count: int) -> TensorType:
-    return TensorType(row.element_type, [count, *row.get_shape()], NoneAttr())
 
 
 def _last(block: Block) -> Operation:
