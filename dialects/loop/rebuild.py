@@ -10,30 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
-from xdsl.dialects import affine, arith
-from xdsl.dialects.builtin import (
-    AffineMapAttr,
-    DictionaryAttr,
-    IntegerAttr,
-)
+from xdsl.dialects import affine
+from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.ir.affine import (
-    AffineConstantExpr,
-    AffineDimExpr,
-    AffineExpr,
-    AffineMap,
-)
+from xdsl.ir.affine import AffineExpr
 from xdsl.rewriter import Rewriter
 
-from ...core.building.arithmetic import INDEX, computed
 from ...core.building.creation import created
 from ...core.walks import operations_in
 from .attrs import Combine, LoopKind
-from .bounds import constant_index, without_repeats
+from .bindings import Bindings
+from .bounds import without_repeats
 from .handles import forward
-from .linear import normalized, with_dims
+from .linear import with_dims
 from .loops import enclosing
 from .ops import (
     ForOp,
@@ -44,13 +35,10 @@ from .ops import (
     YieldOp,
     block_shape,
 )
-from .syntax import compress
 from .unused import erase_unused
 
-EmittedOp = TypeVar("EmittedOp", bound=Operation)
 
-
-class Rebuild:
+class Rebuild(Bindings):
     """Builds a kernel from another; a subclass overrides the operations it changes.
 
     Args:
@@ -59,17 +47,11 @@ class Rebuild:
     """
 
     def __init__(self, kernel: KernelOp, changing: Sequence[Operation] | None = None) -> None:
+        super().__init__(kernel)
         self.kernel = kernel
         self._changing = None if changing is None else set(changing)
         self._around = {kernel, *(around for op in changing or () for around in enclosing(op))}
-        self.source: Operation = kernel
-        """The old operation that is being visited."""
-        self.open: list[Block] = []
         self.suffix = ""
-        self._bound: dict[SSAValue, SSAValue | AffineExpr] = {}
-        self._indices: list[SSAValue] = []
-        self._numbers: dict[SSAValue, AffineExpr] = {}
-        self._computed: dict[tuple[Block, AffineExpr], SSAValue] = {}
 
     def run(self) -> KernelOp:
         """Build the new kernel and put it in the place of the old one."""
@@ -102,97 +84,14 @@ class Rebuild:
         attrs = self.kernel.arg_attrs
         return None if attrs is None else attrs.data
 
-    # Where operations go.
-
-    @contextmanager
-    def inside(self, block: Block) -> Iterator[None]:
-        """Emit into `block` within the context."""
-        self.open.append(block)
-        yield
-        self.open.pop()
-
-    @property
-    def block(self) -> Block:
-        """Where operations go."""
-        return self.open[-1]
-
-    def emit(self, op: EmittedOp, source: Operation | None = None) -> EmittedOp:
-        """Append an operation; `source` is the old one that it comes from, else the visited one."""
-        op.location = (source or self.source).location
-        self.block.add_op(op)
-        return op
-
-    # Values and indices.
-
-    def bind(self, old: SSAValue, new: SSAValue | AffineExpr) -> None:
-        """Replace an old value by a new one, or by an expression over new indices."""
-        self._bound[old] = new
-        if not isinstance(new, AffineExpr) and new.name_hint is None:
-            new.name_hint = old.name_hint
-
-    def value(self, old: SSAValue) -> SSAValue:
-        """The new value that stands for an old one; an expression is computed here."""
-        new = self._bound[old]
-        return new if isinstance(new, SSAValue) else self.compute(new)
-
-    def expr(self, old: SSAValue) -> AffineExpr:
-        """The expression over new indices that stands for an old index."""
-        new = self._bound[old]
-        return self.number(new) if isinstance(new, SSAValue) else new
-
-    def number(self, new: SSAValue) -> AffineExpr:
-        """The expression of a new index value: its constant, or a new dimension."""
-        known = self._numbers.get(new)
-        if known is None:
-            constant = constant_index(new)
-            if constant is None:
-                known = AffineExpr.dimension(len(self._indices))
-                self._indices.append(new)
-            else:
-                known = AffineExpr.constant(constant)
-            self._numbers[new] = known
-        return known
-
-    def compute(self, expr: AffineExpr) -> SSAValue:
-        """An index expression as an `index` value."""
-        return computed(expr, self.known, self._place)
-
-    def known(self, expr: AffineExpr) -> SSAValue | None:
-        """The value that an expression has where operations go now."""
-        if isinstance(expr, AffineDimExpr):
-            return self._indices[expr.position]
-        for block in self.open:
-            if (known := self._computed.get((block, expr))) is not None:
-                return known
-        if isinstance(expr, AffineConstantExpr):
-            return self._place(expr, arith.ConstantOp(IntegerAttr(expr.value, INDEX)))
-        return None
-
-    def _place(self, expr: AffineExpr, op: Operation) -> SSAValue:
-        self._computed[self.block, expr] = self.emit(op).results[0]
-        return op.results[0]
-
-    def composed(
-        self, map: AffineMap, operands: Sequence[SSAValue], symbols: Sequence[AffineExpr] = ()
-    ) -> list[AffineExpr]:
-        """The results of an old map on old operands, over new indices and `symbols`."""
-        dims = [self.expr(operand) for operand in operands]
-        return [normalized(e, dims, symbols or None) for e in map.results]
+    # Loops.
 
     def bound(self, loop: ForOp) -> list[AffineExpr]:
         """The bounds of an old loop over new indices; of one over entries its row."""
-        if not loop.over_entries and not self._follows(loop.bounds):
+        if not loop.over_entries and not self.follows(loop.bounds):
             dims = [self.expr(operand) for operand in loop.bounds]
             return [with_dims(expr, dims) for expr in loop.bound.data.results]
         return self.composed(loop.bound.data, loop.bounds)
-
-    def map(
-        self, exprs: Sequence[AffineExpr], num_symbols: int = 0
-    ) -> tuple[AffineMap, list[SSAValue]]:
-        """The map of these expressions, and the indices it is applied to."""
-        return compress(exprs, self._indices, num_symbols)
-
-    # Loops.
 
     def name(self, old: str) -> str:
         """The name that a copied loop gets."""
@@ -307,11 +206,6 @@ class Rebuild:
 
         self.bind_all(op.results, self.loop_like(op, name, self.bound(op), inits, body))
 
-    def bind_all(self, old: Sequence[SSAValue], new: Sequence[SSAValue]) -> None:
-        """Replace each of some old values by a new one."""
-        for before, after in zip(old, new, strict=True):
-            self.bind(before, after)
-
     def step(
         self, op: ForOp, variable: SSAValue | AffineExpr, carried: Sequence[SSAValue]
     ) -> Sequence[SSAValue]:
@@ -331,14 +225,14 @@ class Rebuild:
 
     def visit_load(self, op: LoadOp) -> None:
         """Copy a load."""
-        if not self._follows(op.indices):
+        if not self.follows(op.indices):
             self.visit_other(op)
             return
         self.load_like(op, self.composed(op.map.data, op.indices))
 
     def visit_store(self, op: StoreOp) -> None:
         """Copy a store."""
-        if not self._follows(op.indices):
+        if not self.follows(op.indices):
             self.visit_other(op)
             return
         self.store_like(op, self.composed(op.map.data, op.indices))
@@ -384,14 +278,6 @@ class Rebuild:
         map, operands = self.map(self.composed(op.map.data, op.indices))
         self.emit(PrefetchOp(self.value(op.buffer), map, operands), op)
 
-    def _follows(self, indices: Sequence[SSAValue]) -> bool:
-        """Whether an expression or a constant stands for one of these indices."""
-        for index in indices:
-            new = self._bound[index]
-            if not isinstance(new, SSAValue) or isinstance(new.owner, arith.ConstantOp):
-                return True
-        return False
-
     def _limits(self, op: LoadOp | StoreOp) -> list[tuple[int, SSAValue]]:
         if not (limits := op.limits):
             return []
@@ -409,17 +295,6 @@ class Rebuild:
             self.bind(op.results[0], exprs[0])
             return
         self.bind(op.results[0], self.smallest(exprs, op))
-
-    def smallest(self, exprs: Sequence[AffineExpr], source: Operation) -> SSAValue:
-        """The smallest of some index expressions as an `index` value."""
-        constants = [e.value for e in exprs if isinstance(e, AffineConstantExpr)]
-        others = list(dict.fromkeys(e for e in exprs if not isinstance(e, AffineConstantExpr)))
-        if constants:
-            others.insert(0, AffineExpr.constant(min(constants)))
-        if len(others) == 1:
-            return self.compute(others[0])
-        map, operands = self.map(others)
-        return self.emit(affine.MinOp(operands, AffineMapAttr(map)), source).result
 
     def visit_other(self, op: Operation) -> None:
         """An operation without regions, on the new operands."""
