@@ -18,17 +18,16 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     ModuleOp,
     StringAttr,
-    SymbolRefAttr,
     i64,
 )
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region
 from xdsl.passes import ModulePass
 
 from ..core.budgets import EXACT
 from ..dialects.program import kept_attributes
 from ..dialects.upstream import ops as upstream
+from .to_llvm.calls import plain_call
 from .to_llvm.lowering import Lowering, LoweringTable, lower_module
-from .to_llvm.types import NO_FLAGS, numbers_attr
 
 FUNC = LoweringTable()
 """How to lower each operation of `func`."""
@@ -119,27 +118,6 @@ def lower_call(call: func.CallOp, low: Lowering) -> None:
         count = len(low.parts_of(result.type))
         low.define(result, tuple(values[:count]))
         values = values[count:]
-
-
-def plain_call(
-    callee: SymbolRefAttr | None, operands: Sequence[SSAValue], result_type: Attribute | None
-) -> llvm.CallOp:
-    """`llvm.call` of a function, by default its first operand.
-
-    The constructor of the operation would take longer than all of its lowering.
-    """
-    return llvm.CallOp.create(
-        operands=operands,
-        result_types=[] if result_type is None else [result_type],
-        properties={
-            **({} if callee is None else {"callee": callee}),
-            "fastmathFlags": NO_FLAGS,
-            "CConv": llvm.CallingConventionAttr("ccc"),
-            "TailCallKind": llvm.TailCallKindAttr(llvm.TailCallKind.NONE),
-            "op_bundle_sizes": numbers_attr(),
-            "operandSegmentSizes": numbers_attr(len(operands), 0),
-        },
-    )
 
 
 @dataclass(frozen=True)

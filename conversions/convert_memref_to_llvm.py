@@ -32,7 +32,6 @@ from ..core.typed import memref_type
 from ..dialects.program import EFFORT
 from ..dialects.rt import ops as rt
 from ..dialects.upstream import ops as upstream
-from .convert_func_to_llvm import plain_call
 from .to_llvm.addresses import (
     element_address,
     load,
@@ -43,6 +42,7 @@ from .to_llvm.addresses import (
     sum_of,
 )
 from .to_llvm.allocation import ALLOCATE, allocate
+from .to_llvm.calls import plain_call
 from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
 from .to_llvm.types import PTR, byte_size, check_contiguous, int_attr, stored
 

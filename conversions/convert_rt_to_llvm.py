@@ -12,11 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, cf, func, llvm
+from xdsl.dialects import cf, func, llvm
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     IndexType,
-    IntegerAttr,
     MemRefType,
     ModuleOp,
     SymbolRefAttr,
@@ -25,7 +24,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
@@ -38,44 +37,28 @@ from ..core.walks import operations_in
 from ..dialects.loop.ops import KernelOp
 from ..dialects.program import needs_attributes
 from ..dialects.rt import ops as rt
-from .convert_func_to_llvm import plain_call
 from .to_llvm import checks
-from .to_llvm.addresses import element_address, neighbour, number_of_elements, sizes_of
+from .to_llvm.addresses import element_address, number_of_elements, sizes_of
+from .to_llvm.calls import plain_call
 from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
 from .to_llvm.searches import Function, first_decrease, first_outside
-from .to_llvm.types import PTR, int_attr, words_of
+from .to_llvm.tiles import lower_call_tiles, lower_on_threads
+from .to_llvm.types import PTR
+from .to_llvm.words import WORD, on_stack, store_word, word_address, word_at
 
 RT = LoweringTable()
 """How to lower each operation of `rt`."""
+RT.on(rt.CallTilesOp)(lower_call_tiles)
 
-_MONOTONIC = 2
-"""A number of `ATOMIC_ORDERING_KEYWORDS`, for operations on one word that do not order others."""
-_WORD = {"alignment": int_attr(8, 64), "ordering": int_attr(0, 64)}
-_ATOMIC_WORD = {"alignment": int_attr(8, 64), "ordering": int_attr(_MONOTONIC, 64)}
 _INDEX = IndexType()
 _HOST_BITS = 64
 """The width of the words that callers pass and contexts hold."""
 
 
-def _word_address(low: Lowering, base: SSAValue, word: int) -> SSAValue:
-    return neighbour(low, base, word, i64) if word else base
-
-
-# The words of the context and its tables do not change during a call.
-def _word(low: Lowering, base: SSAValue, word: int, type: Attribute = PTR) -> SSAValue:
-    address = _word_address(low, base, word)
-    return low.hoist(("load", address, type), llvm.LoadOp, (address,), type, _WORD)
-
-
-def _store_word(low: Lowering, base: SSAValue, word: int, value: SSAValue) -> None:
-    operands = [value, _word_address(low, base, word)]
-    low.perform(llvm.StoreOp.create(operands=operands, properties=_WORD))
-
-
 @RT.on(rt.ConstantOp)
 def lower_constant(constant: rt.ConstantOp, low: Lowering) -> SSAValue:
-    table = _word(low, low.value(constant.context), rt.Word.CONSTANTS)
-    return _word(low, table, constant.slot.value.data)
+    table = word_at(low, low.value(constant.context), rt.Word.CONSTANTS)
+    return word_at(low, table, constant.slot.value.data)
 
 
 @RT.on(rt.IterationOp)
@@ -86,9 +69,9 @@ def lower_iteration(op: rt.IterationOp, low: Lowering) -> SSAValue:
 @RT.on(rt.ArenaOp)
 def lower_arena(arena: rt.ArenaOp, low: Lowering) -> Parts:
     context, wanted = low.value(arena.context), low.value(arena.bytes)
-    have = _word(low, context, rt.Word.ARENA_BYTES, i64)
+    have = word_at(low, context, rt.Word.ARENA_BYTES, i64)
     enough = low.compare("sle", wanted, have)
-    base = _word(low, context, rt.Word.ARENA)
+    base = word_at(low, context, rt.Word.ARENA)
     _return_unless(low, enough, rt.ARENA_TOO_SMALL, context, (wanted,))
     return (base, wanted)
 
@@ -128,10 +111,10 @@ def _return_unless(
     failed.add_op(end)
     with low.before(end):
         for word, detail in enumerate(details, rt.Word.DETAILS):
-            _store_word(low, context, word, detail)
+            store_word(low, context, word, detail)
         around = rt.iterations_around(op) if isinstance(op, rt.FailingOp) else []
         for word, iteration in enumerate(around, rt.Word.ITERATIONS):
-            _store_word(low, context, word, low.value(iteration.number))
+            store_word(low, context, word, low.value(iteration.number))
 
 
 def _number(op: rt.FailingOp) -> int:
@@ -202,7 +185,7 @@ def _call_check(
 ) -> None:
     """Call a compiled check, which stores its details itself."""
     context = low.value(check.context)
-    address = _word_address(low, context, rt.Word.DETAILS)
+    address = word_address(low, context, rt.Word.DETAILS)
     details = low.emit(UnrealizedConversionCastOp, (address,), MemRefType(_INDEX, [3]))
     good = low.perform(func.CallOp(name, [*arguments, details], [i1])).results[0]
     _return_unless(low, good, _number(check), context)
@@ -226,24 +209,12 @@ def lower_call_packed(call: rt.CallPackedOp, low: Lowering) -> None:
     for passed in call.operands[1:]:
         words.append(low.value(passed))
         words += sizes_of(low, passed) if isinstance(passed.type, MemRefType) else ()
-    array, context = _on_stack(low, words, alignment=8), low.value(call.context)
-    table = _word(low, context, rt.Word.FUNCTIONS)
-    function = _word(low, table, call.slot.value.data)
+    array, context = on_stack(low, words, alignment=8), low.value(call.context)
+    table = word_at(low, context, rt.Word.FUNCTIONS)
+    function = word_at(low, table, call.slot.value.data)
     status = low.perform(plain_call(None, [function, array], i32)).results[0]
     good = low.compare("eq", status, low.integer(0, i32))
     _return_unless(low, good, _number(call), context)
-
-
-def _on_stack(low: Lowering, values: Sequence[SSAValue], alignment: int) -> SSAValue:
-    """The address of an array on the stack that holds values, each from a word on."""
-    count = low.integer(max(1, sum(words_of(value.type) for value in values)))
-    properties = {"elem_type": i64, "alignment": int_attr(alignment, 64)}
-    array = low.hoist(low.op, llvm.AllocaOp, (count,), PTR, properties)
-    word = 0
-    for value in values:
-        _store_word(low, array, word, value)
-        word += words_of(value.type)
-    return array
 
 
 @RT.on(rt.ClockOp)
@@ -263,103 +234,8 @@ def lower_record(record: rt.RecordOp, low: Lowering) -> None:
     table = low.parts(record.times)[0]
     for word, more in enumerate((passed, low.integer(1))):
         place = record.row.value.data * rt.RECORD_WORDS + word
-        before = low.emit(llvm.LoadOp, (_word_address(low, table, place),), i64, _WORD)
-        _store_word(low, table, place, low.emit(llvm.AddOp, (before, more), i64))
-
-
-# tiles(n, f) == for t in 0..n: f(t)
-@RT.on(rt.CallTilesOp)
-def lower_call_tiles(call: rt.CallTilesOp, low: Lowering) -> None:
-    block, region = call.parent, call.parent_region()
-    following = call.next_op
-    if block is None or region is None or following is None:
-        low.refuse("not in a block that goes on", "a terminator after it")
-    rest = block.split_before(following)
-    turned: SSAValue | None = None
-    if call.alternating is not None:
-        turned = low.compare("ne", _turn(call, low), low.integer(0, i64))
-    head, body = Block(arg_types=[_INDEX]), Block()
-    region.insert_block_before(head, rest)
-    region.insert_block_before(body, rest)
-    zero = arith.ConstantOp(IntegerAttr(0, _INDEX))
-    low.perform(zero)
-    low.perform(cf.BranchOp(head, zero))
-    tile = head.args[0]
-    more = arith.CmpiOp(tile, call.count, "slt")
-    ends = [more, cf.ConditionalBranchOp(more, body, (), rest, ())]
-    one = arith.ConstantOp(IntegerAttr(1, _INDEX))
-    step = arith.AddiOp(tile, one)
-    run = func.CallOp(call.callee, [tile, *call.arguments], [])
-    again = [run, one, step, cf.BranchOp(head, step)]
-    if turned is not None:
-        mirrored = arith.SubiOp(call.count, step)
-        chosen = arith.SelectOp(turned, mirrored, tile)
-        run.operands[0] = chosen.result
-        again = [one, step, mirrored, chosen, run, again[-1]]
-    for made in (*ends, *again):
-        made.location = call.location
-    head.add_ops(ends)
-    body.add_ops(again)
-
-
-def _turn(call: rt.CallTilesOp, low: Lowering) -> SSAValue:
-    """0 where alternating tiles run forwards now, 1 where they run backwards."""
-    name = f"{call.callee.root_reference.data}_turn"
-    if not low.is_declared(name):
-        low.add_symbol(llvm.GlobalOp(i64, name, "internal", value=IntegerAttr(0, i64)))
-    place = {"global_name": SymbolRefAttr(name)}
-    address = low.hoist(("turn", name), llvm.AddressOfOp, (), PTR, place)
-    # Several callers at once may take the same turn: any order is right, and the other one still
-    # follows. xDSL's text of a store leaves out that it is atomic.
-    turn = low.emit(llvm.LoadOp, (address,), i64, _ATOMIC_WORD)
-    operands = [low.emit(llvm.XOrOp, (turn, low.integer(1, i64)), i64), address]
-    low.perform(llvm.StoreOp.create(operands=operands, properties=_ATOMIC_WORD))
-    return turn
-
-
-# tiles(n, f, x) == parallel_tiles(entry of f, &{x}, n)
-def _lower_on_threads(call: rt.CallTilesOp, low: Lowering, threads: int) -> None:
-    callee = call.callee.root_reference.data
-    parts = [part for argument in call.arguments for part in low.parts(argument)]
-    entry = f"{callee}_entry"
-    if not low.is_declared(entry):
-        _add_entry(low, entry, callee, [value.type for value in call.arguments])
-    order = low.integer(rt.TileOrder.ANY, i64)
-    if call.alternating is not None:
-        forwards = low.integer(rt.TileOrder.FORWARDS, i64)
-        order = low.emit(llvm.AddOp, (_turn(call, low), forwards), i64)
-    low.declare(rt.PARALLEL_TILES, llvm.LLVMFunctionType([PTR, PTR, i64, i64, i64]))
-    context = _on_stack(low, parts, alignment=64)
-    name = {"global_name": SymbolRefAttr(entry)}
-    body = low.hoist(("entry", entry), llvm.AddressOfOp, (), PTR, name)
-    arguments = [body, context, low.value(call.count), low.integer(threads), order]
-    low.perform(plain_call(SymbolRefAttr(rt.PARALLEL_TILES), arguments, None))
-
-
-def _add_entry(low: Lowering, name: str, callee: str, types: Sequence[Attribute]) -> None:
-    """Add a function (context, tile) that reads arguments from the context and calls `callee`."""
-    end = func.ReturnOp()
-    end.location = low.op.location
-    block = Block([end], arg_types=[PTR, i64])
-    context, tile = block.args
-    function = func.FuncOp(name, ([PTR, i64], []), Region(block), "private")
-    function.location = low.op.location
-    low.add_symbol(function)
-    with low.function(block), low.before(end):
-        values, word = [_cast(low, [tile], _INDEX)], 0
-        for type in types:
-            parts: list[SSAValue] = []
-            for part in low.parts_of(type):
-                parts.append(_word(low, context, word, part))
-                word += words_of(part)
-            values.append(_cast(low, parts, type))
-        low.perform(func.CallOp(callee, values, []))
-
-
-def _cast(low: Lowering, parts: Sequence[SSAValue], type: Attribute) -> SSAValue:
-    if len(parts) == 1 and parts[0].type == type:
-        return parts[0]
-    return low.emit(UnrealizedConversionCastOp, parts, type)
+        before = low.emit(llvm.LoadOp, (word_address(low, table, place),), i64, WORD)
+        store_word(low, table, place, low.emit(llvm.AddOp, (before, more), i64))
 
 
 @dataclass(frozen=True)
@@ -412,7 +288,7 @@ class ConvertRtToLlvmPass(ModulePass):
                     raise refused(inner, fact, expected=f"{_HOST_BITS} bits, as the host", got=bits)
         table = RT
         if self.threads > 1:
-            on_threads = functools.partial(_lower_on_threads, threads=self.threads)
+            on_threads = functools.partial(lower_on_threads, threads=self.threads)
             divided = {op: functools.partial(lower, divided=True) for op, lower in _CHECKS.items()}
             table = RT | {rt.CallTilesOp: on_threads} | divided
         for function in op.ops:

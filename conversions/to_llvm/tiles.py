@@ -1,0 +1,119 @@
+"""Calls of tiles, one after the other or on threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, cf, func, llvm
+from xdsl.dialects.builtin import (
+    IndexType,
+    IntegerAttr,
+    SymbolRefAttr,
+    UnrealizedConversionCastOp,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from ...dialects.rt import ops as rt
+from .calls import plain_call
+from .lowering import Lowering
+from .types import PTR, words_of
+from .words import ATOMIC_WORD, on_stack, word_at
+
+_INDEX = IndexType()
+
+
+# tiles(n, f) == for t in 0..n: f(t)
+def lower_call_tiles(call: rt.CallTilesOp, low: Lowering) -> None:
+    """Call tile after tile."""
+    block, region = call.parent, call.parent_region()
+    following = call.next_op
+    if block is None or region is None or following is None:
+        low.refuse("not in a block that goes on", "a terminator after it")
+    rest = block.split_before(following)
+    turned: SSAValue | None = None
+    if call.alternating is not None:
+        turned = low.compare("ne", _turn(call, low), low.integer(0, i64))
+    head, body = Block(arg_types=[_INDEX]), Block()
+    region.insert_block_before(head, rest)
+    region.insert_block_before(body, rest)
+    zero = arith.ConstantOp(IntegerAttr(0, _INDEX))
+    low.perform(zero)
+    low.perform(cf.BranchOp(head, zero))
+    tile = head.args[0]
+    more = arith.CmpiOp(tile, call.count, "slt")
+    ends = [more, cf.ConditionalBranchOp(more, body, (), rest, ())]
+    one = arith.ConstantOp(IntegerAttr(1, _INDEX))
+    step = arith.AddiOp(tile, one)
+    run = func.CallOp(call.callee, [tile, *call.arguments], [])
+    again = [run, one, step, cf.BranchOp(head, step)]
+    if turned is not None:
+        mirrored = arith.SubiOp(call.count, step)
+        chosen = arith.SelectOp(turned, mirrored, tile)
+        run.operands[0] = chosen.result
+        again = [one, step, mirrored, chosen, run, again[-1]]
+    for made in (*ends, *again):
+        made.location = call.location
+    head.add_ops(ends)
+    body.add_ops(again)
+
+
+def _turn(call: rt.CallTilesOp, low: Lowering) -> SSAValue:
+    """0 where alternating tiles run forwards now, 1 where they run backwards."""
+    name = f"{call.callee.root_reference.data}_turn"
+    if not low.is_declared(name):
+        low.add_symbol(llvm.GlobalOp(i64, name, "internal", value=IntegerAttr(0, i64)))
+    place = {"global_name": SymbolRefAttr(name)}
+    address = low.hoist(("turn", name), llvm.AddressOfOp, (), PTR, place)
+    # Several callers at once may take the same turn: any order is right, and the other one still
+    # follows. xDSL's text of a store leaves out that it is atomic.
+    turn = low.emit(llvm.LoadOp, (address,), i64, ATOMIC_WORD)
+    operands = [low.emit(llvm.XOrOp, (turn, low.integer(1, i64)), i64), address]
+    low.perform(llvm.StoreOp.create(operands=operands, properties=ATOMIC_WORD))
+    return turn
+
+
+# tiles(n, f, x) == parallel_tiles(entry of f, &{x}, n)
+def lower_on_threads(call: rt.CallTilesOp, low: Lowering, threads: int) -> None:
+    """Have threads of the run time call the tiles."""
+    callee = call.callee.root_reference.data
+    parts = [part for argument in call.arguments for part in low.parts(argument)]
+    entry = f"{callee}_entry"
+    if not low.is_declared(entry):
+        _add_entry(low, entry, callee, [value.type for value in call.arguments])
+    order = low.integer(rt.TileOrder.ANY, i64)
+    if call.alternating is not None:
+        forwards = low.integer(rt.TileOrder.FORWARDS, i64)
+        order = low.emit(llvm.AddOp, (_turn(call, low), forwards), i64)
+    low.declare(rt.PARALLEL_TILES, llvm.LLVMFunctionType([PTR, PTR, i64, i64, i64]))
+    context = on_stack(low, parts, alignment=64)
+    name = {"global_name": SymbolRefAttr(entry)}
+    body = low.hoist(("entry", entry), llvm.AddressOfOp, (), PTR, name)
+    arguments = [body, context, low.value(call.count), low.integer(threads), order]
+    low.perform(plain_call(SymbolRefAttr(rt.PARALLEL_TILES), arguments, None))
+
+
+def _add_entry(low: Lowering, name: str, callee: str, types: Sequence[Attribute]) -> None:
+    """Add a function (context, tile) that reads arguments from the context and calls `callee`."""
+    end = func.ReturnOp()
+    end.location = low.op.location
+    block = Block([end], arg_types=[PTR, i64])
+    context, tile = block.args
+    function = func.FuncOp(name, ([PTR, i64], []), Region(block), "private")
+    function.location = low.op.location
+    low.add_symbol(function)
+    with low.function(block), low.before(end):
+        values, word = [_cast(low, [tile], _INDEX)], 0
+        for type in types:
+            parts: list[SSAValue] = []
+            for part in low.parts_of(type):
+                parts.append(word_at(low, context, word, part))
+                word += words_of(part)
+            values.append(_cast(low, parts, type))
+        low.perform(func.CallOp(callee, values, []))
+
+
+def _cast(low: Lowering, parts: Sequence[SSAValue], type: Attribute) -> SSAValue:
+    if len(parts) == 1 and parts[0].type == type:
+        return parts[0]
+    return low.emit(UnrealizedConversionCastOp, parts, type)
