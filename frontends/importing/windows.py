@@ -98,6 +98,22 @@ def mean_pooled(
     return node.emit(graph.DivOp, total, node.known(divisors.astype(x.dtype)))
 
 
+def places_along(node: ModelNode, axis: Axis) -> np.ndarray:
+    """For each window, the places of its elements: [windows, elements].
+
+    A place outside of the operand is another one of the same window.
+    """
+    if not axis.size.is_static:
+        raise node.unsupported(f"places in symbolic dimension {axis.size}")
+    size = axis.size.value
+    starts = np.arange(axis.positions)[:, None] * axis.stride - axis.low
+    first = np.maximum(-(starts // axis.dilation), 0)
+    if (starts + first * axis.dilation >= size).any():
+        raise node.unsupported("a window of padding alone")
+    last = np.minimum((size - 1 - starts) // axis.dilation, axis.window - 1)
+    return starts + np.clip(np.arange(axis.window)[None], first, last) * axis.dilation
+
+
 def placed_maxima(node: ModelNode, x: Value, windows: Sequence[np.ndarray]) -> tuple[Value, Value]:
     """The maximum of each window on the trailing dimensions, and its place in the image.
 

@@ -6,6 +6,8 @@ ONNX pads inside these operators, the dialect before them: explicit padding, nam
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -13,10 +15,20 @@ import numpy as np
 
 from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
+from ..importing.elementwise import modulo
 from ..importing.selection import padded
 from ..importing.shapes import reshaped
-from ..importing.values import Value
-from ..importing.windows import Axis, mean_pooled, padded_axes, pooled, transposed_conv
+from ..importing.values import Value, is_static
+from ..importing.windows import (
+    Axis,
+    mean_pooled,
+    padded_axes,
+    placed_maxima,
+    places_along,
+    pooled,
+    transposed_conv,
+)
+from .arithmetic import Arithmetic
 from .dynamic import Element, static_sizes
 from .extents import padded_by
 from .nodes import Node
@@ -189,9 +201,29 @@ def _pool_axes(node: Node, x: Value) -> list[Axis]:
 
 @converts("MaxPool", since=1)
 def max_pool(node: Node) -> list[Value | None]:
-    node.ignore("storage_order")  # only for the indices of the maxima
     x = node.input(0)
-    return [pooled(node, x, _pool_axes(node, x), "max")]
+    axes, by_columns = _pool_axes(node, x), bool(node.attr_int("storage_order"))
+    if not node.wants(1):
+        return [pooled(node, x, axes, "max"), None]
+    found, places = placed_maxima(node, x, [places_along(node, axis) for axis in axes])
+    return [found, _in_whole_tensor(node, places, x, by_columns)]
+
+
+def _in_whole_tensor(node: Node, places: Value, x: Value, by_columns: bool) -> Value:
+    """Places in images as places in all images, which may be stored column by column."""
+    if not is_static(x.shape):
+        raise node.unsupported("places of maxima in images of symbolic sizes")
+    batch, channels, *image = (dim.value for dim in x.shape)
+    b, size, step = Arithmetic(node), math.prod(image), 1
+    if by_columns:
+        parts: list[Value] = []
+        for axis, extent in enumerate(image):
+            along = b.div(places, math.prod(image[axis + 1 :]))
+            parts.append(b.mul(modulo(node, along, node.known(np.array(extent))), step))
+            step *= extent
+        places = functools.reduce(b.add, parts)
+    first = np.arange(batch * channels).reshape(batch, channels, *[1] * len(image)) * size
+    return b.add(places, node.known(first))
 
 
 @converts("AveragePool", since=1)

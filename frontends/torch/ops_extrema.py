@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..importing.values import Value
-from ..importing.windows import Axis, placed_maxima
+from ..importing.windows import placed_maxima, places_along
 from .nodes import Node
 from .ops_window import max_pool, max_pool_axes, spatial
 from .registry import converts
@@ -18,21 +18,9 @@ from .registry import converts
 def max_pool_with_indices(node: Node, x: Value, *settings: Any) -> list[Value | None]:
     if not node.uses(1):
         return [max_pool(node, x, *settings), None]
-    return _windowed(node, x, [_places(node, axis) for axis in max_pool_axes(node, x, *settings)])
-
-
-def _places(node: Node, axis: Axis) -> np.ndarray:
-    """For each position of a window, the places of its elements: [positions, window].
-
-    A place outside of the operand is another one of the same window.
-    """
-    size = node.integer(axis.size, "a size of an image")
-    starts = np.arange(axis.positions)[:, None] * axis.stride - axis.low
-    first = np.maximum(-(starts // axis.dilation), 0)
-    if (starts + first * axis.dilation >= size).any():
-        raise node.unsupported("a window of padding alone")
-    last = np.minimum((size - 1 - starts) // axis.dilation, axis.window - 1)
-    return starts + np.clip(np.arange(axis.window)[None], first, last) * axis.dilation
+    return _windowed(
+        node, x, [places_along(node, axis) for axis in max_pool_axes(node, x, *settings)]
+    )
 
 
 @converts("aten.adaptive_max_pool2d.default", "aten.adaptive_max_pool3d.default")
