@@ -40,6 +40,7 @@ from .accesses import (
     dependents,
     lanes_for,
     stride,
+    widest_bits,
 )
 from .panels import (
     copy_panels,
@@ -56,6 +57,8 @@ from .work import PANELS, Work, parallel_panels, parallel_rows, work_of
 
 COPIED_OUT = 16
 """A reduction of at most this many steps into one vector is unrolled completely."""
+KEPT_PART = 2
+"""Panels of at most this fraction (1/n) of the second-level cache stay there."""
 JOINED = 2
 """Up to this many remaining rows run together with the last tile if their number is unknown."""
 SMALL_TILE = 2048
@@ -206,7 +209,8 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
     work = work_of(schedule, in_a_row, roles.sums, rows, roles.outer)
     panels = schedule.split(roles.lane, tile.columns, "mask")
     count = schedule.extent(panels.outer)
-    panels_outside = _order_panels(schedule, roles, panels, count)
+    panels_outside = not _are_kept(schedule, roles, columns, rows)
+    panels_outside = _order_panels(schedule, roles, panels, count, panels_outside)
     axes = [panels.inner]
     if (several := _iterations_in_a_vector(schedule, roles, tile, lanes)) > 1:
         halves = schedule.split(roles.reductions[0], several)
@@ -276,9 +280,14 @@ def _parallelise(
         schedule.tiles(loop, order)
 
 
-def _order_panels(schedule: Schedule, roles: Roles, panels: Parts, count: int | None) -> bool:
-    """Place the loop over panels around or inside that over rows; return whether around."""
-    outside = count is None or count >= PANELS
+def _order_panels(
+    schedule: Schedule, roles: Roles, panels: Parts, count: int | None, may: bool
+) -> bool:
+    """Place the loop over panels around that over rows, if it may be, or inside.
+
+    Return whether it is around.
+    """
+    outside = may and (count is None or count >= PANELS)
     if schedule.knobs.panels is not None:
         outside = schedule.knobs.panels == "outside"
     inner = (panels.outer, roles.row, panels.inner)
@@ -286,6 +295,23 @@ def _order_panels(schedule: Schedule, roles: Roles, panels: Parts, count: int | 
         inner = (roles.row, panels.outer, panels.inner)
     schedule.reorder(*roles.outer, *(name for name in inner if name is not None))
     return outside
+
+
+def _are_kept(schedule: Schedule, roles: Roles, columns: int | None, rows: int | None) -> bool:
+    """Whether the second-level cache keeps all panels, but not the rows that are multiplied.
+
+    Each row is then read once, and the panels for each tile of rows. Few rows would leave threads
+    without work, so that a number of rows that is not known counts as many for one thread only.
+    """
+    if roles.row is None or roles.outer or not roles.packed:
+        return False
+    sizes = [schedule.extent(name) for name in roles.reductions]
+    known = [size for size in sizes if size is not None]
+    if columns is None or len(known) < len(sizes) or (rows is None and schedule.threads > 1):
+        return False
+    item, cache = widest_bits(schedule.for_loop(roles.row)) // 8, schedule.target.l2_bytes
+    row = math.prod(known) * item
+    return (rows is None or rows * row > cache) and columns * roles.sums * row * KEPT_PART <= cache
 
 
 def _iterations_in_a_vector(schedule: Schedule, roles: Roles, tile: Tile, lanes: int) -> int:

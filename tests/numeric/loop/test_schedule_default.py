@@ -128,6 +128,38 @@ def test_large_weights_are_asked_for_whatever_the_batch(
         assert str(after).count("reduction") == 10
 
 
+@pytest.mark.parametrize(
+    ("rows", "n", "k", "threads", "inside"),
+    [
+        (None, 200, 9, 1, True),  # any number of rows: each is read once, and the panels are kept
+        (None, 200, 9, 2, False),  # two threads may have nothing but panels to divide
+        (None, 200, 1200, 1, False),  # the second-level cache does not keep the panels
+        (40_000, 200, 9, 2, True),
+        (20, 200, 9, 1, False),  # it keeps the rows
+    ],
+)
+def test_which_operand_is_read_once(
+    kernels, kernel_of, normal, same_before_and_after, rows, n, k, threads, inside
+) -> None:
+    target, traces = named("x86-64-v4"), list[str]()
+
+    def schedule(kernel: KernelOp) -> KernelOp:
+        kernel.detach()
+        made = schedule_kernel(kernel, target, threads=threads)[0].kernel
+        traces.append(trace_of(made))
+        return made
+
+    text = kernels.dense(rows, n, k)
+    if (rows or 0) * k < 1000 > k:
+        m = 19 if rows is None else rows
+        inputs = [normal(m, k), normal(n, k), normal(n), normal(m, n)]
+        same_before_and_after(text, inputs, schedule)
+    else:
+        schedule(kernel_of(text))
+    assert ("reorder(i, j0, j1)" in traces[0]) == inside
+    assert ("reorder(j0, i, j1)" in traces[0]) != inside
+
+
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (5, 19, 8), (0, 3, 2), (3, 0, 2), (2, 3, 0)])
 def test_dense_of_any_size(kernels, normal, same_before_and_after, schedule, sizes) -> None:
     m, n, k = sizes
