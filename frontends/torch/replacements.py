@@ -222,10 +222,55 @@ def _sorting(_: Part) -> Part:
     return forward
 
 
+def _quantiles(original: Part) -> Part:
+    """`QuantileAggregation.forward` with as many counts as there are to be results."""
+    torch = library()
+
+    def forward(
+        self: Any,
+        x: Any,
+        index: Any = None,
+        ptr: Any = None,
+        dim_size: Any = None,
+        dim: int = -2,
+    ) -> Any:
+        if dim_size is None or index is None:
+            return original(self, x, index, ptr, dim_size, dim)
+        dim = dim % x.dim()
+        count = index.new_zeros(dim_size).scatter_add(0, index, torch.ones_like(index))
+        first = (count.cumsum(0) - count).clamp(max=x.size(dim) - 1)
+        # Where there is no element, the place has no meaning, but it exists.
+        place = (self.q * (count - 1) + first).t().reshape(-1).clamp(min=0)
+        wide = [-1 if axis == dim else 1 for axis in range(x.dim())]
+        x, order = torch.sort(x, dim=dim)
+        group = index.view(wide).expand_as(x).gather(dim, order)
+        x = x.gather(dim, torch.sort(group, dim=dim, stable=True).indices)
+        found = _between(x, dim, place, place.frac().view(wide), self.interpolation)
+        found = found.unflatten(dim, (dim_size, self.q.numel()))
+        empty = (count == 0).view(*wide[: dim + 1], *[1] * (x.dim() - dim))
+        found = found.masked_fill(empty, self.fill_value)
+        if self.q.numel() == 1:
+            return found.squeeze(dim + 1)
+        # The results of a graph are one after the other along the next dimension.
+        return found.flatten(dim + 1, dim + 2) if found.dim() > dim + 2 else found
+
+    return forward
+
+
+def _between(x: Any, dim: int, place: Any, fraction: Any, how: str) -> Any:
+    """The elements at places along a dimension that may be between two."""
+    nearest = {"lower": "floor", "higher": "ceil", "nearest": "round"}
+    if how in nearest:
+        return x.index_select(dim, getattr(place, nearest[how])().long())
+    low, high = (x.index_select(dim, part.long()) for part in (place.floor(), place.ceil()))
+    return low + (high - low) * fraction if how == "linear" else 0.5 * low + 0.5 * high
+
+
 _METHODS: tuple[tuple[str, str, str, Callable[[Part], Part]], ...] = (
     ("nn", "RGCNConv", "forward", _relational),
     ("nn", "HeteroLinear", "forward", _typed_linear),
     ("nn.aggr", "Aggregation", "assert_sorted_index", _unchecked),
+    ("nn.aggr", "QuantileAggregation", "forward", _quantiles),
     ("nn.aggr", "SortAggregation", "forward", _sorting),
 )
 """The module, the class and the name of each method, and its replacement."""

@@ -81,6 +81,25 @@ def test_dense_batches_and_sorted_pools() -> None:
     check(Pools().eval(), batch(7, 12, [3, 2, 2]), GRAPHS, others)
 
 
+def test_quantiles_of_graphs() -> None:
+    """Medians and quantiles, also of a graph without nodes."""
+
+    class Quantiles(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.median = pyg.MedianAggregation(fill_value=0.5)
+            self.several = pyg.QuantileAggregation([0.25, 0.7])
+            self.nearest = pyg.QuantileAggregation(0.6, interpolation="nearest")
+
+        def forward(self, x: Any, number: Any) -> Any:
+            return self.median(x, number), self.several(x, number), self.nearest(x, number)
+
+    torch.manual_seed(0)
+    args, *others = [batch(sum(sizes), 0, sizes) for sizes in ([3, 2, 2], [4, 0, 1, 4], [1])]
+    given = [[x, number] for x, _, _, number in (args, *others)]
+    check(Quantiles().eval(), given[0], ({0: ANY}, {0: ANY}), given[1:])
+
+
 def test_a_function_that_a_module_has_imported() -> None:
     class Rows(torch.nn.Module):
         def forward(self, x: Any, number: Any) -> Any:
