@@ -132,6 +132,10 @@ class ModelNode:
         """A new size that is computed at run time."""
         return self._emitter.computed_size()
 
+    def size_of(self, scalar: Value) -> Dim:
+        """The size that a scalar of i64 holds at run time."""
+        return self._emitter.size_of(self.ssa(scalar))
+
     def is_computed(self, dim: Dim) -> bool:
         """Whether a size depends on one that is computed at run time."""
         return self._emitter.is_computed(dim)

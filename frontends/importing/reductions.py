@@ -82,10 +82,15 @@ def norm(node: ModelNode, x: Value, order: float, axes: Sequence[int], keepdims:
     magnitude = node.emit(graph.AbsOp, x)
     if math.isinf(order):
         return reduced(node, magnitude, axes, keepdims, "max" if order > 0 else "min")
+    if order == 0:
+        some = node.emit(graph.EqualOp, x, node.scalar(0, x))
+        return _total(
+            node, cast(node, node.emit(graph.LogicalNotOp, some), x.dtype), axes, keepdims
+        )
     if order == 1:
         return _total(node, magnitude, axes, keepdims)
-    if order <= 0:
-        raise node.unsupported(f"a norm of order {order}", "an order above 0")
+    if order < 0:
+        raise node.unsupported(f"a norm of order {order}", "an order of 0 or more")
     powers = node.emit(graph.PowOp, magnitude, node.scalar(order, x))
     total = _total(node, powers, axes, keepdims)
     return node.emit(graph.PowOp, total, node.scalar(1 / order, x))

@@ -169,6 +169,10 @@ def broadcast(node: ModelNode, x: Value, target: Sequence[Dim]) -> Value:
 def _zeros(node: ModelNode, size: Dim, dtype: np.dtype) -> Value:
     """A vector of zeros of a symbolic size: an empty sum is 0, as often as a value has rows."""
     holder = node.holder(size)
+    if holder is None and node.is_computed(size):
+        places = places_of(node, size)
+        nothing = node.emit(graph.MulOp, places, node.scalar(0, places))
+        return node.emit(graph.CastOp, nothing, target=element_type(dtype))
     if holder is None:
         return _composed_zeros(node, size, dtype)
     x, axis = holder
@@ -213,7 +217,8 @@ def places_of(node: ModelNode, size: Dim) -> Value:
     """The numbers from 0 to below a size, as a vector of i64."""
     if size.is_static:
         return node.known(np.arange(size.value))
-    if any(coefficient < 0 for _, coefficient in size.terms) and node.holder(size) is None:
+    by_number = node.is_computed(size) or any(coefficient < 0 for _, coefficient in size.terms)
+    if by_number and node.holder(size) is None:
         return node.emit(graph.ArangeOp, node.number(size))
     ones = broadcast(node, node.known(np.array(1)), [size])
     return node.emit(graph.CumulativeOp, ones, kind="sum", axis=0, exclusive=True)

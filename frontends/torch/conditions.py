@@ -75,8 +75,11 @@ def _guard(text: str, inputs: Mapping[str, Any], sizes: Sizes) -> Guard | None:
         return None
     if not guard.names:
         return None
-    # That sizes differ decides how torch broadcasts, where it takes none of them to be 1.
+    # That sizes differ decides how torch broadcasts, where it takes none of them to be 1. Such a
+    # size is no error by itself: operators check the sizes of their operands.
     if isinstance(tree.body, ast.Compare) and isinstance(tree.body.ops[0], ast.NotEq):
+        if any(ast.unparse(side) == "1" for side in (tree.body.left, *tree.body.comparators)):
+            return None
         small = " or ".join(f"{name} < {_LEAST}" for name in guard.names)
         return Guard(f"{small} or {written}")
     return guard

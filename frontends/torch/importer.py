@@ -131,9 +131,18 @@ class Importer:
             argument.location = named(spec.name)
             hint(argument, spec.name)
             value = Value(spec.name, spec.dtype, spec.shape, ssa=argument)
-            self.values[spec.fx] = value
+            self.values[spec.fx] = self._entered(spec, value)
             if spec.entries is None:
                 self.emitter.hold(value)
+
+    def _entered(self, spec: Input, value: Value) -> Value | Dim:
+        """What a node of an input stands for: a number is a size, a tensor itself."""
+        known = spec.fx.meta["val"]
+        if hasattr(known, "shape"):
+            return value
+        size = self.emitter.size_of(self.emitter.ssa(value, named(spec.name)))
+        self.sizes.name(str(known.node.expr), size)
+        return size
 
     def constant(self, name: str, tensor: Any) -> Value:
         """A tensor under a name; one that several names have in common is one weight."""
@@ -181,6 +190,7 @@ class Importer:
         for name in _LAYOUT:
             kwargs.pop(name, None)
         node = Node(fx, self.values, self.emitter, self.sizes, self)
+        args = [node.dim(arg) if type(arg).__name__ == "SymInt" else arg for arg in args]
         try:
             inspect.signature(convert).bind(node, *args, **kwargs)
         except TypeError as error:
@@ -277,10 +287,11 @@ class Importer:
         """The results, which have the types and shapes that torch gives them."""
         given = list(result) if isinstance(result, (list, tuple)) else [result]
         for value, known in zip(given, node.results, strict=False):
+            if isinstance(value, Value) and hasattr(known, "shape"):
+                self._compare(node, value, known)
             self._learn(value, known)
             if not isinstance(value, Value) or not hasattr(known, "shape"):
                 continue
-            self._compare(node, value, known)
             if not value.name:
                 value.name = node.fx.name
             if value.ssa is not None:
@@ -353,6 +364,8 @@ class _ProgramImporter(Importer):
         specs, nodes = self.signature.output_specs, fx.args[0]
         names = output_names(self.program)
         for spec, result in zip(specs, nodes, strict=True):
+            if spec.kind.name == "TOKEN":
+                continue
             if spec.kind.name != "USER_OUTPUT":
                 what = f'the model changes "{spec.target}" in each call'
                 self.problems.parts.append(Problem(what, None, "state is not supported", None))
@@ -361,7 +374,7 @@ class _ProgramImporter(Importer):
             if result is None or (hasattr(result, "op") and result not in self.values):
                 continue
             try:
-                outputs.append((name, self._output(name, self.resolved(result))))
+                outputs.append((name, self._output(name, result)))
             except UnsupportedNodeError as error:
                 self.problems.parts.append(
                     Problem(f'output "{name}"', None, error.reason, error.closest)
@@ -370,11 +383,11 @@ class _ProgramImporter(Importer):
             raise ImportModelError(explain("from_torch", "the model returns no tensor"))
         return outputs
 
-    def _output(self, name: str, value: Any) -> Value:
-        if isinstance(value, Dim):
-            if not value.is_static:
-                raise UnsupportedNodeError("a size as a result", "a tensor")
-            value = value.value
+    def _output(self, name: str, result: Any) -> Value:
+        value = self.resolved(result)
+        if isinstance(value, Dim) or type(value).__name__ == "SymInt":
+            node = Node(result, self.values, self.emitter, self.sizes, self)
+            value = node.number(node.dim(value))
         if not isinstance(value, Value):
             array = np.array(value, np.float32 if isinstance(value, float) else None)
             value = Value(name, array.dtype, (), array)

@@ -74,7 +74,9 @@ def _at(shapes: Any, steps: Sequence[Any]) -> Any:
 
 def _named_axes(given: Any) -> Iterator[tuple[int, Any]]:
     """The axes of a tensor for which a size with a name is given."""
-    items = given.items() if isinstance(given, Mapping) else enumerate(given or ())
+    if not isinstance(given, (Mapping, tuple, list)):
+        return
+    items = given.items() if isinstance(given, Mapping) else enumerate(given)
     for axis, size in items:
         name = getattr(size, "__name__", None)
         if isinstance(axis, int) and isinstance(name, str) and re.fullmatch(r"[A-Za-z]\w*", name):

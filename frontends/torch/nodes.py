@@ -14,6 +14,7 @@ from ..importing.emitter import Emitter
 from ..importing.nodes import ModelNode
 from ..importing.shapes import reshaped
 from ..importing.values import Value
+from .computed import computed_size
 from .dtypes import numpy_dtype, promoted
 from .places import location_of, module_path, source_of
 from .sizes import Sizes
@@ -121,10 +122,6 @@ class Node(ModelNode):
             return None
         return f'{"constant" if value.stored else "input"} "{value.name}"'
 
-    def size_of(self, scalar: Value) -> Dim:
-        """The size that a scalar of i64 holds at run time."""
-        return self._emitter.size_of(self.ssa(scalar))
-
     def hold(self, value: Value) -> None:
         """A value has sizes that others may be made with."""
         self._emitter.hold(value)
@@ -135,16 +132,14 @@ class Node(ModelNode):
         """A size: an integer, a dimension, or what torch has for it.
 
         Raises:
-            UnsupportedNodeError: if it is computed in a way that sizes cannot be.
+            UnsupportedNodeError: if it has an unknown symbol or function.
         """
         if isinstance(size, Dim):
             return size
         if isinstance(size, Value):
             raise self.unsupported("a size that is an element of a tensor")
         found = self.sizes.dim(size)
-        if found is None:
-            raise self.unsupported(f"size {size}, which is no sum of products of sizes")
-        return found
+        return computed_size(self, self.sizes, size.node.expr) if found is None else found
 
     def dims(self, sizes: Sequence[Any]) -> list[Dim]:
         """Sizes, which may be symbolic."""

@@ -45,6 +45,20 @@ def addmm(node: Node, c: Value, a: Value, b: Value, beta: Any = 1, alpha: Any = 
     return product if beta == 0 else node.emit(graph.AddOp, product, _scaled(node, c, beta))
 
 
+@converts("aten.addmv.default")
+def addmv(node: Node, c: Value, a: Value, v: Value, beta: Any = 1, alpha: Any = 1) -> Value:
+    product = _scaled(node, matrix_product(node, a, v), alpha)
+    return product if beta == 0 else node.emit(graph.AddOp, product, _scaled(node, c, beta))
+
+
+@converts("aten.addbmm.default")
+def addbmm(node: Node, c: Value, a: Value, b: Value, beta: Any = 1, alpha: Any = 1) -> Value:
+    products = node.emit(graph.MatmulOp, a, b)
+    total = node.emit(graph.ReduceOp, products, kind="sum", axes=[0], keepdims=False)
+    product = _scaled(node, total, alpha)
+    return product if beta == 0 else node.emit(graph.AddOp, product, _scaled(node, c, beta))
+
+
 def _scaled(node: Node, x: Value, factor: Any) -> Value:
     if factor == 1:
         return x

@@ -48,6 +48,7 @@ def new_full(node: Node, x: Value, size: Any, value: Any, dtype: Any = None) -> 
     "aten.empty.memory_format",
     "aten.empty_like.default",
     "aten.empty_permuted.default",
+    "aten.empty_strided.default",
     "aten.new_empty.default",
 )
 def zeros(node: Node, *sizes: Any, dtype: Any = None) -> Value:
@@ -109,3 +110,14 @@ def eye(node: Node, rows: Any, columns: Any = None, dtype: Any = None) -> Value:
     a, b = (places_of(node, size) for size in node.result_shape)
     same = node.emit(graph.EqualOp, unsqueezed(node, a, [1]), unsqueezed(node, b, [0]))
     return cast(node, same, node.dtype)
+
+
+@converts("aten.tril_indices.default", "aten.triu_indices.default")
+def triangle_indices(
+    node: Node, rows: Any, columns: Any, offset: int = 0, dtype: Any = None
+) -> Value:
+    """The rows and the columns of the elements of a triangle."""
+    shape = [node.integer(size, "a size of a triangle") for size in (rows, columns)]
+    find = np.tril if "tril" in node.subject else np.triu
+    places = np.stack(np.nonzero(find(np.ones(shape, np.bool_), offset)))
+    return node.known(places.astype(node.dtype))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from xdsl.ir import SSAValue
 
-from ...core.dims import Dim
+from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
 from ..importing.dtypes import is_float
-from ..importing.elementwise import cast
+from ..importing.elementwise import cast, floor_quotient
 from ..importing.selection import concatenated, elements_at
 from ..importing.shapes import broadcast, reshaped, sliced_to, transposed, unsqueezed
 from ..importing.values import Value
@@ -112,8 +113,9 @@ def _scattered(node: Node, x: Value, dim: int, index: Value, src: Value, kind: s
         found = node.emit(graph.ScatterElementsOp, *row, axis=0, kind=kind)
         return reshaped(node, found, [])
     axis = node.axis(dim, x.rank)
-    if any((a - b).is_static and a != b for a, b in zip(index.shape, src.shape, strict=True)):
-        raise node.unsupported("an index and a source of different shapes")
+    for other, (size, own) in enumerate(zip(index.shape, src.shape, strict=True)):
+        if size != own:
+            src = sliced_to(node, src, other, Dim.of(0), size)
     rows = rows_of(node, 2, axis)
     if rows is not None and _same_apart(x, src, axis):
         return by_rows(node, x, axis, node.from_front(rows, 2, x, axis), src, kind)
@@ -147,16 +149,27 @@ def scatter_reduce(
     *,
     include_self: bool = True,
 ) -> Value:
+    scatter = functools.partial(_scattered, node, dim=dim, index=index)
+    return _reduced(node, x, src, reduce, include_self, scatter)
+
+
+def _reduced(
+    node: Node, x: Value, src: Value, reduce: str, include_self: bool, scatter: Callable[..., Value]
+) -> Value:
+    """x joined with what is scattered to it, or that alone; `scatter` joins by a kind."""
     kind = _KINDS[reduce]
     start = x if include_self else _filled(node, x, _neutral(x.dtype, kind))
-    found = _scattered(node, start, dim, index, src, kind)
+    found = scatter(x=start, src=src, kind=kind)
     if include_self and reduce != "mean":
         return found
     ones = broadcast(node, node.known(np.array(1, x.dtype)), src.shape)
-    counts = _scattered(node, _filled(node, x, int(include_self)), dim, index, ones, "add")
+    counts = scatter(x=_filled(node, x, int(include_self)), src=ones, kind="add")
     if reduce == "mean":
         divisor = node.emit(graph.MaxOp, counts, node.scalar(1, counts))
-        found = node.emit(graph.DivOp, found, divisor)
+        if is_float(x.dtype):
+            found = node.emit(graph.DivOp, found, divisor)
+        else:
+            found = floor_quotient(node, found, divisor)
     if include_self:
         return found
     # Where nothing is scattered to, x remains.
@@ -206,9 +219,8 @@ def index_reduce(
     *,
     include_self: bool = True,
 ) -> Value:
-    if reduce == "mean" or not include_self:
-        raise node.unsupported(f"reduce = {reduce}, include_self = {include_self}")
-    return _by_index(node, x, dim, index, src, _KINDS[reduce])
+    scatter = functools.partial(_by_index, node, dim=dim, index=index)
+    return _reduced(node, x, src, reduce, include_self, scatter)
 
 
 @converts("aten.select_scatter.default")
@@ -357,6 +369,28 @@ def _paired(a: Sequence[Dim], b: Sequence[Dim]) -> Iterator[tuple[Dim, Dim]]:
         *([*[one] * (rank - len(shape)), *shape] for shape in (a, b)),
         strict=True,
     )
+
+
+@converts("aten.masked_scatter.default")
+def masked_scatter(node: Node, x: Value, mask: Value, source: Value) -> Value:
+    """Where a mask holds, one element of the source after the other."""
+    shape = tuple(a if b == 1 else b for a, b in _paired(x.shape, mask.shape))
+    wide = broadcast(node, mask, shape)
+    flat = cast(node, reshaped(node, wide, [product(shape)]), node.index)
+    before = node.emit(graph.CumulativeOp, flat, kind="sum", axis=0, exclusive=True)
+    elements = reshaped(node, source, [product(source.shape)])
+    # Places that no element is taken from count as 0.
+    places = node.emit(graph.MulOp, before, flat)
+    taken = reshaped(node, node.emit(graph.GatherOp, elements, places, axis=0), shape)
+    return node.emit(graph.WhereOp, wide, taken, broadcast(node, x, shape))
+
+
+@converts("aten.put.default")
+def put(node: Node, x: Value, index: Value, source: Value, accumulate: bool = False) -> Value:
+    flat = reshaped(node, x, [product(x.shape)])
+    values = reshaped(node, source, index.shape)
+    kind = "add" if accumulate else "none"
+    return reshaped(node, node.emit(_scatter_nd, flat, values, index, kind=kind), x.shape)
 
 
 @converts("aten.nonzero.default")

@@ -8,7 +8,9 @@ import numpy as np
 
 from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
-from ..importing.shapes import reshaped
+from ..importing.elementwise import is_nan
+from ..importing.selection import concatenated
+from ..importing.shapes import broadcast, reshaped, sliced_to
 from ..importing.values import Value
 from .nodes import Node
 from .registry import converts
@@ -49,8 +51,12 @@ def argsort_stable(
 def topk(
     node: Node, x: Value, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> list[Value]:
-    count, axis = node.integer(k, "a number of elements"), node.axis(dim, x.rank)
-    return node.emit_all(graph.TopKOp, x, k=count, axis=axis, largest=largest)
+    if not x.rank:
+        return [x, node.known(np.array(0))]
+    count, axis = node.dim(k), node.axis(dim, x.rank)
+    if count.is_static:
+        return node.emit_all(graph.TopKOp, x, k=count.value, axis=axis, largest=largest)
+    return [sliced_to(node, part, axis, Dim.of(0), count) for part in sort(node, x, dim, largest)]
 
 
 @converts("aten.kthvalue.default")
@@ -63,6 +69,50 @@ def kth_value(node: Node, x: Value, k: int, dim: int = -1, keepdim: bool = False
     return found
 
 
+@converts("aten.median.dim")
+def median(node: Node, x: Value, dim: int, keepdim: bool = False) -> list[Value]:
+    """The lower one of the elements in the middle; NaN if there is one."""
+    return _middle(node, x, dim, keepdim, skips=False)
+
+
+@converts("aten.nanmedian.dim")
+def nanmedian(node: Node, x: Value, dim: int, keepdim: bool = False) -> list[Value]:
+    """The same of the elements that are not NaN."""
+    return _middle(node, x, dim, keepdim, skips=True)
+
+
+@converts("aten.median.default")
+def median_of_all(node: Node, x: Value) -> Value:
+    return median(node, reshaped(node, x, [product(x.shape)]), 0)[0]
+
+
+@converts("aten.nanmedian.default")
+def nanmedian_of_all(node: Node, x: Value) -> Value:
+    return nanmedian(node, reshaped(node, x, [product(x.shape)]), 0)[0]
+
+
+def _middle(node: Node, x: Value, dim: int, keepdim: bool, *, skips: bool) -> list[Value]:
+    """The element in the middle of a sorted axis, in which NaNs are last, and its place."""
+    if not x.rank:
+        return [x, node.known(np.array(0))]
+    axis = node.axis(dim, x.rank)
+    wide = node.operand(is_nan(node, x), node.index)
+    nans = node.emit(graph.ReduceOp, wide, kind="sum", axes=[axis], keepdims=True)
+    numbers = node.emit(graph.SubOp, node.number(x.shape[axis]), nans)
+    before = node.emit(graph.SubOp, numbers, node.known(np.array(1)))
+    place = node.emit(graph.DivOp, before, node.known(np.array(2)))
+    if not skips:
+        none = node.emit(graph.EqualOp, nans, node.known(np.array(0)))
+        place = node.emit(graph.WhereOp, none, place, numbers)
+    found = [
+        node.emit(graph.GatherElementsOp, part, place, axis=axis) for part in sort(node, x, dim)
+    ]
+    shape = [size for i, size in enumerate(x.shape) if keepdim or i != axis]
+    if keepdim:
+        return found
+    return [reshaped(node, part, shape) for part in found]
+
+
 @converts("aten._unique2.default", "aten._unique.default")
 def unique(
     node: Node,
@@ -70,18 +120,42 @@ def unique(
     sorted: bool = True,
     return_inverse: bool = False,
     return_counts: bool = False,
-) -> list[Value]:
+) -> list[Value | None]:
     flat = reshaped(node, x, [product(x.shape)])
     values, _, inverse, counts, _ = node.emit_all(graph.UniqueOp, flat, sorted=True)
-    return [values, reshaped(node, inverse, x.shape), counts]
+    return [
+        values,
+        reshaped(node, inverse, x.shape) if return_inverse else None,
+        counts if return_counts else None,
+    ]
 
 
 @converts("aten.bincount.default")
-def bincount(node: Node, x: Value, weights: Value | None = None, minlength: int = 0) -> Value:
+def bincount(node: Node, x: Value, weights: Value | None = None, minlength: Any = 0) -> Value:
     size = node.results[0].shape[0]
-    if not isinstance(size, int):
-        raise node.unsupported("a number of bins that depends on data", "scatter_add")
-    return node.emit(graph.HistogramOp, x, weights, bins=size)
+    if isinstance(size, int):
+        return node.emit(graph.HistogramOp, x, weights, bins=size)
+    least = node.known(np.array([node.integer(minlength, "a number of bins") - 1], x.dtype))
+    largest = node.emit(
+        graph.ReduceOp, node.emit(concatenated, x, least, axis=0), kind="max", axes=[0]
+    )
+    count = node.operand(node.emit(graph.AddOp, largest, node.scalar(1, x)), node.index)
+    bins = node.emit(graph.ArangeOp, count)
+    empty = node.operand(node.emit(graph.MulOp, bins, node.scalar(0, bins)), node.dtype)
+    one = broadcast(node, node.known(np.array(1, node.dtype)), x.shape)
+    added = one if weights is None else node.operand(weights, node.dtype)
+    return node.emit(graph.ScatterElementsOp, empty, x, added, axis=0, kind="add")
+
+
+@converts("aten.repeat_interleave.Tensor")
+def repeat_interleave(node: Node, repeats: Value, output_size: Any = None) -> Value:
+    """Each place as often as a number says: that of the first sum of numbers that is larger."""
+    ends = node.emit(graph.CumulativeOp, node.operand(repeats, node.index), kind="sum", axis=0)
+    zero = node.known(np.array([0]))
+    total = node.emit(
+        graph.ReduceOp, node.emit(concatenated, ends, zero, axis=0), kind="max", axes=[0]
+    )
+    return node.emit(graph.SearchsortedOp, ends, node.emit(graph.ArangeOp, total), right=True)
 
 
 @converts("aten.one_hot.default")
@@ -93,18 +167,27 @@ def one_hot(node: Node, x: Value, num_classes: Any = -1) -> Value:
     return node.emit(graph.OneHotOp, x, values, depth=depth, axis=x.rank)
 
 
-@converts("aten.searchsorted.Tensor", "aten.bucketize.Tensor")
-def searchsorted(node: Node, boundaries: Value, x: Value, **settings: Any) -> Value:
-    """The number of boundaries below each element, for a short vector of boundaries."""
-    first, second = (boundaries, x) if "searchsorted" in node.subject else (x, boundaries)
-    right = settings.get("right", False)
-    if first.rank != 1 or settings.get("side") or not first.shape[0].is_static:
-        raise node.unsupported("only for a vector of boundaries of a known size")
-    count = first.shape[0].value
-    if count > 256:
-        raise node.unsupported(f"{count} boundaries", "at most 256")
-    rows = reshaped(node, second, [*second.shape, Dim.of(1)])
-    build = graph.LessEqualOp if right else graph.LessOp
-    below = node.emit(build, *node.common(first, rows))
-    wide = node.operand(below, node.index)
-    return node.emit(graph.ReduceOp, wide, kind="sum", axes=[second.rank])
+@converts("aten.searchsorted.Tensor", "aten.searchsorted.Scalar")
+def searchsorted(
+    node: Node,
+    rows: Value,
+    values: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Value | None = None,
+) -> Value:
+    if sorter is not None:
+        rows = node.emit(graph.GatherElementsOp, rows, sorter, axis=rows.rank - 1)
+    found = node.emit(
+        graph.SearchsortedOp, *node.common(rows, values), right=right or side == "right"
+    )
+    return node.operand(found, node.dtype)
+
+
+@converts("aten.bucketize.Tensor", "aten.bucketize.Scalar")
+def bucketize(
+    node: Node, values: Any, boundaries: Value, *, out_int32: bool = False, right: bool = False
+) -> Value:
+    return searchsorted(node, boundaries, values, right=right)

@@ -11,9 +11,10 @@ import numpy as np
 from ...core.dims import product
 from ...dialects.graph import ops as graph
 from ..importing.dtypes import is_float
-from ..importing.elementwise import cast
+from ..importing.elementwise import cast, is_inf, is_nan, log1p
 from ..importing.reductions import log_sum_exp, norm, reduced
-from ..importing.shapes import reshaped
+from ..importing.regions import scanned
+from ..importing.shapes import broadcast, places_of, reshaped, transposed, unsqueezed
 from ..importing.values import Value
 from .dtypes import numpy_dtype
 from .nodes import Node
@@ -192,12 +193,50 @@ def _normalised(node: Node, x: Value, dim: int, build: Any) -> Value:
 
 @converts("aten.cummax.default")
 def cummax(node: Node, x: Value, dim: int) -> list[Value | None]:
-    return [node.emit(graph.CumulativeOp, x, kind="max", axis=node.axis(dim, x.rank)), None]
+    return _running(node, x, dim, "max")
 
 
 @converts("aten.cummin.default")
 def cummin(node: Node, x: Value, dim: int) -> list[Value | None]:
-    return [node.emit(graph.CumulativeOp, x, kind="min", axis=node.axis(dim, x.rank)), None]
+    return _running(node, x, dim, "min")
+
+
+def _running(node: Node, x: Value, dim: int, kind: str) -> list[Value | None]:
+    """The extremum up to each element, and the last place where it is; of NaN, the last NaN."""
+    if not x.rank:
+        return [x, node.known(np.array(0))]
+    axis = node.axis(dim, x.rank)
+    found = node.emit(graph.CumulativeOp, x, kind=kind, axis=axis)
+    if not node.uses(1):
+        return [found, None]
+    same = node.emit(graph.LogicalOrOp, node.emit(graph.EqualOp, x, found), is_nan(node, x))
+    places = unsqueezed(node, places_of(node, x.shape[axis]), range(1, x.rank - axis))
+    hits = node.emit(graph.WhereOp, same, places, node.known(np.array(0)))
+    return [found, node.emit(graph.CumulativeOp, hits, kind="max", axis=axis)]
+
+
+@converts("aten.logcumsumexp.default")
+def logcumsumexp(node: Node, x: Value, dim: int) -> Value:
+    if not x.rank:
+        return x
+    axis = node.axis(dim, x.rank)
+    order = [axis, *(i for i in range(x.rank) if i != axis)]
+    rows = transposed(node, x, order)
+    first = broadcast(node, node.known(np.array(-np.inf, x.dtype)), rows.shape[1:])
+
+    def step(values: Sequence[Value]) -> list[Value]:
+        total = _log_add_exp(node, *values)
+        return [total, total]
+
+    found = scanned(node, step, [first], [rows])[1]
+    return transposed(node, found, [order.index(i) for i in range(x.rank)])
+
+
+def _log_add_exp(node: Node, a: Value, b: Value) -> Value:
+    # log(exp(a) + exp(b)) == m + log(1 + exp(n - m))  for m = max(a, b), n = min(a, b), m finite
+    m, n = node.emit(graph.MaxOp, a, b), node.emit(graph.MinOp, a, b)
+    rest = log1p(node, node.emit(graph.ExpOp, node.emit(graph.SubOp, n, m)))
+    return node.emit(graph.WhereOp, is_inf(node, m), m, node.emit(graph.AddOp, m, rest))
 
 
 @converts("aten.segment_reduce.default")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
@@ -18,7 +21,7 @@ from ..importing.shapes import (
     transposed,
     unsqueezed,
 )
-from ..importing.values import Value
+from ..importing.values import Value, is_static
 from .nodes import Node
 from .registry import converts
 from .sizes import ENDLESS
@@ -186,11 +189,12 @@ def part_of(node: Node, x: Value, axis: int, first: Dim, last: Dim, step: int) -
 
 @converts("aten.split_with_sizes.default", "aten.split_with_sizes_copy.default")
 def split_with_sizes(node: Node, x: Value, sizes: Sequence[Any], dim: int = 0) -> list[Value]:
-    axis = node.axis(dim, x.rank)
-    parts = [node.integer(size, "a part") for size in sizes]
-    if not x.shape[axis].is_static:
-        raise node.unsupported(f"a split of symbolic dimension {x.shape[axis]}")
-    return apart(node, x, axis, parts)
+    axis, parts = node.axis(dim, x.rank), node.dims(sizes)
+    if x.shape[axis].is_static and is_static(parts):
+        return apart(node, x, axis, [part.value for part in parts])
+    starts = itertools.accumulate(parts, initial=Dim.of(0))
+    pairs = zip(starts, parts, strict=False)
+    return [sliced_to(node, x, axis, start, part) for start, part in pairs]
 
 
 @converts("aten.split.Tensor", "aten.chunk.default")
@@ -271,3 +275,59 @@ def diagonal(node: Node, x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1
         rows = node.emit(graph.AddOp, places, node.scalar(-offset, places))
     found = elements_at(node, front, rows, cols)
     return transposed(node, found, [*range(1, found.rank), 0])
+
+
+@converts("aten.unfold.default")
+def unfold(node: Node, x: Value, dimension: int, size: int, step: int) -> Value:
+    """Windows along an axis, whose elements are a new last dimension."""
+    if not x.rank:
+        return reshaped(node, x, [Dim.of(1)])
+    axis = node.axis(dimension, x.rank)
+    starts = places_of(node, node.dim(node.results[0].shape[axis]))
+    if step != 1:
+        starts = node.emit(graph.MulOp, starts, node.scalar(step, starts))
+    places = node.emit(graph.AddOp, unsqueezed(node, starts, [1]), node.known(np.arange(size)))
+    windows = node.emit(graph.GatherOp, x, places, axis=axis)
+    return transposed(node, windows, [i for i in range(windows.rank) if i != axis + 1] + [axis + 1])
+
+
+@converts("aten.as_strided.default")
+def as_strided(
+    node: Node, x: Value, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None
+) -> Value:
+    flat = reshaped(node, x, [product(x.shape)])
+    return node.emit(graph.GatherOp, flat, _memory(node, size, stride, storage_offset), axis=0)
+
+
+@converts("aten.as_strided_scatter.default")
+def as_strided_scatter(
+    node: Node,
+    x: Value,
+    src: Value,
+    size: Sequence[Any],
+    stride: Sequence[Any],
+    storage_offset: Any = None,
+) -> Value:
+    flat, places = (
+        reshaped(node, x, [product(x.shape)]),
+        _memory(node, size, stride, storage_offset),
+    )
+    return reshaped(node, node.emit(_placed, flat, src, places), x.shape)
+
+
+def _memory(node: Node, size: Sequence[Any], stride: Sequence[Any], offset: Any) -> Value:
+    """The places in memory that sizes and strides name; that of an operand is in order."""
+    if not node.fx.args[0].meta["val"].is_contiguous():
+        raise node.unsupported("strides in memory of a tensor that is not contiguous", "reshape")
+    sizes, steps = (
+        [node.integer(n, f"a {what}") for n in given]
+        for what, given in (("size", size), ("stride", stride))
+    )
+    places = np.array(node.integer(offset or 0, "an offset"))
+    for count, step in zip(sizes, steps, strict=True):
+        places = places[..., None] + np.arange(count) * step
+    return node.known(places)
+
+
+def _placed(x: Any, src: Any, places: Any) -> graph.ScatterNdOp:
+    return graph.ScatterNdOp(x, src, [places], "none")

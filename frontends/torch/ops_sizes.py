@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dims import Dim
+from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
 from ..importing.elementwise import cast
 from ..importing.selection import concatenated
@@ -61,6 +61,11 @@ def size(node: Node, x: Value, dim: int) -> Dim:
     found = x.shape[node.axis(dim, x.rank)]
     node.sizes.learn((found,), node.results)
     return found
+
+
+@converts("aten.sym_numel.default")
+def number_of_elements(node: Node, x: Value) -> Dim:
+    return product(x.shape)
 
 
 @converts("_operator.truediv")

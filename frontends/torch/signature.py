@@ -77,6 +77,8 @@ def read_inputs(
 def read_input(
     fx: Any, value: Any, names: Mapping[str, str], taken: set[str], sizes: Sizes
 ) -> Input:
+    if type(value).__name__ == "SymInt":
+        return Input(fx, fx.name, np.dtype(np.int64), ())
     if not hasattr(value, "shape"):
         raise UnsupportedNodeError(f"a {type(value).__name__} as an input", "a tensor")
     dtype = numpy_dtype(value.dtype)
