@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 
 from ..backends.llvm.boundary.plan import LARGE_RESULT, LINE
-from ..core.arrays import plain_array, refuse_mask
+from ..core.arrays import array_of_tensor, is_tensor, plain_array, refuse_mask
 from ..core.dtypes import dtype_named
 from ..core.errors import InputError, explain
 from ..core.module import ValueSpec
@@ -49,6 +50,7 @@ def array(
     """
     if out is None:
         return new(spec, shape, resizable)
+    out = _in_memory(out)
     if not isinstance(out, np.ndarray):
         raise _wrong(spec, "not an array", "numpy.ndarray", type(out).__name__)
     refuse_mask(f'output "{spec.name}"', out)
@@ -65,6 +67,22 @@ def array(
         if not flag:
             raise InputError(explain(f'output "{spec.name}"', fact))
     return out
+
+
+def _in_memory(out: object) -> object:
+    """An array in the memory of a tensor of torch or of another exporter of DLPack.
+
+    What has no memory that NumPy can show stays, and is refused.
+    """
+    if isinstance(out, np.ndarray):
+        return out
+    out = array_of_tensor(out)
+    if is_tensor(out) or not hasattr(out, "__dlpack__"):
+        return out
+    try:
+        return np.from_dlpack(cast(Any, out))
+    except (RuntimeError, BufferError, TypeError, ValueError):
+        return out
 
 
 def refuse_where_computed(signature: Signature, given: Sequence[object]) -> None:

@@ -324,3 +324,37 @@ def at_a_cache_line(array: np.ndarray) -> np.ndarray:
     found = raw[start : start + array.nbytes].view(array.dtype)
     found[:] = array
     return found
+
+
+class Exported:
+    """Memory that another library exports by DLPack."""
+
+    def __init__(self, array: np.ndarray, on_cpu: bool = True) -> None:
+        self.array, self.on_cpu = array, on_cpu
+
+    def __dlpack__(self, **options: Any) -> Any:
+        if not self.on_cpu:
+            raise BufferError("the memory of another device")
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__() if self.on_cpu else (2, 0)
+
+
+def test_memory_that_others_export() -> None:
+    """It is read and written in place; that of another device is refused."""
+    b = sw.Builder("main")
+    x = b.input("x", ("n", 3), "f32")
+    b.output(x + x, name="y")
+    exe = sw.compile(b.module(), threads=1)
+    target = np.zeros_like(X)
+    out = Exported(target)
+    assert exe(Exported(X), out=out) is out
+    np.testing.assert_array_equal(target, 2 * X)
+    elsewhere = Exported(X, on_cpu=False)
+    with pytest.raises(sw.InputError, match=r'input "x": not an array \(.*\), expected numpy'):
+        exe(elsewhere)
+    with pytest.raises(sw.InputError, match=r'output "y": not an array, .* got Exported'):
+        exe(X, out=elsewhere)
+    with pytest.raises(sw.InputError, match='output "y": wrong dtype, expected float32'):
+        exe(X, out=Exported(np.zeros(X.shape)))

@@ -63,3 +63,18 @@ def test_sizes_that_must_agree() -> None:
     exe = compiled(Sum(), [torch.zeros(3, 2), torch.zeros(3, 2)], ({0: Dim("n")}, {0: Dim("n")}))
     with pytest.raises(InputError, match=r'input "y": dimension "n" differs from that of "x"'):
         exe(np.zeros((3, 2), np.float32), np.zeros((4, 2), np.float32))
+
+
+def test_tensors_for_results() -> None:
+    """Results are written to tensors, or become tensors, without a copy."""
+    model = torch.nn.Linear(4, 3).eval()
+    x, other = torch.randn(5, 4), torch.zeros(5, 3)
+    exe = compiled(model, [x])
+    assert exe(x, out=other) is other
+    torch.testing.assert_close(other, model(x))
+    y = exe(x)
+    tensor = torch.from_dlpack(y)
+    assert tensor.data_ptr() == y.ctypes.data
+    torch.testing.assert_close(tensor, model(x))
+    with pytest.raises(InputError, match=r'output "[^"]*": not contiguous'):
+        exe(x, out=torch.zeros(3, 5).t())
