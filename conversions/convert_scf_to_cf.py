@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, cf, scf
+from xdsl.dialects import arith, cf, memref, scf
 from xdsl.dialects.builtin import (
     DenseIntElementsAttr,
     IntegerAttr,
     ModuleOp,
+    UnitAttr,
     VectorType,
     i1,
     i32,
@@ -27,7 +28,9 @@ from ..core.actions import allowed
 from ..core.budgets import EXACT
 from ..core.building.creation import created
 from ..core.building.tables import HandlerTable
+from ..core.typed import function_around
 from ..core.walks import erase_dead, operations_in
+from ..dialects.program import UNROLL
 from ..dialects.upstream import ops as upstream
 from .to_llvm.types import numbers_attr
 
@@ -186,6 +189,24 @@ def _lower(op: Operation) -> None:
     op.erase()
 
 
+def _gathers(op: Operation) -> bool:
+    """Whether a loop moves elements one by one, from or to places that it loads.
+
+    It has too few instructions for its loads to overlap those of later iterations.
+    """
+    if not isinstance(op, scf.ForOp) or op.iter_args or any(o.regions for o in op.body.block.ops):
+        return False
+    loaded: set[SSAValue] = set()
+    found = False
+    for inner in op.body.block.ops:
+        depends = not loaded.isdisjoint(inner.operands)
+        if isinstance(inner, memref.LoadOp | memref.StoreOp):
+            found = found or not loaded.isdisjoint(inner.indices)
+        if depends or isinstance(inner, memref.LoadOp):
+            loaded.update(inner.results)
+    return found
+
+
 @dataclass(frozen=True)
 class ConvertScfToCfPass(ModulePass):
     """Lower loops and conditions to branches, which keep the locations of both.
@@ -214,6 +235,8 @@ class ConvertScfToCfPass(ModulePass):
       func.return
     }
     ```
+    A function with a loop that moves elements from or to places that it loads gets `rt.unroll`.
+
     Requires: nothing.
     Leaves: no `scf.for`, `scf.while`, `scf.if` and `scf.index_switch`.
     """
@@ -222,7 +245,12 @@ class ConvertScfToCfPass(ModulePass):
     budget = EXACT
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for inner in [inner for inner in operations_in(op) if type(inner) in STRUCTURED]:
+        structured = [inner for inner in operations_in(op) if type(inner) in STRUCTURED]
+        for loop in filter(_gathers, structured):
+            function = function_around(loop)
+            if function is not None:
+                function.attributes[UNROLL] = UnitAttr()
+        for inner in structured:
             if allowed("lower to branches", inner):
                 _lower(inner)
         if allowed("erase dead code", op):

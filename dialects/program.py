@@ -9,6 +9,7 @@ upstream's tools accept on an `llvm.func` too:
     rt.functions   {slot = 0, callee = "env.linear", type = (tensor<4xf32>) -> tensor<4xf32>}
     rt.failures    {kind = "csr", subject = "input \\"graph\\""}, failure n + 1 as entry n
     rt.effort      on the module: which of LLVM's passes its code needs
+    rt.unroll      LLVM unrolls the loops of the function
 
 From stage `buffers` on, attributes describe the inputs and results of a program; see
 `graph.signature`.
@@ -49,6 +50,8 @@ from .rt.ops import CallPackedOp, ConstantOp
 
 CONSTANTS, FUNCTIONS, FAILURES = "rt.constants", "rt.functions", "rt.failures"
 EFFORT = "rt.effort"
+UNROLL = "rt.unroll"
+"""The attribute of a function whose innermost loops LLVM unrolls."""
 
 KEPT = ("rt.", "graph.")
 """The prefix of the attributes that a function keeps when it becomes an `llvm.func`."""

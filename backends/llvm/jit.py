@@ -21,7 +21,7 @@ from xdsl.ir import Attribute
 from ...core.errors import CompileError, InternalError, explain
 from ...core.printing import Listing
 from ...core.target import Target
-from ...dialects.program import EFFORT
+from ...dialects.program import EFFORT, UNROLL
 from ...dialects.rt.abi import PARALLEL_TILES
 from . import thread_pool
 from .boundary.code import add_entry
@@ -58,6 +58,8 @@ def effort_of(module: ModuleOp) -> Effort:
 
 
 _LOCK = threading.Lock()
+
+_UNROLL = f'"{UNROLL}"'.encode()
 
 _CALL = re.compile(r"^\s+(?:callq?|jmp|bl?)\s+(\w+)", re.MULTILINE)
 """A call of a function by name, in the assembly of x86-64 and AArch64."""
@@ -228,7 +230,21 @@ def _optimized(text: str, target_machine: Any, effort: Effort) -> Any:
     module.data_layout = str(target_machine.target_data)
     if effort is not Effort.NONE:
         _run_passes(module, target_machine, effort)
+    _unroll(module, target_machine)
     return module
+
+
+def _unroll(module: Any, target_machine: Any) -> None:
+    """Unroll the loops of the functions that ask for it."""
+    marked = [f for f in module.functions if any(_UNROLL in text for text in f.attributes)]
+    if not marked:
+        return
+    builder = llvm.create_pass_builder(target_machine, llvm.create_pipeline_tuning_options())
+    passes = llvm.create_new_function_pass_manager()
+    passes.add_loop_rotate_pass()
+    passes.add_loop_unroll_pass()
+    for function in marked:
+        passes.run(function, builder)
 
 
 def _run_passes(module: Any, target_machine: Any, effort: Effort) -> None:

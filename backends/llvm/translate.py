@@ -37,6 +37,7 @@ from ...core.errors import CompileError, explain
 from ...core.printing import Listing
 from ...core.provenance import origin
 from ...core.target import Target
+from ...dialects.program import UNROLL
 from ...dialects.upstream import ops as upstream
 from .debug import DebugInfo
 
@@ -77,6 +78,9 @@ def _declaration(op: Operation) -> Operation:
 
 def _translate_function(op: llvm.FuncOp, function: Any, debug: DebugInfo | None) -> None:
     function.attributes.add("nounwind")
+    if UNROLL in op.attributes:
+        # llvmlite knows no attributes of other tools, which are strings.
+        set.add(function.attributes, f'"{UNROLL}"')
     if not op.body.blocks:
         return
     if op.linkage.linkage.data != "external":

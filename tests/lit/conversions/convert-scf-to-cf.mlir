@@ -109,3 +109,18 @@ func.func @switch(%i: index, %a: f32, %b: f32) -> f32 {
   } loc("choose1")
   func.return %r : f32
 }
+
+// -----
+
+// LLVM unrolls loops that move elements one by one.
+// CHECK-LABEL: func.func @gather(
+// CHECK-SAME: attributes {rt.unroll}
+func.func @gather(%zero: index, %n: index, %one: index, %x: memref<?xf32>, %at: memref<?xi64>, %y: memref<?xf32>) {
+  scf.for %i = %zero to %n step %one {
+    %p = memref.load %at[%i] : memref<?xi64>
+    %q = arith.index_cast %p : i64 to index
+    %v = memref.load %x[%q] : memref<?xf32>
+    memref.store %v, %y[%i] : memref<?xf32>
+  }
+  func.return
+}
