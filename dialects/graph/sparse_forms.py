@@ -36,9 +36,9 @@ def sparse_form(op: GraphOp, operands: Sequence[SSAValue]) -> list[GraphOp] | No
         a, rest = operands[1], [a]
     if not is_sparse(a.type) or any(is_sparse(other.type) for other in rest):
         return None
-    if isinstance(a.owner, graph.SliceRowsOp) and (isinstance(op, _SCALES) or _keeps_zero(op)):
+    if isinstance(a.owner, graph.SliceRowsOp) and (isinstance(op, _SCALES) or keeps_zero(op)):
         return _of_rows(op, a.owner, rest)
-    if _keeps_zero(op):
+    if keeps_zero(op):
         return _elementwise(op, a)
     if isinstance(op, _SCALES):
         return _scaled(op, a, rest[0])
@@ -49,7 +49,7 @@ def sparse_form(op: GraphOp, operands: Sequence[SSAValue]) -> list[GraphOp] | No
     return _product(op, a, rest)
 
 
-def _keeps_zero(op: GraphOp) -> bool:
+def keeps_zero(op: GraphOp) -> bool:
     """Whether an operator computes its elements one by one, with f(0) == 0, in the same type."""
     if op.fusion != FusionKind.ELEMENTWISE or len(op.operands) != 1 or names_a_symbol(op):
         return False

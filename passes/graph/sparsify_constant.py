@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, TensorType, f32, f64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -24,7 +24,7 @@ from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.known import elements_of, sizes_of
-from ...dialects.graph.sparse_forms import sparse_form
+from ...dialects.graph.sparse_forms import keeps_zero, sparse_form
 from ...dialects.sparse_tensor import csr
 from .rules.permission import Permission
 
@@ -93,11 +93,12 @@ def _candidates(op: Operation) -> Iterator[Candidate]:
             yield Candidate(op, constant, tuple(way), position == 0)
 
 
-def _place(op: object) -> int | None:
+def _place(op: Operation | Block) -> int | None:
     """The index of the operand of `op` that, if it is sparse, makes the result sparse."""
     if isinstance(op, graph.MulOp | graph.DivOp):
         return next((n for n, v in enumerate(op.operands) if v.type == op.result.type), None)
-    return 0 if isinstance(op, graph.SliceOp | graph.DropoutOp) else None
+    keeps = isinstance(op, graph.SliceOp) or (isinstance(op, GraphOp) and keeps_zero(op))
+    return 0 if keeps else None
 
 
 def _on_left(candidate: Candidate, sparse: SSAValue) -> list[GraphOp]:
@@ -222,10 +223,10 @@ class GraphSparsifyConstantPass(ModulePass):
     """Multiply by a constant that is mostly zeros as a sparse matrix, where that is faster.
 
     Such constants are features, dense adjacency matrices, and pruned weights. Scales of rows and
-    columns, slices of rows and dropout between a constant on the left and its product apply to
-    the stored elements. The choice follows from the sizes and the number of elements that are
-    not 0 (`docs/rationale/0015-sparse-or-dense.md`); if a size is unknown, the sparse product
-    must be faster both for 1 and for `assumed_size`.
+    columns, slices of rows and operators that keep 0 between a constant on the left and its
+    product apply to the stored elements. The choice follows from the sizes and the number of
+    elements that are not 0 (`docs/rationale/0015-sparse-or-dense.md`); if a size is unknown, the
+    sparse product must be faster both for 1 and for `assumed_size`.
 
     Before:
 

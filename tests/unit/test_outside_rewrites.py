@@ -8,6 +8,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from xdsl.dialects import math
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
@@ -273,6 +274,35 @@ class SquareRowsOp(Rows):
         return [(facts.equal(*shapes[0], "a is not square"),)]
 
 
+@irdl_op_definition
+class SquaredOp(Same):
+    """The square of x: it keeps 0."""
+
+    name = "outside.squared"
+    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+
+    def reference(self, *arrays: Any) -> tuple[np.ndarray, ...]:
+        return self.stored(arrays[0] * arrays[0])
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        x = nest.at(self.x, index)
+        return scalars.mul(nest, x, x)
+
+
+@irdl_op_definition
+class CosineOp(Same):
+    """The cosine of x: it makes 1 of 0."""
+
+    name = "outside.cosine"
+    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+
+    def reference(self, *arrays: Any) -> tuple[np.ndarray, ...]:
+        return self.stored(np.cos(arrays[0]))
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        return nest.insert(math.CosOp(nest.at(self.x, index)))
+
+
 def lines_of(b: sw.Builder, passes: str, operator: type[GraphOp]) -> list[str]:
     """The lines with an operator after some passes."""
     module = b.module()
@@ -353,6 +383,20 @@ def test_scales_pass_homogeneous_operators(operator: type[Steeper], after: bool)
     products = [line for line in lines_of(b, passes, MulOp) if "tensor<4x" in line]
     assert len(products) == (0 if operator.HOMOGENEOUS else 1)
     agrees(b, np.random.default_rng(1).standard_normal((4, 3)).astype(np.float32))
+
+
+@pytest.mark.parametrize(("operator", "sparse"), [(SquaredOp, True), (CosineOp, False)])
+def test_a_sparse_constant_stays_sparse_behind_operators_that_keep_zero(
+    operator: type[Same], sparse: bool
+) -> None:
+    b = sw.Builder("main")
+    weights = np.zeros((64, 512), np.float32)
+    weights[3, 5], weights[9, 0] = -2.0, 3.0
+    x = b.input("x", (512, 8))
+    b.output(b.matmul(b.apply(operator, b.constant(weights)), x), name="y")
+    (line,) = lines_of(b, "graph-sparsify-constant", operator)
+    assert ("tensor<64x512xf32>" not in line) == sparse
+    agrees(b, np.random.default_rng(1).standard_normal((512, 8)).astype(np.float32))
 
 
 @pytest.mark.parametrize(
