@@ -211,3 +211,34 @@ func.func @sizes(%p: tensor<i1>, %x: tensor<?xf32> {graph.dims = ["n"]}, %y: ten
 }
 loop.kernel @k(%x: memref<?xf32>) -> (%y: memref<?xf32>) {
 }
+
+// -----
+
+// A size of a branch that does not run may be negative: memory for it is 0 bytes then, and the
+// branch checks it before there is a buffer of that size.
+// CHECK-LABEL: func.func @negative(
+// CHECK: %[[BYTES:.*]] = arith.addi %{{.*}}, %{{.*}} : index
+// CHECK: %[[SIZE:.*]] = arith.maxsi %[[BYTES]], %{{.*}} : index
+// CHECK-NEXT: arith.addi %[[SIZE]], %{{.*}} : index
+// CHECK-NOT: memref.view
+// CHECK: scf.if
+// CHECK: rt.check %ctx, %{{.*}}, "graph.call_dps: the size n-2 is negative, expected 0 or more, got {0}"
+// CHECK-NEXT: memref.view
+// CHECK-NEXT: rt.call @cut
+func.func @negative(%p: tensor<i1>, %x: tensor<?xf32> {graph.dims = ["n"]}) -> tensor<f32> {
+  %y = graph.if %p captures(%x : tensor<?xf32>) -> (tensor<f32>) {
+  ^bb0(%a: tensor<?xf32>):
+    %r = graph.call_dps @cut(%a) dims [["n-2"]] : (tensor<?xf32>) -> tensor<?xf32>
+    %s = graph.call_dps @sum(%r) : (tensor<?xf32>) -> tensor<f32>
+    graph.yield %s : tensor<f32>
+  } else {
+  ^bb0(%a: tensor<?xf32>):
+    %s = graph.call_dps @sum(%a) : (tensor<?xf32>) -> tensor<f32>
+    graph.yield %s : tensor<f32>
+  }
+  func.return %y : tensor<f32>
+}
+loop.kernel @cut(%x: memref<?xf32>) -> (%y: memref<?xf32>) {
+}
+loop.kernel @sum(%x: memref<?xf32>) -> (%y: memref<f32>) {
+}
