@@ -122,6 +122,7 @@ Graph = Dialect(
         ops.L2NormalizeOp,
         ops.DropoutOp,
         ops.SortEdgesOp,
+        ops.SortEdgesWithLoopsOp,
         ops.AssembleOp,
         ops.CheckIndicesOp,
         ops.CheckOp,

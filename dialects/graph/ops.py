@@ -29,6 +29,7 @@ from .ops_constant import ConstantOp, splat_of
 from .ops_contraction import DenseOp, MatmulOp
 from .ops_control import ControlFlowOp, YieldOp, yielded
 from .ops_csr import AssembleOp, SortEdgesOp
+from .ops_csr_loops import SortEdgesWithLoopsOp
 from .ops_cumulative import CumulativeOp
 from .ops_dynamic import DimOp, DynamicBroadcastOp, DynamicReshapeOp, DynamicSliceOp
 from .ops_edge import EntriesOp, SddmmOp
@@ -230,6 +231,7 @@ __all__ = [
     "SliceRowsOp",
     "SoftmaxOp",
     "SortEdgesOp",
+    "SortEdgesWithLoopsOp",
     "SortOp",
     "SpmmOp",
     "SqrtOp",

@@ -29,6 +29,7 @@ from .messages.aggregations import rules
 from .messages.edge_lists import Scatter, is_float_tensor, scatter_of, width_of
 from .messages.entry_order import EdgeValues, EntryOrder
 from .messages.insertion import KINDS, EdgeMatrix, Insertion, aggregated
+from .messages.self_loops import WithSelfLoops
 from .rules.permission import Permission, permitted
 from .rules.recorded import recorded
 
@@ -288,7 +289,8 @@ class GraphRaiseMessagesPass(ModulePass):
             shapes = _Shapes(function, weights_of(ctx))
             for block in blocks_in(function):
                 _Block(ctx, block, shapes, permission, self.min_width).run()
-            for sweep in rules(weights_of(ctx)):
+            loops = WithSelfLoops(weights_of(ctx), _Shapes(function, weights_of(ctx)))
+            for sweep in (*rules(weights_of(ctx)), (loops,)):
                 why = "the edges are read fewer times"
                 found = permitted(op, [recorded(rule, ctx, why) for rule in sweep])
                 walker = PatternRewriteWalker(GreedyRewritePatternApplier(found, dce_enabled=True))

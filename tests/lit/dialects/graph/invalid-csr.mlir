@@ -115,3 +115,59 @@ func.func @f(%p: tensor<4xi32>, %j: tensor<3xi32>, %v: tensor<2xf32>, %x: tensor
   %a = graph.assemble %p, %j, %v of %x : (tensor<4xi32>, tensor<3xi32>, tensor<2xf32>, tensor<4xf32>) -> tensor<3x4xf32, #csr>
   func.return
 }
+
+// -----
+
+func.func @f(%r: tensor<2x3xi64>, %c: tensor<3xi64>, %x: tensor<4xf32>) {
+  // expected-error @+1 {{graph.sort_edges_with_loops: rows is not a vector, expected rank 1, got rank 2}}
+  %p, %j, %n = graph.sort_edges_with_loops %r, %c of %x : (tensor<2x3xi64>, tensor<3xi64>, tensor<4xf32>) -> (tensor<?xi32>, tensor<?xi32>, tensor<i64>)
+  func.return
+}
+
+// -----
+
+func.func @f(%r: tensor<3xi64>, %c: tensor<i64>, %x: tensor<4xf32>) {
+  // expected-error @+1 {{graph.sort_edges_with_loops: columns is not a vector, expected rank 1, got rank 0}}
+  %p, %j, %n = graph.sort_edges_with_loops %r, %c of %x : (tensor<3xi64>, tensor<i64>, tensor<4xf32>) -> (tensor<?xi32>, tensor<?xi32>, tensor<i64>)
+  func.return
+}
+
+// -----
+
+func.func @f(%r: tensor<3xi64>, %c: tensor<3xi64>, %x: tensor<f32>) {
+  // expected-error @+1 {{graph.sort_edges_with_loops: nodes has no first dimension, expected rank 1 or more, got rank 0}}
+  %p, %j, %n = graph.sort_edges_with_loops %r, %c of %x : (tensor<3xi64>, tensor<3xi64>, tensor<f32>) -> (tensor<?xi32>, tensor<?xi32>, tensor<i64>)
+  func.return
+}
+
+// -----
+
+func.func @f(%r: tensor<3xi64>, %c: tensor<3xi32>, %x: tensor<4xf32>) {
+  // expected-error @+1 {{graph.sort_edges_with_loops: rows and columns differ in type, expected i64, got i32}}
+  %p, %j, %n = graph.sort_edges_with_loops %r, %c of %x : (tensor<3xi64>, tensor<3xi32>, tensor<4xf32>) -> (tensor<?xi32>, tensor<?xi32>, tensor<i64>)
+  func.return
+}
+
+// -----
+
+func.func @f(%r: tensor<3xi64>, %c: tensor<2xi64>, %x: tensor<4xf32>) {
+  // expected-error @+1 {{graph.sort_edges_with_loops: rows and columns differ in length, expected 3, got 2}}
+  %p, %j, %n = graph.sort_edges_with_loops %r, %c of %x : (tensor<3xi64>, tensor<2xi64>, tensor<4xf32>) -> (tensor<?xi32>, tensor<?xi32>, tensor<i64>)
+  func.return
+}
+
+// -----
+
+func.func @f(%r: tensor<1073741825xi64>, %c: tensor<1073741825xi64>, %x: tensor<4xf32>) {
+  // expected-error @+1 {{graph.sort_edges_with_loops: too many edges, expected at most 1073741824, got 1073741825}}
+  %p, %j, %n = graph.sort_edges_with_loops %r, %c of %x : (tensor<1073741825xi64>, tensor<1073741825xi64>, tensor<4xf32>) -> (tensor<?xi32>, tensor<?xi32>, tensor<i64>)
+  func.return
+}
+
+// -----
+
+func.func @f(%r: tensor<3xi64>, %c: tensor<3xi64>, %x: tensor<1073741825xi1>) {
+  // expected-error @+1 {{graph.sort_edges_with_loops: too many nodes, expected at most 1073741824, got 1073741825}}
+  %p, %j, %n = graph.sort_edges_with_loops %r, %c of %x : (tensor<3xi64>, tensor<3xi64>, tensor<1073741825xi1>) -> (tensor<?xi32>, tensor<?xi32>, tensor<i64>)
+  func.return
+}

@@ -18,3 +18,10 @@ func.func @assemble(%p: tensor<10xi32>, %j: tensor<?xi32>, %v: tensor<?xf32>, %x
   %y = graph.spmm %a, %x : (tensor<9x?xf32, #csr>, tensor<?x8xf32>) -> tensor<9x8xf32>
   func.return %y : tensor<9x8xf32>
 }
+
+// CHECK-LABEL: func.func @sort_edges_with_loops
+func.func @sort_edges_with_loops(%r: tensor<?xi64>, %c: tensor<?xi64>, %x: tensor<9x4xf32>) -> (tensor<10xi32>, tensor<?xi32>, tensor<i64>) {
+  // CHECK: %p, %j, %n = graph.sort_edges_with_loops %r, %c of %x : (tensor<?xi64>, tensor<?xi64>, tensor<9x4xf32>) -> (tensor<10xi32>, tensor<?xi32>, tensor<i64>)
+  %p, %j, %n = graph.sort_edges_with_loops %r, %c of %x : (tensor<?xi64>, tensor<?xi64>, tensor<9x4xf32>) -> (tensor<10xi32>, tensor<?xi32>, tensor<i64>)
+  func.return %p, %j, %n : tensor<10xi32>, tensor<?xi32>, tensor<i64>
+}

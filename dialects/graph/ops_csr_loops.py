@@ -1,0 +1,176 @@
+"""The edges of a graph in which each node has one self loop, as compressed rows.
+
+    %p, %j, %count = graph.sort_edges_with_loops %rows, %columns of %x
+
+Many graph networks take the self loops out of an edge list, and add one to each node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
+
+import numpy as np
+from xdsl.dialects.builtin import i32, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
+
+from ...core.dims import Dim, Shape
+from . import scalars
+from .attrs import ANY_TENSOR, I32_TENSOR, I64_TENSOR, INDEX_TENSOR
+from .interfaces import Bound, FusionKind, GraphOp, ShapeFacts, WritingNest, element_type
+from .nest import LocalBuffer
+from .ops_gather import checked_places, place_of
+from .size_bounds import SizeBound
+
+if TYPE_CHECKING:
+    from .interfaces import Array
+
+MOST = 1 << 30
+"""The most edges, and the most nodes: positions of entries are i32."""
+
+
+@irdl_op_definition
+class SortEdgesWithLoopsOp(GraphOp):
+    """The edges of a list but its self loops, and a self loop of each node, as compressed rows.
+
+    Edge e is in row `rows[e]` and column `columns[e]`, and left out where these numbers are equal.
+    A negative index counts from the back, one out of range is an error. There are as many nodes as
+    the first dimension of `nodes` has elements. The results are the row pointers, the column of
+    each entry, and how many entries there are. The self loop of a row comes first, its other
+    entries in the order of the list. There are at most 2 ** 30 edges and as many nodes.
+
+    %p, %j, %count = graph.sort_edges_with_loops %rows, %columns of %x
+        : (tensor<?xi64>, tensor<?xi64>, tensor<9x4xf32>)
+        -> (tensor<10xi32>, tensor<?xi32>, tensor<i64>)
+    """
+
+    name = "graph.sort_edges_with_loops"
+    FUSION: ClassVar[FusionKind] = FusionKind.NEST
+    NEVER_NEGATIVE: ClassVar[bool] = True
+
+    rows = operand_def(INDEX_TENSOR)
+    columns = operand_def(INDEX_TENSOR)
+    nodes = operand_def(ANY_TENSOR)
+    indptr = result_def(I32_TENSOR)
+    indices = result_def(I32_TENSOR)
+    count = result_def(I64_TENSOR)
+
+    assembly_format = (
+        "$rows `,` $columns `of` $nodes attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        rows: SSAValue | Operation,
+        columns: SSAValue | Operation,
+        nodes: SSAValue | Operation,
+        result_type: Attribute | None = None,
+    ) -> None:
+        super().__init__(operands=[rows, columns, nodes], result_type=result_type)
+
+    @property
+    def index_bounds(self) -> tuple[Bound, ...]:
+        return ((self.rows, self.nodes, 0), (self.columns, self.nodes, 0))
+
+    @property
+    def size_bounds(self) -> tuple[SizeBound, ...]:
+        return (SizeBound(self.rows, 0, most=MOST), SizeBound(self.nodes, 0, most=MOST))
+
+    @property
+    def size_results(self) -> tuple[SSAValue, ...]:
+        return (self.count,)
+
+    def jumps_with(self, operand: int) -> bool:
+        return False
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        rows, columns, nodes = shapes
+        for what, given in (("rows", rows), ("columns", columns)):
+            if len(given) != 1:
+                facts.fail(f"{what} is not a vector", "rank 1", f"rank {len(given)}")
+        if not nodes:
+            facts.fail("nodes has no first dimension", "rank 1 or more", "rank 0")
+        kinds = element_type(self.rows), element_type(self.columns)
+        if kinds[0] != kinds[1]:
+            facts.fail("rows and columns differ in type", *kinds)
+        edges = facts.equal(rows[0], columns[0], "rows and columns differ in length")
+        for what, size in (("edges", edges), ("nodes", nodes[0])):
+            if size.is_static and size.value > MOST:
+                facts.fail(f"too many {what}", f"at most {MOST}", size)
+        return [(nodes[0] + Dim.of(1),), (facts.size(self.count, edges + nodes[0]),), ()]
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [i32, i32, i64]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        rows, columns, nodes = cast(tuple[np.ndarray, ...], arrays)
+        kept, own = rows != columns, np.arange(nodes.shape[0])
+        rows = checked_places(self, rows, len(own))
+        columns = checked_places(self, columns, len(own))
+        rows, columns = np.append(own, rows[kept]), np.append(own, columns[kept])
+        indptr = np.zeros(len(own) + 1, np.int64)
+        np.cumsum(np.bincount(rows, minlength=len(own)), out=indptr[1:])
+        order = np.argsort(rows, kind="stable")
+        return self.stored(indptr, columns[order], np.array(len(rows)))
+
+    def write(self, nest: WritingNest) -> None:
+        begins, ranks = self._count(nest)
+        size, edges = nest.extent(self.nodes, 0), nest.extent(self.rows, 0)
+        with nest.loops([size + 1]) as (place,):
+            nest.write(0, (place,), begins.at((place,)))
+
+        with nest.loops([edges + size]) as own:
+            nest.update(1, own, nest.constant(0, i32))
+
+        def put(own: tuple[AffineExpr, ...]) -> None:
+            # One that is left out goes to the place after all entries, where there is room for it.
+            begin = begins.at((self._row(nest, own),))
+            place = nest.index(scalars.add(nest, begin, ranks.at(own)))
+            column = nest.value(place_of(nest, self.columns, own, self.nodes, 0))
+            nest.update(1, (place,), scalars.from_index(nest, column, i32))
+
+        def put_loop(own: tuple[AffineExpr, ...]) -> None:
+            place = nest.index(begins.at(own))
+            nest.update(1, (place,), scalars.from_index(nest, nest.value(own[0]), i32))
+
+        nest.in_order([edges], put)
+        nest.in_order([size], put_loop)
+        total = nest.value(nest.index(begins.at((size,))))
+        nest.write(2, (), scalars.from_index(nest, total, i64))
+
+    def _count(self, nest: WritingNest) -> tuple[LocalBuffer, LocalBuffer]:
+        """Where each row begins, and how many entries of its row come before each edge.
+
+        What is left out is counted in a row after all others, and 0 comes before it.
+        """
+        size, edges = nest.extent(self.nodes, 0), nest.extent(self.rows, 0)
+        begins, ranks = nest.local((size + 1,), i32), nest.local((edges,), i32)
+        zero, one = nest.constant(0, i32), nest.constant(1, i32)
+        with nest.loops([size + 1]) as own:
+            begins.put(own, one)
+
+        def count(own: tuple[AffineExpr, ...]) -> None:
+            row = (self._row(nest, own),)
+            before = begins.at(row)
+            ranks.put(own, scalars.select(nest, self._is_loop(nest, own), zero, before))
+            begins.put(row, scalars.add(nest, before, one))
+
+        def begin(row: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            found = begins.at((row,))
+            begins.put((row,), carried[0])
+            return [scalars.add(nest, carried[0], found)]
+
+        nest.in_order([edges], count)
+        nest.serial(size + 1, [zero], begin)
+        return begins, ranks
+
+    def _is_loop(self, nest: WritingNest, edge: tuple[AffineExpr, ...]) -> SSAValue:
+        return scalars.equal(nest, nest.at(self.rows, edge), nest.at(self.columns, edge))
+
+    def _row(self, nest: WritingNest, edge: tuple[AffineExpr, ...]) -> AffineExpr:
+        """The row of an edge; of a self loop the one after all others."""
+        row = nest.value(place_of(nest, self.rows, edge, self.nodes, 0))
+        after = nest.value(nest.extent(self.nodes, 0))
+        return nest.index(scalars.select(nest, self._is_loop(nest, edge), after, row))
