@@ -14,6 +14,7 @@ from zipfile import ZipFile
 import numpy as np
 
 from .arrays import csr_of
+from .dtypes import ELEMENT_TYPES, dtype_named, is_low_bit
 from .errors import InputError, explain
 from .module import ValueSpec
 from .reading import ReadingError, read_npz
@@ -46,7 +47,7 @@ def read_archive(
         if missing:
             fact = f'{path} has no array "{missing[0]}"'
             raise InputError(explain(subject, fact, got=", ".join(arrays) or "no array"))
-        found = [_typed(arrays[name]) for name in names]
+        found = [_typed(arrays[name], spec) for name in names]
         result.append(found[0] if spec.format is None else tuple(found))
     return result
 
@@ -62,7 +63,7 @@ def write_archive(
     named: dict[str, np.ndarray] = {}
     for spec, array in zip(specs, arrays, strict=True):
         if spec.format is None:
-            named[spec.name] = np.asarray(array)
+            named[spec.name] = _known_to_numpy(np.asarray(array), spec)
             continue
         if isinstance(array, tuple):
             parts = array
@@ -79,10 +80,20 @@ def write_archive(
     write_atomically(path, data.getvalue())
 
 
-def _typed(array: np.ndarray) -> np.ndarray:
-    """An array with its dtype: NumPy's format has no bfloat16."""
-    if array.dtype.kind != "V":
-        return array
-    import ml_dtypes
+def _known_to_numpy(array: np.ndarray, spec: ValueSpec) -> np.ndarray:
+    """An array that NumPy's format has: low-bit elements are bytes."""
+    return array.view(np.uint8) if _is_low_bit(array.dtype, spec) else array
 
-    return array.view(ml_dtypes.bfloat16)
+
+def _typed(array: np.ndarray, spec: ValueSpec) -> np.ndarray:
+    """An array with its dtype: NumPy's format has no bfloat16 and no low-bit types."""
+    if array.dtype.kind == "V" and spec.dtype == "bf16" and array.dtype.itemsize == 2:
+        return array.view(dtype_named(spec.dtype))
+    is_bytes = array.dtype == np.uint8 or array.dtype.str == "|V1"
+    if is_bytes and is_low_bit(ELEMENT_TYPES[spec.dtype]):
+        return array.view(dtype_named(spec.dtype))
+    return array
+
+
+def _is_low_bit(dtype: np.dtype[Any], spec: ValueSpec) -> bool:
+    return is_low_bit(ELEMENT_TYPES[spec.dtype]) and dtype == dtype_named(spec.dtype)

@@ -10,6 +10,14 @@ from xdsl.dialects.builtin import (
     IntegerType,
     Signedness,
     bf16,
+    f4E2M1FN,
+    f6E2M3FN,
+    f6E3M2FN,
+    f8E4M3FN,
+    f8E4M3FNUZ,
+    f8E5M2,
+    f8E5M2FNUZ,
+    f8E8M0FNU,
     f16,
     f32,
     f64,
@@ -26,9 +34,26 @@ from .errors import CompileError, UnsupportedError, explain
 if TYPE_CHECKING:
     import numpy as np
 
+i2, i4 = IntegerType(2), IntegerType(4)
+ui2 = IntegerType(2, Signedness.UNSIGNED)
+ui4 = IntegerType(4, Signedness.UNSIGNED)
 ui8 = IntegerType(8, Signedness.UNSIGNED)
 ui16 = IntegerType(16, Signedness.UNSIGNED)
 ui32 = IntegerType(32, Signedness.UNSIGNED)
+
+LOW_BIT_FLOATS: dict[Attribute, str] = {
+    f8E4M3FN: "float8_e4m3fn",
+    f8E4M3FNUZ: "float8_e4m3fnuz",
+    f8E5M2: "float8_e5m2",
+    f8E5M2FNUZ: "float8_e5m2fnuz",
+    f8E8M0FNU: "float8_e8m0fnu",
+    f6E2M3FN: "float6_e2m3fn",
+    f6E3M2FN: "float6_e3m2fn",
+    f4E2M1FN: "float4_e2m1fn",
+}
+"""Floats of 8 bits and fewer, and their dtypes, which are those of ml_dtypes."""
+LOW_BIT_INTEGERS: dict[Attribute, str] = {i4: "int4", ui4: "uint4", i2: "int2", ui2: "uint2"}
+"""Integers of fewer than 8 bits, and their dtypes, which are those of ml_dtypes."""
 
 _NUMPY_NAMES: dict[Attribute, str] = {
     f16: "float16",
@@ -43,10 +68,17 @@ _NUMPY_NAMES: dict[Attribute, str] = {
     ui8: "uint8",
     ui16: "uint16",
     ui32: "uint32",
+    **LOW_BIT_FLOATS,
+    **LOW_BIT_INTEGERS,
 }
 
 ELEMENT_TYPES: dict[str, Attribute] = {str(type): type for type in _NUMPY_NAMES}
-"""The element types of tensors by their names: f16, bf16, f32, f64, i1, i8 to i64, ui8 to ui32."""
+"""The element types of tensors by their names.
+
+f16, bf16, f32, f64, i1, i8 to i64, ui8 to ui32, and the low-bit types, which are stored in a byte
+for each element and converted to compute with them: f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ,
+f8E8M0FNU, f6E2M3FN, f6E3M2FN, f4E2M1FN, i4, i2, ui4 and ui2.
+"""
 
 _NUMPY: dict[Attribute, np.dtype[Any]] = {}
 """The dtypes used so far: `import stepwell` does not load NumPy."""
@@ -69,8 +101,8 @@ def dtype_of(element_type: Attribute) -> np.dtype[Any]:
         raise CompileError(
             explain("type", "unknown element type", expected=expected, got=element_type)
         )
-    if element_type == bf16:
-        # The import registers the dtype with NumPy.
+    if element_type == bf16 or is_low_bit(element_type):
+        # The import registers the dtypes with NumPy.
         import ml_dtypes  # noqa: F401
     dtype = _NUMPY[element_type] = np.dtype(_NUMPY_NAMES[element_type])
     return dtype
@@ -106,6 +138,29 @@ def byte_size(element_type: Attribute) -> int:
     return max(1, bits // 8)
 
 
+def is_low_bit(element_type: Attribute) -> bool:
+    """Whether elements of a type are only stored: a float of up to 8 bits, or i4, i2, ui4, ui2."""
+    return element_type in LOW_BIT_FLOATS or element_type in LOW_BIT_INTEGERS
+
+
 def is_real(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype is a float; unlike in NumPy, bfloat16 is one."""
-    return dtype.kind == "f" or dtype.name == "bfloat16"
+    """Whether a dtype is a float that is computed with; unlike in NumPy, bfloat16 is one."""
+    return (dtype.kind == "f" and dtype.itemsize > 1) or dtype.name == "bfloat16"
+
+
+def as_buffer(array: np.ndarray) -> np.ndarray:
+    """The memory of an array as kernels see it: all but floats are signed integers.
+
+    Booleans and low-bit types take a byte, and integers have no sign.
+    """
+    if array.dtype.kind == "i" or is_real(array.dtype):
+        return array
+    return array.view(f"i{array.dtype.itemsize}")
+
+
+def integer_range(type: IntegerType) -> tuple[int, int]:
+    """The least and the largest value of a type of integers; those of i1 are 0 and 1."""
+    width = type.width.data
+    if width == 1 or type.signedness.data == Signedness.UNSIGNED:
+        return 0, (1 << width) - 1
+    return -(1 << (width - 1)), (1 << (width - 1)) - 1

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .dtypes import LOW_BIT_FLOATS, LOW_BIT_INTEGERS
 from .errors import ImportModelError, explain
 from .reading import (
     ReadingError,
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     Array = np.ndarray | csr_array
 
 _CSR_PARTS = ("indptr", "indices", "values")
+_DTYPE = ".dtype"
+_LOW_BITS = frozenset((*LOW_BIT_FLOATS.values(), *LOW_BIT_INTEGERS.values()))
+"""Dtypes that the format lacks: their bytes are stored, and `name.dtype` is in the metadata."""
 
 
 class WeightStore:
@@ -118,17 +122,20 @@ class WeightStore:
         from safetensors.numpy import save
 
         tensors: dict[str, np.ndarray] = {}
-        shapes: dict[str, str] = {}
+        metadata: dict[str, str] = {}
         for name, array in self._arrays.items():
             if isinstance(array, np.ndarray):
                 tensors[name] = np.ascontiguousarray(array)
+                if array.dtype.name in _LOW_BITS:
+                    metadata[name + _DTYPE] = array.dtype.name
+                    tensors[name] = tensors[name].view(np.uint8)
                 continue
-            shapes[name] = json.dumps(list(array.shape))
+            metadata[name] = json.dumps(list(array.shape))
             for part, data in zip(
                 _CSR_PARTS, (array.indptr, array.indices, array.data), strict=True
             ):
                 tensors[f"{name}.{part}"] = np.ascontiguousarray(data)
-        write_atomically(path, save(tensors, {KEY: str(WEIGHTS.version), **shapes}))
+        write_atomically(path, save(tensors, {KEY: str(WEIGHTS.version), **metadata}))
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> WeightStore:
@@ -157,7 +164,7 @@ def _read_safetensors(
     path: str | os.PathLike[str],
 ) -> tuple[dict[str, np.ndarray], dict[str, object]]:
     """The arrays of a file, and the shapes of the CSR matrices among them."""
-    import ml_dtypes  # noqa: F401  (registers bfloat16 with NumPy)
+    import ml_dtypes  # noqa: F401  (registers its dtypes with NumPy)
     from safetensors import SafetensorError, safe_open
 
     with opened(path) as file:
@@ -171,6 +178,10 @@ def _read_safetensors(
             raise ReadingError(f"not in the format of safetensors: {error}") from error
     if version is not None:
         arrays = WEIGHTS.upgraded(arrays, _number(version))
+    for name, array in arrays.items():
+        dtype = metadata.get(name + _DTYPE)
+        if dtype in _LOW_BITS and array.dtype == np.uint8:
+            arrays[name] = array.view(dtype)
     # Files of other tools have other metadata.
     named = {n: t for n, t in metadata.items() if any(f"{n}.{p}" in arrays for p in _CSR_PARTS)}
     return arrays, {name: read_json(text) for name, text in named.items()}

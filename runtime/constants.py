@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from xdsl.dialects.builtin import AffineMapAttr
 
-from ..core.dtypes import dtype_of
+from ..core.dtypes import as_buffer, dtype_of
 from ..core.errors import CompileError, explain
 from ..core.weights import WeightStore
 from ..dialects.loop.packing import pack_array
@@ -62,9 +62,7 @@ def _materialise(
     if isinstance(constant.packing, AffineMapAttr):
         array = pack_array(array, constant.packing.data, shape)
     declared = (list(shape), str(dtype_of(buffer.element_type)))
-    # Booleans are bytes, and integers are signless.
-    dtype = np.dtype(f"i{array.itemsize}") if array.dtype.kind in "bu" else array.dtype
-    stored = (list(array.shape), str(dtype))
+    stored = (list(array.shape), str(as_buffer(array).dtype))
     if declared != stored:
         raise CompileError(
             explain(f'constant "{name}"', "wrong array", expected=declared, got=stored)

@@ -17,7 +17,7 @@ from xdsl.interpreter import Interpreter
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ...core.dtypes import dtype_of
+from ...core.dtypes import as_buffer, dtype_of
 from ...core.errors import CompileError, InputError, UnsupportedError, explain
 from ...core.functions import call, registered
 from ...core.module import Module
@@ -189,10 +189,9 @@ def _call_dps(
 
 
 def _parts(array: Array, kind: TensorType) -> list[np.ndarray | int]:
-    """The arguments of a kernel for an array: booleans and unsigned integers as signed ones, the
-    parts of a CSR matrix."""
+    """The arguments of a kernel for an array: its memory, or the parts of a CSR matrix."""
     if isinstance(array, np.ndarray):
-        return [array.view(f"i{array.itemsize}") if array.dtype.kind in "bu" else array]
+        return [as_buffer(array)]
     pointers, indices = dtype_of(position_type(kind)), dtype_of(index_type(kind))
     parts = [array.indptr.astype(pointers), array.indices.astype(indices), array.data]
     return [*parts, array.shape[1]] if kind.get_shape()[1] == DYNAMIC_INDEX else parts

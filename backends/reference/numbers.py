@@ -28,7 +28,7 @@ from xdsl.interpreter import Interpreter, InterpreterFunctions, PythonValues, im
 from xdsl.ir import Attribute, Dialect, Operation
 
 from ...core import dtypes
-from ...core.dtypes import is_real
+from ...core.dtypes import is_low_bit, is_real
 from ...core.errors import UnsupportedError, explain
 from ...dialects.upstream import dialect as upstream
 from .affine import evaluator
@@ -72,6 +72,8 @@ def _conversion(kind: Attribute) -> Callable[[Any], Any]:
 
 def unknown(shape: Sequence[int], kind: Attribute) -> np.ndarray:
     """Undefined values: NaN, or a large odd number."""
+    if is_low_bit(kind):
+        return np.full(shape, 1, np.int8).view(dtypes.dtype_of(kind))
     dtype = dtype_of(kind)
     if is_real(dtype):
         return np.full(shape, np.nan, dtype)

@@ -21,6 +21,7 @@ from xdsl.interpreter import (
 )
 from xdsl.ir import Operation
 
+from ...core.dtypes import as_buffer
 from ...core.errors import CompileError, explain
 from ...core.indices import fault_of, outside, outside_from_front, wrong_offset
 from ...core.provenance import origin
@@ -81,9 +82,7 @@ class RtFunctions(InterpreterFunctions):
         """A constant of the program."""
         (context,) = args
         kind = memref_type(op.result)
-        array = _entry(op, context.constants)
-        if array.dtype.kind in "bu":  # booleans are bytes, and integers signless
-            array = array.view(f"i{array.itemsize}")
+        array = as_buffer(_entry(op, context.constants))
         if array.shape != kind.get_shape() or array.dtype != dtype_of(kind.element_type):
             got = f"{array.dtype} {array.shape}"
             fact = "the constant does not fit"

@@ -39,7 +39,18 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.choices import Choice
-from ...core.dtypes import ui8, ui16, ui32
+from ...core.dtypes import (
+    LOW_BIT_FLOATS,
+    LOW_BIT_INTEGERS,
+    i2,
+    i4,
+    is_low_bit,
+    ui2,
+    ui4,
+    ui8,
+    ui16,
+    ui32,
+)
 from ..sparse_tensor import is_sparse
 
 PRIMITIVE = "graph.primitive"
@@ -49,9 +60,10 @@ _HALF = (f16, bf16)
 _FLOATS = (BFloat16Type, Float16Type, Float32Type, Float64Type)
 _FLOAT = (*_HALF, f32, f64)
 _NUMERIC = (*_FLOAT, i8, i16, i32, i64, ui8, ui16, ui32)
-_ANY = (*_FLOAT, i1, i8, i16, i32, i64, ui8, ui16, ui32)
+_COMPUTABLE = (*_FLOAT, i1, i8, i16, i32, i64, ui8, ui16, ui32)
+_ANY = (*_COMPUTABLE, *LOW_BIT_FLOATS, *LOW_BIT_INTEGERS)
 
-_INTEGER = tuple(kind for kind in _ANY if kind not in _FLOAT)
+_INTEGER = tuple(kind for kind in _COMPUTABLE if kind not in _FLOAT)
 
 _NARROW = (i8, i16, ui8, ui16)
 
@@ -63,7 +75,10 @@ def compute_type(element_type: Attribute) -> Attribute:
 
     That of f16 and bf16 is f32. Unsigned integers are computed in a signed type that has all of
     their values, so that one arithmetic serves all integers; a result keeps its low bits.
+    Low-bit types are not computed with: operators that move elements move their bits, as i8.
     """
+    if is_low_bit(element_type):
+        return i8
     return _COMPUTED.get(element_type, element_type)
 
 
@@ -105,11 +120,14 @@ class TensorConstraint(AttrConstraint[TensorType]):
         elements = ", ".join(map(str, self.elements))
         sparse = isinstance(attr, TensorType) and is_sparse(attr)
         hint = "; graph.to_dense makes one" if self.storage == "dense" and sparse else ""
+        if isinstance(attr, TensorType) and is_low_bit(attr.element_type):
+            hint = "; graph.cast converts from and to low-bit types"
         raise VerifyException(f"expected {what[self.storage]} of {elements}, got {attr}{hint}")
 
     def _stores(self, type: TensorType) -> bool:
-        # SciPy has no matrices of bf16.
-        sparse = is_sparse(type) and type.element_type != bf16
+        # SciPy has no matrices of bf16 and of low-bit types.
+        element = type.element_type
+        sparse = is_sparse(type) and element != bf16 and not is_low_bit(element)
         dense = isinstance(type.encoding, NoneAttr)
         return {"dense": dense, "sparse": sparse, "any": dense or sparse}[self.storage]
 
@@ -126,8 +144,10 @@ SINGLE_TENSOR = TensorConstraint((f16, f32), "dense")
 """A dense tensor of f16 or f32: quantised values, and scales."""
 QUANTIZED_TENSOR = TensorConstraint(_NARROW, "dense")
 """A dense tensor of i8, i16, ui8 or ui16."""
-QUANTIZED_OR_I32_TENSOR = TensorConstraint((*_NARROW, i32), "dense")
-"""A dense tensor of i8, i16, ui8, ui16 or i32."""
+LINEAR_TENSOR = TensorConstraint((*_NARROW, *LOW_BIT_INTEGERS), "dense")
+"""A dense tensor of integers of up to 16 bits."""
+LINEAR_OR_I32_TENSOR = TensorConstraint((*_NARROW, *LOW_BIT_INTEGERS, i32), "dense")
+"""A dense tensor of integers of up to 16 bits, or of i32."""
 BYTE_TENSOR = TensorConstraint((i8, ui8), "dense")
 """A dense tensor of i8 or ui8."""
 I32_TENSOR = TensorConstraint((i32,), "dense")
@@ -146,8 +166,10 @@ SHIFTED_TENSOR = TensorConstraint(tuple(kind for kind in _INTEGER if kind != i1)
 """A dense tensor of signed or unsigned integers."""
 TRUTH_TENSOR = TensorConstraint((i1,), "dense")
 """A dense tensor of i1."""
-DENSE_TENSOR = TensorConstraint(_ANY, "dense")
-"""A dense tensor of any element type."""
+DENSE_TENSOR = TensorConstraint(_COMPUTABLE, "dense")
+"""A dense tensor of any element type that is computed with."""
+STORED_TENSOR = TensorConstraint(_ANY, "dense")
+"""A dense tensor of any element type, low-bit types included: for what only moves elements."""
 SPARSE_TENSOR = TensorConstraint((f16, f32, f64), "sparse")
 """A sparse tensor of f16, f32 or f64."""
 ANY_TENSOR = TensorConstraint(_ANY, "any")
@@ -305,6 +327,10 @@ _HOLDS: dict[Attribute, tuple[Attribute, ...]] = {
     ui8: (ui16, ui32, i16, i32, i64, f16, bf16, f32, f64),
     ui16: (ui32, i32, i64, f32, f64),
     ui32: (i64, f64),
+    i2: (i4, i8, i16, i32, i64, f16, bf16, f32, f64),
+    i4: (i8, i16, i32, i64, f16, bf16, f32, f64),
+    ui2: (ui4, ui8, ui16, ui32, i4, i8, i16, i32, i64, f16, bf16, f32, f64),
+    ui4: (ui8, ui16, ui32, i8, i16, i32, i64, f16, bf16, f32, f64),
 }
 """Types that hold all values of a type, so that casting to them and back changes nothing."""
 

@@ -15,14 +15,15 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+from ...core.dtypes import is_low_bit
 from ...core.typed import bits
 from ..sparse_tensor import index_type, is_sparse, position_type
 from .attrs import is_unsigned
 
 
 def storage_type(element_type: Attribute) -> Attribute:
-    """The element type of a buffer: a boolean takes a byte, and integers have no sign."""
-    if element_type == i1:
+    """The element type of a buffer: integers have no sign, and i1 and low-bit types take a byte."""
+    if element_type == i1 or is_low_bit(element_type):
         return i8
     if is_unsigned(element_type):
         return IntegerType(bits(element_type))

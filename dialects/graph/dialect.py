@@ -66,6 +66,7 @@ Graph = Dialect(
         ops.FloorOp,
         ops.RoundOp,
         ops.CastOp,
+        ops.BitcastOp,
         ops.EqualOp,
         ops.LessOp,
         ops.LessEqualOp,

@@ -11,13 +11,13 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ...core.dims import Dim, Shape
-from ...core.dtypes import ELEMENT_TYPES
+from ...core.dtypes import ELEMENT_TYPES, is_low_bit
 from ...core.errors import CompileError
 from ..loop.attrs import Combine
 from ..loop.linear import normalized
 from ..loop.ops import LoadOp, LocalOp, StoreOp
 from ..loop.syntax import compress
-from . import scalars
+from . import low_bits, scalars
 from .attrs import compute_type
 from .buffers import buffer_types, storage_type
 from .combiners import COMBINERS
@@ -181,8 +181,10 @@ class Buffer:
 
     def __getitem__(self, index: Any) -> Scalar:
         map, operands = self._place(index)
-        loaded = self.k.insert(LoadOp(self.ssa, map, operands))
-        return Scalar(self.k, scalars.computed(self.k, loaded, self.kind.element_type))
+        loaded, kind = self.k.insert(LoadOp(self.ssa, map, operands)), self.kind.element_type
+        if is_low_bit(kind):
+            return Scalar(self.k, low_bits.decoded(self.k, loaded, kind))
+        return Scalar(self.k, scalars.computed(self.k, loaded, kind))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._store(index, value, None)
@@ -199,19 +201,23 @@ class Buffer:
         if combine not in COMBINERS:
             raise self.k.error("wrong combiner", ", ".join(COMBINERS), combine)
         kind = self.kind.element_type
-        if compute_type(kind) != storage_type(kind):
+        if compute_type(kind) != storage_type(kind) or is_low_bit(kind):
             fact = f'"{self.ssa.name_hint}" cannot be accumulated in memory'
             raise self.k.error(fact, "f32, f64 or a signed integer", kind)
         self._store(index, value, COMBINERS[combine].combine)
 
     def _store(self, index: Any, value: Any, combine: Combine | None) -> None:
         map, operands = self._place(index)
-        wanted = compute_type(self.kind.element_type)
+        kind = self.kind.element_type
+        wanted = low_bits.wide_type(kind) if is_low_bit(kind) else compute_type(kind)
         scalar = self.k.scalar(value, wanted)
         if scalar.type != wanted:
             fact = f'wrong type of a value stored in "{self.ssa.name_hint}"'
             raise self.k.error(fact, wanted, scalar.type)
-        stored = scalars.stored(self.k, scalar, self.kind.element_type)
+        if is_low_bit(kind):
+            stored = low_bits.encoded(self.k, scalar, kind)
+        else:
+            stored = scalars.stored(self.k, scalar, kind)
         self.k.append(StoreOp(stored, self.ssa, map, operands, combine=combine))
 
 

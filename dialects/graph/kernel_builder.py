@@ -23,11 +23,11 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...core.building.affine import affine
 from ...core.building.arithmetic import constant
 from ...core.dims import Dim, Shape, size_of_argument
-from ...core.dtypes import ELEMENT_TYPES
+from ...core.dtypes import ELEMENT_TYPES, is_low_bit
 from ...core.errors import CompileError, explain
 from ..loop.ops import KernelOp, StoreOp
 from ..sparse_tensor import is_sparse
-from . import scalars
+from . import low_bits, scalars
 from .attrs import compute_type, is_float
 from .buffers import buffer_types
 from .interfaces import GraphOp, tensor_type
@@ -150,8 +150,8 @@ class KernelBuilder(KernelLoops):
     def cast(self, value: Scalar | Index, dtype: str) -> Scalar:
         """A scalar, or an index, as one of another element type, such as "f32".
 
-        It has a value of that type, in the one in which it is computed: f32 for f16 and bf16, a
-        wider signed one for unsigned integers.
+        It has a value of that type, in the one in which it is computed: f32 for f16, bf16 and
+        low-bit floats, a wider signed one for unsigned and low-bit integers.
         """
         if dtype not in ELEMENT_TYPES:
             raise self.error("unknown element type", ", ".join(ELEMENT_TYPES), dtype)
@@ -160,6 +160,8 @@ class KernelBuilder(KernelLoops):
             result = scalars.from_index(self, index_value(self, value), target)
         else:
             result = scalars.convert(self, value.ssa, value.ssa.type, target)
+        if is_low_bit(target):
+            return Scalar(self, low_bits.decoded(self, result, target))
         return Scalar(self, scalars.wrapped(self, result, target))
 
     def where(self, condition: Scalar, a: Any, b: Any) -> Scalar:

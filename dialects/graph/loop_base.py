@@ -27,7 +27,7 @@ from xdsl.irdl import (
 
 from ...core.dims import Dim, Shape
 from ...core.typed import tensor_type
-from .attrs import ANY_TENSOR, DENSE_TENSOR
+from .attrs import ANY_TENSOR, STORED_TENSOR
 from .interfaces import ShapeFacts, declared_shape, unknown_sizes
 from .ops_control import ControlFlowOp, yielded
 
@@ -40,8 +40,8 @@ class LoopBase(ControlFlowOp):
 
     times = opt_operand_def(_NUMBER)
     condition = opt_operand_def(_FLAG)
-    inits = var_operand_def(DENSE_TENSOR)
-    sliced = var_operand_def(DENSE_TENSOR)
+    inits = var_operand_def(STORED_TENSOR)
+    sliced = var_operand_def(STORED_TENSOR)
     captures = var_operand_def(ANY_TENSOR)
     count = opt_prop_def(StringAttr)
     limit = opt_prop_def(IntegerAttr)
@@ -53,7 +53,7 @@ class LoopBase(ControlFlowOp):
     """The upper bounds of the sizes of carried values that may change."""
     sizes = opt_prop_def(ArrayAttr[StringAttr])
     """The symbols of the sizes that the loop computes, in the order of `measured`."""
-    res = var_result_def(DENSE_TENSOR)
+    res = var_result_def(STORED_TENSOR)
     body = region_def()
 
     def __init__(

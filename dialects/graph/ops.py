@@ -22,7 +22,7 @@ from .ops_bitwise import (
 from .ops_blocked import BlockedConvOp
 from .ops_boxes import SuppressBoxesOp
 from .ops_call import CallDpsOp, CallPackedOp
-from .ops_cast import CastOp
+from .ops_cast import BitcastOp, CastOp
 from .ops_check import AliasOp, CheckIndicesOp, CheckOp
 from .ops_clip import ClipOp
 from .ops_constant import ConstantOp, splat_of
@@ -129,6 +129,7 @@ __all__ = [
     "BatchNormOp",
     "BatchNormTrainingOp",
     "BinaryOp",
+    "BitcastOp",
     "BitwiseAndOp",
     "BitwiseNotOp",
     "BitwiseOrOp",

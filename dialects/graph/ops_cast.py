@@ -1,25 +1,27 @@
-"""Conversions between element types."""
+"""Conversions between element types: of values, and of bits."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import FixedBitwidthType, TensorType, f8E8M0FNU, i1
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Shape
-from ...core.dtypes import dtype_of, is_real
+from ...core.dtypes import LOW_BIT_INTEGERS, dtype_of, is_low_bit, is_real
 from ...core.exactness import Exactness
 from ...core.typed import dense_array, tensor_type
-from . import scalars
-from .attrs import DENSE_TENSOR, holds_all_values
+from . import low_bits, scalars
+from .attrs import STORED_TENSOR, holds_all_values
+from .buffers import storage_type
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, widened
-from .rewrites import forward
+from .rewrites import forward, replace_by
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -33,14 +35,20 @@ class CastOp(GraphOp, HasCanonicalizationPatternsInterface):
     true for all that is not 0. A float outside the range of i32 (of i64, if the target is that
     or ui32) and NaN become its smallest integer first, as on x86.
 
+    A low-bit float is the one nearest to the number in f32, ties to even. What is beyond the
+    largest one by half of a unit or more becomes an infinity, NaN where there is none, and the
+    largest one where there is neither, which is also where NaN becomes 0. A tie of f8E8M0FNU is
+    the larger one, and what is nearest to none of its powers of two is NaN, as are 0 and negative
+    numbers.
+
     %y = graph.cast %x : (tensor<4x3xi64>) -> tensor<4x3xf32>
     """
 
     name = "graph.cast"
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
 
-    x = operand_def(DENSE_TENSOR)
-    result = result_def(DENSE_TENSOR)
+    x = operand_def(STORED_TENSOR)
+    result = result_def(STORED_TENSOR)
 
     assembly_format = "$x attr-dict `:` functional-type(operands, results)"
 
@@ -60,8 +68,14 @@ class CastOp(GraphOp, HasCanonicalizationPatternsInterface):
         return [element_type(self.result)]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x, target = dense_array(arrays[0]), dtype_of(element_type(self.result))
+        x, kind = dense_array(arrays[0]), element_type(self.result)
+        if is_low_bit(element_type(self.x)):
+            wide = dtype_of(low_bits.wide_type(element_type(self.x)))
+            x = x.astype(wide)
+        target = dtype_of(kind)
         with np.errstate(all="ignore"):
+            if is_low_bit(kind):
+                return (_to_low_bits(x, kind),)
             if is_real(x.dtype) and target.kind in "iu":
                 wide = np.int64 if target in (np.int64, np.uint32) else np.int32
                 x = _float_to_integer(widened(x), wide)
@@ -72,10 +86,98 @@ class CastOp(GraphOp, HasCanonicalizationPatternsInterface):
         return scalars.convert(nest, value, element_type(self.x), element_type(self.result))
 
 
+@irdl_op_definition
+class BitcastOp(GraphOp, HasCanonicalizationPatternsInterface):
+    """The bits of the elements as those of a type of the same width.
+
+    A truth value is a byte: 0 or 1, and true for every byte that is not 0.
+
+    %y = graph.bitcast %x : (tensor<4x3xf32>) -> tensor<4x3xi32>
+    """
+
+    name = "graph.bitcast"
+    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+    DISCONTINUOUS: ClassVar[bool] = True
+
+    x = operand_def(STORED_TENSOR)
+    result = result_def(STORED_TENSOR)
+
+    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+
+    def __init__(self, x: SSAValue | Operation, target: Attribute) -> None:
+        """The bits as elements of a type."""
+        source = tensor_type(SSAValue.get(x))
+        super().__init__(operands=[x], result_type=TensorType(target, source.get_shape()))
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        return (BitcastToSame(), BitcastTwice())
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        source, target = map(_width, (element_type(self.x), element_type(self.result)))
+        if source != target:
+            facts.fail("widths of the element types differ", f"{source} bits", f"{target} bits")
+        return [shapes[0]]
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [element_type(self.result)]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x, target = np.ascontiguousarray(dense_array(arrays[0])), element_type(self.result)
+        if target == i1:
+            return (x.view(np.uint8).reshape(x.shape) != 0,)
+        return (x.view(dtype_of(target)).reshape(arrays[0].shape),)
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        source, target = element_type(self.x), element_type(self.result)
+        bits = scalars.stored(nest, nest.at(self.x, index), source)
+        if bits.type != storage_type(target):
+            bits = nest.insert(arith.BitcastOp(bits, storage_type(target)))
+        return scalars.computed(nest, bits, target)
+
+
+def _width(element: Attribute) -> int:
+    return 8 if element == i1 else cast(FixedBitwidthType, element).bitwidth
+
+
+def _to_low_bits(x: np.ndarray, kind: Attribute) -> np.ndarray:
+    target = dtype_of(kind)
+    if kind in LOW_BIT_INTEGERS:
+        x = _float_to_integer(widened(x), np.int32) if is_real(x.dtype) else x
+        return x.astype(np.int32).astype(target)
+    x = x.astype(np.float32)
+    if kind == f8E8M0FNU:
+        fraction, exponent = np.frexp(x.astype(np.float64))
+        code = exponent + 126 + (fraction >= 0.75)
+        fits = np.isfinite(x) & (x > 0) & (code >= 0) & (code < 255)
+        return np.where(fits, code, 255).astype(np.uint8).view(target)
+    has_nan = np.isnan(np.array(np.nan).astype(target).astype(np.float32))
+    return (x if has_nan else np.where(np.isnan(x), np.float32(0), x)).astype(target)
+
+
 def _float_to_integer(x: np.ndarray, wide: type[np.signedinteger]) -> np.ndarray:
     limits = np.iinfo(wide)
     inside = (x >= float(limits.min)) & (x < -float(limits.min))
     return np.where(inside, np.where(inside, x, 0).astype(wide), limits.min)
+
+
+@Exactness.EXACT
+class BitcastToSame(RewritePattern):
+    # bitcast(x) == x  for x of that type
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: BitcastOp, rewriter: PatternRewriter) -> None:
+        forward(op, op.x, rewriter)
+
+
+@Exactness.EXACT
+class BitcastTwice(RewritePattern):
+    # bitcast(bitcast(x)) == bitcast(x)  where the type between is not i1
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: BitcastOp, rewriter: PatternRewriter) -> None:
+        inner = op.x.owner
+        if isinstance(inner, BitcastOp) and element_type(inner.result) != i1:
+            new = BitcastOp(inner.x, element_type(op.result))
+            replace_by(op, new, (inner, op), rewriter)
 
 
 @Exactness.EXACT

@@ -32,7 +32,7 @@ from ...core.indices import explained_index, outside_from_front
 from ...core.provenance import origin
 from ...core.typed import dense_array
 from ..rt.abi import DETAIL_WORDS
-from .attrs import ANY_TENSOR, DENSE_TENSOR, INDEX_TENSOR, i64_attr
+from .attrs import ANY_TENSOR, INDEX_TENSOR, STORED_TENSOR, i64_attr
 from .interfaces import FusionKind, GraphOp, ShapeFacts, Sizes, rank, tensor_type
 from .rewrites import replace_by
 
@@ -153,11 +153,11 @@ class CheckOp(AliasOp):
     name = "graph.check"
     KEEPS_NONNEGATIVE: ClassVar[bool] = True
 
-    x = operand_def(DENSE_TENSOR)
+    x = operand_def(STORED_TENSOR)
     condition = operand_def(TensorType(i1, []))
     details = var_operand_def(TensorType(i64, []))
     message = prop_def(StringAttr)
-    result = result_def(DENSE_TENSOR)
+    result = result_def(STORED_TENSOR)
 
     assembly_format = (
         "$x `if` $condition $message `(` $details `)` attr-dict `:` "

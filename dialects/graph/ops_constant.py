@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     TensorType,
     i1,
+    i8,
     i64,
 )
 from xdsl.ir import Attribute, SSAValue
@@ -30,10 +31,10 @@ from xdsl.irdl import (
 from xdsl.traits import ConstantLike
 
 from ...core.dims import Dim, Shape
-from ...core.dtypes import dtype_of, element_type_of
+from ...core.dtypes import LOW_BIT_INTEGERS, as_buffer, dtype_of, element_type_of, is_low_bit
 from ...core.errors import CompileError, explain
 from ...core.provenance import origin
-from ...core.typed import integer_type
+from ...core.typed import dense_array, integer_type
 from ...core.weights import WeightStore
 from ..sparse_tensor import is_sparse
 from .attrs import ANY_TENSOR, i64_attr
@@ -84,6 +85,8 @@ class ConstantOp(GraphOp):
         type = TensorType(element, array.shape)
         if array.dtype == np.bool_:
             return ConstantOp(DenseIntOrFPElementsAttr.from_list(type, array.ravel().tolist()))
+        if element in LOW_BIT_INTEGERS:  # xDSL extends them to bytes.
+            array = array.astype(np.int8)
         # xDSL packs elements in little-endian order.
         packed = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes()
         return ConstantOp(DenseIntOrFPElementsAttr(type, BytesAttr(packed)))
@@ -184,6 +187,8 @@ class ConstantOp(GraphOp):
         dtype = dtype_of(self.type.element_type)
         if self.type.element_type == i1:
             flat = np.array(list(value.iter_values()), dtype=np.bool_)
+        elif self.type.element_type in LOW_BIT_INTEGERS:
+            flat = np.frombuffer(value.data.data, np.int8).astype(dtype)
         else:
             flat = np.frombuffer(value.data.data, dtype=dtype.newbyteorder("<")).astype(dtype)
         return (flat.reshape(self.type.get_shape()),)
@@ -192,7 +197,10 @@ class ConstantOp(GraphOp):
         splat = self.splat
         if splat is None:
             return super().value_at(nest, index, result)
-        return nest.constant(splat, nest.compute_type(self.type.element_type))
+        element = self.type.element_type
+        if is_low_bit(element):  # Codes of NaN differ.
+            return nest.constant(as_buffer(dense_array(self.reference()[0])).flat[0].item(), i8)
+        return nest.constant(splat, nest.compute_type(element))
 
 
 def splat_of(value: SSAValue) -> float | int | bool | None:

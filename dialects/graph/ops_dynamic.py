@@ -17,7 +17,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var
 from ...core.dims import Dim, Shape, product
 from ...core.typed import dense_array
 from . import scalars
-from .attrs import DENSE_TENSOR, I64_ARRAY, I64_TENSOR, i64_array, ints
+from .attrs import I64_ARRAY, I64_TENSOR, STORED_TENSOR, i64_array, ints
 from .axes import AxisOp
 from .interfaces import (
     FusionKind,
@@ -50,7 +50,7 @@ class DimOp(AxisOp):
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
     NEVER_NEGATIVE: ClassVar[bool] = True
 
-    x = operand_def(DENSE_TENSOR)
+    x = operand_def(STORED_TENSOR)
     result = result_def(I64_TENSOR)
 
     assembly_format = "$x `axis` `=` $axis attr-dict `:` functional-type(operands, results)"
@@ -77,10 +77,10 @@ class DimOp(AxisOp):
 class _ShapedOp(GraphOp, ABC):
     """An operator that is given the shape of its result: numbers, and scalars that hold sizes."""
 
-    x = operand_def(DENSE_TENSOR)
+    x = operand_def(STORED_TENSOR)
     sizes = var_operand_def(_SIZE)
     shape = prop_def(I64_ARRAY)
-    result = result_def(DENSE_TENSOR)
+    result = result_def(STORED_TENSOR)
 
     assembly_format = (
         "$x `to` $sizes `shape` `=` $shape attr-dict `:` functional-type(operands, results)"
@@ -213,11 +213,11 @@ class DynamicSliceOp(AxisOp):
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
     KEEPS_NONNEGATIVE: ClassVar[bool] = True
 
-    x = operand_def(DENSE_TENSOR)
+    x = operand_def(STORED_TENSOR)
     start = operand_def(_SIZE)
     step = operand_def(_SIZE)
     count = operand_def(_SIZE)
-    result = result_def(DENSE_TENSOR)
+    result = result_def(STORED_TENSOR)
 
     assembly_format = (
         "$x `from` $start `by` $step `take` $count `axis` `=` $axis attr-dict `:` "

@@ -16,7 +16,7 @@ from ...core.errors import InputError
 from ...core.indices import explained_index, outside
 from ...core.provenance import origin
 from . import scalars
-from .attrs import DENSE_TENSOR, INDEX_TENSOR
+from .attrs import INDEX_TENSOR, STORED_TENSOR
 from .axes import AxisOp
 from .interfaces import Bound, FusionKind, GraphOp, Index, Nest, ShapeFacts, rank
 
@@ -54,9 +54,9 @@ class AlongAxisOp(AxisOp, ABC):
 
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
 
-    x = operand_def(DENSE_TENSOR)
+    x = operand_def(STORED_TENSOR)
     indices = operand_def(INDEX_TENSOR)
-    result = result_def(DENSE_TENSOR)
+    result = result_def(STORED_TENSOR)
 
     assembly_format = (
         "$x `,` $indices `axis` `=` $axis attr-dict `:` functional-type(operands, results)"
@@ -165,9 +165,9 @@ class GatherNdOp(GraphOp):
     name = "graph.gather_nd"
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
 
-    x = operand_def(DENSE_TENSOR)
+    x = operand_def(STORED_TENSOR)
     indices = var_operand_def(INDEX_TENSOR)
-    result = result_def(DENSE_TENSOR)
+    result = result_def(STORED_TENSOR)
 
     assembly_format = "$x `at` $indices attr-dict `:` functional-type(operands, results)"
 

@@ -25,7 +25,7 @@ from xdsl.traits import (
 
 from ...core.dims import Dim, Shape
 from ...core.exactness import Exactness
-from .attrs import ANY_TENSOR, DENSE_TENSOR
+from .attrs import ANY_TENSOR, STORED_TENSOR
 from .interfaces import ShapeFacts
 from .ops_constant import splat_of
 from .ops_control import CaptureOfConstant, ControlFlowOp, UnusedCapture, inlined, yielded
@@ -62,7 +62,7 @@ class IfOp(ControlFlowOp):
     captures = var_operand_def(ANY_TENSOR)
     sizes = opt_prop_def(ArrayAttr[StringAttr])
     """The symbols of the sizes that differ between branches, in the order of results."""
-    res = var_result_def(DENSE_TENSOR)
+    res = var_result_def(STORED_TENSOR)
     then = region_def()
     orelse = region_def()
 

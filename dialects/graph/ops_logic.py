@@ -18,7 +18,7 @@ from xdsl.traits import Commutative
 from ...core.dims import Shape
 from ...core.exactness import Exactness
 from . import scalars
-from .attrs import DENSE_TENSOR, NUMERIC_TENSOR, TRUTH_TENSOR
+from .attrs import DENSE_TENSOR, NUMERIC_TENSOR, STORED_TENSOR, TRUTH_TENSOR
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -240,9 +240,9 @@ class WhereOp(GraphOp, HasCanonicalizationPatternsInterface):
     PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
 
     condition = operand_def(TRUTH_TENSOR)
-    a = operand_def(DENSE_TENSOR)
-    b = operand_def(DENSE_TENSOR)
-    result = result_def(DENSE_TENSOR)
+    a = operand_def(STORED_TENSOR)
+    b = operand_def(STORED_TENSOR)
+    result = result_def(STORED_TENSOR)
 
     assembly_format = "$condition `,` $a `,` $b attr-dict `:` functional-type(operands, results)"
 

@@ -15,11 +15,11 @@ from xdsl.irdl import AttrConstraint, irdl_op_definition, operand_def, prop_def,
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape
-from ...core.dtypes import dtype_of
+from ...core.dtypes import LOW_BIT_FLOATS, dtype_of, integer_range, is_low_bit
 from ...core.exactness import Exactness
-from ...core.typed import dense_array
+from ...core.typed import dense_array, integer_type
 from . import scalars
-from .attrs import DENSE_TENSOR, I64_ARRAY, PadMode, PadModeAttr, i64_array, ints, is_float
+from .attrs import I64_ARRAY, STORED_TENSOR, PadMode, PadModeAttr, i64_array, ints, is_float
 from .guards import clamped, guarded, is_inside
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type
 from .rewrites import forward, replace_by
@@ -50,8 +50,8 @@ class PadOp(GraphOp, HasCanonicalizationPatternsInterface):
     low = prop_def(I64_ARRAY)
     high = prop_def(I64_ARRAY)
     value = prop_def(_NUMBER)
-    x = operand_def(DENSE_TENSOR)
-    result = result_def(DENSE_TENSOR)
+    x = operand_def(STORED_TENSOR)
+    result = result_def(STORED_TENSOR)
 
     assembly_format = (
         "$mode $x `low` `=` $low `high` `=` $high `value` `=` $value attr-dict `:` "
@@ -67,7 +67,7 @@ class PadOp(GraphOp, HasCanonicalizationPatternsInterface):
         mode: str = "constant",
         result_type: Attribute | None = None,
     ) -> None:
-        real = is_float(element_type(SSAValue.get(x)))
+        real = _is_float(element_type(SSAValue.get(x)))
         properties: dict[str, Attribute | None] = {
             "mode": PadModeAttr(PadMode(mode)),
             "low": i64_array(low),
@@ -108,13 +108,12 @@ class PadOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     def _check_value(self, facts: ShapeFacts) -> None:
         element = element_type(self.x)
-        if is_float(element) != isinstance(self.value, FloatAttr):
-            expected = "an f64" if is_float(element) else "an i64"
+        if _is_float(element) != isinstance(self.value, FloatAttr):
+            expected = "an f64" if _is_float(element) else "an i64"
             facts.fail(f"value has the wrong type for {element}", expected, self.value)
-        if is_float(element):
+        if _is_float(element):
             return
-        dtype = dtype_of(element)
-        limits = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        limits = integer_range(integer_type(element))
         if not limits[0] <= self.number <= limits[1]:
             fact = f"value does not fit {element}"
             facts.fail(fact, f"{limits[0]} to {limits[1]}", self.number)
@@ -169,8 +168,7 @@ class PadOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     def _constant_at(self, nest: Nest, index: Index) -> SSAValue:
         element = element_type(self.x)
-        type = nest.compute_type(element)
-        fill = nest.constant(self._fill(), type)
+        fill = scalars.literal(nest, self._fill(), element)
         padded = [axis for axis, margin in enumerate(self.margins) if margin != (0, 0)]
         extents = [nest.extent(self.x, axis) for axis in range(len(index))]
         if any(isinstance(e, AffineConstantExpr) and e.value == 0 for e in extents):
@@ -207,8 +205,15 @@ class PadOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     def _fill(self) -> float | int:
         """`value` as it is stored: rounded to the element type, in which it may be infinite."""
+        element = element_type(self.x)
+        if is_low_bit(element):
+            return self.number
         with np.errstate(over="ignore"):
-            return np.array(self.number).astype(dtype_of(element_type(self.x))).item()
+            return np.array(self.number).astype(dtype_of(element)).item()
+
+
+def _is_float(element: Attribute) -> bool:
+    return is_float(element) or element in LOW_BIT_FLOATS
 
 
 @Exactness.EXACT

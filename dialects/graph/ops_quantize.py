@@ -19,10 +19,17 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
 
 from ...core.dims import Shape
-from ...core.dtypes import dtype_of
-from ...core.typed import dense_array
+from ...core.dtypes import element_type_of, integer_range
+from ...core.typed import dense_array, integer_type
 from . import scalars
-from .attrs import I32_TENSOR, QUANTIZED_OR_I32_TENSOR, QUANTIZED_TENSOR, SINGLE_TENSOR, i64_attr
+from .attrs import (
+    I32_TENSOR,
+    LINEAR_OR_I32_TENSOR,
+    LINEAR_TENSOR,
+    QUANTIZED_TENSOR,
+    SINGLE_TENSOR,
+    i64_attr,
+)
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, rank
 
 if TYPE_CHECKING:
@@ -32,8 +39,8 @@ if TYPE_CHECKING:
 def saturated(values: np.ndarray, zero_point: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Quotients in f32 as quantised integers: rounded, shifted by the zero point, saturated."""
     nearest = np.where(np.isnan(values), np.float32(0), np.rint(values))
-    limits = np.iinfo(dtype)
-    return np.clip(nearest + zero_point.astype(np.float32), limits.min, limits.max).astype(dtype)
+    limits = integer_range(integer_type(element_type_of(dtype)))
+    return np.clip(nearest + zero_point.astype(np.float32), *limits).astype(dtype)
 
 
 def saturated_scalar(
@@ -44,9 +51,9 @@ def saturated_scalar(
     zero = nest.constant(0.0, f32)
     nearest = scalars.select(nest, scalars.equal(nest, nearest, nearest), nearest, zero)
     moved = scalars.add(nest, nearest, scalars.convert(nest, zero_point, source, f32))
-    limits = np.iinfo(dtype_of(target))
-    cut = scalars.maximum(nest, moved, nest.constant(float(limits.min), f32))
-    cut = scalars.minimum(nest, cut, nest.constant(float(limits.max), f32))
+    least, largest = integer_range(integer_type(target))
+    cut = scalars.maximum(nest, moved, nest.constant(float(least), f32))
+    cut = scalars.minimum(nest, cut, nest.constant(float(largest), f32))
     return scalars.convert(nest, nest.insert(arith.FPToSIOp(cut, i32)), i32, target)
 
 
@@ -147,9 +154,9 @@ class QuantizeOp(ScaledOp):
 
     x = operand_def(SINGLE_TENSOR)
     scale = operand_def(SINGLE_TENSOR)
-    zero_point = operand_def(QUANTIZED_TENSOR)
+    zero_point = operand_def(LINEAR_TENSOR)
     axis = opt_prop_def(IntegerAttr.constr(i64))
-    result = result_def(QUANTIZED_TENSOR)
+    result = result_def(LINEAR_TENSOR)
 
     assembly_format = _SCALED_FORMAT
 
@@ -175,9 +182,9 @@ class DequantizeOp(ScaledOp):
 
     name = "graph.dequantize"
 
-    x = operand_def(QUANTIZED_OR_I32_TENSOR)
+    x = operand_def(LINEAR_OR_I32_TENSOR)
     scale = operand_def(SINGLE_TENSOR)
-    zero_point = operand_def(QUANTIZED_OR_I32_TENSOR)
+    zero_point = operand_def(LINEAR_OR_I32_TENSOR)
     axis = opt_prop_def(IntegerAttr.constr(i64))
     result = result_def(SINGLE_TENSOR)
 

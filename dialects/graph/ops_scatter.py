@@ -13,7 +13,8 @@ from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def
 
 from ...core.dims import Dim, Shape, product
-from .attrs import DENSE_TENSOR, INDEX_TENSOR, ScatterKind, ScatterKindAttr
+from ...core.dtypes import is_low_bit
+from .attrs import INDEX_TENSOR, STORED_TENSOR, ScatterKind, ScatterKindAttr
 from .axes import AxisOp
 from .combiners import COMBINERS
 from .interfaces import (
@@ -45,7 +46,7 @@ class ScatterOp(GraphOp, ABC):
     """The number of the operand with the updates."""
 
     kind = prop_def(ScatterKindAttr)
-    result = result_def(DENSE_TENSOR)
+    result = result_def(STORED_TENSOR)
 
     @property
     def combine(self) -> str | None:
@@ -64,6 +65,8 @@ class ScatterOp(GraphOp, ABC):
             facts.fail("element types differ", expected, got)
         if self.combine is not None and expected == i1:
             facts.fail("truth values cannot be combined", "none", self.combine)
+        if self.combine is not None and is_low_bit(expected):
+            facts.fail(f"elements of {expected} cannot be combined", "none", self.combine)
 
     def scattered(
         self, x: np.ndarray, places: tuple[np.ndarray, ...], updates: np.ndarray
@@ -92,9 +95,9 @@ class ScatterElementsOp(ScatterOp, AxisOp):
     name = "graph.scatter_elements"
     UPDATES: ClassVar[int] = 2
 
-    x = operand_def(DENSE_TENSOR)
+    x = operand_def(STORED_TENSOR)
     indices = operand_def(INDEX_TENSOR)
-    updates = operand_def(DENSE_TENSOR)
+    updates = operand_def(STORED_TENSOR)
 
     assembly_format = (
         "$kind $x `,` $indices `,` $updates `axis` `=` $axis attr-dict `:` "
@@ -167,8 +170,8 @@ class ScatterNdOp(ScatterOp):
     name = "graph.scatter_nd"
     UPDATES: ClassVar[int] = 1
 
-    x = operand_def(DENSE_TENSOR)
-    updates = operand_def(DENSE_TENSOR)
+    x = operand_def(STORED_TENSOR)
+    updates = operand_def(STORED_TENSOR)
     indices = var_operand_def(INDEX_TENSOR)
 
     assembly_format = (

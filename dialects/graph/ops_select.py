@@ -17,7 +17,7 @@ from ...core.dims import Dim, Shape
 from ...core.exactness import Exactness
 from ...core.typed import dense_array
 from . import scalars
-from .attrs import DENSE_TENSOR, I64_ARRAY, i64_array, ints
+from .attrs import I64_ARRAY, STORED_TENSOR, i64_array, ints
 from .axes import AxisOp
 from .guards import clamped, guarded, is_inside
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type
@@ -47,11 +47,11 @@ class SliceOp(GraphOp, HasCanonicalizationPatternsInterface):
     KEEPS_NONNEGATIVE: ClassVar[bool] = True
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
 
-    x = operand_def(DENSE_TENSOR)
+    x = operand_def(STORED_TENSOR)
     starts = prop_def(I64_ARRAY)
     ends = prop_def(I64_ARRAY)
     steps = prop_def(I64_ARRAY)
-    result = result_def(DENSE_TENSOR)
+    result = result_def(STORED_TENSOR)
 
     assembly_format = (
         "$x `starts` `=` $starts `ends` `=` $ends `steps` `=` $steps attr-dict `:` "
@@ -141,8 +141,8 @@ class ConcatOp(AxisOp, HasCanonicalizationPatternsInterface):
     KEEPS_NONNEGATIVE: ClassVar[bool] = True
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
 
-    inputs = var_operand_def(DENSE_TENSOR)
-    result = result_def(DENSE_TENSOR)
+    inputs = var_operand_def(STORED_TENSOR)
+    result = result_def(STORED_TENSOR)
 
     assembly_format = "$inputs `axis` `=` $axis attr-dict `:` functional-type(operands, results)"
 

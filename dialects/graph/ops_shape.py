@@ -16,7 +16,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from ...core.dims import Dim, Shape, product
 from ...core.exactness import Exactness
 from ...core.typed import dense_array
-from .attrs import DENSE_TENSOR, I64_ARRAY, i64_array, ints
+from .attrs import I64_ARRAY, STORED_TENSOR, i64_array, ints
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -48,9 +48,9 @@ class TransposeOp(GraphOp, HasCanonicalizationPatternsInterface):
     KEEPS_NONNEGATIVE: ClassVar[bool] = True
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
 
-    x = operand_def(DENSE_TENSOR)
+    x = operand_def(STORED_TENSOR)
     permutation = prop_def(I64_ARRAY)
-    result = result_def(DENSE_TENSOR)
+    result = result_def(STORED_TENSOR)
 
     assembly_format = (
         "$x `permutation` `=` $permutation attr-dict `:` functional-type(operands, results)"
@@ -100,9 +100,9 @@ class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
     KEEPS_NONNEGATIVE: ClassVar[bool] = True
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
 
-    x = operand_def(DENSE_TENSOR)
+    x = operand_def(STORED_TENSOR)
     shape = prop_def(I64_ARRAY)
-    result = result_def(DENSE_TENSOR)
+    result = result_def(STORED_TENSOR)
 
     assembly_format = "$x `shape` `=` $shape attr-dict `:` functional-type(operands, results)"
 
@@ -218,9 +218,9 @@ class BroadcastToOp(GraphOp, HasCanonicalizationPatternsInterface):
     KEEPS_NONNEGATIVE: ClassVar[bool] = True
     FUSION: ClassVar[FusionKind] = FusionKind.BROADCAST
 
-    x = operand_def(DENSE_TENSOR)
+    x = operand_def(STORED_TENSOR)
     shape = prop_def(I64_ARRAY)
-    result = result_def(DENSE_TENSOR)
+    result = result_def(STORED_TENSOR)
 
     assembly_format = "$x `shape` `=` $shape attr-dict `:` functional-type(operands, results)"
 

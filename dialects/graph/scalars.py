@@ -23,7 +23,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ...core.dtypes import LOW_BIT_FLOATS, is_low_bit
 from ...core.typed import bits, float_type, integer_type
+from . import low_bits
 from .attrs import compute_type, is_float, is_half, is_unsigned
 from .nest import Scalars
 
@@ -31,6 +33,13 @@ from .nest import Scalars
 def zero(nest: Scalars, type: Attribute) -> SSAValue:
     """The constant 0 of a type."""
     return nest.constant(0.0 if is_float(type) else 0, type)
+
+
+def literal(nest: Scalars, value: float | int, kind: Attribute) -> SSAValue:
+    """A constant of an element type, in the type in which it is computed."""
+    if is_low_bit(kind):
+        return nest.constant(low_bits.code_of(value, kind), i8)
+    return nest.constant(value, compute_type(kind))
 
 
 def number(nest: Scalars, value: float, type: Attribute) -> SSAValue:
@@ -163,6 +172,11 @@ def convert(nest: Scalars, value: SSAValue, source: Attribute, target: Attribute
     """
     if source == target:
         return value
+    if is_low_bit(source):
+        wide = low_bits.wide_type(source)
+        return convert(nest, low_bits.decoded(nest, value, source), wide, target)
+    if is_low_bit(target):
+        return low_bits.encoded(nest, _wide(nest, value, target), target)
     wide = nest.compute_type(target)
     if target == i1:
         compare = arith.CmpfOp if is_float(value.type) else arith.CmpiOp
@@ -178,6 +192,15 @@ def convert(nest: Scalars, value: SSAValue, source: Attribute, target: Attribute
     if is_float(value.type):
         return _float_to_integer(nest, value, integer_type(wide))
     return _resize(nest, value, integer_type(wide))
+
+
+def _wide(nest: Scalars, value: SSAValue, target: Attribute) -> SSAValue:
+    """A scalar as an f32 that is rounded to a low-bit type, or as an i32 for one of integers."""
+    if target in LOW_BIT_FLOATS:
+        return _to_float(nest, value, f32)
+    if is_float(value.type):
+        return _float_to_integer(nest, value, i32)
+    return _resize(nest, value, i32)
 
 
 def _to_float(nest: Scalars, value: SSAValue, target: Attribute) -> SSAValue:

@@ -5,17 +5,11 @@ from __future__ import annotations
 import numpy as np
 from xdsl.ir import Attribute
 
-from ...core.dtypes import element_type_of
+from ...core.dtypes import element_type_of, is_real
 from ...core.errors import UnsupportedError
 from .diagnostics import UnsupportedNodeError
 
-_CLOSEST = {
-    "uint64": "int64",
-    "int2": "int8",
-    "int4": "int8",
-    "uint2": "int8",
-    "uint4": "int8",
-}
+_CLOSEST = {"uint64": "int64"}
 
 
 def element_type(dtype: np.dtype) -> Attribute:
@@ -37,5 +31,5 @@ def no_element_type(name: str) -> UnsupportedNodeError:
 
 
 def is_float(dtype: np.dtype) -> bool:
-    """Whether it is a float; NumPy's kind of bfloat16 is not that of the others."""
-    return dtype.kind == "f" or dtype.name == "bfloat16"
+    """Whether it is a float that is computed with: f16, bf16, f32 or f64."""
+    return is_real(dtype)

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import LocationAttr, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...core.dims import Dim, Shape
-from ...core.dtypes import dtype_of
+from ...core.dtypes import dtype_of, is_low_bit
 from ...core.provenance import named
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
@@ -64,7 +64,7 @@ class Emitter:
 
     def hold(self, value: Value) -> None:
         """Remember which value has a size, for tensors of that size that are made of nothing."""
-        if value.dtype.kind == "b":
+        if value.dtype.kind == "b" or is_low_bit(element_type_of(value.dtype)):
             return
         for axis, dim in enumerate(value.shape):
             if not dim.is_static:
@@ -211,7 +211,7 @@ class Emitter:
     def _shared(self, contents: np.ndarray) -> np.ndarray:
         """The first array with these elements: of what is computed here, none gets new ones."""
         digest = sha256(np.ascontiguousarray(contents).reshape(-1).view(np.uint8).data).digest()
-        key = contents.dtype.str, contents.shape, digest
+        key = contents.dtype.name, contents.shape, digest
         return self._first.setdefault(key, contents)
 
 

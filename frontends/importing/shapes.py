@@ -8,6 +8,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from ...core.dims import Dim, Shape, product
+from ...core.dtypes import is_low_bit
 from ...dialects.graph import ops as graph
 from ...dialects.graph.ops_select import WHOLE_END
 from .dtypes import element_type
@@ -158,11 +159,14 @@ def broadcast(node: ModelNode, x: Value, target: Sequence[Dim]) -> Value:
     x = node.emit(graph.BroadcastToOp, x, shape=sizes)
     for axis, (a, b) in enumerate(zip(own, result, strict=True)):
         if not b.is_static and a != b:
-            zeros = unsqueezed(
-                node, _zeros(node, b, x.dtype), [i for i in range(rank) if i != axis]
-            )
-            # x == x - 0 == x or false, for a negative 0 and a NaN too
-            x = node.emit(graph.LogicalOrOp if x.dtype.kind == "b" else graph.SubOp, x, zeros)
+            is_stored = is_low_bit(element_type(x.dtype))
+            zeros = _zeros(node, b, np.dtype(np.bool_) if is_stored else x.dtype)
+            zeros = unsqueezed(node, zeros, [i for i in range(rank) if i != axis])
+            # x == x - 0 == x or false == (x if false else x), for a negative 0 and a NaN too
+            if is_stored:
+                x = node.emit(graph.WhereOp, zeros, x, x)
+            else:
+                x = node.emit(graph.LogicalOrOp if x.dtype.kind == "b" else graph.SubOp, x, zeros)
     return x
 
 

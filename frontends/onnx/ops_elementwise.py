@@ -8,10 +8,10 @@ from collections.abc import Callable
 import numpy as np
 
 from ...dialects.graph import ops as graph
+from ..importing.dtypes import element_type
 from ..importing.elementwise import (
     SELU_ALPHA,
     SELU_GAMMA,
-    cast,
     celu,
     clip,
     elu,
@@ -27,6 +27,7 @@ from ..importing.elementwise import (
     swish,
     tan,
 )
+from ..importing.low_bits import converted
 from ..importing.nodes import Builds
 from ..importing.values import Value
 from .nodes import Node
@@ -151,14 +152,23 @@ def one_over(node: Node) -> Value:
 
 @converts("Cast", since=6)
 def cast_to(node: Node) -> Value:
-    node.ignore("saturate", "round_mode")  # only for 8-bit floats
-    return cast(node, node.input(0), node.attr_dtype("to"))
+    return _cast(node, node.attr_dtype("to"))
 
 
 @converts("CastLike", since=15)
 def cast_like(node: Node) -> Value:
-    node.ignore("saturate", "round_mode")
-    return cast(node, node.input(0), node.input(1).dtype)
+    return _cast(node, node.input(1).dtype)
+
+
+def _cast(node: Node, dtype: np.dtype) -> Value:
+    saturate = bool(node.attr_int("saturate", 1))
+    mode = node.attr_string("round_mode", "up")
+    return converted(node, node.input(0), dtype, saturate=saturate, round_mode=mode)
+
+
+@converts("BitCast", since=26)
+def bit_cast(node: Node) -> Value:
+    return node.emit(graph.BitcastOp, node.input(0), target=element_type(node.attr_dtype("to")))
 
 
 @converts("LeakyRelu", since=1)

@@ -17,6 +17,7 @@ from ..importing.elementwise import (
     shrunk,
     thresholded,
 )
+from ..importing.low_bits import computable
 from ..importing.nodes import Builds
 from ..importing.selection import triangle
 from ..importing.shapes import places_of, reshaped, unsqueezed
@@ -65,14 +66,14 @@ def where(node: Node) -> Value:
 
 @converts("IsNaN", since=9)
 def not_a_number(node: Node) -> Value:
-    return is_nan(node, node.input(0))
+    return is_nan(node, computable(node, node.input(0)))
 
 
 @converts("IsInf", since=10)
 def infinite(node: Node) -> Value:
     negative = bool(node.attr_int("detect_negative", 1))
     positive = bool(node.attr_int("detect_positive", 1))
-    return is_inf(node, node.input(0), negative=negative, positive=positive)
+    return is_inf(node, computable(node, node.input(0)), negative=negative, positive=positive)
 
 
 @converts("ThresholdedRelu", since=10)

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...core.dims import Dim
 from ..importing.values import Value, as_dims, combine, differ, from_dims
+from .dtypes import LOW_BITS
 from .nodes import LARGEST_CONSTANT, Node
 from .registry import Evaluation, evaluates
 
@@ -206,8 +207,10 @@ def cast_like(node: Node) -> np.ndarray | Value | None:
 
 
 def _cast(node: Node, dtype: np.dtype) -> np.ndarray | Value | None:
-    node.ignore("saturate", "round_mode")
     x = node.contents(0)
+    if any(kind in LOW_BITS for kind in (x.dtype, dtype)):
+        return None
+    node.ignore("saturate", "round_mode")
     if x.dtype != object:
         return x.astype(dtype)
     return node.known(x, dtype) if dtype in (np.int64, np.int32) else None

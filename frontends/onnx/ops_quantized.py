@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from typing import cast as cast_type
+
 import numpy as np
+from xdsl.dialects.builtin import IntegerType
 
 from ...core.dims import Dim
+from ...core.dtypes import LOW_BIT_FLOATS, LOW_BIT_INTEGERS, integer_range
 from ...dialects.graph import ops as graph
-from ..importing.elementwise import cast
+from ..importing.dtypes import element_type, is_float
+from ..importing.elementwise import cast, clip, is_nan
+from ..importing.low_bits import converted
+from ..importing.resizing import elements_repeated
 from ..importing.selection import padded
-from ..importing.shapes import reshaped, squeezed, unsqueezed
+from ..importing.shapes import reshaped, sliced_to, squeezed, unsqueezed
 from ..importing.values import Value
 from .nodes import Node
 from .ops_window import filter_window, window_axes
 from .registry import converts
 
-_SUPPORTED = ("int8", "int16", "uint8", "uint16")
+_F32, _I32 = np.dtype(np.float32), np.dtype(np.int32)
+_QUANTIZED = ("int8", "int16", "uint8", "uint16", *LOW_BIT_INTEGERS.values())
 
 
 def _parameter(node: Node, value: Value) -> Value:
-    """A scale or zero point as a scalar or a vector; a vector of one element is a scalar."""
-    if value.rank > 1:
-        raise node.unsupported("quantisation in blocks is not supported")
+    """A scale or zero point; a vector of one element is a scalar."""
+    if value.rank > 1 and not node.attr_int("block_size"):
+        raise node.unsupported("quantisation in blocks is not supported without block_size")
     return reshaped(node, value, []) if value.shape == (Dim.of(1),) else value
 
 
@@ -31,45 +39,115 @@ def _zero(node: Node, like: Value, dtype: np.dtype) -> Value:
     return node.known(np.zeros([dim.value for dim in like.shape], dtype))
 
 
-def _scaled(node: Node, x: Value, dtype: np.dtype) -> tuple[Value, Value, int | None]:
-    """The scale, the zero point (by default 0 of `dtype`), and their axis."""
-    if node.attr_int("block_size"):
-        raise node.unsupported("quantisation in blocks is not supported")
-    scale, given = _parameter(node, node.input(1)), node.optional(2)
-    zero_point = _zero(node, scale, dtype) if given is None else _parameter(node, given)
-    if zero_point.rank != scale.rank:
-        raise node.broken("scale and zero point differ", f"rank {scale.rank}", zero_point.rank)
+def _axis(node: Node, x: Value, scale: Value) -> int | None:
+    """The axis of a vector of scales, and of blocks."""
     axis = node.attr_int("axis", 1)
-    return scale, zero_point, node.axis(axis, x.rank) if scale.rank else None
+    return node.axis(axis, x.rank) if scale.rank else None
+
+
+def _single(node: Node, value: Value) -> Value:
+    """An operand that `graph.quantize` and `graph.dequantize` compute with: f16 or f32."""
+    return value if value.dtype == np.float16 else cast(node, value, _F32)
+
+
+def _beside(node: Node, value: Value, x: Value, axis: int | None) -> Value:
+    """A scale or zero point that broadcasts to x: of the tensor, of an axis, or of blocks."""
+    block = node.attr_int("block_size")
+    if axis is None or not value.rank:
+        return value
+    if value.rank == 1 and not block:
+        return unsqueezed(node, value, [other for other in range(x.rank) if other != axis])
+    if value.rank != x.rank:
+        raise node.broken("the rank of scales differs", x.rank, value.rank)
+    count, size = value.shape[axis], x.shape[axis]
+    if block < 1:
+        raise node.broken("there is no block_size", "1 or more", block)
+    if count.is_static and size.is_static and -(-size.value // block) != count.value:
+        raise node.broken("the blocks do not cover x", -(-size.value // block), count)
+    whole = elements_repeated(node, value, axis, block)
+    return whole if whole.shape[axis] == size else sliced_to(node, whole, axis, Dim.of(0), size)
+
+
+def _is_zero(zero_point: Value | None) -> bool:
+    """Whether there is no zero point but 0."""
+    if zero_point is None:
+        return True
+    contents = zero_point.contents
+    return contents is not None and not contents.astype(np.float32).any()
 
 
 @converts("QuantizeLinear", since=10)
 def quantize_linear(node: Node) -> Value:
-    node.ignore("saturate")  # only for 8-bit floats
+    saturate = bool(node.attr_int("saturate", 1))
     if node.attr_int("precision"):
         node.insist({"precision": 1})
-    x = node.input(0)
-    if x.dtype == np.int32:
-        x = cast(node, x, np.dtype(np.float32))
-    given = node.optional(2)
+    x, scale, given = node.input(0), _parameter(node, node.input(1)), node.optional(2)
     wanted = node.attr_int("output_dtype")
     default = np.dtype(np.uint8) if given is None else given.dtype
     dtype = node.attr_dtype("output_dtype") if wanted else default
     if given is not None and given.dtype != dtype:
         raise node.broken("output_dtype differs from the zero point", given.dtype, dtype)
-    if dtype.name not in _SUPPORTED:
-        raise node.unsupported(f"not supported for {dtype.name}")
-    scale, zero_point, axis = _scaled(node, x, dtype)
+    axis = _axis(node, x, scale)
+    if dtype.name not in _QUANTIZED:
+        if dtype.name not in LOW_BIT_FLOATS.values():
+            raise node.unsupported(f"not supported for {dtype.name}")
+        quotient = _shifted(node, _quotient(node, x, scale, axis), given, axis)
+        return converted(node, quotient, dtype, saturate=saturate)
+    zero_point = None if given is None else _parameter(node, given)
+    if node.attr_int("block_size") and axis is not None:
+        return _quantized_blocks(node, _quotient(node, x, scale, axis), zero_point, dtype, axis)
+    zero_point = _zero(node, scale, dtype) if zero_point is None else zero_point
+    if zero_point.rank != scale.rank:
+        raise node.broken("scale and zero point differ", f"rank {scale.rank}", zero_point.rank)
+    x, scale = _single(node, x), _single(node, scale)
     return node.emit(graph.QuantizeOp, x, scale, zero_point, axis=axis)
+
+
+def _quotient(node: Node, x: Value, scale: Value, axis: int | None) -> Value:
+    divisor = cast(node, _beside(node, scale, x, axis), _F32)
+    return node.emit(graph.DivOp, cast(node, x, _F32), divisor)
+
+
+def _shifted(node: Node, x: Value, zero_point: Value | None, axis: int | None) -> Value:
+    """x + zero_point."""
+    if zero_point is None or _is_zero(zero_point):
+        return x
+    shift = _beside(node, _parameter(node, zero_point), x, axis)
+    return node.emit(graph.AddOp, x, cast(node, shift, _F32))
+
+
+def _quantized_blocks(
+    node: Node, quotient: Value, zero_point: Value | None, dtype: np.dtype, axis: int
+) -> Value:
+    """Quotients as integers: rounded, shifted, cut. NaN becomes the zero point."""
+    nearest = node.emit(graph.RoundOp, quotient)
+    nearest = node.emit(graph.WhereOp, is_nan(node, nearest), node.scalar(0, nearest), nearest)
+    least, largest = integer_range(cast_type(IntegerType, element_type(dtype)))
+    moved = _shifted(node, nearest, zero_point, axis)
+    return cast(node, clip(node, moved, float(least), float(largest)), dtype)
 
 
 @converts("DequantizeLinear", since=10)
 def dequantize_linear(node: Node) -> Value:
-    x = node.input(0)
-    scale, zero_point, axis = _scaled(node, x, x.dtype)
-    result = node.emit(graph.DequantizeOp, x, scale, zero_point, axis=axis)
-    wanted = node.attr_int("output_dtype")
-    return cast(node, result, node.attr_dtype("output_dtype")) if wanted else result
+    x, scale, given = node.input(0), _parameter(node, node.input(1)), node.optional(2)
+    zero_point, axis = None if given is None else _parameter(node, given), _axis(node, x, scale)
+    wide = scale.dtype if is_float(scale.dtype) else _F32
+    target = node.attr_dtype("output_dtype") if node.attr_int("output_dtype") else wide
+    is_integer = x.dtype.name not in LOW_BIT_FLOATS.values()
+    if is_integer and not node.attr_int("block_size"):
+        zero_point = _zero(node, scale, x.dtype) if zero_point is None else zero_point
+        if zero_point.rank != scale.rank:
+            raise node.broken("scale and zero point differ", f"rank {scale.rank}", zero_point.rank)
+        scale = _single(node, scale) if scale.dtype == target else cast(node, scale, _F32)
+        return cast(node, node.emit(graph.DequantizeOp, x, scale, zero_point, axis=axis), target)
+    # i32 has the differences of all integers of 16 bits, and f32 those of low-bit floats.
+    exact = _I32 if is_integer else _F32
+    number = cast(node, x, exact)
+    if zero_point is not None and not _is_zero(zero_point):
+        shift = cast(node, _beside(node, zero_point, x, axis), exact)
+        number = node.emit(graph.SubOp, number, shift)
+    factor = cast(node, _beside(node, scale, x, axis), _F32)
+    return cast(node, node.emit(graph.MulOp, cast(node, number, _F32), factor), target)
 
 
 @converts("DynamicQuantizeLinear", since=11)

@@ -14,7 +14,7 @@ from ...core.reading import ReadingError, check_size, memory, opened, size_of
 from ..importing.diagnostics import UnsupportedNodeError
 from ..importing.sizes import LARGEST_TENSOR, check_shape, shown
 from .diagnostics import broken
-from .dtypes import numpy_dtype
+from .dtypes import LOW_BITS, numpy_dtype
 
 _BITS_IN_INT32 = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
 _FIELDS: dict[int, str] = {
@@ -53,7 +53,7 @@ def array_of(tensor: TensorProto, folder: Path | None, subject: str) -> np.ndarr
 
 
 def _check_length(length: int, shape: tuple[int, ...], dtype: np.dtype, subject: str) -> None:
-    expected = math.prod(shape) * dtype.itemsize
+    expected = _byte_count(shape, dtype)
     if length != expected:
         raise broken(
             f"data does not fill shape {shown(shape) or '()'} of {dtype.name}",
@@ -63,7 +63,31 @@ def _check_length(length: int, shape: tuple[int, ...], dtype: np.dtype, subject:
         )
 
 
+def _bits(dtype: np.dtype) -> int:
+    """The bits of an element in the data of a model; those of low-bit types are packed."""
+    return LOW_BITS.get(dtype, 8 * dtype.itemsize)
+
+
+def _byte_count(shape: tuple[int, ...], dtype: np.dtype) -> int:
+    """The number of bytes of packed data."""
+    return -(-math.prod(shape) * _bits(dtype) // 8)
+
+
+def _unpacked(raw: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Elements of a low-bit type, from bytes whose lowest bits are those of the first elements."""
+    width, count = LOW_BITS[dtype], math.prod(shape)
+    if 8 % width:
+        digits = np.unpackbits(raw, count=count * width, bitorder="little").reshape(count, width)
+        codes = np.packbits(digits, axis=1, bitorder="little")
+    else:
+        places = np.arange(0, 8, width, dtype=np.uint8)
+        codes = (raw[:, None] >> places) & np.uint8((1 << width) - 1)
+    return codes.reshape(-1)[:count].view(dtype).reshape(shape)
+
+
 def _from_bytes(raw: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    if dtype in LOW_BITS:
+        return _unpacked(np.frombuffer(raw, np.uint8), shape, dtype)
     if dtype == np.bool_:
         return (np.frombuffer(raw, np.uint8) != 0).reshape(shape)
     little = np.frombuffer(raw, dtype if dtype.itemsize == 1 else dtype.newbyteorder("<"))
@@ -75,23 +99,31 @@ def _from_field(
 ) -> np.ndarray:
     field = _FIELDS.get(tensor.data_type, "int32_data")
     numbers = getattr(tensor, field)
-    if len(numbers) != math.prod(shape):
+    # Where several elements fit into a byte, a number is a byte.
+    packed = dtype in LOW_BITS and 8 % LOW_BITS[dtype] == 0
+    expected = _byte_count(shape, dtype) if packed else math.prod(shape)
+    if len(numbers) != expected:
         raise broken(
             f"data does not fill shape {shown(shape) or '()'}",
             subject=subject,
-            expected=f"{math.prod(shape)} numbers in {field}",
+            expected=f"{expected} numbers in {field}",
             got=len(numbers),
         )
     if tensor.data_type in (TensorProto.FLOAT, TensorProto.DOUBLE):
         return np.array(numbers, dtype).reshape(shape)
-    wide = np.array(numbers, np.uint64 if field == "uint64_data" else np.int64).reshape(shape)
+    wide = np.array(numbers, np.uint64 if field == "uint64_data" else np.int64)
+    wide = wide if packed else wide.reshape(shape)
     if tensor.data_type == TensorProto.BOOL:
         return wide != 0
     store = np.dtype(np.uint16) if tensor.data_type in _BITS_IN_INT32 else dtype
+    if dtype in LOW_BITS:
+        store = np.dtype(np.uint8)
     limits = np.iinfo(store)
     if wide.size and (wide.min() < limits.min or wide.max() > limits.max):
         raise broken(f"numbers in {field} do not fit {store.name}", subject=subject)
     narrow = wide.astype(store)
+    if dtype in LOW_BITS:
+        return _unpacked(narrow, shape, dtype) if packed else narrow.view(dtype)
     return narrow.view(dtype) if tensor.data_type in _BITS_IN_INT32 else narrow
 
 
@@ -105,7 +137,7 @@ def _external(
     entries = {entry.key: entry.value for entry in tensor.external_data}
     path = _inside(entries.get("location", ""), folder, subject)
     offset = _number(entries.get("offset", "0"), "offset", subject)
-    expected = math.prod(shape) * dtype.itemsize
+    expected = _byte_count(shape, dtype)
     length = _number(entries.get("length", str(expected)), "length", subject)
     _check_length(length, shape, dtype, subject)
     try:
@@ -147,7 +179,7 @@ def _external_bytes(tensor: TensorProto) -> int:
     if tensor.data_location != TensorProto.EXTERNAL or any(d < 0 for d in tensor.dims):
         return 0
     try:
-        size = math.prod(tensor.dims) * numpy_dtype(tensor.data_type).itemsize
+        size = _byte_count(tuple(tensor.dims), numpy_dtype(tensor.data_type))
     except UnsupportedNodeError:
         return 0
     return size if size <= LARGEST_TENSOR else 0

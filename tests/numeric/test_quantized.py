@@ -316,9 +316,14 @@ def test_dynamic_quantize_linear(x: np.ndarray) -> None:
     ("node", "constants", "message"),
     [
         (
-            helper.make_node("QuantizeLinear", ["x", "s"], ["y"], axis=2, block_size=4),
+            helper.make_node("QuantizeLinear", ["x", "s"], ["y"], axis=2),
             {"s": np.ones((2, 3, 2, 8), "f4")},
-            "quantisation in blocks is not supported",
+            "quantisation in blocks is not supported without block_size",
+        ),
+        (
+            helper.make_node("QuantizeLinear", ["x", "s"], ["y"], axis=2, block_size=9),
+            {"s": np.ones((2, 3, 2, 8), "f4")},
+            "the blocks do not cover x, expected 1, got 2",
         ),
         (
             helper.make_node("QuantizeLinear", ["x", "s"], ["y"], axis=7),

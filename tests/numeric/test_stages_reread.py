@@ -13,6 +13,7 @@ from scipy.sparse import csr_array, random_array
 
 import stepwell as sw
 from stepwell.compilation import Compilation
+from stepwell.core.dtypes import dtype_named
 from stepwell.core.pipelines import IR_STAGES
 from stepwell.dialects.program import named_weights
 from stepwell.frontends import gnn
@@ -67,6 +68,19 @@ def quantised() -> Case:
     return b.module(), (randn(5, 20),), {}
 
 
+def low_bits() -> Case:
+    b = sw.Builder("main")
+    names = ("f8E4M3FN", "f8E8M0FNU", "i4", "ui2")
+    for name in names:
+        x = b.input(name, ("n", 5), name)
+        scaled = b.mul(b.cast(x, "f32"), 1.5)
+        b.output(b.concat([x, b.cast(b.clip(scaled, -6.0, 6.0), name)], axis=1))
+        b.output(b.bitcast(b.bitcast(scaled, "i32") + 1, "f32"))
+    codes = np.arange(20, dtype=np.uint8).reshape(4, 5)
+    inputs = tuple(codes.view(dtype_named(name)) for name in names)
+    return b.module(), inputs, {}
+
+
 @sw.kernel
 def shifted_relu(k, x, y):
     with k.loops(*y.shape) as (i, j):
@@ -96,6 +110,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "sparse_features": sparse_features,
     "convolution": convolution,
     "quantised": quantised,
+    "low_bits": low_bits,
     "registered": registered,
 }
 

@@ -14,7 +14,7 @@ from xdsl.pattern_rewriter import (
     RewritePattern,
 )
 
-from ....core.dtypes import dtype_of, ui32
+from ....core.dtypes import LOW_BIT_FLOATS, dtype_of, ui32
 from ....core.exactness import Exactness
 from ....core.weights import WeightStore
 from ....dialects.graph import ops as graph
@@ -296,7 +296,7 @@ class CastOfWiderCast(RewritePattern):
         if not isinstance(inner, graph.CastOp):
             return
         source, target = element_type(inner.x), element_type(op.result)
-        rounds = not is_float(source) and is_float(target)
+        rounds = not is_float(source) and (is_float(target) or target in LOW_BIT_FLOATS)
         # A float beyond i32 has no low bits that a narrow integer could keep.
         saturates = source == ui32 and is_float(element_type(op.x)) and target not in (i64, ui32)
         if holds_all_values(element_type(op.x), source) and not rounds and not saturates:

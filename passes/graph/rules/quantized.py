@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from ....core.dtypes import dtype_of
+from ....core.dtypes import dtype_of, is_low_bit
 from ....core.exactness import Exactness
 from ....core.provenance import fuse
 from ....core.weights import WeightStore
@@ -57,6 +57,11 @@ def same_elements(a: SSAValue, b: SSAValue, weights: WeightStore) -> bool:
     return left.dtype == right.dtype and np.array_equal(left, right)
 
 
+def _is_low_bit(value: SSAValue) -> bool:
+    """Whether no operator computes with the integers."""
+    return is_low_bit(element_type(value))
+
+
 @Exactness.EXACT
 @dataclass
 class QuantizeWhatWasQuantized(RewritePattern):
@@ -97,7 +102,7 @@ class QuantizeWhatWasCut(RewritePattern):
         scale, zero = (elements_of(v, self.weights) for v in (op.scale, op.zero_point))
         if scale is None or zero is None or op.along is not None or cut.x.type != op.x.type:
             return
-        if (low or 0) > 0 or (0 if high is None else high) < 0:
+        if (low or 0) > 0 or (0 if high is None else high) < 0 or _is_low_bit(op.result):
             return
         if not is_scale(op.scale, self.weights) or element_type(op.x) != element_type(op.scale):
             return
@@ -161,7 +166,7 @@ class MoveOfDequantized(RewritePattern):
             _dequantize(op, moved, inner, axis, rewriter)
 
     def _commutes(self, op: GraphOp, inner: graph.DequantizeOp) -> bool:
-        if not op.has_kernel or op.operands.count(inner.result) > 1:
+        if not op.has_kernel or op.operands.count(inner.result) > 1 or _is_low_bit(inner.x):
             return False
         if op.is_order_statistic:
             return is_scale(inner.scale, self.weights)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from xdsl.parser import Parser
 
 import stepwell as sw
+from stepwell.core.dtypes import dtype_named
 from stepwell.core.pipelines import IR_STAGES, TEXT_STAGES
 from stepwell.core.registry import make_context
 from stepwell.frontends import gnn
@@ -64,11 +65,25 @@ def integers() -> Program:
     return b.module(), (X, np.array([4, -5, 0]))
 
 
+def low_bits() -> Program:
+    b = sw.Builder("main")
+    names = ("f8E4M3FN", "f8E8M0FNU", "i4", "ui2")
+    for name in names:
+        x = b.input(name, ("n", 5), name)
+        scaled = b.mul(b.cast(x, "f32"), 1.5)
+        b.output(b.concat([x, b.cast(b.clip(scaled, -6.0, 6.0), name)], axis=1))
+        b.output(b.bitcast(b.bitcast(scaled, "i32") + 1, "f32"))
+    codes = np.arange(20, dtype=np.uint8).reshape(4, 5)
+    inputs = tuple(codes.view(dtype_named(name)) for name in names)
+    return b.module(), inputs
+
+
 PROGRAMS: dict[str, Callable[[], Program]] = {
     "mlp": mlp,
     "convolution": convolution,
     "graph_network": graph_network,
     "quantised": quantised,
+    "low_bits": low_bits,
     "integers": integers,
 }
 

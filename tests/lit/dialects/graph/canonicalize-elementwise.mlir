@@ -226,3 +226,28 @@ func.func @keep_dropout_that_says_a_size(%x: tensor<?xf32>) -> tensor<4xf32> {
   %y = graph.dropout %x ratio = 0.5 : (tensor<?xf32>) -> tensor<4xf32>
   func.return %y : tensor<4xf32>
 }
+
+// CHECK-LABEL: func.func @bitcast_to_same(
+// CHECK-NEXT: func.return %x : tensor<4xf32>
+func.func @bitcast_to_same(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = graph.bitcast %x : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %y : tensor<4xf32>
+}
+
+// CHECK-LABEL: func.func @bitcast_twice(
+// CHECK-NEXT: %y = graph.bitcast %x : (tensor<4xf32>) -> tensor<4xui32>
+// CHECK-NEXT: func.return %y : tensor<4xui32>
+func.func @bitcast_twice(%x: tensor<4xf32>) -> tensor<4xui32> {
+  %i = graph.bitcast %x : (tensor<4xf32>) -> tensor<4xi32>
+  %y = graph.bitcast %i : (tensor<4xi32>) -> tensor<4xui32>
+  func.return %y : tensor<4xui32>
+}
+
+// CHECK-LABEL: func.func @keep_bitcast_through_truth(
+// CHECK-NEXT: graph.bitcast
+// CHECK-NEXT: graph.bitcast
+func.func @keep_bitcast_through_truth(%x: tensor<4xi8>) -> tensor<4xui8> {
+  %i = graph.bitcast %x : (tensor<4xi8>) -> tensor<4xi1>
+  %y = graph.bitcast %i : (tensor<4xi1>) -> tensor<4xui8>
+  func.return %y : tensor<4xui8>
+}

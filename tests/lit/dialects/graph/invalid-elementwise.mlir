@@ -209,7 +209,7 @@ func.func @f(%x: tensor<3xi32>) {
 // -----
 
 func.func @f(%x: tensor<3xi32>) {
-  // expected-error @+1 {{expected a dense tensor of f16, bf16, f32, f64, i1, i8, i16, i32, i64, ui8, ui16, ui32, got tensor<3xi7>}}
+  // expected-error @+1 {{expected a dense tensor of f16, bf16, f32, f64, i1, i8, i16, i32, i64, ui8, ui16, ui32, f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ, f8E8M0FNU, f6E2M3FN, f6E3M2FN, f4E2M1FN, i4, ui4, i2, ui2, got tensor<3xi7>}}
   %y = graph.cast %x : (tensor<3xi32>) -> tensor<3xi7>
   func.return
 }
@@ -259,5 +259,21 @@ func.func @f(%a: tensor<4x3xf32>, %b: tensor<2xf32>, %c: tensor<f32>) {
 func.func @f(%a: tensor<3xf32>, %c: tensor<3xf16>) {
   // expected-error @+1 {{graph.fma: element types differ, expected f32, got f16}}
   %y = graph.fma %a, %a, %c : (tensor<3xf32>, tensor<3xf32>, tensor<3xf16>) -> tensor<3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<3xf32>) {
+  // expected-error @+1 {{graph.bitcast: widths of the element types differ, expected 32 bits, got 16 bits}}
+  %y = graph.bitcast %x : (tensor<3xf32>) -> tensor<3xi16>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<3xf8E5M2>) {
+  // expected-error @+1 {{got tensor<3xf8E5M2>; graph.cast converts from and to low-bit types}}
+  %y = graph.relu %x : (tensor<3xf8E5M2>) -> tensor<3xf8E5M2>
   func.return
 }

@@ -41,7 +41,7 @@ func.func @wrong_result(%x: tensor<2x8xf32>, %s: tensor<f32>, %z: tensor<ui8>) {
 // -----
 
 func.func @wide_target(%x: tensor<2xf32>, %s: tensor<f32>, %z: tensor<ui32>) {
-  // expected-error @+1 {{expected a dense tensor of i8, i16, ui8, ui16, got tensor<ui32>}}
+  // expected-error @+1 {{expected a dense tensor of i8, i16, ui8, ui16, i4, ui4, i2, ui2, got tensor<ui32>}}
   %q = graph.quantize %x, %s, %z : (tensor<2xf32>, tensor<f32>, tensor<ui32>) -> tensor<2xui32>
   func.return
 }

@@ -240,3 +240,25 @@ func.func @batch_norm(%x: tensor<2x3x?xf32>, %s: tensor<3xf32>, %b: tensor<3xf32
   %y = graph.batch_norm %x scale %s : tensor<3xf32> bias %b : tensor<3xf32> mean %m : tensor<3xf32> variance %v : tensor<3xf32> axis = 1 epsilon = 1.000000e-05 : (tensor<2x3x?xf32>) -> tensor<2x3x?xf32>
   func.return %y : tensor<2x3x?xf32>
 }
+
+// CHECK-LABEL: func.func @bitcast
+func.func @bitcast(%x: tensor<?x3xf32>) -> tensor<?x3xi32> {
+  // CHECK: %y = graph.bitcast %x : (tensor<?x3xf32>) -> tensor<?x3xi32>
+  %y = graph.bitcast %x : (tensor<?x3xf32>) -> tensor<?x3xi32>
+  func.return %y : tensor<?x3xi32>
+}
+
+// CHECK-LABEL: func.func @low_bits
+func.func @low_bits(%x: tensor<4xf32>) -> tensor<4xui2> {
+  // CHECK: %a = graph.cast %x : (tensor<4xf32>) -> tensor<4xf8E4M3FN>
+  %a = graph.cast %x : (tensor<4xf32>) -> tensor<4xf8E4M3FN>
+  // CHECK-NEXT: %b = graph.bitcast %a : (tensor<4xf8E4M3FN>) -> tensor<4xf8E8M0FNU>
+  %b = graph.bitcast %a : (tensor<4xf8E4M3FN>) -> tensor<4xf8E8M0FNU>
+  // CHECK-NEXT: %c = graph.cast %b : (tensor<4xf8E8M0FNU>) -> tensor<4xf4E2M1FN>
+  %c = graph.cast %b : (tensor<4xf8E8M0FNU>) -> tensor<4xf4E2M1FN>
+  // CHECK-NEXT: %d = graph.cast %c : (tensor<4xf4E2M1FN>) -> tensor<4xi4>
+  %d = graph.cast %c : (tensor<4xf4E2M1FN>) -> tensor<4xi4>
+  // CHECK-NEXT: %e = graph.cast %d : (tensor<4xi4>) -> tensor<4xui2>
+  %e = graph.cast %d : (tensor<4xi4>) -> tensor<4xui2>
+  func.return %e : tensor<4xui2>
+}
