@@ -173,7 +173,7 @@ def broadcast(node: ModelNode, x: Value, target: Sequence[Dim]) -> Value:
 def _zeros(node: ModelNode, size: Dim, dtype: np.dtype) -> Value:
     """A vector of zeros of a symbolic size: an empty sum is 0, as often as a value has rows."""
     holder = node.holder(size)
-    if holder is None and node.is_computed(size):
+    if holder is None and node.is_computed(size) and not _is_composed(node, size):
         places = places_of(node, size)
         nothing = node.emit(graph.MulOp, places, node.scalar(0, places))
         return node.emit(graph.CastOp, nothing, target=element_type(dtype))
@@ -190,6 +190,12 @@ def _zeros(node: ModelNode, size: Dim, dtype: np.dtype) -> Value:
         if zeros.dtype == dtype
         else node.emit(graph.CastOp, zeros, target=element_type(dtype))
     )
+
+
+def _is_composed(node: ModelNode, size: Dim) -> bool:
+    """Whether a size is a sum of products of sizes that values have."""
+    symbols = map(Dim.symbol, size.symbols)
+    return all(n >= 0 for _, n in size.terms) and all(node.holder(own) for own in symbols)
 
 
 def _composed_zeros(node: ModelNode, size: Dim, dtype: np.dtype) -> Value:
@@ -222,7 +228,7 @@ def places_of(node: ModelNode, size: Dim) -> Value:
     if size.is_static:
         return node.known(np.arange(size.value))
     by_number = node.is_computed(size) or any(coefficient < 0 for _, coefficient in size.terms)
-    if by_number and node.holder(size) is None:
+    if by_number and node.holder(size) is None and not _is_composed(node, size):
         return node.emit(graph.ArangeOp, node.number(size))
     ones = broadcast(node, node.known(np.array(1)), [size])
     return node.emit(graph.CumulativeOp, ones, kind="sum", axis=0, exclusive=True)
