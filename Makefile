@@ -11,7 +11,8 @@ MARKED = $(VENV)/.$(1)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all unit numeric lit onnx-suite public lint format types bench weights clean
+.PHONY: help demo test test-all unit numeric lit conformance public lint format types bench \
+  weights clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | \
@@ -35,7 +36,7 @@ numeric: $(call MARKED,test) ## the numeric tests alone
 lit: $(call MARKED,test) ## the tests of IR text alone
 	$(BIN)/lit -sv tests/lit
 
-onnx-suite: $(call MARKED,test) ## the cases of the onnx package's suite that are listed as passing
+conformance: $(call MARKED,test) ## the cases of the onnx package's suite that are listed as passing
 	$(BIN)/python -m pytest -n auto --dist worksteal tests/numeric/test_onnx_suite.py
 
 public: $(call MARKED,test) ## write again what users rely on: tests/public/, docs/onnx.md
