@@ -41,7 +41,7 @@ from .to_llvm import checks
 from .to_llvm.addresses import element_address, number_of_elements, sizes_of
 from .to_llvm.calls import plain_call
 from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
-from .to_llvm.searches import Function, first_decrease, first_outside, first_outside_in
+from .to_llvm.searches import Function, first_decrease, first_outside
 from .to_llvm.tiles import lower_call_tiles, lower_on_threads
 from .to_llvm.types import PTR
 from .to_llvm.words import WORD, on_stack, store_word, word_address, word_at
@@ -74,11 +74,6 @@ def lower_arena(arena: rt.ArenaOp, low: Lowering) -> Parts:
     base = word_at(low, context, rt.Word.ARENA)
     _return_unless(low, enough, rt.ARENA_TOO_SMALL, context, (wanted,))
     return (base, wanted)
-
-
-@RT.on(rt.DetailsOp)
-def lower_details(op: rt.DetailsOp, low: Lowering) -> SSAValue:
-    return word_address(low, low.value(op.context), rt.Word.DETAILS)
 
 
 @RT.on(rt.SliceOp)
@@ -153,15 +148,6 @@ def lower_check_index(check: rt.CheckIndexOp, low: Lowering, divided: bool = Fal
     made = checks.check_place(element) if check.from_front else checks.check_index(element)
     name = _provide(low, made)
     _call_check(low, check, name, [_row(low, check.indices), check.extent])
-
-
-@RT.on(rt.AreIndicesOp)
-def lower_are_indices(op: rt.AreIndicesOp, low: Lowering) -> SSAValue:
-    element = integer_type(memref_type(op.indices).element_type)
-    _provide(low, first_outside_in(element))
-    name = _provide(low, checks.are_indices(element, op.from_front is not None))
-    operands = [_row(low, op.indices), op.begin, op.end, op.extent]
-    return low.perform(func.CallOp(name, operands, [i1])).results[0]
 
 
 @RT.on(rt.CheckOffsetsOp)

@@ -135,7 +135,7 @@ def pipeline(opt_level: int = 3, threads: int = 1, copy_indices: bool = False) -
         "buffers": f"convert-graph-to-rt{copying}",
         "loops": "loop-legalize-vectors,convert-loop-to-scf",
         "llvm": (
-            "rt-fuse-checks,rt-outline-tiles,convert-math-to-arith,convert-scf-to-cf,"
+            "rt-outline-tiles,convert-math-to-arith,convert-scf-to-cf,"
             f"convert-rt-to-llvm{on_threads},convert-to-llvm"
         ),
     }

@@ -109,14 +109,6 @@ class RtFunctions(InterpreterFunctions):
         context, number = args
         return (replace(context, iterations=(int(number), *context.iterations)),)
 
-    @impl(rt.DetailsOp)
-    def run_details(
-        self, interpreter: Interpreter, op: rt.DetailsOp, args: PythonValues
-    ) -> PythonValues:
-        """The words for details."""
-        (context,) = args
-        return (context.words[rt.Word.DETAILS : rt.Word.ITERATIONS],)
-
     @impl(rt.SliceOp)
     def run_slice(
         self, interpreter: Interpreter, op: rt.SliceOp, args: PythonValues
@@ -182,15 +174,6 @@ class RtFunctions(InterpreterFunctions):
         if fault is not None:
             raise _fail(op, context, fault)
         return ()
-
-    @impl(rt.AreIndicesOp)
-    def run_are_indices(
-        self, interpreter: Interpreter, op: rt.AreIndicesOp, args: PythonValues
-    ) -> PythonValues:
-        """Whether elements of a buffer are valid indices."""
-        indices, begin, end, extent = args
-        find = outside_from_front if op.from_front else outside
-        return (find(indices.reshape(-1)[int(begin) : int(end)], int(extent)) is None,)
 
     @impl(rt.CheckOffsetsOp)
     def run_check_offsets(

@@ -44,22 +44,6 @@ func.func private @$name(
 }
 """
 
-_PART = """
-func.func private @$name(
-    %x: memref<?x$element>, %begin: index, %end: index, %extent: index) -> i1 {
-  %zero = arith.constant 0 : index
-  %limit = arith.constant $limit : index$bounds
-  %low = arith.index_cast %least : index to $element
-  %span = arith.index_cast %numbers : index to $element
-  %place = func.call @rt_first_outside_${element}_in(%x, %begin, %end, %low, %span)
-    : (memref<?x$element>, index, index, $element, $element) -> index
-  %none = arith.cmpi sge, %place, %end : index
-  cf.br ^good(%none : i1)
-^good(%all_are: i1):
-  func.return %all_are : i1
-}
-"""
-
 _FROM_BACK = """
   %all = arith.cmpi sge, %extent, %limit : index
   cf.cond_br %all, ^good, ^search
@@ -199,17 +183,6 @@ def check_index(element: IntegerType) -> Function:
 def check_place(element: IntegerType) -> Function:
     """`(x, extent, details) -> i1`: whether every element is in [0, extent); see `check_index`."""
     return _index_check(f"rt_check_place_{element}", element, _FROM_FRONT)
-
-
-@functools.cache
-def are_indices(element: IntegerType, from_front: bool) -> Function:
-    """`(x, begin, end, extent) -> i1`: whether elements [begin, end) pass `check_index`, or
-    `check_place` with `from_front`."""
-    what, bounds = ("places", _FROM_FRONT) if from_front else ("indices", _FROM_BACK)
-    bounds = bounds.replace("^good,", "^good(%all : i1),")
-    sizes = {"element": element, "limit": _limit(element)}
-    text = Template(_PART).substitute(name=f"rt_are_{what}_{element}", bounds=bounds, **sizes)
-    return parsed(text)
 
 
 def _index_check(name: str, element: IntegerType, bounds: str) -> Function:

@@ -191,11 +191,6 @@ def first_outside(element: IntegerType, divided: bool = False) -> tuple[Function
     return _functions(_OUTSIDE, element, divided)
 
 
-def first_outside_in(element: IntegerType) -> Function:
-    """`(x, begin, end, low, span) -> index`: the same among elements [begin, end), or `end`."""
-    return _functions(_OUTSIDE, element, True)[0]
-
-
 def first_decrease(element: IntegerType, divided: bool = False) -> tuple[Function, ...]:
     """`(x) -> index`: the first element that is above the next one, or the last one.
 

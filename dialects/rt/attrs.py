@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, i8
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, i8
 from xdsl.ir import ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 
-from .abi import DETAIL_WORDS
-
 ARENA_TYPE = MemRefType(i8, [DYNAMIC_INDEX])
 """The type of the arena."""
-DETAILS_TYPE = MemRefType(IndexType(), [DETAIL_WORDS])
-"""The type of the words for details of a failed check."""
 
 
 @irdl_attr_definition

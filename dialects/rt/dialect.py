@@ -27,9 +27,9 @@ from xdsl.ir import Dialect
 from .attrs import ContextType
 from .failures import IterationOp
 from .ops_call import CallOp, CallPackedOp, CallTilesOp
-from .ops_check import AreIndicesOp, CheckCsrOp, CheckIndexOp, CheckOffsetsOp, CheckOp
+from .ops_check import CheckCsrOp, CheckIndexOp, CheckOffsetsOp, CheckOp
 from .ops_clock import ClockOp, RecordOp
-from .ops_memory import ArenaOp, ConstantOp, DetailsOp, SliceOp
+from .ops_memory import ArenaOp, ConstantOp, SliceOp
 from .ops_tiles import ParallelTilesOp, YieldOp
 
 Rt = Dialect(
@@ -38,14 +38,12 @@ Rt = Dialect(
         ConstantOp,
         ArenaOp,
         IterationOp,
-        DetailsOp,
         SliceOp,
         CallOp,
         CallPackedOp,
         CheckOp,
         CheckCsrOp,
         CheckIndexOp,
-        AreIndicesOp,
         CheckOffsetsOp,
         ParallelTilesOp,
         CallTilesOp,

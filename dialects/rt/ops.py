@@ -21,26 +21,18 @@ from .abi import (
     TileOrder,
     Word,
 )
-from .attrs import ARENA_TYPE, DETAILS_TYPE, ContextType
+from .attrs import ARENA_TYPE, ContextType
 from .buffers import verify_contiguous, verify_index_buffer
 from .failures import FailingOp, Failure, IterationOp, failing_operations, iterations_around
 from .ops_call import CalleeExists, CallOp, CallPackedOp, CallTilesOp
-from .ops_check import (
-    AreIndicesOp,
-    CheckCsrOp,
-    CheckIndexOp,
-    CheckOffsetsOp,
-    CheckOp,
-    DropTrueCheck,
-)
+from .ops_check import CheckCsrOp, CheckIndexOp, CheckOffsetsOp, CheckOp, DropTrueCheck
 from .ops_clock import ClockOp, RecordOp
-from .ops_memory import ArenaOp, ConstantOp, DetailsOp, SliceOp
+from .ops_memory import ArenaOp, ConstantOp, SliceOp
 from .ops_tiles import CaptureConstant, DropCapture, ParallelTilesOp, YieldOp
 
 __all__ = [
     "ARENA_TOO_SMALL",
     "ARENA_TYPE",
-    "DETAILS_TYPE",
     "DETAIL_WORDS",
     "ITERATION_WORDS",
     "PARALLEL_TILES",
@@ -50,7 +42,6 @@ __all__ = [
     "SYSTEM_CLOCK",
     "SYSTEM_FREE",
     "WORDS",
-    "AreIndicesOp",
     "ArenaOp",
     "CallOp",
     "CallPackedOp",
@@ -64,7 +55,6 @@ __all__ = [
     "ClockOp",
     "ConstantOp",
     "ContextType",
-    "DetailsOp",
     "DropCapture",
     "DropTrueCheck",
     "FailingOp",

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import (
-    I1,
-    IndexType,
-    IntegerAttr,
-    MemRefType,
-    StringAttr,
-    UnitAttr,
-    i1,
-)
+from xdsl.dialects.builtin import I1, IndexType, IntegerAttr, MemRefType, StringAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
     ParsePropInAttrDict,
     irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
-    result_def,
     traits_def,
     var_operand_def,
 )
@@ -181,47 +171,6 @@ class CheckIndexOp(FailingOp):
     @property
     def fault(self) -> Failure:
         return Failure("place" if self.from_front else "index", self.subject.data)
-
-
-@irdl_op_definition
-class AreIndicesOp(IRDLOperation):
-    """Whether elements [begin, end) of a buffer, in row-major order, are valid indices.
-
-    They are as those of `rt.check_index`, which reports the first one that is not.
-
-    `%ok = rt.are_indices %ids, %begin, %end, %extent : memref<?x?xi64>`
-    """
-
-    name = "rt.are_indices"
-
-    indices = operand_def(MemRefType)
-    begin = operand_def(IndexType)
-    end = operand_def(IndexType)
-    extent = operand_def(IndexType)
-    from_front = opt_prop_def(UnitAttr)
-    result = result_def(I1)
-
-    assembly_format = (
-        "$indices `,` $begin `,` $end `,` $extent (`from_front` $from_front^)? attr-dict `:` "
-        "type($indices)"
-    )
-
-    irdl_options = (ParsePropInAttrDict(),)
-
-    def __init__(
-        self,
-        indices: SSAValue | Operation,
-        begin: SSAValue | Operation,
-        end: SSAValue | Operation,
-        extent: SSAValue | Operation,
-        from_front: UnitAttr | None = None,
-    ):
-        operands = [indices, begin, end, extent]
-        properties = {"from_front": from_front}
-        super().__init__(operands=operands, result_types=[i1], properties=properties)
-
-    def verify_(self) -> None:
-        verify_index_buffer(self, memref_type(self.indices))
 
 
 @irdl_op_definition

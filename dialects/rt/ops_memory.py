@@ -18,7 +18,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.typed import memref_type
-from .attrs import ARENA_TYPE, DETAILS_TYPE, ContextType
+from .attrs import ARENA_TYPE, ContextType
 from .buffers import verify_contiguous
 
 
@@ -70,32 +70,6 @@ class ConstantOp(IRDLOperation):
                 f"{self.name}: symbolic size, expected a static shape, got {buffer}"
             )
         verify_contiguous(self, buffer)
-
-
-@irdl_op_definition
-class DetailsOp(IRDLOperation):
-    """The words of the context for details of a failed check; until one fails they are free.
-
-    `%words = rt.details %ctx : memref<3xindex>`
-    """
-
-    name = "rt.details"
-
-    context = operand_def(ContextType)
-    result = result_def(MemRefType)
-
-    assembly_format = "$context attr-dict `:` type($result)"
-
-    traits = traits_def(Pure())
-
-    def __init__(self, context: SSAValue | Operation):
-        super().__init__(operands=[context], result_types=[DETAILS_TYPE])
-
-    def verify_(self) -> None:
-        if self.result.type != DETAILS_TYPE:
-            raise VerifyException(
-                f"{self.name}: wrong result type, expected {DETAILS_TYPE}, got {self.result.type}"
-            )
 
 
 @irdl_op_definition

@@ -611,3 +611,22 @@ def test_errors_in_several_threads_are_their_own() -> None:
     with ThreadPoolExecutor(8) as pool:
         got = list(pool.map(call, numbers))
     assert got == ["fine" if n < 3 else str(n) for n in numbers]
+
+
+def test_an_index_error_leaves_out_as_it_was() -> None:
+    b = sw.Builder()
+    x, at = b.input("x", (300, 1024)), b.input("at", (300, 1024), "i64")
+    b.output(b.gather_elements(x, at, axis=1))
+    exe = sw.compile(b.module(), threads=2)
+    assert "rt.unroll" in exe.ir("llvm")
+    rng = np.random.default_rng(1)
+    values = rng.standard_normal((300, 1024), np.float32)
+    places = rng.integers(-1024, 1024, (300, 1024))
+    out = np.full_like(values, 7)
+    np.testing.assert_array_equal(
+        exe(values, places, out=out), np.take_along_axis(values, places, 1)
+    )
+    out[:], places[299, 1023] = 7, 1024
+    with pytest.raises(sw.InputError, match=f"at position {300 * 1024 - 1}, "):
+        exe(values, places, out=out)
+    assert (out == 7).all()

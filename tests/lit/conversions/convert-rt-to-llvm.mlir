@@ -114,27 +114,6 @@ func.func @iterations(%ctx: !rt.context, %i: index, %j: index, %ok: i1) -> i32 {
 
 // -----
 
-// A part of an array is searched; the words for details are those of the context.
-// CHECK-LABEL: func.func private @rt_first_outside_i32_in(
-// CHECK-LABEL: func.func private @rt_are_indices_i32(
-// CHECK-LABEL: func.func private @rt_are_places_i32(
-// CHECK-LABEL: func.func @parts(
-// CHECK: llvm.getelementptr %{{.*}}[6]
-// CHECK: func.call @rt_are_indices_i32(%{{.*}}, %b, %e, %n) : (memref<?xi32>, index, index, index) -> i1
-// CHECK: func.call @rt_are_places_i32(
-func.func @parts(%ctx: !rt.context, %i: memref<2x?xi32>, %b: index, %e: index, %n: index) -> index {
-  %d = rt.details %ctx : memref<3xindex>
-  %v = rt.are_indices %i, %b, %e, %n : memref<2x?xi32>
-  %w = rt.are_indices %i, %b, %e, %n from_front : memref<2x?xi32>
-  %x = arith.andi %v, %w : i1
-  %r = arith.index_cast %x : i1 to index
-  %c0 = arith.constant 0 : index
-  memref.store %r, %d[%c0] : memref<3xindex>
-  func.return %r : index
-}
-
-// -----
-
 // A packed call passes the address and all sizes of every buffer, known ones too.
 // CHECK-LABEL: func.func @packed(
 // CHECK-SAME: %ctx: !rt.context, %x: memref<?x4xf32>, %y: memref<3xf32>) -> i32 attributes

@@ -217,19 +217,3 @@ func.func @iteration(%n: index) {
   %0 = "rt.iteration"(%n, %n) <{subject = "graph.loop"}> : (index, index) -> !rt.context
   func.return
 }
-
-// -----
-
-func.func @details(%ctx: !rt.context) {
-  // expected-error @+1 {{rt.details: wrong result type, expected memref<3xindex>, got memref<2xindex>}}
-  %0 = rt.details %ctx : memref<2xindex>
-  func.return
-}
-
-// -----
-
-func.func @are_indices(%x: memref<4xf32>, %n: index) {
-  // expected-error @+1 {{rt.are_indices: wrong}}
-  %0 = rt.are_indices %x, %n, %n, %n : memref<4xf32>
-  func.return
-}

@@ -37,12 +37,6 @@ func.func @checks(%ctx: !rt.context, %ok: i1, %p: memref<?xi32>, %i: memref<?xi6
   rt.check %ctx, %ok, "x: sizes differ, expected {0}, got {1}"(%n, %n)
   // CHECK-NEXT: rt.check_csr %ctx, %p, %i, %n "graph" : memref<?xi32>, memref<?xi64>
   rt.check_csr %ctx, %p, %i, %n "graph" : memref<?xi32>, memref<?xi64>
-  // CHECK-NEXT: %d = rt.details %ctx : memref<3xindex>
-  %d = rt.details %ctx : memref<3xindex>
-  // CHECK-NEXT: %v = rt.are_indices %i, %n, %n, %n : memref<?xi64>
-  %v = rt.are_indices %i, %n, %n, %n : memref<?xi64>
-  // CHECK-NEXT: %w = rt.are_indices %i, %n, %n, %n from_front : memref<?xi64>
-  %w = rt.are_indices %i, %n, %n, %n from_front : memref<?xi64>
   // CHECK-NEXT: %c = rt.iteration %ctx, %n "graph.loop"
   %c = rt.iteration %ctx, %n "graph.loop"
   // CHECK-NEXT: rt.check_index %c, %i, %n "ids" : memref<?xi64>
