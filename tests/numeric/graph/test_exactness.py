@@ -173,6 +173,23 @@ PROOFS: dict[str, list[Proof]] = {
     "GreaterAsLess": pairs(lambda b, x, y: b.greater(x, y), "f16", "i8"),
     "GreaterEqualAsLessEqual": pairs(lambda b, x, y: b.greater_equal(x, y), "f16", "i8"),
     "LogicalNotTwice": of(lambda b, x: b.logical_not(b.logical_not(x)), "i1"),
+    "BitwiseNotTwice": of(lambda b, x: b.bitwise_not(b.bitwise_not(x)), "i8", "ui8", "i1"),
+    "BitwiseNotAsLogical": of(lambda b, x: b.bitwise_not(x), "i1"),
+    "BitwiseAsLogical": pairs(
+        lambda b, x, y: [b.bitwise_and(x, y), b.bitwise_or(x, y), b.bitwise_xor(x, y)], "i1"
+    ),
+    "BitcastToSame": [
+        Proof(lambda b, x, k=k: b.bitcast(x, k), (k,)) for k in ("f16", "f32", "i8", "ui8", "i1")
+    ],
+    "BitcastTwice": [
+        Proof(lambda b, x, k=k, w=w: b.bitcast(b.bitcast(x, w), k), (own,))
+        for own, w, k in (
+            ("f16", "i16", "f16"),
+            ("f32", "i32", "f32"),
+            ("i8", "ui8", "i1"),
+            ("i1", "ui8", "i8"),
+        )
+    ],
     "WhereSame": pairs(lambda b, x, y: b.where(b.less(x, y), x, x), "f16", "i8"),
     "ReduceNothing": [
         *of(lambda b, x: b.reduce(x, "sum", axes=[]), "f16", "i8"),
