@@ -19,7 +19,7 @@ from onnx.backend.test.loader import load_model_tests
 
 import stepwell as sw
 
-LIST = Path(__file__).resolve().parents[1] / "public" / "onnx_suite.txt"
+LIST = Path(__file__).with_name("onnx_suite.txt")
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 PARTS = 32
 # That of the package for this type.
