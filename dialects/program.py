@@ -52,6 +52,8 @@ CONSTANTS, FUNCTIONS, FAILURES = "rt.constants", "rt.functions", "rt.failures"
 EFFORT = "rt.effort"
 UNROLL = "rt.unroll"
 """The attribute of a function whose innermost loops LLVM unrolls."""
+EXTREMES = "extremes"
+"""`w.extremes` is the smallest and the largest element of the array `w` of the weight store."""
 
 KEPT = ("rt.", "graph.")
 """The prefix of the attributes that a function keeps when it becomes an `llvm.func`."""
@@ -117,7 +119,7 @@ def named_weights(module: ModuleOp) -> Iterator[str]:
                 yield attr.resource_handle.data
     for function in module.ops:
         for _, constant in _constants(function):
-            # A constant may be a part of a sparse matrix: `w.indptr`.
+            # A constant may be a part of a sparse matrix, or say something of an array: `w.indptr`.
             yield from (constant.weight, constant.weight.rpartition(".")[0])
 
 

@@ -12,7 +12,7 @@ from ..core.dtypes import as_buffer, dtype_of
 from ..core.errors import CompileError, explain
 from ..core.weights import WeightStore
 from ..dialects.loop.packing import pack_array
-from ..dialects.program import Constant
+from ..dialects.program import EXTREMES, Constant
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -78,11 +78,14 @@ def _is_foreign(array: np.ndarray) -> bool:
 
 
 def _lookup(name: str, weights: WeightStore, matrices: dict[str, csr_array]) -> np.ndarray:
-    """A dense array of the store, or one of the three arrays of a CSR matrix in it."""
+    """A dense array of the store, its extremes, or one of the three arrays of a CSR matrix in it."""
     if name in weights and isinstance(array := weights[name], np.ndarray):
         return array.copy() if array.dtype.kind in "iu" else array
     matrix, _, part = name.rpartition(".")
-    if matrix in weights and part in _PARTS and not isinstance(weights[matrix], np.ndarray):
+    if matrix in weights and isinstance(array := weights[matrix], np.ndarray):
+        if part == EXTREMES and array.size:
+            return np.array([array.min(), array.max()])
+    elif matrix in weights and part in _PARTS:
         if matrix not in matrices:
             matrices[matrix] = _checked(matrix, cast("csr_array", weights[matrix]))
         return getattr(matrices[matrix], _PARTS[part])

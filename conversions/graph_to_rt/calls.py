@@ -57,7 +57,7 @@ class Calls:
             elif isinstance(op, graph.AssembleOp):
                 assemble(self.function, op, self.constants.buffers_of)
             elif isinstance(op, graph.CheckIndicesOp):
-                check_indices(self.function, op, self.constants.buffers_of)
+                check_indices(self.function, op, self.constants)
             elif isinstance(op, graph.CheckOp):
                 self.regions.convert_check(op)
             elif not isinstance(op, graph.ConstantOp):
@@ -76,7 +76,7 @@ class Calls:
             arguments += self.constants.passed(operand, kernel, len(arguments), op)
         refuse_other_rows(kernel, op)
         refuse_unchecked(kernel, op)
-        check_bounds(function, kernel, op, self.constants.buffers_of)
+        check_bounds(function, kernel, op, self.constants)
         arguments += self._results(op)
         types = [arg.type for arg in kernel.body.block.args]
         if len(types) != len(arguments):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import FloatAttr, f64, i32, i64
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import FloatAttr, IndexType, f64, i32, i64
 from xdsl.ir import Operation, SSAValue
 
 from ...core.dims import Dim
@@ -29,7 +29,7 @@ from ...dialects.loop.arguments import (
 from ...dialects.loop.segments import is_row_pointer
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
-from .constants import as_type
+from .constants import Constants, as_type
 from .function import BufferFunction
 
 LARGEST_PRODUCT = 1 << 56
@@ -112,16 +112,40 @@ def assemble(
     function.buffers[op.result] = [*parts, columns][: len(types)]
 
 
-def check_indices(
-    function: BufferFunction,
-    op: graph.CheckIndicesOp,
-    buffers_of: Callable[[SSAValue], Sequence[SSAValue]],
-) -> None:
+def check_indices(function: BufferFunction, op: graph.CheckIndicesOp, constants: Constants) -> None:
     """Give indices their own buffer, after a check."""
-    (indices,) = function.buffers[op.result] = [*buffers_of(op.indices)]
+    function.buffers[op.result] = [*constants.buffers_of(op.indices)]
     limit = function.size(op.limit(function.shapes), op)
-    check = rt.CheckIndexOp(function.check_context, indices, limit, op.what, from_front=True)
-    function.append(check)
+    _check_index(function, constants, op.indices, limit, op.what, from_front=True)
+
+
+def _check_index(
+    function: BufferFunction,
+    constants: Constants,
+    indices: SSAValue,
+    extent: SSAValue,
+    subject: str,
+    from_front: bool = False,
+) -> None:
+    """Check indices; those of a constant are known, and an extent is compared with the extremes."""
+    if not isinstance(indices.owner, graph.ConstantOp):
+        (buffer,) = constants.buffers_of(indices)
+        check = rt.CheckIndexOp(function.check_context, buffer, extent, subject, from_front)
+        function.append(check)
+        return
+    if 0 in tensor_type(indices).get_shape():
+        return
+    extremes, zero = constants.extremes(indices.owner), function.sizes.index(0)
+    least = zero if from_front else function.insert(arith.SubiOp(zero, extent))
+    most = function.insert(arith.SubiOp(extent, function.sizes.index(1)))
+    words = explain(subject, "index out of range", expected="{0} to {1}", got="{2}")
+    for number in range(2):
+        place = [function.sizes.index(number)]
+        index = function.insert(memref.LoadOp.get(extremes, place))
+        index = function.insert(arith.IndexCastOp(index, IndexType()))
+        order, limit = ("sle", most) if number else ("sge", least)
+        fits = function.insert(arith.CmpiOp(index, limit, order))
+        function.append(rt.CheckOp(function.check_context, fits, words, [least, most, index]))
 
 
 def indices_of(function: BufferFunction) -> dict[SSAValue, tuple[int, ...]]:
@@ -186,7 +210,7 @@ def check_bounds(
     function: BufferFunction,
     kernel: loop.KernelOp,
     call: graph.CallDpsOp,
-    buffers_of: Callable[[SSAValue], Sequence[SSAValue]],
+    constants: Constants,
 ) -> None:
     """Check the integers that a kernel uses as indices or offsets before it runs.
 
@@ -194,7 +218,7 @@ def check_bounds(
         function: the function that calls it.
         kernel: the kernel.
         call: the call.
-        buffers_of: returns the buffers of an operand.
+        constants: the constants of the program.
     """
     sizes = function.shapes.of_arguments(call.arguments)
     subject = origin(call) or f"kernel {kernel.sym_name.data}"
@@ -202,14 +226,18 @@ def check_bounds(
         if not _is_known_first(function, call, needed.size):
             _check_size(function, call, needed)
     for operand, position in zip(call.arguments, call.places, strict=False):
-        for name, check in ((BOUNDS, rt.CheckIndexOp), (OFFSETS, rt.CheckOffsetsOp)):
+        for name in (BOUNDS, OFFSETS):
             for text in texts_of(kernel, position, name):
                 extent = Dim.parse(text).substitute(sizes)
                 if name == BOUNDS and _is_checked(function, operand, extent):
                     continue
-                indices = buffers_of(operand)[0]
                 limit = function.size(extent, call)
-                function.append(check(function.check_context, indices, limit, subject))
+                if name == BOUNDS:
+                    _check_index(function, constants, operand, limit, subject)
+                else:
+                    (offsets,) = constants.buffers_of(operand)
+                    check = rt.CheckOffsetsOp(function.check_context, offsets, limit, subject)
+                    function.append(check)
     if fits := texts_of(kernel, 0, FITS):
         sizes = call_sizes(call, function.shapes)
         for text in fits:

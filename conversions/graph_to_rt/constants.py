@@ -15,6 +15,7 @@ from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.loop import ops as loop
 from ...dialects.loop.arguments import PACKING
+from ...dialects.program import EXTREMES
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
 from .function import BufferFunction
@@ -27,6 +28,7 @@ class Constants:
         self.function, self.weights = function, weights
         self._emitted: dict[tuple[str, Attribute, Attribute | None], SSAValue] = {}
         self._packed: dict[tuple[SSAValue, Attribute], list[SSAValue]] = {}
+        self._literals: dict[Operation, str] = {}
 
     def buffers_of(self, value: SSAValue) -> list[SSAValue]:
         """The buffers of a value."""
@@ -36,6 +38,12 @@ class Constants:
             with self.function.inside(self.function.block):
                 buffers[value] = self._constants(op, buffer_types(tensor_type(value)), None)
         return buffers[value]
+
+    def extremes(self, op: graph.ConstantOp) -> SSAValue:
+        """A buffer of the smallest and the largest element of a dense constant, if it has any."""
+        kind = MemRefType(op.type.element_type, [2])
+        with self.function.inside(self.function.block):
+            return self._constant(op, f"{self._name(op)}.{EXTREMES}", kind, None)
 
     def passed(
         self, operand: SSAValue, kernel: loop.KernelOp, position: int, call: Operation
@@ -60,10 +68,7 @@ class Constants:
     def _constants(
         self, op: graph.ConstantOp, types: Sequence[Attribute], packing: Attribute | None
     ) -> list[SSAValue]:
-        name = op.key
-        if name is None or name in self.weights:
-            array = op.array(self.weights)  # raises where it does not fit the type
-            name = name or self.weights.add("literal", array)
+        name = self._name(op)
         if not is_sparse(op.result.type):
             return [self._constant(op, name, types[0], packing)]
         if op.nnz is None:
@@ -77,6 +82,16 @@ class Constants:
             value = self._constant(op, f"{name}.{part}", exact, None)
             result.append(as_type(self.function, value, kind))
         return result
+
+    def _name(self, op: graph.ConstantOp) -> str:
+        """The name of the array of a constant in the weight store."""
+        name = op.key
+        if name is not None and name not in self.weights:
+            return name
+        array = op.array(self.weights)  # raises where it does not fit the type
+        if name is None and op not in self._literals:
+            self._literals[op] = self.weights.add("literal", array)
+        return name or self._literals[op]
 
     def _constant(
         self, op: Operation, name: str, kind: Attribute, packing: Attribute | None

@@ -107,6 +107,18 @@ BAD = [
 ]
 
 
+def test_new_indices_are_checked(exe: sw.Executable) -> None:
+    exe.update(weights())
+    code, bad = exe._loaded.program.keep, {**weights(), "rows": np.array([2, -4, 1])}
+    exe.update(bad)
+    for call in (exe, lambda x: exe.run_at("buffers", x)):
+        with pytest.raises(InputError, match=r"index out of range, expected -3 to 2, got -4"):
+            call(X)
+    exe.update(weights())
+    close(exe(X), weights())
+    assert exe._loaded.program.keep is code
+
+
 def test_what_does_not_fit_changes_nothing(exe: sw.Executable) -> None:
     exe.update(weights())
     for given, message in BAD:
@@ -116,7 +128,7 @@ def test_what_does_not_fit_changes_nothing(exe: sw.Executable) -> None:
     broken = weights(2)
     broken["rows"][0] = 7
     exe.update(broken)
-    with pytest.raises(sw.StepwellError, match="index out of range at position 0"):
+    with pytest.raises(sw.StepwellError, match="index out of range, expected -3 to 2, got 7"):
         exe(X)
     exe.update(weights(3))
     close(exe(X), weights(3))

@@ -225,3 +225,35 @@ func.func @checked_before(%x: tensor<?x4xf32> {graph.name = "x", graph.dims = ["
 }
 loop.kernel @rows(%x: memref<?x4xf32>, %ids: memref<3xi64> {loop.bounds = ["x0.0", "7"]}) -> (%y: memref<3x4xf32>) {
 }
+
+// -----
+
+// The indices of a constant are known: a call compares the size with their extremes, which the
+// program has as a constant of its own. No index is out of range if there is none.
+// CHECK-LABEL: func.func @known(
+// CHECK: %[[EXTREMES:.*]] = rt.constant %ctx, {{[0-9]+}} "literal.extremes" : memref<2xi64>
+// CHECK-NOT: rt.check_index
+// CHECK: %[[SMALLEST:.*]] = memref.load %[[EXTREMES]][%{{.*}}] : memref<2xi64>
+// CHECK-NEXT: %[[FIRST:.*]] = arith.index_cast %[[SMALLEST]] : i64 to index
+// CHECK-NEXT: %[[FITS:.*]] = arith.cmpi sge, %[[FIRST]], %[[LOW:.*]] : index
+// CHECK-NEXT: rt.check %ctx, %[[FITS]], "kernel rows: index out of range, expected {0} to {1}, got {2}"(%[[LOW]], %[[HIGH:.*]], %[[FIRST]])
+// CHECK: %[[LARGEST:.*]] = memref.load %[[EXTREMES]]
+// CHECK-NEXT: %[[LAST:.*]] = arith.index_cast %[[LARGEST]] : i64 to index
+// CHECK-NEXT: %[[FITS:.*]] = arith.cmpi sle, %[[LAST]], %[[HIGH]] : index
+// CHECK-NEXT: rt.check %ctx, %[[FITS]]
+// CHECK-NEXT: rt.call @rows(
+// CHECK-NEXT: rt.constant
+// CHECK-NEXT: rt.call @none(
+func.func @known(%x: tensor<?x4xf32> {graph.dims = ["n", ""]}) -> (tensor<3x4xf32>, tensor<0x4xf32>) {
+  %i = graph.constant dense<[2, -1, 7]> : tensor<3xi64>
+  %e = graph.constant dense<> : tensor<0xi64>
+  %y = graph.call_dps @rows(%x, %i) : (tensor<?x4xf32>, tensor<3xi64>) -> tensor<3x4xf32>
+  %z = graph.call_dps @none(%x, %e) : (tensor<?x4xf32>, tensor<0xi64>) -> tensor<0x4xf32>
+  func.return %y, %z : tensor<3x4xf32>, tensor<0x4xf32>
+}
+
+loop.kernel @rows(%x: memref<?x4xf32>, %i: memref<3xi64> {loop.bounds = ["x0.0"]}) -> (%y: memref<3x4xf32>) {
+}
+
+loop.kernel @none(%x: memref<?x4xf32>, %i: memref<0xi64> {loop.bounds = ["x0.0"]}) -> (%y: memref<0x4xf32>) {
+}
