@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .interfaces import Array
 
 _TILE = 64
-"""Rows that go through a tree before those go through the next one."""
+"""Ways of a row through a tree at a time."""
 
 
 @irdl_op_definition
@@ -150,7 +150,9 @@ class TreeEnsembleOp(GraphOp):
         return self.stored(found)
 
     def write(self, nest: WritingNest) -> None:
-        # Rows of a tile go through one tree after the other, which stays in the cache.
+        # Rows of a tile go through one tree after the other, which stays in the cache; a few rows
+        # go through several trees at a time. Each step is one of all: they do not wait for each
+        # other.
         combiner, kind = COMBINER_OF[self.kind.data], nest.compute_type(element_type(self.values))
         rows, columns = nest.extent(self.x, 0), nest.extent(self.values, 1)
         tile_size, init = AffineExpr.constant(_TILE), combiner.init(nest, kind)
@@ -163,20 +165,22 @@ class TreeEnsembleOp(GraphOp):
             size = AffineExpr.constant(1) if known_size(columns) == 0 else columns
             totals = nest.local((tile_size, size), kind)
             nest.in_order([tile_size, columns], lambda own: totals.put(own, init))
+            walk = _Walk(self, nest, first, count, nest.local((tile_size,), i64))
 
-            nodes = nest.local((tile_size,), i64)
+            def combine(own: Index, node: AffineExpr) -> None:
+                leaf = place_of(nest, self.leaf, (node,), self.values, 0)
+                value = nest.at(self.values, (leaf, own[1]))
+                totals.put(own, combiner.step(nest, totals.at(own), value))
 
             def add(index: Index) -> None:
-                (tree,) = index
-                self._walk(nest, nodes, first, nest.index(count), tree)
-
-                def combine(own: Index) -> None:
-                    node = nest.index(nodes.at(own[:1]))
-                    leaf = place_of(nest, self.leaf, (node,), self.values, 0)
-                    value = nest.at(self.values, (leaf, own[1]))
-                    totals.put(own, combiner.step(nest, totals.at(own), value))
-
-                nest.in_order([nest.index(count), columns], combine)
+                trees = walk.trees(*index)
+                walk.run(trees)
+                walk.for_each(
+                    trees,
+                    lambda tree, row, place: nest.in_order(
+                        [columns], lambda own: combine((row, *own), walk.node(place))
+                    ),
+                )
 
             def finish(own: Index) -> None:
                 row, column = own
@@ -184,34 +188,80 @@ class TreeEnsembleOp(GraphOp):
                 target = (first + row, column)
                 only_if(nest, is_row, lambda: nest.update(0, target, totals.at(own)))
 
-            nest.in_order([nest.extent(self.root, 0)], add)
+            nest.in_order([walk.groups], add)
             nest.in_order([tile_size, columns], finish)
 
-    def _walk(
+
+class _Walk:
+    """The way of `count` rows from the first one on through an ensemble, by groups of trees.
+
+    `nodes` holds where each row is in each tree of a group, which has as many trees as fit.
+    """
+
+    def __init__(
         self,
+        op: TreeEnsembleOp,
         nest: WritingNest,
-        nodes: LocalBuffer,
         first: AffineExpr,
-        count: AffineExpr,
-        tree: AffineExpr,
+        count: SSAValue,
+        nodes: LocalBuffer,
     ) -> None:
-        """Store the nodes that rows from the first one on reach in a tree.
+        self._op, self._nest, self._first, self._count, self._nodes = op, nest, first, count, nodes
+        tile = nest.value(AffineExpr.constant(_TILE))
+        self._group = nest.insert(arith.DivUIOp(tile, count))
+        self._all = nest.value(nest.extent(op.root, 0))
+        self.groups = nest.index(nest.insert(arith.CeilDivUIOp(self._all, self._group)))
 
-        Each step is one of all rows: they do not wait for each other.
-        """
+    def trees(self, group: AffineExpr) -> tuple[AffineExpr, SSAValue]:
+        """The first tree of a group, and the number of its trees."""
+        nest = self._nest
+        first = nest.insert(arith.MuliOp(nest.value(group), self._group))
+        left = nest.insert(arith.SubiOp(self._all, first))
+        return nest.index(first), nest.insert(arith.MinSIOp(left, self._group))
+
+    def node(self, place: AffineExpr) -> AffineExpr:
+        """The node at a place of the buffer."""
+        return self._nest.index(self._nodes.at((place,)))
+
+    def for_each(
+        self,
+        trees: tuple[AffineExpr, SSAValue],
+        body: Callable[[AffineExpr, AffineExpr, AffineExpr], None],
+    ) -> None:
+        """Run `body` for each tree of a group and each row, with their place in the buffer."""
+        nest, (first, number) = self._nest, trees
+
+        def of_tree(index: Index) -> None:
+            (tree,) = index
+            start = nest.insert(arith.MuliOp(nest.value(tree), self._count))
+            begin, rows = nest.index(start), [nest.index(self._count)]
+            nest.in_order(rows, lambda own: body(first + tree, own[0], begin + own[0]))
+
+        nest.in_order([nest.index(number)], of_tree)
+
+    def run(self, trees: tuple[AffineExpr, SSAValue]) -> None:
+        """Let all rows go through the trees of a group, as many steps as the deepest one has."""
+        nest, op, (first, number) = self._nest, self._op, trees
+
+        def begin(tree: AffineExpr, row: AffineExpr, place: AffineExpr) -> None:
+            root = place_of(nest, op.root, (tree,), op.threshold, 0)
+            self._nodes.put((place,), scalars.from_index(nest, nest.value(root), i64))
+
+        def deeper(tree: AffineExpr, most: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            depth = scalars.to_index(nest, nest.at(op.depth, (first + tree,)))
+            return [scalars.maximum(nest, most[0], depth)]
+
+        self.for_each(trees, begin)
+        zero = nest.value(AffineExpr.constant(0))
+        (deepest,) = nest.serial(nest.index(number), [zero], deeper)
+        nest.in_order([nest.index(deepest)], lambda _: self.for_each(trees, self._step))
+
+    def _step(self, tree: AffineExpr, row: AffineExpr, place: AffineExpr) -> None:
+        """Let a row go to the next node."""
+        nest, op, node = self._nest, self._op, self.node(place)
         left, right = (nest.value(AffineExpr.constant(side)) for side in range(2))
-        root = place_of(nest, self.root, (tree,), self.threshold, 0)
-        start = scalars.from_index(nest, nest.value(root), i64)
-        nest.in_order([count], lambda own: nodes.put(own, start))
-
-        def step(index: Index) -> None:
-            _, row = index
-            node = nest.index(nodes.at((row,)))
-            feature = place_of(nest, self.feature, (node,), self.x, 1)
-            x, threshold = nest.at(self.x, (first + row, feature)), nest.at(self.threshold, (node,))
-            side = scalars.select(nest, scalars.less_equal(nest, x, threshold), left, right)
-            found = place_of(nest, self.next, (node, nest.index(side)), self.threshold, 0)
-            nodes.put((row,), scalars.from_index(nest, nest.value(found), i64))
-
-        depth = scalars.to_index(nest, nest.at(self.depth, (tree,)))
-        nest.in_order([nest.index(scalars.maximum(nest, depth, left)), count], step)
+        feature = place_of(nest, op.feature, (node,), op.x, 1)
+        x, threshold = nest.at(op.x, (self._first + row, feature)), nest.at(op.threshold, (node,))
+        side = scalars.select(nest, scalars.less_equal(nest, x, threshold), left, right)
+        following = place_of(nest, op.next, (node, nest.index(side)), op.threshold, 0)
+        self._nodes.put((place,), scalars.from_index(nest, nest.value(following), i64))

@@ -113,12 +113,12 @@ def test_a_mode_of_nodes(mode: str) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_any_number_of_rows(threads: int) -> None:
-    """More than a tile of rows, one, and none; several targets."""
-    given = weighted(forest(9, 5), "target", 3)
+    """More than a tile of rows, a few, whose trees are walked in groups, and none."""
+    given = weighted(forest(70, 3), "target", 3)
     options = {"n_targets": 3, "base_values": [0.5, -1.0, 2.0]}
     module = sw.from_onnx(model("TreeEnsembleRegressor", [X], rows="n", **options, **given))
     exe = sw.compile(module, threads=threads)
-    for rows in (1, 0, 63, 64, 65, 200):
+    for rows in (1, 0, 3, 7, 63, 64, 65, 200):
         x = with_nan(RNG.choice(X.ravel(), (rows, 4)))
         np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=1e-5, atol=1e-5)
 
