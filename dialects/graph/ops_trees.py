@@ -227,34 +227,53 @@ class _Walk:
         self,
         trees: tuple[AffineExpr, SSAValue],
         body: Callable[[AffineExpr, AffineExpr, AffineExpr], None],
+        rows_of: Callable[[AffineExpr], SSAValue] | None = None,
     ) -> None:
-        """Run `body` for each tree of a group and each row, with their place in the buffer."""
+        """Run `body` for each tree of a group and each row, with their place in the buffer.
+
+        `rows_of` returns the number of rows that go on in a tree; without it, all do.
+        """
         nest, (first, number) = self._nest, trees
 
         def of_tree(index: Index) -> None:
             (tree,) = index
             start = nest.insert(arith.MuliOp(nest.value(tree), self._count))
-            begin, rows = nest.index(start), [nest.index(self._count)]
-            nest.in_order(rows, lambda own: body(first + tree, own[0], begin + own[0]))
+            begin, rows = nest.index(start), self._count
+            if rows_of is not None:
+                rows = rows_of(first + tree)
+            nest.in_order(
+                [nest.index(rows)], lambda own: body(first + tree, own[0], begin + own[0])
+            )
 
         nest.in_order([nest.index(number)], of_tree)
 
     def run(self, trees: tuple[AffineExpr, SSAValue]) -> None:
-        """Let all rows go through the trees of a group, as many steps as the deepest one has."""
+        """Let all rows go through the trees of a group, each to its depth."""
         nest, op, (first, number) = self._nest, self._op, trees
 
         def begin(tree: AffineExpr, row: AffineExpr, place: AffineExpr) -> None:
             root = place_of(nest, op.root, (tree,), op.threshold, 0)
             self._nodes.put((place,), scalars.from_index(nest, nest.value(root), i64))
 
+        def depth(tree: AffineExpr) -> SSAValue:
+            return scalars.to_index(nest, nest.at(op.depth, (tree,)))
+
         def deeper(tree: AffineExpr, most: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            depth = scalars.to_index(nest, nest.at(op.depth, (first + tree,)))
-            return [scalars.maximum(nest, most[0], depth)]
+            return [scalars.maximum(nest, most[0], depth(first + tree))]
+
+        def step(index: Index) -> None:
+            (done,) = map(nest.value, index)
+
+            def rows_of(tree: AffineExpr) -> SSAValue:
+                goes_on = nest.insert(arith.CmpiOp(done, depth(tree), "slt"))
+                return scalars.select(nest, goes_on, self._count, zero)
+
+            self.for_each(trees, self._step, rows_of)
 
         self.for_each(trees, begin)
         zero = nest.value(AffineExpr.constant(0))
         (deepest,) = nest.serial(nest.index(number), [zero], deeper)
-        nest.in_order([nest.index(deepest)], lambda _: self.for_each(trees, self._step))
+        nest.in_order([nest.index(deepest)], step)
 
     def _step(self, tree: AffineExpr, row: AffineExpr, place: AffineExpr) -> None:
         """Let a row go to the next node."""

@@ -317,3 +317,20 @@ def test_features_of_another_number_are_refused() -> None:
     ):
         with pytest.raises(sw.ImportModelError, match=text):
             sw.from_onnx(model(operator, [X], **options))
+
+
+@pytest.mark.parametrize("rows", [1, 5, 40])
+def test_each_tree_takes_as_many_steps_as_it_is_deep(rows: int) -> None:
+    """Of any nodes, where no leaf is followed by itself."""
+    nodes, trees = 50, 70
+    thresholds, features = RNG.standard_normal(nodes, np.float32), RNG.integers(-4, 4, nodes)
+    tables = RNG.integers(-nodes, nodes, (nodes, 2)), RNG.integers(-6, 6, nodes)
+    values, depths = RNG.standard_normal((6, 2), np.float32), RNG.integers(-1, 9, trees)
+    b = sw.Builder("main")
+    x = b.input("x", ("n", 4), "f32")
+    roots = RNG.integers(-nodes, nodes, trees)
+    given = (thresholds, features, *tables, values, roots, depths)
+    b.output(b.tree_ensemble(x, *map(b.constant, given)), name="y")
+    module, rows_of_x = b.module(), RNG.standard_normal((rows, 4), np.float32)
+    got, expected = sw.compile(module)(rows_of_x), module.run_reference(rows_of_x)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
