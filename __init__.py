@@ -26,14 +26,14 @@ _PLACES = {
     "MiscompilationError": "core.errors",
     "Module": "core.module",
     "PassHook": "core.context",
-    "SparseSpec": "core.module",
+    "SparseSpec": "core.specs",
     "StepwellError": "core.errors",
     "Target": "core.target",
     "TargetError": "core.errors",
-    "TensorSpec": "core.module",
+    "TensorSpec": "core.specs",
     "Universe": "core.universe",
     "UnsupportedError": "core.errors",
-    "ValueSpec": "core.module",
+    "ValueSpec": "core.specs",
     "WeightStore": "core.weights",
     "bind_params": "binding",
     "bisect": "diagnosis.bisection",
@@ -65,7 +65,8 @@ if TYPE_CHECKING:
         UnsupportedError,
     )
     from .core.functions import register_function
-    from .core.module import Module, SparseSpec, TensorSpec, ValueSpec
+    from .core.module import Module
+    from .core.specs import SparseSpec, TensorSpec, ValueSpec
     from .core.target import Target
     from .core.universe import Universe
     from .core.weights import WeightStore

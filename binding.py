@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from xdsl.utils.exceptions import PassFailedException
 
 from .core.errors import InputError, explain
-from .core.module import Module, ValueSpec
+from .core.module import Module
 from .core.registry import make_context
+from .core.specs import ValueSpec
 from .frontends.arrays import csr_matrix_of, dense_array, is_scipy
 from .passes.graph.bind_params import GraphBindParamsPass
 

@@ -23,13 +23,21 @@ from .core.new_weights import replaced
 from .core.printing import Listing, listing
 from .core.records import default_path, read_records
 from .core.registry import make_context
+from .core.stages import IR_STAGES, STAGES, TEXT_STAGES, check_stage
 from .core.target import Target, default_threads, named
 from .core.weights import WeightStore
-from .dialects.program import check_interface, is_on_buffers, named_weights
+from .dialects.program import (
+    Constant,
+    check_interface,
+    is_on_buffers,
+    named_weights,
+    needs_of,
+)
 from .dialects.stages import stage_of
+from .runtime.constants import renewed
 from .runtime.executable import Executable, Staircase, executable
-from .runtime.interface import interface_of
 from .runtime.loaded import Program
+from .runtime.lowered import lowered
 from .runtime.machine_code import machine_code
 
 _DECIDED = "optimized"
@@ -69,6 +77,7 @@ class Compilation:
         observers: hooks notified of each pass, the last one innermost; see `Observer`.
         verify: when to verify the module.
         form: a digest of the module at stage `optimized`; None before it was reached.
+        constants: the constants that its machine code takes; empty before there is code.
     """
 
     module: Module
@@ -79,6 +88,7 @@ class Compilation:
     observers: Sequence[PassHook] = ()
     verify: Verification = "stage"
     form: str | None = None
+    constants: tuple[Constant, ...] = ()
 
     @staticmethod
     def of(
@@ -141,7 +151,7 @@ class Compilation:
 
     def as_run(self, ctx: CompilerContext) -> Compilation:
         """This compilation with the passes that have run in a context, and no observers."""
-        later = pipelines.IR_STAGES[pipelines.IR_STAGES.index(self.start) + 1 :]
+        later = IR_STAGES[IR_STAGES.index(self.start) + 1 :]
         applied = {stage: ",".join(map(str, ctx.applied.get(stage, ()))) for stage in later}
         return replace(self, passes=applied, observers=(), verify="stage")
 
@@ -151,7 +161,7 @@ class Compilation:
         Raises:
             CompileError: if the compilation has no such stage.
         """
-        pipelines.check_stage(stage)
+        check_stage(stage)
         work, ctx = self.begin()
         if stage in self.descend(work, ctx):
             return work
@@ -163,7 +173,7 @@ class Compilation:
         Raises:
             CompileError: if the compilation has no such stage.
         """
-        if stage not in pipelines.TEXT_STAGES:
+        if stage not in TEXT_STAGES:
             return self.at(stage).text()
         from .backends.llvm import jit
 
@@ -179,7 +189,7 @@ class Compilation:
         Raises:
             CompileError: if the compilation has no such stage.
         """
-        work = self.at("llvm" if stage in pipelines.TEXT_STAGES else stage)
+        work = self.at("llvm" if stage in TEXT_STAGES else stage)
         return work.weights.only(named_weights(work.op))
 
     def run(self, stage: str, inputs: Sequence[object]) -> Any:
@@ -194,7 +204,7 @@ class Compilation:
         work = self.at(stage)
         if not is_on_buffers(work.program):
             return work.run_reference(*inputs)
-        return interpreted(work.op, interface_of(work))(*inputs)
+        return interpreted(work.op, lowered(work))(*inputs)
 
     def executable(self, staircase: Callable[[Compilation], Staircase]) -> Executable:
         """Machine code that can be called.
@@ -211,8 +221,8 @@ class Compilation:
         for stage in self.descend(work, ctx):
             form = _form_of(work) if stage == _DECIDED else form
         program = self._machine_code(work, ctx)
-        again = replace(self.as_run(ctx), form=form)
-        stages = pipelines.STAGES[pipelines.STAGES.index(self.start) :]
+        again = self._done(work, ctx, form)
+        stages = STAGES[STAGES.index(self.start) :]
         exe = executable(program, staircase(again), stages, ctx.decisions)
         for observer in self._observers:
             observer.compiled(exe, again)
@@ -241,15 +251,20 @@ class Compilation:
                 continue
             form = _form_of(work)
             if form == self.form and self._decides_early:
-                interface = program.interface.with_weights(work.weights)
-                return replace(program, interface=interface), new
+                arrays = renewed(self.constants, program.constants, work.weights)
+                return replace(program, constants=arrays), new
         found = new._machine_code(work, ctx)
-        return found, replace(new.as_run(ctx), form=form)
+        return found, new._done(work, ctx, form)
+
+    def _done(self, work: Module, ctx: CompilerContext, form: str | None) -> Compilation:
+        """This compilation, with what is known once its code is made."""
+        constants = needs_of(work.op, work.program).constants
+        return replace(self.as_run(ctx), form=form, constants=constants)
 
     @property
     def _decides_early(self) -> bool:
         """Whether no pass after stage `optimized` looks at the elements of weights."""
-        later = pipelines.IR_STAGES[pipelines.IR_STAGES.index(_DECIDED) + 1 :]
+        later = IR_STAGES[IR_STAGES.index(_DECIDED) + 1 :]
         usual = pipelines.passes_in({stage: pipelines.pipeline()[stage] for stage in later})
         return usual >= pipelines.passes_in({stage: self.passes.get(stage, "") for stage in later})
 
@@ -302,7 +317,7 @@ def passes_of(
         raise CompileError(explain("compile", fact, expected=expected))
     if isinstance(pipeline, str):
         return pipelines.split_pipeline(pipeline, start)
-    stages = pipelines.IR_STAGES[pipelines.IR_STAGES.index(start) + 1 :]
+    stages = IR_STAGES[IR_STAGES.index(start) + 1 :]
     missing = [stage for stage in stages if stage not in pipeline]
     if missing:
         fact = f'the pipeline lacks stage "{missing[0]}"'

@@ -27,7 +27,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 
-from .core.context import Decision
+from .core.decisions import Decision
 from .core.errors import CompileError, StepwellError, explain
 from .core.module import Module
 from .core.registry import make_context

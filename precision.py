@@ -11,7 +11,7 @@ from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from .core.context import Decision
+from .core.decisions import Decision
 from .core.errors import CompileError, InputError, explain
 from .core.module import Module
 from .core.pipelines import pipeline, run_passes

@@ -14,10 +14,11 @@ from zipfile import ZipFile
 import numpy as np
 
 from .arrays import csr_of
-from .dtypes import ELEMENT_TYPES, dtype_named, is_low_bit
+from .dtype_names import dtype_named
+from .dtypes import ELEMENT_TYPES, is_low_bit
 from .errors import InputError, explain
-from .module import ValueSpec
 from .reading import ReadingError, read_npz
+from .specs import ValueSpec
 from .weights import write_atomically
 
 _PARTS = (".indptr", ".indices", ".values")

@@ -23,9 +23,9 @@ import numpy as np
 
 from .arrays import array_of_tensor, csr_of, is_tensor, plain_array, refuse_mask
 from .dims import Dim, Shape
-from .dtypes import dtype_named
+from .dtype_names import dtype_named
 from .errors import InputError, explain
-from .module import ValueSpec
+from .specs import ValueSpec
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -1,8 +1,7 @@
-"""The element types of tensors: their names, NumPy dtypes, and sizes. This is the only table."""
+"""The element types of tensors in IR: their NumPy dtypes, and sizes; see `core.dtype_names`."""
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import (
@@ -29,6 +28,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+from .dtype_names import NUMPY_NAMES, dtype_named
 from .errors import CompileError, UnsupportedError, explain
 
 if TYPE_CHECKING:
@@ -41,33 +41,21 @@ ui8 = IntegerType(8, Signedness.UNSIGNED)
 ui16 = IntegerType(16, Signedness.UNSIGNED)
 ui32 = IntegerType(32, Signedness.UNSIGNED)
 
-LOW_BIT_FLOATS: dict[Attribute, str] = {
-    f8E4M3FN: "float8_e4m3fn",
-    f8E4M3FNUZ: "float8_e4m3fnuz",
-    f8E5M2: "float8_e5m2",
-    f8E5M2FNUZ: "float8_e5m2fnuz",
-    f8E8M0FNU: "float8_e8m0fnu",
-    f6E2M3FN: "float6_e2m3fn",
-    f6E3M2FN: "float6_e3m2fn",
-    f4E2M1FN: "float4_e2m1fn",
-}
+
+def _named(*types: Attribute) -> dict[Attribute, str]:
+    """Element types with the names of their dtypes."""
+    return {type: NUMPY_NAMES[str(type)] for type in types}
+
+
+LOW_BIT_FLOATS = _named(
+    f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ, f8E8M0FNU, f6E2M3FN, f6E3M2FN, f4E2M1FN
+)
 """Floats of 8 bits and fewer, and their dtypes, which are those of ml_dtypes."""
-LOW_BIT_INTEGERS: dict[Attribute, str] = {i4: "int4", ui4: "uint4", i2: "int2", ui2: "uint2"}
+LOW_BIT_INTEGERS = _named(i4, ui4, i2, ui2)
 """Integers of fewer than 8 bits, and their dtypes, which are those of ml_dtypes."""
 
-_NUMPY_NAMES: dict[Attribute, str] = {
-    f16: "float16",
-    bf16: "bfloat16",
-    f32: "float32",
-    f64: "float64",
-    i1: "bool",
-    i8: "int8",
-    i16: "int16",
-    i32: "int32",
-    i64: "int64",
-    ui8: "uint8",
-    ui16: "uint16",
-    ui32: "uint32",
+_NUMPY_NAMES = {
+    **_named(f16, bf16, f32, f64, i1, i8, i16, i32, i64, ui8, ui16, ui32),
     **LOW_BIT_FLOATS,
     **LOW_BIT_INTEGERS,
 }
@@ -94,27 +82,13 @@ def dtype_of(element_type: Attribute) -> np.dtype[Any]:
     known = _NUMPY.get(element_type)
     if known is not None:
         return known
-    import numpy as np
-
     if element_type not in _NUMPY_NAMES:
         expected = ", ".join(ELEMENT_TYPES)
         raise CompileError(
             explain("type", "unknown element type", expected=expected, got=element_type)
         )
-    if element_type == bf16 or is_low_bit(element_type):
-        # The import registers the dtypes with NumPy.
-        import ml_dtypes  # noqa: F401
-    dtype = _NUMPY[element_type] = np.dtype(_NUMPY_NAMES[element_type])
+    dtype = _NUMPY[element_type] = dtype_named(str(element_type))
     return dtype
-
-
-@functools.cache
-def dtype_named(name: str) -> np.dtype[Any]:
-    """The NumPy dtype of an element type given by name, such as "f32"."""
-    if name not in ELEMENT_TYPES:
-        expected = ", ".join(ELEMENT_TYPES)
-        raise CompileError(explain("type", "unknown element type", expected=expected, got=name))
-    return dtype_of(ELEMENT_TYPES[name])
 
 
 def element_type_of(dtype: np.dtype[Any]) -> Attribute:
@@ -141,21 +115,6 @@ def byte_size(element_type: Attribute) -> int:
 def is_low_bit(element_type: Attribute) -> bool:
     """Whether elements of a type are only stored: a float of up to 8 bits, or i4, i2, ui4, ui2."""
     return element_type in LOW_BIT_FLOATS or element_type in LOW_BIT_INTEGERS
-
-
-def is_real(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype is a float that is computed with; unlike in NumPy, bfloat16 is one."""
-    return (dtype.kind == "f" and dtype.itemsize > 1) or dtype.name == "bfloat16"
-
-
-def as_buffer(array: np.ndarray) -> np.ndarray:
-    """The memory of an array as kernels see it: all but floats are signed integers.
-
-    Booleans and low-bit types take a byte, and integers have no sign.
-    """
-    if array.dtype.kind == "i" or is_real(array.dtype):
-        return array
-    return array.view(f"i{array.dtype.itemsize}")
 
 
 def integer_range(type: IntegerType) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from .context import Decision
+from .decisions import Decision
 from .errors import InputError, explain
 
 SCHEMA = 1

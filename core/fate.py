@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .context import Decision
+from .decisions import Decision
 
 SCHEMA = 1
 """The version of the JSON form; it increases when a key changes its meaning or is removed."""

@@ -23,11 +23,12 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
-from .context import Decision
+from .decisions import Decision
 from .dominance import verify_dominance, verify_module
 from .dtypes import ELEMENT_TYPES
 from .errors import CompileError, StepwellError, explain, first_line
 from .printing import module_text
+from .specs import ValueSpec
 from .weights import WeightStore, write_atomically
 
 NAME, DIMS, NNZ = "graph.name", "graph.dims", "graph.nnz"
@@ -35,43 +36,6 @@ NAME, DIMS, NNZ = "graph.name", "graph.dims", "graph.nnz"
 number of stored entries."""
 SIGNATURE, ARGUMENTS, RESULTS = "graph.signature", "graph.arguments", "graph.results"
 """Attributes of a function on buffers: its type as one of tensors, and their attributes."""
-
-
-@dataclass(frozen=True)
-class TensorSpec:
-    """A dense run-time input: shape (None or a name where symbolic) and element type."""
-
-    shape: tuple[int | str | None, ...]
-    dtype: str = "f32"
-
-
-@dataclass(frozen=True)
-class SparseSpec:
-    """A CSR run-time input: shape, element type, and its number of stored entries if known."""
-
-    shape: tuple[int | str | None, ...]
-    dtype: str = "f32"
-    nnz: int | str | None = None
-
-
-@dataclass(frozen=True)
-class ValueSpec:
-    """An input or output of a model as a caller sees it.
-
-    A dimension is an int, or a str where it is symbolic. `format` is None for a dense array
-    and "csr" for a sparse one with `nnz` stored entries.
-    """
-
-    name: str
-    shape: tuple[int | str, ...]
-    dtype: str
-    format: str | None = None
-    nnz: int | str | None = None
-
-    def __str__(self) -> str:
-        shape = "x".join(str(d) for d in self.shape)
-        sparse = f", {self.format}, nnz={self.nnz}" if self.format else ""
-        return f"{self.name}: {shape}{'x' if shape else ''}{self.dtype}{sparse}"
 
 
 Program: TypeAlias = func.FuncOp | llvm.FuncOp

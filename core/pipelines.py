@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 
 from xdsl.dialects.builtin import ModuleOp
@@ -12,23 +11,7 @@ from .context import CompilerContext
 from .errors import CompileError, explain
 from .pass_manager import run_steps
 from .pipeline_text import entries, parse_passes
-
-IR_STAGES = (
-    "graph",
-    "optimized",
-    "fused",
-    "kernels",
-    "scheduled",
-    "buffers",
-    "loops",
-    "llvm",
-)
-"""The stages that are modules, each lowered from the one before it."""
-
-TEXT_STAGES = ("llvm-ir", "asm")
-"""The stages that are text for people, written by the backend."""
-
-STAGES = IR_STAGES + TEXT_STAGES
+from .stages import IR_STAGES
 
 OPT_LEVELS = (0, 1, 2, 3)
 
@@ -195,21 +178,6 @@ def passes_in(texts: Mapping[str, str]) -> set[str]:
         CompileError: if a text is malformed.
     """
     return {entry.name for text in texts.values() for entry in entries(text)}
-
-
-def check_stage(stage: str) -> str:
-    """Return `stage` if it is the name of a stage.
-
-    Raises:
-        CompileError: if it is not, naming the nearest stage.
-    """
-    if stage in STAGES:
-        return stage
-    near = difflib.get_close_matches(str(stage), STAGES, 1)
-    hint = f'did you mean "{near[0]}"' if near else None
-    raise CompileError(
-        explain("stage", "unknown name", expected=", ".join(STAGES), got=f'"{stage}"', hint=hint)
-    )
 
 
 def run_passes(ctx: CompilerContext, op: ModuleOp, text: str, stage: str = "") -> None:

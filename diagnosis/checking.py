@@ -25,8 +25,8 @@ from ..core.target import Target
 from ..core.walks import is_same
 from ..dialects.program import is_on_buffers
 from ..runtime.executable import Executable
-from ..runtime.interface import interface_of
 from ..runtime.interpreted import interpreted
+from ..runtime.lowered import lowered
 from .differences import Blame, Tolerance, alike, miscompilation
 from .distances import DIFFERENT, distance, elements_apart
 from .growth import digits_of, growth, longest_sum
@@ -270,7 +270,7 @@ class Checker(Observer):
             results = run(module, inputs, trace.observe, listeners)
             trace.results = tuple(map(dense, results))
             return trace
-        program = interpreted(module.op, interface_of(module), [Calls(trace), *listeners])
+        program = interpreted(module.op, lowered(module), [Calls(trace), *listeners])
         trace.results = _tuple(program(*inputs))
         return trace
 
@@ -279,10 +279,10 @@ def _called_alone(module: Module, target: Target, inputs: Sequence[Any]) -> Trac
     """A run of machine code for all functions but the public one, which is interpreted."""
     from ..backends.llvm.native import native_functions
 
-    trace, interface = Trace(), interface_of(module)
+    trace, program = Trace(), lowered(module)
     natives = native_functions(module.op, target)
-    private = {name: call for name, call in natives.items() if name != interface.name}
-    interpreted(module.op, interface, [Calls(trace)], private)(*inputs)
+    private = {name: call for name, call in natives.items() if name != program.name}
+    interpreted(module.op, program, [Calls(trace)], private)(*inputs)
     return trace
 
 

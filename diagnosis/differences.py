@@ -11,7 +11,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from ..core.context import Change
-from ..core.dtypes import is_real
+from ..core.dtype_names import is_real
 from ..core.errors import MiscompilationError, explain
 from ..core.provenance import names
 from ..core.typed import function_around

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation
 
 from ..backends.reference.inputs import check_inputs
 from ..backends.reference.interpreter import run
-from ..core.dtypes import is_real
+from ..core.dtype_names import is_real
 from ..core.errors import StepwellError
 from ..core.module import Module
 from ..dialects.graph.interfaces import FusionKind, GraphOp

@@ -235,7 +235,7 @@ def profiler(compilation: Compilation) -> Profiler:
     found = _THREADS.search(passes["llvm"])
     threads = int(found[1]) if found else 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else threads
-    times = program.interface.constants[slot]
+    times = program.constants[slot]
     return Profiler(executable(program), times, sites, min(threads, cores))
 
 

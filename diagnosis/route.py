@@ -11,7 +11,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ..compilation import CODE_GENERATION, Compilation, passes_of, table_for
-from ..core import pipelines
 from ..core.actions import ActionCounter, counting
 from ..core.context import CompilerContext
 from ..core.errors import CompileError, explain
@@ -20,6 +19,7 @@ from ..core.module import Module
 from ..core.pass_manager import run_steps
 from ..core.pipeline_text import parse_passes
 from ..core.registry import make_context, passes
+from ..core.stages import IR_STAGES
 from ..core.target import Target, named
 from ..dialects.stages import stage_of
 from ..runtime.executable import Executable
@@ -88,7 +88,7 @@ class Route:
             table = {} if legalize is None else dict(legalize)
             return Route(Compilation(module, chosen, {"": pipeline}, table), steps, False)
         table = {} if legalize is None else table_for(legalize, start, texts)
-        stages = pipelines.IR_STAGES[pipelines.IR_STAGES.index(start) + 1 :]
+        stages = IR_STAGES[IR_STAGES.index(start) + 1 :]
         steps = [(s, p) for s in stages for p in parse_passes(texts[s], available)]
         return Route(Compilation(module, chosen, texts, table), steps, True)
 

@@ -40,13 +40,15 @@ from xdsl.ir import Attribute, Operation
 
 from ..core.errors import CompileError, explain
 from ..core.module import Program, face_of
+from ..core.signature import Signature
 from ..core.walks import operations_in
 from .graph.buffers import buffer_types
-from .graph.signature import COMPUTED, Signature, arguments_of, signature_of
+from .graph.signature import COMPUTED, arguments_of, signature_of
 from .rt.abi import ITERATION_WORDS
 from .rt.attrs import ContextType
-from .rt.failures import Failure, failing_operations
+from .rt.failures import failing_operations
 from .rt.ops import CallPackedOp, ConstantOp
+from .rt.statuses import Failure
 
 CONSTANTS, FUNCTIONS, FAILURES = "rt.constants", "rt.functions", "rt.failures"
 EFFORT = "rt.effort"

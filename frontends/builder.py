@@ -34,8 +34,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from ..core.dtypes import ELEMENT_TYPES, element_type_of
 from ..core.errors import CompileError, explain
-from ..core.module import NAME, Module, SparseSpec, TensorSpec
+from ..core.module import NAME, Module
 from ..core.provenance import named
+from ..core.specs import SparseSpec, TensorSpec
 from ..core.weights import WeightStore
 from ..dialects.graph.dialect import Graph
 from ..dialects.graph.interfaces import GraphOp

@@ -11,8 +11,8 @@ from xdsl.ir import Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ..core.dims import Dim, Shape, size_of_argument
-from ..core.module import TensorSpec
 from ..core.provenance import named
+from ..core.specs import TensorSpec
 from ..core.typed import tensor_type
 from ..dialects.graph.kernels import Kernel
 from ..dialects.graph.ops_call import CallDpsOp, CallPackedOp

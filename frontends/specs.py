@@ -15,7 +15,8 @@ from xdsl.dialects.builtin import (
 )
 
 from ..core.arrays import is_integer
-from ..core.module import DIMS, SparseSpec, TensorSpec, argument_attrs
+from ..core.module import DIMS, argument_attrs
+from ..core.specs import SparseSpec, TensorSpec
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.sparse_tensor import csr
 from .arrays import element_type_named

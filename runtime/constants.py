@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from xdsl.dialects.builtin import AffineMapAttr
 
-from ..core.dtypes import as_buffer, dtype_of
+from ..core.dtype_names import as_buffer
+from ..core.dtypes import dtype_of
 from ..core.errors import CompileError, explain
 from ..core.weights import WeightStore
 from ..dialects.loop.packing import pack_array

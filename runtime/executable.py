@@ -11,8 +11,8 @@ import numpy as np
 from ..core import arguments
 from ..core.errors import CompileError, explain
 from ..core.explanation import explanation
-from ..core.module import ValueSpec
-from ..core.pipelines import TEXT_STAGES, check_stage
+from ..core.specs import ValueSpec
+from ..core.stages import TEXT_STAGES, check_stage
 from . import results
 from .frames import Frames
 from .loaded import Loaded, Program
@@ -21,7 +21,8 @@ from .plan import plan_of
 from .vectorcall import attach, boundary, fast_type
 
 if TYPE_CHECKING:
-    from ..core.context import Change, Decision
+    from ..core.context import Change
+    from ..core.decisions import Decision
     from ..core.fate import Fate
     from ..core.weights import WeightStore
     from .profile import Profile

@@ -6,15 +6,13 @@ import ctypes
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 
-from ..core.dtypes import dtype_of
+from ..core.dtype_names import dtype_named
 from ..core.functions import call, registered
-from ..dialects.program import Function
-from ..dialects.sparse_tensor import index_type, is_sparse, position_type
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -25,20 +23,41 @@ _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_int64))
 _raised = threading.local()
 
 
-def callback(called_function: Function) -> Any:
+@dataclass(frozen=True)
+class Operand:
+    """A tensor that a registered function takes or fills.
+
+    A symbolic size is None; `indices` are the types of the positions and of the column indices of a
+    CSR matrix, None for a dense tensor.
+    """
+
+    dtype: str
+    shape: tuple[int | None, ...]
+    indices: tuple[str, str] | None
+
+
+@dataclass(frozen=True)
+class Callee:
+    """A registered function that a program calls."""
+
+    name: str
+    inputs: tuple[Operand, ...]
+    outputs: tuple[Operand, ...]
+
+
+def callback(callee: Callee) -> Any:
     """A registered function, in the form that compiled code calls.
 
     It receives the address and all sizes of each buffer, and returns 1 if the function raised; the
     error is then kept for `take_error`.
     """
-    name, function = called_function.callee, registered(called_function.callee)
-    inputs = len(called_function.type.inputs)
-    types = (*called_function.type.inputs, *called_function.type.outputs)
-    kinds = [cast(TensorType, kind) for kind in types]
+    name, function = callee.name, registered(callee.name)
+    inputs = len(callee.inputs)
+    operands = (*callee.inputs, *callee.outputs)
 
     def called(words: Any) -> int:
         source = _words(words)
-        arrays = [_array(source, kind, n >= inputs) for n, kind in enumerate(kinds)]
+        arrays = [_array(source, operand, n >= inputs) for n, operand in enumerate(operands)]
         call(name, function, arrays[:inputs], arrays[inputs:])
         return 0
 
@@ -65,18 +84,19 @@ def _words(words: Any) -> Iterator[int]:
         position += 1
 
 
-def _array(words: Iterator[int], kind: TensorType, writable: bool) -> Array:
+def _array(words: Iterator[int], operand: Operand, writable: bool) -> Array:
     """A view of the memory at the addresses and with the sizes in the next words."""
-    dtype = dtype_of(kind.element_type)
-    if not is_sparse(kind):
-        return _view(words, dtype, kind.get_num_dims(), writable)
+    dtype = dtype_named(operand.dtype)
+    if operand.indices is None:
+        return _view(words, dtype, len(operand.shape), writable)
     from scipy.sparse import csr_array
 
-    indptr = _view(words, dtype_of(position_type(kind)), 1, writable)
-    indices = _view(words, dtype_of(index_type(kind)), 1, writable)
+    positions, columns = map(dtype_named, operand.indices)
+    indptr = _view(words, positions, 1, writable)
+    indices = _view(words, columns, 1, writable)
     values = _view(words, dtype, 1, writable)
-    columns = kind.get_shape()[1]
-    shape = (len(indptr) - 1, next(words) if columns == DYNAMIC_INDEX else columns)
+    width = operand.shape[1]
+    shape = (len(indptr) - 1, next(words) if width is None else width)
     matrix = csr_array(shape, dtype=dtype)
     # Set one by one: the constructor may convert, and so copy, the indices.
     matrix.indptr, matrix.indices, matrix.data = indptr, indices, values

@@ -1,64 +1,137 @@
-"""The interface of a program on buffers."""
+"""The interface of a program: what a call of its machine code needs to know, as plain data.
+
+`Interface.to_dict` returns it as values of JSON, `Interface.from_dict` reads them again. A size is
+a number, the name of a symbol, or a list of terms, each a coefficient and the names of its factors:
+``[[2, ["n", "n"]], [64, []]]`` is 2*n*n + 64.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Attribute
 
-from ..core.module import Module
-from ..core.weights import WeightStore
-from ..dialects.graph.signature import Signature
-from ..dialects.program import Constant, buffers_of, checked_signature, needs_of
-from .constants import materialised, renewed
-from .functions import callback
+from ..core.dims import Dim, Shape
+from ..core.signature import Signature
+from ..core.specs import ValueSpec
+from ..dialects.rt.statuses import Failure
+from .functions import Callee, Operand
 
 
 @dataclass(frozen=True)
 class Interface:
-    """The inputs and results of a program, and the tables of its context.
+    """The inputs and results of a program, and what the tables of its context hold.
 
-    `name` is the name of the public function, `buffers` are the types of its arguments after the
-    context. Entry n of `constants` and `functions` is for slot n; entry n of `sources` says which
-    weight constant n is; entry n of `messages` turns the details of status n + 1 into an error
-    text.
+    Entry n of `constants` is the name of the weight that constant n is, or was packed from; entry n
+    of `functions` is for slot n; entry n of `failures` says what status n + 1 means.
     """
 
-    name: str
     signature: Signature
-    buffers: tuple[Attribute, ...]
-    constants: tuple[np.ndarray, ...]
-    sources: tuple[Constant, ...]
-    functions: tuple[Any, ...]
-    messages: tuple[Callable[[Sequence[int]], str], ...]
+    constants: tuple[str, ...]
+    functions: tuple[Callee, ...]
+    failures: tuple[Failure, ...]
 
-    def with_weights(self, weights: WeightStore) -> Interface:
-        """The interface of the same code with new weights; constants that are no weights stay.
+    def to_dict(self) -> dict[str, Any]:
+        """The interface as values of JSON."""
+        signature = self.signature
+        facts = signature.input_shapes, signature.entries, signature.index_dtypes
+        return {
+            "inputs": [
+                {
+                    **asdict(spec),
+                    "dims": list(map(_size, shape)),
+                    "entries": _bound(entries),
+                    "index_dtype": None if index_dtype is None else index_dtype.name,
+                }
+                for spec, shape, entries, index_dtype in zip(signature.inputs, *facts, strict=True)
+            ],
+            "outputs": [
+                {**asdict(spec), "dims": list(map(_size, shape))}
+                for spec, shape in zip(signature.outputs, signature.output_shapes, strict=True)
+            ],
+            "computed": [[name, _bound(bound)] for name, bound in signature.computed.items()],
+            "equal": [[_size(left), _size(right)] for left, right in signature.equal],
+            "arena": _size(signature.arena),
+            "constants": list(self.constants),
+            "functions": [asdict(callee) for callee in self.functions],
+            "failures": [asdict(failure) for failure in self.failures],
+        }
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Interface:
+        """The interface that `to_dict` returned.
 
         Raises:
-            CompileError: if an array does not fit.
+            KeyError, TypeError, ValueError, AttributeError: if it is none.
         """
-        return replace(self, constants=renewed(self.sources, self.constants, weights))
+        inputs, outputs = data["inputs"], data["outputs"]
+        signature = Signature(
+            inputs=tuple(map(_spec, inputs)),
+            outputs=tuple(map(_spec, outputs)),
+            input_shapes=tuple(_shape(entry["dims"]) for entry in inputs),
+            output_shapes=tuple(_shape(entry["dims"]) for entry in outputs),
+            entries=tuple(_read_bound(entry["entries"]) for entry in inputs),
+            computed={name: _read_bound(bound) for name, bound in data["computed"]},
+            equal=tuple((_dim(left), _dim(right)) for left, right in data["equal"]),
+            index_dtypes=tuple(_index_dtype(entry["index_dtype"]) for entry in inputs),
+            arena=_dim(data["arena"]),
+        )
+        return Interface(
+            signature,
+            tuple(data["constants"]),
+            tuple(map(_callee, data["functions"])),
+            tuple(map(_failure, data["failures"])),
+        )
 
 
-def interface_of(module: Module) -> Interface:
-    """The interface of a module at a stage from `buffers` on.
+def _size(dim: Dim) -> int | str | list[Any]:
+    if (number := dim.number) is not None:
+        return number
+    name = dim.single_atom
+    return [[factor, list(names)] for names, factor in dim.terms] if name is None else name
 
-    Raises:
-        CompileError: if its public function lacks the attributes of its signature, or constants or
-            functions are missing.
-    """
-    main = module.program
-    needs = needs_of(module.op, main)
-    return Interface(
-        name=main.sym_name.data,
-        signature=checked_signature(main),
-        buffers=tuple(buffers_of(main)),
-        constants=materialised(needs.constants, module.weights),
-        sources=needs.constants,
-        functions=tuple(map(callback, needs.functions)),
-        messages=tuple(failure.explain for failure in needs.failures),
-    )
+
+def _dim(size: int | str | Sequence[Any]) -> Dim:
+    if isinstance(size, int):
+        return Dim.of(size)
+    if isinstance(size, str):
+        return Dim.symbol(size)
+    return Dim((tuple(names), factor) for factor, names in size)
+
+
+def _bound(dim: Dim | None) -> int | str | list[Any] | None:
+    return None if dim is None else _size(dim)
+
+
+def _read_bound(size: int | str | Sequence[Any] | None) -> Dim | None:
+    return None if size is None else _dim(size)
+
+
+def _shape(sizes: Sequence[Any]) -> Shape:
+    return tuple(map(_dim, sizes))
+
+
+def _index_dtype(name: str | None) -> np.dtype[Any] | None:
+    return None if name is None else np.dtype(name)
+
+
+def _spec(entry: Mapping[str, Any]) -> ValueSpec:
+    shape = tuple(entry["shape"])
+    return ValueSpec(entry["name"], shape, entry["dtype"], entry["format"], entry["nnz"])
+
+
+def _callee(entry: Mapping[str, Any]) -> Callee:
+    inputs, outputs = (tuple(map(_operand, entry[key])) for key in ("inputs", "outputs"))
+    return Callee(entry["name"], inputs, outputs)
+
+
+def _operand(entry: Mapping[str, Any]) -> Operand:
+    indices = entry["indices"]
+    pair = None if indices is None else (indices[0], indices[1])
+    return Operand(entry["dtype"], tuple(entry["shape"]), pair)
+
+
+def _failure(entry: Mapping[str, Any]) -> Failure:
+    return Failure(entry["kind"], entry["subject"], entry["details"], tuple(entry["loops"]))

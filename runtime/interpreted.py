@@ -27,9 +27,9 @@ from ..core.errors import CompileError, explain
 from ..core.symbols import find_symbol
 from ..dialects.rt.abi import Word
 from .executable import Executable
-from .functions import guarded
-from .interface import Interface
+from .functions import callback, guarded
 from .loaded import Loaded, Program
+from .lowered import Lowered
 from .plan import frame_size
 
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
@@ -37,7 +37,7 @@ _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 
 def interpreted(
     module: ModuleOp,
-    interface: Interface,
+    program: Lowered,
     listeners: Sequence[Interpreter.Listener] = (),
     natives: Mapping[str, Callable[..., Any]] = {},
 ) -> Executable:
@@ -45,13 +45,15 @@ def interpreted(
 
     Args:
         module: the program at stage `buffers`, `loops` or `llvm`, or between these stages.
-        interface: its interface at stage `buffers`.
+        program: its interface and constants.
         listeners: notified of each operation that runs.
         natives: machine code for functions of stage `llvm`, by name.
     """
-    entry = _ENTRY(guarded(_Run(module, interface, listeners, natives)))
+    functions = tuple(map(callback, program.interface.functions))
+    entry = _ENTRY(guarded(_Run(module, program, functions, listeners, natives)))
     address = ctypes.cast(entry, ctypes.c_void_p).value or 0
-    return Executable(Loaded(Program(interface, address, entry)))
+    made = Program(program.interface, program.constants, functions, address, entry)
+    return Executable(Loaded(made))
 
 
 class _Run:
@@ -60,30 +62,32 @@ class _Run:
     def __init__(
         self,
         module: ModuleOp,
-        interface: Interface,
+        program: Lowered,
+        functions: Sequence[Any],
         listeners: Sequence[Interpreter.Listener],
         natives: Mapping[str, Callable[..., Any]],
     ) -> None:
-        function = find_symbol(module, interface.name)
+        function = find_symbol(module, program.name)
         if function is None:
-            raise CompileError(explain("module", f"there is no function @{interface.name}"))
-        self.module, self.interface, self.function = module, interface, function
+            raise CompileError(explain("module", f"there is no function @{program.name}"))
+        self.module, self.program, self.function = module, program, function
+        self.functions = functions
         self.listeners, self.natives = tuple(listeners), natives
 
     def __call__(self, address: int) -> int:
         machine = Machine(self.module, self.natives)
         machine.listeners = self.listeners
-        signature = self.interface.signature
+        signature = self.program.interface.signature
         size = frame_size(signature)
         words = _view(address, (size,), np.dtype(np.int64))
         arena = self._add_tables(machine.memory, words)
-        tables = self.interface.constants, self.interface.functions
+        tables = self.program.constants, self.functions
         context = Context(machine.memory.add(words), words, arena.view(np.int8), *tables)
         taken = iter(words[ARGUMENTS:])
         flat = isinstance(self.function, llvm.FuncOp)
         arguments: list[Any] = [context.pointer if flat else context]
         arrays: list[np.ndarray] = []
-        for kind in self.interface.buffers:
+        for kind in self.program.buffers:
             arguments += _argument(kind, taken, machine.memory, flat, arrays)
         _forget(arrays, len(signature.outputs) + bool(signature.computed))
         try:
@@ -95,11 +99,11 @@ class _Run:
     def _add_tables(self, memory: Memory, words: np.ndarray) -> np.ndarray:
         """Allow access to everything that the context points to; returns the arena."""
         for word, table in (
-            (Word.CONSTANTS, self.interface.constants),
-            (Word.FUNCTIONS, self.interface.functions),
+            (Word.CONSTANTS, self.program.constants),
+            (Word.FUNCTIONS, self.functions),
         ):
             memory.add(_view(int(words[word]), (len(table),), np.dtype(np.int64)))
-        for array in self.interface.constants:
+        for array in self.program.constants:
             memory.add(array)
         arena = _view(int(words[Word.ARENA]), (int(words[Word.ARENA_BYTES]),), np.dtype(np.uint8))
         arena.fill(255)  # every float is NaN until it is written

@@ -12,7 +12,7 @@ import numpy as np
 from ..backends.llvm.boundary.plan import ARGUMENTS, LARGEST_ARENA, Plan
 from ..core import arguments
 from ..core.errors import InputError, StepwellError, explain
-from ..core.module import ValueSpec
+from ..core.specs import ValueSpec
 from ..dialects.rt.abi import ARENA_TOO_SMALL, WORDS, Word
 from . import results
 from .frames import Claim, Frame, Frames, no_memory
@@ -23,13 +23,16 @@ from .plan import ExecutablePlan, frame_size, is_passed
 
 @dataclass(frozen=True)
 class Program:
-    """The code of a program, and its interface.
+    """The code of a program, its interface, and the tables of its context.
 
-    `entry` is the address of a function that takes a frame and calls the public function, `keep`
-    the owner of that code.
+    Entry n of `constants` is the array of constant n, and that of `functions` what code in slot n
+    calls. `entry` is the address of a function that takes a frame and calls the public function,
+    `keep` the owner of that code.
     """
 
     interface: Interface
+    constants: tuple[np.ndarray, ...]
+    functions: tuple[Any, ...]
     entry: int
     keep: Any
 
@@ -46,12 +49,11 @@ class Loaded:
     def __init__(
         self, program: Program, plan: ExecutablePlan | None = None, claim: Claim | None = None
     ) -> None:
-        interface = program.interface
         self.program, self.plan = program, plan
-        self.signature = interface.signature
-        self._constants = _table(arguments.address(a) for a in interface.constants)
+        self.signature = program.interface.signature
+        self._constants = _table(arguments.address(a) for a in program.constants)
         self._functions = _table(
-            ctypes.cast(f, ctypes.c_void_p).value or 0 for f in interface.functions
+            ctypes.cast(f, ctypes.c_void_p).value or 0 for f in program.functions
         )
         self._entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(program.entry)
         tables = map(ctypes.addressof, (self._constants, self._functions))
@@ -123,10 +125,10 @@ class Loaded:
         raised = take_error()
         if raised is not None:
             raise raised
-        messages = self.program.interface.messages
-        if not 0 < status <= len(messages):
+        failures = self.program.interface.failures
+        if not 0 < status <= len(failures):
             raise StepwellError(explain("call", "unknown status", got=status))
-        raise InputError(messages[status - 1](frame.words[Word.DETAILS : WORDS]))
+        raise InputError(failures[status - 1].explain(frame.words[Word.DETAILS : WORDS]))
 
 
 def _table(addresses: Iterable[int]) -> Any:

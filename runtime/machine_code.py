@@ -5,8 +5,9 @@ from __future__ import annotations
 from ..core.module import Module
 from ..core.printing import Listing
 from ..core.target import Target
-from .interface import interface_of
+from .functions import callback
 from .loaded import Program
+from .lowered import lowered
 
 
 def machine_code(module: Module, target: Target, source: Listing | None = None) -> Program:
@@ -24,6 +25,7 @@ def machine_code(module: Module, target: Target, source: Listing | None = None) 
     from ..backends.llvm.boundary.code import ENTRY
     from ..backends.llvm.jit import compile_module
 
-    interface = interface_of(module)
-    code = compile_module(module.op, target, public=interface.name, source=source)
-    return Program(interface, code.address(ENTRY), code)
+    found = lowered(module)
+    functions = tuple(map(callback, found.interface.functions))
+    code = compile_module(module.op, target, public=found.name, source=source)
+    return Program(found.interface, found.constants, functions, code.address(ENTRY), code)

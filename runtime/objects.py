@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.llvm.boundary.code import Layout
+from ..backends.llvm.boundary.layout import Layout
 
 _HEADER = object.__basicsize__
 _TYPE = _HEADER - 8

@@ -19,9 +19,9 @@ from ..backends.llvm.boundary.plan import (
 )
 from ..core.arguments import Argument
 from ..core.dims import Dim
-from ..core.dtypes import dtype_named
-from ..core.module import ValueSpec
-from ..dialects.graph.signature import Signature
+from ..core.dtype_names import dtype_named
+from ..core.signature import Signature
+from ..core.specs import ValueSpec
 from .objects import dtype_word, look_for_scipy, matrix_types
 
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from ..backends.llvm.boundary.plan import LARGE_RESULT, LINE
 from ..core.arrays import array_of_tensor, is_tensor, plain_array, refuse_mask
-from ..core.dtypes import dtype_named
+from ..core.dtype_names import dtype_named
 from ..core.errors import InputError, explain
-from ..core.module import ValueSpec
-from ..dialects.graph.signature import Signature
+from ..core.signature import Signature
+from ..core.specs import ValueSpec
 from .frames import no_memory
 
 

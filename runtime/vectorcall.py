@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..backends.llvm.boundary import code
 from . import objects
+
+if TYPE_CHECKING:
+    from ..backends.llvm.boundary.code import Boundary
 
 _CALL, _MEMBERS, _DOC = 50, 72, 56
 """Slots of types, by the numbers of CPython's stable interface."""
@@ -45,10 +47,12 @@ class _Spec(ctypes.Structure):
 
 
 @functools.cache
-def boundary(base: type) -> code.Boundary | None:
+def boundary(base: type) -> Boundary | None:
     """The compiled boundary for subtypes of `base`; None if layouts differ."""
     if not objects.are_known():
         return None
+    from ..backends.llvm.boundary import code
+
     return code.install(objects.layout(base.__basicsize__ + 8))
 
 

@@ -21,7 +21,7 @@ from xdsl.traits import SameOperandsAndResultType
 
 import stepwell as sw
 from stepwell.core import pass_manager
-from stepwell.core.pipelines import STAGES
+from stepwell.core.stages import STAGES
 
 # The same examples on every run, unless HYPOTHESIS_PROFILE=random. A test states how many it takes
 # as a percentage of its profile's.

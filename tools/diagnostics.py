@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 
-from ..core.context import Decision
+from ..core.decisions import Decision
 from ..core.invalid import invalid_operations
 from ..core.provenance import places
 from ..core.refusal import operation_of

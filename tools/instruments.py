@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..core.context import CompilerContext, Decision, PassHook
+from ..core.context import CompilerContext, PassHook
+from ..core.decisions import Decision
 from ..core.errors import StepwellError, explain
 from ..core.instrumentation.report import Report, write_json, write_text
 from ..core.pipeline_text import check_known

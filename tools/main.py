@@ -22,6 +22,7 @@ from ..core.errors import CompileError, StepwellError
 from ..core.errors import explain as explained
 from ..core.explanation import explanation, sections
 from ..core.module import Module
+from ..core.stages import IR_STAGES, STAGES, check_stage
 from ..core.target import default_threads, named
 from ..core.weights import write_atomically
 from . import finding
@@ -50,7 +51,8 @@ from .why import why
 
 if TYPE_CHECKING:
     from ..compilation import Compilation
-    from ..core.context import Decision, PassHook
+    from ..core.context import PassHook
+    from ..core.decisions import Decision
     from ..runtime.executable import Executable
 
 app = typer.Typer(
@@ -102,7 +104,7 @@ def run(
         str | None,
         typer.Option(
             "--at",
-            autocompletion=lambda: list(pipelines.IR_STAGES),
+            autocompletion=lambda: list(IR_STAGES),
             help="Interpret this stage, every access checked, instead of running machine code.",
         ),
     ] = None,
@@ -118,7 +120,7 @@ def run(
     `stepwell run model.onnx --input x=x.npy --output y=y.npy`
     """
     if at is not None:
-        pipelines.check_stage(at)
+        check_stage(at)
     module = load(model, shapes, trusted)
     arrays = read_inputs(inputs or [], module.inputs)
     exe, _ = compiled(module, level, target, threads, passes)
@@ -141,8 +143,8 @@ def compile_(
         str | None,
         typer.Option(
             "--emit",
-            autocompletion=lambda: list(pipelines.STAGES),
-            help=f"Print one stage: {', '.join(pipelines.STAGES)}.",
+            autocompletion=lambda: list(STAGES),
+            help=f"Print one stage: {', '.join(STAGES)}.",
         ),
     ] = None,
     output: Annotated[
@@ -164,7 +166,7 @@ def compile_(
     Without `--emit`, prints inputs and outputs, the compile time, and the decisions of passes.
     """
     if emit is not None:
-        pipelines.check_stage(emit)
+        check_stage(emit)
     with instruments.phase("parse"):
         module = load(model, shapes, trusted)
     hooks = instruments.hooks()
@@ -173,7 +175,7 @@ def compile_(
         return
     compilation = _compilation(module, emit, level, target, threads, passes, hooks)
     with err.status(f"lowering to {emit}"):
-        reached = compilation.at(emit) if emit in pipelines.IR_STAGES else compilation.text(emit)
+        reached = compilation.at(emit) if emit in IR_STAGES else compilation.text(emit)
     if output is None:
         sys.stdout.write(reached if isinstance(reached, str) else reached.text())
         return
@@ -332,7 +334,7 @@ def _compilation(
     from ..dialects.stages import stage_of
 
     start = stage_of(module.op)
-    if stage not in pipelines.STAGES[pipelines.STAGES.index(start) :]:
+    if stage not in STAGES[STAGES.index(start) :]:
         got = stage
         raise CompileError(explained("--emit", f"the model is at stage {start} already", got=got))
     return way_down(module, level, target, threads, passes, hooks)

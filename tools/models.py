@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ImportModelError, InputError, StepwellError, explain
-from ..core.module import Module, ValueSpec
+from ..core.module import Module
 from ..core.reading import ReadingError, opened_npz, read_npy
+from ..core.specs import ValueSpec
 
 
 def load_model(path: Path, shapes: Mapping[str, tuple[int, ...]], trusted: bool = False) -> Module:

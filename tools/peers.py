@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import StepwellError, explain
-from ..core.module import Module, ValueSpec
+from ..core.module import Module
+from ..core.specs import ValueSpec
 
 Call = Callable[[], object]
 

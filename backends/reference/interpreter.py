@@ -17,7 +17,8 @@ from xdsl.interpreter import Interpreter
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ...core.dtypes import as_buffer, dtype_of
+from ...core.dtype_names import as_buffer
+from ...core.dtypes import dtype_of
 from ...core.errors import CompileError, InputError, UnsupportedError, explain
 from ...core.functions import call, registered
 from ...core.module import Module

@@ -28,7 +28,8 @@ from xdsl.interpreter import Interpreter, InterpreterFunctions, PythonValues, im
 from xdsl.ir import Attribute, Dialect, Operation
 
 from ...core import dtypes
-from ...core.dtypes import is_low_bit, is_real
+from ...core.dtype_names import is_real
+from ...core.dtypes import is_low_bit
 from ...core.errors import UnsupportedError, explain
 from ...dialects.upstream import dialect as upstream
 from .affine import evaluator

@@ -21,7 +21,7 @@ from xdsl.interpreter import (
 )
 from xdsl.ir import Operation
 
-from ...core.dtypes import as_buffer
+from ...core.dtype_names import as_buffer
 from ...core.errors import CompileError, explain
 from ...core.indices import fault_of, outside, outside_from_front, wrong_offset
 from ...core.provenance import origin

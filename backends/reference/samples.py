@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.dtypes import dtype_named, is_real
+from ...core.dtype_names import dtype_named, is_real
 from ...core.errors import InputError, explain
-from ...core.module import ValueSpec
+from ...core.specs import ValueSpec
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

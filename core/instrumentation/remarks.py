@@ -9,7 +9,8 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from ..context import CompilerContext, Decision, PassHook
+from ..context import CompilerContext, PassHook
+from ..decisions import Decision
 from ..explanation import record
 
 KINDS = ("passed", "missed", "analysis")

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 
-from ...core.dtypes import is_real
+from ...core.dtype_names import is_real
 from ...core.provenance import fuse
 from ...core.weights import WeightStore
 from . import ops as graph

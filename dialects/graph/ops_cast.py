@@ -14,7 +14,8 @@ from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Shape
-from ...core.dtypes import LOW_BIT_INTEGERS, dtype_of, is_low_bit, is_real
+from ...core.dtype_names import is_real
+from ...core.dtypes import LOW_BIT_INTEGERS, dtype_of, is_low_bit
 from ...core.exactness import Exactness
 from ...core.typed import dense_array, tensor_type
 from . import low_bits, scalars

@@ -31,7 +31,8 @@ from xdsl.irdl import (
 from xdsl.traits import ConstantLike
 
 from ...core.dims import Dim, Shape
-from ...core.dtypes import LOW_BIT_INTEGERS, as_buffer, dtype_of, element_type_of, is_low_bit
+from ...core.dtype_names import as_buffer
+from ...core.dtypes import LOW_BIT_INTEGERS, dtype_of, element_type_of, is_low_bit
 from ...core.errors import CompileError, explain
 from ...core.provenance import origin
 from ...core.typed import dense_array, integer_type

@@ -23,12 +23,13 @@ from .abi import (
 )
 from .attrs import ARENA_TYPE, ContextType
 from .buffers import verify_contiguous, verify_index_buffer
-from .failures import FailingOp, Failure, IterationOp, failing_operations, iterations_around
+from .failures import FailingOp, IterationOp, failing_operations, iterations_around
 from .ops_call import CalleeExists, CallOp, CallPackedOp, CallTilesOp
 from .ops_check import CheckCsrOp, CheckIndexOp, CheckOffsetsOp, CheckOp, DropTrueCheck
 from .ops_clock import ClockOp, RecordOp
 from .ops_memory import ArenaOp, ConstantOp, SliceOp
 from .ops_tiles import CaptureConstant, DropCapture, ParallelTilesOp, YieldOp
+from .statuses import Failure
 
 __all__ = [
     "ARENA_TOO_SMALL",

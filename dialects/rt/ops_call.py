@@ -39,7 +39,8 @@ from ...core.symbols import find_symbol
 from ..sparse_tensor import part_count
 from .attrs import ContextType
 from .buffers import verify_contiguous
-from .failures import FailingOp, Failure
+from .failures import FailingOp
+from .statuses import Failure
 
 
 class CalleeExists(SymbolUserOpInterface):

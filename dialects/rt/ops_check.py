@@ -24,7 +24,8 @@ from ...core.typed import memref_type
 from .abi import DETAIL_WORDS
 from .attrs import ContextType
 from .buffers import verify_index_buffer
-from .failures import FailingOp, Failure
+from .failures import FailingOp
+from .statuses import Failure
 
 
 class _CheckCanonicalization(HasCanonicalizationPatternsTrait):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.arrays import is_integer, refuse_mask
-from ...core.dtypes import dtype_named
+from ...core.dtype_names import dtype_named
 from ...core.errors import InputError, explain
 from ...dialects.graph.matrices import with_values
 from ..arrays import is_scipy

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import dtype_named
+from ...core.dtype_names import dtype_named
 from ...core.errors import InputError, explain
-from ...core.module import Module, SparseSpec, TensorSpec
+from ...core.module import Module
+from ...core.specs import SparseSpec, TensorSpec
 from ...dialects.graph.matrices import with_remaining_self_loops
 from ...dialects.graph.ops_select import WHOLE_END
 from ...dialects.sparse_tensor import is_sparse

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from xdsl.ir import Attribute
 
-from ...core.dtypes import element_type_of, is_real
+from ...core.dtype_names import is_real
+from ...core.dtypes import element_type_of
 from ...core.errors import UnsupportedError
 from .diagnostics import UnsupportedNodeError
 

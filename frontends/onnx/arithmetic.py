@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ...core.dims import Dim
-from ...core.dtypes import dtype_named
+from ...core.dtype_names import dtype_named
 from ...dialects.graph import ops as graph
 from ...dialects.graph.dialect import Graph
 from ..importing.dtypes import element_type

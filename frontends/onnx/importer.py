@@ -21,7 +21,7 @@ from onnx import (
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block
 
-from ...core.context import Decision
+from ...core.decisions import Decision
 from ...core.module import Module
 from ...core.provenance import named
 from ...core.weights import WeightStore

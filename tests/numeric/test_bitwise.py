@@ -8,7 +8,7 @@ import pytest
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
 
 import stepwell as sw
-from stepwell.core.dtypes import dtype_named
+from stepwell.core.dtype_names import dtype_named
 
 SIGNED, UNSIGNED = ("i8", "i16", "i32", "i64"), ("ui8", "ui16", "ui32")
 

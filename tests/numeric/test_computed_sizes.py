@@ -17,9 +17,9 @@ from xdsl.irdl import irdl_op_definition, operand_def, result_def
 import stepwell as sw
 from stepwell.core.building.arithmetic import INDEX
 from stepwell.core.dims import Dim, Shape
-from stepwell.core.dtypes import dtype_named
+from stepwell.core.dtype_names import dtype_named
 from stepwell.core.module import Module
-from stepwell.core.pipelines import TEXT_STAGES
+from stepwell.core.stages import TEXT_STAGES
 from stepwell.dialects.graph import scalars
 from stepwell.dialects.graph.attrs import FLOAT_TENSOR, I64_TENSOR
 from stepwell.dialects.graph.interfaces import (

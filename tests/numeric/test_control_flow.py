@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 import stepwell as sw
 from stepwell.core.errors import InputError
-from stepwell.core.module import SparseSpec
+from stepwell.core.specs import SparseSpec
 
 
 def floats(*shape: int, seed: int = 0) -> np.ndarray:

@@ -21,11 +21,11 @@ from scipy.sparse import csr_array, save_npz
 
 import stepwell as sw
 from stepwell.core.archives import read_archive
-from stepwell.core.module import ValueSpec
 from stepwell.core.pipeline_text import entries
 from stepwell.core.pipelines import pipeline, pipeline_text
 from stepwell.core.reading import ReadingError
 from stepwell.core.records import Record, read_records, write_records
+from stepwell.core.specs import ValueSpec
 from stepwell.core.weights import WeightStore
 from stepwell.dialects.loop.nests import ScheduleError
 from stepwell.frontends.mlir import from_mlir

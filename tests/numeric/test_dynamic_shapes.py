@@ -13,9 +13,9 @@ from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_te
 from onnx.helper import np_dtype_to_tensor_dtype as tensor_dtype
 
 import stepwell as sw
-from stepwell.core.dtypes import dtype_named
+from stepwell.core.dtype_names import dtype_named
 from stepwell.core.module import Module
-from stepwell.core.pipelines import TEXT_STAGES
+from stepwell.core.stages import TEXT_STAGES
 from stepwell.frontends.builder import Value
 
 from .test_computed_sizes import program, same, same_text

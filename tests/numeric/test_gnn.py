@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 import stepwell as sw
 from stepwell.core.errors import InputError
-from stepwell.core.module import Module, SparseSpec, TensorSpec
+from stepwell.core.module import Module
+from stepwell.core.specs import SparseSpec, TensorSpec
 from stepwell.frontends import gnn
 
 

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 import stepwell as sw
 from stepwell.core.errors import InputError
-from stepwell.core.module import SparseSpec, TensorSpec
+from stepwell.core.specs import SparseSpec, TensorSpec
 from stepwell.frontends import gnn
 
 GRAPHS = {

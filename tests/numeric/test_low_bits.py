@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.core.dtypes import LOW_BIT_FLOATS, LOW_BIT_INTEGERS, dtype_named
+from stepwell.core.dtype_names import dtype_named
+from stepwell.core.dtypes import LOW_BIT_FLOATS, LOW_BIT_INTEGERS
 
 FLOATS = [str(kind) for kind in LOW_BIT_FLOATS]
 INTEGERS = [str(kind) for kind in LOW_BIT_INTEGERS]

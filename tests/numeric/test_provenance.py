@@ -26,9 +26,10 @@ from xdsl.traits import ConstantLike, IsTerminator
 import stepwell as sw
 from stepwell.backends.reference.samples import random_inputs
 from stepwell.core import pipelines
-from stepwell.core.module import Module, SparseSpec, TensorSpec
+from stepwell.core.module import Module
 from stepwell.core.provenance import names
 from stepwell.core.registry import make_context
+from stepwell.core.specs import SparseSpec, TensorSpec
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.stages import stage_of
 from stepwell.frontends import gnn

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import stepwell as sw
-from stepwell.core.dtypes import dtype_named
+from stepwell.core.dtype_names import dtype_named
 
 LEVELS = (0, 1, 3)
 NARROW = ("i8", "ui8", "i16", "ui16")

@@ -13,8 +13,8 @@ from scipy.sparse import csr_array, random_array
 
 import stepwell as sw
 from stepwell.compilation import Compilation
-from stepwell.core.dtypes import dtype_named
-from stepwell.core.pipelines import IR_STAGES
+from stepwell.core.dtype_names import dtype_named
+from stepwell.core.stages import IR_STAGES
 from stepwell.dialects.program import named_weights
 from stepwell.frontends import gnn
 

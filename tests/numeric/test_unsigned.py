@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.core.dtypes import dtype_named
+from stepwell.core.dtype_names import dtype_named
 
 TYPES = {"ui8": np.uint8, "ui16": np.uint16, "ui32": np.uint32}
 LEVELS = (0, 1, 3)

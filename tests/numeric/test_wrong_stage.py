@@ -11,8 +11,9 @@ from xdsl.dialects.builtin import ModuleOp
 import stepwell as sw
 from stepwell.core.failures import is_defect
 from stepwell.core.pass_manager import run_steps
-from stepwell.core.pipelines import IR_STAGES, pipeline, run_passes, walk_stages
+from stepwell.core.pipelines import pipeline, run_passes, walk_stages
 from stepwell.core.registry import make_context, own_passes
+from stepwell.core.stages import IR_STAGES
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from xdsl.dialects.builtin import DenseResourceAttr
 
 from stepwell.core.errors import InputError
-from stepwell.core.module import Module, SparseSpec, TensorSpec
+from stepwell.core.module import Module
+from stepwell.core.specs import SparseSpec, TensorSpec
 from stepwell.dialects.graph.dialect import Graph
 from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.dialects.graph.ops import ConstantOp

@@ -14,6 +14,7 @@ import stepwell as sw
 from stepwell.core import pipelines, provenance, registry
 from stepwell.core.context import CompilerContext, decide
 from stepwell.core.errors import explain
+from stepwell.core.stages import IR_STAGES, check_stage
 from stepwell.core.target import named
 
 
@@ -96,7 +97,7 @@ def test_pipelines_that_are_wrong(text: str, message: str) -> None:
 
 def test_stages_and_levels_that_do_not_exist() -> None:
     with pytest.raises(sw.CompileError, match=r'stage: unknown name.*did you mean "loops"'):
-        pipelines.check_stage("loop")
+        check_stage("loop")
     with pytest.raises(sw.CompileError, match="compile: unknown opt_level, expected 0, 1, 2 or 3"):
         pipelines.pipeline(7)
 
@@ -104,7 +105,7 @@ def test_stages_and_levels_that_do_not_exist() -> None:
 def test_every_stage_but_the_first_has_a_pipeline_of_known_passes() -> None:
     for level in pipelines.OPT_LEVELS:
         texts = pipelines.pipeline(level)
-        assert tuple(texts) == pipelines.IR_STAGES[1:]
+        assert tuple(texts) == IR_STAGES[1:]
         for text in texts.values():
             pipelines.parse_passes(text, registry.passes())
 

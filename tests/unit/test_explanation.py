@@ -10,7 +10,8 @@ from xdsl.dialects import test
 
 import stepwell as sw
 from stepwell.core import explanation, provenance
-from stepwell.core.context import CompilerContext, Decision, decide
+from stepwell.core.context import CompilerContext, decide
+from stepwell.core.decisions import Decision
 
 
 def noted(*names: str) -> list[test.TestOp]:

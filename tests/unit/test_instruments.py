@@ -21,8 +21,8 @@ from stepwell.core.instrumentation.ir_tree import IRTree
 from stepwell.core.instrumentation.pass_statistics import PassStatistics
 from stepwell.core.instrumentation.pass_timing import PassTiming
 from stepwell.core.pass_manager import run_steps
-from stepwell.core.pipelines import IR_STAGES
 from stepwell.core.registry import make_context
+from stepwell.core.stages import IR_STAGES
 from stepwell.tools import main as command
 
 

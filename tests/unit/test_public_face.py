@@ -23,7 +23,8 @@ import typer
 from xdsl.irdl import OptionalDef, VariadicDef
 
 import stepwell as sw
-from stepwell.core import pipelines, registry, universe, versions
+from stepwell.core import registry, universe, versions
+from stepwell.core.stages import STAGES
 from stepwell.frontends import gnn
 from stepwell.tools import main as command
 from stepwell.tools import stepwell_opt
@@ -223,7 +224,7 @@ def default(value: Any) -> str:
 
 
 def passes() -> Iterator[str]:
-    yield f"stages: {', '.join(pipelines.STAGES)}"
+    yield f"stages: {', '.join(STAGES)}"
     for name, load in sorted(registry.own_passes().items()):
         yield name
         for option in dataclasses.fields(load()):  # type: ignore[arg-type]

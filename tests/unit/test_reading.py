@@ -16,7 +16,6 @@ from safetensors.numpy import save_file
 
 import stepwell as sw
 from stepwell.core.archives import read_archive
-from stepwell.core.module import ValueSpec
 from stepwell.core.pipeline_text import entries
 from stepwell.core.reading import (
     DEEPEST_JSON,
@@ -29,6 +28,7 @@ from stepwell.core.reading import (
     read_text,
 )
 from stepwell.core.records import read_records
+from stepwell.core.specs import ValueSpec
 from stepwell.core.weights import WeightStore
 from stepwell.dialects.loop.nests import ScheduleError
 from stepwell.frontends.mlir import from_mlir

@@ -15,8 +15,8 @@ from scipy.sparse import csr_array, save_npz
 
 import stepwell as sw
 from stepwell.backends.reference.samples import random_inputs
-from stepwell.core.module import ValueSpec
-from stepwell.core.pipelines import STAGES
+from stepwell.core.specs import ValueSpec
+from stepwell.core.stages import STAGES
 from stepwell.tools import main as command
 from stepwell.tools import models, timing
 

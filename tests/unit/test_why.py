@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.core import pipelines
 from stepwell.core.errors import InputError
 from stepwell.core.fate import Fate, Place
+from stepwell.core.stages import IR_STAGES
 from stepwell.tools import main as command
 
 
@@ -46,7 +46,7 @@ def only(fate: Fate, stage: str) -> Place:
 
 def test_a_node_that_is_fused(exe: sw.Executable) -> None:
     fate = exe.why("act")
-    assert tuple(fate.stages) == pipelines.IR_STAGES
+    assert tuple(fate.stages) == IR_STAGES
     assert fate.vanished is None
     place = only(fate, "graph")
     assert (place.function, place.count, place.with_) == ("net", 1, ())
@@ -132,12 +132,10 @@ def test_text_and_json(exe: sw.Executable) -> None:
     fate = exe.why("conv")
     text = str(fate).splitlines()
     assert text[0] == 'node "conv"'
-    assert [line.strip() for line in text if line.strip() in pipelines.IR_STAGES] == list(
-        pipelines.IR_STAGES
-    )
+    assert [line.strip() for line in text if line.strip() in IR_STAGES] == list(IR_STAGES)
     told = json.loads(fate.json())
     assert told["schema"] == 1
-    assert set(told["stages"]) == set(pipelines.IR_STAGES)
+    assert set(told["stages"]) == set(IR_STAGES)
     assert {"function", "operations", "count", "of", "with", "loops"} == set(
         told["stages"]["graph"][0]
     )

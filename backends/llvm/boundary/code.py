@@ -15,6 +15,7 @@ from ....core.target import host
 from ....dialects.rt import ops as rt
 from ..linking import PTR, Definitions, linked
 from ..machine import machine
+from .layout import Layout
 from .plan import (
     ARGUMENTS,
     IN_ARENA,
@@ -62,35 +63,6 @@ class Boundary:
     """The vectorcall of executables."""
     frame: int
     """`(address of the head of a list) -> a free frame or null`."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The memory layout of Python's and NumPy's objects, and objects that the boundary uses.
-
-    Offsets are in bytes. `dtype_mask`, `readable` and `writable` are bit masks, `objects` and
-    `functions` are addresses.
-    """
-
-    type: int
-    data: int
-    rank: int
-    shape: int
-    dtype: int
-    flags: int
-    kind: int
-    """In a dtype: the word with its kind, byte order and number, under `dtype_mask`."""
-    plan: int
-    """In an executable: the offset of the address of its plan."""
-    dtype_mask: int
-    readable: int
-    """The flags of an array that can be read in place."""
-    writable: int
-    """The flags of an array to which results can be written."""
-    objects: tuple[tuple[str, int], ...]
-    """Types, constants and attribute names, by their names in the IR."""
-    functions: tuple[tuple[str, int], ...]
-    """Functions of NumPy, by their names."""
 
 
 def _definitions(layout: Layout) -> Definitions:

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from ....dialects.rt import ops as rt
+from ....dialects.rt.abi import WORDS
 
 DENSE, CSR = 0, 1
 FIXED, RESIZED, IN_ARENA = 0, 1, 2
@@ -47,7 +47,7 @@ NumPy's own are 16 bytes after one, where each vector crosses a line of the cach
 """
 LINE = 64
 
-ARGUMENTS = rt.WORDS
+ARGUMENTS = WORDS
 """The position of the argument words in a frame."""
 
 

@@ -12,9 +12,10 @@ import scipy.sparse as sp
 from hypothesis import strategies as st
 
 from stepwell.core.context import CompilerContext
-from stepwell.core.module import Module, SparseSpec
+from stepwell.core.module import Module
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
+from stepwell.core.specs import SparseSpec
 from stepwell.frontends.builder import Builder, Value
 
 TOLERANCE = 1e-4

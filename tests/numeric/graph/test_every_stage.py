@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from xdsl.parser import Parser
 
 import stepwell as sw
-from stepwell.core.dtypes import dtype_named
-from stepwell.core.pipelines import IR_STAGES, TEXT_STAGES
+from stepwell.core.dtype_names import dtype_named
 from stepwell.core.registry import make_context
+from stepwell.core.stages import IR_STAGES, TEXT_STAGES
 from stepwell.frontends import gnn
 
 RNG = np.random.default_rng(0)

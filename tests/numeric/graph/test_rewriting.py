@@ -21,7 +21,7 @@ from xdsl.pattern_rewriter import (
 
 import stepwell as sw
 from stepwell import patterns as p
-from stepwell.core.context import Decision
+from stepwell.core.decisions import Decision
 from stepwell.core.pipelines import run_passes
 from stepwell.core.provenance import names
 from stepwell.core.registry import make_context
