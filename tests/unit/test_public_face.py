@@ -35,7 +35,7 @@ RENEW = "make public"
 LONGEST = 100
 
 GIVEN = (
-    *("core.context.Decision", "core.fate.Fate", "frontends.builder.Value"),
+    *("core.decisions.Decision", "core.fate.Fate", "frontends.builder.Value"),
     *("dialects.graph.kernel_builder.KernelBuilder", "passes.patterns.pattern.Match"),
     *("runtime.executable.Executable", "runtime.profile.Profile", "runtime.profile.Row"),
 )
@@ -43,7 +43,7 @@ GIVEN = (
 
 BESIDE = (
     "core.context.Change",
-    "core.context.Decision",
+    "core.decisions.Decision",
     "core.fate.Fate",
     "dialects.graph.kernel_builder.KernelBuilder",
     "frontends.builder.Value",
