@@ -79,7 +79,7 @@ def _is_foreign(array: np.ndarray) -> bool:
 
 
 def _lookup(name: str, weights: WeightStore, matrices: dict[str, csr_array]) -> np.ndarray:
-    """A dense array of the store, its extremes, or one of the three arrays of a CSR matrix in it."""
+    """A dense array of the store, its extremes, or one of the arrays of a CSR matrix in it."""
     if name in weights and isinstance(array := weights[name], np.ndarray):
         return array.copy() if array.dtype.kind in "iu" else array
     matrix, _, part = name.rpartition(".")
