@@ -26,6 +26,7 @@ class Parameters:
         w_bias: the biases of the product with the input, GH.
         r_bias: those of the product with the state, GH.
         peepholes: the weights of the cell state in the gates input, output and forget, H each.
+        factor: a function of the hidden state, whose result is multiplied by the recurrent weights.
     """
 
     hidden: int
@@ -33,6 +34,7 @@ class Parameters:
     w_bias: Value | None = None
     r_bias: Value | None = None
     peepholes: Sequence[Value] | None = None
+    factor: Activation | None = None
 
 
 class Cell(ABC):
@@ -115,7 +117,8 @@ class Lstm(Cell):
     def step(self, given: Value, *state: Value) -> tuple[Value, ...]:
         """The next hidden and cell states."""
         h, c = state
-        i, o, f, u = columns(self.b, self.b.matmul(h, self.own.recurrent) + given, 4)
+        factor = h if self.own.factor is None else self.own.factor(h)
+        i, o, f, u = columns(self.b, self.b.matmul(factor, self.own.recurrent) + given, 4)
         taken = self.activated(0, self._peeped(i, 0, c))
         kept = 1.0 - taken if self._input_forget else self.activated(0, self._peeped(f, 2, c))
         c = kept * c + taken * self.activated(1, u)

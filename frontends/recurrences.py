@@ -51,6 +51,7 @@ class Recurrences(BuilderPart):
         activations: Sequence[Activation] | None = None,
         clip: float | None = None,
         input_forget: bool = False,
+        factor: Activation | None = None,
         name: str | None = None,
     ) -> tuple[Value, Value, Value]:
         """Long short-term memory, with the gates input, output, forget, cell in this order.
@@ -70,6 +71,7 @@ class Recurrences(BuilderPart):
                 direction; by default sigmoid, tanh, tanh.
             clip: limits the arguments of activations to [-clip, clip].
             input_forget: whether the forget gate is 1 - the input gate.
+            factor: a function of each hidden state, 1xBxH, whose result is multiplied by r instead.
             name: the name of the model's node in messages; by default the caller's line.
 
         Returns:
@@ -81,7 +83,7 @@ class Recurrences(BuilderPart):
         layer = _Layer(self, "lstm", Lstm, x, name)
         layer.weights(w, r, bias, peepholes)
         layer.sequences(direction, lengths, h, c)
-        y, *last = layer.build(activations, clip, input_forget=input_forget)
+        y, *last = layer.build(activations, clip, factor, input_forget=input_forget)
         return y, last[0], last[1]
 
     def gru(
@@ -169,6 +171,7 @@ class _Layer:
     _lengths: Value | None
     _backward: tuple[bool, ...]
     _first: list[Value | None]
+    _factor: Activation | None
 
     def __init__(
         self, builder: Any, subject: str, kind: type[Cell], x: Value, name: str | None
@@ -219,7 +222,11 @@ class _Layer:
             raise input_error(self._subject, fact, fixed, "a symbolic size")
 
     def build(
-        self, activations: Sequence[Activation] | None, clip: float | None, **options: bool
+        self,
+        activations: Sequence[Activation] | None,
+        clip: float | None,
+        factor: Activation | None = None,
+        **options: bool,
     ) -> list[Value]:
         """Add the layer; returns all hidden states and the last ones of each state."""
         b, each = self._b, self._kind.defaults(self._b)
@@ -228,6 +235,7 @@ class _Layer:
         if len(chosen) != count:
             fact = "wrong number of activations"
             raise input_error(self._subject, fact, count, len(chosen))
+        self._factor = factor
         with self._located():
             results = list[list[Value]]()
             running = None if self._lengths is None else self._running(self._lengths)
@@ -285,7 +293,7 @@ class _Layer:
     def _parameters(self, number: int) -> Parameters:
         b, rows = self._b, self._kind.GATES * self._hidden
         recurrent = b.transpose(self._part(self._r, number), [1, 0])
-        parameters = Parameters(self._hidden, recurrent)
+        parameters = Parameters(self._hidden, recurrent, factor=self._factor)
         if self._bias is not None:
             bias = self._part(self._bias, number)
             parameters.w_bias, parameters.r_bias = (

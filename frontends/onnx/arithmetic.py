@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,7 @@ class Arithmetic:
             return x
         return self._node.number(x) if isinstance(x, Dim) else self._node.known(np.array(x, dtype))
 
-    def _apply(self, operator: Builds, *operands: Number) -> Value:
+    def _apply(self, operator: Builds, *operands: Number, **attributes: Any) -> Value:
         kinds = [v.dtype for v in operands if isinstance(v, Value) and v.dtype.kind != "b"]
         dtype = kinds[0] if kinds else np.dtype(np.int64)
-        return self._node.emit(operator, *(self.value(v, dtype) for v in operands))
+        return self._node.emit(operator, *(self.value(v, dtype) for v in operands), **attributes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from typing import cast as cast_type
 
 import numpy as np
@@ -17,22 +18,23 @@ from ..importing.resizing import elements_repeated
 from ..importing.selection import padded
 from ..importing.shapes import reshaped, sliced_to, squeezed, unsqueezed
 from ..importing.values import Value
+from .arithmetic import Arithmetic
 from .nodes import Node
 from .ops_window import filter_window, window_axes
 from .registry import converts
 
-_F32, _I32 = np.dtype(np.float32), np.dtype(np.int32)
+F32, _I32 = np.dtype(np.float32), np.dtype(np.int32)
 _QUANTIZED = ("int8", "int16", "uint8", "uint16", *LOW_BIT_INTEGERS.values())
 
 
-def _parameter(node: Node, value: Value) -> Value:
+def parameter(node: Node, value: Value) -> Value:
     """A scale or zero point; a vector of one element is a scalar."""
     if value.rank > 1 and not node.attr_int("block_size"):
         raise node.unsupported("quantisation in blocks is not supported without block_size")
     return reshaped(node, value, []) if value.shape == (Dim.of(1),) else value
 
 
-def _zero(node: Node, like: Value, dtype: np.dtype) -> Value:
+def no_shift(node: Node, like: Value, dtype: np.dtype) -> Value:
     """Zero points of 0, one for each scale."""
     if not all(dim.is_static for dim in like.shape):
         raise node.unsupported("a symbolic number of scales without zero points")
@@ -47,7 +49,7 @@ def _axis(node: Node, x: Value, scale: Value) -> int | None:
 
 def _single(node: Node, value: Value) -> Value:
     """An operand that `graph.quantize` and `graph.dequantize` compute with: f16 or f32."""
-    return value if value.dtype == np.float16 else cast(node, value, _F32)
+    return value if value.dtype == np.float16 else cast(node, value, F32)
 
 
 def _beside(node: Node, value: Value, x: Value, axis: int | None) -> Value:
@@ -81,7 +83,7 @@ def quantize_linear(node: Node) -> Value:
     saturate = bool(node.attr_int("saturate", 1))
     if node.attr_int("precision"):
         node.insist({"precision": 1})
-    x, scale, given = node.input(0), _parameter(node, node.input(1)), node.optional(2)
+    x, scale, given = node.input(0), parameter(node, node.input(1)), node.optional(2)
     wanted = node.attr_int("output_dtype")
     default = np.dtype(np.uint8) if given is None else given.dtype
     dtype = node.attr_dtype("output_dtype") if wanted else default
@@ -93,10 +95,10 @@ def quantize_linear(node: Node) -> Value:
             raise node.unsupported(f"not supported for {dtype.name}")
         quotient = _shifted(node, _quotient(node, x, scale, axis), given, axis)
         return converted(node, quotient, dtype, saturate=saturate)
-    zero_point = None if given is None else _parameter(node, given)
+    zero_point = None if given is None else parameter(node, given)
     if node.attr_int("block_size") and axis is not None:
         return _quantized_blocks(node, _quotient(node, x, scale, axis), zero_point, dtype, axis)
-    zero_point = _zero(node, scale, dtype) if zero_point is None else zero_point
+    zero_point = no_shift(node, scale, dtype) if zero_point is None else zero_point
     if zero_point.rank != scale.rank:
         raise node.broken("scale and zero point differ", f"rank {scale.rank}", zero_point.rank)
     x, scale = _single(node, x), _single(node, scale)
@@ -104,16 +106,16 @@ def quantize_linear(node: Node) -> Value:
 
 
 def _quotient(node: Node, x: Value, scale: Value, axis: int | None) -> Value:
-    divisor = cast(node, _beside(node, scale, x, axis), _F32)
-    return node.emit(graph.DivOp, cast(node, x, _F32), divisor)
+    divisor = cast(node, _beside(node, scale, x, axis), F32)
+    return node.emit(graph.DivOp, cast(node, x, F32), divisor)
 
 
 def _shifted(node: Node, x: Value, zero_point: Value | None, axis: int | None) -> Value:
     """x + zero_point."""
     if zero_point is None or _is_zero(zero_point):
         return x
-    shift = _beside(node, _parameter(node, zero_point), x, axis)
-    return node.emit(graph.AddOp, x, cast(node, shift, _F32))
+    shift = _beside(node, parameter(node, zero_point), x, axis)
+    return node.emit(graph.AddOp, x, cast(node, shift, F32))
 
 
 def _quantized_blocks(
@@ -129,54 +131,60 @@ def _quantized_blocks(
 
 @converts("DequantizeLinear", since=10)
 def dequantize_linear(node: Node) -> Value:
-    x, scale, given = node.input(0), _parameter(node, node.input(1)), node.optional(2)
-    zero_point, axis = None if given is None else _parameter(node, given), _axis(node, x, scale)
-    wide = scale.dtype if is_float(scale.dtype) else _F32
+    x, scale, given = node.input(0), parameter(node, node.input(1)), node.optional(2)
+    zero_point, axis = None if given is None else parameter(node, given), _axis(node, x, scale)
+    wide = scale.dtype if is_float(scale.dtype) else F32
     target = node.attr_dtype("output_dtype") if node.attr_int("output_dtype") else wide
     is_integer = x.dtype.name not in LOW_BIT_FLOATS.values()
     if is_integer and not node.attr_int("block_size"):
-        zero_point = _zero(node, scale, x.dtype) if zero_point is None else zero_point
+        zero_point = no_shift(node, scale, x.dtype) if zero_point is None else zero_point
         if zero_point.rank != scale.rank:
             raise node.broken("scale and zero point differ", f"rank {scale.rank}", zero_point.rank)
-        scale = _single(node, scale) if scale.dtype == target else cast(node, scale, _F32)
+        scale = _single(node, scale) if scale.dtype == target else cast(node, scale, F32)
         return cast(node, node.emit(graph.DequantizeOp, x, scale, zero_point, axis=axis), target)
     # i32 has the differences of all integers of 16 bits, and f32 those of low-bit floats.
-    exact = _I32 if is_integer else _F32
+    exact = _I32 if is_integer else F32
     number = cast(node, x, exact)
     if zero_point is not None and not _is_zero(zero_point):
         shift = cast(node, _beside(node, zero_point, x, axis), exact)
         number = node.emit(graph.SubOp, number, shift)
-    factor = cast(node, _beside(node, scale, x, axis), _F32)
-    return cast(node, node.emit(graph.MulOp, cast(node, number, _F32), factor), target)
+    factor = cast(node, _beside(node, scale, x, axis), F32)
+    return cast(node, node.emit(graph.MulOp, cast(node, number, F32), factor), target)
 
 
 @converts("DynamicQuantizeLinear", since=11)
 def dynamic_quantize_linear(node: Node) -> list[Value]:
+    return list(dynamically_quantized(node, node.input(0)))
+
+
+def dynamically_quantized(node: Node, x: Value) -> tuple[Value, Value, Value]:
+    """A tensor as ui8, its scale and its zero point."""
+    scale, zero_point = byte_range(Arithmetic(node), x)
+    return node.emit(graph.QuantizeOp, x, scale, zero_point), scale, zero_point
+
+
+def byte_range(b: Any, x: Any, axis: int | None = None) -> tuple[Any, Any]:
+    """The scale and the zero point with which ui8 holds all elements of a tensor, and 0.
+
+    Args:
+        b: builds operators, as `Builder` does.
+        x: the tensor, a value of that builder.
+        axis: an axis with a scale for each of its slices; by default there is one for all.
+    """
     # scale == (max - min) / 255  of the range of x extended by 0, or 1 if x is all 0
-    x = node.input(0)
-    zero = node.scalar(0, x)
-    low, high = (
-        node.emit(
-            bound,
-            node.emit(graph.ReduceOp, x, kind=kind, axes=list(range(x.rank)), keepdims=False),
-            zero,
-        )
-        for bound, kind in ((graph.MinOp, "min"), (graph.MaxOp, "max"))
-    )
-    span = node.emit(graph.DivOp, node.emit(graph.SubOp, high, low), node.scalar(255, x))
-    nothing = node.emit(graph.EqualOp, span, zero)
-    scale = node.emit(graph.WhereOp, nothing, node.scalar(1, x), span)
-    steps = node.emit(graph.DivOp, node.emit(graph.NegOp, low), scale)
-    inside = node.emit(graph.ClipOp, steps, minimum=0.0, maximum=255.0)
-    rounded = node.emit(graph.RoundOp, inside)
-    zero_point = cast(node, rounded, np.dtype(np.uint8))
-    return [node.emit(graph.QuantizeOp, x, scale, zero_point), scale, zero_point]
+    axes = [other for other in range(len(x.shape)) if other != axis]
+    low = b.min(b.reduce(x, kind="min", axes=axes, keepdims=False), 0.0)
+    high = b.max(b.reduce(x, kind="max", axes=axes, keepdims=False), 0.0)
+    span = b.div(b.sub(high, low), 255.0)
+    scale = b.where(b.equal(span, 0.0), 1.0, span)
+    steps = b.clip(b.div(b.neg(low), scale), minimum=0.0, maximum=255.0)
+    return scale, b.cast(b.round(steps), "ui8")
 
 
 def _parameters(node: Node, count: int) -> list[Value]:
     """The operands of a contraction, with scales and zero points as scalars or vectors."""
     inputs = [node.input(i) for i in range(count)]
-    return [v if i in (0, 3) else _parameter(node, v) for i, v in enumerate(inputs)]
+    return [v if i in (0, 3) else parameter(node, v) for i, v in enumerate(inputs)]
 
 
 @converts("QLinearMatMul", since=10)
@@ -213,7 +221,7 @@ def qlinear_conv(node: Node) -> Value:
     )
 
 
-def _without_zero_point(node: Node, x: Value, zero_point: Value | None) -> Value:
+def without_zero_point(node: Node, x: Value, zero_point: Value | None) -> Value:
     """``x - zero_point`` in 16 bits, where it cannot overflow."""
     if zero_point is None:
         return x
@@ -230,7 +238,7 @@ def matmul_integer(node: Node) -> Value:
         raise node.broken("an operand is a scalar", "rank >= 1", "rank 0")
     if rows is not None and rows.rank == 1 and a.rank > 1 and rows.shape != (Dim.of(1),):
         rows = unsqueezed(node, rows, [1])
-    left, right = _without_zero_point(node, a, rows), _without_zero_point(node, b, columns)
+    left, right = without_zero_point(node, a, rows), without_zero_point(node, b, columns)
     left = unsqueezed(node, left, [0]) if a.rank == 1 else left
     right = unsqueezed(node, right, [1]) if b.rank == 1 else right
     product = node.emit(graph.MatmulOp, left, right)
@@ -247,8 +255,8 @@ def conv_integer(node: Node) -> Value:
     low, high = ([0, 0, *sizes] for sizes in zip(*((a.low, a.high) for a in axes), strict=True))
     return node.emit(
         graph.ConvOp,
-        padded(node, _without_zero_point(node, x, node.optional(2)), low, high),
-        _without_zero_point(node, w, filters),
+        padded(node, without_zero_point(node, x, node.optional(2)), low, high),
+        without_zero_point(node, w, filters),
         strides=[axis.stride for axis in axes],
         dilations=[axis.dilation for axis in axes],
         groups=node.attr_int("group", 1),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ from ..values import Value as Built
 from .nodes import Node
 from .registry import converts
 
+LSTM_OPERANDS = {"h": 5, "c": 6, "peepholes": 7}
+"""The numbers of optional operands of an LSTM, by the arguments of `Builder.lstm`."""
 _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
 
@@ -60,35 +62,47 @@ _FUNCTIONS = {
 
 @converts("LSTM", since=1)
 def lstm(node: Node) -> Sequence[Value | None]:
-    layer = _Layer(node, gates=4, activations=3)
-    options = {"h": 5, "c": 6, "peepholes": 7}
-    return layer.convert(Builder.lstm, options, input_forget=bool(node.attr_int("input_forget")))
+    layer = Layer(node, gates=4, activations=3)
+    forget = bool(node.attr_int("input_forget"))
+    return layer.convert(Builder.lstm, LSTM_OPERANDS, input_forget=forget)
 
 
 @converts("GRU", since=1)
 def gru(node: Node) -> Sequence[Value | None]:
     after = bool(node.attr_int("linear_before_reset"))
-    layer = _Layer(node, gates=3, activations=2)
+    layer = Layer(node, gates=3, activations=2)
     return layer.convert(Builder.gru, {"h": 5}, linear_before_reset=after)
 
 
 @converts("RNN", since=1)
 def rnn(node: Node) -> Sequence[Value | None]:
-    return _Layer(node, gates=1, activations=1).convert(Builder.rnn, {"h": 5})
+    return Layer(node, gates=1, activations=1).convert(Builder.rnn, {"h": 5})
 
 
-class _Layer:
+class Layer:
     """A recurrent node.
 
     Args:
         node: the node.
         gates: the number of gates.
         activations: the number of activations of a direction.
+        operands: those of ONNX's operator of this kind; by default those of the node.
+
+    Attributes:
+        builder: makes the operators of the layer.
     """
 
-    def __init__(self, node: Node, *, gates: int, activations: int) -> None:
+    def __init__(
+        self,
+        node: Node,
+        *,
+        gates: int,
+        activations: int,
+        operands: Sequence[Value | None] | None = None,
+    ) -> None:
         node.ignore("output_sequence")  # of opset 1: whether Y is of use
-        self._node, self._builder = node, Builder("layer")
+        self._operands = node.inputs if operands is None else operands
+        self._node, self.builder = node, Builder("layer")
         self._batch_first = node.attr_int("layout") == 1
         self._direction = node.attr_string("direction", "forward")
         if self._direction not in _DIRECTIONS:
@@ -100,7 +114,7 @@ class _Layer:
         self._check(gates)
 
     def convert(
-        self, build: Callable[..., Any], optional: dict[str, int], **options: bool
+        self, build: Callable[..., Any], optional: Mapping[str, int], **options: Any
     ) -> list[Value]:
         """The results of the node.
 
@@ -110,12 +124,12 @@ class _Layer:
             options: further arguments.
         """
         node = self._node
-        x, w, r = (node.input(number) for number in range(3))
+        x, w, r = (self._operand(number) for number in range(3))
         steps, batch = self._steps_and_batch(x.shape)
         states = {name: self._given(name, number) for name, number in optional.items()}
         first = {name: value for name, value in states.items() if value is not None}
         results = build(
-            self._builder,
+            self.builder,
             self._value(self._turned(x, (1, 0, 2))),
             self._value(w),
             self._value(r),
@@ -128,7 +142,7 @@ class _Layer:
             **options,
             name=node.name,
         )
-        node.take(Block(self._builder.take()))
+        node.take(Block(self.builder.take()))
         hidden, count = r.shape[2], Dim.of(self._directions)
         last = (count, batch, hidden)
         shapes = [(steps, *last), *([last] * (len(results) - 1))]
@@ -141,7 +155,7 @@ class _Layer:
 
     def _given(self, name: str, number: int) -> Built | None:
         """An optional operand; states have the batch in front in layout 1."""
-        value = self._node.optional(number)
+        value = self._optional_operand(number)
         if value is None:
             return None
         return self._value(value if name == "peepholes" else self._turned(value, (1, 0, 2)))
@@ -152,12 +166,22 @@ class _Layer:
             return value
         return self._node.emit(graph.TransposeOp, value, permutation=order)
 
+    def _operand(self, number: int) -> Value:
+        """A required operand."""
+        value = self._optional_operand(number)
+        if value is None or value.items is not None:
+            return self._node.input(number)
+        return value
+
+    def _optional_operand(self, number: int) -> Value | None:
+        return self._operands[number] if number < len(self._operands) else None
+
     def _optional(self, number: int) -> Built | None:
-        value = self._node.optional(number)
+        value = self._optional_operand(number)
         return None if value is None else self._value(value)
 
     def _value(self, value: Value) -> Built:
-        return Built(self._builder, self._node.ssa(value))
+        return Built(self.builder, self._node.ssa(value))
 
     def _steps_and_batch(self, shape: Shape) -> tuple[Dim, Dim]:
         one, other = shape[:2]
@@ -168,12 +192,12 @@ class _Layer:
     def _check(self, gates: int) -> None:
         """Compare the shapes and element types of the operands."""
         node = self._node
-        x, r = node.input(0), node.input(2)
-        for number, value in enumerate((x, node.input(1), r)):
+        x, w, r = (self._operand(number) for number in range(3))
+        for number, value in enumerate((x, w, r)):
             if value.rank != 3:
                 raise node.broken(f"operand {number} has the wrong rank", 3, value.rank)
         hidden = r.shape[2]
-        if not is_static((*r.shape, *node.input(1).shape, x.shape[2])):
+        if not is_static((*r.shape, *w.shape, x.shape[2])):
             raise node.unsupported("weights and inputs of symbolic width")
         if node.has("hidden_size") and node.attr_int("hidden_size") != hidden.value:
             got = node.attr_int("hidden_size")
@@ -191,12 +215,12 @@ class _Layer:
             state,
             (count, Dim.of(3 * hidden.value)),
         ]
-        for number, (value, shape) in enumerate(zip(node.inputs, shapes, strict=False)):
+        for number, (value, shape) in enumerate(zip(self._operands, shapes, strict=False)):
             if value is not None:
                 self._check_operand(number, value, shape)
 
     def _check_operand(self, number: int, value: Value, shape: Shape) -> None:
-        node, dtype = self._node, self._node.input(0).dtype
+        node, dtype = self._node, self._operand(0).dtype
         fits = value.rank == len(shape) and all(
             a == b or not (a.is_static and b.is_static)
             for a, b in zip(value.shape, shape, strict=False)
@@ -238,4 +262,4 @@ class _Layer:
             for numbers, default in zip(given, defaults, strict=True)
             if default is not None
         ]
-        return lambda x: function.apply(self._builder, x, *parameters)
+        return lambda x: function.apply(self.builder, x, *parameters)

@@ -67,28 +67,29 @@ def _with_operand(reduction: Reduction) -> Callable[[Node], Value]:
 _register()
 
 
-def _softmax_of_rows(build: Builds) -> Callable[[Node], Value]:
-    def convert(node: Node) -> Value:
-        """Before opset 13, softmax is over all dimensions from the axis on."""
-        x = node.input(0)
-        axis = node.axis(node.attr_int("axis", 1), x.rank)
-        if all(d == 1 for d in x.shape[axis + 1 :]):
-            return node.emit(build, x, axis=axis)
-        rows = reshaped(node, x, [*x.shape[:axis], product(x.shape[axis:])])
-        return reshaped(node, node.emit(build, rows, axis=-1), x.shape)
-
-    return convert
-
-
-def _softmax_of_axis(build: Builds) -> Callable[[Node], Value]:
-    def convert(node: Node) -> Value:
-        x = node.input(0)
-        axis = node.axis(node.attr_int("axis", -1), x.rank)
+def softmax_of_rows(node: Node, build: Builds, x: Value) -> Value:
+    """Before opset 13, softmax is over all dimensions from the axis on."""
+    axis = node.axis(node.attr_int("axis", 1), x.rank)
+    if all(d == 1 for d in x.shape[axis + 1 :]):
         return node.emit(build, x, axis=axis)
+    rows = reshaped(node, x, [*x.shape[:axis], product(x.shape[axis:])])
+    return reshaped(node, node.emit(build, rows, axis=-1), x.shape)
+
+
+def softmax_of_axis(node: Node, build: Builds, x: Value) -> Value:
+    """Softmax along the axis of a node, by default the last one."""
+    return node.emit(build, x, axis=node.axis(node.attr_int("axis", -1), x.rank))
+
+
+def _softmax(
+    compute: Callable[[Node, Builds, Value], Value], build: Builds
+) -> Callable[[Node], Value]:
+    def convert(node: Node) -> Value:
+        return compute(node, build, node.input(0))
 
     return convert
 
 
 for _operator, _build in (("Softmax", graph.SoftmaxOp), ("LogSoftmax", graph.LogSoftmaxOp)):
-    converts(_operator, since=1)(_softmax_of_rows(_build))
-    converts(_operator, since=13)(_softmax_of_axis(_build))
+    converts(_operator, since=1)(_softmax(softmax_of_rows, _build))
+    converts(_operator, since=13)(_softmax(softmax_of_axis, _build))

@@ -201,12 +201,17 @@ def _pool_axes(node: Node, x: Value) -> list[Axis]:
 
 @converts("MaxPool", since=1)
 def max_pool(node: Node) -> list[Value | None]:
-    x = node.input(0)
-    axes, by_columns = _pool_axes(node, x), bool(node.attr_int("storage_order"))
+    x, by_columns = node.input(0), bool(node.attr_int("storage_order"))
     if not node.wants(1):
-        return [pooled(node, x, axes, "max"), None]
+        return [largest(node, x), None]
+    axes = _pool_axes(node, x)
     found, places = placed_maxima(node, x, [places_along(node, axis) for axis in axes])
     return [found, _in_whole_tensor(node, places, x, by_columns)]
+
+
+def largest(node: Node, x: Value) -> Value:
+    """The maximum of each window."""
+    return pooled(node, x, _pool_axes(node, x), "max")
 
 
 def _in_whole_tensor(node: Node, places: Value, x: Value, by_columns: bool) -> Value:
@@ -228,8 +233,11 @@ def _in_whole_tensor(node: Node, places: Value, x: Value, by_columns: bool) -> V
 
 @converts("AveragePool", since=1)
 def average_pool(node: Node) -> Value:
-    # The mean of all elements of a window, or of those that are not padding.
-    x = node.input(0)
+    return averaged(node, node.input(0))
+
+
+def averaged(node: Node, x: Value) -> Value:
+    """The mean of all elements of each window, or of those that are not padding."""
     axes, everything = _pool_axes(node, x), bool(node.attr_int("count_include_pad"))
     return mean_pooled(node, x, axes, _counts(node, axes, everything))
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 Conversion = Callable[["Node"], "Value | Sequence[Value | None]"]
+_Conversion = TypeVar("_Conversion", bound=Conversion)
 Evaluation = Callable[["Node"], "np.ndarray | Value | None"]
 
 _CONVERSIONS: dict[tuple[str, str], dict[int, Converter]] = {}
@@ -54,7 +55,7 @@ class Converter:
 
 def converts(
     operator: str, *, since: int, domain: str = "", only: Mapping[str, int | str] | None = None
-) -> Callable[[Conversion], Conversion]:
+) -> Callable[[_Conversion], _Conversion]:
     """Register the conversion of `operator` from opset `since` on, to the next registered one.
 
     Args:
@@ -65,7 +66,7 @@ def converts(
             value is not supported.
     """
 
-    def register(conversion: Conversion) -> Conversion:
+    def register(conversion: _Conversion) -> _Conversion:
         converter = Converter(conversion, only or {})
         _CONVERSIONS.setdefault((domain, operator), {})[since] = converter
         return conversion

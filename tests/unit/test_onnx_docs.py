@@ -11,7 +11,7 @@ from stepwell.frontends.onnx.functions import has_definition
 from stepwell.frontends.onnx.registry import forms, load_conversions, supported
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "onnx.md"
-_ML = "ai.onnx.ml"
+DOMAINS = ("ai.onnx.ml", "com.microsoft")
 HEAD = "| Operator | from opset |\n|---|---|\n"
 
 
@@ -24,8 +24,12 @@ def table() -> str:
         for name, schema in newest.items()
         if name not in own and has_definition(schema)
     }
-    learning = {f"{_ML}.{name}": ", ".join(map(str, forms(name, _ML))) for name in supported(_ML)}
-    rows = [*sorted((own | defined).items()), *sorted(learning.items())]
+    others = {
+        f"{domain}.{name}": ", ".join(map(str, forms(name, domain)))
+        for domain in DOMAINS
+        for name in supported(domain)
+    }
+    rows = [*sorted((own | defined).items()), *sorted(others.items())]
     return HEAD + "".join(f"| {name} | {text} |\n" for name, text in rows)
 
 

@@ -330,10 +330,10 @@ def test_a_subgraph_of_another_signature(operator: str) -> None:
 
 
 def test_operator_of_another_domain() -> None:
-    source = model([make_node("FusedGemm", ["x"], ["y"], name="f", domain="com.microsoft")])
-    source.opset_import.append(make_opsetid("com.microsoft", 1))
+    source = model([make_node("FusedGemm", ["x"], ["y"], name="f", domain="org.other")])
+    source.opset_import.append(make_opsetid("org.other", 1))
     assert message(source).splitlines()[1] == (
-        '  node "f": com.microsoft.FusedGemm (opset 1): domain "com.microsoft" is not supported; '
+        '  node "f": org.other.FusedGemm (opset 1): domain "org.other" is not supported; '
         "closest supported: Gemm"
     )
 
