@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,17 +107,10 @@ def explain(
     return text
 
 
-def in_iteration(text: str, number: int, loop: str) -> str:
+def in_iteration(text: str, number: int | str, loop: str) -> str:
     """The message of an error in an iteration, counted from 0, of a loop.
 
     >>> in_iteration("ids: index out of range", 2, 'node "scan"')
     'ids: index out of range; iteration 2 of node "scan"'
     """
     return f"{text}; iteration {number} of {loop}"
-
-
-def with_details(text: str, details: Sequence[int]) -> str:
-    """A message with numbers for `{0}`, `{1}` and so on."""
-    for place, number in enumerate(details):
-        text = text.replace(f"{{{place}}}", str(number))
-    return text

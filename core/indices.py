@@ -11,6 +11,8 @@ from enum import Enum, IntEnum
 
 import numpy as np
 
+from .wording import Case, worded
+
 
 class CsrFault(IntEnum):
     """The rule that does not hold, as `rt.check_csr` stores it beside a position and a value."""
@@ -32,7 +34,10 @@ class Wrong(Enum):
 
 @dataclass(frozen=True)
 class CsrRule:
-    """A rule about one of the arrays, and the error text if it does not hold."""
+    """A rule about one of the arrays, and the error text if it does not hold.
+
+    The details of the text are the fault, a position and a value.
+    """
 
     fault: CsrFault
     array: str
@@ -45,34 +50,49 @@ RULES = (
         CsrFault.START,
         "indptr",
         Wrong.FIRST_IS_NOT_ZERO,
-        "indptr does not start at 0, got {value}",
+        "indptr does not start at 0, got {2}",
     ),
     CsrRule(
         CsrFault.ORDER,
         "indptr",
         Wrong.DECREASES,
-        "indptr decreases after row {position}, got {value}",
+        "indptr decreases after row {1}, got {2}",
     ),
     CsrRule(
         CsrFault.END,
         "indptr",
         Wrong.LAST_IS_NOT_COUNT,
-        "indptr does not end at the number of entries, expected {position}, got {value}",
+        "indptr does not end at the number of entries, expected {1}, got {2}",
     ),
     CsrRule(
         CsrFault.INDEX,
         "indices",
         Wrong.OUTSIDE,
-        "column index out of range at entry {position}, got {value}",
+        "column index out of range at entry {1}, got {2}",
     ),
 )
 """In the order in which they are checked: each may rely on those before it."""
 
 
+CSR = tuple(Case(rule.text, 0, rule.fault, rule.fault) for rule in RULES)
+"""Texts about a matrix; the details are a fault, a position and a value."""
+
+_EMPTY = Case("index into an empty dimension at position {0}, got {1}", 2, 0, 0)
+INDEX = (_EMPTY, Case("index out of range at position {0}, expected {-2} to {2-1}, got {1}"))
+"""Texts about an index that may count from the back; the details are its position, the index and
+the extent."""
+PLACE = (_EMPTY, Case("index out of range at position {0}, expected 0 to {2-1}, got {1}"))
+"""Texts about an index that does not; with the same details."""
+OFFSETS = (
+    Case("offsets decrease after position {0}, got {1}", 1, 0),
+    Case("offset out of range at position {0}, expected 0 to {2}, got {1}"),
+)
+"""Texts about an offset; the details are its position, the offset and the extent."""
+
+
 def explained(fault: int, position: int, value: int) -> str:
     """The error text of a fault."""
-    (rule,) = [rule for rule in RULES if rule.fault == fault]
-    return rule.text.format(position=position, value=value)
+    return worded(CSR, (fault, position, value))
 
 
 def fault_of(indptr: np.ndarray, indices: np.ndarray, columns: int) -> tuple[int, int, int] | None:
@@ -132,14 +152,9 @@ def wrong_offset(offsets: np.ndarray, extent: int) -> tuple[int, int, int] | Non
 
 def explained_offset(position: int, value: int, extent: int) -> str:
     """The error text of a wrong offset, see `wrong_offset`."""
-    if 0 <= value <= extent:
-        return f"offsets decrease after position {position}, got {value}"
-    return f"offset out of range at position {position}, expected 0 to {extent}, got {value}"
+    return worded(OFFSETS, (position, value, extent))
 
 
 def explained_index(position: int, value: int, extent: int, *, from_front: bool = False) -> str:
     """The error text of an index out of range; with `from_front`, a negative one is too."""
-    if not extent:
-        return f"index into an empty dimension at position {position}, got {value}"
-    expected = f"{0 if from_front else -extent} to {extent - 1}"
-    return f"index out of range at position {position}, expected {expected}, got {value}"
+    return worded(PLACE if from_front else INDEX, (position, value, extent))

@@ -26,11 +26,12 @@ from xdsl.irdl import (
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape
-from ...core.errors import InputError, with_details
+from ...core.errors import InputError
 from ...core.exactness import Exactness
 from ...core.indices import explained_index, outside_from_front
 from ...core.provenance import origin
 from ...core.typed import dense_array
+from ...core.wording import Case, worded
 from ..rt.abi import DETAIL_WORDS
 from .attrs import ANY_TENSOR, INDEX_TENSOR, STORED_TENSOR, i64_attr
 from .interfaces import FusionKind, GraphOp, ShapeFacts, Sizes, rank, tensor_type
@@ -195,7 +196,7 @@ class CheckOp(AliasOp):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, condition, *details = (dense_array(array) for array in arrays)
         if not condition:
-            raise InputError(with_details(self.text, [int(number) for number in details]))
+            raise InputError(worded([Case(self.text)], [int(number) for number in details]))
         return (x,)
 
 

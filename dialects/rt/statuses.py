@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...core.errors import in_iteration, with_details
-from ...core.indices import explained, explained_index, explained_offset
+from ...core.errors import in_iteration
+from ...core.indices import CSR, INDEX, OFFSETS, PLACE
+from ...core.wording import Case, worded
 from .abi import DETAIL_WORDS
 
 
@@ -28,22 +29,28 @@ class Failure:
 
     def explain(self, words: Sequence[int]) -> str:
         """What went wrong; `words` are those of the context from its details on."""
-        text = self._fact(words[:DETAIL_WORDS])
+        text = self.beginning + worded(self.cases, words[: self.detail_words])
         for loop, number in zip(self.loops, words[DETAIL_WORDS:], strict=False):
             text = in_iteration(text, number, loop)
         return text
 
-    def _fact(self, details: Sequence[int]) -> str:
-        match self.kind:
-            case "function":
-                return f'registered function "{self.subject}" failed'
-            case "check":
-                return with_details(self.subject, details[: self.details])
-            case "csr":
-                return f"{self.subject}: {explained(*details)}"
-            case "index":
-                return f"{self.subject}: {explained_index(*details)}"
-            case "place":
-                return f"{self.subject}: {explained_index(*details, from_front=True)}"
-            case _:
-                return f"{self.subject}: {explained_offset(*details)}"
+    @property
+    def detail_words(self) -> int:
+        """The number of details that the texts of `cases` are about."""
+        return DETAIL_WORDS if self.kind in _INDICES else self.details
+
+    @property
+    def beginning(self) -> str:
+        """What stands before the text of a case."""
+        return f"{self.subject}: " if self.kind in _INDICES else ""
+
+    @property
+    def cases(self) -> Sequence[Case]:
+        """The texts of the message; it has the first that applies."""
+        if self.kind == "function":
+            return (Case(f'registered function "{self.subject}" failed'),)
+        return _INDICES.get(self.kind) or (Case(self.subject),)
+
+
+_INDICES = {"csr": CSR, "index": INDEX, "place": PLACE, "offsets": OFFSETS}
+"""The texts about arrays of indices, by the kind of the failure."""
