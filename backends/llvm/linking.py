@@ -17,6 +17,9 @@ from llvmlite import ir
 PTR = ir.PointerType()
 _BYTE, _WORD = ir.IntType(8), ir.IntType(64)
 
+FRAMES = Path(__file__).with_name("frames.ll")
+"""The list of the frames of a program."""
+
 
 class Definitions:
     """Functions that the files declare and that are inlined: constants, addresses and fields."""
@@ -58,12 +61,21 @@ def _at(builder: ir.IRBuilder, base: Any, offset: int) -> Any:
 
 
 def linked(
-    files: Iterable[Path], definitions: Definitions, exported: Iterable[str], target_machine: Any
+    files: Iterable[Path],
+    definitions: Definitions,
+    exported: Iterable[str],
+    target_machine: Any,
+    others: Iterable[Any] = (),
 ) -> Any:
-    """One module for a target, from files and definitions; only exported symbols are visible."""
+    """One module for a target, from files, definitions and other modules, which it consumes.
+
+    Only exported symbols are visible.
+    """
     whole = llvm.parse_assembly(str(definitions.module))
     for file in files:
         whole.link_in(llvm.parse_assembly(file.read_text()))
+    for other in others:
+        whole.link_in(other)
     visible = set(exported)
     for function in whole.functions:
         if not function.is_declaration and function.name not in visible:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import sys
 from pathlib import Path
 
 import llvmlite.binding as llvm
@@ -28,31 +27,41 @@ MOST_THREADS = 256
 SPIN = 4000
 """The number of times that an idle worker looks for a tile before it sleeps: some 50 us."""
 
-_SIG_SETMASK = 3 if sys.platform == "darwin" else 2
+FORGET = "stepwell_forget_workers"
+"""The function that makes the child of a fork start a pool of its own."""
 
-_FORGET = "stepwell_forget_workers"
-_SYSTEM = "linux" if sys.platform == "linux" else "elsewhere"
-_FILES = [Path(__file__).with_name(f"thread_pool{part}.ll") for part in ("", f"_{_SYSTEM}")]
+_ARM_YIELD = 1
+"""The hint of AArch64 that another thread of the core may run."""
 
 
-def _definitions(triple: str) -> Definitions:
-    """Definitions that the files of the pool declare."""
-    made = Definitions()
+def files(triple: str) -> list[Path]:
+    """The files of the pool on a system."""
+    system = "linux" if "linux" in triple else "elsewhere"
+    return [Path(__file__).with_name(f"thread_pool{part}.ll") for part in ("", f"_{system}")]
+
+
+def define(made: Definitions, triple: str) -> None:
+    """Add the definitions that the files of the pool declare."""
     made.number("most_spins", SPIN)
     made.number("most_threads", MOST_THREADS)
-    made.number("set_signal_mask", _SIG_SETMASK, 32)
+    made.number("set_signal_mask", 2 if "linux" in triple else 3, 32)
     builder, _ = made.function("pause", ir.VoidType())
-    instruction = "pause" if triple.startswith("x86") else "yield"
-    builder.asm(ir.FunctionType(ir.VoidType(), ()), instruction, "", (), side_effect=True)
+    none, hint = ir.VoidType(), ir.IntType(32)
+    if triple.startswith("x86"):
+        pause = ir.Function(made.module, ir.FunctionType(none, ()), "llvm.x86.sse2.pause")
+        builder.call(pause, ())
+    elif triple.startswith(("aarch64", "arm64")):
+        wait = ir.Function(made.module, ir.FunctionType(none, (hint,)), "llvm.aarch64.hint")
+        builder.call(wait, (hint(_ARM_YIELD),))
     builder.ret_void()
-    return made
 
 
 @functools.cache
 def install() -> int:
     """Register the pool for compiled code; return the address of its entry."""
-    target_machine = machine(host(), jit=True)
-    module = linked(_FILES, _definitions(host().triple), (PARALLEL_TILES, _FORGET), target_machine)
+    target_machine, triple, made = machine(host(), jit=True), host().triple, Definitions()
+    define(made, triple)
+    module = linked(files(triple), made, (PARALLEL_TILES, FORGET), target_machine)
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
     tuning = llvm.create_pipeline_tuning_options()
@@ -60,7 +69,7 @@ def install() -> int:
     engine = llvm.create_mcjit_compiler(module, target_machine)
     engine.finalize_object()
     entry = engine.get_function_address(PARALLEL_TILES)
-    forget = engine.get_function_address(_FORGET)
+    forget = engine.get_function_address(FORGET)
     llvm.add_symbol(PARALLEL_TILES, entry)
     os.register_at_fork(after_in_child=ctypes.CFUNCTYPE(None)(forget))
     # Workers run this code until the process ends, so it is never freed.

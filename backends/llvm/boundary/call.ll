@@ -23,8 +23,6 @@ declare void @Py_DecRef(ptr)
 declare i32 @arena_too_small()
 declare ptr @exception_type()
 declare ptr @frame_arguments(ptr)
-declare ptr @frame_busy(ptr)
-declare ptr @frame_next(ptr)
 declare ptr @name_out()
 declare ptr @none()
 declare ptr @plan_code(ptr)
@@ -43,6 +41,10 @@ declare i64 @plan_sizes(ptr)
 declare ptr @plan_slow(ptr)
 declare i64 @plan_symbols(ptr)
 
+; From frames.ll
+declare void @give_back(ptr)
+declare ptr @stepwell_frame(ptr)
+
 ; From reader.ll
 declare i64 @next(ptr)
 declare void @pass(ptr, i64)
@@ -56,33 +58,6 @@ declare i1 @take_dense(ptr, ptr)
 declare i1 @finish(ptr, ptr, ptr, ptr)
 declare ptr @result(ptr, ptr, ptr)
 declare i1 @sizes_are_right(ptr)
-
-; A free frame of the list, which is the caller's from now on; null where there is none.
-define ptr @stepwell_frame(ptr %head) nounwind {
-entry:
-  br label %look
-look:
-  %link = phi ptr [ %head, %entry ], [ %next, %busy ]
-  %frame = load atomic ptr, ptr %link acquire, align 8
-  %none = icmp eq ptr %frame, null
-  br i1 %none, label %done, label %claim
-claim:
-  %word = call ptr @frame_busy(ptr %frame)
-  %swap = cmpxchg ptr %word, i64 0, i64 1 acquire monotonic
-  %mine = extractvalue { i64, i1 } %swap, 1
-  br i1 %mine, label %done, label %busy
-busy:
-  %next = call ptr @frame_next(ptr %frame)
-  br label %look
-done:
-  ret ptr %frame
-}
-
-define void @give_back(ptr %frame) alwaysinline nounwind {
-  %word = call ptr @frame_busy(ptr %frame)
-  store atomic i64 0, ptr %word release, align 8
-  ret void
-}
 
 ; Lets go of the objects of a list.
 define void @release(ptr %first, ptr %last) nounwind {

@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from ....core.target import host
 from ....dialects.rt import ops as rt
-from ..linking import PTR, Definitions, linked
+from ..linking import FRAMES, PTR, Definitions, linked
 from ..machine import machine
 from .layout import Layout
 from .plan import (
@@ -31,7 +31,11 @@ ENTRY = "stepwell_entry"
 """The name of the function that `add_entry` makes, which takes a frame."""
 
 _FILES = [
-    Path(__file__).with_name(f"{name}.ll") for name in ("reader", "arguments", "results", "call")
+    *(
+        Path(__file__).with_name(f"{name}.ll")
+        for name in ("reader", "arguments", "results", "call")
+    ),
+    FRAMES,
 ]
 _OF_NUMPY = "PyArray_"
 """What the names of NumPy's functions begin with, which are not symbols of the process."""
