@@ -38,6 +38,7 @@ _PLACES = {
     "bind_params": "binding",
     "bisect": "diagnosis.bisection",
     "compile": "compiler",
+    "export": "exporting",
     "from_mlir": "frontends.mlir",
     "from_onnx": "frontends.onnx.importer",
     "from_torch": "frontends.torch.importer",
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from .diagnosis.bisection import bisect
     from .diagnosis.reduction import reduce
     from .dialects.graph.kernels import kernel
+    from .exporting import export
     from .frontends.builder import Builder
     from .frontends.mlir import from_mlir
     from .frontends.onnx.importer import from_onnx
@@ -103,6 +105,7 @@ __all__ = [
     "bind_params",
     "bisect",
     "compile",
+    "export",
     "from_mlir",
     "from_onnx",
     "from_torch",

@@ -40,6 +40,7 @@ from .command import (
     out,
     way_down,
 )
+from .export import export
 from .instrumented import instrumented
 from .instruments import Instruments
 from .messages import worded
@@ -362,7 +363,7 @@ def _tuple(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-for command in (profile, why, tune, finding.bisect, finding.reduce):
+for command in (export, profile, why, tune, finding.bisect, finding.reduce):
     app.command(command.__name__)(command)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
@@ -212,11 +212,25 @@ def assembly(text: str, target: Target, effort: Effort = Effort.NONE) -> str:
         return target_machine.emit_assembly(_optimized(text, target_machine, effort))
 
 
-def object_code(text: str, target: Target, effort: Effort = Effort.NONE) -> bytes:
-    """The relocatable object file of LLVM IR."""
+def object_code(
+    text: str,
+    target: Target,
+    effort: Effort = Effort.NONE,
+    joined: Callable[[Any, Any], Any] | None = None,
+) -> bytes:
+    """The relocatable object file of LLVM IR.
+
+    Args:
+        text: the IR.
+        target: the target of the code.
+        effort: the LLVM passes to run.
+        joined: makes of the module after these passes, and of LLVM's target machine, the module to
+            emit; None for the same.
+    """
     with _LOCK:
         target_machine = machine(target)
-        return target_machine.emit_object(_optimized(text, target_machine, effort))
+        module = _optimized(text, target_machine, effort)
+        return target_machine.emit_object(joined(module, target_machine) if joined else module)
 
 
 def _optimized(text: str, target_machine: Any, effort: Effort) -> Any:

@@ -13,9 +13,12 @@ import pytest
 
 from stepwell.backends.llvm import thread_pool
 from stepwell.backends.llvm.boundary import code
-from stepwell.backends.llvm.linking import Definitions, linked
+from stepwell.backends.llvm.jit import assembly
+from stepwell.backends.llvm.library import code as library
+from stepwell.backends.llvm.library.weights import Weights
+from stepwell.backends.llvm.linking import FRAMES, Definitions, linked
 from stepwell.backends.llvm.machine import machine
-from stepwell.core.target import host
+from stepwell.core.target import host, named
 from stepwell.runtime import objects
 
 MACHINE = machine(host(), jit=True)
@@ -24,15 +27,23 @@ LLVM = Path(thread_pool.__file__).parent
 FILES = sorted(LLVM.rglob("*.ll"))
 POOL = [LLVM / "thread_pool.ll"]
 
+
+def pool_definitions(triple: str) -> Definitions:
+    made = Definitions()
+    thread_pool.define(made, triple)
+    return made
+
+
 GROUPS: dict[str, tuple[Sequence[Path], Definitions]] = {
     "boundary": (code._FILES, code._definitions(objects.layout(64))),
     **{
-        f"pool on {system}": (
-            [*POOL, LLVM / f"thread_pool_{system}.ll"],
-            thread_pool._definitions(triple),
-        )
+        f"pool on {system}": (thread_pool.files(triple), pool_definitions(triple))
         for system, triple in (("linux", "x86_64-linux"), ("elsewhere", "aarch64-darwin"))
     },
+    "library": (
+        [*library._FILES, FRAMES, library._MAPPING],
+        library.definitions_for(host(), Weights(()), False),
+    ),
 }
 
 
@@ -129,7 +140,10 @@ def test_definitions_are_what_they_say(tmp_path: Path) -> None:
     assert call("third", ctypes.c_int64, at) == 7
 
 
-@pytest.mark.parametrize("triple", ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"])
-def test_a_pause_is_an_instruction_of_the_processor(triple: str) -> None:
-    text = str(thread_pool._definitions(triple).module)
-    assert f'sideeffect "{"pause" if triple.startswith("x86") else "yield"}"' in text
+@pytest.mark.parametrize(
+    ("target", "instruction"),
+    [("x86-64-v3", "pause"), ("neoverse-n1", "hint|yield"), ("rv64gcv", "ret")],
+)
+def test_a_pause_is_an_instruction_of_the_processor(target: str, instruction: str) -> None:
+    text = str(pool_definitions(named(target).triple).module).replace("alwaysinline", "noinline")
+    assert re.search(rf"^pause:.*?\b({instruction})\b", assembly(text, named(target)), re.M | re.S)

@@ -1,0 +1,110 @@
+"""The object file of a program: its kernels, its C functions, and parts of the run time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+
+from ....core.target import Target
+from ....dialects.rt.abi import SYSTEM_ALLOCATE, WORDS, Word
+from ...c.interface import CInterface
+from .. import thread_pool
+from ..jit import Effort, object_code
+from ..linking import FRAMES, PTR, Definitions, linked
+from .calls import CallFunctions
+from .lives import CONSTANTS, HEAD, LifeFunctions
+from .sizes import SizeFunctions
+from .weights import Weights
+
+_ALIGNMENT = 64
+_PROGRAM = "stepwell.program"
+"""The function that runs the kernels: a name that no function of C has."""
+_FILES = [Path(__file__).with_name(f"{name}.ll") for name in ("memory", "ranges", "text")]
+_MAPPING = Path(__file__).with_name("mapping.ll")
+
+
+def object_file(
+    text: str, public: str, effort: Effort, interface: CInterface, weights: Weights
+) -> bytes:
+    """The object file of a program, with its weights if they are linked.
+
+    Args:
+        text: the LLVM IR of the program.
+        public: its public function.
+        effort: the LLVM passes to run on it.
+        interface: its interface in C.
+        weights: its constants.
+
+    Raises:
+        InternalError: if the IR is invalid.
+        TargetError: if LLVM does not know the target.
+    """
+    functions = c_functions(interface, weights)
+    exported = [f.name for f in functions.functions if f.blocks and f.linkage != "internal"]
+
+    def joined(program: Any, target_machine: Any) -> Any:
+        program.get_function(public).name = _PROGRAM
+        definitions = definitions_for(interface.target, weights, interface.pooled)
+        others = program, llvm.parse_assembly(str(functions))
+        files = files_for(interface)
+        whole = linked(files, definitions, exported, target_machine, others)
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
+        tuning = llvm.create_pipeline_tuning_options()
+        passes.run(whole, llvm.create_pass_builder(target_machine, tuning))
+        return whole
+
+    code = object_code(text, interface.target, effort, joined)
+    return bytes(weights.filled(code)) if interface.linked_weights else code
+
+
+def c_functions(interface: CInterface, weights: Weights) -> ir.Module:
+    """The C functions of a program as LLVM IR."""
+    module = ir.Module()
+    sizes = SizeFunctions(module, interface)
+    CallFunctions(module, interface, sizes, _PROGRAM)
+    LifeFunctions(module, interface, weights)
+    return module
+
+
+def files_for(interface: CInterface) -> Sequence[Path]:
+    """The files of the run time that a program needs."""
+    mapping = [_MAPPING] if interface.maps_files and not interface.linked_weights else []
+    pool = thread_pool.files(interface.target.triple) if interface.pooled else []
+    return [*_FILES, FRAMES, *mapping, *pool]
+
+
+def definitions_for(target: Target, weights: Weights, pooled: bool) -> Definitions:
+    """Definitions that these files declare."""
+    made = Definitions()
+    made.place("frame_busy", 8 * Word.BUSY)
+    made.place("frame_next", 8 * Word.NEXT)
+    made.place("frame_constants", 8 * Word.CONSTANTS)
+    made.place("frame_arena", 8 * Word.ARENA)
+    made.place("frame_arena_bytes", 8 * Word.ARENA_BYTES)
+    made.place("program_head", 8 * HEAD)
+    made.place("program_constants", 8 * CONSTANTS)
+    made.number("frame_bytes", _rounded(8 * WORDS))
+    made.number("program_bytes", _rounded(8 * (CONSTANTS + len(weights.arrays))))
+    _define_allocation(made, ir.IntType(target.index_bits))
+    if pooled:
+        thread_pool.define(made, target.triple)
+    return made
+
+
+def _define_allocation(made: Definitions, size: ir.IntType) -> None:
+    """The C library's function for numbers of 64 bits: its own are as wide as an address."""
+    word = ir.IntType(64)
+    builder, arguments = made.function("system_allocate", PTR, word, word)
+    kind = ir.FunctionType(PTR, (size, size))
+    function = ir.Function(made.module, kind, SYSTEM_ALLOCATE)
+    narrow = [value if size == word else builder.trunc(value, size) for value in arguments]
+    builder.ret(builder.call(function, narrow))
+
+
+def _rounded(bytes: int) -> int:
+    return -(-bytes // _ALIGNMENT) * _ALIGNMENT

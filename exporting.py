@@ -1,0 +1,162 @@
+"""`export`: a module as a library for C, with everything to call it without Python."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from xdsl.dialects.llvm import FuncOp
+from xdsl.ir import Operation
+
+from .compilation import Compilation
+from .core.collector import without_collector
+from .core.errors import CompileError, StepwellError, UnsupportedError, explain
+from .core.module import Module
+from .core.target import Target
+from .diagnosis.reproducer import Reproducing
+from .dialects.rt.abi import PARALLEL_TILES
+from .runtime.lowered import lowered
+
+if TYPE_CHECKING:
+    from .backends.c.interface import CInterface
+    from .backends.llvm.library.weights import Weights
+
+
+@dataclass(frozen=True)
+class Exported:
+    """An exported program: its folder, and the names of the files in it.
+
+    `note` says why there are no libraries, and how to make them; it is empty if there are.
+    """
+
+    folder: Path
+    files: tuple[str, ...]
+    note: str = ""
+
+
+def export(
+    module: Module,
+    folder: str | os.PathLike[str],
+    name: str | None = None,
+    target: str | Target = "host",
+    threads: int | None = None,
+    opt_level: int = 3,
+    pipeline: str | Mapping[str, str] | None = None,
+    legalize: Mapping[str, Any] | None = None,
+    records: str | Path | bool | None = None,
+    rounding: str | None = None,
+    weights: Literal["linked", "file"] = "linked",
+) -> Exported:
+    """Compile a module to a library with C functions, which needs neither Python nor this package.
+
+    The folder receives an object file that is complete, a static and a shared library, a header
+    that documents the functions, an example, a ``CMakeLists.txt`` and a ``README.md``. See
+    `docs/deploying.md`.
+
+    Args:
+        module: the module, from a frontend; it is not changed.
+        folder: the folder for the files, which is made if there is none.
+        name: what names of files and functions begin with; None for the name of the program, or
+            "model" if that is "main".
+        target: "host", the name of a processor (see `core.target`), or a `Target`. This machine
+            need not be able to run code for it.
+        threads: the maximum number of threads of a call; 1, the default without a pipeline, for a
+            library without threads.
+        opt_level, pipeline, legalize, records, rounding: see `compile`.
+        weights: "linked" for weights in the object file, "file" for a file beside it.
+
+    Raises:
+        CompileError: if the module cannot be compiled, calls registered functions, or the linker
+            fails; `name` is no identifier of C, or there is no such way for weights.
+        TargetError: if the target is unknown.
+        StepwellError: if the folder cannot be written.
+    """
+    if not isinstance(module, Module):
+        got = type(module).__name__
+        raise CompileError(explain("export", "not a module", expected="stepwell.Module", got=got))
+    if weights not in ("linked", "file"):
+        expected = '"linked" or "file"'
+        raise CompileError(
+            explain("export", "wrong weights", expected=expected, got=f'"{weights}"')
+        )
+    count = 1 if threads is None and pipeline is None else threads
+    with without_collector():
+        compilation = Compilation.of(
+            module, target, count, opt_level, pipeline, legalize, records, rounding=rounding
+        )
+        reported = replace(compilation, observers=(Reproducing(),))
+        return _write(*_compiled(reported, name, weights == "linked"), Path(folder))
+
+
+def _compiled(
+    compilation: Compilation, name: str | None, linked_weights: bool
+) -> tuple[CInterface, Weights, bytes]:
+    """The interface of a program, its constants, and its object file."""
+    from .backends.c.interface import CInterface, checked_prefix
+    from .backends.llvm import jit
+    from .backends.llvm.library.code import object_file
+    from .backends.llvm.library.weights import LARGEST_LINKED, Weights
+
+    work = compilation.at("llvm")
+    found = lowered(work)
+    for callee in found.interface.functions:
+        fact = f'calls the registered function "{callee.name}", which is one of Python'
+        raise UnsupportedError(explain("export", fact))
+    interface = CInterface(
+        prefix=checked_prefix(_usual_name(found.name) if name is None else name),
+        model=found.name,
+        target=compilation.target,
+        signature=found.interface.signature,
+        failures=found.interface.failures,
+        pooled=any(_is_pool(op) for op in work.op.ops),
+        linked_weights=linked_weights,
+    )
+    weights = Weights(found.constants)
+    if linked_weights and weights.bytes > LARGEST_LINKED:
+        expected = f"at most {LARGEST_LINKED} bytes"
+        fact, hint = "too many weights to link", 'weights="file" writes them beside the library'
+        error = explain("export", fact, expected=expected, got=weights.bytes, hint=hint)
+        raise CompileError(error)
+    text = jit.llvm_ir(work.op, compilation.target)
+    code = object_file(text, found.name, jit.effort_of(work.op), interface, weights)
+    return interface, weights, code
+
+
+def _usual_name(program: str) -> str:
+    """What names begin with by default: a function `main` is that of a program in C."""
+    from .backends.c.interface import identifier
+
+    return "model" if program == "main" else identifier(program)
+
+
+def _is_pool(op: Operation) -> bool:
+    """Whether an operation declares the thread pool."""
+    return isinstance(op, FuncOp) and op.sym_name.data == PARALLEL_TILES
+
+
+def _write(interface: CInterface, weights: Weights, code: bytes, folder: Path) -> Exported:
+    """Write all files: each appears once it is complete."""
+    from .backends.c.project import texts
+    from .backends.c.toolchain import link
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".export.") as name:
+            begun = Path(name)
+            (begun / f"{interface.prefix}.o").write_bytes(code)
+            if not interface.linked_weights:
+                (begun / f"{interface.prefix}.weights").write_bytes(weights.block())
+            note = link(interface, begun)
+            made = {path.name for path in begun.iterdir()}
+            for file, text in texts(interface, made).items():
+                (begun / file).write_text(text)
+            files = sorted(begun.iterdir())
+            for path in files:
+                os.replace(path, folder / path.name)
+    except OSError as error:
+        raise StepwellError(f"cannot write {folder}: {error.strerror}") from error
+    return Exported(folder, tuple(path.name for path in files), note)

@@ -1,0 +1,74 @@
+"""`stepwell export`: a model as a library for C."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .command import (
+    Level,
+    ModelPath,
+    PipelineFile,
+    Shapes,
+    TargetName,
+    Threads,
+    Trusted,
+    err,
+    load,
+    out,
+    read_passes,
+)
+
+
+def export(
+    model: ModelPath,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder for the files.", show_default=False)
+    ],
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name",
+            help="What names of files and functions begin with (else the name of the file).",
+            show_default=False,
+        ),
+    ] = None,
+    weights_in_file: Annotated[
+        bool,
+        typer.Option("--weights-in-file", help="Write the weights to a file, to be mapped."),
+    ] = False,
+    shapes: Shapes = None,
+    trusted: Trusted = False,
+    level: Level = 3,
+    target: TargetName = "host",
+    threads: Threads = None,
+    passes: PipelineFile = None,
+) -> None:
+    """Compile a model to a library with C functions, which runs without Python.
+
+    `stepwell export model.onnx -o folder --target x86-64-v3`
+
+    Without `--threads` the library has no threads.
+    """
+    from ..backends.c.interface import identifier
+    from ..exporting import export as write
+
+    module = load(model, shapes, trusted)
+    with err.status("exporting"):
+        done = write(
+            module,
+            output,
+            identifier(model.stem) if name is None else name,
+            target,
+            threads,
+            level,
+            read_passes(passes),
+            weights="file" if weights_in_file else "linked",
+        )
+    for file in done.files:
+        size = (done.folder / file).stat().st_size
+        out.print(f"[bold]{file}[/] {size} bytes", highlight=False)
+    if done.note:
+        err.print(f"stepwell: {done.note}", highlight=False)
