@@ -42,6 +42,7 @@ NUMPY_NAMES = {
     "ui8": "uint8",
     "ui16": "uint16",
     "ui32": "uint32",
+    "ui64": "uint64",
     **LOW_BIT_NAMES,
 }
 """The dtypes of all element types."""

@@ -40,6 +40,7 @@ ui4 = IntegerType(4, Signedness.UNSIGNED)
 ui8 = IntegerType(8, Signedness.UNSIGNED)
 ui16 = IntegerType(16, Signedness.UNSIGNED)
 ui32 = IntegerType(32, Signedness.UNSIGNED)
+ui64 = IntegerType(64, Signedness.UNSIGNED)
 
 
 def _named(*types: Attribute) -> dict[Attribute, str]:
@@ -55,7 +56,7 @@ LOW_BIT_INTEGERS = _named(i4, ui4, i2, ui2)
 """Integers of fewer than 8 bits, and their dtypes, which are those of ml_dtypes."""
 
 _NUMPY_NAMES = {
-    **_named(f16, bf16, f32, f64, i1, i8, i16, i32, i64, ui8, ui16, ui32),
+    **_named(f16, bf16, f32, f64, i1, i8, i16, i32, i64, ui8, ui16, ui32, ui64),
     **LOW_BIT_FLOATS,
     **LOW_BIT_INTEGERS,
 }
@@ -63,7 +64,7 @@ _NUMPY_NAMES = {
 ELEMENT_TYPES: dict[str, Attribute] = {str(type): type for type in _NUMPY_NAMES}
 """The element types of tensors by their names.
 
-f16, bf16, f32, f64, i1, i8 to i64, ui8 to ui32, and the low-bit types, which are stored in a byte
+f16, bf16, f32, f64, i1, i8 to i64, ui8 to ui64, and the low-bit types, which are stored in a byte
 for each element and converted to compute with them: f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ,
 f8E8M0FNU, f6E2M3FN, f6E3M2FN, f4E2M1FN, i4, i2, ui4 and ui2.
 """

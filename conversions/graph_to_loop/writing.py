@@ -13,8 +13,6 @@ from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
 from ...core.typed import owned
 from ...dialects.graph import scalars
-from ...dialects.graph.attrs import compute_type
-from ...dialects.graph.buffers import storage_type
 from ...dialects.graph.combiners import COMBINERS
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.nest import Index, LocalBuffer, SerialStep, WritingNest
@@ -117,11 +115,11 @@ class NestWriter(NestBuilder, WritingNest):
         for _, buffer in self.targets.get(source, ()):
             if combine is None:
                 self.store(value, buffer, index, kind)
-            elif storage_type(kind) == compute_type(kind):
+            elif COMBINERS[combine].works_on(kind):
                 self.body.store(value, buffer, index, Combine(combine))
             else:
                 before = scalars.computed(self, self.body.load_here(buffer, index), kind)
-                after = COMBINERS[combine].step(self, before, value)
+                after = COMBINERS[combine].joined(self, before, value, kind)
                 self.store(scalars.wrapped(self, after, kind), buffer, index, kind)
 
     def _wrong(self, fact: str, expected: object, got: object) -> UnsupportedError:

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
     Float16Type,
     Float32Type,
     Float64Type,
+    FloatAttr,
     IntegerAttr,
     IntegerType,
     NoneAttr,
@@ -50,6 +51,7 @@ from ...core.dtypes import (
     ui8,
     ui16,
     ui32,
+    ui64,
 )
 from ..sparse_tensor import is_sparse
 
@@ -59,22 +61,31 @@ PRIMITIVE = "graph.primitive"
 _HALF = (f16, bf16)
 _FLOATS = (BFloat16Type, Float16Type, Float32Type, Float64Type)
 _FLOAT = (*_HALF, f32, f64)
-_NUMERIC = (*_FLOAT, i8, i16, i32, i64, ui8, ui16, ui32)
-_COMPUTABLE = (*_FLOAT, i1, i8, i16, i32, i64, ui8, ui16, ui32)
+_NUMERIC = (*_FLOAT, i8, i16, i32, i64, ui8, ui16, ui32, ui64)
+_COMPUTABLE = (*_FLOAT, i1, i8, i16, i32, i64, ui8, ui16, ui32, ui64)
 _ANY = (*_COMPUTABLE, *LOW_BIT_FLOATS, *LOW_BIT_INTEGERS)
 
 _INTEGER = tuple(kind for kind in _COMPUTABLE if kind not in _FLOAT)
 
 _NARROW = (i8, i16, ui8, ui16)
 
-_COMPUTED: dict[Attribute, Attribute] = {f16: f32, bf16: f32, ui8: i32, ui16: i32, ui32: i64}
+_COMPUTED: dict[Attribute, Attribute] = {
+    f16: f32,
+    bf16: f32,
+    ui8: i32,
+    ui16: i32,
+    ui32: i64,
+    ui64: i64,
+}
 
 
 def compute_type(element_type: Attribute) -> Attribute:
     """The type in which scalars of an element type are computed.
 
     That of f16 and bf16 is f32. Unsigned integers are computed in a signed type that has all of
-    their values, so that one arithmetic serves all integers; a result keeps its low bits.
+    their values, so that one arithmetic serves all integers; a result keeps its low bits. There is
+    none for ui64, which is computed in i64: what depends on the sign or the order of elements asks
+    `is_reordered`.
     Low-bit types are not computed with: operators that move elements move their bits, as i8.
     """
     if is_low_bit(element_type):
@@ -88,8 +99,13 @@ def accumulator_type(element_type: Attribute) -> Attribute:
 
 
 def is_unsigned(element_type: Attribute) -> bool:
-    """Whether the type is ui8, ui16 or ui32."""
-    return element_type in (ui8, ui16, ui32)
+    """Whether the type is ui8, ui16, ui32 or ui64."""
+    return element_type in (ui8, ui16, ui32, ui64)
+
+
+def is_reordered(element_type: Attribute) -> bool:
+    """Whether the order of elements is not that of their compute type: that of ui64 is i64."""
+    return element_type == ui64
 
 
 def is_float(element_type: Attribute) -> bool:
@@ -159,7 +175,7 @@ I64_TENSOR = TensorConstraint((i64,), "dense")
 INDEX_TENSOR = TensorConstraint((i32, i64), "dense")
 """A dense tensor of i32 or i64."""
 NUMERIC_TENSOR = TensorConstraint(_NUMERIC, "dense")
-"""A dense tensor of a float type, i8 to i64 or ui8 to ui32."""
+"""A dense tensor of a float type, i8 to i64 or ui8 to ui64."""
 INTEGER_TENSOR = TensorConstraint(_INTEGER, "dense")
 """A dense tensor of i1, or of signed or unsigned integers."""
 SHIFTED_TENSOR = TensorConstraint(tuple(kind for kind in _INTEGER if kind != i1), "dense")
@@ -311,6 +327,20 @@ def i64_attr(value: int) -> IntegerAttr[IntegerType]:
     return IntegerAttr(value, i64)
 
 
+NUMBER: AttrConstraint = (
+    FloatAttr.constr(f64) | IntegerAttr.constr(i64) | IntegerAttr.constr(EqAttrConstraint(ui64))
+)
+"""An element that is given in the text: an f64, or an i64; a ui64 where it is too large for that.
+"""
+
+
+def number_attr(value: float | int) -> FloatAttr | IntegerAttr:
+    """The attribute of one element."""
+    if isinstance(value, int):
+        return IntegerAttr(value, ui64 if value >= 1 << 63 else i64)
+    return FloatAttr(value, f64)
+
+
 def bool_attr(value: bool) -> BoolAttr:
     """The attribute of one truth value."""
     return cast(BoolAttr, IntegerAttr(int(value), i1))
@@ -320,17 +350,17 @@ _HOLDS: dict[Attribute, tuple[Attribute, ...]] = {
     f16: (f32, f64),
     bf16: (f32, f64),
     f32: (f64,),
-    i1: (i8, i16, i32, i64, ui8, ui16, ui32, f16, bf16, f32, f64),
+    i1: (i8, i16, i32, i64, ui8, ui16, ui32, ui64, f16, bf16, f32, f64),
     i8: (i16, i32, i64, f16, bf16, f32, f64),
     i16: (i32, i64, f32, f64),
     i32: (i64, f64),
-    ui8: (ui16, ui32, i16, i32, i64, f16, bf16, f32, f64),
-    ui16: (ui32, i32, i64, f32, f64),
-    ui32: (i64, f64),
+    ui8: (ui16, ui32, ui64, i16, i32, i64, f16, bf16, f32, f64),
+    ui16: (ui32, ui64, i32, i64, f32, f64),
+    ui32: (ui64, i64, f64),
     i2: (i4, i8, i16, i32, i64, f16, bf16, f32, f64),
     i4: (i8, i16, i32, i64, f16, bf16, f32, f64),
-    ui2: (ui4, ui8, ui16, ui32, i4, i8, i16, i32, i64, f16, bf16, f32, f64),
-    ui4: (ui8, ui16, ui32, i8, i16, i32, i64, f16, bf16, f32, f64),
+    ui2: (ui4, ui8, ui16, ui32, ui64, i4, i8, i16, i32, i64, f16, bf16, f32, f64),
+    ui4: (ui8, ui16, ui32, ui64, i8, i16, i32, i64, f16, bf16, f32, f64),
 }
 """Types that hold all values of a type, so that casting to them and back changes nothing."""
 

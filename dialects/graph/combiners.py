@@ -13,7 +13,8 @@ from ...core.dtypes import element_type_of
 from ..loop.attrs import Combine
 from ..loop.combiners import UFUNC, neutral_value
 from . import scalars
-from .attrs import ReduceKind
+from .attrs import ReduceKind, compute_type, is_reordered
+from .buffers import storage_type
 from .nest import Scalars
 
 
@@ -38,8 +39,29 @@ class Combiner:
         """What a reduction of scalars of a type starts from: 0, 1, or the least or largest one."""
         return scalars.number(nest, neutral_value(self.combine, type), type)
 
+    def key(self, nest: Scalars, x: SSAValue, kind: Attribute) -> SSAValue:
+        """A scalar of an element type as what is combined, and the other way round."""
+        return scalars.ordered(nest, x, kind) if self._compares else x
+
+    def joined(self, nest: Scalars, a: SSAValue, b: SSAValue, kind: Attribute) -> SSAValue:
+        """Two scalars of an element type combined."""
+        found = self.step(nest, self.key(nest, a, kind), self.key(nest, b, kind))
+        return self.key(nest, found, kind)
+
+    def works_on(self, kind: Attribute) -> bool:
+        """Whether elements are combined as they are stored."""
+        same = storage_type(kind) == compute_type(kind)
+        return same and not (self._compares and is_reordered(kind))
+
+    @property
+    def _compares(self) -> bool:
+        return self.combine in (Combine.MAX, Combine.MIN)
+
     def first(self, dtype: np.dtype) -> float | int:
         """The same of an array in a type in which scalars are computed."""
+        if dtype.kind == "u" and self._compares:
+            limits = np.iinfo(dtype)
+            return int(limits.min if self.combine == Combine.MAX else limits.max)
         return neutral_value(self.combine, element_type_of(dtype))
 
     def reduced(self, x: np.ndarray, axes: Sequence[int], keepdims: bool = False) -> np.ndarray:

@@ -27,7 +27,7 @@ from ...core.dtypes import dtype_of, element_type_of
 from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
 from ...core.typed import tensor_type
-from .attrs import compute_type, is_float
+from .attrs import compute_type, is_float, is_reordered
 from .kinds import FusionKind, Precision, StoredValues
 from .nest import Index, Nest, WritingNest
 from .shape_facts import ShapeFacts
@@ -380,7 +380,9 @@ class GraphOp(IRDLOperation, ABC):
 
 
 def widened(array: np.ndarray) -> np.ndarray:
-    """An array in the type in which it is computed: see `compute_type`."""
+    """An array in the type in which it is computed: see `compute_type`; one of ui64 as it is."""
+    if is_reordered(element_type_of(array.dtype)):
+        return array
     return array.astype(dtype_of(compute_type(element_type_of(array.dtype))), copy=False)
 
 

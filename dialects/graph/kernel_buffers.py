@@ -18,7 +18,7 @@ from ..loop.linear import normalized
 from ..loop.ops import LoadOp, LocalOp, StoreOp
 from ..loop.syntax import compress
 from . import low_bits, scalars
-from .attrs import compute_type
+from .attrs import compute_type, is_reordered
 from .buffers import buffer_types, storage_type
 from .combiners import COMBINERS
 from .nest import Scalars
@@ -156,11 +156,18 @@ class Scalar:
     __hash__ = object.__hash__
 
 
+def computable(k: KernelBody, element: Attribute) -> None:
+    """Refuse elements that a `Scalar`, which has no sign, cannot compare and divide."""
+    if is_reordered(element):
+        raise k.error("elements cannot be computed with", "i64, as graph.cast makes", element)
+
+
 class Buffer:
     """A dense operand or result of a kernel."""
 
     def __init__(self, k: KernelBody, ssa: SSAValue, kind: TensorType, sizes: Shape) -> None:
         self.k, self.ssa, self.kind, self.sizes = k, ssa, kind, sizes
+        computable(k, kind.element_type)
 
     @property
     def shape(self) -> tuple[int | Index, ...]:

@@ -31,7 +31,15 @@ from . import low_bits, scalars
 from .attrs import compute_type, is_float
 from .buffers import buffer_types
 from .interfaces import GraphOp, tensor_type
-from .kernel_buffers import Buffer, Index, Scalar, SparseBuffer, index_value, local_buffer
+from .kernel_buffers import (
+    Buffer,
+    Index,
+    Scalar,
+    SparseBuffer,
+    computable,
+    index_value,
+    local_buffer,
+)
 from .kernel_loops import INDEX, KernelLoops
 
 
@@ -156,6 +164,7 @@ class KernelBuilder(KernelLoops):
         if dtype not in ELEMENT_TYPES:
             raise self.error("unknown element type", ", ".join(ELEMENT_TYPES), dtype)
         target = ELEMENT_TYPES[dtype]
+        computable(self, target)
         if isinstance(value, Index):
             result = scalars.from_index(self, index_value(self, value), target)
         else:

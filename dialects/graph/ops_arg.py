@@ -108,18 +108,22 @@ class ArgReduceOp(AxisOp):
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         axis, combiner = self.axis_from_front, COMBINER_OF[self.kind.data]
-        type = nest.compute_type(element_type(self.x))
+        element = element_type(self.x)
+        type = nest.compute_type(element)
         extent = nest.extent(self.x, axis)
         rest = index[axis + 1 :] if self.keepdims.value.data else index[axis:]
         short = isinstance(extent, AffineConstantExpr) and extent.value <= _I32_MAX
         place_type = i32 if short else i64
         chosen = COMBINERS["max" if self.last.value.data else "min"]
 
+        def key(place: Index) -> SSAValue:
+            return combiner.key(nest, nest.at(self.x, (*index[:axis], *place, *rest)), element)
+
         def better(place: Index, best: SSAValue) -> SSAValue:
-            return combiner.step(nest, best, nest.at(self.x, (*index[:axis], *place, *rest)))
+            return combiner.step(nest, best, key(place))
 
         def found(place: Index, best: SSAValue) -> SSAValue:
-            x = nest.at(self.x, (*index[:axis], *place, *rest))
+            x = key(place)
             own = scalars.from_index(nest, nest.value(place[0]), place_type)
             candidate = scalars.select(nest, self._is(nest, x, extremum), own, none)
             return chosen.step(nest, best, candidate)

@@ -23,7 +23,7 @@ from ...core.dims import Shape
 from ...core.exactness import Exactness
 from ...core.typed import dense_array
 from . import scalars
-from .attrs import NUMERIC_TENSOR, is_float
+from .attrs import NUMERIC_TENSOR, is_float, is_reordered
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -189,7 +189,7 @@ class DivOp(BinaryOp, HasCanonicalizationPatternsInterface):
         return (DivideByOne(),)
 
     def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
-        return scalars.divide(nest, a, b)
+        return scalars.divide(nest, a, b, is_reordered(element_type(self.lhs)))
 
     def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return a / b if a.dtype.kind == "f" else truncated_quotient(a, b)
@@ -223,7 +223,7 @@ class MaxOp(BinaryOp, HasCanonicalizationPatternsInterface):
         return any(operands)
 
     def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
-        return scalars.maximum(nest, a, b)
+        return scalars.extremum(nest, scalars.maximum, a, b, element_type(self.lhs))
 
     def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return larger(a, b)
@@ -246,7 +246,7 @@ class MinOp(BinaryOp, HasCanonicalizationPatternsInterface):
         return (MinOfSame(),)
 
     def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
-        return scalars.minimum(nest, a, b)
+        return scalars.extremum(nest, scalars.minimum, a, b, element_type(self.lhs))
 
     def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return smaller(a, b)
@@ -273,7 +273,7 @@ class PowOp(BinaryOp, HasCanonicalizationPatternsInterface):
         return operand == 1 and is_float(element_type(self.rhs))
 
     def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
-        return scalars.power(nest, a, b)
+        return scalars.power(nest, a, b, is_reordered(element_type(self.lhs)))
 
     def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         if a.dtype.kind == "f":

@@ -33,8 +33,9 @@ class CastOp(GraphOp, HasCanonicalizationPatternsInterface):
     """The elements in another type.
 
     Floats are truncated toward zero to integers, integers keep their low bits, and i1 is
-    true for all that is not 0. A float outside the range of i32 (of i64, if the target is that
-    or ui32) and NaN become its smallest integer first, as on x86.
+    true for all that is not 0. A float outside the range of i32 (of i64, if the target is that,
+    ui32 or ui64) and NaN become its smallest integer first, as on x86. For ui64, 2 ** 63 is
+    subtracted from numbers that are not less than it, and added to their integers.
 
     A low-bit float is the one nearest to the number in f32, ties to even. What is beyond the
     largest one by half of a unit or more becomes an infinity, NaN where there is none, and the
@@ -78,8 +79,7 @@ class CastOp(GraphOp, HasCanonicalizationPatternsInterface):
             if is_low_bit(kind):
                 return (_to_low_bits(x, kind),)
             if is_real(x.dtype) and target.kind in "iu":
-                wide = np.int64 if target in (np.int64, np.uint32) else np.int32
-                x = _float_to_integer(widened(x), wide)
+                x = _float_to_integer(widened(x), target)
             return (x.astype(target),)
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
@@ -144,7 +144,7 @@ def _width(element: Attribute) -> int:
 def _to_low_bits(x: np.ndarray, kind: Attribute) -> np.ndarray:
     target = dtype_of(kind)
     if kind in LOW_BIT_INTEGERS:
-        x = _float_to_integer(widened(x), np.int32) if is_real(x.dtype) else x
+        x = _float_to_integer(widened(x), np.dtype(np.int8)) if is_real(x.dtype) else x
         return x.astype(np.int32).astype(target)
     x = x.astype(np.float32)
     if kind == f8E8M0FNU:
@@ -156,7 +156,16 @@ def _to_low_bits(x: np.ndarray, kind: Attribute) -> np.ndarray:
     return (x if has_nan else np.where(np.isnan(x), np.float32(0), x)).astype(target)
 
 
-def _float_to_integer(x: np.ndarray, wide: type[np.signedinteger]) -> np.ndarray:
+def _float_to_integer(x: np.ndarray, target: np.dtype) -> np.ndarray:
+    """Floats as integers, of which a type keeps the low bits."""
+    if target != np.uint64:
+        return _truncated(x, np.int64 if target in (np.int64, np.uint32) else np.int32)
+    is_large = x >= 2.0**63
+    integer = _truncated(np.where(is_large, x - x.dtype.type(2.0**63), x), np.int64)
+    return np.where(is_large, integer ^ np.iinfo(np.int64).min, integer)
+
+
+def _truncated(x: np.ndarray, wide: type[np.signedinteger]) -> np.ndarray:
     limits = np.iinfo(wide)
     inside = (x >= float(limits.min)) & (x < -float(limits.min))
     return np.where(inside, np.where(inside, x, 0).astype(wide), limits.min)

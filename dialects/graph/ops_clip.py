@@ -7,31 +7,29 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import AttrConstraint, irdl_op_definition, opt_prop_def
+from xdsl.irdl import irdl_op_definition, opt_prop_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Shape
 from ...core.dtypes import dtype_of
 from ...core.exactness import Exactness
 from . import scalars
-from .attrs import is_float
+from .attrs import NUMBER, is_float, number_attr
 from .interfaces import GraphOp, Nest, Precision, ShapeFacts, element_type
 from .ops_binary import larger, smaller
 from .ops_elementwise import NumericUnaryOp
 from .rewrites import forward
-
-_BOUND: AttrConstraint = FloatAttr.constr(f64) | IntegerAttr.constr(i64)
 
 
 @irdl_op_definition
 class ClipOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
     """min(max(x, minimum), maximum), each where it is given; NaN stays NaN.
 
-    Where minimum > maximum everything is maximum. Bounds are f64, or i64 for integers, whose
-    bounds are cut to the range of their type.
+    Where minimum > maximum everything is maximum. Bounds are f64, or for integers i64, or
+    ui64 for larger ones; they are cut to the range of the type.
 
     %y = graph.clip %x minimum = 0.0 : f64 maximum = 6.0 : f64 : (tensor<3xf32>) -> tensor<3xf32>
     """
@@ -39,8 +37,8 @@ class ClipOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
     name = "graph.clip"
     PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
 
-    minimum = opt_prop_def(_BOUND)
-    maximum = opt_prop_def(_BOUND)
+    minimum = opt_prop_def(NUMBER)
+    maximum = opt_prop_def(NUMBER)
 
     assembly_format = (
         "$x (`minimum` `=` $minimum^)? (`maximum` `=` $maximum^)? attr-dict `:` "
@@ -55,8 +53,8 @@ class ClipOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
         result_type: Attribute | None = None,
     ) -> None:
         properties: dict[str, Attribute | None] = {
-            "minimum": _bound(minimum),
-            "maximum": _bound(maximum),
+            "minimum": None if minimum is None else number_attr(minimum),
+            "maximum": None if maximum is None else number_attr(maximum),
         }
         GraphOp.__init__(self, operands=[x], properties=properties, result_type=result_type)
 
@@ -97,11 +95,10 @@ class ClipOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
         return [shapes[0]]
 
     def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
-        low, high = self.bounds
-        if low is not None:
-            x = scalars.maximum(nest, x, nest.constant(low, x.type))
-        if high is not None:
-            x = scalars.minimum(nest, x, nest.constant(high, x.type))
+        kind, type = element_type(self.x), x.type
+        for bound, choose in zip(self.bounds, (scalars.maximum, scalars.minimum), strict=True):
+            if bound is not None:
+                x = scalars.extremum(nest, choose, x, nest.constant(bound, type), kind)
         return x
 
     def array(self, x: np.ndarray) -> np.ndarray:
@@ -109,12 +106,6 @@ class ClipOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
         if low is not None:
             x = larger(x, x.dtype.type(low))
         return x if high is None else smaller(x, x.dtype.type(high))
-
-
-def _bound(value: float | int | None) -> Attribute | None:
-    if value is None:
-        return None
-    return IntegerAttr(value, i64) if isinstance(value, int) else FloatAttr(float(value), f64)
 
 
 @Exactness.EXACT

@@ -102,9 +102,9 @@ class CumulativeOp(AxisOp):
 
     def write(self, nest: WritingNest) -> None:
         axis, dims = self.axis_from_front, range(rank(self.x))
-        combiner, type = COMBINER_OF[self.kind.data], nest.compute_type(element_type(self.x))
-        extent = nest.extent(self.x, axis)
-        init = combiner.init(nest, type)
+        combiner, element = COMBINER_OF[self.kind.data], element_type(self.x)
+        extent, type = nest.extent(self.x, axis), nest.compute_type(element)
+        init = combiner.key(nest, combiner.init(nest, type), element)
         if self.kind.data == ReduceKind.SUM and is_float(type) and not self.exclusive.value.data:
             # -0.0 + x == x  for every x, -0.0 included
             init = nest.constant(-0.0, type)
@@ -113,7 +113,7 @@ class CumulativeOp(AxisOp):
             def step(place: AffineExpr, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
                 own = extent - 1 - place if self.reverse.value.data else place
                 index: Index = (*rest[:axis], own, *rest[axis:])
-                total = combiner.step(nest, totals[0], nest.at(self.x, index))
+                total = combiner.joined(nest, totals[0], nest.at(self.x, index), element)
                 nest.write(0, index, totals[0] if self.exclusive.value.data else total)
                 return [total]
 

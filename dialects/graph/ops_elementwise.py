@@ -20,7 +20,16 @@ from ...core.exactness import Exactness
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import FLOAT_TENSOR, NUMERIC_TENSOR, Approximation, ApproximationAttr
-from .interfaces import FusionKind, GraphOp, Index, Nest, Precision, ShapeFacts, widened
+from .interfaces import (
+    FusionKind,
+    GraphOp,
+    Index,
+    Nest,
+    Precision,
+    ShapeFacts,
+    element_type,
+    widened,
+)
 from .ops_binary import larger
 from .rewrites import forward
 
@@ -266,7 +275,8 @@ class ReluOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
         return (ReluTwice(),)
 
     def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
-        return scalars.maximum(nest, x, scalars.zero(nest, x.type))
+        zero = scalars.zero(nest, x.type)
+        return scalars.extremum(nest, scalars.maximum, x, zero, element_type(self.x))
 
     def array(self, x: np.ndarray) -> np.ndarray:
         return larger(x, x.dtype.type(0))

@@ -79,7 +79,7 @@ class LessOp(ComparisonOp):
     name = "graph.less"
 
     def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
-        return scalars.less(nest, a, b)
+        return scalars.compared(nest, scalars.less, a, b, element_type(self.lhs))
 
     def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return a < b
@@ -95,7 +95,7 @@ class LessEqualOp(ComparisonOp):
     name = "graph.less_equal"
 
     def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
-        return scalars.less_equal(nest, a, b)
+        return scalars.compared(nest, scalars.less_equal, a, b, element_type(self.lhs))
 
     def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return a <= b
@@ -115,7 +115,7 @@ class GreaterOp(ComparisonOp, HasCanonicalizationPatternsInterface):
         return (GreaterAsLess(),)
 
     def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
-        return scalars.less(nest, b, a)
+        return scalars.compared(nest, scalars.less, b, a, element_type(self.lhs))
 
     def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return a > b
@@ -135,7 +135,7 @@ class GreaterEqualOp(ComparisonOp, HasCanonicalizationPatternsInterface):
         return (GreaterEqualAsLessEqual(),)
 
     def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
-        return scalars.less_equal(nest, b, a)
+        return scalars.compared(nest, scalars.less_equal, b, a, element_type(self.lhs))
 
     def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return a >= b

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
-from xdsl.irdl import AttrConstraint, irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape
@@ -19,15 +19,23 @@ from ...core.dtypes import LOW_BIT_FLOATS, dtype_of, integer_range, is_low_bit
 from ...core.exactness import Exactness
 from ...core.typed import dense_array, integer_type
 from . import scalars
-from .attrs import I64_ARRAY, STORED_TENSOR, PadMode, PadModeAttr, i64_array, ints, is_float
+from .attrs import (
+    I64_ARRAY,
+    NUMBER,
+    STORED_TENSOR,
+    PadMode,
+    PadModeAttr,
+    i64_array,
+    ints,
+    is_float,
+    number_attr,
+)
 from .guards import clamped, guarded, is_inside
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type
 from .rewrites import forward, replace_by
 
 if TYPE_CHECKING:
     from .interfaces import Array
-
-_NUMBER: AttrConstraint = FloatAttr.constr(f64) | IntegerAttr.constr(i64)
 
 
 @irdl_op_definition
@@ -37,7 +45,7 @@ class PadOp(GraphOp, HasCanonicalizationPatternsInterface):
     They are `value` in the mode `constant`. The mode `edge` repeats the first and the last
     element, `reflect` mirrors x at them without repeating them, and `wrap` continues at the
     other side; these three need a static size in each dimension that they pad.
-    `value` is an f64, or an i64 for integers and truth values.
+    `value` is an f64, or an i64 for integers and truth values, or a ui64 for larger ones.
 
     %y = graph.pad constant %x low = [0, 1] high = [0, 2] value = 0.0 : f64
         : (tensor<?x3xf32>) -> tensor<?x6xf32>
@@ -49,7 +57,7 @@ class PadOp(GraphOp, HasCanonicalizationPatternsInterface):
     mode = prop_def(PadModeAttr)
     low = prop_def(I64_ARRAY)
     high = prop_def(I64_ARRAY)
-    value = prop_def(_NUMBER)
+    value = prop_def(NUMBER)
     x = operand_def(STORED_TENSOR)
     result = result_def(STORED_TENSOR)
 
@@ -72,7 +80,7 @@ class PadOp(GraphOp, HasCanonicalizationPatternsInterface):
             "mode": PadModeAttr(PadMode(mode)),
             "low": i64_array(low),
             "high": i64_array(high),
-            "value": FloatAttr(float(value), f64) if real else IntegerAttr(int(value), i64),
+            "value": number_attr(float(value) if real else int(value)),
         }
         super().__init__(operands=[x], properties=properties, result_type=result_type)
 

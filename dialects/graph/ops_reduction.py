@@ -30,6 +30,7 @@ from .attrs import (
     i64_array,
     ints,
     is_float,
+    is_reordered,
 )
 from .axes import AxesOp, AxisOp
 from .combiners import COMBINER_OF
@@ -139,18 +140,20 @@ class ReduceOp(AxesOp, HasCanonicalizationPatternsInterface):
         kind, axes = self.kind.data, self.axes_from_front
         if not axes:
             return nest.at(self.x, index)
-        type = nest.compute_type(element_type(self.x))
-        combiner = COMBINER_OF[kind]
+        element = element_type(self.x)
+        type, combiner = nest.compute_type(element), COMBINER_OF[kind]
         kept = self._kept(index)
 
         def step(reduced: Index, total: SSAValue) -> SSAValue:
             inner, outer = iter(reduced), iter(kept)
             own = tuple(next(inner if i in axes else outer) for i in range(rank(self.x)))
-            return combiner.step(nest, total, nest.at(self.x, own))
+            return combiner.step(nest, total, combiner.key(nest, nest.at(self.x, own), element))
 
         extents = [nest.extent(self.x, axis) for axis in axes]
         total = nest.reduce(extents, combiner.name, combiner.init(nest, type), step)
-        return mean_of(nest, total, extents) if kind == ReduceKind.MEAN else total
+        if kind == ReduceKind.MEAN:
+            return mean_of(nest, total, extents, is_reordered(element))
+        return combiner.key(nest, total, element)
 
     def _kept(self, index: Index) -> Index:
         if not self.keepdims.value.data:
@@ -168,17 +171,21 @@ def mean_of_sum(total: np.ndarray, count: int | np.ndarray) -> np.ndarray:
     terms = np.asarray(count)
     if total.dtype.kind == "f":
         return total / terms.astype(total.dtype)
-    return truncated_quotient(total.astype(np.int64), terms)
+    wide = np.uint64 if total.dtype.kind == "u" else np.int64
+    return truncated_quotient(total.astype(wide), terms.astype(wide))
 
 
-def mean_of(nest: Nest, total: SSAValue, extents: Sequence[AffineExpr]) -> SSAValue:
+def mean_of(
+    nest: Nest, total: SSAValue, extents: Sequence[AffineExpr], unsigned: bool = False
+) -> SSAValue:
     """A sum divided by the number of its terms; integers as i64, which holds that number."""
     type = total.type
     wide = type if is_float(type) else i64
     count = nest.constant(1.0 if is_float(type) else 1, wide)
     for extent in extents:
         count = scalars.mul(nest, count, scalars.from_index(nest, nest.value(extent), wide))
-    quotient = scalars.divide(nest, scalars.convert(nest, total, type, wide), count)
+    dividend = scalars.convert(nest, total, type, wide)
+    quotient = scalars.divide(nest, dividend, count, unsigned)
     return scalars.convert(nest, quotient, wide, type)
 
 

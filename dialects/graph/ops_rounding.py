@@ -13,8 +13,8 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from ...core.exactness import Exactness
 from . import scalars
-from .attrs import is_float
-from .interfaces import Nest, Precision
+from .attrs import is_float, is_unsigned
+from .interfaces import Nest, Precision, element_type
 from .ops_elementwise import FloatUnaryOp, NegOp, NumericUnaryOp
 from .rewrites import forward, replace_by
 
@@ -37,6 +37,8 @@ class AbsOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
     def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
         if is_float(x.type):
             return nest.insert(math.AbsFOp(x))
+        if is_unsigned(element_type(self.x)):
+            return x
         return scalars.maximum(nest, x, scalars.negative(nest, x))
 
     def array(self, x: np.ndarray) -> np.ndarray:
@@ -55,6 +57,10 @@ class SignOp(NumericUnaryOp):
 
     def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
         zero = scalars.zero(nest, x.type)
+        if is_unsigned(element_type(self.x)):
+            return scalars.select(
+                nest, scalars.equal(nest, x, zero), zero, nest.constant(1, x.type)
+            )
         one, minus_one = (scalars.number(nest, n, x.type) for n in (1, -1))
         # -0.0 + 0.0 is 0.0
         neither = scalars.add(nest, x, zero)

@@ -13,7 +13,7 @@ from ...core.dims import Dim, Shape
 from ...core.errors import InputError
 from ...core.indices import explained_offset, wrong_offset
 from ...core.provenance import origin
-from .attrs import INDEX_TENSOR, NUMERIC_TENSOR, ReduceKind, ReduceKindAttr
+from .attrs import INDEX_TENSOR, NUMERIC_TENSOR, ReduceKind, ReduceKindAttr, is_reordered
 from .combiners import COMBINER_OF
 from .interfaces import (
     Bound,
@@ -104,14 +104,18 @@ class SegmentReduceOp(GraphOp):
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         kind, (segment, *rest) = self.kind.data, index
-        combiner, type = COMBINER_OF[kind], nest.compute_type(element_type(self.x))
+        combiner, element = COMBINER_OF[kind], element_type(self.x)
+        type = nest.compute_type(element)
         begin, end = (
             nest.index(nest.at(self.offsets, (number,))) for number in (segment, segment + 1)
         )
 
         def step(place: Index, total: SSAValue) -> SSAValue:
-            return combiner.step(nest, total, nest.at(self.x, (begin + place[0], *rest)))
+            x = nest.at(self.x, (begin + place[0], *rest))
+            return combiner.step(nest, total, combiner.key(nest, x, element))
 
         extents = [end - begin]
         total = nest.reduce(extents, combiner.name, combiner.init(nest, type), step)
-        return mean_of(nest, total, extents) if kind == ReduceKind.MEAN else total
+        if kind == ReduceKind.MEAN:
+            return mean_of(nest, total, extents, is_reordered(element))
+        return combiner.key(nest, total, element)

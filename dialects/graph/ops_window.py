@@ -31,6 +31,7 @@ from .attrs import (
     i64_array,
     i64_attr,
     ints,
+    is_reordered,
 )
 from .combiners import COMBINER_OF
 from .interfaces import (
@@ -375,17 +376,21 @@ class PoolOp(GraphOp, HasCanonicalizationPatternsInterface):
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         kind, window = self.kind.data, ints(self.window)
         strides, dilations = ints(self.strides), ints(self.dilations)
-        type = nest.compute_type(element_type(self.x))
+        element = element_type(self.x)
+        type = nest.compute_type(element)
         leading = len(index) - len(window)
         combiner = COMBINER_OF[kind]
 
         def step(k: Index, total: SSAValue) -> SSAValue:
             own = place_in(index[leading:], k, strides, dilations)
-            return combiner.step(nest, total, nest.at(self.x, (*index[:leading], *own)))
+            x = nest.at(self.x, (*index[:leading], *own))
+            return combiner.step(nest, total, combiner.key(nest, x, element))
 
         extents = [AffineExpr.constant(n) for n in window]
         total = nest.reduce(extents, combiner.name, combiner.init(nest, type), step)
-        return mean_of(nest, total, extents) if kind == ReduceKind.MEAN else total
+        if kind == ReduceKind.MEAN:
+            return mean_of(nest, total, extents, is_reordered(element))
+        return combiner.key(nest, total, element)
 
 
 @Exactness.EXACT

@@ -26,7 +26,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ...core.dtypes import LOW_BIT_FLOATS, is_low_bit
 from ...core.typed import bits, float_type, integer_type
 from . import low_bits
-from .attrs import compute_type, is_float, is_half, is_unsigned
+from .attrs import compute_type, is_float, is_half, is_reordered, is_unsigned
 from .nest import Scalars
 
 
@@ -116,11 +116,45 @@ def equal(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
     return nest.insert(op)
 
 
-def divide(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
+def ordered(nest: Scalars, value: SSAValue, kind: Attribute) -> SSAValue:
+    """A scalar of an element type as one that is compared as its type is; twice, itself again."""
+    # Signed numbers are in the order of unsigned ones whose highest bit is the other one.
+    if not is_reordered(kind):
+        return value
+    return nest.insert(arith.XOrIOp(value, nest.constant(-(1 << 63), i64)))
+
+
+def compared(
+    nest: Scalars,
+    compare: Callable[[Scalars, SSAValue, SSAValue], SSAValue],
+    a: SSAValue,
+    b: SSAValue,
+    kind: Attribute,
+) -> SSAValue:
+    """`less` or `less_equal` of two scalars of an element type."""
+    return compare(nest, ordered(nest, a, kind), ordered(nest, b, kind))
+
+
+def extremum(
+    nest: Scalars,
+    choose: Callable[[Scalars, SSAValue, SSAValue], SSAValue],
+    a: SSAValue,
+    b: SSAValue,
+    kind: Attribute,
+) -> SSAValue:
+    """`maximum` or `minimum` of two scalars of an element type."""
+    return ordered(nest, compared(nest, choose, a, b, kind), kind)
+
+
+def divide(nest: Scalars, a: SSAValue, b: SSAValue, unsigned: bool = False) -> SSAValue:
     """a / b; integers truncate toward zero, and x / 0 is 0."""
     if is_float(a.type):
         return nest.insert(arith.DivfOp(a, b))
     none, one = zero(nest, a.type), nest.constant(1, a.type)
+    if unsigned:
+        by_zero = equal(nest, b, none)
+        quotient = nest.insert(arith.DivUIOp(a, select(nest, by_zero, one, b)))
+        return select(nest, by_zero, none, quotient)
     if (known := integer_constant(b)) is not None:
         if known in (0, -1):
             return none if known == 0 else negative(nest, a)
@@ -142,7 +176,7 @@ def integer_constant(value: SSAValue) -> int | None:
     return op.value.value.data
 
 
-def power(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
+def power(nest: Scalars, a: SSAValue, b: SSAValue, unsigned: bool = False) -> SSAValue:
     """a ** b; an integer to a negative power is truncated toward zero, and 0 for a = 0."""
     if is_float(a.type):
         return nest.insert(math.PowFOp(a, b))
@@ -150,11 +184,13 @@ def power(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
     none, one = zero(nest, type), nest.constant(1, type)
     result = one
     # Horner's scheme over the bits of the exponent, the highest first.
-    for bit in reversed(range(type.width.data - 1)):
+    for bit in reversed(range(type.width.data - (not unsigned))):
         square = mul(nest, result, result)
         mask = nest.insert(arith.AndIOp(b, nest.constant(1 << bit, type)))
         factor = select(nest, equal(nest, mask, none), one, a)
         result = mul(nest, square, factor)
+    if unsigned:
+        return result
     # a ** -n: 1 for a = 1, -1 or 1 for a = -1, else 0.
     odd = equal(nest, nest.insert(arith.AndIOp(b, one)), one)
     minus_one = nest.constant(-1, type)
@@ -176,7 +212,7 @@ def convert(nest: Scalars, value: SSAValue, source: Attribute, target: Attribute
         wide = low_bits.wide_type(source)
         return convert(nest, low_bits.decoded(nest, value, source), wide, target)
     if is_low_bit(target):
-        return low_bits.encoded(nest, _wide(nest, value, target), target)
+        return low_bits.encoded(nest, _wide(nest, value, source, target), target)
     wide = nest.compute_type(target)
     if target == i1:
         compare = arith.CmpfOp if is_float(value.type) else arith.CmpiOp
@@ -185,28 +221,30 @@ def convert(nest: Scalars, value: SSAValue, source: Attribute, target: Attribute
     if is_float(target):
         # An f64 is rounded to f16 once; NumPy has no bf16, and ml_dtypes goes through f32.
         direct = target == f16 and value.type == f64
-        result = value if direct else _to_float(nest, value, wide)
+        result = value if direct else _to_float(nest, value, wide, is_reordered(source))
         if not is_half(target):
             return result
         return nest.insert(arith.ExtFOp(nest.insert(arith.TruncFOp(result, target)), wide))
-    if is_float(value.type):
-        return _float_to_integer(nest, value, integer_type(wide))
-    return _resize(nest, value, integer_type(wide))
+    if not is_float(value.type):
+        return _resize(nest, value, integer_type(wide))
+    if is_reordered(target):
+        return _float_to_unsigned(nest, value)
+    return _float_to_integer(nest, value, integer_type(wide))
 
 
-def _wide(nest: Scalars, value: SSAValue, target: Attribute) -> SSAValue:
+def _wide(nest: Scalars, value: SSAValue, source: Attribute, target: Attribute) -> SSAValue:
     """A scalar as an f32 that is rounded to a low-bit type, or as an i32 for one of integers."""
     if target in LOW_BIT_FLOATS:
-        return _to_float(nest, value, f32)
+        return _to_float(nest, value, f32, is_reordered(source))
     if is_float(value.type):
         return _float_to_integer(nest, value, i32)
     return _resize(nest, value, i32)
 
 
-def _to_float(nest: Scalars, value: SSAValue, target: Attribute) -> SSAValue:
+def _to_float(nest: Scalars, value: SSAValue, target: Attribute, unsigned: bool) -> SSAValue:
     if value.type == target:
         return value
-    if value.type == i1:
+    if value.type == i1 or (unsigned and not is_float(value.type)):
         return nest.insert(arith.UIToFPOp(value, float_type(target)))
     if not is_float(value.type):
         return nest.insert(arith.SIToFPOp(value, float_type(target)))
@@ -226,6 +264,15 @@ def _float_to_integer(nest: Scalars, value: SSAValue, target: IntegerType) -> SS
     return _resize(nest, integer, target)
 
 
+def _float_to_unsigned(nest: Scalars, value: SSAValue) -> SSAValue:
+    """Numbers from 2 ** 63 on are moved into the range of i64 and back, as on x86."""
+    half = nest.constant(float(1 << 63), value.type)
+    is_large = less_equal(nest, half, value)
+    moved = select(nest, is_large, sub(nest, value, half), value)
+    high = select(nest, is_large, nest.constant(-(1 << 63), i64), zero(nest, i64))
+    return nest.insert(arith.XOrIOp(_float_to_integer(nest, moved, i64), high))
+
+
 def _resize(nest: Scalars, value: SSAValue, target: IntegerType) -> SSAValue:
     source = integer_type(value.type)
     if source == target:
@@ -242,7 +289,7 @@ def computed(nest: Scalars, loaded: SSAValue, kind: Attribute) -> SSAValue:
         return nest.insert(arith.ExtFOp(loaded, f32))
     if kind == i1:
         return nest.insert(arith.CmpiOp(loaded, nest.constant(0, i8), "ne"))
-    if is_unsigned(kind):
+    if is_unsigned(kind) and loaded.type != compute_type(kind):
         return nest.insert(arith.ExtUIOp(loaded, integer_type(compute_type(kind))))
     return loaded
 
@@ -256,14 +303,14 @@ def stored(nest: Scalars, value: SSAValue, kind: Attribute) -> SSAValue:
         return nest.insert(arith.TruncFOp(value, kind))
     if kind == i1:
         return nest.insert(arith.ExtUIOp(value, i8))
-    if is_unsigned(kind):
+    if is_unsigned(kind) and bits(value.type) != bits(kind):
         return nest.insert(arith.TruncIOp(value, IntegerType(bits(kind))))
     return value
 
 
 def wrapped(nest: Scalars, value: SSAValue, kind: Attribute) -> SSAValue:
     """What an element type keeps of a result in its compute type: the low bits of unsigned ones."""
-    if not is_unsigned(kind):
+    if not is_unsigned(kind) or bits(value.type) == bits(kind):
         return value
     mask = (1 << bits(kind)) - 1
     return nest.insert(arith.AndIOp(value, nest.constant(mask, value.type)))

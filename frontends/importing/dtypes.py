@@ -10,14 +10,12 @@ from ...core.dtypes import element_type_of
 from ...core.errors import UnsupportedError
 from .diagnostics import UnsupportedNodeError
 
-_CLOSEST = {"uint64": "int64"}
-
 
 def element_type(dtype: np.dtype) -> Attribute:
     """The element type of the IR for a NumPy dtype.
 
     Raises:
-        UnsupportedNodeError: for unsigned integers of 64 bits.
+        UnsupportedNodeError: for strings and complex numbers.
     """
     try:
         return element_type_of(dtype)
@@ -27,7 +25,7 @@ def element_type(dtype: np.dtype) -> Attribute:
 
 def no_element_type(name: str) -> UnsupportedNodeError:
     """The error for an element type that the IR does not have."""
-    closest = "float16" if name.startswith("float") else _CLOSEST.get(name)
+    closest = "float16" if name.startswith("float") else None
     return UnsupportedNodeError(f"{name} is not an IR element type", closest)
 
 

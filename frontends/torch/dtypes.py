@@ -13,7 +13,7 @@ from .library import library
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
-_NAMES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+_NAMES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _FLOATS = ("float16", "float32", "float64")
 
 

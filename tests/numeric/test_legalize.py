@@ -388,11 +388,29 @@ def test_an_unknown_type_in_a_cast() -> None:
     @sw.kernel
     def casting(k, x, y):
         with k.loops(*y.shape) as i:
-            y[i] = k.cast(x[i], "ui64")
+            y[i] = k.cast(x[i], "ui7")
 
     b = sw.Builder()
-    with pytest.raises(sw.StepwellError, match=r"unknown element type, expected f16, .* got ui64"):
+    with pytest.raises(sw.StepwellError, match=r"unknown element type, expected f16, .* got ui7"):
         b.call_kernel(casting, b.input("x", (4,)), results=sw.TensorSpec((4,)))
+
+
+def test_a_kernel_does_not_compute_with_ui64() -> None:
+    @sw.kernel
+    def casting(k, x, y):
+        with k.loops(*y.shape) as i:
+            y[i] = k.cast(x[i], "ui64")
+
+    @sw.kernel
+    def copying(k, x, y):
+        with k.loops(*y.shape) as i:
+            y[i] = x[i]
+
+    b = sw.Builder()
+    for kernel, dtype in ((casting, "i64"), (copying, "ui64")):
+        message = r"elements cannot be computed with, expected i64, .* got ui64"
+        with pytest.raises(sw.StepwellError, match=message):
+            b.call_kernel(kernel, b.input(dtype, (4,), dtype), results=sw.TensorSpec((4,), "i64"))
 
 
 def test_a_pipeline_that_does_not_use_the_table() -> None:

@@ -10,7 +10,7 @@ import pytest
 import stepwell as sw
 from stepwell.core.dtype_names import dtype_named
 
-TYPES = {"ui8": np.uint8, "ui16": np.uint16, "ui32": np.uint32}
+TYPES = {"ui8": np.uint8, "ui16": np.uint16, "ui32": np.uint32, "ui64": np.uint64}
 LEVELS = (0, 1, 3)
 
 
@@ -26,6 +26,9 @@ def every_operator(name: str) -> sw.Module:
     b = sw.Builder("main")
     x, y = b.input("x", ("n", 37), name), b.input("y", (37,), name)
     total = b.add(x, y)
+    places = b.cast(b.shift_right(x, b.constant(np.array(3, TYPES[name]))), "i64")
+    places = b.clip(places, 0, 36)
+    rows = b.constant(np.array([0, 0, 1]))
     results = [
         total,
         b.max(b.mul(x, y), b.sub(x, y)),
@@ -41,6 +44,21 @@ def every_operator(name: str) -> sw.Module:
         b.pool(x, "max", window=[3]),
         b.concat([total, x], axis=0),
         *(b.reduce(b.add(x, x), kind=k, axes=[1]) for k in ("sum", "mean", "max", "min", "prod")),
+        b.greater(total, y),
+        b.greater_equal(b.sub(x, y), y),
+        b.abs(total),
+        b.sign(b.sub(x, x)),
+        b.sign(total),
+        b.shift_right(total, b.constant(np.arange(37).astype(TYPES[name]))),
+        b.pool(x, "min", window=[3]),
+        b.pool(x, "mean", window=[2]),
+        *(b.arg_reduce(total, kind=k, axis=1) for k in ("max", "min")),
+        *(b.cumulative(x, kind=k, axis=1, exclusive=e) for k in ("max", "min") for e in (0, 1)),
+        *(b.segment_reduce(x, rows, kind=k) for k in ("max", "min", "mean")),
+        *(b.scatter_elements(x, places, x, axis=1, kind=k) for k in ("max", "min", "add")),
+        *b.top_k(total, k=5, axis=1),
+        *b.sort(total, axis=1, descending=True),
+        b.searchsorted(b.constant(numbers(TYPES[name], (9,))[[1, 2, 0]]), x),
     ]
     for number, result in enumerate(results):
         b.output(result, name=f"r{number}")
@@ -88,6 +106,33 @@ def test_casts(source: str, target: str) -> None:
         for got, wanted in zip(sw.compile(module, opt_level=level)(values), expected, strict=True):
             assert got.dtype == wanted.dtype
             np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("source", ["f32", "f64"])
+def test_floats_beyond_signed_integers(source: str) -> None:
+    b = sw.Builder("main")
+    b.output(b.cast(b.input("x", (9,), source), "ui64"))
+    large = [2.0**63, 2.0**63 + 2.0**40, 2.0**64 - 2.0**40, 2.0**62, -1.5, -(2.0**62)]
+    exact = [int(x) % 2**64 for x in large]
+    values = np.array([*large, 2.0**64, np.nan, -np.inf], dtype_named(source))
+    wanted = np.array([*exact, 0, 2**63, 2**63], np.uint64)
+    np.testing.assert_array_equal(b.module().run_reference(values), wanted)
+    np.testing.assert_array_equal(sw.compile(b.module())(values), wanted)
+
+
+def test_large_numbers_in_the_compiled_call() -> None:
+    b = sw.Builder("main")
+    x = b.input("x", ("n",), "ui64")
+    b.output(b.max(x, 2**63 + 1))
+    b.output(b.cast(x, "f64"))
+    b.output(b.bitcast(x, "i64"))
+    b.output(b.pad(x, low=[0], high=[1], value=2**64 - 1))
+    values = np.array([2**64 - 1, 0, 2**63, 5], np.uint64)
+    largest, floats, bits, padded = sw.compile(b.module())(values)
+    np.testing.assert_array_equal(padded, np.append(values, np.uint64(2**64 - 1)))
+    np.testing.assert_array_equal(largest, np.maximum(values, np.uint64(2**63 + 1)))
+    np.testing.assert_array_equal(floats, values.astype(np.float64))
+    np.testing.assert_array_equal(bits, values.view(np.int64))
 
 
 @pytest.mark.parametrize("name", TYPES)

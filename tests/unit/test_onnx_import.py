@@ -289,7 +289,7 @@ def test_everything_unsupported_is_reported_at_once() -> None:
         make_node("MatMull", ["b", "w"], ["d"], name="odd"),
         make_node("Gelu", ["d"], ["e"], name="early"),
         make_node("Softmax", ["x"], ["p"], name="soft", beta=1.0),
-        make_node("Cast", ["x"], ["q"], name="narrow", to=TensorProto.UINT64),
+        make_node("Cast", ["x"], ["q"], name="narrow", to=TensorProto.COMPLEX64),
         make_node("Add", ["e", "p"], ["y"], name="sum"),
     ]
     weights = [from_array(np.ones(3, np.float32), "w")]
@@ -301,7 +301,7 @@ onnx: 5 parts of the model are not supported
   node "odd": MatMull (opset 17): no such operator in ONNX; closest supported: MatMul, QLinearMatMul
   node "early": Gelu (opset 17): the operator begins with opset 20; closest supported: Erf, Tanh
   node "soft": Softmax (opset 17): attribute beta is not supported
-  node "narrow": Cast (opset 17): uint64 is not an IR element type; closest supported: int64"""
+  node "narrow": Cast (opset 17): complex64 is not an IR element type"""
     )
 
 
@@ -343,7 +343,7 @@ def test_inputs_that_are_no_tensors() -> None:
     source.graph.input.append(make_tensor_sequence_value_info("s", TensorProto.FLOAT, None))
     source.graph.input.append(make_sparse_tensor_value_info("p", TensorProto.FLOAT, (2, 2)))
     source.graph.input.append(make_tensor_value_info("t", TensorProto.STRING, (2,)))
-    source.graph.input.append(make_tensor_value_info("u", TensorProto.UINT64, (2,)))
+    source.graph.input.append(make_tensor_value_info("u", TensorProto.COMPLEX128, (2,)))
     assert (
         message(source)
         == """\
@@ -351,7 +351,7 @@ onnx: 4 parts of the model are not supported
   input "s": sequence inputs are not supported; closest supported: tensor inputs
   input "p": sparse tensor inputs are not supported; closest supported: tensor inputs
   input "t": string is not an IR element type
-  input "u": uint64 is not an IR element type; closest supported: int64"""
+  input "u": complex128 is not an IR element type"""
     )
 
 

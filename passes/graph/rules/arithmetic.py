@@ -14,7 +14,7 @@ from xdsl.pattern_rewriter import (
     RewritePattern,
 )
 
-from ....core.dtypes import LOW_BIT_FLOATS, dtype_of, ui32
+from ....core.dtypes import LOW_BIT_FLOATS, dtype_of, ui32, ui64
 from ....core.exactness import Exactness
 from ....core.weights import WeightStore
 from ....dialects.graph import ops as graph
@@ -298,7 +298,8 @@ class CastOfWiderCast(RewritePattern):
         source, target = element_type(inner.x), element_type(op.result)
         rounds = not is_float(source) and (is_float(target) or target in LOW_BIT_FLOATS)
         # A float beyond i32 has no low bits that a narrow integer could keep.
-        saturates = source == ui32 and is_float(element_type(op.x)) and target not in (i64, ui32)
+        wide = target in (i64, ui32, ui64)
+        saturates = source == ui32 and is_float(element_type(op.x)) and not wide
         if holds_all_values(element_type(op.x), source) and not rounds and not saturates:
             replace(op, [graph.CastOp(inner.x, target)], rewriter, [inner])
 

@@ -73,7 +73,7 @@ func.func @f(%a: tensor<3xf32>, %b: tensor<3xf32>) {
 // -----
 
 func.func @f(%a: tensor<3xf32, "blocked">, %b: tensor<3xf32>) {
-  // expected-error @+1 {{expected a dense tensor of f16, bf16, f32, f64, i8, i16, i32, i64, ui8, ui16, ui32, got tensor<3xf32, "blocked">}}
+  // expected-error @+1 {{expected a dense tensor of f16, bf16, f32, f64, i8, i16, i32, i64, ui8, ui16, ui32, ui64, got tensor<3xf32, "blocked">}}
   %y = graph.add %a, %b : (tensor<3xf32, "blocked">, tensor<3xf32>) -> tensor<3xf32>
   func.return
 }
@@ -81,7 +81,7 @@ func.func @f(%a: tensor<3xf32, "blocked">, %b: tensor<3xf32>) {
 // -----
 
 func.func @f(%a: tensor<3xi1>, %b: tensor<3xi1>) {
-  // expected-error @+1 {{expected a dense tensor of f16, bf16, f32, f64, i8, i16, i32, i64, ui8, ui16, ui32, got tensor<3xi1>}}
+  // expected-error @+1 {{expected a dense tensor of f16, bf16, f32, f64, i8, i16, i32, i64, ui8, ui16, ui32, ui64, got tensor<3xi1>}}
   %y = graph.add %a, %b : (tensor<3xi1>, tensor<3xi1>) -> tensor<3xi1>
   func.return
 }
@@ -209,7 +209,7 @@ func.func @f(%x: tensor<3xi32>) {
 // -----
 
 func.func @f(%x: tensor<3xi32>) {
-  // expected-error @+1 {{expected a dense tensor of f16, bf16, f32, f64, i1, i8, i16, i32, i64, ui8, ui16, ui32, f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ, f8E8M0FNU, f6E2M3FN, f6E3M2FN, f4E2M1FN, i4, ui4, i2, ui2, got tensor<3xi7>}}
+  // expected-error @+1 {{expected a dense tensor of f16, bf16, f32, f64, i1, i8, i16, i32, i64, ui8, ui16, ui32, ui64, f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ, f8E8M0FNU, f6E2M3FN, f6E3M2FN, f4E2M1FN, i4, ui4, i2, ui2, got tensor<3xi7>}}
   %y = graph.cast %x : (tensor<3xi32>) -> tensor<3xi7>
   func.return
 }

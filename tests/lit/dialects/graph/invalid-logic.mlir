@@ -57,7 +57,7 @@ func.func @f(%a: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%a: tensor<3xi1>) {
-  // expected-error @+1 {{expected a dense tensor of f16, bf16, f32, f64, i8, i16, i32, i64, ui8, ui16, ui32, got tensor<3xi1>}}
+  // expected-error @+1 {{expected a dense tensor of f16, bf16, f32, f64, i8, i16, i32, i64, ui8, ui16, ui32, ui64, got tensor<3xi1>}}
   %y = graph.less %a, %a : (tensor<3xi1>, tensor<3xi1>) -> tensor<3xi1>
   func.return
 }

@@ -103,7 +103,7 @@ func.func @f(%a: tensor<4x4xf32, #csr>, %e: tensor<7x2xf32>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>) {
-  // expected-error-re @+1 {{expected a dense tensor of f16, bf16, f32, f64, i8, i16, i32, i64, ui8, ui16, ui32, got tensor<4x5xf32, #{{.*}}>; graph.to_dense makes one}}
+  // expected-error-re @+1 {{expected a dense tensor of f16, bf16, f32, f64, i8, i16, i32, i64, ui8, ui16, ui32, ui64, got tensor<4x5xf32, #{{.*}}>; graph.to_dense makes one}}
   %y = graph.relu %a : (tensor<4x5xf32, #csr>) -> tensor<4x5xf32, #csr>
   func.return
 }

@@ -153,7 +153,7 @@ func.func @f() {
 // -----
 
 func.func @f() {
-  // expected-error @+1 {{expected a tensor of f16, bf16, f32, f64, i1, i8, i16, i32, i64, ui8, ui16, ui32, f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ, f8E8M0FNU, f6E2M3FN, f6E3M2FN, f4E2M1FN, i4, ui4, i2, ui2, got tensor<2xi7>}}
+  // expected-error @+1 {{expected a tensor of f16, bf16, f32, f64, i1, i8, i16, i32, i64, ui8, ui16, ui32, ui64, f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ, f8E8M0FNU, f6E2M3FN, f6E3M2FN, f4E2M1FN, i4, ui4, i2, ui2, got tensor<2xi7>}}
   %y = graph.constant dense<[1, 2]> : tensor<2xi7>
   func.return
 }

@@ -213,7 +213,7 @@ func.func @cast(%x: tensor<?x3xi64>) -> tensor<?x3xf32> {
 }
 
 // CHECK-LABEL: func.func @unsigned
-func.func @unsigned(%x: tensor<?x3xf32>) -> tensor<?x3xui32> {
+func.func @unsigned(%x: tensor<?x3xf32>) -> tensor<?x3xui64> {
   // CHECK-NEXT: %c = graph.constant dense<[7, 200, 255]> : tensor<3xui8>
   %c = graph.constant dense<[7, 200, 255]> : tensor<3xui8>
   // CHECK-NEXT: %q = graph.cast %x : (tensor<?x3xf32>) -> tensor<?x3xui8>
@@ -224,7 +224,15 @@ func.func @unsigned(%x: tensor<?x3xf32>) -> tensor<?x3xui32> {
   %h = graph.cast %s : (tensor<?x3xui8>) -> tensor<?x3xui16>
   // CHECK-NEXT: %w = graph.cast %h : (tensor<?x3xui16>) -> tensor<?x3xui32>
   %w = graph.cast %h : (tensor<?x3xui16>) -> tensor<?x3xui32>
-  func.return %w : tensor<?x3xui32>
+  // CHECK-NEXT: %v = graph.cast %w : (tensor<?x3xui32>) -> tensor<?x3xui64>
+  %v = graph.cast %w : (tensor<?x3xui32>) -> tensor<?x3xui64>
+  // CHECK-NEXT: %l = graph.constant dense<18446744073709551615> : tensor<1xui64>
+  %l = graph.constant dense<18446744073709551615> : tensor<1xui64>
+  // CHECK-NEXT: %k = graph.min %v, %l : (tensor<?x3xui64>, tensor<1xui64>) -> tensor<?x3xui64>
+  %k = graph.min %v, %l : (tensor<?x3xui64>, tensor<1xui64>) -> tensor<?x3xui64>
+  // CHECK-NEXT: %m = graph.clip %k maximum = 18446744073709551614 : ui64 : (tensor<?x3xui64>) -> tensor<?x3xui64>
+  %m = graph.clip %k maximum = 18446744073709551614 : ui64 : (tensor<?x3xui64>) -> tensor<?x3xui64>
+  func.return %m : tensor<?x3xui64>
 }
 
 // CHECK-LABEL: func.func @cast_to_boolean
