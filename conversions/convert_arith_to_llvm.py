@@ -58,6 +58,7 @@ _FLOAT: dict[type[Operation], type[Operation]] = {
     arith.SubfOp: llvm.FSubOp,
     arith.MulfOp: llvm.FMulOp,
     arith.DivfOp: llvm.FDivOp,
+    upstream.RemfOp: llvm.FRemOp,
     arith.MaximumfOp: upstream.INTRINSICS["maximum"],
     arith.MinimumfOp: upstream.INTRINSICS["minimum"],
     arith.MaxnumfOp: llvm.VectorFMaxOp,

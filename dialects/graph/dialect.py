@@ -64,6 +64,7 @@ Graph = Dialect(
         ops.SignOp,
         ops.CeilOp,
         ops.FloorOp,
+        ops.FmodOp,
         ops.RoundOp,
         ops.CastOp,
         ops.BitcastOp,

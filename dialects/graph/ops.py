@@ -99,7 +99,7 @@ from .ops_quantized import (
 )
 from .ops_random import RandomUniformOp
 from .ops_reduction import LogSoftmaxOp, ReduceOp, SoftmaxOp
-from .ops_rounding import AbsOp, CeilOp, FloorOp, RoundOp, SignOp
+from .ops_rounding import AbsOp, CeilOp, FloorOp, FmodOp, RoundOp, SignOp
 from .ops_scatter import ScatterElementsOp, ScatterNdOp
 from .ops_search import SearchsortedOp
 from .ops_segment import SegmentReduceOp
@@ -167,6 +167,7 @@ __all__ = [
     "ExpOp",
     "FloorOp",
     "FmaOp",
+    "FmodOp",
     "GatherElementsOp",
     "GatherNdOp",
     "GatherOp",

@@ -1,4 +1,4 @@
-"""Signs and whole numbers: `abs`, `sign`, `ceil`, `floor` and `round`."""
+"""Signs and whole numbers: `abs`, `sign`, `ceil`, `floor`, `round` and `fmod`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import numpy as np
 from xdsl.dialects import math
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import SSAValue
-from xdsl.irdl import irdl_op_definition
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.exactness import Exactness
+from ..upstream.ops import RemfOp
 from . import scalars
-from .attrs import is_float, is_unsigned
+from .attrs import FLOAT_TENSOR, is_float, is_unsigned
 from .interfaces import Nest, Precision, element_type
+from .ops_binary import BinaryOp
 from .ops_elementwise import FloatUnaryOp, NegOp, NumericUnaryOp
 from .rewrites import forward, replace_by
 
@@ -120,6 +122,29 @@ class RoundOp(FloatUnaryOp):
 
     def array(self, x: np.ndarray) -> np.ndarray:
         return np.round(x)
+
+
+@irdl_op_definition
+class FmodOp(BinaryOp):
+    """The remainder of a / b rounded toward zero, without a rounding; it has the sign of a.
+
+    It is a for an infinite b, and NaN for an infinite a and for b = 0.
+
+    %y = graph.fmod %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.fmod"
+    DISCONTINUOUS: ClassVar[bool] = True
+
+    lhs = operand_def(FLOAT_TENSOR)
+    rhs = operand_def(FLOAT_TENSOR)
+    result = result_def(FLOAT_TENSOR)
+
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        return nest.insert(RemfOp(a, b))
+
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.fmod(a, b)
 
 
 @Exactness.EXACT

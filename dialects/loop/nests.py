@@ -11,6 +11,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...core.errors import explain
 from ...core.provenance import origin
+from ..upstream.ops import RemfOp
 from .attrs import LoopKind
 from .loops import loops_in
 from .ops import ForOp, KernelOp
@@ -20,6 +21,7 @@ EXPENSIVE: frozenset[type[Operation]] = frozenset(
     (
         *(math.ErfOp, math.ExpOp, math.Exp2Op, math.ExpM1Op, math.PowFOp, math.TanhOp),
         *(math.LogOp, math.Log10Op, math.Log1pOp, math.Log2Op),
+        RemfOp,
     )
 )
 """Functions that take some twenty instructions for each machine vector, one after the other."""

@@ -254,6 +254,15 @@ class FPToUIOp(_FloatToInt):
 
 
 @irdl_op_definition
+class RemfOp(arith.FloatingPointLikeBinaryOperation):
+    """`%r = arith.remf %a, %b : f32`: a - b * trunc(a / b), exactly. Not in xDSL."""
+
+    name = "arith.remf"
+
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
 class ExtSIOp(_IntToInt):
     """`%r = arith.extsi %a : vector<4xi8> to vector<4xi32>`. xDSL's takes scalars only."""
 

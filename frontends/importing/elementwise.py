@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ...dialects.graph import ops as graph
-from .dtypes import element_type
+from .dtypes import element_type, is_float
 from .nodes import ModelNode
 from .values import Value
 
@@ -141,19 +141,24 @@ def shrunk(node: ModelNode, x: Value, limit: float, bias: float) -> Value:
 
 
 def remainder(node: ModelNode, a: Value, b: Value) -> Value:
-    """The remainder of a division of integers that rounds to 0, with the sign of `a`."""
+    """The remainder of a division that rounds to 0, with the sign of `a`."""
+    if is_float(a.dtype):
+        return node.emit(graph.FmodOp, a, b)
     quotient = node.emit(graph.DivOp, a, b)
     return node.emit(graph.SubOp, a, node.emit(graph.MulOp, b, quotient))
 
 
 def modulo(node: ModelNode, a: Value, b: Value) -> Value:
-    """The remainder of a division of integers that rounds down, with the sign of `b`."""
-    # r = a - b * trunc(a / b); r + b if the signs of r and b differ, else r
+    """The remainder of a division that rounds down, with the sign of `b`."""
+    # r is the remainder with the sign of a; r + b if the signs of r and b differ, else r
     rest = remainder(node, a, b)
     zero = node.scalar(0, a)
     exact = node.emit(graph.EqualOp, rest, zero)
     signs = [node.emit(graph.LessOp, value, zero) for value in (rest, b)]
     same = node.emit(graph.LogicalNotOp, node.emit(graph.LogicalXorOp, *signs))
+    if is_float(a.dtype):
+        none = node.emit(graph.WhereOp, signs[1], node.scalar(-0.0, a), zero)
+        rest = node.emit(graph.WhereOp, exact, none, rest)
     done = node.emit(graph.LogicalOrOp, exact, same)
     return node.emit(graph.WhereOp, done, rest, node.emit(graph.AddOp, rest, b))
 

@@ -89,8 +89,6 @@ def shrink(node: Node) -> Value:
 @converts("Mod", since=10)
 def mod(node: Node) -> Value:
     a, b = node.input(0), node.input(1)
-    if a.dtype.kind not in "iu":
-        raise node.unsupported(f"not supported for {a.dtype.name}")
     return remainder(node, a, b) if node.attr_int("fmod") else modulo(node, a, b)
 
 

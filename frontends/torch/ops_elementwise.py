@@ -193,21 +193,12 @@ def floor_divide(node: Node, a: Any, b: Any) -> Value:
 
 @converts("aten.remainder.Tensor", "aten.remainder.Scalar", "aten.remainder.Scalar_Tensor")
 def remainder(node: Node, a: Any, b: Any) -> Value:
-    left, right = _pair(node, a, b)
-    if not is_float(left.dtype):
-        return composed.modulo(node, left, right)
-    # a - floor(a / b) * b
-    floor = node.emit(graph.FloorOp, node.emit(graph.DivOp, left, right))
-    return node.emit(graph.SubOp, left, node.emit(graph.MulOp, floor, right))
+    return composed.modulo(node, *_pair(node, a, b))
 
 
 @converts("aten.fmod.Tensor", "aten.fmod.Scalar")
 def fmod(node: Node, a: Any, b: Any) -> Value:
-    left, right = _pair(node, a, b)
-    if not is_float(left.dtype):
-        return composed.remainder(node, left, right)
-    whole = composed.truncated(node, node.emit(graph.DivOp, left, right))
-    return node.emit(graph.SubOp, left, node.emit(graph.MulOp, whole, right))
+    return composed.remainder(node, *_pair(node, a, b))
 
 
 @converts("aten.pow.Tensor_Tensor", "aten.pow.Tensor_Scalar", "aten.pow.Scalar")

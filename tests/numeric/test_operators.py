@@ -14,6 +14,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import stepwell as sw
+from stepwell.core.dtype_names import dtype_named
 from stepwell.frontends.builder import Value
 
 Build = Callable[..., Value]
@@ -366,6 +367,26 @@ def test_signs_and_whole_numbers(name: str) -> None:
         inputs += [random((5, 37), dtype) * 10, halves]
         inputs += [] if name in ("sin", "cos") else [special]
     check_all((lambda b, x: getattr(b, name)(x), [x]) for x in inputs)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64"])
+def test_fmod(dtype: str) -> None:
+    """It is exact, also where a quotient would be rounded."""
+    special = [np.nan, np.inf, -np.inf, 0.0, -0.0, 5.3, -5.3, 3e4, -1.7, 0.1]
+    a, b = random((5, 37), "f64") * 300, random((37,), "f64", seed=1)
+    a[0], b[:10] = 4e4 * a[0] / np.abs(a[0]).max(), special
+    a[1, :10], a[2:, :10] = special, np.array(special[5:8])[:, None]
+    given = [x.astype(dtype_named(dtype)) for x in (a, b)]
+    builder = sw.Builder()
+    operands = [builder.input(name, x.shape, dtype) for name, x in zip("ab", given, strict=True)]
+    builder.output(builder.fmod(*operands))
+    with np.errstate(invalid="ignore"):
+        want = np.fmod(*(x.astype(np.float64) for x in given)).astype(given[0].dtype)
+    for run in (builder.module().run_reference, sw.compile(builder.module())):
+        got = np.asarray(run(*given)).reshape(want.shape)
+        np.testing.assert_array_equal(got.astype(np.float64), want.astype(np.float64))
+        signs = [np.signbit(x) & (x == x) for x in (got, want)]
+        np.testing.assert_array_equal(*signs)
 
 
 def test_signs_of_integers() -> None:

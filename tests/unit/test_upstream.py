@@ -33,6 +33,7 @@ func.func @f(%v: vector<4xf32>, %i: vector<4xi32>, %m: memref<?xf32>, %at: index
   %11 = arith.trunci %i : vector<4xi32> to vector<4xi8>
   %12 = arith.index_cast %i : vector<4xi32> to vector<4xindex>
   %13 = arith.index_castui %s : i32 to index
+  %19 = arith.remf %v, %v : vector<4xf32>
   %14 = vector.broadcast %v : vector<4xf32> to vector<2x4xf32>
   %15 = vector.reduction <add>, %v fastmath<reassoc> : vector<4xf32> into f32
   %16 = vector.reduction <maxsi>, %i, %s : vector<4xi32> into i32

@@ -5,10 +5,13 @@ from __future__ import annotations
 from xdsl.dialects import arith, math
 from xdsl.ir import Operation
 
+from ...upstream.ops import RemfOp
+
 _FAST_MATH = (math.FmaOp, math.AbsFOp, math.CopySignOp, math.FloorOp, math.CeilOp, math.TruncOp)
 _SLOW_KINDS: frozenset[type[Operation]] = frozenset(
     (
         *(arith.DivfOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp),
+        RemfOp,
         *(kind for kind in math.Math.operations if kind not in _FAST_MATH),
     )
 )

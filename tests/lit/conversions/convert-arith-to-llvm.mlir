@@ -12,7 +12,8 @@
 // CHECK-NEXT: %[[V6:.*]] = llvm.fadd %x, %y {fastmathFlags = #llvm.fastmath<reassoc,contract>} : f32
 // CHECK-NEXT: %[[V7:.*]] = llvm.fdiv %[[V6]], %y : f32
 // CHECK-NEXT: %[[V8:.*]] = llvm.fneg %[[V7]] : f32
-// CHECK-NEXT: func.return %[[V5]], %[[V8]] : i32, f32
+// CHECK-NEXT: %[[V9:.*]] = llvm.frem %[[V8]], %y : f32
+// CHECK-NEXT: func.return %[[V5]], %[[V9]] : i32, f32
 func.func @binary(%a: i32, %b: i32, %x: f32, %y: f32) -> (i32, f32) {
   %0 = arith.addi %a, %b overflow<nsw> : i32
   %1 = arith.muli %0, %b : i32
@@ -23,7 +24,8 @@ func.func @binary(%a: i32, %b: i32, %x: f32, %y: f32) -> (i32, f32) {
   %6 = arith.addf %x, %y fastmath<reassoc,contract> : f32
   %7 = arith.divf %6, %y : f32
   %8 = arith.negf %7 : f32
-  func.return %5, %8 : i32, f32
+  %9 = arith.remf %8, %y : f32
+  func.return %5, %9 : i32, f32
 }
 
 // -----

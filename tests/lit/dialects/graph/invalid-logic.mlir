@@ -160,6 +160,22 @@ func.func @f(%x: tensor<4x3xf32>) {
 
 // -----
 
+func.func @f(%a: tensor<4xi32>) {
+  // expected-error @+1 {{expected a dense tensor of f16, bf16, f32, f64, got tensor<4xi32>}}
+  %y = graph.fmod %a, %a : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+  func.return
+}
+
+// -----
+
+func.func @f(%a: tensor<4xf32>, %b: tensor<4xf64>) {
+  // expected-error @+1 {{graph.fmod: element types differ, expected f32, got f64}}
+  %y = graph.fmod %a, %b : (tensor<4xf32>, tensor<4xf64>) -> tensor<4xf32>
+  func.return
+}
+
+// -----
+
 func.func @f(%x: tensor<4x3xf32>) {
   // expected-error @+1 {{graph.sin: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>}}
   %y = graph.sin %x : (tensor<4x3xf32>) -> tensor<4x2xf32>

@@ -107,6 +107,13 @@ func.func @floor(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
   func.return %y : tensor<?x3xf32>
 }
 
+// CHECK-LABEL: func.func @fmod
+func.func @fmod(%a: tensor<?x3xf64>, %b: tensor<3xf64>) -> tensor<?x3xf64> {
+  // CHECK: %y = graph.fmod %a, %b : (tensor<?x3xf64>, tensor<3xf64>) -> tensor<?x3xf64>
+  %y = graph.fmod %a, %b : (tensor<?x3xf64>, tensor<3xf64>) -> tensor<?x3xf64>
+  func.return %y : tensor<?x3xf64>
+}
+
 // CHECK-LABEL: func.func @round
 func.func @round(%x: tensor<?x3xf64>) -> tensor<?x3xf64> {
   // CHECK: %y = graph.round %x : (tensor<?x3xf64>) -> tensor<?x3xf64>
