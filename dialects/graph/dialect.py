@@ -142,6 +142,7 @@ Graph = Dialect(
         ops.OwnSoftmaxOp,
         ops.AggregateOp,
         ops.ReduceEntriesOp,
+        ops.AggregateDenseOp,
         ops.CallDpsOp,
         ops.CallPackedOp,
         ops.IfOp,

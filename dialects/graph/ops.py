@@ -8,6 +8,7 @@ y = graph.ReluOp(graph.DenseOp(x, w, bias))
 from __future__ import annotations
 
 from .ops_aggregate import AggregateOp, ReduceEntriesOp
+from .ops_aggregate_parts import AggregateDenseOp
 from .ops_arange import ArangeOp
 from .ops_arg import ArgReduceOp
 from .ops_binary import AddOp, BinaryOp, DivOp, MaxOp, MinOp, MulOp, PowOp, SubOp
@@ -116,6 +117,7 @@ __all__ = [
     "AcosOp",
     "AcoshOp",
     "AddOp",
+    "AggregateDenseOp",
     "AggregateOp",
     "AliasOp",
     "ArangeOp",

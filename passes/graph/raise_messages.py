@@ -11,7 +11,11 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
+from xdsl.pattern_rewriter import (
+    GreedyRewritePatternApplier,
+    PatternRewriteWalker,
+    RewritePattern,
+)
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...core.actions import allowed
@@ -29,6 +33,7 @@ from .messages.aggregations import rules
 from .messages.edge_lists import Scatter, is_float_tensor, scatter_of, width_of
 from .messages.entry_order import EdgeValues, EntryOrder
 from .messages.insertion import KINDS, EdgeMatrix, Insertion, aggregated
+from .messages.parts import ProductOfParts
 from .messages.self_loops import WithSelfLoops
 from .rules.permission import Permission, permitted
 from .rules.recorded import recorded
@@ -291,7 +296,19 @@ class GraphRaiseMessagesPass(ModulePass):
                 _Block(ctx, block, shapes, permission, self.min_width).run()
             loops = WithSelfLoops(weights_of(ctx), _Shapes(function, weights_of(ctx)))
             for sweep in (*rules(weights_of(ctx)), (loops,)):
-                why = "the edges are read fewer times"
-                found = permitted(op, [recorded(rule, ctx, why) for rule in sweep])
-                walker = PatternRewriteWalker(GreedyRewritePatternApplier(found, dce_enabled=True))
-                walker.rewrite_region(function.body)
+                self._rewrite(ctx, op, function, sweep, "the edges are read fewer times")
+            parts = ProductOfParts(_Shapes(function, weights_of(ctx)))
+            self._rewrite(ctx, op, function, (parts,), "rows without entries are not multiplied")
+
+    @staticmethod
+    def _rewrite(
+        ctx: Context,
+        module: ModuleOp,
+        function: func.FuncOp,
+        rules: Sequence[RewritePattern],
+        why: str,
+    ) -> None:
+        """Apply rules in a function wherever they are permitted."""
+        found = permitted(module, [recorded(rule, ctx, why) for rule in rules])
+        walker = PatternRewriteWalker(GreedyRewritePatternApplier(found, dce_enabled=True))
+        walker.rewrite_region(function.body)

@@ -197,3 +197,83 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<f32>) {
   %y = graph.reduce_entries sum %a, %x : (tensor<4x5xf32, #csr>, tensor<f32>) -> tensor<4xf32>
   func.return
 }
+
+// -----
+
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+func.func @f(%a: tensor<6x5xf32, #csr>, %x: tensor<5x2xf32>, %w: tensor<3x2x4xf32>) {
+  // expected-error @+1 {{graph.aggregate_dense: wrong kind, expected sum, mean, max, min, var, std, got prod}}
+  %y = graph.aggregate_dense prod %a, %x, %w : (tensor<6x5xf32, #csr>, tensor<5x2xf32>, tensor<3x2x4xf32>) -> tensor<2x4xf32>
+  func.return
+}
+
+// -----
+
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+func.func @f(%a: tensor<6x5xf32, #csr>, %x: tensor<5xf32>, %w: tensor<3x2x4xf32>) {
+  // expected-error @+1 {{graph.aggregate_dense: x has the wrong rank, expected 2, got 1}}
+  %y = graph.aggregate_dense sum %a, %x, %w : (tensor<6x5xf32, #csr>, tensor<5xf32>, tensor<3x2x4xf32>) -> tensor<2x4xf32>
+  func.return
+}
+
+// -----
+
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+func.func @f(%a: tensor<6x5xf32, #csr>, %x: tensor<5x2xf32>, %w: tensor<2x4xf32>) {
+  // expected-error @+1 {{graph.aggregate_dense: w has the wrong rank, expected 3, got 2}}
+  %y = graph.aggregate_dense sum %a, %x, %w : (tensor<6x5xf32, #csr>, tensor<5x2xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  func.return
+}
+
+// -----
+
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+func.func @f(%a: tensor<6x5xf32, #csr>, %x: tensor<5x2xf32>, %w: tensor<0x2x4xf32>) {
+  // expected-error @+1 {{graph.aggregate_dense: w has no parts, expected 1 or more, got 0}}
+  %y = graph.aggregate_dense sum %a, %x, %w : (tensor<6x5xf32, #csr>, tensor<5x2xf32>, tensor<0x2x4xf32>) -> tensor<2x4xf32>
+  func.return
+}
+
+// -----
+
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+func.func @f(%a: tensor<6x5xf32, #csr>, %x: tensor<4x2xf32>, %w: tensor<3x2x4xf32>) {
+  // expected-error @+1 {{graph.aggregate_dense: x does not have one row for each column of a, expected 5, got 4}}
+  %y = graph.aggregate_dense sum %a, %x, %w : (tensor<6x5xf32, #csr>, tensor<4x2xf32>, tensor<3x2x4xf32>) -> tensor<2x4xf32>
+  func.return
+}
+
+// -----
+
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+func.func @f(%a: tensor<6x5xf32, #csr>, %x: tensor<5x2xf32>, %w: tensor<3x3x4xf32>) {
+  // expected-error @+1 {{graph.aggregate_dense: rows of x do not fit the weights, expected 2, got 3}}
+  %y = graph.aggregate_dense sum %a, %x, %w : (tensor<6x5xf32, #csr>, tensor<5x2xf32>, tensor<3x3x4xf32>) -> tensor<2x4xf32>
+  func.return
+}
+
+// -----
+
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+func.func @f(%a: tensor<7x5xf32, #csr>, %x: tensor<5x2xf32>, %w: tensor<3x2x4xf32>) {
+  // expected-error @+1 {{graph.aggregate_dense: a does not have one row for each part of each node, expected a multiple of 3, got 7}}
+  %y = graph.aggregate_dense sum %a, %x, %w : (tensor<7x5xf32, #csr>, tensor<5x2xf32>, tensor<3x2x4xf32>) -> tensor<2x4xf32>
+  func.return
+}
+
+// -----
+
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+func.func @f(%a: tensor<6x5xf32, #csr>, %x: tensor<5x2xf32>, %w: tensor<3x2x4xf64>) {
+  // expected-error @+1 {{graph.aggregate_dense: element types differ, expected f32, got f64}}
+  %y = graph.aggregate_dense sum %a, %x, %w : (tensor<6x5xf32, #csr>, tensor<5x2xf32>, tensor<3x2x4xf64>) -> tensor<2x4xf32>
+  func.return
+}

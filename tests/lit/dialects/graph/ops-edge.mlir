@@ -119,3 +119,10 @@ func.func @reduce_entries(%a: tensor<?x?xf32, #csr>, %e: tensor<?x8xf64>) -> ten
   %y = graph.reduce_entries mean %a, %e : (tensor<?x?xf32, #csr>, tensor<?x8xf64>) -> tensor<?x8xf64>
   func.return %y : tensor<?x8xf64>
 }
+
+// CHECK-LABEL: func.func @aggregate_dense
+func.func @aggregate_dense(%a: tensor<27x?xf32, #csr>, %x: tensor<?x8xf32>, %w: tensor<3x8x16xf32>) -> tensor<9x16xf32> {
+  // CHECK: %y = graph.aggregate_dense mean %a, %x, %w : (tensor<27x?xf32, #csr>, tensor<?x8xf32>, tensor<3x8x16xf32>) -> tensor<9x16xf32>
+  %y = graph.aggregate_dense mean %a, %x, %w : (tensor<27x?xf32, #csr>, tensor<?x8xf32>, tensor<3x8x16xf32>) -> tensor<9x16xf32>
+  func.return %y : tensor<9x16xf32>
+}

@@ -222,3 +222,61 @@ func.func @given(%z: tensor<3x32xf32>, %x: tensor<7x32xf32>, %i: tensor<7xi64>) 
   %y = graph.scatter_nd add %z, %x at %i : (tensor<3x32xf32>, tensor<7x32xf32>, tensor<7xi64>) -> tensor<3x32xf32>
   func.return %y : tensor<3x32xf32>
 }
+
+// -----
+
+// Rows of relations: those of a node are multiplied by weights of their own, and summed.
+// CHECK-LABEL: func.func @relations(
+// CHECK: %[[a:.*]] = graph.assemble
+// CHECK: %[[w:.*]] = graph.reshape %{{.*}} shape = [-1, 8, 4] : (tensor<24x4xf32>) -> tensor<3x8x4xf32>
+// CHECK-NEXT: %[[y:.*]] = graph.aggregate_dense sum %[[a]], %x, %[[w]] : (tensor<27x9xf32, #csr>, tensor<9x8xf32>, tensor<3x8x4xf32>) -> tensor<9x4xf32>
+// CHECK-NEXT: func.return %[[y]]
+func.func @relations(%x: tensor<9x8xf32>, %j: tensor<7xi64>, %i: tensor<7xi64>) -> tensor<9x4xf32> {
+  %zero = graph.constant dense<0.0> : tensor<27x8xf32>
+  %w = graph.constant dense<2.0> : tensor<24x4xf32>
+  %g = graph.gather %x, %j axis = 0 : (tensor<9x8xf32>, tensor<7xi64>) -> tensor<7x8xf32>
+  %s = graph.scatter_nd add %zero, %g at %i : (tensor<27x8xf32>, tensor<7x8xf32>, tensor<7xi64>) -> tensor<27x8xf32>
+  %h = graph.reshape %s shape = [9, 24] : (tensor<27x8xf32>) -> tensor<9x24xf32>
+  %y = graph.matmul %h, %w : (tensor<9x24xf32>, tensor<24x4xf32>) -> tensor<9x4xf32>
+  func.return %y : tensor<9x4xf32>
+}
+
+// -----
+
+// A linear layer has its weights transposed, and a bias.
+// CHECK-LABEL: func.func @relations_dense(
+// CHECK: %[[t:.*]] = graph.transpose %{{.*}} permutation = [1, 0]
+// CHECK: %[[w:.*]] = graph.reshape %[[t]] shape = [-1, 8, 4]
+// CHECK-NEXT: %[[p:.*]] = graph.aggregate_dense sum %{{.*}}, %x, %[[w]]
+// CHECK-NEXT: %[[y:.*]] = graph.add %[[p]], %b
+// CHECK-NEXT: func.return %[[y]]
+func.func @relations_dense(%x: tensor<9x8xf32>, %j: tensor<7xi64>, %i: tensor<7xi64>, %b: tensor<4xf32>) -> tensor<9x4xf32> {
+  %zero = graph.constant dense<0.0> : tensor<27x8xf32>
+  %w = graph.constant dense<2.0> : tensor<4x24xf32>
+  %g = graph.gather %x, %j axis = 0 : (tensor<9x8xf32>, tensor<7xi64>) -> tensor<7x8xf32>
+  %s = graph.scatter_nd add %zero, %g at %i : (tensor<27x8xf32>, tensor<7x8xf32>, tensor<7xi64>) -> tensor<27x8xf32>
+  %h = graph.reshape %s shape = [9, 24] : (tensor<27x8xf32>) -> tensor<9x24xf32>
+  %y = graph.dense %h, %w, %b : (tensor<9x24xf32>, tensor<4x24xf32>, tensor<4xf32>) -> tensor<9x4xf32>
+  func.return %y : tensor<9x4xf32>
+}
+
+// -----
+
+// Weights that are not finite, or not known, count for rows without messages, too.
+// CHECK-LABEL: func.func @relations_kept(
+// CHECK-NOT: graph.aggregate_dense
+// CHECK: graph.matmul
+// CHECK: graph.matmul
+func.func @relations_kept(%x: tensor<9x8xf32>, %j: tensor<7xi64>, %i: tensor<7xi64>, %v: tensor<24x4xf32>) -> (tensor<9x4xf32>, tensor<9x4xf32>) {
+  %zero = graph.constant dense<0.0> : tensor<27x8xf32>
+  %w = graph.constant dense<0x7F800000> : tensor<24x4xf32>
+  %g = graph.gather %x, %j axis = 0 : (tensor<9x8xf32>, tensor<7xi64>) -> tensor<7x8xf32>
+  %s = graph.scatter_nd add %zero, %g at %i : (tensor<27x8xf32>, tensor<7x8xf32>, tensor<7xi64>) -> tensor<27x8xf32>
+  %h = graph.reshape %s shape = [9, 24] : (tensor<27x8xf32>) -> tensor<9x24xf32>
+  %y = graph.matmul %h, %w : (tensor<9x24xf32>, tensor<24x4xf32>) -> tensor<9x4xf32>
+  %m = graph.gather %x, %i axis = 0 : (tensor<9x8xf32>, tensor<7xi64>) -> tensor<7x8xf32>
+  %t = graph.scatter_nd add %zero, %m at %j : (tensor<27x8xf32>, tensor<7x8xf32>, tensor<7xi64>) -> tensor<27x8xf32>
+  %k = graph.reshape %t shape = [9, 24] : (tensor<27x8xf32>) -> tensor<9x24xf32>
+  %z = graph.matmul %k, %v : (tensor<9x24xf32>, tensor<24x4xf32>) -> tensor<9x4xf32>
+  func.return %y, %z : tensor<9x4xf32>, tensor<9x4xf32>
+}

@@ -1,0 +1,222 @@
+"""Products of aggregated messages, with weights for each kind of message: `aggregate_dense`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineExpr
+from xdsl.irdl import irdl_op_definition, operand_def
+
+from ...core.dims import Dim, Shape
+from ...core.typed import dense_array, sparse_array
+from . import scalars
+from .attrs import FLOAT_TENSOR, SPARSE_TENSOR, AggregateKind, AggregateKindAttr
+from .guards import only_if
+from .interfaces import FusionKind, Index, ShapeFacts, Sizes, WritingNest, element_type, widened
+from .nest import LocalBuffer
+from .ops_aggregate import AggregationOp
+from .ops_contraction import same_element_types
+from .ops_sparse import require_csr
+
+if TYPE_CHECKING:
+    from .interfaces import Array
+
+KINDS = (
+    AggregateKind.SUM,
+    AggregateKind.MEAN,
+    AggregateKind.MAX,
+    AggregateKind.MIN,
+    AggregateKind.VAR,
+    AggregateKind.STD,
+)
+"""Those by which a row without entries is 0."""
+_TILE = 256
+"""Nodes whose rows of one part are multiplied at a time."""
+
+
+@irdl_op_definition
+class AggregateDenseOp(AggregationOp):
+    """The messages of each node and part, combined, times the weights of the part, summed.
+
+    `w` is [P, K, F]: P parts, such as the relations of a graph, each with weights of its own. The
+    matrix has P rows for each node, one after the other, and x is [M, K]. Node i has
+
+        y[i] = sum of aggregate(a, x)[P * i + p] w[p]  over the parts p
+
+    A row of `a` without entries contributes nothing, whatever the weights are, and is not
+    multiplied. `sum`, `mean`, `max`, `min`, `var` or `std`; stored values of the matrix are
+    ignored. Sums of f16 are computed in f32.
+
+    %y = graph.aggregate_dense mean %a, %x, %w
+        : (tensor<27x?xf32, #csr>, tensor<?x8xf32>, tensor<3x8x16xf32>) -> tensor<9x16xf32>
+    """
+
+    name = "graph.aggregate_dense"
+    FUSION: ClassVar[FusionKind] = FusionKind.NEST
+
+    a = operand_def(SPARSE_TENSOR)
+    x = operand_def(FLOAT_TENSOR)
+    w = operand_def(FLOAT_TENSOR)
+
+    assembly_format = "$kind $a `,` $x `,` $w attr-dict `:` functional-type(operands, results)"
+
+    def __init__(
+        self,
+        a: SSAValue | Operation,
+        x: SSAValue | Operation,
+        w: SSAValue | Operation,
+        kind: str = "sum",
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {"kind": AggregateKindAttr(AggregateKind(kind))}
+        super().__init__(operands=[a, x, w], properties=properties, result_type=result_type)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        require_csr(self.a, facts)
+        same_element_types(self, facts, self.operands[1:])
+        if self.kind.data not in KINDS:
+            facts.fail("wrong kind", ", ".join(kind.value for kind in KINDS), self.kind.data.value)
+        a, x, w = shapes
+        for what, shape, rank in (("x", x, 2), ("w", w, 3)):
+            if len(shape) != rank:
+                facts.fail(f"{what} has the wrong rank", rank, len(shape))
+        if w[0] == 0:
+            facts.fail("w has no parts", "1 or more", 0)
+        facts.equal(a[1], x[0], "x does not have one row for each column of a")
+        facts.equal(x[1], w[1], "rows of x do not fit the weights")
+        return [(_nodes(a[0], w[0], facts), w[2])]
+
+    def flops(self, sizes: Sizes) -> Dim:
+        """The work where each entry is alone in its row."""
+        _, inner, outer = sizes.shape(self.w)
+        return (sizes.nnz(self.a) or Dim.of(0)) * inner * (outer * 2 + 1)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        a, (x, w) = sparse_array(arrays[0]), (widened(dense_array(array)) for array in arrays[1:])
+        parts, _, columns = w.shape
+        found = np.zeros((a.shape[0] // parts, columns), w.dtype)
+        with np.errstate(all="ignore"):
+            rows = self.combined(a, x[a.indices])
+            for part in range(parts):
+                filled = np.diff(a.indptr)[part::parts] > 0
+                found[filled] += rows[part::parts][filled] @ w[part]
+            return self.stored(found)
+
+    def write(self, nest: WritingNest) -> None:
+        # The rows of one part that have entries are next to each other in a buffer, so that the
+        # product is one of whole register tiles.
+        zero = scalars.zero(nest, nest.compute_type(element_type(self.result)))
+        nodes, columns = (nest.extent(self.result, dim) for dim in range(2))
+        nest.fill(0, lambda _: zero)
+        with nest.loops([nodes.ceil_div(_TILE)]) as (tile,):
+            first = tile * _TILE
+            left = nest.insert(arith.SubiOp(nest.value(nodes), nest.value(first)))
+            count = nest.insert(arith.MinSIOp(left, nest.value(AffineExpr.constant(_TILE))))
+            buffers = _Buffers(self, nest)
+            with nest.loops([AffineExpr.constant(_TILE), columns]) as own:
+                buffers.totals.put(own, zero)
+            self._add_parts(nest, buffers, first, nest.index(count))
+            with nest.loops([AffineExpr.constant(_TILE)]) as (node,):
+                inside = nest.insert(arith.CmpiOp(nest.value(node), count, "slt"))
+
+                def finish(node: AffineExpr = node) -> None:
+                    with nest.loops([columns]) as (column,):
+                        total = buffers.totals.at((node, column))
+                        nest.update(0, (first + node, column), total)
+
+                only_if(nest, inside, finish)
+
+    def _add_parts(
+        self, nest: WritingNest, buffers: _Buffers, first: AffineExpr, count: AffineExpr
+    ) -> None:
+        """Add the products of all parts of `count` nodes from the first one on."""
+        (parts, inner, columns) = (nest.extent(self.w, dim) for dim in range(3))
+        zero = scalars.zero(nest, nest.compute_type(element_type(self.result)))
+
+        def row_of(node: AffineExpr, part: AffineExpr) -> AffineExpr:
+            whole = nest.insert(arith.MuliOp(nest.value(first + node), nest.value(parts)))
+            return nest.index(whole) + part
+
+        def add(own: Index) -> None:
+            (part,) = own
+            found = self._listed(nest, buffers.places, count, lambda node: row_of(node, part))
+            with nest.loops([found]) as (place,):
+                row = row_of(nest.index(buffers.places.at((place,))), part)
+                with nest.loops([inner]) as (k,):
+                    message = self.reduced(nest, row, lambda _, column: nest.at(self.x, (column, k)))
+                    buffers.rows.put((place, k), message)
+            with nest.loops([found, columns]) as (place, column):
+
+                def step(k: Index, total: SSAValue) -> SSAValue:
+                    weight = nest.at(self.w, (part, *k, column))
+                    return scalars.fma(nest, buffers.rows.at((place, *k)), weight, total)
+
+                product = nest.reduce([inner], "add", zero, step)
+                buffers.products.put((place, column), product)
+
+            def join(own: Index) -> None:
+                node = nest.index(buffers.places.at(own))
+                with nest.loops([columns]) as (column,):
+                    product = buffers.products.at((*own, column))
+                    buffers.totals.put((node, column), product, "add")
+
+            nest.in_order([found], join)
+
+        nest.in_order([parts], add)
+
+    def _listed(
+        self,
+        nest: WritingNest,
+        places: LocalBuffer,
+        count: AffineExpr,
+        row_of: Callable[[AffineExpr], AffineExpr],
+    ) -> AffineExpr:
+        """List those of `count` nodes whose row has entries; returns how many there are."""
+        none, one = (nest.value(AffineExpr.constant(n)) for n in range(2))
+
+        def step(node: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            # Without a branch: the next node overwrites one that has no entries.
+            places.put((nest.index(carried[0]),), scalars.from_index(nest, nest.value(node), i32))
+            entries = nest.value(nest.count(self.a, row_of(node)))
+            is_empty = nest.insert(arith.CmpiOp(entries, none, "eq"))
+            more = nest.insert(arith.AddiOp(carried[0], one))
+            return [scalars.select(nest, is_empty, carried[0], more)]
+
+        return nest.index(nest.serial(count, [none], step)[0])
+
+
+class _Buffers:
+    """The buffers of a tile of nodes."""
+
+    def __init__(self, op: AggregateDenseOp, nest: WritingNest) -> None:
+        kind, tile = nest.compute_type(element_type(op.result)), AffineExpr.constant(_TILE)
+        # No local buffer is empty.
+        inner, columns = (
+            AffineExpr.constant(1) if extent == AffineConstantExpr(0) else extent
+            for extent in (nest.extent(op.w, dim) for dim in (1, 2))
+        )
+        self.places = nest.local((tile,), i32)
+        """The nodes that have entries of a part."""
+        self.rows = nest.local((tile, inner), kind)
+        """What their messages are combined to."""
+        self.products = nest.local((tile, columns), kind)
+        self.totals = nest.local((tile, columns), kind)
+        """What all parts of each node add up to."""
+
+
+def _nodes(rows: Dim, parts: Dim, facts: ShapeFacts) -> Dim:
+    """The number of nodes, each of which has a row for each part."""
+    nodes = rows.exact_div(parts)
+    if nodes is not None:
+        return nodes
+    fact = "a does not have one row for each part of each node"
+    if rows.is_static and parts.is_static:
+        facts.fail(fact, f"a multiple of {parts}", rows)
+    nodes = facts.fresh()
+    facts.equal(rows, nodes * parts, fact)
+    return nodes
