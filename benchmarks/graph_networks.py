@@ -66,10 +66,10 @@ class Graph:
 
 
 def _distinct(edges: np.ndarray, nodes: int) -> np.ndarray:
-    """The edges in random order, without self loops and repetitions."""
+    """The edges in random order, without self loops and repetitions, contiguous as in data sets."""
     edges = edges[:, edges[0] != edges[1]]
     _, first = np.unique(edges[0] * nodes + edges[1], return_index=True)
-    return edges[:, np.sort(first)]
+    return np.ascontiguousarray(edges[:, np.sort(first)])
 
 
 @cache
@@ -205,8 +205,10 @@ def relations() -> Network:
     x, edges = torch.from_numpy(graph.features()), torch.from_numpy(graph.edges)
     kinds = torch.randint(0, count, (edges.shape[1],))
     sizes = ({0: _any()}, {1: _any()}, {0: _any()})
-    # A relation's product is on the nodes that it reaches, or on its edges.
-    work = Work([(graph.nodes, width, width)] * (count + 1), [(graph.nodes, width, len(kinds))])
+    # A relation's product is on the nodes that it reaches.
+    reached = len(np.unique(kinds.numpy() * graph.nodes + graph.edges[1]))
+    products = [(graph.nodes, width, width), (reached, width, width)]
+    work = Work(products, [(graph.nodes, width, len(kinds))])
     return Network(model, (x, edges, kinds), sizes, None, work)
 
 

@@ -130,9 +130,10 @@ class AggregationOp(GraphOp, ABC):
         if kind not in _DIVIDED:
             return scalars.select(nest, scalars.equal(nest, count, zero), zero, total)
         divisor = scalars.maximum(nest, count, one)
+        if kind == AggregateKind.MEAN:
+            # One division for the row: those of its elements take as long as to load them.
+            return scalars.mul(nest, total, scalars.divide(nest, one, divisor))
         mean = scalars.divide(nest, total, divisor)
-        if kind not in _SPREAD:
-            return mean
 
         def spread(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
             rest = scalars.sub(nest, message(position, column), mean)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -44,9 +44,10 @@ class AggregateDenseOp(AggregationOp):
     """The messages of each node and part, combined, times the weights of the part, summed.
 
     `w` is [P, K, F]: P parts, such as the relations of a graph, each with weights of its own. The
-    matrix has P rows for each node, one after the other, and x is [M, K]. Node i has
+    matrix has the rows of N nodes for each part, one part after the other, and x is [M, K].
+    Node i has
 
-        y[i] = sum of aggregate(a, x)[P * i + p] w[p]  over the parts p
+        y[i] = sum of aggregate(a, x)[N * p + i] w[p]  over the parts p
 
     A row of `a` without entries contributes nothing, whatever the weights are, and is not
     multiplied. `sum`, `mean`, `max`, `min`, `var` or `std`; stored values of the matrix are
@@ -99,12 +100,14 @@ class AggregateDenseOp(AggregationOp):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         a, (x, w) = sparse_array(arrays[0]), (widened(dense_array(array)) for array in arrays[1:])
         parts, _, columns = w.shape
-        found = np.zeros((a.shape[0] // parts, columns), w.dtype)
+        nodes = a.shape[0] // parts
+        found = np.zeros((nodes, columns), w.dtype)
         with np.errstate(all="ignore"):
             rows = self.combined(a, x[a.indices])
             for part in range(parts):
-                filled = np.diff(a.indptr)[part::parts] > 0
-                found[filled] += rows[part::parts][filled] @ w[part]
+                own = slice(part * nodes, (part + 1) * nodes)
+                filled = np.diff(a.indptr)[own] > 0
+                found[filled] += rows[own][filled] @ w[part]
             return self.stored(found)
 
     def write(self, nest: WritingNest) -> None:
@@ -120,7 +123,7 @@ class AggregateDenseOp(AggregationOp):
             buffers = _Buffers(self, nest)
             with nest.loops([AffineExpr.constant(_TILE), columns]) as own:
                 buffers.totals.put(own, zero)
-            self._add_parts(nest, buffers, first, nest.index(count))
+            self._add_parts(nest, buffers, (first, nest.index(count)))
             with nest.loops([AffineExpr.constant(_TILE)]) as (node,):
                 inside = nest.insert(arith.CmpiOp(nest.value(node), count, "slt"))
 
@@ -132,23 +135,24 @@ class AggregateDenseOp(AggregationOp):
                 only_if(nest, inside, finish)
 
     def _add_parts(
-        self, nest: WritingNest, buffers: _Buffers, first: AffineExpr, count: AffineExpr
+        self, nest: WritingNest, buffers: _Buffers, tile: tuple[AffineExpr, AffineExpr]
     ) -> None:
-        """Add the products of all parts of `count` nodes from the first one on."""
-        (parts, inner, columns) = (nest.extent(self.w, dim) for dim in range(3))
+        """Add the products of all parts of some nodes: the first one, and how many they are."""
+        parts, inner, columns = (nest.extent(self.w, dim) for dim in range(3))
         zero = scalars.zero(nest, nest.compute_type(element_type(self.result)))
-
-        def row_of(node: AffineExpr, part: AffineExpr) -> AffineExpr:
-            whole = nest.insert(arith.MuliOp(nest.value(first + node), nest.value(parts)))
-            return nest.index(whole) + part
+        nodes = nest.value(nest.extent(self.result, 0))
 
         def add(own: Index) -> None:
-            (part,) = own
-            found = self._listed(nest, buffers.places, count, lambda node: row_of(node, part))
+            (part,), (first, count) = own, tile
+            before = nest.insert(arith.MuliOp(nest.value(part), nodes))
+            start = nest.index(before) + first
+            found = self._listed(nest, buffers.places, start, count)
             with nest.loops([found]) as (place,):
-                row = row_of(nest.index(buffers.places.at((place,))), part)
+                row = start + nest.index(buffers.places.at((place,)))
                 with nest.loops([inner]) as (k,):
-                    message = self.reduced(nest, row, lambda _, column: nest.at(self.x, (column, k)))
+                    message = self.reduced(
+                        nest, row, lambda _, column: nest.at(self.x, (column, k))
+                    )
                     buffers.rows.put((place, k), message)
             with nest.loops([found, columns]) as (place, column):
 
@@ -170,19 +174,15 @@ class AggregateDenseOp(AggregationOp):
         nest.in_order([parts], add)
 
     def _listed(
-        self,
-        nest: WritingNest,
-        places: LocalBuffer,
-        count: AffineExpr,
-        row_of: Callable[[AffineExpr], AffineExpr],
+        self, nest: WritingNest, places: LocalBuffer, start: AffineExpr, count: AffineExpr
     ) -> AffineExpr:
-        """List those of `count` nodes whose row has entries; returns how many there are."""
+        """List those of `count` rows from `start` on that have entries; returns their number."""
         none, one = (nest.value(AffineExpr.constant(n)) for n in range(2))
 
         def step(node: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
             # Without a branch: the next node overwrites one that has no entries.
             places.put((nest.index(carried[0]),), scalars.from_index(nest, nest.value(node), i32))
-            entries = nest.value(nest.count(self.a, row_of(node)))
+            entries = nest.value(nest.count(self.a, start + node))
             is_empty = nest.insert(arith.CmpiOp(entries, none, "eq"))
             more = nest.insert(arith.AddiOp(carried[0], one))
             return [scalars.select(nest, is_empty, carried[0], more)]

@@ -109,7 +109,7 @@ def _typed_linear(_: Part) -> Part:
 
 
 def _relational(original: Part) -> Part:
-    """`RGCNConv.forward` with one propagation to each relation of each node, and one product.
+    """`RGCNConv.forward` with one propagation to each node for each relation, and one product.
 
     sum_r aggregate_r(x) W_r == [aggregate_1(x), ..., aggregate_R(x)] [W_1; ...; W_R]
     """
@@ -122,7 +122,7 @@ def _relational(original: Part) -> Part:
             return original(self, x, edge_index, edge_type)
         count, nodes = self.num_relations, right.size(0)
         kinds = torch.arange(count)[edge_type]
-        rows = edge_index[1] * count + kinds
+        rows = kinds * nodes + edge_index[1]
         size = left.size(0), nodes * count
         h = self.propagate(
             torch.stack([edge_index[0], rows]), x=left, edge_type_ptr=None, size=size
@@ -140,9 +140,10 @@ def _product_of_relations(layer: Any, h: Any, nodes: Any) -> Any:
     if layer.num_blocks is None:
         if layer.num_bases is not None:
             weight = layer.comp @ weight.view(layer.num_bases, -1)
-        return h.view(nodes, -1) @ weight.reshape(-1, width)
+        parts = h.view(count, nodes, -1).transpose(0, 1)
+        return parts.reshape(nodes, -1) @ weight.reshape(-1, width)
     blocks, inputs, outputs = weight.shape[1:]
-    parts = h.view(nodes, count, blocks, inputs).permute(2, 0, 1, 3)
+    parts = h.view(count, nodes, blocks, inputs).permute(2, 1, 0, 3)
     products = parts.reshape(blocks, nodes, -1) @ weight.transpose(0, 1).reshape(
         blocks, -1, outputs
     )

@@ -11,6 +11,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from ....core.exactness import Exactness
 from ....core.provenance import fuse
 from ....dialects.graph import ops as graph
+from ....dialects.graph.attrs import ints
 from ....dialects.graph.interfaces import GraphOp, rank
 from ....dialects.graph.known import elements_of
 from ....dialects.graph.ops_aggregate_parts import KINDS
@@ -25,14 +26,15 @@ class ProductOfParts(RewritePattern):
 
     facts: Facts
 
-    # dense(reshape(aggregate(a, x), [n, p * k]), w) == aggregate_dense(a, x, w as [p, k, f])
-    #     for a finite w, so that rows of 0 contribute 0
+    # dense(h, w) == aggregate_dense(a, x, w as [p, k, f])
+    #     for h = aggregate(a, x) as [p, n, k], then as [n, p * k], and a finite w, so that rows of
+    #     0 contribute 0
     @rooted
     def match_and_rewrite(
         self, op: graph.DenseOp | graph.MatmulOp, rewriter: PatternRewriter
     ) -> None:
-        made = _aggregated(op.operands[0])
-        if made is None or not self._is_in_parts(op.operands[0], made.result):
+        made = self._in_parts(op.operands[0])
+        if made is None:
             return
         array = elements_of(op.operands[1], self.facts.weights)
         if array is None or array.ndim != 2 or not np.isfinite(array).all():
@@ -48,12 +50,22 @@ class ProductOfParts(RewritePattern):
             part.location = fuse([made, op])
         rewriter.replace(op, new, new[-1].results)
 
-    def _is_in_parts(self, rows: SSAValue, each: SSAValue) -> bool:
-        """Whether each row has several rows of an aggregation one after the other."""
-        (nodes, width), (count, inner) = self.facts.shape(rows), self.facts.shape(each)
-        if not (width.is_static and inner.is_static) or inner == 0 or width == inner:
-            return False
-        return width.value % inner.value == 0 and nodes * (width.value // inner.value) == count
+    def _in_parts(self, rows: SSAValue) -> graph.AggregateOp | None:
+        """The aggregation of which each row has several rows, that of each part; None if none."""
+        turned = _reshaped(rows)
+        if rank(rows) != 2 or not isinstance(turn := turned.owner, graph.TransposeOp):
+            return None
+        if list(ints(turn.permutation)) != [1, 0, 2] or not turned.has_one_use():
+            return None
+        made = _reshaped(turn.x).owner
+        if not isinstance(made, graph.AggregateOp) or not made.result.has_one_use():
+            return None
+        if made.weights is not None or rank(made.x) != 2 or made.kind.data not in KINDS:
+            return None
+        (parts, nodes, inner), width = self.facts.shape(turn.x), self.facts.shape(rows)[1]
+        static = parts.is_static and inner.is_static and inner != 0 and parts != 0
+        fits = self.facts.shape(made.result) == (parts * nodes, inner) and width == parts * inner
+        return made if static and fits else None
 
     def _weights(self, op: graph.DenseOp | graph.MatmulOp, inner: int) -> list[GraphOp]:
         """The weights of a product, part by part."""
@@ -64,14 +76,8 @@ class ProductOfParts(RewritePattern):
         return [*turned, graph.ReshapeOp(last, [-1, inner, columns])]
 
 
-def _aggregated(value: SSAValue) -> graph.AggregateOp | None:
-    """The aggregation of matrices that a value is a matrix of, where nothing else reads it."""
-    if rank(value) != 2 or not isinstance(value.owner, graph.ReshapeOp):
-        return None
+def _reshaped(value: SSAValue) -> SSAValue:
+    """What a value is reshaped from, where nothing else reads what is in between."""
     while isinstance(value.owner, graph.ReshapeOp) and value.has_one_use():
         value = value.owner.x
-    made = value.owner
-    if not isinstance(made, graph.AggregateOp) or not value.has_one_use():
-        return None
-    fits = made.weights is None and rank(made.x) == 2
-    return made if fits and made.kind.data in KINDS else None
+    return value

@@ -225,7 +225,7 @@ func.func @given(%z: tensor<3x32xf32>, %x: tensor<7x32xf32>, %i: tensor<7xi64>) 
 
 // -----
 
-// Rows of relations: those of a node are multiplied by weights of their own, and summed.
+// Rows for each relation: those of a node are multiplied by weights of their own, and summed.
 // CHECK-LABEL: func.func @relations(
 // CHECK: %[[a:.*]] = graph.assemble
 // CHECK: %[[w:.*]] = graph.reshape %{{.*}} shape = [-1, 8, 4] : (tensor<24x4xf32>) -> tensor<3x8x4xf32>
@@ -236,7 +236,9 @@ func.func @relations(%x: tensor<9x8xf32>, %j: tensor<7xi64>, %i: tensor<7xi64>) 
   %w = graph.constant dense<2.0> : tensor<24x4xf32>
   %g = graph.gather %x, %j axis = 0 : (tensor<9x8xf32>, tensor<7xi64>) -> tensor<7x8xf32>
   %s = graph.scatter_nd add %zero, %g at %i : (tensor<27x8xf32>, tensor<7x8xf32>, tensor<7xi64>) -> tensor<27x8xf32>
-  %h = graph.reshape %s shape = [9, 24] : (tensor<27x8xf32>) -> tensor<9x24xf32>
+  %s3 = graph.reshape %s shape = [3, 9, 8] : (tensor<27x8xf32>) -> tensor<3x9x8xf32>
+  %st = graph.transpose %s3 permutation = [1, 0, 2] : (tensor<3x9x8xf32>) -> tensor<9x3x8xf32>
+  %h = graph.reshape %st shape = [9, 24] : (tensor<9x3x8xf32>) -> tensor<9x24xf32>
   %y = graph.matmul %h, %w : (tensor<9x24xf32>, tensor<24x4xf32>) -> tensor<9x4xf32>
   func.return %y : tensor<9x4xf32>
 }
@@ -255,7 +257,9 @@ func.func @relations_dense(%x: tensor<9x8xf32>, %j: tensor<7xi64>, %i: tensor<7x
   %w = graph.constant dense<2.0> : tensor<4x24xf32>
   %g = graph.gather %x, %j axis = 0 : (tensor<9x8xf32>, tensor<7xi64>) -> tensor<7x8xf32>
   %s = graph.scatter_nd add %zero, %g at %i : (tensor<27x8xf32>, tensor<7x8xf32>, tensor<7xi64>) -> tensor<27x8xf32>
-  %h = graph.reshape %s shape = [9, 24] : (tensor<27x8xf32>) -> tensor<9x24xf32>
+  %s3 = graph.reshape %s shape = [3, 9, 8] : (tensor<27x8xf32>) -> tensor<3x9x8xf32>
+  %st = graph.transpose %s3 permutation = [1, 0, 2] : (tensor<3x9x8xf32>) -> tensor<9x3x8xf32>
+  %h = graph.reshape %st shape = [9, 24] : (tensor<9x3x8xf32>) -> tensor<9x24xf32>
   %y = graph.dense %h, %w, %b : (tensor<9x24xf32>, tensor<4x24xf32>, tensor<4xf32>) -> tensor<9x4xf32>
   func.return %y : tensor<9x4xf32>
 }
@@ -272,11 +276,15 @@ func.func @relations_kept(%x: tensor<9x8xf32>, %j: tensor<7xi64>, %i: tensor<7xi
   %w = graph.constant dense<0x7F800000> : tensor<24x4xf32>
   %g = graph.gather %x, %j axis = 0 : (tensor<9x8xf32>, tensor<7xi64>) -> tensor<7x8xf32>
   %s = graph.scatter_nd add %zero, %g at %i : (tensor<27x8xf32>, tensor<7x8xf32>, tensor<7xi64>) -> tensor<27x8xf32>
-  %h = graph.reshape %s shape = [9, 24] : (tensor<27x8xf32>) -> tensor<9x24xf32>
+  %s3 = graph.reshape %s shape = [3, 9, 8] : (tensor<27x8xf32>) -> tensor<3x9x8xf32>
+  %st = graph.transpose %s3 permutation = [1, 0, 2] : (tensor<3x9x8xf32>) -> tensor<9x3x8xf32>
+  %h = graph.reshape %st shape = [9, 24] : (tensor<9x3x8xf32>) -> tensor<9x24xf32>
   %y = graph.matmul %h, %w : (tensor<9x24xf32>, tensor<24x4xf32>) -> tensor<9x4xf32>
   %m = graph.gather %x, %i axis = 0 : (tensor<9x8xf32>, tensor<7xi64>) -> tensor<7x8xf32>
   %t = graph.scatter_nd add %zero, %m at %j : (tensor<27x8xf32>, tensor<7x8xf32>, tensor<7xi64>) -> tensor<27x8xf32>
-  %k = graph.reshape %t shape = [9, 24] : (tensor<27x8xf32>) -> tensor<9x24xf32>
+  %t3 = graph.reshape %t shape = [3, 9, 8] : (tensor<27x8xf32>) -> tensor<3x9x8xf32>
+  %tt = graph.transpose %t3 permutation = [1, 0, 2] : (tensor<3x9x8xf32>) -> tensor<9x3x8xf32>
+  %k = graph.reshape %tt shape = [9, 24] : (tensor<9x3x8xf32>) -> tensor<9x24xf32>
   %z = graph.matmul %k, %v : (tensor<9x24xf32>, tensor<24x4xf32>) -> tensor<9x4xf32>
   func.return %y, %z : tensor<9x4xf32>, tensor<9x4xf32>
 }
