@@ -18,7 +18,7 @@ from ..backends.llvm.boundary.plan import (
     RESIZED,
 )
 from ..core.arguments import Argument
-from ..core.dims import Dim
+from ..core.dims import Dim, SizeQuotient
 from ..core.dtype_names import dtype_named
 from ..core.signature import Signature
 from ..core.specs import ValueSpec
@@ -190,8 +190,15 @@ class ExecutablePlan:
             return [~self._symbols[dim.symbols[0]]]
         words = [POLYNOMIAL, len(dim.terms)]
         for names, coefficient in dim.terms:
-            words += [coefficient, len(names), *(self._symbols[name] for name in names)]
+            words += [coefficient, len(names)]
+            for name in names:
+                words += self._factor(name)
         return words
+
+    def _factor(self, name: str) -> list[int]:
+        if isinstance(name, SizeQuotient):
+            return [-name.divisor, *self._code(name.dividend)]
+        return [self._symbols[name]]
 
 
 def _element(dtype: Any) -> list[int]:

@@ -8,8 +8,8 @@ from xdsl.dialects import arith, memref
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
-from ...core.building.affine import affine
 from ...core.building.arithmetic import INDEX
+from ...core.building.sizes import affine_size
 from ...core.dims import Dim
 from ...dialects.graph.shapes import SymbolicShapes
 from .arguments import KernelArgument, SparseArgument
@@ -55,7 +55,7 @@ class ArgumentSizes:
                 size = self._buffer_size(*self._results[dim])
                 self._known[dim] = self._nest.index(size)
             else:
-                self._known[dim] = affine(dim, self._symbol, self._product)
+                self._known[dim] = affine_size(dim, self._symbol, self._product)
         return self._known[dim]
 
     def _product(self, left: AffineExpr, right: AffineExpr) -> AffineExpr:
@@ -66,7 +66,7 @@ class ArgumentSizes:
         key = Dim.symbol(name)
         if key not in self._known and name in self._quotients:
             dividend, divisor = self._quotients[name]
-            self._known[key] = affine(dividend, self._symbol, self._product) // divisor
+            self._known[key] = affine_size(dividend, self._symbol, self._product) // divisor
         elif key not in self._known:
             if self._shapes.is_computed(key) and key in self._results:
                 size = self._buffer_size(*self._results[key])
@@ -104,5 +104,5 @@ def _quotients(shapes: SymbolicShapes) -> Iterator[tuple[str, tuple[Dim, int]]]:
             if len(one.terms) != 1 or shapes.is_given(one) or not shapes.is_given(other):
                 continue
             ((names, divisor),) = one.terms
-            if len(names) == 1:
+            if names == one.symbols:
                 yield names[0], (other, divisor)

@@ -261,7 +261,7 @@ def check_product(function: BufferFunction, size: Dim, name: str, op: Operation)
     for names, factor in size.terms:
         term = function.insert(arith.ConstantOp(FloatAttr(float(abs(factor)), f64)))
         for one in names:
-            number = function.insert(arith.IndexCastOp(function.sizes.symbol(one, op), i64))
+            number = function.insert(arith.IndexCastOp(function.size(Dim.atom(one), op), i64))
             number = function.insert(arith.SIToFPOp(number, f64))
             term = function.insert(arith.MulfOp(term, number))
         total = function.insert(arith.AddfOp(total, term))

@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...core.building.arithmetic import INDEX, summed
-from ...core.dims import Dim
+from ...core.dims import Dim, SizeQuotient
 from ...core.refusal import refused
 from ...core.typed import memref_type
 
@@ -69,7 +69,14 @@ class Sizes:
         Raises:
             PassFailedException: if a size in it is not known.
         """
-        return summed(dim, self, lambda name: self.symbol(name, op, hint))
+
+        def atom(name: str) -> SSAValue:
+            if not isinstance(name, SizeQuotient):
+                return self.symbol(name, op, hint)
+            divisor = self.index(name.divisor)
+            return self.pure(arith.DivUIOp, [self.value(name.dividend, op, hint), divisor], INDEX)
+
+        return summed(dim, self, atom)
 
     def pure(self, kind: type[Operation], operands: list[SSAValue], _: Attribute) -> SSAValue:
         """The result of a pure operation, emitted once."""

@@ -212,11 +212,14 @@ class Polynomial(Generic[AtomT]):
         """A sum of products, in descending order of degree."""
         parts: list[str] = []
         for monomial, coefficient in sorted(self.terms, key=lambda t: (-len(t[0]), t[0])):
-            factors = [str(abs(coefficient))] if abs(coefficient) != 1 or not monomial else []
-            text = "*".join([*factors, *map(str, monomial)])
             sign = "-" if coefficient < 0 else "+" if parts else ""
-            parts.append(sign + text)
+            parts.append(sign + self._product_text(monomial, coefficient))
         return "".join(parts) or "0"
+
+    def _product_text(self, monomial: Monomial[AtomT], coefficient: int) -> str:
+        """A product without its sign."""
+        factors = [str(abs(coefficient))] if abs(coefficient) != 1 or not monomial else []
+        return "*".join([*factors, *map(str, monomial)])
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self})"

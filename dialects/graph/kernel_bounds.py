@@ -205,7 +205,7 @@ def _equal(pairs: Iterable[tuple[Dim, Dim]]) -> dict[str, Dim]:
     for pair in pairs:
         one, other = (dim.substitute(same) for dim in pair)
         for left, right in ((one, other), (other, one)):
-            name = left.single_atom
+            name = left.name
             if name is not None and name not in right.symbols:
                 same = {old: new.substitute({name: right}) for old, new in same.items()}
                 same[name] = right

@@ -20,8 +20,8 @@ from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ...core.building.affine import affine
 from ...core.building.arithmetic import constant
+from ...core.building.sizes import affine_size
 from ...core.dims import Dim, Shape, size_of_argument
 from ...core.dtypes import ELEMENT_TYPES, is_low_bit
 from ...core.errors import CompileError, explain
@@ -128,7 +128,7 @@ class KernelBuilder(KernelLoops):
             return dim.value
         if not self._sizes.keys() >= set(dim.symbols):
             return self.extent(buffer, axis)
-        return Index(self, affine(dim, lambda name: self._sizes[name].expr, self._product))
+        return Index(self, affine_size(dim, lambda name: self._sizes[name].expr, self._product))
 
     def _product(self, left: AffineExpr, right: AffineExpr) -> AffineExpr:
         assert isinstance(left, AffineDimExpr)

@@ -29,7 +29,15 @@ from .interfaces import (
     widened,
 )
 from .ops_contraction import flops_of_products, same_element_types
-from .ops_window import check_steps, place_in, positions, step_properties, windows_of
+from .ops_window import (
+    check_steps,
+    place_in,
+    positions,
+    step_properties,
+    window_bounds,
+    windows_of,
+)
+from .size_bounds import SizeBound
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -114,6 +122,11 @@ class BlockedConvOp(GraphOp):
         if block < 1 or filters % block:
             facts.fail("the block does not divide the filters", f"a divisor of {filters}", block)
         return filters
+
+    @property
+    def size_bounds(self) -> tuple[SizeBound, ...]:
+        window = tensor_type(self.w).get_shape()[2:]
+        return window_bounds(self.x, 2, window, ints(self.strides), ints(self.dilations))
 
     def flops(self, sizes: Sizes) -> Dim:
         return flops_of_products(sizes, self.result, sizes.shape(self.w)[1:])

@@ -27,10 +27,12 @@ from .interfaces import (
     Sizes,
     element_type,
     rank,
+    tensor_type,
 )
 from .ops_contraction import Read, dense_at, dense_shape, flops_of_products, matmul_at, matmul_shape
 from .ops_quantize import saturated, saturated_scalar
-from .ops_window import conv_array, conv_at, conv_shape, step_properties
+from .ops_window import conv_array, conv_at, conv_shape, step_properties, window_bounds
+from .size_bounds import SizeBound
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -292,6 +294,11 @@ class QuantizedConvOp(QuantizedContractionOp):
 
     def shape(self, x: Shape, w: Shape, bias: Sequence[Shape], facts: ShapeFacts) -> Shape:
         return conv_shape(x, w, bias, *self.steps, facts)
+
+    @property
+    def size_bounds(self) -> tuple[SizeBound, ...]:
+        strides, dilations, _ = self.steps
+        return window_bounds(self.x, 2, tensor_type(self.w).get_shape()[2:], strides, dilations)
 
     def flops(self, sizes: Sizes) -> Dim:
         return flops_of_products(sizes, self.result, sizes.shape(self.w)[1:])

@@ -45,12 +45,12 @@ from .interfaces import (
     element_type,
     rank,
     tensor_type,
-    text,
     widened,
 )
 from .ops_contraction import Read, factor, factors, flops_of_products, summed_element_types
 from .ops_reduction import begins_at_zero, mean_of, mean_of_sum
 from .rewrites import forward
+from .size_bounds import SizeBound
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -81,13 +81,25 @@ def positions(
     extent = dilation * (window - 1) + 1
     if (extent, stride) == (1, 1):
         return dim
-    if not dim.is_static:
-        # Whether a window fits would have to be checked at run time.
-        expected = f"a number for a window of {extent}"
-        facts.fail(f"axis {axis} has a symbolic size", expected, text([dim]))
-    if dim.value < extent:
+    if dim.is_static and dim.value < extent:
         facts.fail(f"the window is larger than axis {axis}", f"at most {dim}", extent)
-    return Dim.of((dim.value - extent) // stride + 1)
+    return (dim - extent).floordiv(stride) + 1
+
+
+def window_bounds(
+    x: SSAValue,
+    axis: int,
+    window: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+) -> tuple[SizeBound, ...]:
+    """The least sizes of x with which a window on its dimensions from `axis` on fits into it."""
+    found: list[SizeBound] = []
+    for number, (size, stride, dilation) in enumerate(zip(window, strides, dilations, strict=True)):
+        extent = dilation * (size - 1) + 1
+        if (extent, stride) != (1, 1):
+            found.append(SizeBound(x, axis + number, extent))
+    return tuple(found)
 
 
 def windows_of(
@@ -266,6 +278,11 @@ class ConvOp(GraphOp):
         """The strides, the dilations and the number of groups."""
         return ints(self.strides), ints(self.dilations), self.groups.value.data
 
+    @property
+    def size_bounds(self) -> tuple[SizeBound, ...]:
+        strides, dilations, _ = self.steps
+        return window_bounds(self.x, 2, self.window, strides, dilations)
+
     def flops(self, sizes: Sizes) -> Dim:
         return flops_of_products(sizes, self.result, sizes.shape(self.w)[1:])
 
@@ -358,6 +375,12 @@ class PoolOp(GraphOp, HasCanonicalizationPatternsInterface):
         leading = len(x) - count
         axes = enumerate(zip(x[leading:], window, strides, dilations, strict=True))
         return [(*x[:leading], *(positions(leading + i, *sizes, facts) for i, sizes in axes))]
+
+    @property
+    def size_bounds(self) -> tuple[SizeBound, ...]:
+        window = ints(self.window)
+        steps = ints(self.strides), ints(self.dilations)
+        return window_bounds(self.x, rank(self.x) - len(window), window, *steps)
 
     def flops(self, sizes: Sizes) -> Dim:
         return product(sizes.shape(self.result)) * math.prod(ints(self.window))

@@ -17,8 +17,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineExpr
 
 from ...core.building.affine import MUL, Affine, Atom, polynomial, variable, variables
-from ...core.building.affine import affine as affine_of
 from ...core.building.polynomials import Polynomial
+from ...core.building.sizes import affine_size
 from ...core.dims import Dim
 from ...core.typed import memref_type
 from ..upstream import ops as upstream
@@ -96,7 +96,7 @@ class KnownIndices(Unknowns):
             self.names[variable(found)] = name
             return found
 
-        return affine_of(dim, symbol, lambda a, b: AffineBinaryOpExpr(MUL, a, b))
+        return affine_size(dim, symbol, lambda a, b: AffineBinaryOpExpr(MUL, a, b))
 
     def expr(self, value: SSAValue, side: int) -> AffineExpr:
         """An index, or an integer that becomes one."""

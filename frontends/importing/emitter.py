@@ -13,7 +13,7 @@ import numpy as np
 from xdsl.dialects.builtin import LocationAttr, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...core.dims import Dim, Shape
+from ...core.dims import Dim, Shape, SizeQuotient
 from ...core.dtypes import dtype_of, is_low_bit
 from ...core.provenance import named
 from ...core.weights import WeightStore
@@ -179,7 +179,11 @@ class Emitter:
         return self._add(zero, location) if total is None else total
 
     def _symbol(self, name: str, location: LocationAttr) -> SSAValue:
-        """The size called `name` as a scalar of i64."""
+        """The size called `name`, or a quotient of sizes, as a scalar of i64."""
+        if isinstance(name, SizeQuotient):
+            # Neither of them is negative, so that it is rounded down.
+            divisor = self._add(graph.ConstantOp.literal(np.array(name.divisor)), location)
+            return self._add(graph.DivOp(self._number(name.dividend, location), divisor), location)
         if name in self._scalars:
             return self._scalars[name]
         holder = self.holders.get(Dim.symbol(name))

@@ -15,7 +15,7 @@ from .dtypes import is_float
 from .elementwise import cast, is_nan
 from .nodes import ModelNode
 from .selection import padded, sliced, taken, whole
-from .shapes import broadcast, reshaped, transposed
+from .shapes import broadcast, reshaped, transposed, unsqueezed
 from .values import Value
 
 
@@ -36,18 +36,22 @@ class Axis:
         return self.dilation * (self.window - 1) + 1
 
     @property
-    def positions(self) -> int:
-        """The number of windows, for a static size."""
-        return (self.size.value + self.low + self.high - self.extent) // self.stride + 1
+    def positions(self) -> Dim:
+        """The number of windows."""
+        return (self.size + self.low + self.high - self.extent).floordiv(self.stride) + 1
 
     @property
-    def rest(self) -> int:
-        """The number of elements after the last window, for a static size."""
+    def rest(self) -> Dim:
+        """The number of elements after the last window."""
         covered = (self.positions - 1) * self.stride + self.extent
-        return self.size.value + self.low + self.high - covered
+        return self.size + self.low + self.high - covered
 
     def rounded_up(self) -> Axis:
         """The axis with enough padding for a last partial window, if that begins in the input."""
+        if not self.size.is_static:
+            # So much padding never makes room for a window that begins after the input.
+            more = min(max(0, self.extent - self.high - 1), self.stride - 1)
+            return replace(self, high=self.high + more)
         room = self.size.value + self.low + self.high - self.extent
         missing = -room % self.stride
         starts = (room + missing) // self.stride * self.stride
@@ -59,7 +63,7 @@ class Axis:
 
     def counts(self, low: int, high: int) -> np.ndarray:
         """The number of elements of each window in [low, high)."""
-        starts = np.arange(self.positions) * self.stride - self.low
+        starts = np.arange(self.positions.value) * self.stride - self.low
         places = starts[:, None] + np.arange(self.window) * self.dilation
         return ((places >= low) & (places < high)).sum(axis=1)
 
@@ -86,16 +90,42 @@ def pooled(node: ModelNode, x: Value, axes: Sequence[Axis], kind: str) -> Value:
     )
 
 
+def counts_along(
+    node: ModelNode, axis: Axis, low: int, high: int, dtype: np.dtype
+) -> np.ndarray | Value:
+    """The number of elements of each window in [-low, size + high), a vector of `dtype` where the
+    size is symbolic; a single number where it is the same for all windows."""
+    if axis.size.is_static:
+        return axis.counts(-low, axis.size.value + high)
+    if (low, high) == (axis.low, axis.high):
+        return np.array([axis.window])
+    ones = broadcast(node, node.known(np.array(1, dtype)), [axis.size])
+    counted = padded(node, ones, [low], [high], 1)
+    return pooled(node, counted, [replace(axis, low=axis.low - low, high=axis.high - high)], "sum")
+
+
 def mean_pooled(
-    node: ModelNode, x: Value, axes: Sequence[Axis], counts: Sequence[np.ndarray]
+    node: ModelNode, x: Value, axes: Sequence[Axis], counts: Sequence[np.ndarray | Value]
 ) -> Value:
     """The sum of each window divided by a count, which is a product of one for each axis."""
     window = math.prod(axis.window for axis in axes)
-    divisors = functools.reduce(np.multiply.outer, counts)
-    if (divisors == window).all():
+    known = [count for count in counts if isinstance(count, np.ndarray)]
+    same = len(known) == len(counts) and functools.reduce(np.multiply.outer, known) == window
+    if np.all(same):
         return pooled(node, x, axes, "mean")
-    total = pooled(node, x, axes, "sum")
-    return node.emit(graph.DivOp, total, node.known(divisors.astype(x.dtype)))
+    return node.emit(graph.DivOp, pooled(node, x, axes, "sum"), divisor_of(node, counts, x.dtype))
+
+
+def divisor_of(node: ModelNode, counts: Sequence[np.ndarray | Value], dtype: np.dtype) -> Value:
+    """The product of counts along each axis, as a tensor that broadcasts to the windows."""
+    known = [count for count in counts if isinstance(count, np.ndarray)]
+    if len(known) == len(counts):
+        return node.known(functools.reduce(np.multiply.outer, known).astype(dtype))
+    factors: list[Value] = []
+    for number, count in enumerate(counts):
+        one = count if isinstance(count, Value) else node.known(count.astype(dtype))
+        factors.append(unsqueezed(node, one, list(range(1, len(counts) - number))))
+    return functools.reduce(lambda a, b: node.emit(graph.MulOp, a, b), factors)
 
 
 def places_along(node: ModelNode, axis: Axis) -> np.ndarray:
@@ -106,7 +136,7 @@ def places_along(node: ModelNode, axis: Axis) -> np.ndarray:
     if not axis.size.is_static:
         raise node.unsupported(f"places in symbolic dimension {axis.size}")
     size = axis.size.value
-    starts = np.arange(axis.positions)[:, None] * axis.stride - axis.low
+    starts = np.arange(axis.positions.value)[:, None] * axis.stride - axis.low
     first = np.maximum(-(starts // axis.dilation), 0)
     if (starts + first * axis.dilation >= size).any():
         raise node.unsupported("a window of padding alone")
@@ -159,7 +189,7 @@ def _maxima_along(
 def unpooled(node: ModelNode, y: Value, axes: Sequence[Axis]) -> Value:
     """For each element of an image, the sum over the windows that it belongs to."""
     sizes = y.shape[y.rank - len(axes) :]
-    rests = [axis.rest for axis in axes]
+    rests = rests_of(node, axes)
     moved = [replace(axis, size=size) for axis, size in zip(axes, sizes, strict=True)]
     return node.emit(
         graph.PoolOp,
@@ -168,6 +198,15 @@ def unpooled(node: ModelNode, y: Value, axes: Sequence[Axis]) -> Value:
         window=[axis.window for axis in axes],
         dilations=[axis.dilation for axis in axes],
     )
+
+
+def rests_of(node: ModelNode, axes: Sequence[Axis]) -> list[int]:
+    """The number of elements after the last window of each axis."""
+    for axis in axes:
+        if not axis.rest.is_static:
+            fact = f"the gradient of windows that go by {axis.stride} over symbolic dimension"
+            raise node.unsupported(f"{fact} {axis.size}")
+    return [axis.rest.value for axis in axes]
 
 
 def transposed_conv(

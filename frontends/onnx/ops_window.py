@@ -21,6 +21,7 @@ from ..importing.shapes import reshaped
 from ..importing.values import Value, is_static
 from ..importing.windows import (
     Axis,
+    counts_along,
     mean_pooled,
     padded_axes,
     placed_maxima,
@@ -44,9 +45,6 @@ def window_axes(node: Node, x: Value, window: Sequence[int]) -> list[Axis]:
     dilations = _positive(node, "dilations", node.attr_ints("dilations") or [1] * count, count)
     window = _positive(node, "kernel_shape", window, count)
     moves = list(zip(x.shape[2:], window, strides, dilations, strict=True))
-    for size, n, stride, _ in moves:
-        if not size.is_static and (n, stride) != (1, 1):
-            raise node.unsupported(f"a window over symbolic dimension {size}")
     pads = _pads(node, [Axis(*move, 0, 0) for move in moves])
     return [Axis(*move, *pad) for move, pad in zip(moves, pads, strict=True)]
 
@@ -69,13 +67,15 @@ def _pads(node: Node, axes: Sequence[Axis]) -> list[tuple[int, int]]:
         return [(0, 0)] * count
     if mode not in ("SAME_UPPER", "SAME_LOWER"):
         raise node.broken("auto_pad is unknown", "NOTSET, VALID, SAME_UPPER or SAME_LOWER", mode)
-    return [_halved(_missing(axis), mode == "SAME_UPPER") for axis in axes]
+    return [_halved(_missing(node, axis), mode == "SAME_UPPER") for axis in axes]
 
 
-def _missing(axis: Axis) -> int:
+def _missing(node: Node, axis: Axis) -> int:
     """The padding for ceil(size / stride) windows."""
+    if axis.stride == 1:
+        return axis.extent - 1
     if not axis.size.is_static:
-        return 0
+        raise node.unsupported(f"SAME padding of symbolic dimension {axis.size} with strides")
     positions = -(-axis.size.value // axis.stride)
     return max(0, (positions - 1) * axis.stride + axis.extent - axis.size.value)
 
@@ -172,16 +172,18 @@ def conv_transpose(node: Node) -> Value:
     wanted = node.attr_ints("output_shape")
     mode = node.attr_string("auto_pad", "NOTSET")
     axes = window_axes(node, x, window)
-    if not all(axis.size.is_static for axis in axes):
-        raise node.unsupported("symbolic sizes")
     if len(spread) != len(axes) or (wanted is not None and len(wanted) != len(axes)):
         raise node.broken("output_padding or output_shape does not fit", f"{len(axes)} numbers")
+    sizes = None if wanted is None else list(map(Dim.of, wanted))
     if wanted is None and mode in ("SAME_UPPER", "SAME_LOWER"):
-        wanted = [axis.size.value * axis.stride for axis in axes]
-    if wanted is not None:
+        sizes = [axis.size * axis.stride for axis in axes]
+    if sizes is not None:
         for i, axis in enumerate(axes):
-            full = axis.stride * (axis.size.value - 1) + spread[i] + axis.extent
-            before, after = _halved(full - wanted[i], mode == "SAME_UPPER")
+            left = (axis.size - 1) * axis.stride + spread[i] + axis.extent - sizes[i]
+            if not left.is_static:
+                fact = f"output_shape for symbolic dimension {axis.size}"
+                raise node.unsupported(fact, "auto_pad or pads")
+            before, after = _halved(left.value, mode == "SAME_UPPER")
             axes[i] = replace(axis, low=before, high=after)
     return transposed_conv(node, x, w, bias, axes, spread, node.attr_int("group", 1))
 
@@ -196,7 +198,7 @@ def _pool_axes(node: Node, x: Value) -> list[Axis]:
     axes = window_axes(node, x, window)
     if not node.attr_int("ceil_mode"):
         return axes
-    return [axis.rounded_up() if axis.size.is_static else axis for axis in axes]
+    return [axis.rounded_up() for axis in axes]
 
 
 @converts("MaxPool", since=1)
@@ -239,21 +241,21 @@ def average_pool(node: Node) -> Value:
 def averaged(node: Node, x: Value) -> Value:
     """The mean of all elements of each window, or of those that are not padding."""
     axes, everything = _pool_axes(node, x), bool(node.attr_int("count_include_pad"))
-    return mean_pooled(node, x, axes, _counts(node, axes, everything))
+    return mean_pooled(node, x, axes, _counts(node, x, axes, everything))
 
 
-def _counts(node: Node, axes: Sequence[Axis], everything: bool) -> list[np.ndarray]:
+def _counts(
+    node: Node, x: Value, axes: Sequence[Axis], everything: bool
+) -> list[np.ndarray | Value]:
     """The number of elements that count in each window, by axis; padding counts if requested."""
     given = node.attr_ints("pads") or [0] * (2 * len(axes))
     ends = given[len(axes) :] if node.attr_string("auto_pad", "NOTSET") == "NOTSET" else None
-    result: list[np.ndarray] = []
+    result: list[np.ndarray | Value] = []
     for i, axis in enumerate(axes):
-        if not axis.size.is_static:
-            result.append(np.array([axis.window]))
-            continue
         # Padding for ceil_mode never counts.
-        high = (axis.high if ends is None else ends[i]) if everything else 0
-        result.append(axis.counts(-axis.low if everything else 0, axis.size.value + high))
+        high = axis.high if ends is None else ends[i]
+        low, high = (axis.low, high) if everything else (0, 0)
+        result.append(counts_along(node, axis, low, high, x.dtype))
     return result
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,7 +13,7 @@ from ...dialects.graph import ops as graph
 from ..importing.selection import sliced, whole
 from ..importing.shapes import broadcast, reshaped, transposed
 from ..importing.values import Value
-from ..importing.windows import Axis, padded_axes, transposed_conv, unpooled
+from ..importing.windows import Axis, divisor_of, padded_axes, rests_of, transposed_conv, unpooled
 from .nodes import Node
 from .ops_indexed import by_rows
 from .ops_window import averaging, axes_of, means_of_parts, spatial
@@ -69,8 +68,7 @@ def _of_image(node: Node, gradient: Value, w: Value, axes: Sequence[Axis], group
     """The convolution transposed, as large as the image, whose last elements no window may have."""
     sizes = zip(axes, gradient.shape[2:], strict=True)
     moved = [replace(axis, size=size) for axis, size in sizes]
-    rest = [axis.rest if axis.size.is_static else 0 for axis in axes]
-    return transposed_conv(node, gradient, w, None, moved, rest, groups)
+    return transposed_conv(node, gradient, w, None, moved, rests_of(node, axes), groups)
 
 
 def _of_filters(node: Node, x: Value, gradient: Value, axes: Sequence[Axis], groups: int) -> Value:
@@ -140,8 +138,7 @@ def avg_pool_backward(
     axes, counts = averaging(
         node, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
-    divisors = functools.reduce(np.multiply.outer, counts)
-    divisor = node.known(divisors.astype(gradient.dtype))
+    divisor = divisor_of(node, counts, gradient.dtype)
     return unpooled(node, node.emit(graph.DivOp, gradient, divisor), axes)
 
 

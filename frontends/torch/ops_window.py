@@ -13,7 +13,14 @@ from ...dialects.graph import ops as graph
 from ..importing.shapes import reshaped
 from ..importing.shapes import transposed as permuted
 from ..importing.values import Value
-from ..importing.windows import Axis, mean_pooled, padded_axes, pooled, transposed_conv
+from ..importing.windows import (
+    Axis,
+    counts_along,
+    mean_pooled,
+    padded_axes,
+    pooled,
+    transposed_conv,
+)
 from .nodes import Node
 from .registry import converts
 
@@ -37,8 +44,6 @@ def convolution(
         x = reshaped(node, x, [Dim.of(1), *x.shape])
     axes = axes_of(node, x, window, stride, padding, dilation)
     if transposed:
-        if not all(axis.size.is_static for axis in axes):
-            raise node.unsupported("a transposed convolution of symbolic sizes")
         spread = each(output_padding, len(axes))
         y = transposed_conv(node, x, w, bias, axes, spread, groups)
     else:
@@ -76,11 +81,7 @@ def axes_of(
         each(padding, count),
         strict=True,
     )
-    axes = [Axis(size, n, step, gap, pad, pad) for size, n, step, gap, pad in moves]
-    for axis in axes:
-        if not axis.size.is_static and (axis.window, axis.stride) != (1, 1):
-            raise node.unsupported(f"a window over symbolic dimension {axis.size}")
-    return axes
+    return [Axis(size, n, step, gap, pad, pad) for size, n, step, gap, pad in moves]
 
 
 # Pools
@@ -103,7 +104,7 @@ def max_pool_axes(
     """The movement of the windows of a pool."""
     window = each(kernel_size, spatial(node))
     axes = axes_of(node, x, window, stride or window, padding, dilation)
-    return [axis.rounded_up() if ceil_mode and axis.size.is_static else axis for axis in axes]
+    return [axis.rounded_up() for axis in axes] if ceil_mode else axes
 
 
 def spatial(node: Node) -> int:
@@ -135,30 +136,23 @@ def averaging(
     ceil_mode: bool,
     count_include_pad: bool,
     divisor_override: int | None,
-) -> tuple[list[Axis], list[np.ndarray]]:
+) -> tuple[list[Axis], list[np.ndarray | Value]]:
     """The windows of an average pool, and for each axis the factors of their divisors."""
     window = each(kernel_size, spatial(node))
     axes = axes_of(node, x, window, stride or window, padding, (1,))
     ends = [axis.high for axis in axes]
     if ceil_mode:
-        axes = [axis.rounded_up() if axis.size.is_static else axis for axis in axes]
+        axes = [axis.rounded_up() for axis in axes]
     if divisor_override is not None:
         return axes, [np.array([n]) for n in (divisor_override, *[1] * (len(axes) - 1))]
-    return axes, _counts(axes, ends, count_include_pad)
-
-
-def _counts(axes: Sequence[Axis], ends: Sequence[int], everything: bool) -> list[np.ndarray]:
-    """The number of elements that count in each window, by axis; padding counts if requested."""
-    result: list[np.ndarray] = []
-    for axis, end in zip(axes, ends, strict=True):
-        if not axis.size.is_static:
-            result.append(np.array([axis.window]))
-        elif everything:
-            # Padding for ceil_mode never counts.
-            result.append(axis.counts(-axis.low, axis.size.value + end))
-        else:
-            result.append(axis.counts(0, axis.size.value))
-    return result
+    # Padding for ceil_mode never counts.
+    counted = [
+        (axis.low, end) if count_include_pad else (0, 0)
+        for axis, end in zip(axes, ends, strict=True)
+    ]
+    return axes, [
+        counts_along(node, axis, *ends, x.dtype) for axis, ends in zip(axes, counted, strict=True)
+    ]
 
 
 @converts(

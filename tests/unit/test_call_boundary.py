@@ -231,6 +231,21 @@ def test_sizes_of_results_are_polynomials() -> None:
     assert not goes_through_python(lambda: exe(X, X[:3]))
 
 
+def test_sizes_of_results_are_quotients() -> None:
+    b = sw.Builder("main")
+    x = b.input("x", ("n", "m"), "f32")
+    halves = b.pool(x, "sum", window=[2, 2], strides=[2, 2])
+    b.output(b.reshape(halves, [-1]))
+    b.output(b.pool(halves, "max", window=[1, 2], strides=[3, 2]))
+    exe = sw.compile(b.module(), threads=1)
+    for n, m in ((13, 11), (2, 4), (3, 9)):
+        image = np.zeros((n, m), np.float32)
+        assert agree(exe, image) == "fine"
+        assert not goes_through_python(lambda image=image: exe(image))
+        shapes = [((n // 2) * (m // 2),), ((n // 2 + 2) // 3, m // 4)]
+        assert [y.shape for y in exe(image)] == shapes
+
+
 def test_sizes_that_have_to_agree() -> None:
     b = sw.Builder("main")
     b.output(b.input("x", ("n", 3), "f32") + b.input("z", ("m", 3), "f32"))

@@ -22,7 +22,8 @@ The records, in order:
 
 A dimension is its code, and whether its size is an argument of compiled code. The code of a size is
 its value, or the bitwise complement of the index of a symbol, or `POLYNOMIAL` followed by the
-number of terms and, for each term, its coefficient, its number of factors and their symbols. A
+number of terms and, for each term, its coefficient, its number of factors and the factors. A factor
+is the index of a symbol; or a number -d, followed by the code of a size that is divided by d. A
 dtype is the word of `PyArray_Descr` with its kind, byte order and number. Inputs have codes of the
 first two kinds only.
 """

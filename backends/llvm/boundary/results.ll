@@ -68,14 +68,25 @@ begin:
   %factors = call i64 @next(ptr %r)
   br label %multiply
 multiply:
-  %factor = phi i64 [ 0, %begin ], [ %factor1, %by ]
-  %product = phi i64 [ %coefficient, %begin ], [ %product1, %by ]
+  %factor = phi i64 [ 0, %begin ], [ %factor1, %scale ]
+  %product = phi i64 [ %coefficient, %begin ], [ %product1, %scale ]
   %another = icmp slt i64 %factor, %factors
   br i1 %another, label %by, label %add
 by:
   %which = call i64 @next(ptr %r)
+  %divides = icmp slt i64 %which, 0
+  br i1 %divides, label %quotient, label %plain
+plain:
   %which_at = getelementptr i64, ptr %sizes, i64 %which
-  %value = load i64, ptr %which_at
+  %own = load i64, ptr %which_at
+  br label %scale
+quotient:
+  %dividend = call i64 @size(ptr %r)
+  %divisor = sub i64 0, %which
+  %whole = udiv i64 %dividend, %divisor
+  br label %scale
+scale:
+  %value = phi i64 [ %own, %plain ], [ %whole, %quotient ]
   %scaled = call { i64, i1 } @llvm.smul.with.overflow.i64(i64 %product, i64 %value)
   %product1 = extractvalue { i64, i1 } %scaled, 0
   %over = extractvalue { i64, i1 } %scaled, 1

@@ -268,7 +268,7 @@ class Coverage:
 
     def _is_counted(self, result: int, shape: Shape) -> bool:
         """Whether the elements up to a size that the operator computes are written in order."""
-        name = shape[0].single_atom if shape else None
+        name = shape[0].name if shape else None
         scalar, _ = self.sizes.held.get(name or "", (None, None))
         if scalar is None:
             return False

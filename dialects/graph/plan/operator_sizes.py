@@ -39,7 +39,7 @@ class OperatorSizes:
         """Note that two sizes are equal, which is checked before a kernel runs."""
         a, b = a.substitute(self._same), b.substitute(self._same)
         for one, other in ((a, b), (b, a)):
-            if (name := one.single_atom) is not None and name not in other.symbols:
+            if (name := one.name) is not None and name not in other.symbols:
                 known = {name: other}
                 self._same = {key: size.substitute(known) for key, size in self._same.items()}
                 self._same[name] = other

@@ -96,14 +96,6 @@ func.func @f(%x: tensor<2x6x9x2xf32>, %w: tensor<8x6x3x3xf32>) {
 
 // -----
 
-func.func @f(%x: tensor<2x6x?x9xf32>, %w: tensor<8x6x3x3xf32>) {
-  // expected-error @+1 {{graph.conv: axis 2 has a symbolic size, expected a number for a window of 3, got [?]}}
-  %y = graph.conv %x, %w strides = [1, 1] dilations = [1, 1] groups = 1 : (tensor<2x6x?x9xf32>, tensor<8x6x3x3xf32>) -> tensor<2x8x7x7xf32>
-  func.return
-}
-
-// -----
-
 func.func @f(%x: tensor<2x6x9x9xf32>, %w: tensor<8x6x3x3xf32>) {
   // expected-error @+1 {{graph.conv: result type differs, expected tensor<2x8x7x7xf32>, got tensor<2x8x9x9xf32>}}
   %y = graph.conv %x, %w strides = [1, 1] dilations = [1, 1] groups = 1 : (tensor<2x6x9x9xf32>, tensor<8x6x3x3xf32>) -> tensor<2x8x9x9xf32>
@@ -147,14 +139,6 @@ func.func @f(%x: tensor<4x6xf32>) {
 func.func @f(%x: tensor<4x6xf32>) {
   // expected-error @+1 {{graph.pool: the window is larger than axis 1, expected at most 6, got 7}}
   %y = graph.pool max %x window = [3] strides = [1] dilations = [3] : (tensor<4x6xf32>) -> tensor<4x1xf32>
-  func.return
-}
-
-// -----
-
-func.func @f(%x: tensor<4x?xf32>) {
-  // expected-error @+1 {{graph.pool: axis 1 has a symbolic size, expected a number for a window of 1, got [?]}}
-  %y = graph.pool max %x window = [1] strides = [2] dilations = [1] : (tensor<4x?xf32>) -> tensor<4x?xf32>
   func.return
 }
 

@@ -37,6 +37,20 @@ func.func @conv_of_points(%x: tensor<2x6x?x?xf32>, %w: tensor<8x6x1x1xf32>, %b: 
   func.return %y : tensor<2x8x?x?xf32>
 }
 
+// CHECK-LABEL: func.func @conv_of_symbolic_sizes
+func.func @conv_of_symbolic_sizes(%x: tensor<?x3x?x?xf32>, %w: tensor<8x3x3x3xf32>) -> tensor<?x8x?x?xf32> {
+  // CHECK: %y = graph.conv %x, %w strides = [2, 2] dilations = [1, 1] groups = 1 : (tensor<?x3x?x?xf32>, tensor<8x3x3x3xf32>) -> tensor<?x8x?x?xf32>
+  %y = graph.conv %x, %w strides = [2, 2] dilations = [1, 1] groups = 1 : (tensor<?x3x?x?xf32>, tensor<8x3x3x3xf32>) -> tensor<?x8x?x?xf32>
+  func.return %y : tensor<?x8x?x?xf32>
+}
+
+// CHECK-LABEL: func.func @pool_of_symbolic_sizes
+func.func @pool_of_symbolic_sizes(%x: tensor<4x?xf32>) -> tensor<4x?xf32> {
+  // CHECK: %y = graph.pool max %x window = [1] strides = [2] dilations = [1] : (tensor<4x?xf32>) -> tensor<4x?xf32>
+  %y = graph.pool max %x window = [1] strides = [2] dilations = [1] : (tensor<4x?xf32>) -> tensor<4x?xf32>
+  func.return %y : tensor<4x?xf32>
+}
+
 // CHECK-LABEL: func.func @pool_max
 func.func @pool_max(%x: tensor<?x8x6x6xf32>) -> tensor<?x8x3x3xf32> {
   // CHECK: %y = graph.pool max %x window = [2, 2] strides = [2, 2] dilations = [1, 1] : (tensor<?x8x6x6xf32>) -> tensor<?x8x3x3xf32>
