@@ -1,8 +1,7 @@
 """The interface of a program: what a call of its machine code needs to know, as plain data.
 
 `Interface.to_dict` returns it as values of JSON, `Interface.from_dict` reads them again. A size is
-a number, the name of a symbol, or a list of terms, each a coefficient and the names of its factors:
-``[[2, ["n", "n"]], [64, []]]`` is 2*n*n + 64.
+a number, or the text of a dimension: ``"2*n*n+64"``.
 """
 
 from __future__ import annotations
@@ -86,26 +85,20 @@ class Interface:
         )
 
 
-def _size(dim: Dim) -> int | str | list[Any]:
-    if (number := dim.number) is not None:
-        return number
-    name = dim.single_atom
-    return [[factor, list(names)] for names, factor in dim.terms] if name is None else name
+def _size(dim: Dim) -> int | str:
+    number = dim.number
+    return str(dim) if number is None else number
 
 
-def _dim(size: int | str | Sequence[Any]) -> Dim:
-    if isinstance(size, int):
-        return Dim.of(size)
-    if isinstance(size, str):
-        return Dim.symbol(size)
-    return Dim((tuple(names), factor) for factor, names in size)
+def _dim(size: int | str) -> Dim:
+    return Dim.of(size) if isinstance(size, int) else Dim.parse(size)
 
 
-def _bound(dim: Dim | None) -> int | str | list[Any] | None:
+def _bound(dim: Dim | None) -> int | str | None:
     return None if dim is None else _size(dim)
 
 
-def _read_bound(size: int | str | Sequence[Any] | None) -> Dim | None:
+def _read_bound(size: int | str | None) -> Dim | None:
     return None if size is None else _dim(size)
 
 

@@ -61,6 +61,13 @@ def computed_sizes() -> Calls:
     return b.module(), [(floats(5, 4) * (floats(5, 4) > 0),), (np.zeros((0, 4), np.float32),)]
 
 
+def halves_of_sizes() -> Calls:
+    b = sw.Builder("main")
+    x = b.input("x", ("h", "w"), "f32")
+    b.output(b.pool(b.pad(x, [1, 1], [1, 1]), "sum", window=[3, 3], strides=[2, 2]))
+    return b.module(), [(floats(5, 4),), (floats(2, 7),), (floats(0, 4),)]
+
+
 def registered_functions() -> Calls:
     @sw.register_function("interface.halves")
     def halves(x: np.ndarray, y: np.ndarray) -> None:
@@ -88,7 +95,9 @@ def outcome(exe: sw.Executable, inputs: Sequence[Any]) -> list[Any]:
     return [array.tolist() for array in (results if isinstance(results, tuple) else (results,))]
 
 
-@pytest.mark.parametrize("made", [sizes_that_agree, computed_sizes, registered_functions])
+@pytest.mark.parametrize(
+    "made", [sizes_that_agree, computed_sizes, halves_of_sizes, registered_functions]
+)
 def test_a_program_runs_with_an_interface_that_was_json(made: Callable[[], Calls]) -> None:
     module, calls = made()
     exe = sw.compile(module, threads=1)
