@@ -30,9 +30,15 @@ _PLAIN, _BLOCKED = 0.7, 0.85
 """The fraction of two vector multiply-adds per cycle that is reached without and with blocks."""
 
 
+_EXTENT = 32
+"""What a symbolic height or width counts as."""
+
+
 def elements(value: SSAValue) -> int:
-    """The elements of a value, where symbolic sizes count as 1."""
-    return math.prod(n for n in sizes_of(value) if n != DYNAMIC_INDEX)
+    """The elements of a value, where a symbolic batch counts as 1."""
+    first, *others = sizes_of(value) or (1,)
+    sizes = (_EXTENT if n == DYNAMIC_INDEX else n for n in others)
+    return math.prod(sizes, start=1 if first == DYNAMIC_INDEX else first)
 
 
 def _gain(conv: graph.ConvOp, blocking: Blocking) -> float:
@@ -43,7 +49,8 @@ def _gain(conv: graph.ConvOp, blocking: Blocking) -> float:
     # Without blocks lanes run along the last dimension, where strides leave gaps.
     plain, blocked = _ALONE, blocking.vectors(block) / (2 * _BLOCKED * block)
     if ints(conv.strides)[-1] == 1:
-        lanes = blocking.lanes if width == DYNAMIC_INDEX else width / blocking.vectors(width)
+        width = _EXTENT + 1 if width == DYNAMIC_INDEX else width
+        lanes = width / blocking.vectors(width)
         plain = 1 / (2 * _PLAIN * lanes)
     return products * (plain - (blocked if block > 1 else _ALONE))
 

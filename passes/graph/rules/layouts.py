@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import ints
 from ....dialects.graph.interfaces import GraphOp, rank, tensor_type
-from ....dialects.graph.known import reshape_target, sizes_of
+from ....dialects.graph.known import sizes_of
 from ....dialects.graph.plan.recording import Recorder
 from ....dialects.graph.plan.uses import Uses
 
@@ -60,7 +60,7 @@ class Blocking:
         kind = value.type
         if not isinstance(kind, TensorType) or rank(value) < 3:
             return False
-        return sizes_of(value)[CHANNELS] > 0 and reshape_target(sizes_of(value)) is not None
+        return sizes_of(value)[CHANNELS] > 0 and 0 not in sizes_of(value)
 
     def type_of(self, value: SSAValue) -> TensorType:
         """The type of a value with blocked channels."""
@@ -80,19 +80,33 @@ class Blocking:
         if axis < 0 or sizes[axis] == 1:
             return [graph.ReshapeOp(value, [*_target(sizes), 1])]
         block = self.block(sizes[axis])
-        sizes[axis : axis + 1] = [sizes[axis] // block, block]
-        parts = graph.ReshapeOp(value, _target(sizes))
-        order = [n for n in range(len(sizes)) if n != axis + 1]
-        return [parts, graph.TransposeOp(parts, [*order, axis + 1])]
+        divided = [sizes[axis] // block, block]
+        target = [*sizes[:axis], *divided, *sizes[axis + 1 :]]
+        order = [n for n in range(len(target)) if n != axis + 1]
+        if target.count(DYNAMIC_INDEX) <= 1:
+            parts = graph.ReshapeOp(value, _target(target))
+            return [parts, graph.TransposeOp(parts, [*order, axis + 1])]
+        # Sizes that are copied keep their places: channels are divided behind them.
+        others = [n for n in range(len(sizes)) if n != axis]
+        last = graph.TransposeOp(value, [*others, axis])
+        parts = graph.ReshapeOp(last, [*_target([sizes[n] for n in others]), *divided])
+        back = [*others[:axis], len(others), *range(axis, len(others)), len(others) + 1]
+        return [last, parts, graph.TransposeOp(parts, back)]
 
     def out_of_blocks(self, value: SSAValue, kind: TensorType) -> list[GraphOp]:
         """The operators that change a blocked value back to its type without blocks."""
         count = rank(value)
         if count == 3:  # Only channels are left, whose blocks are contiguous.
             return [graph.ReshapeOp(value, _target(kind.get_shape()), kind)]
-        order = [*range(CHANNELS + 1), count - 1, *range(CHANNELS + 1, count - 1)]
-        moved = graph.TransposeOp(value, order)
-        return [moved, graph.ReshapeOp(moved, _target(kind.get_shape()), kind)]
+        images = range(CHANNELS + 1, count - 1)
+        if list(kind.get_shape()).count(DYNAMIC_INDEX) <= 1:
+            moved = graph.TransposeOp(value, [*range(CHANNELS + 1), count - 1, *images])
+            return [moved, graph.ReshapeOp(moved, _target(kind.get_shape()), kind)]
+        moved = graph.TransposeOp(value, [0, *images, CHANNELS, count - 1])
+        batch, channels, *image = kind.get_shape()
+        whole = graph.ReshapeOp(moved, [*_target([batch, *image]), channels])
+        back = [0, count - 2, *range(1, count - 2)]
+        return [moved, whole, graph.TransposeOp(whole, back, kind)]
 
     def fits(self, op: Operation) -> bool:
         """Whether an operator other than a convolution can work on blocks."""
@@ -116,12 +130,12 @@ class Blocking:
         """Whether an operand of an elementwise operator can be laid out like the result."""
         sizes, axis = sizes_of(operand), CHANNELS - rank(result) + rank(operand)
         channels = sizes[axis] if axis >= 0 else 1
-        return reshape_target(sizes) is not None and channels in (1, sizes_of(result)[CHANNELS])
+        return 0 not in sizes and channels in (1, sizes_of(result)[CHANNELS])
 
     def _block_of(self, value: SSAValue) -> int | None:
         """The blocks of the channels of a value, which may have no other sizes."""
         sizes = sizes_of(value)
-        if len(sizes) <= CHANNELS or sizes[CHANNELS] <= 0 or reshape_target(sizes) is None:
+        if len(sizes) <= CHANNELS or sizes[CHANNELS] <= 0 or 0 in sizes:
             return None
         return self.block(sizes[CHANNELS])
 
@@ -147,4 +161,6 @@ class Blocking:
 
 
 def _target(sizes: Sequence[int]) -> list[int]:
-    return [-1 if n == DYNAMIC_INDEX else n for n in sizes]
+    """The `shape` of a `graph.reshape` that keeps several symbolic sizes, or has one of them."""
+    symbolic = 0 if list(sizes).count(DYNAMIC_INDEX) > 1 else -1
+    return [symbolic if n == DYNAMIC_INDEX else n for n in sizes]
