@@ -159,6 +159,15 @@ def test_a_residual_network(threads: int) -> None:
     check(network(), images, threads)
 
 
+def test_threads_take_rows_of_an_image() -> None:
+    """A symbolic batch may be 1."""
+    exe = sw.compile(sw.from_onnx(network()), threads=2)
+    kernels = exe.ir("scheduled").split("loop.kernel ")
+    (conv,) = [kernel for kernel in kernels if kernel.startswith("@fused_blocked_conv_add_relu(")]
+    assert 'loop.for "l" %l' in conv
+    assert "tiles(l)" in conv
+
+
 def test_sizes_are_reported() -> None:
     module = sw.from_onnx(network())
     exe = sw.compile(module)

@@ -88,7 +88,9 @@ def _loop_to_parallelise(schedule: Schedule, nest: Sequence[str], work: int) -> 
         around = math.prod(UNKNOWN_EXTENT if n is None else n for n in sizes[position:-1])
         if size is not None and size >= PANELS and around * work >= PARALLEL_WORK:
             return nest[position]
-    return nest[0]
+    # A symbolic batch may be 1, and then the rows of its image are all that there is.
+    inner = range(1, len(nest) - 1)
+    return next((nest[n] for n in inner if sizes[n] is None and work >= TILE_WORK), nest[0])
 
 
 def parallel_rows(

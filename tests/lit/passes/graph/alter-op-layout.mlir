@@ -31,6 +31,24 @@ func.func @chain(%x: tensor<?x32x16xf32>) -> tensor<?x32x6xf32> {
   func.return %y : tensor<?x32x6xf32>
 }
 
+// A reshape copies symbolic sizes to their own places, so channels are divided behind them.
+// CHECK-LABEL: func.func @symbolic_sizes
+// CHECK-SAME: (%[[x:.*]]: tensor<?x32x?x?xf32>)
+// CHECK: %[[l:.*]] = graph.transpose %[[x]] permutation = [0, 2, 3, 1]
+// CHECK-NEXT: %[[r:.*]] = graph.reshape %[[l]] shape = [0, 0, 0, 2, 16]
+// CHECK-NEXT: %[[b:.*]] = graph.transpose %[[r]] permutation = [0, 3, 1, 2, 4]
+// CHECK-NEXT: %[[c:.*]] = graph.blocked_conv %[[b]], %{{.*}} strides = [2, 2] dilations = [1, 1] block = 16
+// CHECK-SAME: -> tensor<?x4x?x?x16xf32>
+// CHECK-NEXT: %[[o:.*]] = graph.transpose %[[c]] permutation = [0, 2, 3, 1, 4]
+// CHECK-NEXT: %[[s:.*]] = graph.reshape %[[o]] shape = [0, 0, 0, 64]
+// CHECK-NEXT: %[[y:.*]] = graph.transpose %[[s]] permutation = [0, 3, 1, 2]
+// CHECK-NEXT: func.return %[[y]]
+func.func @symbolic_sizes(%x: tensor<?x32x?x?xf32>) -> tensor<?x64x?x?xf32> {
+  %w = graph.constant dense<0.5> : tensor<64x32x3x3xf32>
+  %y = graph.conv %x, %w strides = [2, 2] dilations = [1, 1] groups = 1 : (tensor<?x32x?x?xf32>, tensor<64x32x3x3xf32>) -> tensor<?x64x?x?xf32>
+  func.return %y : tensor<?x64x?x?xf32>
+}
+
 // The sum over all places gives channels in their order: no transpose comes after it.
 // CHECK-LABEL: func.func @head
 // CHECK: %[[c:.*]] = graph.blocked_conv
