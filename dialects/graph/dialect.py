@@ -24,6 +24,7 @@ Graph = Dialect(
         ops.ConvOp,
         ops.CumulativeOp,
         ops.ArgReduceOp,
+        ops.AttentionOp,
         ops.QuantizeOp,
         ops.DequantizeOp,
         ops.RequantizeOp,

@@ -11,6 +11,7 @@ from .ops_aggregate import AggregateOp, ReduceEntriesOp
 from .ops_aggregate_parts import AggregateDenseOp
 from .ops_arange import ArangeOp
 from .ops_arg import ArgReduceOp
+from .ops_attention import AttentionOp
 from .ops_binary import AddOp, BinaryOp, DivOp, MaxOp, MinOp, MulOp, PowOp, SubOp
 from .ops_bitwise import (
     BitwiseAndOp,
@@ -128,6 +129,7 @@ __all__ = [
     "AtEntriesOp",
     "AtanOp",
     "AtanhOp",
+    "AttentionOp",
     "BatchNormOp",
     "BatchNormTrainingOp",
     "BinaryOp",

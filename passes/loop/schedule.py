@@ -21,6 +21,7 @@ from ...core.walks import operations_in
 from ...dialects.loop.nests import ScheduleError, perfect_nest
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.trace import structure_of, trace_of
+from .rules.blocks import schedule_blocks
 from .rules.borders import cut_border
 from .rules.columns import schedule_carried_rows, schedule_columns
 from .rules.contraction import schedule_contraction
@@ -46,6 +47,8 @@ RULES: tuple[Rule, ...] = (
     schedule_lanes,
 )
 """The kinds of nests, in the order in which they are tried."""
+BLOCK_RULES = (schedule_contraction, schedule_transpose, schedule_lanes)
+"""Those of nests on local buffers."""
 
 
 def schedule_kernel(
@@ -78,6 +81,11 @@ def _nest(schedule: Schedule, nest: str, reasons: list[str]) -> bool:
         return True
     if done := schedule.attempt(lambda: _staged_rows(schedule, nest)):
         reasons += done
+        return True
+    if blocks := schedule.attempt(lambda: schedule_blocks(schedule, nest)):
+        tile, reason = blocks
+        reasons.append(reason)
+        _inside(schedule, tile, reasons, BLOCK_RULES)
         return True
     if updates := schedule.attempt(lambda: parallelise_updates(schedule, nest)):
         reason, left = updates
@@ -166,7 +174,7 @@ def _inside(
             return
     _rows(schedule, inner.body.block, reasons)
     for name in nested:
-        _inside(schedule, name, reasons)
+        _inside(schedule, name, reasons, rules if rules is BLOCK_RULES else RULES)
     prefetch_next_rows(schedule, inner.loop_name.data)
     # If nothing inside is contiguous, everything may be so along an outer loop.
     for rule in (schedule_lanes, schedule_gathers) if nested else (schedule_gathers,):
