@@ -7,14 +7,20 @@ import itertools
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 
-from ...core.dims import Dim
+from ...core.dims import Dim, product
+from ...dialects.graph import ops as graph
+from ..importing.dtypes import element_type
+from ..importing.shapes import reshaped, unsqueezed
 from ..importing.values import Value
 from .arithmetic import Arithmetic, Number
 from .dynamic import Element, shaped_as
 from .nodes import Node
 
 Shape = tuple[Dim, ...]
+Reduction = Callable[[Value, Sequence[int], bool], Value]
+"""From a value, axes and whether they stay as ones to the reduction."""
 _I64 = np.dtype(np.int64)
 
 
@@ -23,12 +29,13 @@ def reduced_by(
     x: Value,
     axes: Sequence[Element],
     keepdims: bool,
-    reduction: Callable[[Sequence[int]], Value],
+    reduction: Reduction,
 ) -> Value:
     """The reduction of `x` along axes of which some are scalars.
 
     All axes that give the declared shape are reduced, and the result is selected: there is one
-    choice unless sizes are equal. Other axes are an error of the call.
+    choice unless sizes are equal. Other axes are an error of the call. Where no declared shape
+    tells, the shape of the result is computed.
     """
 
     def shape_of(reduced: Sequence[int]) -> Shape:
@@ -42,18 +49,57 @@ def reduced_by(
         for choice in itertools.combinations(range(x.rank), len(axes))
         if all(n is None or d == n for n, d in zip(declared, shape_of(choice), strict=True))
     ]
-    if len(set(map(shape_of, choices))) != 1:
+    if not choices:
         reason = "axes that come at run time, without a declared shape that they can give"
         raise node.unsupported(reason)
+    if len(set(map(shape_of, choices))) > 1:
+        return _reduced_rows(node, x, axes, keepdims, reduction)
     b = Arithmetic(node)
     is_reduced = _named(b, axes, x.rank)
     chosen = [
         functools.reduce(b.logical_and, (is_reduced[axis] for axis in choice)) for choice in choices
     ]
-    result, fits = reduction(choices[0]), chosen[0]
+    result, fits = reduction(x, choices[0], keepdims), chosen[0]
     for choice, found in zip(choices[1:], chosen[1:], strict=True):
-        result, fits = b.where(found, reduction(choice), result), b.logical_or(fits, found)
+        own = reduction(x, choice, keepdims)
+        result, fits = b.where(found, own, result), b.logical_or(fits, found)
     return node.check(result, fits, "axes out of range, or not those of the declared shape")
+
+
+def _reduced_rows(
+    node: Node, x: Value, axes: Sequence[Element], keepdims: bool, reduction: Reduction
+) -> Value:
+    """The reduction of the rows of a matrix: one for each element of the axes that stay."""
+    b, one = Arithmetic(node), Dim.of(1)
+    named = _named(b, axes, x.rank)
+    matrix = _checked(node, _as_matrix(node, x, named), axes, named)
+    rows = reduction(matrix, [1], False)
+    if not keepdims:
+        return shaped_as(node, rows, _kept(b, x, named, x.rank - len(axes)))
+    sizes = [b.where(flag, one, dim) for flag, dim in zip(named, x.shape, strict=True)]
+    return shaped_as(node, rows, sizes)
+
+
+def _as_matrix(node: Node, x: Value, named: Sequence[Value]) -> Value:
+    """`x` with a column for each element of the axes that are named, and a row for each other."""
+    b, inner = Arithmetic(node), list[Value]()
+    rows = columns = b.value(Dim.of(1), _I64)
+    for flag, dim in zip(reversed(named), reversed(x.shape), strict=True):
+        inner.insert(0, b.where(flag, columns, rows))
+        columns, rows = (
+            b.where(flag, b.mul(columns, dim), columns),
+            b.where(flag, rows, b.mul(rows, dim)),
+        )
+    row, column = (
+        unsqueezed(node, _numbers(node, count), [axis]) for count, axis in ((rows, 1), (columns, 0))
+    )
+    place = b.value(Dim.of(0), _I64)
+    for axis, (flag, step, dim) in enumerate(zip(named, inner, x.shape, strict=True)):
+        count = b.div(b.where(flag, column, row), step)
+        own = b.sub(count, b.mul(b.div(count, dim), dim))
+        place = b.add(place, b.mul(own, product(x.shape[axis + 1 :])))
+    flat = reshaped(node, x, [product(x.shape)])
+    return node.emit(graph.GatherOp, flat, place, axis=0)
 
 
 def along_axis_by(
@@ -89,16 +135,52 @@ def unsqueezed_by(node: Node, x: Value, axes: Sequence[Element]) -> Value:
 
 def squeezed_by(node: Node, x: Value, axes: Sequence[Element]) -> Value:
     """`x` without dimensions at axes of which some are scalars; their sizes must be 1."""
-    b, named = Arithmetic(node), _named(Arithmetic(node), axes, x.rank)
+    b = Arithmetic(node)
+    return shaped_as(node, x, _kept(b, x, _named(b, axes, x.rank), x.rank - len(axes)))
+
+
+def padding_by(
+    node: Node, rank: int, axes: Sequence[Element], pads: Sequence[Element]
+) -> tuple[list[Element], list[Element]]:
+    """The padding before and after each dimension, of which `pads` has that of some axes."""
+    b, named = Arithmetic(node), _named(Arithmetic(node), axes, rank)
+    known = [_checked(node, b.value(pads[0], _I64), axes, named), *pads[1:]]
+    ends: list[list[Element]] = []
+    for own in (known[: len(axes)], known[len(axes) :]):
+        sizes: list[Element] = []
+        for axis in range(rank):
+            size = b.value(Dim.of(0), _I64)
+            for place, pad in zip(axes, own, strict=True):
+                size = b.where(_means(b, place, axis, rank), pad, size)
+            sizes.append(size)
+        ends.append(sizes)
+    return ends[0], ends[1]
+
+
+def _checked(node: Node, value: Value, axes: Sequence[Element], named: Sequence[Value]) -> Value:
+    """`value`; a call with axes that are out of range, or the same, fails."""
+    b = Arithmetic(node)
+    count = functools.reduce(b.add, (b.where(flag, 1, 0) for flag in named))
+    return node.check(value, b.equal(count, len(axes)), "axes out of range, or named twice")
+
+
+def _kept(b: Arithmetic, x: Value, named: Sequence[Value], count: int) -> list[Element]:
+    """The sizes of `count` dimensions that are not named; -1 for one that is not there."""
     target: list[Element] = []
-    for place in range(x.rank - len(axes)):
+    for place in range(count):
         size, before = b.value(Dim.of(-1), _I64), b.value(Dim.of(0), _I64)
         for flag, dim in zip(named, x.shape, strict=True):
             is_own = b.logical_and(b.logical_not(flag), b.equal(before, place))
             size = b.where(is_own, dim, size)
             before = b.add(before, b.where(flag, 0, 1))
         target.append(size)
-    return shaped_as(node, x, target)
+    return target
+
+
+def _numbers(node: Node, count: Value) -> Value:
+    """The numbers below a scalar."""
+    kind = TensorType(element_type(_I64), [DYNAMIC_INDEX])
+    return node.emit(graph.ArangeOp, count, result_type=kind)
 
 
 def _named(b: Arithmetic, axes: Sequence[Element], rank: int) -> list[Value]:

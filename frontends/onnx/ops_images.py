@@ -8,7 +8,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.ir import SSAValue
 
 from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
@@ -18,6 +17,7 @@ from ..importing.resizing import Numbers
 from ..importing.selection import apart, elements_at, padded
 from ..importing.shapes import broadcast, matrix_product, reshaped, transposed, unsqueezed
 from ..importing.values import Value, is_static
+from .blocks import image_of_blocks_by, scattered, summed_at
 from .dynamic import static_sizes
 from .nodes import Node
 from .registry import converts
@@ -42,7 +42,7 @@ def max_unpool(node: Node) -> Value:
     batch, channels = (dim.value for dim in x.shape[:2])
     zeros = node.known(np.zeros(batch * channels * math.prod(sizes), x.dtype))
     flat = [reshaped(node, value, [product(x.shape)]) for value in (x, places)]
-    found = node.emit(_scattered, zeros, *flat, kind="none")
+    found = node.emit(scattered, zeros, *flat, kind="none")
     image = reshaped(node, found, [Dim.of(n) for n in (batch, channels, *sizes)])
     wanted = _wanted(node, len(sizes))
     if wanted is None:
@@ -62,14 +62,13 @@ def _wanted(node: Node, count: int) -> Sequence[int] | None:
     return sizes
 
 
-def _scattered(x: SSAValue, updates: SSAValue, index: SSAValue, kind: str) -> graph.ScatterNdOp:
-    return graph.ScatterNdOp(x, updates, [index], kind)
-
-
 @converts("Col2Im", since=18)
 def col2im(node: Node) -> Value:
     # Each element of a block is added to its place in the image.
-    x, image, block = node.input(0), node.integers(1), node.integers(2)
+    x = node.input(0)
+    image, block = (static_sizes(node.elements(index)) for index in (1, 2))
+    if image is None or block is None:
+        return image_of_blocks_by(node, x, node.elements(1), node.elements(2))
     count = len(image)
     strides = node.attr_ints("strides") or [1] * count
     dilations = node.attr_ints("dilations") or [1] * count
@@ -91,16 +90,7 @@ def col2im(node: Node) -> Value:
     channels, rest = divmod(x.shape[1].value, elements)
     if rest:
         raise node.broken("channels do not fit blocks", f"a multiple of {elements}", x.shape[1])
-    columns = reshaped(node, x, [x.shape[0], *map(Dim.of, (channels, elements * blocks))])
-    updates = transposed(node, columns, [2, 0, 1])
-    size = math.prod(image)
-    # What is outside is added to an element after the last one.
-    shape = [Dim.of(size + 1), x.shape[0], Dim.of(channels)]
-    zeros = broadcast(node, node.known(np.zeros((), x.dtype)), shape)
-    places = node.known(_places(tables, image))
-    found = node.emit(_scattered, zeros, updates, places, kind="add")
-    inside = transposed(node, apart(node, found, 0, [size])[0], [1, 2, 0])
-    return reshaped(node, inside, [*shape[1:], *map(Dim.of, image)])
+    return summed_at(node, x, channels, node.known(_places(tables, image)), image)
 
 
 def _places(tables: Sequence[np.ndarray], image: Sequence[int]) -> np.ndarray:

@@ -55,8 +55,7 @@ def _with_operand(reduction: Reduction) -> Callable[[Node], Value]:
         nothing = bool(node.attr_int("noop_with_empty_axes"))
         named = [] if node.optional(1) is None else node.elements(1)
         if any(isinstance(axis, Value) for axis in named):
-            own = functools.partial(reduction, node, x, keepdims=keepdims)
-            return reduced_by(node, x, named, keepdims, lambda axes: own(axes=axes))
+            return reduced_by(node, x, named, keepdims, functools.partial(reduction, node))
         given = node.integers(1) if named else []
         axes = node.axes(given, x.rank) if given or nothing else list(range(x.rank))
         return reduction(node, x, axes, keepdims)

@@ -53,7 +53,8 @@ def dft(node: Node) -> Value:
     fitting = [
         own
         for own in range(x.rank - 1)
-        if all(n is None or n == dim for n, dim in zip(declared, _shape(node, own), strict=True))
+        if _points(node, own) > 0
+        and all(n is None or n == dim for n, dim in zip(declared, _shape(node, own), strict=True))
     ]
     if len({_shape(node, own) for own in fitting}) != 1:
         raise node.unsupported("an axis that comes at run time, without a declared shape of one")
@@ -91,16 +92,21 @@ def _signal(node: Node) -> Complex:
     return [squeezed(node, part, [last]) for part in parts]
 
 
-def _length(node: Node, axis: int) -> int:
-    """The number of points of the transform."""
+def _points(node: Node, axis: int) -> int:
+    """The number of points of the transform along an axis, which may have none."""
     if node.optional(1) is not None:
         (count,) = node.integers(1)
-    else:
-        size = node.input(0).shape[axis]
-        if not size.is_static:
-            raise node.unsupported(f"a transform over symbolic dimension {size}")
-        half = node.attr_int("inverse") and node.attr_int("onesided")
-        count = 2 * (size.value - 1) if half else size.value
+        return count
+    size = node.input(0).shape[axis]
+    if not size.is_static:
+        raise node.unsupported(f"a transform over symbolic dimension {size}")
+    half = node.attr_int("inverse") and node.attr_int("onesided")
+    return 2 * (size.value - 1) if half else size.value
+
+
+def _length(node: Node, axis: int) -> int:
+    """The number of points of the transform."""
+    count = _points(node, axis)
     if count < 1:
         raise node.broken("the transform has no points", "dft_length >= 1", count)
     return count
@@ -212,11 +218,44 @@ def _stacked(node: Node, parts: Complex) -> Value:
 
 @converts("STFT", since=17)
 def stft(node: Node) -> Value:
-    x, window, signal = node.input(0), node.optional(2), _signal(node)
+    x, signal = node.input(0), _signal(node)
     if x.rank != 3:
         raise node.broken("the signal has the wrong rank", 3, x.rank)
-    length = _frame_length(node)
-    frames = _frames(node, length)
+    given = None if node.optional(3) is None else node.elements(3)[0]
+    if not isinstance(given, Value):
+        return _stft_of(node, signal, _frame_length(node))
+    # The result is that of each length which gives the declared shape; one of them is selected.
+    b, (length, *others) = Arithmetic(node), _possible_lengths(node)
+    result, fits = _stft_of(node, signal, length), _gives_declared(node, given, length)
+    for other in others:
+        is_own = _gives_declared(node, given, other)
+        result = b.where(is_own, _stft_of(node, signal, other), result)
+        fits = b.logical_or(fits, is_own)
+    return node.check(result, fits, "frame_length {0} does not give the declared shape", [given])
+
+
+def _gives_declared(node: Node, given: Value, length: int) -> Value:
+    """Whether frames have a length, and are as many as the model declares."""
+    b, size, (step,) = Arithmetic(node), node.input(0).shape[1], node.elements(1)
+    count = b.add(b.div(b.sub(size, length), step), 1)
+    fits = b.logical_and(b.less_equal(length, size), b.equal(count, node.declared_sizes(4)[1]))
+    return b.logical_and(b.equal(given, length), fits)
+
+
+def _possible_lengths(node: Node) -> list[int]:
+    """The lengths of frames with as many numbers as the model declares."""
+    _, frames, count, _ = node.declared_sizes(4)
+    window, onesided = node.optional(2), node.attr_int("onesided", 1)
+    if frames is None or count is None:
+        raise node.unsupported("a frame_length that comes at run time, without a declared shape")
+    if window is not None and window.shape[0].is_static:
+        return [window.shape[0].value]
+    return [n for n in (2 * count - 2, 2 * count - 1) if n > 0] if onesided else [count]
+
+
+def _stft_of(node: Node, signal: Complex, length: int) -> Value:
+    """The transforms of frames of a length."""
+    window, frames = node.optional(2), _frames(node, length)
     parts = [node.emit(graph.GatherOp, part, frames, axis=1) for part in signal]
     if window is not None:
         parts = [node.emit(graph.MulOp, part, window) for part in parts]
@@ -244,9 +283,10 @@ def _frame_length(node: Node) -> int:
 def _frames(node: Node, length: int) -> Value:
     """The places of the elements of each frame, a row for each."""
     size, (step,) = node.input(0).shape[1], node.elements(1)
-    if isinstance(step, Dim) and is_static([step, size]):
-        if step.value < 1:
-            raise node.broken("frames overlap in all elements", "frame_step >= 1", step.value)
+    is_known = node.optional(3) is None or node.input(3).contents is not None
+    if isinstance(step, Dim) and step.is_static and step.value < 1:
+        raise node.broken("frames overlap in all elements", "frame_step >= 1", step.value)
+    if is_known and isinstance(step, Dim) and is_static([step, size]):
         count = (size.value - length) // step.value + 1
     else:
         declared = node.declared_sizes(4)[1]
@@ -257,7 +297,11 @@ def _frames(node: Node, length: int) -> Value:
         raise node.broken("there is no frame", f"a signal of {length} elements", str(size))
     b = Arithmetic(node)
     first = unsqueezed(node, b.mul(places_of(node, Dim.of(count)), step), [1])
-    return b.add(first, places_of(node, Dim.of(length)))
+    places = b.add(first, places_of(node, Dim.of(length)))
+    if is_known:
+        return places
+    # Frames of a length that is not selected may reach beyond the signal.
+    return b.min(places, b.sub(size, 1))
 
 
 @converts("MelWeightMatrix", since=17)

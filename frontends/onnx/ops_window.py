@@ -30,6 +30,7 @@ from ..importing.windows import (
     transposed_conv,
 )
 from .arithmetic import Arithmetic
+from .axes import padding_by
 from .dynamic import Element, static_sizes
 from .extents import padded_by
 from .nodes import Node
@@ -98,8 +99,14 @@ def padded_by_attributes(node: Node, name: str) -> Value:
 
 @converts("Pad", since=11)
 def pad(node: Node) -> Value:
-    axes = None if node.optional(3) is None else node.integers(3)
-    return _pad(node, node.elements(1), _fill(node), axes)
+    pads, axes = node.elements(1), None if node.optional(3) is None else node.elements(3)
+    known = None if axes is None else static_sizes(axes)
+    if axes is None or known is not None:
+        return _pad(node, pads, _fill(node), known)
+    if len(pads) != 2 * len(axes):
+        raise node.broken("pads do not fit", f"{2 * len(axes)} numbers", f"{len(pads)}")
+    low, high = padding_by(node, node.input(0).rank, axes, pads)
+    return _pad(node, [*low, *high], _fill(node), None)
 
 
 def _fill(node: Node) -> float | Value:

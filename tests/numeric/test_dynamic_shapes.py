@@ -380,8 +380,6 @@ def test_axes_of_reductions() -> None:
     run, x = both(square), random((4, 4))
     for axis in (0, 1, -1, -2):
         same(run(x, numbers(axis)), x.max(axis=axis))
-    for outputs in ({"gone": (F32, None)}, {"gone": (F32, (3,))}):
-        with pytest.raises(
-            sw.ImportModelError, match="without a declared shape that they can give"
-        ):
-            sw.from_onnx(model(nodes[1:2], {"x": (F32, (4, 5)), "a": (I64, (1,))}, outputs))
+    outputs = {"gone": (F32, (3,))}
+    with pytest.raises(sw.ImportModelError, match="without a declared shape that they can give"):
+        sw.from_onnx(model(nodes[1:2], {"x": (F32, (4, 5)), "a": (I64, (1,))}, outputs))

@@ -64,3 +64,49 @@ def test_triangles(upper: int) -> None:
         for x in (X, X[:, :1], X[:, :0]):
             given = np.ascontiguousarray(x)
             np.testing.assert_array_equal(exe(given, np.array(k)), want(given, k))
+
+
+REDUCTIONS = {
+    "ReduceSum": np.sum,
+    "ReduceMean": lambda x, **k: np.sum(x, **k) / np.sum(np.ones_like(x), **k),
+    "ReduceMax": lambda x, **k: np.max(x, initial=-np.inf, **k),
+    "ReduceL2": lambda x, **k: np.sqrt(np.sum(x * x, **k)),
+    "ReduceLogSumExp": lambda x, **k: np.log(np.sum(np.exp(x), **k)),
+}
+
+
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize("operator", REDUCTIONS)
+def test_reductions_to_a_shape_that_is_computed(operator: str, keepdims: int) -> None:
+    exe = compiled(operator, ("n", 3, "m"), [2], 3 if keepdims else 1, keepdims=keepdims)
+    for axes in ((0, 1), (1, 2), (0, 2), (-1, 0)):
+        for x in (X, X[:1, :, :1], X[:, :, :0]):
+            given = np.ascontiguousarray(x)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                want = REDUCTIONS[operator](given, axis=axes, keepdims=bool(keepdims))
+            got = exe(given, np.array(axes))
+            assert got.shape == want.shape
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    for axes in ((0, 3), (1, 1), (-4, 0), (1, -2)):
+        with pytest.raises(sw.InputError, match=r'node "n".*axes out of range, or named twice'):
+            exe(X, np.array(axes))
+
+
+def test_padding_of_axes() -> None:
+    inputs = {"x": TensorProto.FLOAT, "p": TensorProto.INT64, "a": TensorProto.INT64}
+    shapes = {"x": ("n", 3, 4), "p": (4,), "a": (2,)}
+    infos = [make_tensor_value_info(name, kind, shapes[name]) for name, kind in inputs.items()]
+    node = make_node("Pad", ["x", "p", "", "a"], ["y"], name="n", mode="edge")
+    y = make_tensor_value_info("y", TensorProto.FLOAT, [None] * 3)
+    graph = make_graph([node], "g", infos, [y])
+    exe = sw.compile(
+        sw.from_onnx(make_model(graph, opset_imports=[make_opsetid("", 21)])), threads=1
+    )
+    for axes in ((0, 2), (2, 1), (-3, -1)):
+        margins = [(0, 0)] * 3
+        margins[axes[0]], margins[axes[1]] = (1, 0), (2, 3)
+        want = np.pad(X, margins, mode="edge")
+        np.testing.assert_array_equal(exe(X, np.array([1, 2, 0, 3]), np.array(axes)), want)
+    for axes in ((0, 3), (1, 1)):
+        with pytest.raises(sw.InputError, match=r'node "n".*axes out of range, or named twice'):
+            exe(X, np.array([1, 2, 0, 3]), np.array(axes))

@@ -104,6 +104,25 @@ def test_blocks_are_added_up() -> None:
     np.testing.assert_allclose(exe(x), want, rtol=1e-5, atol=1e-6)
 
 
+def test_blocks_whose_sizes_come_at_run_time() -> None:
+    x, given = image(2, 12, 10), {"image": np.array([5, 6]), "block": np.array([3, 2])}
+    options = {"strides": [2, 2], "pads": [0, 1, 1, 1]}
+    x = image(2, 12, 8)
+    program = model("Col2Im", {"x": x, **given}, None, 1, (2, 2, 5, 6), **options)
+    check(program, x, *given.values(), compiled=True)
+    exe = sw.compile(sw.from_onnx(program), threads=1)
+    for sizes, message in (
+        (([6, 6], [3, 2]), "the image has not the declared shape"),
+        (([5, 6], [2, 2]), "wrong number of elements of a block, expected 4, got 6"),
+        (([5, 6], [0, 2]), "wrong number of elements of a block, expected 0, got 6"),
+        (([5, 6], [1, 6]), "wrong number of blocks, expected 6, got 8"),
+    ):
+        with pytest.raises(sw.InputError, match=message):
+            exe(x, *map(np.array, sizes))
+    with pytest.raises(sw.ImportModelError, match="without a declared shape"):
+        sw.from_onnx(model("Col2Im", {"x": x, **given}))
+
+
 @pytest.mark.parametrize("align", [0, 1])
 def test_grids(align: int) -> None:
     theta = image(2, 2, 3)

@@ -142,6 +142,32 @@ def test_a_step_that_comes_at_run_time() -> None:
         exe(x, np.array(9))
 
 
+@pytest.mark.parametrize("onesided", [0, 1])
+def test_a_length_of_frames_that_comes_at_run_time(onesided: int) -> None:
+    """Of halves of spectra the length is one of two, of which one fits the whole signal."""
+    inputs = {"x": signal(1, 32, 1, dtype=np.float32), "length": np.array(0)}
+    count, operands = 5 if onesided else 8, ["x", "step", "", "length"]
+    given = {"step": np.int64(23)}
+    program = model("STFT", inputs, given, operands, (1, 2, count, 2), 17, onesided=onesided)
+    exe = sw.compile(sw.from_onnx(program), threads=1)
+    for length in (8, 9)[: 1 + onesided]:
+        x = inputs["x"][0, :, 0]
+        found = np.stack([np.fft.fft(x[n : n + length])[:count] for n in (0, 23)])
+        want = np.stack([found.real, found.imag], -1)[None]
+        np.testing.assert_allclose(exe(inputs["x"], np.array(length)), want, atol=1e-4)
+    with pytest.raises(sw.InputError, match="frame_length 7 does not give the declared shape"):
+        exe(inputs["x"], np.array(7))
+    if onesided:
+        short = {**inputs, "x": inputs["x"][:, :31]}
+        program = model("STFT", short, given, operands, (1, 2, count, 2), 17, onesided=onesided)
+        exe = sw.compile(sw.from_onnx(program), threads=1)
+        with pytest.raises(sw.InputError, match="frame_length 9 does not give the declared"):
+            exe(np.ascontiguousarray(short["x"]), np.array(9))
+    program = model("STFT", inputs, given, operands, (), 17, onesided=onesided)
+    with pytest.raises(sw.ImportModelError, match="without a declared shape"):
+        sw.from_onnx(program)
+
+
 def test_mel_scales() -> None:
     for numbers in (
         (8, 16, 8192, 0.0, 4096.0),
