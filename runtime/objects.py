@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.llvm.boundary.layout import Layout
+from ..backends.llvm.boundary.layout import ENTRIES, Layout
 
 _HEADER = object.__basicsize__
 _TYPE = _HEADER - 8
@@ -144,13 +144,23 @@ def _numpy_functions() -> Any:
     return ctypes.cast(address, ctypes.POINTER(ctypes.c_size_t))
 
 
+def entries() -> list[int]:
+    """The addresses of the objects in the table of the boundary."""
+    return [id(_OBJECTS[name]) for name in ENTRIES]
+
+
+def functions() -> dict[str, int]:
+    """The addresses of the functions of NumPy that the boundary calls, by their names."""
+    table = _numpy_functions()
+    return {name: table[number] for name, number in _FUNCTIONS.items()}
+
+
 def layout(plan: int) -> Layout:
     """The layout of objects for the compiled boundary.
 
     Args:
         plan: the offset of the address of its plan in an executable.
     """
-    table = _numpy_functions()
     return Layout(
         type=_TYPE,
         data=_DATA,
@@ -163,6 +173,4 @@ def layout(plan: int) -> Layout:
         dtype_mask=_DTYPE_MASK,
         readable=_CONTIGUOUS | _ALIGNED,
         writable=_CONTIGUOUS | _ALIGNED | _WRITABLE,
-        objects=tuple((name, id(value)) for name, value in _OBJECTS.items()),
-        functions=tuple((name, table[number]) for name, number in _FUNCTIONS.items()),
     )

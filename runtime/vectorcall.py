@@ -11,10 +11,11 @@ import ctypes
 import functools
 from typing import TYPE_CHECKING, Any
 
+from ..backends.llvm.boundary.layout import Boundary, Layout, mapped
 from . import objects
 
 if TYPE_CHECKING:
-    from ..backends.llvm.boundary.code import Boundary
+    from ..backends.llvm.images import Image
 
 _CALL, _MEMBERS, _DOC = 50, 72, 56
 """Slots of types, by the numbers of CPython's stable interface."""
@@ -46,14 +47,32 @@ class _Spec(ctypes.Structure):
     )
 
 
-@functools.cache
+_BOUNDARIES: dict[type, Boundary] = {}
+
+
 def boundary(base: type) -> Boundary | None:
     """The compiled boundary for subtypes of `base`; None if layouts differ."""
-    if not objects.are_known():
-        return None
-    from ..backends.llvm.boundary import code
+    if base not in _BOUNDARIES and objects.are_known():
+        from ..backends.llvm.boundary import code
 
-    return code.install(objects.layout(base.__basicsize__ + 8))
+        made = code.install(layout_for(base), objects.entries(), objects.functions())
+        _BOUNDARIES[base] = made
+    return _BOUNDARIES.get(base)
+
+
+def offer(base: type, layout: Layout, image: Image) -> Boundary | None:
+    """The boundary for subtypes of `base`, by default from an image for a layout of objects.
+
+    None if there is none yet, and layouts differ.
+    """
+    if base not in _BOUNDARIES and objects.are_known() and layout == layout_for(base):
+        _BOUNDARIES[base] = mapped(image, objects.entries(), objects.functions())
+    return _BOUNDARIES.get(base)
+
+
+def layout_for(base: type) -> Layout:
+    """The layout of objects for subtypes of `base`."""
+    return objects.layout(base.__basicsize__ + 8)
 
 
 @functools.cache

@@ -7,7 +7,7 @@ generated functions, which are inlined.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ FRAMES = Path(__file__).with_name("frames.ll")
 
 
 class Definitions:
-    """Functions that the files declare and that are inlined: constants, addresses and fields."""
+    """Functions that the files declare and that are inlined: constants, entries, fields."""
 
     def __init__(self) -> None:
         self.module = ir.Module()
@@ -33,10 +33,15 @@ class Definitions:
         builder, _ = self.function(name, kind)
         builder.ret(ir.Constant(kind, value))
 
-    def address(self, name: str, value: int) -> None:
-        """A function without arguments that returns an address."""
-        builder, _ = self.function(name, PTR)
-        builder.ret(builder.inttoptr(ir.Constant(_WORD, value), PTR))
+    def table(self, name: str, entries: Sequence[str]) -> None:
+        """A table of addresses, to be filled in when the code is loaded, and a function without
+        arguments for each entry, which returns it."""
+        kind = ir.ArrayType(PTR, len(entries))
+        table = ir.GlobalVariable(self.module, kind, name)
+        table.initializer = ir.Constant(kind, None)
+        for number, entry in enumerate(entries):
+            builder, _ = self.function(entry, PTR)
+            builder.ret(builder.load(_at(builder, table, 8 * number), typ=PTR))
 
     def place(self, name: str, offset: int) -> None:
         """A function that adds an offset in bytes to an address."""
@@ -81,7 +86,7 @@ def linked(
         if not function.is_declaration and function.name not in visible:
             function.linkage = llvm.Linkage.internal
     for variable in whole.global_variables:
-        if not variable.is_declaration:
+        if not variable.is_declaration and variable.name not in visible:
             variable.linkage = llvm.Linkage.internal
     whole.triple = target_machine.triple
     whole.data_layout = str(target_machine.target_data)

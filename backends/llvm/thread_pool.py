@@ -9,26 +9,26 @@ The code is in `thread_pool.ll`, which explains it, and `thread_pool_linux.ll`.
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import os
 from pathlib import Path
+from typing import Any
 
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from ...core.target import host
+from ...core.target import host, named
 from ...dialects.rt.abi import PARALLEL_TILES
+from . import pool
+from .elf import image_of
+from .images import Image, can_be_mapped
 from .linking import Definitions, linked
 from .machine import machine
+from .pool import FORGET
 
 MOST_THREADS = 256
 """There are as many tickets in `thread_pool.ll`."""
 SPIN = 4000
 """The number of times that an idle worker looks for a tile before it sleeps: some 50 us."""
-
-FORGET = "stepwell_forget_workers"
-"""The function that makes the child of a fork start a pool of its own."""
 
 _ARM_YIELD = 1
 """The hint of AArch64 that another thread of the core may run."""
@@ -59,19 +59,35 @@ def define(made: Definitions, triple: str) -> None:
 @functools.cache
 def install() -> int:
     """Register the pool for compiled code; return the address of its entry."""
-    target_machine, triple, made = machine(host(), jit=True), host().triple, Definitions()
+    made = pool.entry(lambda: pool.mapped(image()) if can_be_mapped() else _linked())
+    llvm.add_symbol(PARALLEL_TILES, made)
+    return made
+
+
+def image() -> Image:
+    """The pool as an image, for any processor of x86-64."""
+    target_machine = machine(named("x86-64"))
+    return image_of(target_machine.emit_object(_module(target_machine)))
+
+
+def _module(target_machine: Any) -> Any:
+    """The pool as a module of LLVM."""
+    triple, made = target_machine.triple, Definitions()
     define(made, triple)
     module = linked(files(triple), made, (PARALLEL_TILES, FORGET), target_machine)
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
     tuning = llvm.create_pipeline_tuning_options()
     passes.run(module, llvm.create_pass_builder(target_machine, tuning))
-    engine = llvm.create_mcjit_compiler(module, target_machine)
+    return module
+
+
+def _linked() -> tuple[int, int]:
+    """The pool, loaded by LLVM: the addresses of its two functions."""
+    target_machine = machine(host(), jit=True)
+    engine = llvm.create_mcjit_compiler(_module(target_machine), target_machine)
     engine.finalize_object()
-    entry = engine.get_function_address(PARALLEL_TILES)
-    forget = engine.get_function_address(FORGET)
-    llvm.add_symbol(PARALLEL_TILES, entry)
-    os.register_at_fork(after_in_child=ctypes.CFUNCTYPE(None)(forget))
+    addresses = engine.get_function_address(PARALLEL_TILES), engine.get_function_address(FORGET)
     # Workers run this code until the process ends, so it is never freed.
     engine.detach()
-    return entry
+    return addresses

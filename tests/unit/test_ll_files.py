@@ -118,11 +118,11 @@ def test_only_what_is_exported_is_seen() -> None:
 def test_definitions_are_what_they_say(tmp_path: Path) -> None:
     made = Definitions()
     made.number("thirty", 30, 32)
-    made.address("here", 1 << 40)
+    made.table("places", ["here", "there"])
     made.place("further", 16)
     made.field("third", 16)
     (tmp_path / "empty.ll").write_text("")
-    names = [function.name for function in made.module.functions]
+    names = [*(function.name for function in made.module.functions), "places"]
     module = linked([tmp_path / "empty.ll"], made, names, MACHINE)
     assert module.triple == host().triple
     engine = llvm.create_mcjit_compiler(module, MACHINE)
@@ -135,7 +135,9 @@ def test_definitions_are_what_they_say(tmp_path: Path) -> None:
     words = (ctypes.c_int64 * 3)(5, 6, 7)
     at = ctypes.addressof(words)
     assert call("thirty", ctypes.c_int32) == 30
-    assert call("here", ctypes.c_void_p) == 1 << 40
+    ctypes.c_int64.from_address(engine.get_global_value_address("places") + 8).value = 1 << 40
+    assert call("here", ctypes.c_void_p) is None
+    assert call("there", ctypes.c_void_p) == 1 << 40
     assert call("further", ctypes.c_void_p, at) == at + 16
     assert call("third", ctypes.c_int64, at) == 7
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from ....core.target import host
+from ....core.target import host, named
 from ....dialects.rt import ops as rt
+from ..elf import image_of
+from ..images import Image, can_be_mapped
 from ..linking import FRAMES, PTR, Definitions, linked
 from ..machine import machine
-from .layout import Layout
+from .layout import CALL, ENTRIES, FRAME, OBJECTS, Boundary, Layout, address_of, fill, mapped
 from .plan import (
     ARGUMENTS,
     IN_ARENA,
@@ -37,10 +38,8 @@ _FILES = [
     ),
     FRAMES,
 ]
-_OF_NUMPY = "PyArray_"
-"""What the names of NumPy's functions begin with, which are not symbols of the process."""
-
-_EXPORTED = ("stepwell_call", "stepwell_frame")
+_LEVEL = 0
+"""Optimised code generation takes three times as long, for a tenth of the time of a call."""
 
 
 def add_entry(module: ir.Module, name: str) -> None:
@@ -59,16 +58,6 @@ def add_entry(module: ir.Module, name: str) -> None:
     builder.ret(builder.call(callee, arguments))
 
 
-@dataclass(frozen=True)
-class Boundary:
-    """Addresses of the functions of the boundary."""
-
-    call: int
-    """The vectorcall of executables."""
-    frame: int
-    """`(address of the head of a list) -> a free frame or null`."""
-
-
 def _definitions(layout: Layout) -> Definitions:
     """Definitions that the files of the boundary declare."""
     made = Definitions()
@@ -80,8 +69,7 @@ def _definitions(layout: Layout) -> Definitions:
     made.number("dtype_mask", layout.dtype_mask)
     made.number("readable", layout.readable, 32)
     made.number("writable", layout.writable, 32)
-    for name, address in layout.objects:
-        made.address(name, address)
+    made.table(OBJECTS, ENTRIES)
     for word in Plan:
         addresses = (Plan.CODE, Plan.FRAMES, Plan.SLOW, Plan.FAIL)
         kind = PTR if word in addresses else ir.IntType(64)
@@ -104,19 +92,29 @@ _ENGINES: list[Any] = []
 """Keeps the machine code alive until the process ends."""
 
 
+def install(layout: Layout, entries: Sequence[int], functions: Mapping[str, int]) -> Boundary:
+    """The boundary for this process.
+
+    Args:
+        layout: the layout of objects.
+        entries: the addresses of the objects of `ENTRIES`.
+        functions: those of functions of NumPy, by their names.
+    """
+    if can_be_mapped():
+        return mapped(image(layout), entries, functions)
+    return _linked(layout, entries, functions)
+
+
 @functools.cache
-def install(layout: Layout) -> Boundary:
-    """The boundary as machine code, compiled once per process and layout."""
-    # Optimised code generation takes three times as long, for a tenth of the time of a call.
-    target_machine = machine(host(), jit=True, level=0)
-    module = linked(_FILES, _definitions(layout), _EXPORTED, target_machine)
-    called = [f.name for f in module.functions if f.is_declaration and f.name.startswith("Py")]
-    for name in called:
-        if not name.startswith(_OF_NUMPY):
-            function = getattr(ctypes.pythonapi, name)
-            llvm.add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
-    for name, address in layout.functions:
-        llvm.add_symbol(name, address)
+def image(layout: Layout) -> Image:
+    """The boundary as an image, for any processor of x86-64."""
+    target_machine = machine(named("x86-64"), level=_LEVEL)
+    return image_of(target_machine.emit_object(_module(layout, target_machine)))
+
+
+def _module(layout: Layout, target_machine: Any) -> Any:
+    """The boundary as a module of LLVM."""
+    module = linked(_FILES, _definitions(layout), (CALL, FRAME, OBJECTS), target_machine)
     tuning = llvm.create_pipeline_tuning_options(speed_level=1)
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
@@ -124,7 +122,19 @@ def install(layout: Layout) -> Boundary:
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
     passes.run(module, llvm.create_pass_builder(target_machine, tuning))
+    return module
+
+
+def _linked(layout: Layout, entries: Sequence[int], functions: Mapping[str, int]) -> Boundary:
+    """The boundary, loaded by LLVM."""
+    target_machine = machine(host(), jit=True, level=_LEVEL)
+    module = _module(layout, target_machine)
+    for function in module.functions:
+        name = function.name
+        if function.is_declaration and name.startswith("Py"):
+            llvm.add_symbol(name, functions.get(name) or address_of(name))
     engine = llvm.create_mcjit_compiler(module, target_machine)
     engine.finalize_object()
     _ENGINES.append(engine)
-    return Boundary(*map(engine.get_function_address, _EXPORTED))
+    fill(engine.get_global_value_address(OBJECTS), entries)
+    return Boundary(engine.get_function_address(CALL), engine.get_function_address(FRAME))

@@ -1,16 +1,28 @@
-"""The layout of objects that the compiled call boundary reads."""
+"""The layout of objects that the compiled call boundary reads, and its loading as an image."""
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from ..images import Image, Mapped, system_function
+
+CALL, FRAME, OBJECTS = "stepwell_call", "stepwell_frame", "stepwell_objects"
+"""The functions and the table that are seen outside."""
+
+ENTRIES = (
+    *("name_out", "name_to_csr", "name_shape", "name_indptr", "name_indices", "name_values"),
+    *("array_type", "byte_type", "tuple_type", "none", "exception_type"),
+)
+"""The objects in the table: types, constants and names of attributes."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The memory layout of Python's and NumPy's objects, and objects that the boundary uses.
+    """The memory layout of Python's and NumPy's objects.
 
-    Offsets are in bytes. `dtype_mask`, `readable` and `writable` are bit masks, `objects` and
-    `functions` are addresses.
+    Offsets are in bytes. `dtype_mask`, `readable` and `writable` are bit masks.
     """
 
     type: int
@@ -28,7 +40,39 @@ class Layout:
     """The flags of an array that can be read in place."""
     writable: int
     """The flags of an array to which results can be written."""
-    objects: tuple[tuple[str, int], ...]
-    """Types, constants and attribute names, by their names in the IR."""
-    functions: tuple[tuple[str, int], ...]
-    """Functions of NumPy, by their names."""
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """Addresses of the functions of the boundary."""
+
+    call: int
+    """The vectorcall of executables."""
+    frame: int
+    """`(address of the head of a list) -> a free frame or null`."""
+
+
+def mapped(image: Image, entries: Sequence[int], functions: Mapping[str, int]) -> Boundary:
+    """The boundary that is an image.
+
+    Args:
+        image: the image.
+        entries: the addresses of the objects of `ENTRIES`.
+        functions: those of functions of NumPy, by their names.
+    """
+    code = Mapped(image, lambda name: functions.get(name) or address_of(name)).keep_forever()
+    fill(code.address(OBJECTS), entries)
+    return Boundary(code.address(CALL), code.address(FRAME))
+
+
+def fill(table: int, entries: Sequence[int]) -> None:
+    """Write the addresses of the objects of `ENTRIES` into a table."""
+    (ctypes.c_int64 * len(ENTRIES)).from_address(table)[:] = entries
+
+
+def address_of(name: str) -> int:
+    """The address of a function of Python, or of the C library."""
+    function = getattr(ctypes.pythonapi, name, None)
+    if function is None:
+        return system_function(name)
+    return ctypes.cast(function, ctypes.c_void_p).value or 0

@@ -8,7 +8,7 @@ from llvmlite import ir
 
 from ....core.errors import explain
 from ...c.interface import CInterface
-from ..thread_pool import FORGET
+from ..pool import FORGET
 from .emitter import BYTE, PTR, STATUS, WORD, Emitter
 from .weights import HEADER, Weights
 
