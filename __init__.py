@@ -43,6 +43,7 @@ _PLACES = {
     "from_onnx": "frontends.onnx.importer",
     "from_torch": "frontends.torch.importer",
     "kernel": "dialects.graph.kernels",
+    "load": "loading",
     "patterns": "",
     "reduce": "diagnosis.reduction",
     "register_function": "core.functions",
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from .frontends.mlir import from_mlir
     from .frontends.onnx.importer import from_onnx
     from .frontends.torch.importer import from_torch
+    from .loading import load
     from .precision import to_mixed_precision
     from .runtime.executable import Executable
     from .tuning.search import tune
@@ -110,6 +112,7 @@ __all__ = [
     "from_onnx",
     "from_torch",
     "kernel",
+    "load",
     "patterns",
     "reduce",
     "register_function",

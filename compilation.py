@@ -38,7 +38,7 @@ from .runtime.constants import renewed
 from .runtime.executable import Executable, Staircase, executable
 from .runtime.loaded import Program
 from .runtime.lowered import lowered
-from .runtime.machine_code import machine_code
+from .runtime.machine_code import Generated, Source, generated, machine_code
 
 _DECIDED = "optimized"
 """The stage after which no pass of this package looks at the elements of weights."""
@@ -227,6 +227,34 @@ class Compilation:
         for observer in self._observers:
             observer.compiled(exe, again)
         return exe
+
+    def generated(self, target: Target | None = None) -> Generated:
+        """The LLVM IR of the program for a target, by default its own.
+
+        Raises:
+            CompileError: if a pass refuses the module.
+        """
+        own = target is None or target == self.target
+        # Schedules were found by measuring on one target.
+        wanted = self if own or target is None else replace(self, target=target, schedules={})
+        work, ctx = wanted.begin()
+        for _ in wanted.descend(work, ctx):
+            pass
+        return generated(work, wanted.target)
+
+    def source(self) -> Source:
+        """The IR of which the program can be compiled again: stage `optimized`, or a later one."""
+        later = IR_STAGES.index(self.start) > IR_STAGES.index(_DECIDED)
+        stage = self.start if later else _DECIDED
+        work = self.at(stage)
+        target = {name: getattr(self.target, name) for name in Target.__dataclass_fields__}
+        recipe = {
+            "stage": stage,
+            "passes": dict(self.passes),
+            "schedules": dict(self.schedules),
+            "target": {name: value for name, value in target.items() if name != "legalize"},
+        }
+        return Source(work.text(locations=True), work.weights.only(named_weights(work.op)), recipe)
 
     def updated(self, program: Program, given: Mapping[str, object]) -> tuple[Program, Compilation]:
         """The program with new weights, and its compilation.

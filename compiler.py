@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from .core.module import Module
 from .core.target import Target, named
 from .diagnosis.inspection import Inspection
 from .diagnosis.reproducer import Reproducing
+from .loading import restored
 from .runtime.executable import Executable
 
 if TYPE_CHECKING:
@@ -102,7 +104,9 @@ def compile(
         observers = (*checker, *_checked_hooks(hooks), Reproducing())
         usual = pipeline is None and not checker
         verified = "pass" if verify_each else "kernels" if usual else "stage"
-        return replace(found, observers=observers, verify=verified).executable(Inspection)
+        return replace(found, observers=observers, verify=verified).executable(
+            partial(Inspection, restored=restored)
+        )
 
 
 def _checker(

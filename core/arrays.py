@@ -54,7 +54,9 @@ def is_tensor(value: object) -> bool:
 
 def refuse_mask(subject: str, value: object) -> None:
     """Raise `InputError` if `value` is a masked array, with or without masked elements."""
-    if isinstance(value, np.ma.MaskedArray):
+    # Where nobody has imported `numpy.ma`, which takes a while, there are no such arrays.
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())
+    if isinstance(value, masked):
         fact, got = "elements cannot be masked", type(value).__name__
         hint = "filled() of it is an array without a mask"
         raise InputError(explain(subject, fact, expected="numpy.ndarray", got=got, hint=hint))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -50,6 +51,46 @@ def registered(name: str) -> Callable[..., Any]:
         known = ", ".join(sorted(_FUNCTIONS)) or "none"
         raise CompileError(explain(f'function "{name}"', "is not registered", got=known))
     return _FUNCTIONS[name]
+
+
+def place_of(name: str) -> str:
+    """Where another process finds a registered function: ``module:name``.
+
+    Raises:
+        CompileError: if it is at no such place.
+    """
+    function = registered(name)
+    module, path = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
+    place = f"{module}:{path}"
+    if module in (None, "__main__") or _at(place) is not function:
+        fact = "another process cannot find it"
+        expected = "a function at the top level of a module that can be imported"
+        raise CompileError(explain(f'function "{name}"', fact, expected=expected, got=place))
+    return place
+
+
+def found(name: str, place: str) -> Callable[..., Any]:
+    """The function registered under a name, else the one at a place, which is registered.
+
+    Raises:
+        CompileError: if there is none at that place.
+    """
+    if name not in _FUNCTIONS:
+        function = _at(place)
+        if not callable(function):
+            fact = "is not registered, and not found where it was"
+            raise CompileError(explain(f'function "{name}"', fact, expected=place))
+        _FUNCTIONS.setdefault(name, function)
+    return _FUNCTIONS[name]
+
+
+def _at(place: str) -> object:
+    """What a module has under a name; None if there is nothing."""
+    module, _, path = place.partition(":")
+    try:
+        return getattr(importlib.import_module(module), path, None)
+    except ImportError:
+        return None
 
 
 def call(

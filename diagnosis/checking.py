@@ -19,6 +19,7 @@ from ..backends.reference.writes import Writes
 from ..compilation import CODE_GENERATION, Compilation, Observer
 from ..core.budgets import SUMS, Budget, budget_of, together
 from ..core.context import Change, CompilerContext
+from ..core.distances import DIFFERENT, distance, elements_apart
 from ..core.errors import InputError, MiscompilationError, StepwellError, explain
 from ..core.module import Module
 from ..core.target import Target
@@ -28,7 +29,6 @@ from ..runtime.executable import Executable
 from ..runtime.interpreted import interpreted
 from ..runtime.lowered import lowered
 from .differences import Blame, Tolerance, alike, miscompilation
-from .distances import DIFFERENT, distance, elements_apart
 from .growth import digits_of, growth, longest_sum
 from .traces import Calls, Trace, dense
 

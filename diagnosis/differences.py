@@ -11,11 +11,11 @@ import numpy as np
 from xdsl.ir import Operation
 
 from ..core.context import Change
+from ..core.distances import DIFFERENT, distance, scale, worst
 from ..core.dtype_names import is_real
 from ..core.errors import MiscompilationError, explain
 from ..core.provenance import names
 from ..core.typed import function_around
-from .distances import DIFFERENT, distance, scale, worst
 from .traces import Contents, Trace
 
 

@@ -15,13 +15,13 @@ from xdsl.ir import Attribute, Operation
 
 from ..backends.reference.inputs import check_inputs
 from ..backends.reference.interpreter import run
+from ..core.distances import DIGITS, distance, scale
 from ..core.dtype_names import is_real
 from ..core.errors import StepwellError
 from ..core.module import Module
 from ..dialects.graph.interfaces import FusionKind, GraphOp
 from ..dialects.graph.ops import ConstantOp
 from ..dialects.graph.shapes import SymbolicShapes, sizes_of
-from .distances import DIGITS, distance, scale
 from .traces import Trace, dense
 
 if TYPE_CHECKING:

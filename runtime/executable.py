@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+import io
+import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ..core import arguments
 from ..core.errors import CompileError, explain
-from ..core.explanation import explanation
 from ..core.specs import ValueSpec
 from ..core.stages import TEXT_STAGES, check_stage
 from . import results
+from .artefacts import container
 from .frames import Frames
 from .loaded import Loaded, Program
-from .objects import look_for_scipy
+from .objects import are_known, look_for_scipy
 from .plan import plan_of
-from .vectorcall import attach, boundary, fast_type
+from .vectorcall import attach, boundary, fast_type, layout_for, offer
 
 if TYPE_CHECKING:
+    from ..backends.llvm.boundary.layout import Boundary
     from ..core.context import Change
     from ..core.decisions import Decision
     from ..core.fate import Fate
     from ..core.weights import WeightStore
+    from .artefacts.reading import Artefact
+    from .artefacts.verifying import Verification
+    from .machine_code import Generated, Source
     from .profile import Profile
 
 
@@ -55,6 +61,18 @@ class Staircase(Protocol):
         """The program with new weights."""
         ...
 
+    def generated(self, target: str | None) -> Generated:
+        """The LLVM IR of the program for a target, by default its own."""
+        ...
+
+    def source(self) -> Source:
+        """The IR that is saved with the program."""
+        ...
+
+    def restored(self) -> Callable[[bytes], Executable]:
+        """The function that makes a program of a saved one."""
+        ...
+
 
 class Executable:
     """A compiled program. Call it with one argument for each input, in order or by name.
@@ -75,6 +93,7 @@ class Executable:
     # for arguments that need conversion.
     __slots__ = (
         "__weakref__",
+        "_artefact",
         "_decisions",
         "_loaded",
         "_replaced",
@@ -88,12 +107,13 @@ class Executable:
         loaded: Loaded,
         staircase: Staircase | None = None,
         stages: Sequence[str] = (),
-        decisions: Sequence[Decision] = (),
+        decisions: Sequence[Decision] | None = (),
     ) -> None:
         self._loaded = loaded
         self._replaced: list[Loaded] = []
         self._staircase = staircase
-        self._decisions = tuple(decisions)
+        self._decisions: Sequence[Decision] | None = decisions
+        self._artefact: Artefact | None = None
         self.stages: tuple[str, ...] = tuple(stages)
         self.changes: tuple[Change, ...] = ()
         """How each pass changed the results, if compilation was checked."""
@@ -181,12 +201,82 @@ class Executable:
             CompileError: if a pass refuses the new weights. In both cases nothing changes.
         """
         program, staircase = self._way_down.updated(self._loaded.program, weights)
-        loaded = _loaded(program)
+        code = None if type(self) is Executable else boundary(Executable)
+        loaded = _loaded(program, code)
         with Frames.lock:
             # Memory that a call is using stays until it has ended.
             self._replaced = [old for old in (*self._replaced, self._loaded) if old.frames.busy]
             self._loaded, self._staircase = loaded, staircase
-            _attach(self)
+            self._artefact = None
+            _attach(self, code)
+
+    def save(self, path: str | os.PathLike[str], *, targets: Sequence[str] | None = None) -> None:
+        """Write the program to a file, which `stepwell.load` runs without compiling; see
+        `docs/artefacts.md`.
+
+        The file has the machine code and the packed weights, and the IR of stage `optimized`, of
+        which another machine can compile the program anew. It appears complete or not at all.
+
+        Args:
+            path: the file, by custom ``*.stepwell``.
+            targets: names of targets to hold machine code for, each compiled anew; `load` takes
+                the best one that its machine runs. By default that for which the program was
+                compiled.
+
+        Raises:
+            CompileError: if the program is interpreted, or calls a registered function that another
+                process cannot find.
+            ImportModelError: if the file cannot be written.
+            TargetError: if a target is unknown, or it is not known what its code needs.
+        """
+        with container.written(path) as writer:
+            self._write(writer, targets)
+
+    def verify(self) -> Verification:
+        """Check the file that the program was loaded from, and run its examples.
+
+        Returns:
+            How much was checked, and how far results are from those at the time of saving, in units
+            in the last place of the largest element of each result.
+
+        Raises:
+            CompileError: if the program was compiled by this process.
+            ImportModelError: if a part of the file is damaged.
+            MiscompilationError: if a result is further away than sums in another order can explain.
+        """
+        from .artefacts.verifying import verify
+
+        if self._artefact is None:
+            fact = "this program was not loaded from a file"
+            raise CompileError(explain("verify", fact, hint="load(path).verify()"))
+        return verify(self._artefact, self)
+
+    def __copy__(self) -> Executable:
+        """Another executable with the same program: what updates one does not change the other."""
+        made = executable(self._loaded.program, self._staircase, self.stages, self._decisions)
+        made._artefact, made.changes = self._artefact, self.changes
+        return made
+
+    def __deepcopy__(self, memo: object) -> Executable:
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Executable], tuple[bytes]]:
+        file = io.BytesIO()
+        self._write(container.Writer(file), None)
+        return self._way_down.restored(), (file.getvalue(),)
+
+    def _write(self, writer: container.Writer, targets: Sequence[str] | None) -> None:
+        """Write the program as an artefact."""
+        if self._artefact is not None and targets is None:
+            writer.copy(self._artefact.archive)
+            return
+        from .artefacts.writing import Content, write
+
+        way = self._way_down
+        programs = [way.generated(name) for name in (None,) if targets is None]
+        programs += [way.generated(name) for name in targets or ()]
+        layout = layout_for(Executable) if are_known() else None
+        write(writer, Content(programs, way.source(), self.decisions, layout), self)
 
     @property
     def _way_down(self) -> Staircase:
@@ -197,7 +287,9 @@ class Executable:
     @property
     def decisions(self) -> tuple[Decision, ...]:
         """The decisions that passes took, in order."""
-        return self._decisions
+        if self._decisions is None and self._artefact is not None:
+            self._decisions = self._artefact.decisions()
+        return tuple(self._decisions or ())
 
     def explain(self, format: str = "text") -> str:
         """The decisions that passes took, by stage and pass.
@@ -208,7 +300,9 @@ class Executable:
         Raises:
             InputError: if there is no such format.
         """
-        return explanation(self._decisions, format)
+        from ..core.explanation import explanation
+
+        return explanation(self.decisions, format)
 
     def __repr__(self) -> str:
         inputs = ", ".join(map(str, self._loaded.signature.inputs))
@@ -270,19 +364,44 @@ def executable(
     program: Program,
     staircase: Staircase | None = None,
     stages: Sequence[str] = (),
-    decisions: Sequence[Decision] = (),
+    decisions: Sequence[Decision] | None = (),
 ) -> Executable:
     """An `Executable`, called by compiled code if objects have the expected layout."""
-    loaded = _loaded(program)
-    kind = Executable if loaded.plan is None else fast_type(Executable)
-    made = kind(loaded, staircase, stages, decisions)
-    _attach(made)
+    return _executable(program, boundary(Executable), staircase, stages, decisions)
+
+
+def loaded_executable(artefact: Artefact, staircase: Staircase) -> Executable:
+    """The program of an artefact.
+
+    It is called by compiled code if the artefact has that for the layout of objects here.
+
+    Raises:
+        ImportModelError: if the artefact is damaged.
+        TargetError: if this machine cannot run the program.
+    """
+    program, shipped = artefact.program(), artefact.boundary()
+    code = None if shipped is None else offer(Executable, *shipped)
+    made = _executable(program, code, staircase, artefact.stages, None)
+    made._artefact = artefact
     return made
 
 
-def _loaded(program: Program) -> Loaded:
+def _executable(
+    program: Program,
+    code: Boundary | None,
+    staircase: Staircase | None,
+    stages: Sequence[str],
+    decisions: Sequence[Decision] | None,
+) -> Executable:
+    loaded = _loaded(program, code)
+    kind = Executable if loaded.plan is None else fast_type(Executable)
+    made = kind(loaded, staircase, stages, decisions)
+    _attach(made, code)
+    return made
+
+
+def _loaded(program: Program, code: Boundary | None) -> Loaded:
     """A program, with a plan if compiled code can call it."""
-    code = boundary(Executable)
     if code is None:
         return Loaded(program)
     slow, fail = Executable.__call__, Executable._fail_at
@@ -290,10 +409,10 @@ def _loaded(program: Program) -> Loaded:
     return Loaded(program, plan, ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(code.frame))
 
 
-def _attach(made: Executable) -> None:
+def _attach(made: Executable, code: Boundary | None) -> None:
     """Let compiled code handle calls, if there is a plan for it."""
-    code, plan = boundary(Executable), made._loaded.plan
-    if code is not None and plan is not None:
+    plan = made._loaded.plan
+    if code is not None and plan is not None and type(made) is not Executable:
         attach(made, plan.address, code.call)
 
 

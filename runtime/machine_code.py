@@ -2,12 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
 from ..core.module import Module
 from ..core.printing import Listing
 from ..core.target import Target
+from ..core.weights import WeightStore
 from .functions import callback
+from .interface import Interface
 from .loaded import Program
 from .lowered import lowered
+
+if TYPE_CHECKING:
+    from ..backends.llvm.jit import Effort
+
+
+@dataclass(frozen=True)
+class Generated:
+    """The LLVM IR of a program for a target, and what calls of its machine code need."""
+
+    interface: Interface
+    constants: tuple[np.ndarray, ...]
+    llvm_ir: str
+    effort: Effort
+    target: Target
+
+
+@dataclass(frozen=True)
+class Source:
+    """The IR of which a program can be compiled anew.
+
+    `recipe` says how, as values of JSON: the arguments of a compilation.
+    """
+
+    text: str
+    weights: WeightStore
+    recipe: Mapping[str, Any]
+
+
+def generated(module: Module, target: Target) -> Generated:
+    """The LLVM IR of a module at stage `llvm`, for a target that need not be this machine.
+
+    Raises:
+        CompileError: if it is not a program, or cannot be translated.
+    """
+    from ..backends.llvm.jit import effort_of, program_ir
+
+    found = lowered(module)
+    text = program_ir(module.op, target, found.name)
+    return Generated(found.interface, found.constants, text, effort_of(module.op), target)
 
 
 def machine_code(module: Module, target: Target, source: Listing | None = None) -> Program:

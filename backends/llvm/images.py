@@ -72,9 +72,9 @@ class Image:
             tuple(map(int, facts["relative"])),
         )
         words = [place for found in image.imports.values() for place in found]
-        ends = [*image.symbols.values(), *(place + 8 for place in (*words, *image.relative))]
-        inside = all(0 <= end <= size for end in ends) and min(ends, default=8) >= 0
-        if not (inside and 0 <= executable <= size and len(data) <= size and not executable % PAGE):
+        inside = all(0 <= place <= size - 8 for place in (*words, *image.relative))
+        inside &= all(0 <= place < size for place in image.symbols.values())
+        if not (inside and 0 <= executable <= size >= len(data)) or executable % PAGE:
             raise ValueError("an image exceeds its bounds")
         return image
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -20,7 +20,7 @@ from xdsl.ir import Attribute
 
 from ...core.errors import CompileError, InternalError, explain
 from ...core.printing import Listing
-from ...core.target import Target
+from ...core.target import Target, host
 from ...dialects.program import EFFORT, UNROLL
 from ...dialects.rt.abi import PARALLEL_TILES
 from . import thread_pool
@@ -136,6 +136,42 @@ def _library(module: Any, target_machine: Any) -> Any:
     return library.add_object_img(target_machine.emit_object(module))
 
 
+class LinkedObject:
+    """An object file, linked into this process by LLVM. It stays valid while this object lives.
+
+    Args:
+        code: the object file.
+        functions: the functions that are seen outside.
+        imports: those that it calls.
+
+    Raises:
+        CompileError: if one that it calls is nowhere defined.
+    """
+
+    def __init__(self, code: bytes, functions: Sequence[str], imports: Sequence[str]) -> None:
+        library = llvm.JITLibraryBuilder().add_current_process()
+        for name in imports:
+            if name == PARALLEL_TILES:
+                thread_pool.install()
+            if (address := _address_of(name)) is not None:
+                library.import_symbol(name, address)
+        for name in functions:
+            library.export_symbol(name)
+        with _LOCK:
+            target_machine = machine(host(), jit=True)
+            self._jit = llvm.create_lljit_compiler(target_machine, suppress_errors=True)
+            try:
+                self._code = library.add_object_img(code).link(self._jit, "object")
+            except RuntimeError as error:
+                reason = " ".join(str(error).split())[:200]
+                fact = f"machine code cannot be linked: {reason}"
+                raise CompileError(explain("llvm", fact)) from error
+
+    def address(self, name: str) -> int:
+        """The address of a function."""
+        return self._code[name]
+
+
 def _address_of(name: str) -> int | None:
     """The address of a function registered with LLVM or in the process; None if there is none.
 
@@ -188,10 +224,18 @@ def compile_module(
         CompileError: if the module cannot be translated, or states an unknown effort.
         TargetError: if this processor cannot run code for the target.
     """
+    text = program_ir(module, target, public, source)
+    return CompiledModule(text, target, effort or effort_of(module))
+
+
+def program_ir(
+    module: ModuleOp, target: Target, public: str | None, source: Listing | None = None
+) -> str:
+    """The text of the LLVM IR of a module, with `boundary.code.ENTRY`; see `compile_module`."""
     translated = translate(module, target, source)
     if public is not None:
         add_entry(translated, public)
-    return CompiledModule(str(translated), target, effort or effort_of(module))
+    return str(translated)
 
 
 def llvm_ir(module: ModuleOp, target: Target, source: Listing | None = None) -> str:

@@ -10,13 +10,7 @@ import llvmlite.binding as llvm
 
 from ...core.errors import TargetError, explain
 from ...core.target import Target
-
-_X86_FEATURES = {
-    "x86-64": (),
-    "x86-64-v2": ("sse4.2", "ssse3", "popcnt"),
-    "x86-64-v3": ("avx2", "fma", "bmi2", "f16c"),
-    "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
-}
+from .processor import FAMILIES
 
 
 @functools.cache
@@ -65,7 +59,7 @@ def check_runs_here(target: Target) -> None:
     here, wanted = llvm.get_process_triple().partition("-")[0], target.triple.partition("-")[0]
     if here != wanted:
         raise TargetError(explain(target.name, "cannot run here", expected=here, got=wanted))
-    needed = _X86_FEATURES.get(target.cpu)
+    needed = FAMILIES.get(target.cpu)
     if needed is None:
         if target.cpu == llvm.get_host_cpu_name():
             return

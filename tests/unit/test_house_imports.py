@@ -29,13 +29,17 @@ MAY_IMPORT = {
     **dict.fromkeys(FACES, BASE | MIDDLE),
     "compilation": BASE | MIDDLE,
     "diagnosis": BASE | MIDDLE | {"diagnosis", "compilation"},
-    "compiler": BASE | MIDDLE | {"diagnosis", "compilation"},
+    "loading": BASE | MIDDLE | {"diagnosis", "compilation"},
+    "compiler": BASE | MIDDLE | {"diagnosis", "compilation", "loading"},
     "exporting": BASE | MIDDLE | {"diagnosis", "compilation"},
     "dynamo": BASE | MIDDLE | {"compiler"},
     "nn": BASE | {"frontends"},
     "tuning": BASE | MIDDLE | {"tuning", "compilation", "compiler"},
-    "tools": BASE | MIDDLE | ABOVE | {"tools", "compilation", "compiler", "exporting", "__init__"},
-    "__init__": BASE | MIDDLE | ABOVE | FACES | {"compiler", "exporting"},
+    "tools": BASE
+    | MIDDLE
+    | ABOVE
+    | {"tools", "compilation", "compiler", "exporting", "loading", "__init__"},
+    "__init__": BASE | MIDDLE | ABOVE | FACES | {"compiler", "exporting", "loading"},
 }
 """What each room, and each module of the root, may import; `__init__` is the public face."""
 # What puts a compiled program together drives a backend.

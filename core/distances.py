@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..core.dtype_names import is_real
+from .dtype_names import is_real
 
 DIFFERENT = float("inf")
 DIGITS = {"bf16": 8, "f16": 11, "f32": 24, "f64": 53}

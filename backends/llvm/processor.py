@@ -1,0 +1,73 @@
+"""What a processor must have to run code for a target, and whether this one does, without LLVM."""
+
+from __future__ import annotations
+
+import functools
+import platform
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ...core.target import Target
+
+_V2 = ("cx16", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3")
+_V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
+_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+FAMILIES = {"x86-64": (), "x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
+"""The features of families of processors, by LLVM's names."""
+
+_LINUX = {"sse3": "pni", "bmi": "bmi1", "lzcnt": "abm", "pclmul": "pclmulqdq", "sha": "shani"}
+"""Features to which Linux gives another name, not counting punctuation."""
+_NUMPY = {"fma3": "fma", "sse3": "pni"}
+"""Features of Linux to which NumPy gives another name."""
+
+
+def needs_of(target: Target) -> list[str] | None:
+    """The features that code for a target may use; None if they are not known.
+
+    For the machine that this runs on, they are those that Linux reports as well.
+    """
+    if target.name == "host":
+        on = re.findall(r"\+([\w.-]+)", target.features)
+        return sorted(name for name in on if _plain(name) in features())
+    known = FAMILIES.get(target.cpu)
+    return None if known is None else sorted(known)
+
+
+def missing(needs: list[str]) -> list[str]:
+    """The features out of these that this processor lacks."""
+    return [name for name in needs if _plain(name) not in features()]
+
+
+def architecture() -> str:
+    """The architecture of this machine, as triples name it."""
+    name = platform.machine().lower()
+    return {"amd64": "x86_64"}.get(name, name)
+
+
+@functools.cache
+def features() -> frozenset[str]:
+    """The features of this processor, by the names that Linux has for them, without punctuation.
+
+    An emulator may show the features of the machine that it runs on: what NumPy has not found is
+    left out.
+    """
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
+            line = next((one for one in file if one.startswith(("flags", "Features"))), "")
+    except OSError:
+        line = ""
+    found = {re.sub(r"[._-]", "", name) for name in line.partition(":")[2].lower().split()}
+    for name, present in np._core._multiarray_umath.__cpu_features__.items():
+        plain = re.sub(r"[._-]", "", name.lower())
+        if not present:
+            found.discard(_NUMPY.get(plain, plain))
+    return frozenset(found)
+
+
+def _plain(name: str) -> str:
+    """The name of a feature of LLVM in `features`."""
+    plain = re.sub(r"[._-]", "", name)
+    return _LINUX.get(plain, plain)

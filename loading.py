@@ -1,0 +1,130 @@
+"""`load`: run a program that was saved, without compiling it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from .runtime.artefacts import container
+from .runtime.artefacts.reading import Artefact
+from .runtime.executable import Executable, loaded_executable
+
+if TYPE_CHECKING:
+    from .compilation import Compilation
+    from .core.fate import Fate
+    from .core.target import Target
+    from .core.weights import WeightStore
+    from .diagnosis.inspection import Inspection
+    from .runtime.loaded import Program
+    from .runtime.machine_code import Generated, Source
+    from .runtime.profile import Profile
+
+
+def load(path: str | os.PathLike[str], *, recompile: bool = False) -> Executable:
+    """Load a program that `Executable.save` wrote.
+
+    Its weights are mapped into memory, and shared by the processes that load the file. A loaded
+    program is trusted like any other: the file has machine code, and the digests in it find damage,
+    not malice. See `docs/artefacts.md`.
+
+    Args:
+        path: the file. It must not be written to while a process uses it; `save` replaces it.
+        recompile: whether to compile the program anew, for this machine, of the IR in the file.
+
+    Raises:
+        CompileError: if the program calls a registered function that is not found.
+        ImportModelError: if the file cannot be read, is damaged, or of another version.
+        TargetError: if this machine can run none of the code in the file.
+        StepwellError: if the system does not allow the process to run it.
+    """
+    artefact = Artefact(container.mapped(path))
+    if not recompile:
+        return loaded_executable(artefact, Stored(artefact))
+    from .core.target import host
+
+    stored = Stored(artefact)
+    return stored.compilation(host()).executable(stored.inspection_of)
+
+
+def restored(data: bytes) -> Executable:
+    """The program that was pickled as these bytes.
+
+    Raises:
+        ImportModelError: if they are damaged.
+        TargetError: if this machine can run none of the code in them.
+    """
+    artefact = Artefact(container.in_memory(data))
+    return loaded_executable(artefact, Stored(artefact))
+
+
+class Stored:
+    """The stages of a saved program, compiled anew of its IR when they are wanted."""
+
+    def __init__(self, artefact: Artefact) -> None:
+        self._artefact = artefact
+
+    def compilation(self, target: Target | None = None) -> Compilation:
+        """The compilation from the IR in the file, for the target that it was saved for, or
+        another one."""
+        from .compilation import Compilation
+        from .core.target import Target
+        from .core.weights import WeightStore
+        from .frontends.mlir import from_mlir
+
+        text, weights, recipe = self._artefact.source()
+        store = WeightStore().with_arrays(weights)
+        module = from_mlir(text, store, trusted=True)
+        chosen = Target(**recipe["target"]) if target is None else target
+        schedules = recipe["schedules"] if target is None else {}
+        return Compilation(module, chosen, recipe["passes"], {}, schedules)
+
+    @property
+    def inspection_of(self) -> Callable[[Compilation], Inspection]:
+        """Makes the stages of a compilation."""
+        from .diagnosis.inspection import Inspection
+
+        return partial(Inspection, restored=restored)
+
+    @cached_property
+    def _inspection(self) -> Inspection:
+        return self.inspection_of(self.compilation())
+
+    def text(self, stage: str) -> str:
+        """The text of a stage."""
+        return self._inspection.text(stage)
+
+    def weights(self, stage: str) -> WeightStore:
+        """The arrays that the text of a stage names."""
+        return self._inspection.weights(stage)
+
+    def run(self, stage: str, inputs: Sequence[object]) -> Any:
+        """The results of a stage."""
+        return self._inspection.run(stage, inputs)
+
+    def profile(self, inputs: Sequence[object], repeat: int | None) -> Profile:
+        """A profile of the time."""
+        return self._inspection.profile(inputs, repeat)
+
+    def why(self, node: str) -> Fate:
+        """The fate of a node."""
+        return self._inspection.why(node)
+
+    def updated(
+        self, program: Program, weights: Mapping[str, object]
+    ) -> tuple[Program, Inspection]:
+        """The program with new weights, compiled anew."""
+        return self._inspection.updated(program, weights)
+
+    def generated(self, target: str | None) -> Generated:
+        """The LLVM IR of the program for a target, by default the one that it was saved for."""
+        return self._inspection.generated(target)
+
+    def source(self) -> Source:
+        """The IR that is saved with the program."""
+        return self._inspection.source()
+
+    def restored(self) -> Callable[[bytes], Executable]:
+        """The function that makes a program of a saved one."""
+        return restored

@@ -1,0 +1,190 @@
+"""Reading an artefact: its machine code is mapped into this process, and so are its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ...backends.llvm import pool, processor
+from ...backends.llvm.boundary.layout import Layout
+from ...backends.llvm.images import Image, Mapped, can_be_mapped, system_function
+from ...core.decisions import Decision
+from ...core.errors import TargetError, explain
+from ...core.functions import found
+from ...core.reading import ReadingError
+from ...core.stages import STAGES
+from ...dialects.rt.abi import PARALLEL_TILES
+from ..functions import callback
+from ..interface import Interface
+from ..loaded import Program
+from .container import Archive
+from .manifest import ABI, MANIFESTS
+
+ENTRY = "stepwell_entry"
+"""The function of a program that takes a frame."""
+
+
+class Artefact:
+    """An artefact whose manifest has been read.
+
+    Args:
+        archive: its members.
+
+    Raises:
+        ImportModelError: if it is damaged, or of another version.
+    """
+
+    def __init__(self, archive: Archive) -> None:
+        self.archive = archive
+        with self._read():
+            manifest = archive.manifest
+            try:
+                self.manifest = MANIFESTS.upgraded(manifest, manifest["format"])
+            except ReadingError as error:
+                raise archive.damaged(str(error)) from error
+            stage = self.manifest["source"]["recipe"]["stage"]
+            self.stages = STAGES[STAGES.index(stage) :]
+            """The stages of which there is text: from the one that is stored."""
+
+    @contextmanager
+    def _read(self) -> Iterator[None]:
+        """Turn the errors of a manifest that says something else into `ImportModelError`."""
+        try:
+            yield
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise self.archive.damaged(f"its manifest is malformed ({error!r})") from error
+
+    def program(self) -> Program:
+        """The best of its programs that this machine can run.
+
+        Raises:
+            ImportModelError: if the artefact is damaged.
+            TargetError: if this machine can run none of them.
+            StepwellError: if the system does not allow it to run code.
+        """
+        with self._read():
+            entry = self._best()
+            interface = Interface.from_dict(entry["interface"])
+            constants = tuple(map(self._constant, entry["constants"]))
+            for name, place in entry["functions"].items():
+                found(name, place)
+            functions = tuple(map(callback, interface.functions))
+            code = self._code(entry["code"])
+            return Program(interface, constants, functions, code.address(ENTRY), code)
+
+    def boundary(self) -> tuple[Layout, Image] | None:
+        """The call boundary, and the layout of objects that it reads; None if there is none."""
+        with self._read():
+            facts = self.manifest["support"].get("boundary")
+            if facts is None or not can_be_mapped():
+                return None
+            return Layout(**facts["layout"]), self._image(facts)
+
+    def decisions(self) -> list[Decision]:
+        """The decisions that passes took."""
+        import json
+
+        with self._read():
+            text = bytes(self.archive.part(self.manifest["decisions"]))
+            return [_decision(entry) for entry in json.loads(text)["decisions"]]
+
+    def examples(self) -> list[tuple[list[Any], list[np.ndarray]]]:
+        """Inputs and the results that the program had for them; a CSR matrix is three arrays."""
+        with self._read():
+            return [
+                (
+                    [_input([self._checked(part) for part in parts]) for parts in one["inputs"]],
+                    [self._checked(part) for part in one["results"]],
+                )
+                for one in self.manifest["examples"]
+            ]
+
+    def source(self) -> tuple[str, Mapping[str, Any], Mapping[str, Any]]:
+        """The IR, its weights by name, and the arguments of its compilation."""
+        with self._read():
+            facts = self.manifest["source"]
+            text = bytes(self.archive.part(facts["text"])).decode()
+            weights = {entry["name"]: self._weight(entry) for entry in facts["weights"]}
+            return text, weights, facts["recipe"]
+
+    def _best(self) -> Mapping[str, Any]:
+        """The program that needs the most of this machine."""
+        made = self.manifest["abi"]
+        if made != ABI:
+            fact = "its machine code was made by another version of Stepwell"
+            raise self._unfit(fact, ABI, made)
+        here = processor.architecture()
+        programs = self.manifest["programs"]
+        fit = [one for one in programs if one["target"]["architecture"] == here]
+        if not fit:
+            got = ", ".join(one["target"]["architecture"] for one in programs)
+            raise self._unfit("its code is for another architecture", here, got)
+        fit.sort(key=lambda one: len(one["target"]["needs"]), reverse=True)
+        for one in fit:
+            if not processor.missing(one["target"]["needs"]):
+                return one
+        lacks = processor.missing(fit[-1]["target"]["needs"])
+        names = ", ".join(one["target"]["name"] for one in fit)
+        fact = f"this processor lacks {', '.join(lacks)}, which its code for {names} needs"
+        raise self._unfit(fact, None, None)
+
+    def _unfit(self, fact: str, expected: object, got: object) -> TargetError:
+        hint = "load(..., recompile=True) compiles it for this machine"
+        return TargetError(explain(self.archive.name, fact, expected=expected, got=got, hint=hint))
+
+    def _constant(self, facts: Mapping[str, Any]) -> np.ndarray:
+        # Compiled code takes constant integers as indices, without a check of its own.
+        return self.archive.array(facts, checked=np.dtype(facts["dtype"]).kind in "iu")
+
+    def _checked(self, facts: Mapping[str, Any]) -> np.ndarray:
+        return self.archive.array(facts, checked=True)
+
+    def _weight(self, entry: Mapping[str, Any]) -> Any:
+        if "array" in entry:
+            return self._checked(entry["array"])
+        from scipy.sparse import csr_array
+
+        indptr, indices, values = map(self._checked, entry["csr"])
+        return csr_array((values, indices, indptr), shape=tuple(entry["shape"]))
+
+    def _image(self, facts: Mapping[str, Any]) -> Image:
+        return Image.from_dict(bytes(self.archive.part(facts["image"])), facts["facts"])
+
+    def _code(self, facts: Mapping[str, Any]) -> Any:
+        """The machine code of a program, in memory."""
+        if "image" in facts and can_be_mapped():
+            return Mapped(self._image(facts), self._function)
+        if "object" not in facts:
+            fact = "its code can only be run by Linux on x86-64"
+            raise self._unfit(fact, None, None)
+        from ...backends.llvm.jit import LinkedObject
+
+        code = bytes(self.archive.part(facts["object"]))
+        return LinkedObject(code, facts["functions"], facts["imports"])
+
+    def _function(self, name: str) -> int:
+        """The address of a function that machine code calls."""
+        if name != PARALLEL_TILES:
+            return system_function(name)
+        return pool.entry(lambda: pool.mapped(self._image(self.manifest["support"]["pool"])))
+
+
+def _input(parts: list[np.ndarray]) -> Any:
+    return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def _decision(entry: Mapping[str, Any]) -> Decision:
+    return Decision(
+        entry["subject"],
+        entry["what"],
+        entry["why"],
+        entry["cost"],
+        tuple(entry["nodes"]),
+        entry["stage"] or "",
+        entry["pass"] or "",
+        entry["kind"],
+        tuple(entry["places"]),
+    )
