@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from .core.errors import CompileError, explain
+from .core.stages import IR_STAGES, check_stage
 from .runtime.artefacts import container
 from .runtime.artefacts.reading import Artefact
 from .runtime.executable import Executable, loaded_executable
@@ -78,7 +80,10 @@ class Stored:
         module = from_mlir(text, store, trusted=True)
         chosen = Target(**recipe["target"]) if target is None else target
         schedules = recipe["schedules"] if target is None else {}
-        return Compilation(module, chosen, recipe["passes"], {}, schedules)
+        # The stage that is stored has its passes behind it.
+        reached = IR_STAGES[: IR_STAGES.index(recipe["stage"]) + 1]
+        passes = recipe["passes"] | dict.fromkeys(reached, "")
+        return Compilation(module, chosen, passes, {}, schedules)
 
     @property
     def inspection_of(self) -> Callable[[Compilation], Inspection]:
@@ -93,15 +98,15 @@ class Stored:
 
     def text(self, stage: str) -> str:
         """The text of a stage."""
-        return self._inspection.text(stage)
+        return self._inspection.text(self._known(stage))
 
     def weights(self, stage: str) -> WeightStore:
         """The arrays that the text of a stage names."""
-        return self._inspection.weights(stage)
+        return self._inspection.weights(self._known(stage))
 
     def run(self, stage: str, inputs: Sequence[object]) -> Any:
         """The results of a stage."""
-        return self._inspection.run(stage, inputs)
+        return self._inspection.run(self._known(stage), inputs)
 
     def profile(self, inputs: Sequence[object], repeat: int | None) -> Profile:
         """A profile of the time."""
@@ -128,3 +133,15 @@ class Stored:
     def restored(self) -> Callable[[bytes], Executable]:
         """The function that makes a program of a saved one."""
         return restored
+
+    def _known(self, stage: str) -> str:
+        """A stage, if the file has it, or a stage before it.
+
+        Raises:
+            CompileError: if it has only later ones.
+        """
+        stages = self._artefact.stages
+        if check_stage(stage) not in stages:
+            fact = f'"{stage}" is before that in the file'
+            raise CompileError(explain("stage", fact, got=f'"{stages[0]}"'))
+        return stage

@@ -44,8 +44,9 @@ from .export import export
 from .instrumented import instrumented
 from .instruments import Instruments
 from .messages import worded
-from .models import parse_sizes, read_inputs, write_arrays
+from .models import parse_sizes
 from .profile import profile
+from .run import run, verify
 from .timing import ROUNDS, duration, measure
 from .tune import tune
 from .why import why
@@ -88,53 +89,6 @@ def options(
     del version, traceback
 
 
-@app.command()
-def run(
-    model: ModelPath,
-    inputs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--input", "-i", help="An input, as in `x=x.npy` (sparse: SciPy's .npz); repeatable."
-        ),
-    ] = None,
-    outputs: Annotated[
-        list[str] | None,
-        typer.Option("--output", "-o", help="A file for a result, as in `y=y.npy`; repeatable."),
-    ] = None,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            "--at",
-            autocompletion=lambda: list(IR_STAGES),
-            help="Interpret this stage, every access checked, instead of running machine code.",
-        ),
-    ] = None,
-    shapes: Shapes = None,
-    trusted: Trusted = False,
-    level: Level = 3,
-    target: TargetName = "host",
-    threads: Threads = None,
-    passes: PipelineFile = None,
-) -> None:
-    """Compile a model and run it on arrays from files.
-
-    `stepwell run model.onnx --input x=x.npy --output y=y.npy`
-    """
-    if at is not None:
-        check_stage(at)
-    module = load(model, shapes, trusted)
-    arrays = read_inputs(inputs or [], module.inputs)
-    exe, _ = compiled(module, level, target, threads, passes)
-    results = exe(*arrays) if at is None else exe.run_at(at, *arrays)
-    results = results if isinstance(results, tuple) else (results,)
-    write_arrays(outputs or [], module.outputs, results)
-    for spec, result in zip(module.outputs, results, strict=True):
-        out.print(f"[bold]{spec.name}[/] {'x'.join(map(str, result.shape))} {result.dtype}")
-        if not outputs:
-            with np.printoptions(threshold=60, precision=6):
-                out.print(str(result), markup=False, highlight=False)
-
-
 @app.command("compile")
 @instrumented
 def compile_(
@@ -150,7 +104,16 @@ def compile_(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write the stage, and its weights, to files instead."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write the program to a file that `stepwell run` runs; with `--emit`, the stage "
+            "and its weights.",
+        ),
+    ] = None,
+    targets: Annotated[
+        list[str] | None,
+        typer.Option("--for", help="With `--output`: a target to hold code for; repeatable."),
     ] = None,
     shapes: Shapes = None,
     trusted: Trusted = False,
@@ -162,17 +125,25 @@ def compile_(
 ) -> None:
     """Compile a model, and show any stage of it.
 
+    `stepwell compile model.onnx --output model.stepwell`
+
     `stepwell compile model.onnx --emit loops`
 
     Without `--emit`, prints inputs and outputs, the compile time, and the decisions of passes.
     """
     if emit is not None:
         check_stage(emit)
+    if targets and (emit is not None or output is None):
+        fact, expected = "there is no program to write", "--output, and no --emit"
+        raise CompileError(explained("--for", fact, expected=expected))
     with instruments.phase("parse"):
         module = load(model, shapes, trusted)
     hooks = instruments.hooks()
     if emit is None:
-        show(*compiled(module, level, target, threads, passes, hooks))
+        exe, seconds = compiled(module, level, target, threads, passes, hooks)
+        if output is not None:
+            exe.save(output, targets=targets or None)
+        show(exe, seconds)
         return
     compilation = _compilation(module, emit, level, target, threads, passes, hooks)
     with err.status(f"lowering to {emit}"):
@@ -363,7 +334,7 @@ def _tuple(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-for command in (export, profile, why, tune, finding.bisect, finding.reduce):
+for command in (run, verify, export, profile, why, tune, finding.bisect, finding.reduce):
     app.command(command.__name__)(command)
 
 

@@ -1,0 +1,93 @@
+"""`stepwell run` and `stepwell verify`: models and saved programs on arrays from files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from ..core.stages import IR_STAGES, check_stage
+from ..loading import load as load_program
+from .command import (
+    Level,
+    ModelPath,
+    PipelineFile,
+    Shapes,
+    TargetName,
+    Threads,
+    Trusted,
+    compiled,
+    load,
+    out,
+)
+from .models import read_inputs, write_arrays
+
+ARTEFACT = ".stepwell"
+"""What the names of saved programs end with."""
+
+
+def run(
+    model: ModelPath,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input", "-i", help="An input, as in `x=x.npy` (sparse: SciPy's .npz); repeatable."
+        ),
+    ] = None,
+    outputs: Annotated[
+        list[str] | None,
+        typer.Option("--output", "-o", help="A file for a result, as in `y=y.npy`; repeatable."),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at",
+            autocompletion=lambda: list(IR_STAGES),
+            help="Interpret this stage, every access checked, instead of running machine code.",
+        ),
+    ] = None,
+    shapes: Shapes = None,
+    trusted: Trusted = False,
+    level: Level = 3,
+    target: TargetName = "host",
+    threads: Threads = None,
+    passes: PipelineFile = None,
+) -> None:
+    """Compile a model and run it on arrays from files.
+
+    `stepwell run model.onnx --input x=x.npy --output y=y.npy`
+
+    A program that `stepwell compile` wrote, `model.stepwell`, is run as it is: options that say how
+    to compile have no effect.
+    """
+    if at is not None:
+        check_stage(at)
+    if model.suffix == ARTEFACT:
+        exe = load_program(model)
+        arrays = read_inputs(inputs or [], exe.inputs)
+    else:
+        module = load(model, shapes, trusted)
+        arrays = read_inputs(inputs or [], module.inputs)
+        exe, _ = compiled(module, level, target, threads, passes)
+    results = exe(*arrays) if at is None else exe.run_at(at, *arrays)
+    results = results if isinstance(results, tuple) else (results,)
+    write_arrays(outputs or [], exe.outputs, results)
+    for spec, result in zip(exe.outputs, results, strict=True):
+        out.print(f"[bold]{spec.name}[/] {'x'.join(map(str, result.shape))} {result.dtype}")
+        if not outputs:
+            with np.printoptions(threshold=60, precision=6):
+                out.print(str(result), markup=False, highlight=False)
+
+
+def verify(
+    program: Annotated[
+        Path, typer.Argument(help="A program of `stepwell compile`.", show_default=False)
+    ],
+) -> None:
+    """Check the file of a program, and run the examples in it.
+
+    `stepwell verify model.stepwell`
+    """
+    out.print(str(load_program(program).verify()), highlight=False)
