@@ -148,6 +148,15 @@ def compile_(
     compilation = _compilation(module, emit, level, target, threads, passes, hooks)
     with err.status(f"lowering to {emit}"):
         reached = compilation.at(emit) if emit in IR_STAGES else compilation.text(emit)
+    _write_stage(reached, output)
+
+
+def _write_stage(reached: str | Module, output: Path | None) -> None:
+    """Print the text of a stage, or write it to a file, with its weights.
+
+    Raises:
+        StepwellError: if it cannot be written.
+    """
     if output is None:
         sys.stdout.write(reached if isinstance(reached, str) else reached.text())
         return

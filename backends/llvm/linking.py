@@ -37,7 +37,7 @@ class Definitions:
         """A table of addresses, to be filled in when the code is loaded, and a function without
         arguments for each entry, which returns it."""
         kind = ir.ArrayType(PTR, len(entries))
-        table = ir.GlobalVariable(self.module, kind, name)
+        table: Any = ir.GlobalVariable(self.module, kind, name)
         table.initializer = ir.Constant(kind, None)
         for number, entry in enumerate(entries):
             builder, _ = self.function(entry, PTR)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import platform
 import re
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 if TYPE_CHECKING:
     from ...core.target import Target
@@ -60,7 +59,8 @@ def features() -> frozenset[str]:
     except OSError:
         line = ""
     found = {re.sub(r"[._-]", "", name) for name in line.partition(":")[2].lower().split()}
-    for name, present in np._core._multiarray_umath.__cpu_features__.items():
+    module = importlib.import_module("numpy._core._multiarray_umath")
+    for name, present in module.__cpu_features__.items():
         plain = re.sub(r"[._-]", "", name.lower())
         if not present:
             found.discard(_NUMPY.get(plain, plain))

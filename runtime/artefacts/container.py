@@ -209,7 +209,7 @@ class Archive:
         if name not in self._places:
             raise self.damaged(f"{name} is missing")
         start, size = self._places[name]
-        return memoryview(self.memory)[start : start + size]
+        return self.memory.data[start : start + size]
 
     def _place(self, info: ZipInfo) -> tuple[int, int]:
         """Where the contents of a member begin, and their size."""

@@ -38,6 +38,7 @@ GIVEN = (
     *("core.decisions.Decision", "core.fate.Fate", "frontends.builder.Value"),
     *("dialects.graph.kernel_builder.KernelBuilder", "passes.patterns.pattern.Match"),
     *("runtime.executable.Executable", "runtime.profile.Profile", "runtime.profile.Row"),
+    "runtime.artefacts.verifying.Verification",
 )
 """Classes whose objects users are given, and do not make."""
 
@@ -47,6 +48,7 @@ BESIDE = (
     "core.fate.Fate",
     "dialects.graph.kernel_builder.KernelBuilder",
     "frontends.builder.Value",
+    "runtime.artefacts.verifying.Verification",
     "runtime.profile.Profile",
     "runtime.profile.Row",
 )
