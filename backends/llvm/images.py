@@ -98,7 +98,9 @@ class Mapped:
 
     def __init__(self, image: Image, resolve: Callable[[str], int]) -> None:
         self._image = image
-        self._memory = mmap.mmap(-1, max(image.size, 1))
+        # By default the child of a fork would share the memory, and the data in it.
+        private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        self._memory = mmap.mmap(-1, max(image.size, 1), private)
         self._memory[: len(image.data)] = image.data
         self._first = ctypes.c_char.from_buffer(self._memory)
         self.base = ctypes.addressof(self._first)
