@@ -488,6 +488,11 @@ def test_images_are_made_of_position_independent_code() -> None:
     count = ctypes.CFUNCTYPE(ctypes.c_int64)
     assert [count(one.address("next"))() for _ in range(2)] == [6, 7]
     assert count(two.address("next"))() == 6
+    child = os.fork()
+    if child == 0:
+        os._exit(count(two.address("next"))())
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert count(two.address("next"))() == 7, "a child has data of its own"
     assert ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(two.address("positive"))(-3) == 3
     with pytest.raises(sw.StepwellError, match="machine code: lacks nothing"):
         one.address("nothing")
