@@ -15,7 +15,6 @@ from xdsl.context import Context
 from xdsl.dialects import cf, func, llvm
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    IndexType,
     MemRefType,
     ModuleOp,
     SymbolRefAttr,
@@ -33,7 +32,6 @@ from ..core.context import index_bits_of
 from ..core.errors import explain
 from ..core.refusal import refused
 from ..core.typed import integer_type, memref_type
-from ..core.walks import operations_in
 from ..dialects.loop.ops import KernelOp
 from ..dialects.program import needs_attributes
 from ..dialects.rt import ops as rt
@@ -44,15 +42,14 @@ from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
 from .to_llvm.searches import Function, first_decrease, first_outside
 from .to_llvm.tiles import lower_call_tiles, lower_on_threads
 from .to_llvm.types import PTR
-from .to_llvm.words import WORD, on_stack, store_word, word_address, word_at
+from .to_llvm.words import WORD, as_word, on_stack, store_word, word_address, word_at
 
 RT = LoweringTable()
 """How to lower each operation of `rt`."""
 RT.on(rt.CallTilesOp)(lower_call_tiles)
 
-_INDEX = IndexType()
-_HOST_BITS = 64
-"""The width of the words that callers pass and contexts hold."""
+_WORD_BITS = 64
+"""The width of the words that contexts hold."""
 
 
 @RT.on(rt.ConstantOp)
@@ -70,7 +67,7 @@ def lower_iteration(op: rt.IterationOp, low: Lowering) -> SSAValue:
 def lower_arena(arena: rt.ArenaOp, low: Lowering) -> Parts:
     context, wanted = low.value(arena.context), low.value(arena.bytes)
     have = word_at(low, context, rt.Word.ARENA_BYTES, i64)
-    enough = low.compare("sle", wanted, have)
+    enough = low.compare("sle", as_word(low, wanted), have)
     base = word_at(low, context, rt.Word.ARENA)
     _return_unless(low, enough, rt.ARENA_TOO_SMALL, context, (wanted,))
     return (base, wanted)
@@ -145,7 +142,7 @@ def _provide(low: Lowering, *functions: Function) -> str:
 def lower_check_index(check: rt.CheckIndexOp, low: Lowering, divided: bool = False) -> None:
     element = integer_type(memref_type(check.indices).element_type)
     _provide(low, *first_outside(element, divided))
-    made = checks.check_place(element) if check.from_front else checks.check_index(element)
+    made = (checks.check_place if check.from_front else checks.check_index)(element, low.index)
     name = _provide(low, made)
     _call_check(low, check, name, [_row(low, check.indices), check.extent])
 
@@ -155,7 +152,7 @@ def lower_check_offsets(check: rt.CheckOffsetsOp, low: Lowering, divided: bool =
     element = integer_type(memref_type(check.offsets).element_type)
     _provide(low, *first_outside(element, divided))
     _provide(low, *first_decrease(element, divided))
-    name = _provide(low, checks.check_offsets(element))
+    name = _provide(low, checks.check_offsets(element, low.index))
     _call_check(low, check, name, [_row(low, check.offsets), check.extent])
 
 
@@ -165,7 +162,7 @@ def lower_check_csr(check: rt.CheckCsrOp, low: Lowering, divided: bool = False) 
     pointer, index = (integer_type(memref_type(array).element_type) for array in arrays)
     _provide(low, *first_outside(index, divided))
     _provide(low, *first_decrease(pointer, divided))
-    name = _provide(low, checks.check_csr(pointer, index))
+    name = _provide(low, checks.check_csr(pointer, index, low.index))
     _call_check(low, check, name, [*(_row(low, array) for array in arrays), check.columns])
 
 
@@ -186,7 +183,7 @@ def _call_check(
     """Call a compiled check, which stores its details itself."""
     context = low.value(check.context)
     address = word_address(low, context, rt.Word.DETAILS)
-    details = low.emit(UnrealizedConversionCastOp, (address,), MemRefType(_INDEX, [3]))
+    details = low.emit(UnrealizedConversionCastOp, (address,), MemRefType(i64, [3]))
     good = low.perform(func.CallOp(name, [*arguments, details], [i1])).results[0]
     _return_unless(low, good, _number(check), context)
 
@@ -232,7 +229,7 @@ def _now(low: Lowering) -> SSAValue:
 def lower_record(record: rt.RecordOp, low: Lowering) -> None:
     passed = low.emit(llvm.SubOp, (_now(low), low.value(record.since)), i64)
     table = low.parts(record.times)[0]
-    for word, more in enumerate((passed, low.integer(1))):
+    for word, more in enumerate((passed, low.integer(1, i64))):
         place = record.row.value.data * rt.RECORD_WORDS + word
         before = low.emit(llvm.LoadOp, (word_address(low, table, place),), i64, WORD)
         store_word(low, table, place, low.emit(llvm.AddOp, (before, more), i64))
@@ -277,15 +274,12 @@ class ConvertRtToLlvmPass(ModulePass):
         if self.threads < 1:
             fact = explain(self.name, "wrong threads", expected="1 or more", got=self.threads)
             raise PassFailedException(fact)
+        if self.threads > 1 and (bits := index_bits_of(ctx)) != _WORD_BITS:
+            fact = f"no threads on a target with addresses of {bits} bits"
+            raise PassFailedException(explain(self.name, fact, expected="threads=1"))
         for kernel in [inner for inner in op.ops if isinstance(inner, KernelOp)]:
             fact, hint = "it is a loop nest still", "run convert-loop-to-scf first"
             raise refused(kernel, fact, expected="a function", hint=hint)
-        bits = index_bits_of(ctx)
-        if bits != _HOST_BITS:
-            for inner in operations_in(op):
-                if inner.name.startswith("rt."):
-                    fact = "wrong width of an index"
-                    raise refused(inner, fact, expected=f"{_HOST_BITS} bits, as the host", got=bits)
         table = RT
         if self.threads > 1:
             on_threads = functools.partial(lower_on_threads, threads=self.threads)

@@ -83,6 +83,7 @@ _X86 = "x86_64-unknown-linux-gnu"
 _ARM = "aarch64-unknown-linux-gnu"
 _APPLE = "arm64-apple-macosx"
 _RISCV = "riscv64-unknown-linux-gnu"
+_WASM = "wasm32-unknown-unknown"
 
 
 def _x86(cpu: str, bits: int, **facts: Any) -> Target:
@@ -109,6 +110,7 @@ _NAMED = {
         _x86("znver3", 256, l2_bytes=512 * _KB),
         _x86("znver4", 512, fma_per_cycle=1),
         _x86("znver5", 512, l1_bytes=48 * _KB, l1_ways=12, l2_ways=16),
+        Target("aarch64", _ARM, "generic", "", 128, 32, 64, 31, memory_operands=False, l1_ways=4),
         _arm("cortex-a76", l1_bytes=64 * _KB, l1_ways=4, l2_bytes=512 * _KB, l3_bytes=4 * _MB),
         _arm("neoverse-n1", l1_bytes=64 * _KB, l1_ways=4),
         _arm("neoverse-v2", fma_per_cycle=4, l1_bytes=64 * _KB, l1_ways=4, l2_bytes=2 * _MB),
@@ -134,6 +136,18 @@ _NAMED = {
             fma_per_cycle=1,
             l2_bytes=512 * _KB,
             l3_bytes=0,
+            half=False,
+        ),
+        Target(
+            "wasm32",
+            _WASM,
+            "generic",
+            "+simd128,+bulk-memory,+nontrapping-fptoint,+sign-ext",
+            128,
+            16,
+            index_bits=32,
+            memory_operands=False,
+            fma=False,
             half=False,
         ),
     )

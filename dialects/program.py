@@ -29,6 +29,7 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     FunctionType,
     IntegerAttr,
+    IntegerType,
     MemRefType,
     ModuleOp,
     StringAttr,
@@ -150,14 +151,14 @@ def checked_signature(main: Program) -> Signature:
     """
     signature, buffers = signature_of(main), buffers_of(main)
     if isinstance(main, llvm.FuncOp):
-        words = [part for buffer in buffers for part in _words(buffer)]
-        expected = llvm.LLVMFunctionType([llvm.LLVMPointerType(), *words], i32)
+        # The width of an index is that of the target, which the module does not state.
+        known = [_llvm_type(buffers, index) for index in (i64, i32)]
     else:
-        expected = FunctionType.from_lists([ContextType(), *buffers], [i32])
-    if main.function_type != expected:
+        known = [FunctionType.from_lists([ContextType(), *buffers], [i32])]
+    if main.function_type not in known:
         subject = f"{main.name} @{main.sym_name.data}"
         fact = f"its type does not fit graph.signature = {face_of(main).type}"
-        raise CompileError(explain(subject, fact, expected=expected, got=main.function_type))
+        raise CompileError(explain(subject, fact, expected=known[0], got=main.function_type))
     return signature
 
 
@@ -196,11 +197,14 @@ def called_as(op: CallPackedOp) -> FunctionType:
     return FunctionType.from_lists(inputs, outputs)
 
 
-def _words(buffer: Attribute) -> list[Attribute]:
-    """The arguments of an `llvm.func` that stand for a buffer: its address, its symbolic sizes."""
-    if not isinstance(buffer, MemRefType):
-        return [i64]
-    return [llvm.LLVMPointerType(), *[i64] * buffer.get_shape().count(DYNAMIC_INDEX)]
+def _llvm_type(buffers: Sequence[Attribute], index: IntegerType) -> llvm.LLVMFunctionType:
+    """The type of an `llvm.func` with these buffers: each is an address and its symbolic sizes."""
+    words: list[Attribute] = [llvm.LLVMPointerType()]
+    for buffer in buffers:
+        shape = buffer.get_shape() if isinstance(buffer, MemRefType) else ()
+        words += [llvm.LLVMPointerType() if isinstance(buffer, MemRefType) else index]
+        words += [index] * shape.count(DYNAMIC_INDEX)
+    return llvm.LLVMFunctionType(words, i32)
 
 
 def _in_order(name: str, slots: Sequence[tuple[int, _Entry]]) -> tuple[_Entry, ...]:

@@ -1,7 +1,7 @@
 """The functions that lowered operations of `rt` call, as MLIR text: checks of indices, and a clock.
 
-A check calls the functions of `searches`. Each function here returns one that is cached, to be
-cloned into a module.
+A check calls the functions of `searches`, and stores its details as words of 64 bits. Each function
+here returns one that is cached, to be cloned into a module.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import functools
 import time
 from string import Template
 
-from xdsl.dialects.builtin import IntegerType
+from xdsl.dialects.builtin import IntegerType, i64
 
 from ...core.indices import CsrFault
 from ...dialects.rt import ops as rt
@@ -18,7 +18,7 @@ from .searches import Function, parsed
 
 _INDEX = """
 func.func private @$name(
-    %x: memref<?x$element>, %extent: index, %details: memref<3xindex>) -> i1 {
+    %x: memref<?x$element>, %extent: index, %details: memref<3xi64>) -> i1 {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
   %two = arith.constant 2 : index
@@ -32,10 +32,12 @@ func.func private @$name(
   cf.cond_br %none, ^good, ^bad
 ^bad:
   %value = memref.load %x[%place] : memref<?x$element>
-  %wrong = arith.index_cast %value : $element to index
-  memref.store %place, %details[%zero] : memref<3xindex>
-  memref.store %wrong, %details[%one] : memref<3xindex>
-  memref.store %extent, %details[%two] : memref<3xindex>
+  %where = arith.index_cast %place : index to i64
+  %size = arith.index_cast %extent : index to i64
+  $wide
+  memref.store %where, %details[%zero] : memref<3xi64>
+  memref.store $wrong, %details[%one] : memref<3xi64>
+  memref.store %size, %details[%two] : memref<3xi64>
   %no = arith.constant false
   func.return %no : i1
 ^good:
@@ -57,7 +59,7 @@ _FROM_FRONT = """
 # 0 <= x <= extent for extents that the type holds; any other is above all of its numbers
 _OFFSETS = """
 func.func private @rt_check_offsets_$element(
-    %x: memref<?x$element>, %extent: index, %details: memref<3xindex>) -> i1 {
+    %x: memref<?x$element>, %extent: index, %details: memref<3xi64>) -> i1 {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
   %two = arith.constant 2 : index
@@ -81,10 +83,12 @@ func.func private @rt_check_offsets_$element(
   cf.cond_br %rises, ^good, ^bad(%high : index)
 ^bad(%place: index):
   %value = memref.load %x[%place] : memref<?x$element>
-  %wrong = arith.index_cast %value : $element to index
-  memref.store %place, %details[%zero] : memref<3xindex>
-  memref.store %wrong, %details[%one] : memref<3xindex>
-  memref.store %extent, %details[%two] : memref<3xindex>
+  %where = arith.index_cast %place : index to i64
+  %size = arith.index_cast %extent : index to i64
+  $wide
+  memref.store %where, %details[%zero] : memref<3xi64>
+  memref.store $wrong, %details[%one] : memref<3xi64>
+  memref.store %size, %details[%two] : memref<3xi64>
   %no = arith.constant false
   func.return %no : i1
 ^good:
@@ -96,50 +100,54 @@ func.func private @rt_check_offsets_$element(
 _CSR = """
 func.func private @rt_check_csr_${pointer}_$index(
     %indptr: memref<?x$pointer>, %indices: memref<?x$index>, %columns: index,
-    %details: memref<3xindex>) -> i1 {
+    %details: memref<3xi64>) -> i1 {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
   %two = arith.constant 2 : index
-  %start = arith.constant $start : index
+  %none = arith.constant 0 : i64
+  %start = arith.constant $start : i64
   %size = memref.dim %indptr, %zero : memref<?x$pointer>
   %entries = memref.dim %indices, %zero : memref<?x$index>
   %rows = arith.subi %size, %one : index
   %empty = arith.cmpi slt, %rows, %zero : index
-  cf.cond_br %empty, ^bad(%start, %zero, %zero : index, index, index), ^first
+  cf.cond_br %empty, ^bad(%start, %none, %none : i64, i64, i64), ^first
 ^first:
-  %pointer = memref.load %indptr[%zero] : memref<?x$pointer>
-  %begin = arith.index_cast %pointer : $pointer to index
-  %begins = arith.cmpi eq, %begin, %zero : index
-  cf.cond_br %begins, ^rise, ^bad(%start, %zero, %begin : index, index, index)
+  %value = memref.load %indptr[%zero] : memref<?x$pointer>
+  $begin
+  %begins = arith.cmpi eq, $pointer_value, %none : i64
+  cf.cond_br %begins, ^rise, ^bad(%start, %none, $pointer_value : i64, i64, i64)
 ^rise:
   %row = func.call @rt_first_decrease_$pointer(%indptr) : (memref<?x$pointer>) -> index
   %high = memref.load %indptr[%row] : memref<?x$pointer>
-  %above = arith.index_cast %high : $pointer to index
-  %order = arith.constant $order : index
+  $above
+  %order = arith.constant $order : i64
+  %place = arith.index_cast %row : index to i64
   %rises = arith.cmpi eq, %row, %rows : index
-  cf.cond_br %rises, ^last, ^bad(%order, %row, %above : index, index, index)
+  cf.cond_br %rises, ^last, ^bad(%order, %place, $high_value : i64, i64, i64)
 ^last:
-  %end = arith.constant $end : index
-  %ends = arith.cmpi eq, %above, %entries : index
-  cf.cond_br %ends, ^inside, ^bad(%end, %entries, %above : index, index, index)
+  %end = arith.constant $end : i64
+  %count = arith.index_cast %entries : index to i64
+  %ends = arith.cmpi eq, $high_value, %count : i64
+  cf.cond_br %ends, ^inside, ^bad(%end, %count, $high_value : i64, i64, i64)
 ^inside:
   %low = arith.constant 0 : $index
   %limit = arith.constant $limit : index
   %width = arith.minsi %columns, %limit : index
   %span = arith.index_cast %width : index to $index
-  %place = func.call @rt_first_outside_$index(%indices, %low, %span)
+  %first = func.call @rt_first_outside_$index(%indices, %low, %span)
     : (memref<?x$index>, $index, $index) -> index
-  %none = arith.cmpi eq, %place, %entries : index
-  cf.cond_br %none, ^good, ^outside
+  %all = arith.cmpi eq, %first, %entries : index
+  cf.cond_br %all, ^good, ^outside
 ^outside:
-  %value = memref.load %indices[%place] : memref<?x$index>
-  %wrong = arith.index_cast %value : $index to index
-  %fault = arith.constant $fault : index
-  cf.br ^bad(%fault, %place, %wrong : index, index, index)
-^bad(%rule: index, %position: index, %got: index):
-  memref.store %rule, %details[%zero] : memref<3xindex>
-  memref.store %position, %details[%one] : memref<3xindex>
-  memref.store %got, %details[%two] : memref<3xindex>
+  %column = memref.load %indices[%first] : memref<?x$index>
+  $wide
+  %fault = arith.constant $fault : i64
+  %entry = arith.index_cast %first : index to i64
+  cf.br ^bad(%fault, %entry, $wrong : i64, i64, i64)
+^bad(%rule: i64, %position: i64, %got: i64):
+  memref.store %rule, %details[%zero] : memref<3xi64>
+  memref.store %position, %details[%one] : memref<3xi64>
+  memref.store %got, %details[%two] : memref<3xi64>
   %no = arith.constant false
   func.return %no : i1
 ^good:
@@ -165,53 +173,82 @@ llvm.func internal @rt_clock() -> i64 {{
 """
 
 
-def _limit(element: IntegerType) -> int:
-    """An extent from which on every nonnegative number of a type is valid."""
-    return 2 ** min(element.width.data - 1, 62)
+def _limit(element: IntegerType, index: IntegerType) -> int:
+    """An extent from which on every nonnegative number of a type is valid.
+
+    No extent is larger than a quarter of what an index can be.
+    """
+    return 2 ** min(element.width.data - 1, index.width.data - 2)
+
+
+def _widened(name: str, value: str, element: IntegerType) -> tuple[str, str]:
+    """The line that makes a word `name` of a value of an integer type, and what the word is called.
+
+    A value of 64 bits is a word already.
+    """
+    if element == i64:
+        return "", value
+    return f"{name} = arith.extsi {value} : {element} to i64", name
 
 
 @functools.cache
-def check_index(element: IntegerType) -> Function:
+def check_index(element: IntegerType, index: IntegerType) -> Function:
     """`(x, extent, details) -> i1`: whether every element is in [-extent, extent).
 
     If not, the details are the position of the first that is not, that element, and the extent.
     """
-    return _index_check(f"rt_check_index_{element}", element, _FROM_BACK)
+    return _index_check(f"rt_check_index_{element}", element, index, _FROM_BACK)
 
 
 @functools.cache
-def check_place(element: IntegerType) -> Function:
+def check_place(element: IntegerType, index: IntegerType) -> Function:
     """`(x, extent, details) -> i1`: whether every element is in [0, extent); see `check_index`."""
-    return _index_check(f"rt_check_place_{element}", element, _FROM_FRONT)
+    return _index_check(f"rt_check_place_{element}", element, index, _FROM_FRONT)
 
 
-def _index_check(name: str, element: IntegerType, bounds: str) -> Function:
-    sizes = {"element": element, "limit": _limit(element)}
-    return parsed(Template(_INDEX).substitute(name=name, bounds=bounds, **sizes))
+def _index_check(name: str, element: IntegerType, index: IntegerType, bounds: str) -> Function:
+    text = Template(_INDEX.replace("$bounds", bounds)).substitute(
+        name=name, **_element_facts(element, index)
+    )
+    return parsed(text)
+
+
+def _element_facts(element: IntegerType, index: IntegerType) -> dict[str, object]:
+    wide, wrong = _widened("%wide", "%value", element)
+    limit = _limit(element, index)
+    return {"element": element, "limit": limit, "wide": wide, "wrong": wrong}
 
 
 @functools.cache
-def check_offsets(element: IntegerType) -> Function:
+def check_offsets(element: IntegerType, index: IntegerType) -> Function:
     """`(x, extent, details) -> i1`: whether every element is in [0, extent], and none decreases.
 
     If not, the details are the position of the first that is outside, or else above the next one,
     that element, and the extent.
     """
-    text = Template(_OFFSETS).substitute(element=element, limit=_limit(element))
-    return parsed(text)
+    return parsed(Template(_OFFSETS).substitute(_element_facts(element, index)))
 
 
 @functools.cache
-def check_csr(pointer: IntegerType, index: IntegerType) -> Function:
+def check_csr(pointer: IntegerType, column: IntegerType, index: IntegerType) -> Function:
     """`(indptr, indices, columns, details) -> i1`: whether they are a CSR matrix.
 
     It checks `core.indices.RULES`, in their order. If one does not hold, the details are its
     `CsrFault`, a position and a value.
     """
+    begin, first = _widened("%begin", "%value", pointer)
+    above, high = _widened("%above", "%high", pointer)
+    wide, wrong = _widened("%wide", "%column", column)
     text = Template(_CSR).substitute(
         pointer=pointer,
-        index=index,
-        limit=_limit(index),
+        index=column,
+        begin=begin,
+        pointer_value=first,
+        above=above,
+        high_value=high,
+        wide=wide,
+        wrong=wrong,
+        limit=_limit(column, index),
         start=CsrFault.START.value,
         order=CsrFault.ORDER.value,
         end=CsrFault.END.value,

@@ -29,8 +29,15 @@ def word_at(low: Lowering, base: SSAValue, word: int, type: Attribute = PTR) -> 
     return low.hoist(("load", address, type), llvm.LoadOp, (address,), type, WORD)
 
 
+def as_word(low: Lowering, value: SSAValue) -> SSAValue:
+    """An index as a word: the same on a target with addresses of 64 bits."""
+    return value if value.type == i64 else low.emit(llvm.SExtOp, (value,), i64)
+
+
 def store_word(low: Lowering, base: SSAValue, word: int, value: SSAValue) -> None:
-    """Change a word of a table."""
+    """Change a word of a table; an index becomes a word."""
+    if value.type == low.index:
+        value = as_word(low, value)
     operands = [value, word_address(low, base, word)]
     low.perform(llvm.StoreOp.create(operands=operands, properties=WORD))
 

@@ -14,9 +14,7 @@ from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import Target, named
 
-WASM = Target(
-    "wasm32", "wasm32-unknown-unknown", "generic", "+simd128", 128, 16, fma=False, index_bits=32
-)
+WASM = named("wasm32")
 KERNELS = """
 loop.kernel @spmm(%indptr: memref<?xi32>, %indices: memref<?xi32>, %values: memref<?xf32>,
                   %x: memref<?x8xf32>) -> (%y: memref<?x8xf32>) {
@@ -104,14 +102,33 @@ def test_kernels_for_64_bits_are_as_they_were() -> None:
     assert re.search(r"define .*@.?spmm.*i64", jit.llvm_ir(lowered(KERNELS, named("x86-64")), WASM))
 
 
-def test_calls_of_the_run_time_need_64_bits() -> None:
-    text = """
-    func.func private @body(%tile: index)
-    func.func @f(%n: index) {
-      rt.call_tiles %n, @body() :
-      func.return
-    }"""
+CHECKS = """
+func.func @main(%ctx: !rt.context, %p: memref<?xi64>, %x: memref<?xi32>, %n: index) -> i32 {
+  %arena = rt.arena %ctx, %n : memref<?xi8>
+  rt.check_csr %ctx, %p, %x, %n "a" : memref<?xi64>, memref<?xi32>
+  rt.check_index %ctx, %p, %n "i" : memref<?xi64>
+  rt.check_offsets %ctx, %x, %n "o" : memref<?xi32>
+  %ok = arith.cmpi sge, %n, %n : index
+  rt.check %ctx, %ok, "got {0}"(%n)
+  %0 = arith.constant 0 : i32
+  func.return %0 : i32
+}
+"""
+
+
+def test_words_of_the_context_have_64_bits() -> None:
+    """Whatever an address has: details and sizes are stored as words, and offsets are in words."""
+    passes = "convert-rt-to-llvm,convert-scf-to-cf,convert-to-llvm"
+    ir = jit.llvm_ir(lowered(CHECKS, WASM, passes), WASM)
+    assert 'define i32 @"main"(ptr %".1", ptr %".2", i32 %".3"' in ir
+    main = ir[ir.index("define i32") :].partition("\n}")[0]
+    assert re.findall(r"sext i32 %\"\.\d+\" to i64", main)
+    assert not re.findall(r"store i32 ", main)
+    assert "function" in jit.assembly(ir, WASM)
+
+
+def test_threads_need_64_bits() -> None:
     with pytest.raises(CompileError) as caught:
-        lowered(text, WASM, "convert-rt-to-llvm")
-    fact = "wrong width of an index, expected 64 bits, as the host, got 32"
-    assert str(caught.value) == f"convert-rt-to-llvm: rt.call_tiles: {fact}"
+        lowered("func.func private @f()", WASM, "convert-rt-to-llvm{threads=2}")
+    fact = "no threads on a target with addresses of 32 bits, expected threads=1"
+    assert str(caught.value) == f"convert-rt-to-llvm: {fact}"

@@ -218,7 +218,7 @@ func.func private @tile(index, memref<?xf32>)
 // CHECK-NOT: func.func private
 // CHECK-LABEL: func.func @indices
 // CHECK: %[[ROW:.*]] = builtin.unrealized_conversion_cast %{{.*}}, %{{.*}} : !llvm.ptr, i64 to memref<?xi64>
-// CHECK: %[[OK:.*]] = func.call @rt_check_index_i64(%[[ROW]], %n, %{{.*}}) : (memref<?xi64>, index, memref<3xindex>) -> i1
+// CHECK: %[[OK:.*]] = func.call @rt_check_index_i64(%[[ROW]], %n, %{{.*}}) : (memref<?xi64>, index, memref<3xi64>) -> i1
 // CHECK-NEXT: cf.cond_br %[[OK]], ^{{.*}}, ^{{.*}}
 // CHECK: func.call @rt_check_index_i64(
 func.func @indices(%ctx: !rt.context, %i: memref<?x2xi64>, %j: memref<?xi64>, %n: index) -> i32 {
@@ -248,7 +248,7 @@ func.func @places(%ctx: !rt.context, %i: memref<?xi64>, %n: index) -> i32 {
 // CHECK: func.call @rt_first_outside_i32(
 // CHECK: func.call @rt_first_decrease_i32(
 // CHECK-LABEL: func.func @offsets
-// CHECK: %[[OK:.*]] = func.call @rt_check_offsets_i32(%{{.*}}, %n, %{{.*}}) : (memref<?xi32>, index, memref<3xindex>) -> i1
+// CHECK: %[[OK:.*]] = func.call @rt_check_offsets_i32(%{{.*}}, %n, %{{.*}}) : (memref<?xi32>, index, memref<3xi64>) -> i1
 // CHECK-NEXT: cf.cond_br %[[OK]], ^{{.*}}, ^{{.*}}
 func.func @offsets(%ctx: !rt.context, %i: memref<?xi32>, %n: index) -> i32 {
   rt.check_offsets %ctx, %i, %n "i" : memref<?xi32>
