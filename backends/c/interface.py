@@ -189,6 +189,18 @@ class CInterface:
         """Whether weights in a file can be mapped into memory on the target's system."""
         return any(system in self.target.triple for system in ("linux", "macosx", "darwin"))
 
+    @property
+    def is_wasm(self) -> bool:
+        """Whether the library is a WebAssembly module."""
+        return self.target.triple.startswith("wasm")
+
+    @property
+    def functions(self) -> list[str]:
+        """The names of all C functions."""
+        opens = ["open"] if self.maps_files and not self.linked_weights else []
+        names = ["create", *opens, "shapes", "run", "last_error", "destroy"]
+        return [self.function(name) for name in names]
+
     def function(self, name: str) -> str:
         """The name of a C function."""
         return f"{self.prefix}_{name}"
@@ -196,6 +208,15 @@ class CInterface:
     def code(self, code: Code) -> str:
         """The name of an error code."""
         return f"{self.prefix.upper()}_{code.name}"
+
+
+EXAMPLE_SIZE = 2
+"""What an example takes for a size that is not fixed."""
+
+
+def symbol_in_example(name: str) -> str:
+    """What an example calls a size."""
+    return f"n_{identifier(name)}"
 
 
 def symbols_of(fields: Iterable[Field]) -> Iterator[str]:

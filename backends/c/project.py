@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from . import javascript
 from .header import created, header
-from .interface import CInterface, Field, c_type, symbols_of
+from .interface import EXAMPLE_SIZE, CInterface, Field, c_type, symbol_in_example, symbols_of
 from .page import readme
-
-_SIZE = 2
-"""What the example takes for a size that is not fixed."""
 
 
 def texts(interface: CInterface, made: Collection[str]) -> dict[str, str]:
@@ -33,19 +31,22 @@ def texts(interface: CInterface, made: Collection[str]) -> dict[str, str]:
         "example.c": "a call from C",
         "CMakeLists.txt": "targets for CMake",
     }
-    return {
+    found = {
         f"{prefix}.h": header(interface),
         "example.c": example(interface),
         "CMakeLists.txt": cmake(interface),
-        "README.md": readme(interface, listed),
     }
+    if interface.is_wasm:
+        listed["example.mjs"] = "a call from JavaScript, for Node"
+        found["example.mjs"] = javascript.example(interface)
+    return {**found, "README.md": readme(interface, listed)}
 
 
 def example(interface: CInterface) -> str:
     """A program in C that calls the model on zeros."""
     prefix = interface.prefix
     names = list(symbols_of(interface.inputs))
-    sizes = [f"  const int64_t {_symbol(name)} = {_SIZE};" for name in names]
+    sizes = [f"  const int64_t {symbol_in_example(name)} = {EXAMPLE_SIZE};" for name in names]
     inputs = [line for field in interface.inputs for line in _example_input(field)]
     outputs = [line for field in interface.outputs for line in _example_output(field)]
     create = created(interface)
@@ -84,14 +85,13 @@ def _lines(lines: list[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _symbol(name: str) -> str:
-    return f"n_{name.replace('.', '_')}"
-
-
 def _example_input(field: Field) -> Iterator[str]:
     """Lines that fill in an input."""
     kind, place = c_type(field.spec.dtype), f"inputs.{field.name}"
-    dims = [str(dim.value) if dim.is_static else _symbol(dim.symbols[0]) for dim in field.shape]
+    dims = [
+        str(dim.value) if dim.is_static else symbol_in_example(dim.symbols[0])
+        for dim in field.shape
+    ]
     count = " * ".join(dims) or "1"
     if not field.has_shape:
         yield f"  {place} = calloc({count}, sizeof({kind}));"
@@ -103,7 +103,7 @@ def _example_input(field: Field) -> Iterator[str]:
         return
     entries = field.entries
     assert entries is not None
-    number = str(entries.value) if entries.is_static else _symbol(entries.symbols[0])
+    number = str(entries.value) if entries.is_static else symbol_in_example(entries.symbols[0])
     index = f"{field.index_dtype.name}_t"
     pointers = f"{field.name}_indptr"
     yield f"  {place}.entries = {number}; /* all in the first row and column */"

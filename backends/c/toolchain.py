@@ -32,11 +32,23 @@ def link(interface: CInterface, folder: Path) -> str:
         return f"{fact}: link it yourself, or install stepwell[export]"
     code = folder / f"{prefix}.o"
     tools.archive(folder / f"lib{prefix}.a", code)
+    if interface.is_wasm:
+        _link_module(interface, tools, folder)
+        return ""
     # The threads of the pool run code of the library until the process ends.
     threads = ["-pthread", "-Wl,-z,nodelete"] if interface.pooled else []
     output = ["-o", folder / f"lib{prefix}.so"]
     tools.link(["-shared", "-Wl,-z,defs", code, *output, "-lm", *threads])
     return ""
+
+
+def _link_module(interface: CInterface, tools: Toolchain, folder: Path) -> None:
+    """Make a WebAssembly module whose functions its host calls, `aligned_alloc` among them."""
+    names = [*interface.functions, "aligned_alloc", "free"]
+    exports = [f"-Wl,--export={name}" for name in names]
+    output = ["-o", folder / f"{interface.prefix}.wasm"]
+    code = folder / f"{interface.prefix}.o"
+    tools.link(["-mexec-model=reactor", "-O2", code, *exports, *output, "-lm"])
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,14 @@ def cnn() -> sw.Module:
     return b.module()
 
 
+def windows() -> sw.Module:
+    """Sizes that are quotients of those of the input."""
+    b = sw.Builder("windows")
+    x = b.conv(b.input("image", (1, 3, "h", "w"), "f32"), floats(8, 3, 3, 3), strides=[2, 2])
+    b.output(b.relu(x), name="y")
+    return b.module()
+
+
 def graph(nodes: int = 20) -> csr_array:
     dense = RNG.random((nodes, nodes)) < 0.2
     return csr_array(dense.astype(np.float32))

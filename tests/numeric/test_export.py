@@ -15,13 +15,14 @@ import stepwell as sw
 from stepwell.tools.main import main
 
 from .c_programs import HERE, WARNINGS, compiled_c, driver, needs_compiler, results
-from .exported_models import cnn, floats, gcn, graph, mlp
+from .exported_models import cnn, floats, gcn, graph, mlp, windows
 
 MODELS: dict[str, Any] = {
     "mlp": (mlp, lambda: [floats(5, 37)]),
     "batch": (lambda: mlp("batch"), lambda: [floats(3, 37)]),
     "gcn": (gcn, lambda: [graph(), floats(20, 13)]),
     "cnn": (cnn, lambda: [floats(1, 3, 12, 12)]),
+    "windows": (windows, lambda: [floats(1, 3, 12, 15)]),
 }
 
 
@@ -258,6 +259,22 @@ def test_without_a_compiler_the_object_file_remains(
         "yourself, or install stepwell[export]"
     )
     assert "libmlp" not in (tmp_path / "README.md").read_text().partition("## C")[0]
+
+
+@pytest.mark.slow  # zig compiles parts of the C library when it is first used
+@pytest.mark.skipif(importlib.util.find_spec("ziglang") is None, reason="no package ziglang")
+def test_the_compiler_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system has none, that of `ziglang` links."""
+    with monkeypatch.context() as changed:
+        changed.setattr(shutil, "which", lambda name: None)
+        exported = sw.export(mlp(), tmp_path, target="x86-64-v3")
+    assert not exported.note
+    assert {"libmlp.a", "libmlp.so"} <= set(exported.files)
+    command = ["nm", "-D", "--defined-only", "libmlp.so"]
+    names = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    found = [line.split()[-1] for line in names.stdout.splitlines() if " T " in line]
+    functions = ("create", "destroy", "last_error", "run", "shapes")
+    assert [name for name in found if name.startswith("mlp_")] == [f"mlp_{f}" for f in functions]
 
 
 def test_a_linker_that_fails_leaves_nothing(

@@ -88,10 +88,10 @@ CASES = {
 }
 
 
-@needs_compiler
-def test_bad_calls_have_codes_and_messages(gcn_folder: Path) -> None:
+def messages() -> str:
+    """The part of a program that makes all calls in `CASES`, and some without buffers."""
     cases = "\n  ".join(f"CASE({change})" for change in CASES)
-    main = f"""
+    return f"""
 int main(void) {{
   gcn *program = gcn_create(NULL);
   {cases}
@@ -112,7 +112,11 @@ int main(void) {{
   return 0;
 }}
 """
-    found = HERE.run(compiled_c(gcn_folder, BEGINNING + main)).splitlines()
+
+
+@needs_compiler
+def test_bad_calls_have_codes_and_messages(gcn_folder: Path) -> None:
+    found = HERE.run(compiled_c(gcn_folder, BEGINNING + messages())).splitlines()
     assert found[: len(CASES)] == list(CASES.values())
     assert found[len(CASES) :] == [
         "1 program: is null",

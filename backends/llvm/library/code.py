@@ -44,14 +44,13 @@ def object_file(
         TargetError: if LLVM does not know the target.
     """
     functions = c_functions(interface, weights)
-    exported = [f.name for f in functions.functions if f.blocks and f.linkage != "internal"]
 
     def joined(program: Any, target_machine: Any) -> Any:
         program.get_function(public).name = _PROGRAM
         definitions = definitions_for(interface.target, weights, interface.pooled)
         others = program, llvm.parse_assembly(str(functions))
         files = files_for(interface)
-        whole = linked(files, definitions, exported, target_machine, others)
+        whole = linked(files, definitions, interface.functions, target_machine, others)
         passes = llvm.create_new_module_pass_manager()
         passes.add_always_inliner_pass()
         tuning = llvm.create_pipeline_tuning_options()

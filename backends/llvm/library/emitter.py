@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ....core.dims import Dim
+from ....core.dims import Dim, SizeQuotient
 from ....core.errors import explain
 from ...c.interface import Code, Field
 from ..linking import PTR
@@ -135,9 +135,19 @@ class Emitter:
         for names, coefficient in dim.terms:
             product = WORD(coefficient)
             for name in names:
-                product, wrong = self._checked("smul", product, symbols[name], wrong)
+                factor, wrong = self._factor(name, symbols, wrong)
+                product, wrong = self._checked("smul", product, factor, wrong)
             total, wrong = self._checked("sadd", total, product, wrong)
         return total, wrong
+
+    def _factor(self, name: str, symbols: Mapping[str, Any], wrong: Any) -> tuple[Any, Any]:
+        """The value of a symbol or a quotient, and whether this or an earlier step overflowed."""
+        if not isinstance(name, SizeQuotient):
+            return symbols[name], wrong
+        dividend, more = self.size(name.dividend, symbols)
+        # A dividend is never negative, so that rounding to 0 is rounding down.
+        quotient = self.builder.sdiv(dividend, WORD(name.divisor))
+        return quotient, self.builder.or_(wrong, more)
 
     def product(self, sizes: Sequence[Any], wrong: Any = None) -> tuple[Any, Any]:
         """The product of numbers, and whether its computation overflowed."""

@@ -28,7 +28,8 @@ class SizeFunctions:
         self.symbols = list(symbols_of(interface.inputs))
         self._module = module
         self.largest = 1 << (interface.target.index_bits - 2)
-        """No buffer has more bytes: sizes are signed, and sums of two do not overflow."""
+        """No buffer has more bytes: sizes are signed, and the sum of two does not overflow."""
+        self._largest_size = min(LARGEST_SIZE, self.largest - 1)
         self._add_check()
         self._add_shapes()
 
@@ -95,8 +96,8 @@ class SizeFunctions:
                 fact = explain(subject, what, expected=f"{dim.value}, got ")
                 emit.require(emit.same(size, WORD(dim.value)), Code.SIZE, fact, size)
                 continue
-            fact = explain(subject, what, expected=f"0 to {LARGEST_SIZE}, got ")
-            good = emit.between(size, WORD(0), WORD(LARGEST_SIZE))
+            fact = explain(subject, what, expected=f"0 to {self._largest_size}, got ")
+            good = emit.between(size, WORD(0), WORD(self._largest_size))
             emit.require(good, Code.SIZE, fact, size)
             name = dim.symbols[0]
             value, owner = known.setdefault(name, (size, field.spec.name))

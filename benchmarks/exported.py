@@ -1,0 +1,155 @@
+"""Instructions of a call of an exported model, on this processor and on others.
+
+Other processors are emulated here, and the time of an emulated call says nothing about them; the
+number of instructions does not depend on the emulator. QEMU logs each one (`-d exec`), wasmtime
+counts those of WebAssembly (fuel). The difference between two calls and one is that of a call.
+
+    python benchmarks/exported.py
+
+needs `qemu-user-static`, the cross compilers of GNU, and the packages `ziglang` and `wasmtime`;
+targets whose tools are missing are left out.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import stepwell as sw
+from stepwell.frontends import gnn
+
+RNG = np.random.default_rng(0)
+FUEL = 1 << 40
+
+
+def floats(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def mlp() -> sw.Module:
+    b = sw.Builder("mlp")
+    h = b.relu(b.dense(b.input("x", (1, 784), "f32"), floats(128, 784), bias=floats(128)))
+    b.output(b.dense(h, floats(10, 128), bias=floats(10)), name="y")
+    return b.module()
+
+
+def gcn() -> sw.Module:
+    layers = gnn.GCNConv(floats(34, 16), floats(16)), gnn.ReLU(), gnn.GCNConv(floats(16, 4))
+    return gnn.Sequential(*layers).to_module(
+        gnn.GraphSpec(), features=sw.TensorSpec((None, 34), "f32")
+    )
+
+
+def cnn() -> sw.Module:
+    b = sw.Builder("cnn")
+    x = b.relu(b.conv(b.input("x", (1, 3, 16, 16), "f32"), floats(16, 3, 3, 3), bias=floats(16)))
+    x = b.relu(b.conv(x, floats(16, 16, 3, 3), bias=floats(16)))
+    b.output(b.dense(b.reduce(x, "mean", axes=[2, 3], keepdims=False), floats(10, 16)), name="y")
+    return b.module()
+
+
+MODELS = {"mlp": mlp, "gcn": gcn, "cnn": cnn}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """How programs for a target are compiled, and the instructions of a run counted."""
+
+    compiler: Sequence[str]
+    tools: Sequence[str]
+    packages: Sequence[str]
+    count: Callable[[Path, int], int]
+    method: str
+
+    @property
+    def missing(self) -> list[str]:
+        """The tools that are not here."""
+        tools = [tool for tool in self.tools if shutil.which(tool) is None]
+        return tools + [name for name in self.packages if importlib.util.find_spec(name) is None]
+
+
+def emulated(processor: str, *options: str) -> Machine:
+    """A processor that QEMU emulates."""
+    emulator = f"qemu-{processor}-static"
+    compiler = f"{processor}-linux-gnu-gcc"
+
+    def count(program: Path, calls: int) -> int:
+        usage = subprocess.run([emulator, "-h"], capture_output=True, text=True, check=False)
+        step = "-one-insn-per-tb" if "one-insn-per-tb" in usage.stdout else "-singlestep"
+        log = program.with_suffix(".log")
+        command = [emulator, *options, step, "-d", "exec,nochain", "-D", str(log), str(program)]
+        null = subprocess.DEVNULL
+        subprocess.run([*command, str(calls)], check=True, stdout=null, stderr=null)
+        with log.open("rb") as lines:
+            return sum(line.startswith(b"Trace") for line in lines)
+
+    return Machine([compiler, "-static"], [compiler, emulator], [], count, "QEMU, logged")
+
+
+def fuel(program: Path, calls: int) -> int:
+    """The instructions of WebAssembly in a run."""
+    import wasmtime
+
+    config = wasmtime.Config()
+    config.consume_fuel = True
+    engine = wasmtime.Engine(config)
+    store, linker = wasmtime.Store(engine), wasmtime.Linker(engine)
+    linker.define_wasi()
+    system = wasmtime.WasiConfig()
+    system.argv = ["example", str(calls)]
+    store.set_wasi(system)
+    store.set_fuel(FUEL)
+    module = wasmtime.Module.from_file(engine, str(program))
+    linker.instantiate(store, module).exports(store)["_start"](store)  # type: ignore[operator]
+    return FUEL - store.get_fuel()
+
+
+ZIG = [sys.executable, "-m", "ziglang", "cc", "-target", "wasm32-wasi"]
+MACHINES = {
+    "x86-64-v3": emulated("x86_64", "-cpu", "Haswell"),
+    "aarch64": emulated("aarch64"),
+    "rv64gcv": emulated("riscv64", "-cpu", "rv64,v=true,vlen=128,vext_spec=v1.0"),
+    "wasm32": Machine(ZIG, [], ["ziglang", "wasmtime"], fuel, "wasmtime, fuel"),
+}
+
+
+def instructions(name: str, target: str, machine: Machine, folder: Path) -> tuple[int, int]:
+    """The instructions of a call, and the bytes of the object file."""
+    sw.export(MODELS[name](), folder, name=name, target=target)
+    text = (folder / "example.c").read_text()
+    text = text.replace("main(void)", "main(int argc, char **argv)")
+    call = f"if ({name}_run("
+    text = text.replace(call, f"for (int i = 0; i < atoi(argv[argc - 1]); i++) {call}")
+    (folder / "counted.c").write_text(text)
+    program = folder / "counted"
+    command = [*machine.compiler, "counted.c", f"{name}.o", "-o", str(program), "-lm"]
+    subprocess.run(command, cwd=folder, check=True)
+    # The first call takes memory that later ones use again.
+    two, one = machine.count(program, 3), machine.count(program, 2)
+    return two - one, (folder / f"{name}.o").stat().st_size
+
+
+def main() -> None:
+    """Print the table."""
+    print("| model | target | instructions of a call | counted by | object file, bytes |")
+    print("|---|---|---|---|---|")
+    for target, machine in MACHINES.items():
+        if machine.missing:
+            print(f"| | {target} | no {', '.join(machine.missing)} | | |")
+            continue
+        for name in MODELS:
+            with tempfile.TemporaryDirectory() as folder:
+                count, size = instructions(name, target, machine, Path(folder))
+            print(f"| {name} | {target} | {count:,} | {machine.method} | {size:,} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Models exported for other processors, and run: under emulation, or as WebAssembly."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import stepwell as sw
+
+from .c_programs import Build, compiled_c, results
+from .exported_models import cnn, floats, gcn, graph, mlp
+from .test_exported_calls import BEGINNING, CASES, messages
+
+WASI = Path(__file__).with_name("wasi")
+ZIG = (sys.executable, "-m", "ziglang", "cc", "-target", "wasm32-wasi")
+
+
+def emulated(processor: str, *options: str) -> Build:
+    """GNU's cross compiler, and the user mode of QEMU."""
+    compiler = [f"{processor}-linux-gnu-gcc", "-static"]
+    return Build(compiler, [f"qemu-{processor}-static", *options])
+
+
+BUILDS = {
+    "aarch64": emulated("aarch64"),
+    "rv64gcv": emulated("riscv64", "-cpu", "rv64,v=true,vlen=128,vext_spec=v1.0"),
+    "wasm32": Build(ZIG, [sys.executable, str(WASI / "run.py")]),
+    "wasm32 in Node": Build(ZIG, ["node", "--no-warnings", str(WASI / "run.cjs")]),
+}
+"""How programs for a target are made and run."""
+
+
+@pytest.fixture(params=BUILDS)
+def target(request: pytest.FixtureRequest) -> str:
+    """A target, skipped where a tool is missing."""
+    build = BUILDS[request.param]
+    for tool in (build.compiler[0], build.runner[0]):
+        if shutil.which(tool) is None:
+            pytest.skip(f"no {tool} on this machine")
+    packages = {"wasm32": ("ziglang", "wasmtime"), "wasm32 in Node": ("ziglang",)}
+    for package in packages.get(request.param, ()):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"no package {package}")
+    return request.param
+
+
+MODELS: dict[str, tuple[Callable[[], sw.Module], Callable[[], list[Any]]]] = {
+    "mlp": (mlp, lambda: [floats(5, 37)]),
+    "gcn": (gcn, lambda: [graph(), floats(20, 13)]),
+    "cnn": (cnn, lambda: [floats(1, 3, 12, 12)]),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_results_are_those_of_this_machine(name: str, target: str, tmp_path: Path) -> None:
+    build, make = MODELS[name]
+    module, inputs = build(), make()
+    expected = sw.compile(module, threads=1)(*inputs)
+    folder = sw.export(module, tmp_path, name=name, target=target.split()[0]).folder
+    (found,) = results(folder, module, inputs, [expected], BUILDS[target])
+    # Sums of up to 37 products, in another order.
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+
+
+def test_errors_are_those_of_this_machine(target: str, tmp_path: Path) -> None:
+    folder = sw.export(gcn(), tmp_path, name="gcn", target=target.split()[0]).folder
+    program = compiled_c(folder, BEGINNING + messages(), build=BUILDS[target])
+    found = BUILDS[target].run(program).splitlines()
+    # No size on wasm32 is as large as a quarter of its addresses.
+    largest = str(2**30 - 1 if target.startswith("wasm32") else 2**47)
+    assert found[: len(CASES)] == [text.replace(str(2**47), largest) for text in CASES.values()]
+
+
+def rows() -> sw.Module:
+    b = sw.Builder("rows")
+    x, places = b.input("x", ("n", 3), "f32"), b.input("places", ("k",), "i64")
+    b.output(b.relu(b.gather(x, places)), name="y")
+    return b.module()
+
+
+def test_wide_indices_on_a_narrow_machine(target: str, tmp_path: Path) -> None:
+    """What is left of 2^32 + 1 in 32 bits is a valid index."""
+    module, x = rows(), floats(4, 3)
+    folder = sw.export(module, tmp_path, target=target.split()[0]).folder
+    expected = np.maximum(x[[1, -1]], 0)
+    inputs = [x, np.array([1, -1])]
+    (found,) = results(folder, module, inputs, [expected], BUILDS[target])
+    np.testing.assert_array_equal(found, expected)
+    inputs = [x, np.array([1, 2**32 + 1])]
+    with pytest.raises(AssertionError, match=r"expected -4 to 3, got 4294967297"):
+        results(folder, module, inputs, [expected], BUILDS[target])
+
+
+@pytest.mark.parametrize("target", ["aarch64", "rv64gcv"], indirect=True)
+def test_threads_elsewhere(target: str, tmp_path: Path) -> None:
+    b = sw.Builder("wide")
+    b.output(b.relu(b.dense(b.input("x", (64, 128), "f32"), floats(128, 128))), name="y")
+    module, x = b.module(), floats(64, 128)
+    folder = sw.export(module, tmp_path, target=target, threads=2).folder
+    assert "pthread_create" in (folder / "wide.o").read_bytes().decode("latin-1")
+    expected = sw.compile(module, threads=1)(x)
+    (found,) = results(folder, module, [x], [expected], BUILDS[target], "-pthread")
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+
+
+def test_threads_are_refused_without_them(tmp_path: Path) -> None:
+    with pytest.raises(sw.CompileError, match=r"no threads on a target with addresses of 32 bits"):
+        sw.export(mlp(), tmp_path, target="wasm32", threads=2)
+
+
+@pytest.mark.parametrize("target", ["wasm32 in Node"], indirect=True)
+@pytest.mark.parametrize("weights", ["linked", "file"])
+def test_javascript_calls_the_module(target: str, weights: Any, tmp_path: Path) -> None:
+    """The example prints the first result for zeros."""
+    zeros = [np.zeros((2, 37), np.float32)]
+    values = {"mlp": (mlp("batch"), zeros)}
+    if weights == "linked":
+        stored = np.zeros(2, np.float32), np.zeros(2, np.int32), np.array([0, 2, 2], np.int32)
+        entries = csr_array(stored, shape=(2, 2))
+        values["gcn"] = gcn(), [entries, np.zeros((2, 13), np.float32)]
+    for name, (module, inputs) in values.items():
+        folder = tmp_path / name
+        sw.export(module, folder, name=name, target="wasm32", weights=weights)
+        printed = Build((), ["node", "--no-warnings"]).run(folder / "example.mjs")
+        expected = sw.compile(module, threads=1)(*inputs).flat[0]
+        assert float(printed.partition(" = ")[2]) == pytest.approx(expected, rel=1e-5, abs=1e-6)
