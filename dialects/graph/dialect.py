@@ -104,6 +104,7 @@ Graph = Dialect(
         ops.DynamicBroadcastOp,
         ops.DynamicSliceOp,
         ops.NonzeroOp,
+        ops.DetOp,
         ops.SuppressBoxesOp,
         ops.TreeEnsembleOp,
         ops.UniqueOp,

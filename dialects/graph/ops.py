@@ -33,6 +33,7 @@ from .ops_control import ControlFlowOp, YieldOp, yielded
 from .ops_csr import AssembleOp, SortEdgesOp
 from .ops_csr_loops import SortEdgesWithLoopsOp
 from .ops_cumulative import CumulativeOp
+from .ops_det import DetOp
 from .ops_dynamic import DimOp, DynamicBroadcastOp, DynamicReshapeOp, DynamicSliceOp
 from .ops_edge import EntriesOp, SddmmOp
 from .ops_edge_softmax import EdgeSoftmaxOp, OwnSoftmaxOp
@@ -158,6 +159,7 @@ __all__ = [
     "DegreeOp",
     "DenseOp",
     "DequantizeOp",
+    "DetOp",
     "DimOp",
     "DivOp",
     "DropoutOp",

@@ -110,6 +110,17 @@ def sampled(node: ModelNode, x: Value, grid: Value, way: Sampling) -> Value:
     return transposed(node, found, [0, found.rank - 1, *range(1, found.rank - 1)])
 
 
+def interpolated(
+    node: ModelNode, image: Value, sizes: Sequence[Dim], places: Sequence[Term]
+) -> Value:
+    """Elements of images (n, *sizes, c) at places (n, *result) of their axes, linearly between
+    neighbours, of which those outside are 0: (n, *result, c).
+    """
+    way = Sampling("linear", "zeros", True)
+    axes = [_Axis(Term.of(node, dim, image.dtype), way.padding, True) for dim in sizes]
+    return _interpolated(node, image, axes, places, way)
+
+
 def _interpolated(
     node: ModelNode, image: Value, axes: Sequence[_Axis], places: Sequence[Numbers], way: Sampling
 ) -> Value:

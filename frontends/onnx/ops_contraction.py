@@ -61,6 +61,11 @@ def matmul(node: Node) -> Value:
     return matrix_product(node, node.input(0), node.input(1))
 
 
+@converts("Det", since=11)
+def det(node: Node) -> Value:
+    return node.emit(graph.DetOp, node.input(0))
+
+
 @converts("Einsum", since=12)
 def sum_of_products(node: Node) -> Value:
     return einsum(node, node.attr_string("equation"), node.variadic())

@@ -277,3 +277,19 @@ func.func @f(%x: tensor<?x4xf32>, %t: tensor<7xf32>, %f: tensor<7xi32>, %n: tens
   %y = graph.tree_ensemble sum %x, %t, %f, %n, %l, %v, %r, %d : (tensor<?x4xf32>, tensor<7xf32>, tensor<7xi32>, tensor<7x2xi32>, tensor<7xi32>, tensor<4x3xf32>, tensor<2xi32>, tensor<3xi32>) -> tensor<?x3xf32>
   func.return
 }
+
+// -----
+
+func.func @f(%x: tensor<3xf32>) {
+  // expected-error @+1 {{graph.det: x is not a matrix, expected rank >= 2, got rank 1}}
+  %y = graph.det %x : (tensor<3xf32>) -> tensor<f32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3x4xf32>) {
+  // expected-error @+1 {{graph.det: a matrix is not square, expected 3, got 4}}
+  %y = graph.det %x : (tensor<2x3x4xf32>) -> tensor<2xf32>
+  func.return
+}

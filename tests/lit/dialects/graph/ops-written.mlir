@@ -70,3 +70,10 @@ func.func @trees(%x: tensor<?x4xf32>, %t: tensor<7xf32>, %f: tensor<7xi32>, %n: 
   %y = graph.tree_ensemble sum %x, %t, %f, %n, %l, %v, %r, %d : (tensor<?x4xf32>, tensor<7xf32>, tensor<7xi32>, tensor<7x2xi32>, tensor<7xi32>, tensor<4x3xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x3xf32>
   func.return %y : tensor<?x3xf32>
 }
+
+// CHECK-LABEL: func.func @det
+func.func @det(%x: tensor<?x4x4xf32>) -> tensor<?xf32> {
+  // CHECK: %y = graph.det %x : (tensor<?x4x4xf32>) -> tensor<?xf32>
+  %y = graph.det %x : (tensor<?x4x4xf32>) -> tensor<?xf32>
+  func.return %y : tensor<?xf32>
+}

@@ -1,0 +1,135 @@
+"""Determinants of square matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
+
+from ...core.dims import Dim, Shape, product
+from ...core.typed import dense_array
+from . import scalars
+from .attrs import FLOAT_TENSOR
+from .interfaces import FusionKind, GraphOp, ShapeFacts, Sizes, element_type, rank, widened
+from .sorting import known_size
+
+if TYPE_CHECKING:
+    from .interfaces import Array
+    from .nest import LocalBuffer, WritingNest
+
+
+@irdl_op_definition
+class DetOp(GraphOp):
+    """The determinant of each matrix of the last two dimensions, which are equal; 1 without rows.
+
+    Gaussian elimination with partial pivoting, in f32 for f16 and bf16: it is the product of the
+    pivots, negated by each exchange of rows. It is 0 for a pivot of 0, and NaN for a NaN.
+
+    %y = graph.det %x : (tensor<?x4x4xf32>) -> tensor<?xf32>
+    """
+
+    name = "graph.det"
+    FUSION: ClassVar[FusionKind] = FusionKind.NEST
+
+    x = operand_def(FLOAT_TENSOR)
+    result = result_def(FLOAT_TENSOR)
+
+    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+
+    def __init__(self, x: SSAValue | Operation, result_type: Attribute | None = None) -> None:
+        super().__init__(operands=[x], result_type=result_type)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        (x,) = shapes
+        if len(x) < 2:
+            facts.fail("x is not a matrix", "rank >= 2", f"rank {len(x)}")
+        facts.equal(x[-2], x[-1], "a matrix is not square")
+        return [x[:-2]]
+
+    def flops(self, sizes: Sizes) -> Dim | None:
+        """n ** 3 for each matrix, of which two thirds count."""
+        shape = sizes.shape(self.x)
+        return product((*shape, shape[-1]))
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x = widened(dense_array(arrays[0]))
+        with np.errstate(all="ignore"):
+            return self.stored(np.linalg.det(x))
+
+    def write(self, nest: WritingNest) -> None:
+        count = rank(self.x) - 2
+        size = nest.extent(self.x, count)
+        with nest.loops([nest.extent(self.x, axis) for axis in range(count)]) as outer:
+            one = nest.constant(1.0, nest.compute_type(element_type(self.x)))
+            rows = _Rows(nest, size, one)
+            with nest.loops([size, size]) as (row, column):
+                rows.matrix.put((row, column), nest.at(self.x, (*outer, row, column)))
+            (found,) = nest.serial(size, [one], rows.eliminate)
+            nest.write(0, outer, found)
+
+
+class _Rows:
+    """The rows of a matrix, in memory."""
+
+    def __init__(self, nest: WritingNest, size: AffineExpr, one: SSAValue) -> None:
+        self.nest, self.size, self.kind = nest, size, one.type
+        # No local buffer is empty.
+        own = AffineExpr.constant(1) if known_size(size) == 0 else size
+        self.matrix: LocalBuffer = nest.local((own, own), one.type)
+
+    def eliminate(self, place: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        """Make a column 0 below the diagonal; returns the product of the pivots so far."""
+        nest, number = self.nest, scalars.from_index(self.nest, self.nest.value(place), i64)
+        best = self._largest(place, number)
+        self._exchange(place, nest.index(best))
+        pivot = self.matrix.at((place, place))
+        is_zero = scalars.equal(nest, pivot, scalars.zero(nest, self.kind))
+        zero = scalars.zero(nest, self.kind)
+
+        def subtract(row: AffineExpr, nothing: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            own = scalars.from_index(nest, nest.value(row), i64)
+            x = self.matrix.at((row, place))
+            # Where the pivot is 0, x is 0 or NaN.
+            factor = scalars.select(nest, is_zero, x, scalars.divide(nest, x, pivot))
+            factor = scalars.select(nest, scalars.less(nest, number, own), factor, zero)
+            with nest.loops([self.size]) as (column,):
+                change = scalars.mul(nest, factor, self.matrix.at((place, column)))
+                before = self.matrix.at((row, column))
+                self.matrix.put((row, column), scalars.sub(nest, before, change))
+            return nothing
+
+        nest.serial(self.size, [], subtract)
+        (product,) = carried
+        signed = scalars.negative(nest, pivot)
+        factor = scalars.select(nest, scalars.equal(nest, best, number), pivot, signed)
+        return [scalars.mul(nest, product, factor)]
+
+    def _largest(self, place: AffineExpr, number: SSAValue) -> SSAValue:
+        """The row from a place on with the largest magnitude in the column of that place."""
+        nest = self.nest
+
+        def better(row: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            size, best = carried
+            own = scalars.from_index(nest, nest.value(row), i64)
+            x = nest.insert(math.AbsFOp(self.matrix.at((row, place))))
+            inside = scalars.less_equal(nest, number, own)
+            wins = nest.insert(arith.AndIOp(inside, scalars.less(nest, size, x)))
+            return [scalars.select(nest, wins, x, size), scalars.select(nest, wins, own, best)]
+
+        least = nest.constant(-1.0, self.kind)
+        return nest.serial(self.size, [least, number], better)[1]
+
+    def _exchange(self, first: AffineExpr, second: AffineExpr) -> None:
+        def step(column: AffineExpr, nothing: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            pair = [self.matrix.at((row, column)) for row in (first, second)]
+            self.matrix.put((first, column), pair[1])
+            self.matrix.put((second, column), pair[0])
+            return nothing
+
+        self.nest.serial(self.size, [], step)

@@ -1,0 +1,66 @@
+"""`graph.det` against its reference and NumPy, and Det of ONNX."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto
+from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
+
+import stepwell as sw
+
+RNG = np.random.default_rng(4)
+
+
+def program(shape: tuple[int | str, ...], dtype: str = "f64") -> sw.Module:
+    b = sw.Builder("main")
+    b.output(b.det(b.input("x", shape, dtype) * 1.0) + 1.0)
+    return b.module()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_any_size(threads: int) -> None:
+    exe = sw.compile(program(("b", "n", "n")), threads=threads)
+    for batch, size in ((3, 1), (2, 2), (5, 7), (1, 19), (0, 3), (2, 0)):
+        x = RNG.standard_normal((batch, size, size))
+        np.testing.assert_allclose(exe(x), np.linalg.det(x) + 1, rtol=1e-9)
+    with pytest.raises(sw.InputError):
+        exe(np.zeros((1, 2, 3)))
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32"])
+def test_one_matrix(dtype: str) -> None:
+    x = RNG.standard_normal((4, 4)).astype("float" + dtype[1:])
+    module = program((4, 4), dtype)
+    want = np.linalg.det(x.astype(np.float64)) + 1
+    tolerance = 1e-5 if dtype == "f32" else 2e-3
+    for run in (module.run_reference, sw.compile(module, threads=1)):
+        np.testing.assert_allclose(run(x), want, rtol=tolerance)
+        assert run(x).dtype == x.dtype
+
+
+def test_pivots() -> None:
+    """Rows are exchanged, a singular matrix gives 0, and a NaN stays."""
+    exe = sw.compile(program((6, 3, 3)), threads=1)
+    x = np.stack(
+        [
+            [[0, 1, 0], [1, 0, 0], [0, 0, 1]],
+            [[0, 1, 0], [0, 0, 1], [1, 0, 0]],
+            [[1, 2, 3], [2, 4, 6], [1, 0, 5]],
+            [[0, 0, 0], [0, 2, 1], [0, 1, 3]],
+            [[1, 2, 3], [np.nan, 4, 6], [1, 0, 5]],
+            [[1e-30, 1, 0], [1, 1, 0], [0, 0, 1]],
+        ]
+    ).astype(np.float64)
+    np.testing.assert_allclose(exe(x) - 1, [-1, 1, 0, 0, np.nan, -1], atol=1e-12)
+
+
+def test_onnx() -> None:
+    x = make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, 3])
+    y = make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = make_graph([make_node("Det", ["x"], ["y"], "n")], "g", [x], [y])
+    exe = sw.compile(
+        sw.from_onnx(make_model(graph, opset_imports=[make_opsetid("", 22)])), threads=1
+    )
+    given = RNG.standard_normal((4, 3, 3)).astype(np.float32)
+    np.testing.assert_allclose(exe(given), np.linalg.det(given), rtol=1e-4)
