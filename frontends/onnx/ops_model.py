@@ -14,6 +14,7 @@ from ..importing.nodes import Builds
 from ..importing.shapes import broadcast, reshaped
 from ..importing.values import Value, is_static
 from .nodes import Node
+from .ops_random import dropped
 from .registry import converts
 
 
@@ -64,9 +65,12 @@ def dropout_with_mask(node: Node) -> list[Value | None]:
 @converts("Dropout", since=12)
 def dropout(node: Node) -> list[Value | None]:
     node.ignore("seed")
-    if node.optional(2) is not None and node.contents(2).any():
-        raise node.unsupported("training_mode = true is not supported")
-    ratio = node.optional(1)
+    ratio, training = node.optional(1), node.optional(2)
+    if training is not None and (training.contents is None or training.contents.any()):
+        given = node.known(np.array(0.5, np.float32)) if ratio is None else ratio
+        if given.contents is None or given.contents.any():
+            flag = reshaped(node, training, []) if training.contents is None else None
+            return dropped(node, node.input(0), reshaped(node, given, []), flag)
     if ratio is not None and (ratio.contents is None or ratio.contents.size != 1):
         return _dropout(node, None, np.dtype(np.bool_))
     fixed = 0.5 if ratio is None else float(node.contents(1).reshape(()))

@@ -35,11 +35,6 @@ Evaluation = Callable[["Node"], "np.ndarray | Value | None"]
 _CONVERSIONS: dict[tuple[str, str], dict[int, Converter]] = {}
 _EVALUATIONS: dict[tuple[str, str], dict[int, Evaluation]] = {}
 
-_REASONS = {
-    "RandomNormal": "its numbers differ from call to call",
-    "RandomUniform": "its numbers differ from call to call",
-    "Bernoulli": "its numbers differ from call to call",
-}
 _CLOSEST = {
     "Gelu": "Erf, Tanh",
 }
@@ -152,8 +147,6 @@ def _why_not(domain: str, operator: str, opset: int) -> str:
     begins = min(schema.since_version for schema in schemas if schema.name == operator)
     if begins > opset:
         return f"the operator begins with opset {begins}"
-    if operator in _REASONS:
-        return _REASONS[operator]
     if (domain, operator) in _EVALUATIONS:
         return "only supported if all its operands are constants"
     return "no conversion"

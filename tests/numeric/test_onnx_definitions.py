@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto
 from onnx.helper import (
     make_graph,
     make_model,
@@ -66,7 +66,6 @@ def test_a_definition_for_the_types_of_operands() -> None:
 @pytest.mark.parametrize(
     ("operator", "domain", "text"),
     [
-        ("Bernoulli", "", "RandomUniformLike (opset 22) of its definition: no conversion"),
         ("Nothing", "ai.onnx.preview", "no such operator in ai.onnx.preview"),
         ("Nothing", "a.b", 'domain "a.b" is not supported'),
     ],
@@ -76,6 +75,13 @@ def test_what_has_no_definition_either(operator: str, domain: str, text: str) ->
     with pytest.raises(sw.ImportModelError, match=re.escape(text)) as error:
         sw.from_onnx(source)
     assert 'node "n"' in str(error.value)
+
+
+def test_a_part_of_a_definition_that_is_not_supported() -> None:
+    source = model("HannWindow", {"x": (I64, ())}, output_datatype=int(TensorProto.COMPLEX64))
+    text = r'"n": HannWindow .* no conversion; Cast \(opset 17\) of its definition: complex64 is'
+    with pytest.raises(sw.ImportModelError, match=text):
+        sw.from_onnx(source)
 
 
 def test_a_result_that_a_definition_does_not_give() -> None:

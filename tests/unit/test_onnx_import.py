@@ -296,7 +296,8 @@ def test_everything_unsupported_is_reported_at_once() -> None:
         message(model(nodes, {"x": (1, 3, 8, 8)}, weights))
         == """\
 onnx: 5 parts of the model are not supported
-  node "where1": RandomNormal (opset 17): its numbers differ from call to call
+  node "where1": RandomNormal (opset 17): its numbers differ from call to call; \
+closest supported: a node with a seed
   node "odd": MatMull (opset 17): no such operator in ONNX; closest supported: MatMul, QLinearMatMul
   node "early": Gelu (opset 17): the operator begins with opset 20; closest supported: Erf, Tanh
   node "soft": Softmax (opset 17): attribute beta is not supported
