@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from ...dialects.graph import ops as graph
+from ..importing.reductions import reduced
 from ..importing.values import Value
+from .arithmetic import Arithmetic
 from .nodes import Node
 
-_NEEDED = ("SOFTMAX_ZERO", "PROBIT")
+TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+"""What a `post_transform` may be."""
+_LEAST_SCORE = 1e-7
+_WINITZKI = 0.147
 
 
 def number_type(dtype: np.dtype) -> np.dtype:
@@ -26,9 +32,34 @@ def transformed(node: Node, scores: Value, kind: str) -> Value:
         return node.emit(graph.SigmoidOp, scores)
     if kind == "SOFTMAX":
         return node.emit(graph.SoftmaxOp, scores, axis=1)
-    if kind in _NEEDED:
-        raise node.unsupported(f"post_transform {kind}", "LOGISTIC, SOFTMAX")
-    raise node.broken("post_transform is unknown", "NONE, LOGISTIC or SOFTMAX", kind)
+    if kind == "SOFTMAX_ZERO":
+        return _softmax_zero(node, scores)
+    if kind == "PROBIT":
+        return _probit(node, scores)
+    raise node.broken("post_transform is unknown", ", ".join(TRANSFORMS), kind)
+
+
+def _softmax_zero(node: Node, scores: Value) -> Value:
+    """The softmax of scores that are not 0, and 0 for others; 0.5 where all are."""
+    b = Arithmetic(node)
+    largest = reduced(node, scores, [1], True, "max")
+    is_some = b.less(_LEAST_SCORE, b.abs(scores))
+    terms = b.where(is_some, b.exp(b.sub(scores, largest)), b.mul(scores, b.exp(b.neg(largest))))
+    total = reduced(node, terms, [1], True, "sum")
+    return b.where(b.equal(total, 0.0), 0.5, b.div(terms, total))
+
+
+# S. Winitzki, A handy approximation for the error function and its inverse, 2008, which other
+# runtimes have as well: its error is below 0.005
+def _probit(node: Node, scores: Value) -> Value:
+    """The quantiles of the normal distribution: sqrt(2) erfinv(2 p - 1)."""
+    b = Arithmetic(node)
+    x = b.sub(b.mul(scores, 2.0), 1.0)
+    logarithm = b.log(b.mul(b.sub(1.0, x), b.add(1.0, x)))
+    half = b.add(b.mul(logarithm, 0.5), 2 / (math.pi * _WINITZKI))
+    root = b.sqrt(b.sub(b.mul(half, half), b.div(logarithm, _WINITZKI)))
+    found = b.mul(b.sqrt(b.sub(root, half)), math.sqrt(2))
+    return b.where(b.less(x, 0.0), b.neg(found), found)
 
 
 def classified(

@@ -12,14 +12,13 @@ from ..importing.selection import concatenated
 from ..importing.values import Value
 from . import trees
 from .arithmetic import Arithmetic
-from .learning import classified, number_type, transformed
+from .learning import TRANSFORMS, classified, number_type, transformed
 from .nodes import Node
 from .registry import converts
 
 _ML = "ai.onnx.ml"
 _F32 = np.dtype(np.float32)
 _AGGREGATES = {"SUM": "sum", "AVERAGE": "sum", "MIN": "min", "MAX": "max"}
-_TRANSFORMS = ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"]
 
 
 @converts("TreeEnsembleRegressor", since=1, domain=_ML)
@@ -61,7 +60,7 @@ def tree_ensemble(node: Node) -> Value:
     forest, values = _newer_trees(node)
     aggregate = _chosen(node, "aggregate_function", ["AVERAGE", "SUM", "MIN", "MAX"], 1)
     scores = _total(node, forest, values, aggregate)
-    return transformed(node, scores, _chosen(node, "post_transform", _TRANSFORMS, 0))
+    return transformed(node, scores, _chosen(node, "post_transform", TRANSFORMS, 0))
 
 
 def _chosen(node: Node, name: str, names: Sequence[str], default: int) -> str:

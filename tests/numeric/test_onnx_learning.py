@@ -244,7 +244,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "leaf_targetids out of range": {"leaf_targetids": [0, 1, 0, 2]},
     "has the wrong length": {"nodes_trueleafs": [1, 1]},
     "wrong number of sets": {"membership_values": from_array(np.zeros(0, np.float32), "m")},
-    "post_transform PROBIT": {"post_transform": 4},
+    "post_transform is unknown": {"post_transform": 5},
 }
 
 
