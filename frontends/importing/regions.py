@@ -37,6 +37,9 @@ def conditional(
                 raise node.unsupported("a branch gives a sequence, which needs a known condition")
             block.add_op(graph.YieldOp(*map(node.ssa, results)))
         ends.append(results)
+    if len(ends[0]) != len(ends[1]):
+        counts = [len(end) for end in ends]
+        raise node.broken("the branches give different numbers of results", *counts)
     for number, (one, other) in enumerate(zip(*ends, strict=True)):
         if one.rank != other.rank or one.dtype != other.dtype:
             shapes = f"{_described(one)} and {_described(other)}"

@@ -246,7 +246,12 @@ def _positions(node: Node, x: Value, axis: _Axis) -> tuple[Numbers, Extent]:
     elements = Term.of(node, own)
     if size is None:
         size = np.floor(elements * scale).as_type(np.int64)
-    count = Arithmetic(node).value(size, np.dtype(np.int64))
+    b = Arithmetic(node)
+    count = b.value(size, np.dtype(np.int64))
+    if isinstance(axis.size, Value) or isinstance(scale, Term):
+        fits = b.equal(b.less(0, count), b.less(0, own))
+        text = "an empty dimension grows, or one becomes empty, expected {0}, got {1}"
+        count = node.check(count, fits, text, [node.number(own), count])
     declared = node.declared_sizes(x.rank)[axis.axis]
     kind = TensorType(i64, [DYNAMIC_INDEX if declared is None else declared])
     y = Term.of(node, node.emit(graph.ArangeOp, count, result_type=kind))
