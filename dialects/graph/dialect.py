@@ -94,6 +94,7 @@ Graph = Dialect(
         ops.ConcatOp,
         ops.SliceOp,
         ops.PadOp,
+        ops.PadSameOp,
         ops.GatherOp,
         ops.GatherElementsOp,
         ops.GatherNdOp,

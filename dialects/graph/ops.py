@@ -92,6 +92,7 @@ from .ops_normalization import (
     StandardizationOp,
 )
 from .ops_pad import PadOp
+from .ops_pad_same import PadSameOp
 from .ops_pattern import AtEntriesOp, SliceRowsOp, ToDenseOp, WithEntriesOp
 from .ops_quantize import DequantizeOp, QuantizeOp, RequantizeOp, ScaledOp
 from .ops_quantized import (
@@ -207,6 +208,7 @@ __all__ = [
     "OneHotOp",
     "OwnSoftmaxOp",
     "PadOp",
+    "PadSameOp",
     "PoolOp",
     "PowOp",
     "QuantizeOp",

@@ -21,7 +21,11 @@ from .values import Value
 
 @dataclass(frozen=True)
 class Axis:
-    """The movement of a window along one dimension, and its padding."""
+    """The movement of a window along one dimension, and its padding.
+
+    Of a symbolic size, the padding may be that for ceil(size / stride) windows: then `more_after`
+    says whether the larger half is after the elements, and `low` and `high` count besides.
+    """
 
     size: Dim
     window: int
@@ -29,6 +33,12 @@ class Axis:
     dilation: int
     low: int
     high: int
+    more_after: bool | None = None
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether elements are added."""
+        return (self.low, self.high) != (0, 0) or self.more_after is not None
 
     @property
     def extent(self) -> int:
@@ -48,6 +58,8 @@ class Axis:
 
     def rounded_up(self) -> Axis:
         """The axis with enough padding for a last partial window, if that begins in the input."""
+        if self.more_after is not None:
+            return self
         if not self.size.is_static:
             # So much padding never makes room for a window that begins after the input.
             more = min(max(0, self.extent - self.high - 1), self.stride - 1)
@@ -72,7 +84,20 @@ def padded_axes(node: ModelNode, x: Value, axes: Sequence[Axis], value: float) -
     """`x` with padded trailing dimensions."""
     leading = [0] * (x.rank - len(axes))
     low, high = leading + [axis.low for axis in axes], leading + [axis.high for axis in axes]
-    return padded(node, x, low, high, value)
+    x = padded(node, x, low, high, value)
+    halves = {axis.more_after for axis in axes} - {None}
+    if not halves:
+        return x
+    steps = [(1, 1) if axis.more_after is None else (axis.extent, axis.stride) for axis in axes]
+    extents, strides = zip(*steps, strict=True)
+    return node.emit(
+        graph.PadSameOp,
+        x,
+        extents=extents,
+        strides=strides,
+        more_after=halves == {True},
+        value=value,
+    )
 
 
 def pooled(node: ModelNode, x: Value, axes: Sequence[Axis], kind: str) -> Value:
@@ -97,7 +122,7 @@ def counts_along(
     size is symbolic; a single number where it is the same for all windows."""
     if axis.size.is_static:
         return axis.counts(-low, axis.size.value + high)
-    if (low, high) == (axis.low, axis.high):
+    if (low, high) == (axis.low, axis.high) and axis.more_after is None:
         return np.array([axis.window])
     ones = broadcast(node, node.known(np.array(1, dtype)), [axis.size])
     counted = padded(node, ones, [low], [high], 1)

@@ -15,9 +15,9 @@ from ..importing.dtypes import element_type, is_float
 from ..importing.elementwise import cast, clip, is_nan
 from ..importing.low_bits import converted
 from ..importing.resizing import elements_repeated
-from ..importing.selection import padded
 from ..importing.shapes import reshaped, sliced_to, squeezed, unsqueezed
 from ..importing.values import Value
+from ..importing.windows import padded_axes
 from .arithmetic import Arithmetic
 from .nodes import Node
 from .ops_window import filter_window, window_axes
@@ -207,9 +207,8 @@ def qlinear_conv(node: Node) -> Value:
     x, *middle = _parameters(node, 8)
     axes = window_axes(node, x, filter_window(node, x, middle[2]))
     # Padding is the zero point, which represents 0.
-    low, high = ([0, 0, *sizes] for sizes in zip(*((a.low, a.high) for a in axes), strict=True))
-    if any((*low, *high)):
-        x = padded(node, x, low, high, node.contents(2).reshape(()).item())
+    if any(axis.is_padded for axis in axes):
+        x = padded_axes(node, x, axes, node.contents(2).reshape(()).item())
     return node.emit(
         graph.QuantizedConvOp,
         x,
@@ -252,10 +251,9 @@ def conv_integer(node: Node) -> Value:
     axes = window_axes(node, x, filter_window(node, x, w))
     if filters is not None and filters.rank == 1 and filters.shape != (Dim.of(1),):
         filters = unsqueezed(node, filters, list(range(1, w.rank)))
-    low, high = ([0, 0, *sizes] for sizes in zip(*((a.low, a.high) for a in axes), strict=True))
     return node.emit(
         graph.ConvOp,
-        padded(node, without_zero_point(node, x, node.optional(2)), low, high),
+        padded_axes(node, without_zero_point(node, x, node.optional(2)), axes, 0),
         without_zero_point(node, w, filters),
         strides=[axis.stride for axis in axes],
         dilations=[axis.dilation for axis in axes],

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
+from ...dialects.graph.ops_pad_same import same_padding
 from ..importing.elementwise import modulo
 from ..importing.selection import padded
 from ..importing.shapes import reshaped
@@ -46,8 +47,7 @@ def window_axes(node: Node, x: Value, window: Sequence[int]) -> list[Axis]:
     dilations = _positive(node, "dilations", node.attr_ints("dilations") or [1] * count, count)
     window = _positive(node, "kernel_shape", window, count)
     moves = list(zip(x.shape[2:], window, strides, dilations, strict=True))
-    pads = _pads(node, [Axis(*move, 0, 0) for move in moves])
-    return [Axis(*move, *pad) for move, pad in zip(moves, pads, strict=True)]
+    return _padded(node, [Axis(*move, 0, 0) for move in moves])
 
 
 def _positive(node: Node, what: str, numbers: Sequence[int], count: int) -> Sequence[int]:
@@ -56,29 +56,29 @@ def _positive(node: Node, what: str, numbers: Sequence[int], count: int) -> Sequ
     return numbers
 
 
-def _pads(node: Node, axes: Sequence[Axis]) -> list[tuple[int, int]]:
-    """The padding before and after each dimension."""
+def _padded(node: Node, axes: Sequence[Axis]) -> list[Axis]:
+    """The axes with their padding."""
     mode, count = node.attr_string("auto_pad", "NOTSET"), len(axes)
     given = node.attr_ints("pads") or [0] * (2 * count)
     if mode == "NOTSET":
         if len(given) != 2 * count or any(n < 0 for n in given):
             raise node.broken("pads do not fit", f"{2 * count} numbers of 0 or more", given)
-        return list(zip(given[:count], given[count:], strict=True))
+        ends = zip(given[:count], given[count:], strict=True)
+        return [replace(a, low=low, high=high) for a, (low, high) in zip(axes, ends, strict=True)]
     if mode == "VALID":
-        return [(0, 0)] * count
+        return list(axes)
     if mode not in ("SAME_UPPER", "SAME_LOWER"):
         raise node.broken("auto_pad is unknown", "NOTSET, VALID, SAME_UPPER or SAME_LOWER", mode)
-    return [_halved(_missing(node, axis), mode == "SAME_UPPER") for axis in axes]
+    return [_padded_same(axis, mode == "SAME_UPPER") for axis in axes]
 
 
-def _missing(node: Node, axis: Axis) -> int:
-    """The padding for ceil(size / stride) windows."""
-    if axis.stride == 1:
-        return axis.extent - 1
-    if not axis.size.is_static:
-        raise node.unsupported(f"SAME padding of symbolic dimension {axis.size} with strides")
-    positions = -(-axis.size.value // axis.stride)
-    return max(0, (positions - 1) * axis.stride + axis.extent - axis.size.value)
+def _padded_same(axis: Axis, more_after: bool) -> Axis:
+    """The axis with the padding for ceil(size / stride) windows."""
+    missing = same_padding(axis.size, axis.extent, axis.stride)
+    if not missing.is_static:
+        return replace(axis, more_after=more_after)
+    low, high = _halved(missing.value, more_after)
+    return replace(axis, low=low, high=high)
 
 
 def _halved(total: int, more_at_the_end: bool) -> tuple[int, int]:
@@ -191,7 +191,7 @@ def conv_transpose(node: Node) -> Value:
                 fact = f"output_shape for symbolic dimension {axis.size}"
                 raise node.unsupported(fact, "auto_pad or pads")
             before, after = _halved(left.value, mode == "SAME_UPPER")
-            axes[i] = replace(axis, low=before, high=after)
+            axes[i] = replace(axis, low=before, high=after, more_after=None)
     return transposed_conv(node, x, w, bias, axes, spread, node.attr_int("group", 1))
 
 
@@ -259,6 +259,9 @@ def _counts(
     ends = given[len(axes) :] if node.attr_string("auto_pad", "NOTSET") == "NOTSET" else None
     result: list[np.ndarray | Value] = []
     for i, axis in enumerate(axes):
+        if everything and axis.more_after is not None:
+            result.append(np.array([axis.window]))
+            continue
         # Padding for ceil_mode never counts.
         high = axis.high if ends is None else ends[i]
         low, high = (axis.low, high) if everything else (0, 0)

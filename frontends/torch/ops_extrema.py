@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..importing.values import Value
+from ..importing.parts import maximum_of_parts
+from ..importing.values import Value, is_static
 from ..importing.windows import placed_maxima, places_along
 from .nodes import Node
 from .ops_window import max_pool, max_pool_axes, spatial
@@ -25,8 +26,13 @@ def max_pool_with_indices(node: Node, x: Value, *settings: Any) -> list[Value | 
 
 @converts("aten.adaptive_max_pool2d.default", "aten.adaptive_max_pool3d.default")
 def adaptive_max_pool(node: Node, x: Value, output_size: Sequence[Any]) -> list[Value | None]:
+    first = x.rank - spatial(node)
+    if not is_static(x.shape[first:]) and not node.uses(1):
+        for axis, result in enumerate(output_size, first):
+            x = maximum_of_parts(node, x, axis, node.integer(result, "a size of a pool"))
+        return [x, None]
     tables: list[np.ndarray] = []
-    for axis, result in enumerate(output_size, x.rank - spatial(node)):
+    for axis, result in enumerate(output_size, first):
         size, count = (node.integer(n, "a size of a pool") for n in (x.shape[axis], result))
         starts = np.arange(count) * size // max(count, 1)
         ends = -(-np.arange(1, count + 1) * size // max(count, 1))

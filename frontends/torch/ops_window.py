@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core.dims import Dim
 from ...dialects.graph import ops as graph
+from ..importing.parts import mean_of_parts
 from ..importing.shapes import reshaped
 from ..importing.shapes import transposed as permuted
 from ..importing.values import Value
@@ -176,7 +177,9 @@ def adaptive_avg_pool(node: Node, x: Value, output_size: Sequence[Any]) -> Value
 
 def _divided(node: Node, x: Value, axis: int, parts: int) -> Value:
     """The means of so many parts of an axis, which overlap where they do not divide its size."""
-    size = node.integer(x.shape[axis], "a size of an adaptive pool")
+    if not x.shape[axis].is_static:
+        return mean_of_parts(node, x, axis, parts)
+    size = x.shape[axis].value
     if size == parts:
         return x
     rank = x.rank

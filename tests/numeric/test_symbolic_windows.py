@@ -73,6 +73,8 @@ CONVS: dict[str, dict[str, Any]] = {
     "same": {"auto_pad": "SAME_UPPER"},
     "same_low": {"auto_pad": "SAME_LOWER", "dilations": [2, 1]},
     "valid": {"auto_pad": "VALID", "strides": [1, 2]},
+    "same_strided": {"auto_pad": "SAME_UPPER", "strides": [2, 3]},
+    "same_low_strided": {"auto_pad": "SAME_LOWER", "strides": [2, 4], "dilations": [2, 1]},
 }
 
 
@@ -102,6 +104,8 @@ POOLS: dict[str, dict[str, Any]] = {
     },
     "dilated": {"kernel_shape": [2, 2], "dilations": [2, 3], "pads": [0, 1, 0, 1]},
     "same": {"kernel_shape": [2, 3], "auto_pad": "SAME_UPPER"},
+    "same_strided": {"kernel_shape": [2, 3], "strides": [3, 2], "auto_pad": "SAME_LOWER"},
+    "same_gaps": {"kernel_shape": [1, 2], "strides": [2, 4], "auto_pad": "SAME_UPPER"},
 }
 
 

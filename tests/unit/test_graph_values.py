@@ -606,6 +606,21 @@ def test_pad_with_what_is_there(mode: str, low: list[int], high: list[int]) -> N
     compare(graph.PadOp(value_of(x, False), low, high, mode=mode), [x], False)
 
 
+@pytest.mark.parametrize("kind", ["float32", "bool"])
+@pytest.mark.parametrize("shape", [(5,), (2, 6), (2, 0, 3), (3, 1, 4), (1, 7, 8)])
+@pytest.mark.parametrize(("extent", "stride"), [(3, 2), (2, 5), (4, 1)])
+def test_pad_for_windows(
+    shape: tuple[int, ...], extent: int, stride: int, kind: str, symbolic: bool
+) -> None:
+    x = sample(shape, kind)
+    count = max(1, len(shape) - 1)
+    for more_after in (False, True):
+        op = graph.PadSameOp(
+            value_of(x, symbolic), [extent] * count, [stride] * count, more_after, 1
+        )
+        compare(op, [x], symbolic)
+
+
 @pytest.mark.parametrize("mode", ["edge", "wrap"])
 def test_pad_with_more_than_there_is(mode: str) -> None:
     x = sample((3,), "int16")

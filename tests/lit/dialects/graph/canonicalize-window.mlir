@@ -58,3 +58,17 @@ func.func @keep_pool_that_leaves_out(%x: tensor<?x3x4xf32>) -> tensor<?x3x2xf32>
   %y = graph.pool mean %x window = [1, 1] strides = [1, 2] dilations = [1, 1] : (tensor<?x3x4xf32>) -> tensor<?x3x2xf32>
   func.return %y : tensor<?x3x2xf32>
 }
+
+// CHECK-LABEL: func.func @pad_same_known
+func.func @pad_same_known(%x: tensor<?x9xf32>) -> tensor<?x12xf32> {
+  // CHECK-NEXT: %y = graph.pad constant %x low = [0, 2] high = [0, 1] value = 1.000000e+00 : f64
+  %y = graph.pad_same %x extents = [4] strides = [2] more_after = false value = 1.0 : f64 : (tensor<?x9xf32>) -> tensor<?x12xf32>
+  func.return %y : tensor<?x12xf32>
+}
+
+// CHECK-LABEL: func.func @pad_same_unknown
+func.func @pad_same_unknown(%x: tensor<4x?xf32>) -> tensor<4x?xf32> {
+  // CHECK-NEXT: %y = graph.pad_same
+  %y = graph.pad_same %x extents = [4] strides = [2] more_after = false value = 1.0 : f64 : (tensor<4x?xf32>) -> tensor<4x?xf32>
+  func.return %y : tensor<4x?xf32>
+}

@@ -205,3 +205,27 @@ func.func @f(%x: tensor<0xf32>) {
   %y = graph.pad wrap %x low = [1] high = [0] value = 0.0 : f64 : (tensor<0xf32>) -> tensor<1xf32>
   func.return
 }
+
+// -----
+
+func.func @f(%x: tensor<4x?xf32>) {
+  // expected-error @+1 {{graph.pad_same: extents do not fit x, expected 1 to 2 sizes, got []}}
+  %y = graph.pad_same %x extents = [] strides = [] more_after = true value = 0.0 : f64 : (tensor<4x?xf32>) -> tensor<4x?xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x?xf32>) {
+  // expected-error @+1 {{graph.pad_same: wrong strides, expected 1 positive numbers, got [0]}}
+  %y = graph.pad_same %x extents = [3] strides = [0] more_after = true value = 0.0 : f64 : (tensor<4x?xf32>) -> tensor<4x?xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x?xi8>) {
+  // expected-error @+1 {{graph.pad_same: value does not fit i8, expected -128 to 127, got 128}}
+  %y = graph.pad_same %x extents = [3] strides = [2] more_after = true value = 128 : i64 : (tensor<4x?xi8>) -> tensor<4x?xi8>
+  func.return
+}

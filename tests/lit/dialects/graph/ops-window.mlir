@@ -127,3 +127,10 @@ func.func @pad_wrap(%x: tensor<?x3xi1>) -> tensor<?x14xi1> {
   %y = graph.pad wrap %x low = [0, 4] high = [0, 7] value = 0 : i64 : (tensor<?x3xi1>) -> tensor<?x14xi1>
   func.return %y : tensor<?x14xi1>
 }
+
+// CHECK-LABEL: func.func @pad_same
+func.func @pad_same(%x: tensor<?x3x?x?xf32>) -> tensor<?x3x?x?xf32> {
+  // CHECK: %y = graph.pad_same %x extents = [3, 3] strides = [2, 1] more_after = true value = 0.000000e+00 : f64 : (tensor<?x3x?x?xf32>) -> tensor<?x3x?x?xf32>
+  %y = graph.pad_same %x extents = [3, 3] strides = [2, 1] more_after = true value = 0.0 : f64 : (tensor<?x3x?x?xf32>) -> tensor<?x3x?x?xf32>
+  func.return %y : tensor<?x3x?x?xf32>
+}
