@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.ir import SSAValue
 
-from ...core.dims import Dim, Shape, product
+from ...core.dims import Dim, Shape, SizeQuotient, product
 from ...core.dtypes import is_low_bit
 from ...dialects.graph import ops as graph
 from ...dialects.graph.ops_select import WHOLE_END
@@ -173,7 +173,8 @@ def broadcast(node: ModelNode, x: Value, target: Sequence[Dim]) -> Value:
 def _zeros(node: ModelNode, size: Dim, dtype: np.dtype) -> Value:
     """A vector of zeros of a symbolic size: an empty sum is 0, as often as a value has rows."""
     holder = node.holder(size)
-    if holder is None and node.is_computed(size) and not _is_composed(node, size):
+    by_number = node.is_computed(size) or _has_quotients(size)
+    if holder is None and by_number and not _is_composed(node, size):
         places = places_of(node, size)
         nothing = node.emit(graph.MulOp, places, node.scalar(0, places))
         return node.emit(graph.CastOp, nothing, target=element_type(dtype))
@@ -194,13 +195,17 @@ def _zeros(node: ModelNode, size: Dim, dtype: np.dtype) -> Value:
 
 def _is_composed(node: ModelNode, size: Dim) -> bool:
     """Whether a size is a sum of products of sizes that values have."""
-    symbols = map(Dim.symbol, size.symbols)
-    return all(n >= 0 for _, n in size.terms) and all(node.holder(own) for own in symbols)
+    parts = map(Dim.atom, size.atoms)
+    return all(n >= 0 for _, n in size.terms) and all(node.holder(own) for own in parts)
+
+
+def _has_quotients(size: Dim) -> bool:
+    return any(isinstance(atom, SizeQuotient) for atom in size.atoms)
 
 
 def _composed_zeros(node: ModelNode, size: Dim, dtype: np.dtype) -> Value:
     """Zeros for a + b one after the other, for a * b as a matrix in row-major order."""
-    if any(c < 0 for _, c in size.terms) or size == Dim.symbol(size.symbols[0]):
+    if any(c < 0 for _, c in size.terms) or size.single_atom is not None:
         raise node.unsupported(f"expanding to symbolic dimension {size}, which no value has")
     parts = [Dim([term]) for term in size.terms]
     if len(parts) > 1:
@@ -227,7 +232,8 @@ def places_of(node: ModelNode, size: Dim) -> Value:
     """The numbers from 0 to below a size, as a vector of i64."""
     if size.is_static:
         return node.known(np.arange(size.value))
-    by_number = node.is_computed(size) or any(coefficient < 0 for _, coefficient in size.terms)
+    by_number = node.is_computed(size) or _has_quotients(size)
+    by_number = by_number or any(coefficient < 0 for _, coefficient in size.terms)
     if by_number and node.holder(size) is None and not _is_composed(node, size):
         return node.emit(graph.ArangeOp, node.number(size))
     ones = broadcast(node, node.known(np.array(1)), [size])

@@ -274,10 +274,14 @@ def _apart(node: ModelNode, x: Value, axes: Sequence[Axis]) -> Value:
     if all(axis.stride == 1 for axis in axes):
         return x
     leading = x.shape[: x.rank - len(axes)]
-    pairs = [dim for axis in axes for dim in (axis.size, Dim.of(1))]
-    lone = reshaped(node, x, [*leading, *pairs])
-    high = [*[0] * len(leading), *(n for axis in axes for n in (0, axis.stride - 1))]
-    wide = padded(node, lone, [0] * len(high), high)
+    lone, high = list(leading), [0] * len(leading)
+    for axis in axes:
+        lone.append(axis.size)
+        high.append(0)
+        if axis.stride > 1:
+            lone.append(Dim.of(1))
+            high.append(axis.stride - 1)
+    wide = padded(node, reshaped(node, x, lone), [0] * len(high), high)
     return reshaped(node, wide, [*leading, *(axis.size * axis.stride for axis in axes)])
 
 

@@ -77,7 +77,6 @@ _BINARY: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Dim, Dim], Answer]
     "Add": (np.add, lambda a, b: a + b),
     "Sub": (np.subtract, lambda a, b: a - b),
     "Mul": (np.multiply, lambda a, b: a * b),
-    "Div": (_quotient, lambda a, b: a.exact_div(b)),
     "Pow": (_power, lambda a, b: None),
     "Max": (np.maximum, lambda a, b: {True: a, False: b, None: None}[_larger(a, b)]),
     "Min": (np.minimum, lambda a, b: {True: b, False: a, None: None}[_larger(a, b)]),
@@ -116,6 +115,20 @@ def _binary(numbers: Callable[[Any, Any], Any], dims: Callable[[Dim, Dim], Answe
 
 for _operator, _rules in _BINARY.items():
     evaluates(_operator, since=7)(_binary(*_rules))
+
+
+@evaluates("Div", since=7)
+def div(node: Node) -> np.ndarray | None:
+    def quotient(a: Dim, b: Dim) -> Dim | None:
+        if (exact := a.exact_div(b)) is not None:
+            return exact
+        if not b.is_static or b.value < 1 or any(factor < 0 for _, factor in a.terms):
+            return None
+        # Windows make such sizes; others are computed by the program.
+        rounded = a.floordiv(b.value)
+        return None if node.holder(rounded) is None else rounded
+
+    return _binary(_quotient, quotient)(node)
 
 
 _UNARY: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {

@@ -139,7 +139,16 @@ class Node(ModelNode):
         if isinstance(size, Value):
             raise self.unsupported("a size that is an element of a tensor")
         found = self.sizes.dim(size)
+        if found is None:
+            # Windows make such sizes, and then a value has them.
+            floors = self.sizes.dim(size, floors=True)
+            found = floors if floors is not None and self._is_held(floors) else None
         return computed_size(self, self.sizes, size.node.expr) if found is None else found
+
+    def _is_held(self, size: Dim) -> bool:
+        """Whether a value has a size, or values have all that it is computed from."""
+        atoms = map(Dim.atom, size.atoms)
+        return self.holder(size) is not None or all(self.holder(one) for one in atoms)
 
     def dims(self, sizes: Sequence[Any]) -> list[Dim]:
         """Sizes, which may be symbolic."""

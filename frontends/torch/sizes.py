@@ -55,15 +55,16 @@ class Sizes:
         """Whether a symbol or an expression has a dimension of its own."""
         return symbol in self._dims
 
-    def dim(self, size: Any) -> Dim | None:
+    def dim(self, size: Any, *, floors: bool = False) -> Dim | None:
         """The dimension for an int, a SymInt or an expression of sympy.
 
-        None if it has an unknown symbol or is no sum of products of symbols.
+        None if it has an unknown symbol or is no sum of products of symbols; with `floors`, of
+        symbols and quotients by numbers, rounded down.
         """
         expression = getattr(getattr(size, "node", None), "expr", size)
         if isinstance(expression, int):
             return Dim.of(expression)
-        return self._translated(expression)
+        return self._translated(expression, floors)
 
     def relation(self, condition: Any) -> Relation | None:
         """The comparison that a SymBool stands for; None for another condition."""
@@ -95,16 +96,18 @@ class Sizes:
             if expression is not None and expression.is_Symbol:
                 self.name(str(expression), dim)
 
-    def _translated(self, expression: Any) -> Dim | None:
+    def _translated(self, expression: Any, floors: bool) -> Dim | None:
         if expression.is_Integer or (expression.is_Float and float(expression).is_integer()):
             return Dim.of(int(expression))
         known = self._dims.get(str(expression))
         if known is not None or expression.is_Symbol:
             return known
-        parts = [self._translated(part) for part in expression.args]
+        parts = [self._translated(part, floors) for part in expression.args]
         dims = [part for part in parts if part is not None]
         if len(dims) < len(parts):
             return None
+        if floors and type(expression).__name__ == "FloorDiv" and dims[1].is_static:
+            return dims[0].floordiv(dims[1].value) if dims[1].value > 0 else None
         return _combined(expression, dims)
 
 

@@ -118,6 +118,46 @@ def test_means() -> None:
     check(model(several("AveragePool", cases), {}, list(cases)), [image(1, 3, *s) for s in SIZES])
 
 
+TRANSPOSED: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "double": {"strides": [2, 2], "pads": [1, 1, 1, 1], "output_padding": [1, 1]},
+    "uneven": {"strides": [2, 3], "dilations": [2, 1]},
+    "same": {"strides": [2, 2], "auto_pad": "SAME_UPPER"},
+    "valid": {"strides": [3, 1], "auto_pad": "VALID"},
+}
+
+
+def test_transposed_convolutions() -> None:
+    nodes = several("ConvTranspose", TRANSPOSED, "w", "b")
+    source = model(nodes, {"w": weights(3, 4, 3, 3), "b": weights(4)}, list(TRANSPOSED))
+    check(source, [image(1 + i % 2, 3, *size) for i, size in enumerate(SIZES[:3])])
+    message = "output_shape for symbolic dimension h"
+    node = make_node("ConvTranspose", ["x", "w"], ["y"], output_shape=[20, 20])
+    with pytest.raises(sw.ImportModelError, match=message):
+        sw.from_onnx(model([node], {"w": weights(3, 4, 3, 3)}, ["y"]))
+
+
+def test_sizes_that_a_model_computes() -> None:
+    """Half of an image, enlarged to its size, and in a row."""
+    nodes = [
+        make_node("MaxPool", ["x"], ["a"], kernel_shape=[2, 2], strides=[2, 2]),
+        make_node("Shape", ["x"], ["whole"]),
+        make_node("Slice", ["whole", "0", "2"], ["front"]),
+        make_node("Slice", ["whole", "2", "4"], ["image"]),
+        make_node("Div", ["image", "2"], ["half"]),
+        make_node("Concat", ["front", "half"], ["shape"], axis=0),
+        make_node("Reshape", ["a", "shape"], ["y_same"]),
+        make_node("Resize", ["a", "", "", "whole"], ["y_wide"], mode="linear"),
+        make_node("Resize", ["a", "", "scales"], ["y_scaled"], mode="nearest"),
+        make_node("Reshape", ["a", "row"], ["y_row"]),
+    ]
+    numbers = {"0": [0], "2": [2], "4": [4], "row": [0, -1]}
+    own = {name: np.array(value, np.int64) for name, value in numbers.items()}
+    own["scales"] = np.array([1, 1, 1.5, 0.7], np.float32)
+    outputs = ["y_same", "y_wide", "y_scaled", "y_row"]
+    check(model(nodes, own, outputs), [image(2, 3, *size) for size in SIZES])
+
+
 def test_norms_and_whole_images() -> None:
     nodes = [
         *several("LpPool", {"lp": {"kernel_shape": [2, 2], "strides": [2, 2], "p": 2}}),
