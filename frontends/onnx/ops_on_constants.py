@@ -118,7 +118,7 @@ for _operator, _rules in _BINARY.items():
 
 
 @evaluates("Div", since=7)
-def div(node: Node) -> np.ndarray | None:
+def div(node: Node) -> np.ndarray | Value | None:
     def quotient(a: Dim, b: Dim) -> Dim | None:
         if (exact := a.exact_div(b)) is not None:
             return exact
