@@ -35,10 +35,11 @@ from .dialects.program import (
 )
 from .dialects.stages import stage_of
 from .runtime.constants import renewed
-from .runtime.executable import Executable, Staircase, executable
+from .runtime.executable import Executable, executable
 from .runtime.loaded import Program
 from .runtime.lowered import lowered
 from .runtime.machine_code import Generated, Source, generated, machine_code
+from .runtime.staircase import Staircase
 
 _DECIDED = "optimized"
 """The stage after which no pass of this package looks at the elements of weights."""

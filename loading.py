@@ -70,10 +70,14 @@ class Stored:
     def compilation(self, target: Target | None = None) -> Compilation:
         """The compilation from the IR in the file, for the target that it was saved for, or
         another one."""
-        from .compilation import Compilation
-        from .core.target import Target
-        from .core.weights import WeightStore
-        from .frontends.mlir import from_mlir
+        try:
+            from .compilation import Compilation
+            from .core.target import Target
+            from .core.weights import WeightStore
+            from .frontends.mlir import from_mlir
+        except ModuleNotFoundError as error:
+            fact = f"this needs the compiler, and {error.name} is not installed"
+            raise CompileError(explain("load", fact)) from error
 
         text, weights, recipe = self._artefact.source()
         store = WeightStore().with_arrays(weights)

@@ -6,7 +6,7 @@ import ctypes
 import io
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,13 +14,13 @@ from ..core import arguments
 from ..core.errors import CompileError, explain
 from ..core.specs import ValueSpec
 from ..core.stages import TEXT_STAGES, check_stage
-from . import results
+from . import objects, results
 from .artefacts import container
 from .frames import Frames
 from .loaded import Loaded, Program
-from .objects import are_known, look_for_scipy
+from .objects import look_for_scipy
 from .plan import plan_of
-from .vectorcall import attach, boundary, fast_type, layout_for, offer
+from .vectorcall import attach, boundary, fast_type, offer
 
 if TYPE_CHECKING:
     from ..backends.llvm.boundary.layout import Boundary
@@ -30,48 +30,8 @@ if TYPE_CHECKING:
     from ..core.weights import WeightStore
     from .artefacts.reading import Artefact
     from .artefacts.verifying import Verification
-    from .machine_code import Generated, Source
     from .profile import Profile
-
-
-class Staircase(Protocol):
-    """The stages of a program, recomputed on request."""
-
-    def text(self, stage: str) -> str:
-        """The text of a stage."""
-        ...
-
-    def weights(self, stage: str) -> WeightStore:
-        """The arrays that the text of a stage names."""
-        ...
-
-    def run(self, stage: str, inputs: Sequence[object]) -> Any:
-        """The results of a stage."""
-        ...
-
-    def profile(self, inputs: Sequence[object], repeat: int | None) -> Profile:
-        """A profile of the time."""
-        ...
-
-    def why(self, node: str) -> Fate:
-        """The fate of a node."""
-        ...
-
-    def updated(self, program: Program, weights: Mapping[str, object]) -> tuple[Program, Staircase]:
-        """The program with new weights."""
-        ...
-
-    def generated(self, target: str | None) -> Generated:
-        """The LLVM IR of the program for a target, by default its own."""
-        ...
-
-    def source(self) -> Source:
-        """The IR that is saved with the program."""
-        ...
-
-    def restored(self) -> Callable[[bytes], Executable]:
-        """The function that makes a program of a saved one."""
-        ...
+    from .staircase import Staircase
 
 
 class Executable:
@@ -201,7 +161,7 @@ class Executable:
             CompileError: if a pass refuses the new weights. In both cases nothing changes.
         """
         program, staircase = self._way_down.updated(self._loaded.program, weights)
-        code = None if type(self) is Executable else boundary(Executable)
+        code = self._boundary
         loaded = _loaded(program, code)
         with Frames.lock:
             # Memory that a call is using stays until it has ended.
@@ -251,9 +211,15 @@ class Executable:
             raise CompileError(explain("verify", fact, hint="load(path).verify()"))
         return verify(self._artefact, self)
 
+    @property
+    def _boundary(self) -> Boundary | None:
+        """The compiled boundary by which this is called, if any."""
+        return None if type(self) is Executable else boundary(Executable)
+
     def __copy__(self) -> Executable:
         """Another executable with the same program: what updates one does not change the other."""
-        made = executable(self._loaded.program, self._staircase, self.stages, self._decisions)
+        program, staircase = self._loaded.program, self._staircase
+        made = _executable(program, self._boundary, staircase, self.stages, self._decisions)
         made._artefact, made.changes = self._artefact, self.changes
         return made
 
@@ -271,11 +237,12 @@ class Executable:
             writer.copy(self._artefact.archive)
             return
         from .artefacts.writing import Content, write
+        from .machine_code import generated_of
 
-        way = self._way_down
-        programs = [way.generated(name) for name in (None,) if targets is None]
-        programs += [way.generated(name) for name in targets or ()]
-        layout = layout_for(Executable) if are_known() else None
+        way, own = self._way_down, generated_of(self._loaded.program)
+        names = (None,) if targets is None else tuple(targets)
+        programs = [own if own and name is None else way.generated(name) for name in names]
+        layout = objects.layout() if objects.are_known() else None
         write(writer, Content(programs, way.source(), self.decisions, layout), self)
 
     @property

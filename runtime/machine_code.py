@@ -57,6 +57,17 @@ def generated(module: Module, target: Target) -> Generated:
     return Generated(found.interface, found.constants, text, effort_of(module.op), target)
 
 
+def generated_of(program: Program) -> Generated | None:
+    """The LLVM IR of a program that was compiled by this process; None for another one."""
+    from ..backends.llvm.jit import CompiledModule
+
+    code = program.keep
+    if not isinstance(code, CompiledModule):
+        return None
+    constants = program.constants
+    return Generated(program.interface, constants, code.llvm_ir, code.effort, code.target)
+
+
 def machine_code(module: Module, target: Target, source: Listing | None = None) -> Program:
     """The machine code of a module at stage `llvm`.
 

@@ -11,13 +11,12 @@ import ctypes
 import functools
 import importlib
 import sys
-import sysconfig
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from ..backends.llvm.boundary.layout import ENTRIES, Layout
+from ..backends.llvm.boundary.layout import ENTRIES, PLAN, Layout
 
 _HEADER = object.__basicsize__
 _TYPE = _HEADER - 8
@@ -71,7 +70,7 @@ def dtype_word(dtype: np.dtype[Any]) -> int:
 @functools.cache
 def are_known() -> bool:
     """Whether objects have the layout that the compiled boundary expects."""
-    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+    if sys.implementation.name != "cpython" or "t" in sys.abiflags:
         return False
     if hasattr(sys, "gettotalrefcount") or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
@@ -144,9 +143,13 @@ def _numpy_functions() -> Any:
     return ctypes.cast(address, ctypes.POINTER(ctypes.c_size_t))
 
 
-def entries() -> list[int]:
-    """The addresses of the objects in the table of the boundary."""
-    return [id(_OBJECTS[name]) for name in ENTRIES]
+def entries(plan: int) -> list[int]:
+    """The entries of the table of the boundary.
+
+    Args:
+        plan: the offset of the address of its plan in an executable.
+    """
+    return [plan if name == PLAN else id(_OBJECTS[name]) for name in ENTRIES]
 
 
 def functions() -> dict[str, int]:
@@ -155,12 +158,8 @@ def functions() -> dict[str, int]:
     return {name: table[number] for name, number in _FUNCTIONS.items()}
 
 
-def layout(plan: int) -> Layout:
-    """The layout of objects for the compiled boundary.
-
-    Args:
-        plan: the offset of the address of its plan in an executable.
-    """
+def layout() -> Layout:
+    """The layout of objects for the compiled boundary."""
     return Layout(
         type=_TYPE,
         data=_DATA,
@@ -169,7 +168,6 @@ def layout(plan: int) -> Layout:
         dtype=_DESCR,
         flags=_FLAGS,
         kind=_KIND,
-        plan=plan,
         dtype_mask=_DTYPE_MASK,
         readable=_CONTIGUOUS | _ALIGNED,
         writable=_CONTIGUOUS | _ALIGNED | _WRITABLE,

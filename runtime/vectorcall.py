@@ -55,8 +55,7 @@ def boundary(base: type) -> Boundary | None:
     if base not in _BOUNDARIES and objects.are_known():
         from ..backends.llvm.boundary import code
 
-        made = code.install(layout_for(base), objects.entries(), objects.functions())
-        _BOUNDARIES[base] = made
+        _BOUNDARIES[base] = code.install(objects.layout(), _entries(base), objects.functions())
     return _BOUNDARIES.get(base)
 
 
@@ -65,14 +64,14 @@ def offer(base: type, layout: Layout, image: Image) -> Boundary | None:
 
     None if there is none yet, and layouts differ.
     """
-    if base not in _BOUNDARIES and objects.are_known() and layout == layout_for(base):
-        _BOUNDARIES[base] = mapped(image, objects.entries(), objects.functions())
+    if base not in _BOUNDARIES and objects.are_known() and layout == objects.layout():
+        _BOUNDARIES[base] = mapped(image, _entries(base), objects.functions())
     return _BOUNDARIES.get(base)
 
 
-def layout_for(base: type) -> Layout:
-    """The layout of objects for subtypes of `base`."""
-    return objects.layout(base.__basicsize__ + 8)
+def _entries(base: type) -> list[int]:
+    """The table of the boundary for subtypes of `base`, whose last word is the plan."""
+    return objects.entries(base.__basicsize__ + 8)
 
 
 @functools.cache

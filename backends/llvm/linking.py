@@ -43,6 +43,14 @@ class Definitions:
             builder, _ = self.function(entry, PTR)
             builder.ret(builder.load(_at(builder, table, 8 * number), typ=PTR))
 
+    def field_by(self, name: str, entry: str) -> None:
+        """A function that loads an address from an offset after an address; the offset is what the
+        function of an entry of a table returns."""
+        builder, (base,) = self.function(name, PTR, PTR)
+        entries = {function.name: function for function in self.module.functions}
+        offset = builder.ptrtoint(builder.call(entries[entry], ()), _WORD)
+        builder.ret(builder.load(builder.gep(base, [offset], source_etype=_BYTE), typ=PTR))
+
     def place(self, name: str, offset: int) -> None:
         """A function that adds an offset in bytes to an address."""
         builder, (base,) = self.function(name, PTR, PTR)

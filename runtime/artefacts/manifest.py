@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.versions import Format
+from ...core.formats import Format
 
 FORMAT = 1
 """The version of the container, and of the keys of the manifest."""

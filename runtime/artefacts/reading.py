@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...backends.llvm import pool, processor
 from ...backends.llvm.boundary.layout import Layout
 from ...backends.llvm.images import Image, Mapped, can_be_mapped, system_function
-from ...core.decisions import Decision
 from ...core.errors import TargetError, explain
 from ...core.functions import found
 from ...core.reading import ReadingError
@@ -22,6 +22,9 @@ from ..interface import Interface
 from ..loaded import Program
 from .container import Archive
 from .manifest import ABI, MANIFESTS
+
+if TYPE_CHECKING:
+    from ...core.decisions import Decision
 
 ENTRY = "stepwell_entry"
 """The function of a program that takes a frame."""
@@ -85,8 +88,6 @@ class Artefact:
 
     def decisions(self) -> list[Decision]:
         """The decisions that passes took."""
-        import json
-
         with self._read():
             text = bytes(self.archive.part(self.manifest["decisions"]))
             return [_decision(entry) for entry in json.loads(text)["decisions"]]
@@ -177,6 +178,8 @@ def _input(parts: list[np.ndarray]) -> Any:
 
 
 def _decision(entry: Mapping[str, Any]) -> Decision:
+    from ...core.decisions import Decision
+
     return Decision(
         entry["subject"],
         entry["what"],

@@ -21,6 +21,7 @@ from ...core.decisions import Decision
 from ...core.errors import CompileError, InputError, StepwellError, TargetError, explain
 from ...core.explanation import as_json
 from ...core.functions import place_of
+from ...dialects.rt.abi import PARALLEL_TILES
 from ..machine_code import Generated, Source
 from .container import Writer
 from .manifest import ABI, FORMAT
@@ -133,7 +134,9 @@ def _support(writer: Writer, content: Content) -> dict[str, Any]:
     """The thread pool and the call boundary, for code that is an image."""
     if not any(all(part in one.target.triple for part in _CODE) for one in content.programs):
         return {}
-    found = {"pool": _image(writer, "code/thread-pool", thread_pool.image())}
+    found: dict[str, Any] = {}
+    if any(PARALLEL_TILES in one.llvm_ir for one in content.programs):
+        found["pool"] = _image(writer, "code/thread-pool", thread_pool.image())
     if content.layout is not None:
         image = boundary.image(content.layout)
         found["boundary"] = {

@@ -388,7 +388,7 @@ def test_objects_of_another_layout_are_called_by_python(
 ) -> None:
     """As under another Python than that under which the program was saved."""
     monkeypatch.setattr("stepwell.runtime.vectorcall._BOUNDARIES", {})
-    path = changed(saved, lambda m: m["support"]["boundary"]["layout"].update(plan=1000))
+    path = changed(saved, lambda m: m["support"]["boundary"]["layout"].update(data=1000))
     exe = sw.load(path)
     assert type(exe) is Executable
     same(exe(X), network()(X))
@@ -431,7 +431,33 @@ def test_what_machine_code_and_the_run_time_agree_on_has_a_version() -> None:
         *filter(None, lines),
     ]
     digest = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
-    assert (ABI, digest) == (1, "9a4417b5e8076206")
+    assert (ABI, digest) == (1, "016d885f7824c82b")
+
+
+STORED = Path(__file__).with_name("stored.stepwell")
+"""The program of `network` with other weights, for x86-64 and one thread, as format 1 and ABI 1."""
+
+
+def test_a_file_of_an_older_stepwell_is_read() -> None:
+    made = json.loads(members(STORED)["manifest.json"])["abi"]
+    runs = made == ABI and images.can_be_mapped()
+    exe = sw.load(STORED, recompile=not runs)
+    artefact = reading.Artefact(container.mapped(STORED))
+    (inputs, results), _ = artefact.examples()
+    for one, other in zip(exe(*inputs), results, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+    if runs:
+        assert exe.verify().examples == 2
+
+
+def test_where_there_is_no_compiler_a_program_runs(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "stepwell.compilation", None)
+    exe = sw.load(saved)
+    same(exe(X), network()(X))
+    with pytest.raises(sw.CompileError, match=r"needs the compiler, and stepwell.* is not"):
+        exe.ir("loops")
 
 
 # Commands.

@@ -35,7 +35,7 @@ def pool_definitions(triple: str) -> Definitions:
 
 
 GROUPS: dict[str, tuple[Sequence[Path], Definitions]] = {
-    "boundary": (code._FILES, code._definitions(objects.layout(64))),
+    "boundary": (code._FILES, code._definitions(objects.layout())),
     **{
         f"pool on {system}": (thread_pool.files(triple), pool_definitions(triple))
         for system, triple in (("linux", "x86_64-linux"), ("elsewhere", "aarch64-darwin"))
@@ -118,7 +118,8 @@ def test_only_what_is_exported_is_seen() -> None:
 def test_definitions_are_what_they_say(tmp_path: Path) -> None:
     made = Definitions()
     made.number("thirty", 30, 32)
-    made.table("places", ["here", "there"])
+    made.table("places", ["here", "there", "offset"])
+    made.field_by("found", "offset")
     made.place("further", 16)
     made.field("third", 16)
     (tmp_path / "empty.ll").write_text("")
@@ -134,6 +135,8 @@ def test_definitions_are_what_they_say(tmp_path: Path) -> None:
 
     words = (ctypes.c_int64 * 3)(5, 6, 7)
     at = ctypes.addressof(words)
+    ctypes.c_int64.from_address(engine.get_global_value_address("places") + 16).value = 8
+    assert call("found", ctypes.c_void_p, at) == 6
     assert call("thirty", ctypes.c_int32) == 30
     ctypes.c_int64.from_address(engine.get_global_value_address("places") + 8).value = 1 << 40
     assert call("here", ctypes.c_void_p) is None

@@ -16,7 +16,7 @@ from ..elf import image_of
 from ..images import Image, can_be_mapped
 from ..linking import FRAMES, PTR, Definitions, linked
 from ..machine import machine
-from .layout import CALL, ENTRIES, FRAME, OBJECTS, Boundary, Layout, address_of, fill, mapped
+from .layout import CALL, ENTRIES, FRAME, OBJECTS, PLAN, Boundary, Layout, address_of, fill, mapped
 from .plan import (
     ARGUMENTS,
     IN_ARENA,
@@ -65,11 +65,11 @@ def _definitions(layout: Layout) -> Definitions:
         made.field(f"{name}_of", getattr(layout, name), PTR)
     for name, bits in (("data", 64), ("kind", 64), ("rank", 32), ("flags", 32)):
         made.field(f"{name}_of", getattr(layout, name), ir.IntType(bits))
-    made.field("plan_of", layout.plan, PTR)
     made.number("dtype_mask", layout.dtype_mask)
     made.number("readable", layout.readable, 32)
     made.number("writable", layout.writable, 32)
     made.table(OBJECTS, ENTRIES)
+    made.field_by("plan_of", PLAN)
     for word in Plan:
         addresses = (Plan.CODE, Plan.FRAMES, Plan.SLOW, Plan.FAIL)
         kind = PTR if word in addresses else ir.IntType(64)
@@ -97,7 +97,7 @@ def install(layout: Layout, entries: Sequence[int], functions: Mapping[str, int]
 
     Args:
         layout: the layout of objects.
-        entries: the addresses of the objects of `ENTRIES`.
+        entries: what its table has, see `ENTRIES`.
         functions: those of functions of NumPy, by their names.
     """
     if can_be_mapped():

@@ -11,11 +11,14 @@ from ..images import Image, Mapped, system_function
 CALL, FRAME, OBJECTS = "stepwell_call", "stepwell_frame", "stepwell_objects"
 """The functions and the table that are seen outside."""
 
+PLAN = "offset_of_plan"
 ENTRIES = (
     *("name_out", "name_to_csr", "name_shape", "name_indptr", "name_indices", "name_values"),
     *("array_type", "byte_type", "tuple_type", "none", "exception_type"),
+    PLAN,
 )
-"""The objects in the table: types, constants and names of attributes."""
+"""The entries of the table: objects, which are types, constants and names of attributes, and the
+offset of the address of its plan in an executable, which differs between versions of Python."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,6 @@ class Layout:
     flags: int
     kind: int
     """In a dtype: the word with its kind, byte order and number, under `dtype_mask`."""
-    plan: int
-    """In an executable: the offset of the address of its plan."""
     dtype_mask: int
     readable: int
     """The flags of an array that can be read in place."""
@@ -57,7 +58,7 @@ def mapped(image: Image, entries: Sequence[int], functions: Mapping[str, int]) -
 
     Args:
         image: the image.
-        entries: the addresses of the objects of `ENTRIES`.
+        entries: what the table has, see `ENTRIES`.
         functions: those of functions of NumPy, by their names.
     """
     code = Mapped(image, lambda name: functions.get(name) or address_of(name)).keep_forever()
@@ -66,7 +67,7 @@ def mapped(image: Image, entries: Sequence[int], functions: Mapping[str, int]) -
 
 
 def fill(table: int, entries: Sequence[int]) -> None:
-    """Write the addresses of the objects of `ENTRIES` into a table."""
+    """Write entries into a table."""
     (ctypes.c_int64 * len(ENTRIES)).from_address(table)[:] = entries
 
 
