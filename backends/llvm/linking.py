@@ -7,7 +7,7 @@ generated functions, which are inlined.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,23 +33,27 @@ class Definitions:
         builder, _ = self.function(name, kind)
         builder.ret(ir.Constant(kind, value))
 
-    def table(self, name: str, entries: Sequence[str]) -> None:
-        """A table of addresses, to be filled in when the code is loaded, and a function without
-        arguments for each entry, which returns it."""
-        kind = ir.ArrayType(PTR, len(entries))
+    def table(
+        self, name: str, entries: Sequence[str], fields: Mapping[str, str] | None = None
+    ) -> None:
+        """A table, to be filled in when the code is loaded, and a function for each entry.
+
+        Args:
+            name: the name of the table.
+            entries: the names of functions without arguments, which return addresses.
+            fields: for entries that are offsets, the name of a function that loads an address from
+                there after an address.
+        """
+        kind = ir.ArrayType(_WORD, len(entries))
         table: Any = ir.GlobalVariable(self.module, kind, name)
         table.initializer = ir.Constant(kind, None)
         for number, entry in enumerate(entries):
-            builder, _ = self.function(entry, PTR)
-            builder.ret(builder.load(_at(builder, table, 8 * number), typ=PTR))
-
-    def field_by(self, name: str, entry: str) -> None:
-        """A function that loads an address from an offset after an address; the offset is what the
-        function of an entry of a table returns."""
-        builder, (base,) = self.function(name, PTR, PTR)
-        entries = {function.name: function for function in self.module.functions}
-        offset = builder.ptrtoint(builder.call(entries[entry], ()), _WORD)
-        builder.ret(builder.load(builder.gep(base, [offset], source_etype=_BYTE), typ=PTR))
+            field = (fields or {}).get(entry)
+            builder, given = self.function(field or entry, PTR, *[PTR] * bool(field))
+            value = builder.load(_at(builder, table, 8 * number), typ=_WORD if field else PTR)
+            if field:
+                value = builder.load(builder.gep(*given, [value], source_etype=_BYTE), typ=PTR)
+            builder.ret(value)
 
     def place(self, name: str, offset: int) -> None:
         """A function that adds an offset in bytes to an address."""

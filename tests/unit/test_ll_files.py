@@ -118,8 +118,7 @@ def test_only_what_is_exported_is_seen() -> None:
 def test_definitions_are_what_they_say(tmp_path: Path) -> None:
     made = Definitions()
     made.number("thirty", 30, 32)
-    made.table("places", ["here", "there", "offset"])
-    made.field_by("found", "offset")
+    made.table("places", ["here", "there", "offset"], {"offset": "found"})
     made.place("further", 16)
     made.field("third", 16)
     (tmp_path / "empty.ll").write_text("")

@@ -68,8 +68,7 @@ def _definitions(layout: Layout) -> Definitions:
     made.number("dtype_mask", layout.dtype_mask)
     made.number("readable", layout.readable, 32)
     made.number("writable", layout.writable, 32)
-    made.table(OBJECTS, ENTRIES)
-    made.field_by("plan_of", PLAN)
+    made.table(OBJECTS, ENTRIES, {PLAN: "plan_of"})
     for word in Plan:
         addresses = (Plan.CODE, Plan.FRAMES, Plan.SLOW, Plan.FAIL)
         kind = PTR if word in addresses else ir.IntType(64)
