@@ -26,6 +26,8 @@ _OPTIMIZED = {
         "canonicalize",
         "graph-canonicalize-ops",
         "graph-simplify",
+        "graph-cancel-transposes",
+        "graph-simplify",
         # Constants of edge lists are folded after it, and products with their matrices reordered.
         "graph-raise-messages",
         "graph-compute-before-gather",

@@ -214,6 +214,18 @@ class GraphOp(IRDLOperation, ABC):
         """
         return None
 
+    def on_transposed(self, order: Sequence[int]) -> dict[str, Attribute] | None:
+        """The properties with which the operator works on operands with permuted dimensions.
+
+        Dimension i of each is then what dimension order[i] was, and so is that of the result if it
+        has as many; one of fewer dimensions is as it was. None, the default, if that cannot be;
+        elementwise operators that read operands at their own index need not say anything.
+
+        Args:
+            order: a permutation of the dimensions of all operands.
+        """
+        return None
+
     @property
     def index_bounds(self) -> tuple[Bound, ...]:
         """Operands that hold indices, what they point into, and the dimension of it.

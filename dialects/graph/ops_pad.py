@@ -79,6 +79,13 @@ class PadOp(PaddingOp):
             return None
         return {"low": i64_array([*ints(self.low), 0]), "high": i64_array([*ints(self.high), 0])}
 
+    def on_transposed(self, order: Sequence[int]) -> dict[str, Attribute] | None:
+        low, high = ints(self.low), ints(self.high)
+        return {
+            "low": i64_array([low[axis] for axis in order]),
+            "high": i64_array([high[axis] for axis in order]),
+        }
+
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes
         for what, array in (("low", self.low), ("high", self.high)):

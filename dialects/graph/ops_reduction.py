@@ -28,6 +28,7 @@ from .attrs import (
     ReduceKindAttr,
     bool_attr,
     i64_array,
+    i64_attr,
     ints,
     is_float,
     is_reordered,
@@ -109,6 +110,13 @@ class ReduceOp(AxesOp, HasCanonicalizationPatternsInterface):
     def on_blocks(self, axis: int, size: int) -> dict[str, Attribute] | None:
         after = all(own > axis for own in self.axes_from_front)
         return self.canonical_properties() if after else None
+
+    def on_transposed(self, order: Sequence[int]) -> dict[str, Attribute] | None:
+        axes = self.axes_from_front
+        kept = [axis for axis in order if axis not in axes]
+        if not self.keepdims.value.data and (kept != sorted(kept) or not axes):
+            return None
+        return {"axes": i64_array([place for place, axis in enumerate(order) if axis in axes])}
 
     @property
     def size_bounds(self) -> tuple[SizeBound, ...]:
@@ -212,6 +220,9 @@ class NormalizedExponentialOp(AxisOp, ABC):
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         return [shapes[0]]
+
+    def on_transposed(self, order: Sequence[int]) -> dict[str, Attribute] | None:
+        return {"axis": i64_attr(list(order).index(self.axis_from_front))}
 
     def shifted(self, x: np.ndarray) -> np.ndarray:
         """x minus its maximum along the axis: the argument of exp."""

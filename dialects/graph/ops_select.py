@@ -17,7 +17,7 @@ from ...core.dims import Dim, Shape
 from ...core.exactness import Exactness
 from ...core.typed import dense_array
 from . import scalars
-from .attrs import I64_ARRAY, STORED_TENSOR, i64_array, ints
+from .attrs import I64_ARRAY, STORED_TENSOR, i64_array, i64_attr, ints
 from .axes import AxisOp
 from .guards import clamped, guarded, is_inside
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type
@@ -93,6 +93,11 @@ class SliceOp(GraphOp, HasCanonicalizationPatternsInterface):
         names = ("starts", "ends", "steps")
         return {name: i64_array(own) for name, own in zip(names, columns, strict=True)}
 
+    def on_transposed(self, order: Sequence[int]) -> dict[str, Attribute] | None:
+        columns = zip(*(self.bounds[axis] for axis in order), strict=True)
+        names = ("starts", "ends", "steps")
+        return {name: i64_array(own) for name, own in zip(names, columns, strict=True)}
+
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes
         for what, array in (("starts", self.starts), ("ends", self.ends), ("steps", self.steps)):
@@ -160,6 +165,9 @@ class ConcatOp(AxisOp, HasCanonicalizationPatternsInterface):
 
     def on_blocks(self, axis: int, size: int) -> dict[str, Attribute] | None:
         return self.canonical_properties()
+
+    def on_transposed(self, order: Sequence[int]) -> dict[str, Attribute] | None:
+        return {"axis": i64_attr(list(order).index(self.axis_from_front))}
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         if not shapes:
