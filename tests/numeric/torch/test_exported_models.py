@@ -1,0 +1,65 @@
+"""The models of `benchmarks/onnx_models.py`, but small, beside torch or the reference of ONNX."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+import stepwell as sw
+
+pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("onnxscript", reason="onnxscript is not installed")
+
+pytestmark = pytest.mark.slow
+BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
+TOLERANCE = 1e-4
+
+EXPORTED: dict[str, tuple[Any, ...]] = {
+    "language_model LSTM": ("LSTM", 50, 16, 2, 2, 7),
+    "language_model GRU": ("GRU", 50, 16, 2, 2, 7),
+    "text_reader": (4, 24, 7),
+    "encoder": (40, 32, 4, 2, 2, 9),
+    "decoder": (40, 32, 4, 2, 2, 5),
+    "segmenter": (4, 3, 2, 16),
+    "detector": (4, 3, 64, 5),
+}
+CHANNELS_LAST: dict[str, tuple[Any, ...]] = {
+    "residual_network": (8, (1, 1), 37, 5),
+    "sentence_network": (30, 16, 2, 11, 3),
+}
+
+
+def same(proto: Any, arrays: list[np.ndarray], expected: list[np.ndarray] | None) -> None:
+    """Compare results on one thread and on two with those expected, or with those of ONNX."""
+    if expected is None:
+        names = [value.name for value in proto.graph.input]
+        found = ReferenceEvaluator(proto).run(None, dict(zip(names, arrays, strict=True)))
+        expected = [np.asarray(value) for value in found]
+    for threads in (1, 2):
+        results = sw.compile(sw.from_onnx(proto), threads=threads)(*arrays)
+        own = results if isinstance(results, tuple) else (results,)
+        for one, wanted in zip(own, expected, strict=True):
+            assert one.shape == wanted.shape
+            scale = max(1.0, float(np.abs(wanted).max(initial=0)))
+            np.testing.assert_allclose(one, wanted, rtol=0, atol=TOLERANCE * scale)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", EXPORTED)
+def test_exported(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    make = getattr(importlib.import_module("exported_models"), name.partition(" ")[0])
+    made = make(*EXPORTED[name])
+    same(made.proto, made.arrays, made.expected)
+
+
+@pytest.mark.parametrize("name", CHANNELS_LAST)
+def test_channels_last(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    make = getattr(importlib.import_module("channels_last_models"), name)
+    same(*make(*CHANNELS_LAST[name]), None)
