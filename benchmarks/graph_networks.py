@@ -4,8 +4,9 @@
     python benchmarks/graph_networks.py --only 10,000 -t 2 # the rows of one size, on two
 
 Models are built by torch-geometric and read by `sw.from_torch` for any graph; edges are an input
-of each call. `CSR` is the same model with the adjacency as a CSR tensor of torch, made before,
-where its layers take one. Inductor is `torch.compile`, which needs a C++ compiler.
+of each call. `with CSR` is the same model with the adjacency as a CSR tensor of torch, made before,
+where its layers take one; in rows that say so, our program takes that, too. Inductor is
+`torch.compile`, which needs a C++ compiler.
 
 The bounds are those of the multiply-adds of dense products at the rate of this machine's
 registers, and of reading random rows, one for each edge and layer, out of a table of the
@@ -116,6 +117,7 @@ class Network:
         sizes: which sizes of the arguments differ from call to call, as for `torch.export`.
         csr: the arguments with the adjacency as a CSR tensor; None where layers do not take it.
         work: what it has to do at least.
+        from_csr: whether our program takes those, in place of the edge list.
     """
 
     model: Any
@@ -123,9 +125,19 @@ class Network:
     sizes: tuple[Any, ...]
     csr: tuple[Any, ...] | None
     work: Work
+    from_csr: bool = False
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """What our program takes, as tensors."""
+        return self.csr if self.from_csr and self.csr is not None else self.args
+
+    def arrays(self) -> list[Any]:
+        """The same; dense tensors as arrays."""
+        return [tensor if tensor.is_sparse_csr else tensor.numpy() for tensor in self.given]
 
 
-def basic(kind: str, make: Callable[[], Graph]) -> Network:
+def basic(kind: str, make: Callable[[], Graph], from_csr: bool = False) -> Network:
     """One of the models of `torch_geometric.nn.models` on a graph."""
     import torch
     from torch_geometric.nn import models
@@ -140,7 +152,8 @@ def basic(kind: str, make: Callable[[], Graph]) -> Network:
     model = getattr(models, kind)(width, hidden, layers, out, **options).eval()
     x, edges = torch.from_numpy(graph.features()), torch.from_numpy(graph.edges)
     csr = (x, _adjacency(graph)) if kind in ("GCN", "GraphSAGE", "GIN") else None
-    return Network(model, (x, edges), ({0: _any()}, {1: _any()}), csr, _work(kind, graph))
+    sizes = ({0: _any()}, {0: _any(), 1: _any()} if from_csr else {1: _any()})
+    return Network(model, (x, edges), sizes, csr, _work(kind, graph), from_csr)
 
 
 def _work(kind: str, graph: Graph) -> Work:
@@ -231,11 +244,15 @@ def _adjacency(graph: Graph) -> Any:
 
 
 KINDS = ("GCN", "GraphSAGE", "GIN", "GAT", "EdgeCNN")
+OF_CSR = ("GraphSAGE", "GIN")
+"""Those that multiply by an adjacency as it is given."""
 NETWORKS: dict[str, Callable[[], Network]] = {
     **{f"{kind} 10,000 nodes": partial(basic, kind, uniform) for kind in KINDS},
+    **{f"{kind} 10,000 nodes, of CSR": partial(basic, kind, uniform, True) for kind in OF_CSR},
     "GCN Cora": cora,
     "RGCN, 20 relations": relations,
     **{f"{kind} 169,343 nodes": partial(basic, kind, citations) for kind in KINDS},
+    **{f"{kind} 169,343 nodes, of CSR": partial(basic, kind, citations, True) for kind in OF_CSR},
 }
 
 
@@ -258,11 +275,11 @@ def run(name: str, make: Callable[[], Network], threads: int) -> Result:
     """
     try:
         network = make()
-        module = sw.from_torch(network.model, network.args, dynamic_shapes=network.sizes)
+        module = sw.from_torch(network.model, network.given, dynamic_shapes=network.sizes)
     except (ImportModelError, LeftOutError) as error:
         return Result(name, None, {}, missing={OURS: str(error).splitlines()[0]})
     exe = sw.compile(module, threads=threads)
-    arrays = [tensor.numpy() for tensor in network.args]
+    arrays = network.arrays()
     calls: dict[str, Call] = {OURS: lambda: exe(*arrays), **peers(network, threads)}
     expected = np.asarray(calls[PYG]())
     for peer, call in calls.items():
@@ -275,15 +292,15 @@ def run(name: str, make: Callable[[], Network], threads: int) -> Result:
     return Result(name, network.work, times, memory(exe, module, arrays), missing)
 
 
-def memory(exe: sw.Executable, module: sw.Module, arrays: Sequence[np.ndarray]) -> int:
+def memory(exe: sw.Executable, module: sw.Module, arrays: Sequence[Any]) -> int:
     """The bytes of the intermediate results of a call, as `exe.explain()` states them."""
     found = re.search(r"\[peak of (.*) bytes\]", exe.explain())
-    sizes = {
-        dim: Dim.of(size)
-        for spec, array in zip(module.inputs, arrays, strict=True)
-        for dim, size in zip(spec.shape, array.shape, strict=True)
-        if isinstance(dim, str)
-    }
+    sizes: dict[str, Dim] = {}
+    for spec, array in zip(module.inputs, arrays, strict=True):
+        named = zip(spec.shape, array.shape, strict=True)
+        sizes |= {dim: Dim.of(size) for dim, size in named if isinstance(dim, str)}
+        if isinstance(spec.nnz, str):
+            sizes[spec.nnz] = Dim.of(len(array.values()))
     return 0 if found is None else Dim.parse(found[1]).substitute(sizes).value
 
 
