@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dims import Dim
 from ...dialects.graph import ops as graph
+from ..importing.attention import attended
 from ..importing.reductions import norm
-from ..importing.selection import triangle
-from ..importing.shapes import broadcast, matrix_product, repeated, reshaped, transposed, unsqueezed
+from ..importing.shapes import matrix_product, transposed, unsqueezed
 from ..importing.values import Value
 from .nodes import Node
 from .registry import converts
@@ -85,44 +84,21 @@ def attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Value:
-    """softmax(q k^T * scale + mask) v; a mask of truth values leaves out where it does not hold."""
+    """softmax(q k^T * scale + mask) v; a mask of truth values leaves out where it does not hold.
+
+    A row that is left out altogether is 0.
+    """
     if dropout:
         raise node.unsupported("dropout of training", "evaluation mode")
-    if enable_gqa:
-        heads = query.shape[-3].exact_div(key.shape[-3])
-        if heads is None:
-            raise node.unsupported("a number of heads that does not divide the others")
-        key, value = (_each_repeated(node, x, heads) for x in (key, value))
+    if enable_gqa and query.shape[-3].exact_div(key.shape[-3]) is None:
+        raise node.unsupported("a number of heads that does not divide the others")
     size = node.integer(query.shape[-1], "a width of heads")
+    node.integer(value.shape[-1], "a width of heads")
     factor = 1 / math.sqrt(size) if scale is None else scale
-    order = [*range(key.rank - 2), key.rank - 1, key.rank - 2]
-    query = node.emit(graph.MulOp, query, node.scalar(factor, query))
-    scores = node.emit(graph.MatmulOp, query, transposed(node, key, order))
-    lowest = node.known(np.array(-math.inf, query.dtype))
-    if is_causal:
-        kept = triangle(node, _ones(node, scores), 0, upper=False)
-        scores = node.emit(graph.WhereOp, kept, scores, lowest)
-    if mask is None or mask.dtype != np.bool_:
-        if mask is not None:
-            scores = node.emit(graph.AddOp, scores, node.operand(mask, scores.dtype))
-        return node.emit(graph.MatmulOp, node.emit(graph.SoftmaxOp, scores, axis=-1), value)
-    shares = node.emit(graph.SoftmaxOp, node.emit(graph.WhereOp, mask, scores, lowest), axis=-1)
-    # A row that is left out altogether has no shares: torch makes it 0.
-    held = node.emit(graph.WhereOp, mask, shares, node.scalar(0, shares))
-    return node.emit(graph.MatmulOp, held, value)
-
-
-def _ones(node: Node, like: Value) -> Value:
-    return broadcast(node, node.known(np.array(True)), like.shape[-2:])
-
-
-def _each_repeated(node: Node, x: Value, count: Dim) -> Value:
-    """Each head several times, one after the other."""
-    *batch, heads, rows, width = x.shape
-    apart = reshaped(node, x, [*batch, heads, Dim.of(1), rows, width])
-    ones = [Dim.of(1)] * len(batch)
-    wide = repeated(node, apart, [*ones, Dim.of(1), count, Dim.of(1), Dim.of(1)])
-    return reshaped(node, wide, [*batch, heads * count, rows, width])
+    if mask is not None and mask.dtype != np.bool_:
+        mask = node.operand(mask, query.dtype)
+    right = 0 if is_causal else -1
+    return attended(node, query, key, value, mask, scale=factor, right=right, safe=True)
 
 
 @converts("aten._trilinear.default")
