@@ -31,6 +31,8 @@ _OPTIMIZED = {
         # Constants of edge lists are folded after it, and products with their matrices reordered.
         "graph-raise-messages",
         "graph-compute-before-gather",
+        # Before scales move past products, and products are reordered.
+        "graph-raise-attention",
         # The scale of a batch norm is folded before its shift can become a bias.
         "graph-fold-scale-axis",
         "graph-fold-constant",

@@ -45,7 +45,7 @@ class AttentionOp(GraphOp):
 
     q has the shape [..., H, L, D], k [..., G, S, D] and v [..., G, S, E], where G divides H: heads
     of q that follow each other share one of k and v. The result has the shape [..., H, L, E].
-    H / G, D and E are known.
+    D and E are known, and so are H and G, or they are equal.
 
     A score s becomes softcap * tanh(s / softcap), unless softcap is 0. A mask, which broadcasts to
     [..., H, L, S], is added to the scores, or if it has truth values, leaves out the keys where it
@@ -155,8 +155,9 @@ class AttentionOp(GraphOp):
         for what, dim in (("q and k", q[-1]), ("v", v[-1])):
             if not dim.is_static:
                 facts.fail(f"the width of {what} is not known", "a number", dim)
-        shared = q[-3].exact_div(k[-3]) if k[-3] != 0 else None
-        if shared is None or not shared.is_static:
+        if not (q[-3].is_static and k[-3].is_static):
+            facts.equal(q[-3], k[-3], "heads of q and k differ")
+        elif k[-3] == 0 or q[-3].value % k[-3].value:
             facts.fail("heads of k do not divide those of q", f"a divisor of {q[-3]}", k[-3])
 
     def _check_mask(self, mask: Shape, scores: Shape, facts: ShapeFacts) -> None:
