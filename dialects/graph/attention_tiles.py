@@ -24,10 +24,12 @@ from .interfaces import element_type, rank
 from .nest import Index, LocalBuffer, WritingNest
 from .ops_binary import broadcast_index
 
+FEW_ROWS = 4
+"""Up to so many rows read keys and values where they are: copies take longer than they save."""
 LEAST = -87.0
 """Exponentials of less count as 0: they are below 2^-125."""
-AT_ONCE = 4
-"""Rows are computed in groups of so many where their number is not known."""
+ROWS_AT_ONCE, KEYS_AT_ONCE = 4, 32
+"""Rows and keys are multiplied in groups of so many where their number is not known."""
 
 
 def write_attention(nest: WritingNest, op: Attention) -> None:
@@ -76,12 +78,18 @@ class _Tile:
         self.block = AffineExpr.constant(keys.block)
         queries = known(self.queries)
         most = max(1, ROWS // shared) * shared
-        rows = -(-most // AT_ONCE) * AT_ONCE if queries is None else queries * shared
-        self.rows = AffineExpr.constant(rows)
+        rows = -(-most // ROWS_AT_ONCE) * ROWS_AT_ONCE if queries is None else queries * shared
+        self.rows, self.start = AffineExpr.constant(rows), ZERO
         self.zero, self.lowest = nest.constant(0.0, self.kind), nest.constant(-np.inf, self.kind)
-        self.q, self.k = self.local(self.rows, self.width), self.local(self.width, self.block)
-        self.v = self.local(self.block, self.values)
-        self.scores = self.local(self.rows, self.block)
+        self.is_direct = queries is not None and rows <= FEW_ROWS
+        self.q = self.local(self.rows, self.width)
+        # Groups of rows and keys are whole: what is computed of more than there are is not read.
+        groups = -(-keys.block // KEYS_AT_ONCE) * KEYS_AT_ONCE
+        columns = self.block if known(keys.keys) is not None else AffineExpr.constant(groups)
+        if not self.is_direct:
+            self.k = self.local(self.width, columns)
+            self.v = self.local(self.block, self.values)
+        self.scores = self.local(self.rows, columns)
         self.base, self.factor = self.local(self.rows), self.local(self.rows)
         if max(op.window) >= 0:
             self.numbers = self.local(self.block)
@@ -100,9 +108,20 @@ class _Tile:
             with self.nest.loops([self.rows]) as (row,):
                 yield row
             return
-        groups = (self.queries * self.shared + (AT_ONCE - 1)) // AT_ONCE
-        with self.nest.loops([groups, AffineExpr.constant(AT_ONCE)]) as (group, own):
-            yield group * AT_ONCE + own
+        groups = (self.queries * self.shared + (ROWS_AT_ONCE - 1)) // ROWS_AT_ONCE
+        with self.nest.loops([groups, AffineExpr.constant(ROWS_AT_ONCE)]) as (group, own):
+            yield group * ROWS_AT_ONCE + own
+
+    @contextmanager
+    def _each_key(self, count: AffineExpr) -> Iterator[AffineExpr]:
+        """Open loops over keys of a block, or if they are copied, over those in whole groups."""
+        if known(count) is not None or self.is_direct:
+            with self.nest.loops([count]) as (key,):
+                yield key
+            return
+        groups = (count + (KEYS_AT_ONCE - 1)) // KEYS_AT_ONCE
+        with self.nest.loops([groups, AffineExpr.constant(KEYS_AT_ONCE)]) as (group, own):
+            yield group * KEYS_AT_ONCE + own
 
     @contextmanager
     def each_query(self, *inner: AffineExpr) -> Iterator[Index]:
@@ -127,11 +146,8 @@ class _Tile:
     # The scores of a block.
 
     def read_queries(self) -> None:
-        """Copy the queries, scaled; rows that stand for none are 0."""
+        """Copy the queries, scaled."""
         nest, op = self.nest, self.op
-        if known(self.queries) is None:
-            with self.each_row() as row, nest.loops([self.width]) as (column,):
-                self.q.put((row, column), self.zero)
         if max(op.window) >= 0:
             with nest.loops([self.block]) as (key,):
                 self.numbers.put((key,), self._number(key))
@@ -143,12 +159,10 @@ class _Tile:
     def score(self, start: AffineExpr, count: AffineExpr) -> None:
         """Read a block of keys and values, and compute its scores."""
         nest = self.nest
-        with nest.loops([count, self.width]) as (key, column):
-            self.k.put((column, key), nest.at(self.op.k, (*self.outer, start + key, column)))
-        with nest.loops([count, self.values]) as (key, column):
-            self.v.put((key, column), nest.at(self.op.v, (*self.outer, start + key, column)))
-        lanes = count if known(count) is not None else self.block
-        with self.each_row() as row, nest.loops([lanes]) as (key,):
+        self.start = start
+        if not self.is_direct:
+            self._copy(start, count)
+        with self.each_row() as row, self._each_key(count) as key:
             self.scores.put((row, key), self._product(row, key))
         if self.op.mask is not None or self.op.softcap > 0:
             self._change(start, count, self._changed)
@@ -156,14 +170,34 @@ class _Tile:
             is_cut = self.keys.is_cut(start, count)
             only_if(nest, is_cut, lambda: self._change(start, count, self._windowed))
 
+    def _copy(self, start: AffineExpr, count: AffineExpr) -> None:
+        """Copy the keys and values of a block."""
+        nest = self.nest
+        with nest.loops([count, self.width]) as (key, column):
+            self.k.put((column, key), nest.at(self.op.k, (*self.outer, start + key, column)))
+        with nest.loops([count, self.values]) as (key, column):
+            self.v.put((key, column), nest.at(self.op.v, (*self.outer, start + key, column)))
+
     def _product(self, row: AffineExpr, key: AffineExpr) -> SSAValue:
         """The score of a query and a key."""
 
         def step(column: Index, total: SSAValue) -> SSAValue:
-            q, k = self.q.at((row, *column)), self.k.at((*column, key))
+            q, k = self.q.at((row, *column)), self._key(key, column[0])
             return scalars.fma(self.nest, q, k, total)
 
         return self.nest.reduce([self.width], "add", self.zero, step)
+
+    def _key(self, key: AffineExpr, column: AffineExpr) -> SSAValue:
+        """A number of a key of the block."""
+        if self.is_direct:
+            return self.nest.at(self.op.k, (*self.outer, self.start + key, column))
+        return self.k.at((column, key))
+
+    def _value(self, key: AffineExpr, column: AffineExpr) -> SSAValue:
+        """A number of the value of a key of the block."""
+        if self.is_direct:
+            return self.nest.at(self.op.v, (*self.outer, self.start + key, column))
+        return self.v.at((key, column))
 
     def _change(
         self,
@@ -250,7 +284,7 @@ class _Tile:
         """`init`, and the sum of the values of a block, weighed by the exponentials."""
 
         def step(key: Index, total: SSAValue) -> SSAValue:
-            weight, value = self.scores.at((row, *key)), self.v.at((*key, column))
+            weight, value = self.scores.at((row, *key)), self._value(key[0], column)
             return scalars.fma(self.nest, weight, value, total)
 
         return self.nest.reduce([count], "add", init, step)
@@ -321,10 +355,6 @@ class _Blocks(_Tile):
             self.sum.put((row,), self.zero)
         with self.each_row() as row, self.nest.loops([self.values]) as (column,):
             self.total.put((row, column), self.zero)
-        if known(self.keys.keys) is None:
-            # The last block may have fewer keys; the scores of the others are never read.
-            with self.nest.loops([self.width, self.block]) as (column, key):
-                self.k.put((column, key), self.zero)
 
     def _take(self, start: AffineExpr, count: AffineExpr) -> None:
         """Take a block of keys into account."""

@@ -33,6 +33,9 @@ from .rules.recorded import recorded
 LEAST = -1e30
 """To a number up to this any score may be added: it is less than a unit in the last place."""
 
+FEWEST_SCORES = 256
+"""Fewer scores of a head stay in a cache anyway, and a tile of its own costs more than it saves."""
+
 
 @dataclass
 class _Scores:
@@ -161,6 +164,9 @@ def _fits(product: graph.MatmulOp, result: graph.MatmulOp) -> bool:
     q_sizes, k_sizes, v_sizes = map(sizes_of, (q, k, v))
     if q_sizes[-1] <= 0 or v_sizes[-1] <= 0 or k_sizes[-3] not in (1, q_sizes[-3]):
         return False
+    scores = q_sizes[-2] * v_sizes[-2]
+    if 0 <= scores < FEWEST_SCORES and min(q_sizes[-2], v_sizes[-2]) >= 0:
+        return False
     return k_sizes[:-2] == v_sizes[:-2] and q_sizes[:-3] == k_sizes[:-3]
 
 
@@ -172,12 +178,12 @@ class GraphRaiseAttentionPass(ModulePass):
     Before:
 
     ```mlir
-    !q = tensor<2x5x4xf32> !s = tensor<2x5x5xf32>
-    func.func @main(%q: !q, %k: tensor<2x4x5xf32>, %v: !q, %m: tensor<5x5xf32>) -> !q {
+    !q = tensor<2x50x4xf32> !s = tensor<2x50x50xf32>
+    func.func @main(%q: !q, %k: tensor<2x4x50xf32>, %v: !q, %m: tensor<50x50xf32>) -> !q {
       %c = graph.constant dense<0.5> : tensor<f32>
-      %p = graph.matmul %q, %k : (!q, tensor<2x4x5xf32>) -> !s
+      %p = graph.matmul %q, %k : (!q, tensor<2x4x50xf32>) -> !s
       %s = graph.mul %p, %c : (!s, tensor<f32>) -> !s
-      %t = graph.add %s, %m : (!s, tensor<5x5xf32>) -> !s
+      %t = graph.add %s, %m : (!s, tensor<50x50xf32>) -> !s
       %e = graph.softmax %t axis = 2 : (!s) -> !s
       %y = graph.matmul %e, %v : (!s, !q) -> !q
       func.return %y : !q
@@ -187,10 +193,10 @@ class GraphRaiseAttentionPass(ModulePass):
     After:
 
     ```mlir
-    !q = tensor<2x5x4xf32>
-    func.func @main(%q: !q, %k: tensor<2x4x5xf32>, %v: !q, %m: tensor<5x5xf32>) -> !q {
-      %t = graph.transpose %k permutation = [0, 2, 1] : (tensor<2x4x5xf32>) -> !q
-      %y = graph.attention %q, %t, %v mask %m : tensor<5x5xf32> scale = 5.000000e-01
+    !q = tensor<2x50x4xf32>
+    func.func @main(%q: !q, %k: tensor<2x4x50xf32>, %v: !q, %m: tensor<50x50xf32>) -> !q {
+      %t = graph.transpose %k permutation = [0, 2, 1] : (tensor<2x4x50xf32>) -> !q
+      %y = graph.attention %q, %t, %v mask %m : tensor<50x50xf32> scale = 5.000000e-01
           softcap = 0.000000e+00 left = -1 right = -1 at_end = false safe = false
           : (!q, !q, !q) -> !q
       func.return %y : !q
@@ -202,7 +208,8 @@ class GraphRaiseAttentionPass(ModulePass):
 
     Requires: `graph-canonicalize-ops`, `graph-simplify`: scores are multiplied by a constant.
     Leaves: a softmax along another axis, scores or shares that something else uses, operands of
-        matrices without a third dimension or with heads of unknown width.
+        matrices without a third dimension or with heads of unknown
+        width, and few scores.
     """
 
     name = "graph-raise-attention"

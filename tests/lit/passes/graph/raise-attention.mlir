@@ -20,48 +20,58 @@ func.func @scaled_and_masked(%q: tensor<?x12x?x64xf32>, %k: tensor<?x12x?x64xf32
 
 // Scores that do not count are -inf, or as good as that.
 // CHECK-LABEL: func.func @chosen
-func.func @chosen(%q: tensor<2x5x4xf32>, %k: tensor<2x4x6xf32>, %v: tensor<2x6x4xf32>, %m: tensor<6xi1>) -> (tensor<2x5x4xf32>, tensor<2x5x4xf32>) {
-  // CHECK: graph.attention %q, %{{.*}}, %v mask %m : tensor<6xi1> scale = 1.000000e+00
+func.func @chosen(%q: tensor<2x50x4xf32>, %k: tensor<2x4x60xf32>, %v: tensor<2x60x4xf32>, %m: tensor<60xi1>) -> (tensor<2x50x4xf32>, tensor<2x50x4xf32>) {
+  // CHECK: graph.attention %q, %{{.*}}, %v mask %m : tensor<60xi1> scale = 1.000000e+00
   %low = graph.constant dense<0xff800000> : tensor<f32>
-  %p = graph.matmul %q, %k : (tensor<2x5x4xf32>, tensor<2x4x6xf32>) -> tensor<2x5x6xf32>
-  %s = graph.where %m, %p, %low : (tensor<6xi1>, tensor<2x5x6xf32>, tensor<f32>) -> tensor<2x5x6xf32>
-  %e = graph.softmax %s axis = 2 : (tensor<2x5x6xf32>) -> tensor<2x5x6xf32>
-  %y = graph.matmul %e, %v : (tensor<2x5x6xf32>, tensor<2x6x4xf32>) -> tensor<2x5x4xf32>
-  // CHECK: %[[ADDED:.*]] = graph.where %m, %{{.*}}, %{{.*}} : (tensor<6xi1>, tensor<f32>, tensor<f32>) -> tensor<6xf32>
-  // CHECK: graph.attention %q, %{{.*}}, %v mask %[[ADDED]] : tensor<6xf32> scale = 5.000000e-01
+  %p = graph.matmul %q, %k : (tensor<2x50x4xf32>, tensor<2x4x60xf32>) -> tensor<2x50x60xf32>
+  %s = graph.where %m, %p, %low : (tensor<60xi1>, tensor<2x50x60xf32>, tensor<f32>) -> tensor<2x50x60xf32>
+  %e = graph.softmax %s axis = 2 : (tensor<2x50x60xf32>) -> tensor<2x50x60xf32>
+  %y = graph.matmul %e, %v : (tensor<2x50x60xf32>, tensor<2x60x4xf32>) -> tensor<2x50x4xf32>
+  // CHECK: %[[ADDED:.*]] = graph.where %m, %{{.*}}, %{{.*}} : (tensor<60xi1>, tensor<f32>, tensor<f32>) -> tensor<60xf32>
+  // CHECK: graph.attention %q, %{{.*}}, %v mask %[[ADDED]] : tensor<60xf32> scale = 5.000000e-01
   %half = graph.constant dense<0.5> : tensor<f32>
   %least = graph.constant dense<-3.0e+38> : tensor<f32>
-  %p1 = graph.matmul %q, %k : (tensor<2x5x4xf32>, tensor<2x4x6xf32>) -> tensor<2x5x6xf32>
-  %h1 = graph.mul %p1, %half : (tensor<2x5x6xf32>, tensor<f32>) -> tensor<2x5x6xf32>
-  %s1 = graph.where %m, %h1, %least : (tensor<6xi1>, tensor<2x5x6xf32>, tensor<f32>) -> tensor<2x5x6xf32>
-  %e1 = graph.softmax %s1 axis = 2 : (tensor<2x5x6xf32>) -> tensor<2x5x6xf32>
-  %y1 = graph.matmul %e1, %v : (tensor<2x5x6xf32>, tensor<2x6x4xf32>) -> tensor<2x5x4xf32>
-  func.return %y, %y1 : tensor<2x5x4xf32>, tensor<2x5x4xf32>
+  %p1 = graph.matmul %q, %k : (tensor<2x50x4xf32>, tensor<2x4x60xf32>) -> tensor<2x50x60xf32>
+  %h1 = graph.mul %p1, %half : (tensor<2x50x60xf32>, tensor<f32>) -> tensor<2x50x60xf32>
+  %s1 = graph.where %m, %h1, %least : (tensor<60xi1>, tensor<2x50x60xf32>, tensor<f32>) -> tensor<2x50x60xf32>
+  %e1 = graph.softmax %s1 axis = 2 : (tensor<2x50x60xf32>) -> tensor<2x50x60xf32>
+  %y1 = graph.matmul %e1, %v : (tensor<2x50x60xf32>, tensor<2x60x4xf32>) -> tensor<2x50x4xf32>
+  func.return %y, %y1 : tensor<2x50x4xf32>, tensor<2x50x4xf32>
 }
 
 // Another axis, a mask that is scaled or too small, shares that are a result, and matrices stay.
 // CHECK-LABEL: func.func @stays
-func.func @stays(%q: tensor<2x5x4xf32>, %k: tensor<2x4x5xf32>, %m: tensor<5xf32>, %c: tensor<5xi1>, %a: tensor<5x4xf32>, %b: tensor<4x5xf32>) -> (tensor<2x5x4xf32>, tensor<2x5x4xf32>, tensor<2x5x4xf32>, tensor<2x5x4xf32>, tensor<2x5x5xf32>, tensor<5x4xf32>) {
+func.func @stays(%q: tensor<2x50x4xf32>, %k: tensor<2x4x50xf32>, %m: tensor<50xf32>, %c: tensor<50xi1>, %a: tensor<5x4xf32>, %b: tensor<4x5xf32>) -> (tensor<2x50x4xf32>, tensor<2x50x4xf32>, tensor<2x50x4xf32>, tensor<2x50x4xf32>, tensor<2x50x50xf32>, tensor<5x4xf32>) {
   // CHECK-NOT: graph.attention
   %half = graph.constant dense<0.5> : tensor<f32>
   %little = graph.constant dense<-1.0e+4> : tensor<f32>
-  %p = graph.matmul %q, %k : (tensor<2x5x4xf32>, tensor<2x4x5xf32>) -> tensor<2x5x5xf32>
-  %e = graph.softmax %p axis = 1 : (tensor<2x5x5xf32>) -> tensor<2x5x5xf32>
-  %y = graph.matmul %e, %q : (tensor<2x5x5xf32>, tensor<2x5x4xf32>) -> tensor<2x5x4xf32>
-  %p1 = graph.matmul %q, %k : (tensor<2x5x4xf32>, tensor<2x4x5xf32>) -> tensor<2x5x5xf32>
-  %a1 = graph.add %p1, %m : (tensor<2x5x5xf32>, tensor<5xf32>) -> tensor<2x5x5xf32>
-  %s1 = graph.mul %a1, %half : (tensor<2x5x5xf32>, tensor<f32>) -> tensor<2x5x5xf32>
-  %e1 = graph.softmax %s1 axis = 2 : (tensor<2x5x5xf32>) -> tensor<2x5x5xf32>
-  %y1 = graph.matmul %e1, %q : (tensor<2x5x5xf32>, tensor<2x5x4xf32>) -> tensor<2x5x4xf32>
-  %p2 = graph.matmul %q, %k : (tensor<2x5x4xf32>, tensor<2x4x5xf32>) -> tensor<2x5x5xf32>
-  %s2 = graph.where %c, %p2, %little : (tensor<5xi1>, tensor<2x5x5xf32>, tensor<f32>) -> tensor<2x5x5xf32>
-  %e2 = graph.softmax %s2 axis = 2 : (tensor<2x5x5xf32>) -> tensor<2x5x5xf32>
-  %y2 = graph.matmul %e2, %q : (tensor<2x5x5xf32>, tensor<2x5x4xf32>) -> tensor<2x5x4xf32>
-  %p3 = graph.matmul %q, %k : (tensor<2x5x4xf32>, tensor<2x4x5xf32>) -> tensor<2x5x5xf32>
-  %e3 = graph.softmax %p3 axis = 2 : (tensor<2x5x5xf32>) -> tensor<2x5x5xf32>
-  %y3 = graph.matmul %e3, %q : (tensor<2x5x5xf32>, tensor<2x5x4xf32>) -> tensor<2x5x4xf32>
+  %p = graph.matmul %q, %k : (tensor<2x50x4xf32>, tensor<2x4x50xf32>) -> tensor<2x50x50xf32>
+  %e = graph.softmax %p axis = 1 : (tensor<2x50x50xf32>) -> tensor<2x50x50xf32>
+  %y = graph.matmul %e, %q : (tensor<2x50x50xf32>, tensor<2x50x4xf32>) -> tensor<2x50x4xf32>
+  %p1 = graph.matmul %q, %k : (tensor<2x50x4xf32>, tensor<2x4x50xf32>) -> tensor<2x50x50xf32>
+  %a1 = graph.add %p1, %m : (tensor<2x50x50xf32>, tensor<50xf32>) -> tensor<2x50x50xf32>
+  %s1 = graph.mul %a1, %half : (tensor<2x50x50xf32>, tensor<f32>) -> tensor<2x50x50xf32>
+  %e1 = graph.softmax %s1 axis = 2 : (tensor<2x50x50xf32>) -> tensor<2x50x50xf32>
+  %y1 = graph.matmul %e1, %q : (tensor<2x50x50xf32>, tensor<2x50x4xf32>) -> tensor<2x50x4xf32>
+  %p2 = graph.matmul %q, %k : (tensor<2x50x4xf32>, tensor<2x4x50xf32>) -> tensor<2x50x50xf32>
+  %s2 = graph.where %c, %p2, %little : (tensor<50xi1>, tensor<2x50x50xf32>, tensor<f32>) -> tensor<2x50x50xf32>
+  %e2 = graph.softmax %s2 axis = 2 : (tensor<2x50x50xf32>) -> tensor<2x50x50xf32>
+  %y2 = graph.matmul %e2, %q : (tensor<2x50x50xf32>, tensor<2x50x4xf32>) -> tensor<2x50x4xf32>
+  %p3 = graph.matmul %q, %k : (tensor<2x50x4xf32>, tensor<2x4x50xf32>) -> tensor<2x50x50xf32>
+  %e3 = graph.softmax %p3 axis = 2 : (tensor<2x50x50xf32>) -> tensor<2x50x50xf32>
+  %y3 = graph.matmul %e3, %q : (tensor<2x50x50xf32>, tensor<2x50x4xf32>) -> tensor<2x50x4xf32>
   %p4 = graph.matmul %a, %b : (tensor<5x4xf32>, tensor<4x5xf32>) -> tensor<5x5xf32>
   %e4 = graph.softmax %p4 axis = 1 : (tensor<5x5xf32>) -> tensor<5x5xf32>
   %y4 = graph.matmul %e4, %a : (tensor<5x5xf32>, tensor<5x4xf32>) -> tensor<5x4xf32>
-  func.return %y, %y1, %y2, %y3, %e3, %y4 : tensor<2x5x4xf32>, tensor<2x5x4xf32>, tensor<2x5x4xf32>, tensor<2x5x4xf32>, tensor<2x5x5xf32>, tensor<5x4xf32>
+  func.return %y, %y1, %y2, %y3, %e3, %y4 : tensor<2x50x4xf32>, tensor<2x50x4xf32>, tensor<2x50x4xf32>, tensor<2x50x4xf32>, tensor<2x50x50xf32>, tensor<5x4xf32>
+}
+
+// Few scores stay in a cache anyway.
+// CHECK-LABEL: func.func @few
+func.func @few(%q: tensor<2x15x4xf32>, %k: tensor<2x4x15xf32>) -> tensor<2x15x4xf32> {
+  // CHECK-NOT: graph.attention
+  %p = graph.matmul %q, %k : (tensor<2x15x4xf32>, tensor<2x4x15xf32>) -> tensor<2x15x15xf32>
+  %e = graph.softmax %p axis = 2 : (tensor<2x15x15xf32>) -> tensor<2x15x15xf32>
+  %y = graph.matmul %e, %q : (tensor<2x15x15xf32>, tensor<2x15x4xf32>) -> tensor<2x15x4xf32>
+  func.return %y : tensor<2x15x4xf32>
 }
