@@ -27,6 +27,10 @@ class UnsupportedNodeError(Exception):
         self.closest = closest
 
 
+class LeftToDefinitionError(UnsupportedNodeError):
+    """Raised inside a conversion that leaves a form of its operator to the definition of it."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """An unsupported part of a model, and the closest supported feature.

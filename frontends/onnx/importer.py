@@ -25,7 +25,12 @@ from ...core.decisions import Decision
 from ...core.module import Module
 from ...core.provenance import named
 from ...core.weights import WeightStore
-from ..importing.diagnostics import Problem, UnsupportedNodeError, unsupported
+from ..importing.diagnostics import (
+    LeftToDefinitionError,
+    Problem,
+    UnsupportedNodeError,
+    unsupported,
+)
 from ..importing.emitter import Emitter, hint
 from ..importing.program import module_of, tensor_type
 from ..importing.values import Value, static_shape
@@ -208,7 +213,10 @@ class _Importer:
         try:
             return converted(node, domain, blocked=blocked)
         except UnsupportedNodeError as error:
-            if blocked or schema is None or converter(domain, proto.op_type, opset) is not None:
+            has_conversion = converter(domain, proto.op_type, opset) is not None
+            if has_conversion and not isinstance(error, LeftToDefinitionError):
+                raise
+            if blocked or schema is None:
                 raise
             body = definition(schema, proto, attributes, inputs, opset)
             if body is None:
@@ -238,6 +246,8 @@ class _Importer:
             needed = f"{found[0].what or found[0].part} of its definition: {found[0].reason}"
             raise UnsupportedNodeError(f"{error.reason}; {needed}", error.closest)
         why = "ONNX defines it by other operators, and there is no conversion of its own"
+        if isinstance(error, LeftToDefinitionError):
+            why = f"ONNX defines it by other operators: {error.reason}"
         self.decisions.append(
             Decision(f'{body.name} "{name}"', "expanded", why, None, (name,), "graph", "from_onnx")
         )

@@ -21,12 +21,11 @@ from ...core.budgets import SUMS
 from ...core.context import weights_of
 from ...core.dtypes import dtype_of
 from ...core.exactness import Exactness
-from ...core.provenance import fuse
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import is_float
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
-from ...dialects.graph.known import elements_of, sizes_of
+from ...dialects.graph.known import elements_of, replace, sizes_of
 from .rules.permission import permitted
 from .rules.recorded import recorded
 
@@ -74,10 +73,7 @@ class RaiseAttention(RewritePattern):
         if mask is not None and scores.lowest is not None:
             mask = _added(new, mask, scores.lowest, q)
         new.append(graph.AttentionOp(q, keys, op.b, mask, scale=scores.scale))
-        location = fuse([*scores.ops, softmax, op])
-        for part in new:
-            part.location = location
-        rewriter.replace_op(op, new, new[-1].results)
+        replace(op, new, rewriter, [*scores.ops, softmax])
 
     def _scores(self, value: SSAValue) -> _Scores:
         """The product that scores are made from; without one where it is something else."""
