@@ -17,6 +17,13 @@ _RUST = {
     },
 }
 """Rust's names of C's types."""
+_RUST_KEYWORDS = frozenset(
+    """
+    abstract as async await become box dyn final fn gen impl in let loop macro match mod move mut
+    override priv pub ref trait try type unsafe unsized use where yield
+    """.split()  # noqa: SIM905
+)
+"""Words of Rust that are no names, beside those of C."""
 
 
 def readme(interface: CInterface, files: Mapping[str, str]) -> str:
@@ -103,7 +110,7 @@ def _rust(interface: CInterface) -> Iterator[str]:
         yield "#[repr(C)]"
         yield f"pub struct {names[what]} {{"
         for field in fields:
-            yield f"    pub {field.name}: {_rust_member(field, what == 'inputs')},"
+            yield f"    pub {_rust_name(field)}: {_rust_member(field, what == 'inputs')},"
         yield "}"
     yield 'extern "C" {'
     hooks = "allocator: *const c_void"
@@ -119,9 +126,15 @@ def _rust(interface: CInterface) -> Iterator[str]:
     yield "}"
 
 
+def _rust_name(field: Field) -> str:
+    return f"r#{field.name}" if field.name in _RUST_KEYWORDS else field.name
+
+
 def _rust_member(field: Field, is_input: bool) -> str:
+    """The type of a member: that of its struct, or of an address."""
     if field.has_shape:
-        return "".join(word.capitalize() for word in f"{field.name}_array".split("_"))
+        words = "".join(word.capitalize() for word in field.name.split("_"))
+        return f"{words}{'Input' if is_input else 'Output'}"
     return f"*{'const' if is_input else 'mut'} {_RUST[c_type(field.spec.dtype)]}"
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import stepwell as sw
+from stepwell.core.dtype_names import dtype_named
 from stepwell.frontends import gnn
 
 RNG = np.random.default_rng(3)
@@ -41,6 +42,40 @@ def windows() -> sw.Module:
     b = sw.Builder("windows")
     x = b.conv(b.input("image", (1, 3, "h", "w"), "f32"), floats(8, 3, 3, 3), strides=[2, 2])
     b.output(b.relu(x), name="y")
+    return b.module()
+
+
+def kinds(size: int | str = 3) -> sw.Module:
+    """Inputs and results of many element types, and names that are words of C and Rust."""
+    b = sw.Builder("kinds")
+    names = {
+        "f16": "in",
+        "bf16": "for",
+        "f64": "x",
+        "i1": "x.",
+        "i8": "type",
+        "ui8": "u",
+        "i64": "w",
+    }
+    total = b.input("start", (), "f32")
+    for dtype, name in names.items():
+        total = b.add(total, b.cast(b.input(name, (size,), dtype), "f32"))
+    for dtype, name in names.items():
+        b.output(b.cast(total, dtype), name=name)
+    return b.module()
+
+
+def of_kinds(size: int = 3) -> list[np.ndarray]:
+    """Arguments of that model."""
+    numbers = np.arange(size)
+    inputs = [dtype_named(name) for name in ("f16", "bf16", "f64", "i1", "i8", "ui8", "i64")]
+    return [np.array(0.5, np.float32), *(numbers.astype(dtype) for dtype in inputs)]
+
+
+def nothing() -> sw.Module:
+    """A program without inputs."""
+    b = sw.Builder("nothing")
+    b.output(b.relu(b.constant(floats(2, 3))), name="y")
     return b.module()
 
 

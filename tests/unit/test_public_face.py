@@ -38,7 +38,7 @@ GIVEN = (
     *("core.decisions.Decision", "core.fate.Fate", "frontends.builder.Value"),
     *("dialects.graph.kernel_builder.KernelBuilder", "passes.patterns.pattern.Match"),
     *("runtime.executable.Executable", "runtime.profile.Profile", "runtime.profile.Row"),
-    "runtime.artefacts.verifying.Verification",
+    *("exporting.Exported", "runtime.artefacts.verifying.Verification"),
 )
 """Classes whose objects users are given, and do not make."""
 
@@ -46,6 +46,7 @@ BESIDE = (
     "core.context.Change",
     "core.decisions.Decision",
     "core.fate.Fate",
+    "exporting.Exported",
     "dialects.graph.kernel_builder.KernelBuilder",
     "frontends.builder.Value",
     "runtime.artefacts.verifying.Verification",
