@@ -34,7 +34,9 @@ def conditional(
         with node.inside(block):
             results = branch()
             if any(value.items is not None for value in results):
-                raise node.unsupported("a branch gives a sequence, which needs a known condition")
+                raise node.unsupported(
+                    "a branch gives an empty sequence, which needs a known condition"
+                )
             block.add_op(graph.YieldOp(*map(node.ssa, results)))
         ends.append(results)
     if len(ends[0]) != len(ends[1]):

@@ -43,7 +43,8 @@ from .ordering import label, ordered
 from .registry import converter, load_conversions, schema_of
 from .results import check_counts, converted, wanted
 from .scopes import Scope, attributes_of
-from .signature import Input, Size, declared_sizes, read_inputs
+from .sequences import Tensors, element_of, joined, results_of
+from .signature import Input, Shapes, declared_sizes, read_inputs
 from .tensors import array_of, check_together
 
 _MOST_NODES = 200_000  # after the functions of the model are expanded
@@ -52,7 +53,7 @@ _DEEPEST_CALL = 64
 
 def from_onnx(
     source: str | os.PathLike[str] | bytes | ModelProto,
-    shapes: Mapping[str, Sequence[Size]] | None = None,
+    shapes: Shapes | None = None,
 ) -> Module:
     """Read an ONNX model.
 
@@ -66,7 +67,9 @@ def from_onnx(
         source: path of a model, a serialised model, or a `ModelProto`, which is not changed.
             External data is only read from the folder of the path.
         shapes: input name -> shape that fixes (int) or renames (str) symbolic dimensions; None
-            keeps a dimension. A symbol that is fixed for one input is fixed for all.
+            keeps a dimension. A symbol that is fixed for one input is fixed for all. An input that
+            is a sequence needs a list of shapes, one for each of its tensors, which are inputs of
+            the program; an optional one the shape of its element, or None for no element.
 
     Raises:
         ImportModelError: if the model cannot be read or is not valid ONNX (with the first error),
@@ -92,14 +95,14 @@ class _Importer:
         self.nodes_left = _MOST_NODES
         self.decisions: list[Decision] = []
 
-    def run(self, shapes: Mapping[str, Sequence[Size]] | None) -> Module:
+    def run(self, shapes: Shapes | None) -> Module:
         graph = self.model.graph
         scope = Scope(opsets(self.model.opset_import), declared=declared_sizes(graph))
         self._initialisers(graph, scope)
-        inputs, problems = read_inputs(graph, set(scope.values), shapes)
-        self.problems += problems
+        inputs, tensors = read_inputs(graph, set(scope.values), shapes)
+        self.problems += tensors.problems
         _check_outputs(graph)
-        self._arguments(graph, inputs, scope)
+        self._arguments(graph, inputs, tensors, scope)
         self._convert_all(ordered(graph.node, scope.values), scope)
         outputs = self._outputs(graph, scope)
         if self.problems:
@@ -132,7 +135,9 @@ class _Importer:
             return None
         return Value(tensor.name, array.dtype, static_shape(array), array, stored=True)
 
-    def _arguments(self, graph: GraphProto, inputs: Sequence[Input], scope: Scope) -> None:
+    def _arguments(
+        self, graph: GraphProto, inputs: Sequence[Input], tensors: Tensors, scope: Scope
+    ) -> None:
         """Create the body of the program, with one argument for each input."""
         usable: list[tuple[Input, TensorType]] = []
         for info in graph.input:
@@ -145,12 +150,14 @@ class _Importer:
         self.body = Block(arg_types=[kind for _, kind in usable])
         taken = {name for spec, _ in usable for dim in spec.shape for name in dim.symbols}
         self.emitter = Emitter(self.body, self.weights, taken)
+        made: dict[str, Value] = {}
         for (spec, _), argument in zip(usable, self.body.args, strict=True):
             argument.location = named(spec.name)
             hint(argument, spec.name)
-            value = Value(spec.name, spec.dtype, spec.shape, ssa=argument)
-            scope.values[spec.name] = value
+            value = made[spec.name] = Value(spec.name, spec.dtype, spec.shape, ssa=argument)
             self.emitter.hold(value)
+        scope.values |= {name: value for name, value in made.items() if name in scope.values}
+        scope.values |= {name: joined(own, made) for name, own in tensors.of.items()}
 
     def _problem(self, part: str, error: UnsupportedNodeError, what: str | None = None) -> None:
         self.problems.append(Problem(part, what, error.reason, error.closest))
@@ -326,11 +333,13 @@ class _Importer:
             if value is None:
                 continue
             try:
-                self.emitter.ssa(value, named(info.name))
-                _check_declared(info, value)
+                parts = results_of(info.name, value)
+                for name, part in parts:
+                    self.emitter.ssa(part, named(name))
+                    _check_declared(info, part)
+                outputs += parts
             except UnsupportedNodeError as error:
                 self._problem(f'output "{info.name}"', error)
-            outputs.append((info.name, value))
         return outputs
 
 
@@ -347,7 +356,7 @@ def _check_outputs(graph: GraphProto) -> None:
 
 def _check_declared(info: ValueInfoProto, value: Value) -> None:
     """Compare the element type of an output with the declared one, if any."""
-    declared = info.type.tensor_type.elem_type
+    declared = element_of(info.type).tensor_type.elem_type
     if declared and numpy_dtype(declared) != value.dtype:
         raise broken(
             f'output "{info.name}" has another element type',

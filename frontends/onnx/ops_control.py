@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,9 +30,22 @@ def if_(node: Node) -> Sequence[Value | None]:
     bodies = [node.attr_graph(name) for name in branches]
     if condition.contents is not None:
         return node.convert(bodies[0 if condition.contents.any() else 1], [])
-    return conditional(
-        node, condition, [functools.partial(node.convert, body, []) for body in bodies]
-    )
+    forms: list[list[int | None]] = []
+
+    def branch(body: GraphProto) -> list[Value]:
+        results = node.convert(body, [])
+        forms.append([None if value.items is None else len(value.items) for value in results])
+        return [part for value in results for part in value.items or [value]]
+
+    found = conditional(node, condition, [functools.partial(branch, body) for body in bodies])
+    if forms[0] != forms[1]:
+        raise node.unsupported("the branches give sequences of different lengths")
+    rest, results = iter(found), list[Value]()
+    for count in forms[0]:
+        items = list(itertools.islice(rest, 1 if count is None else count))
+        first = items[0]
+        results.append(first if count is None else Value("", first.dtype, (), items=items))
+    return results
 
 
 @converts("Loop", since=1)

@@ -16,10 +16,7 @@ from .dynamic import Element, static_sizes
 from .extents import split_by
 from .nodes import Node
 from .registry import converts
-
-
-class EmptyOptional(Value):
-    """An optional value without an element."""
+from .sequences import EmptyOptional
 
 
 def _sequence(node: Node, items: Sequence[Value], dtype: np.dtype) -> Value:

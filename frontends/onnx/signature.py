@@ -15,8 +15,12 @@ from ..importing.diagnostics import Problem, UnsupportedNodeError
 from ..importing.sizes import check_shape
 from .diagnostics import broken
 from .dtypes import numpy_dtype
+from .sequences import Tensors, tensors_of
 
 Size = int | str | None
+
+Shapes = Mapping[str, Sequence[Size] | Sequence[Sequence[Size]] | None]
+"""The shape of an input, or of each tensor of a sequence; None for an optional without one."""
 
 _UNKNOWN: tuple[Size, ...] = (-1, "", "-1", "?")
 """The spellings of an unknown dimension by exporters. Two unknown dimensions need not be equal,
@@ -35,9 +39,9 @@ class Input:
 def read_inputs(
     graph: GraphProto,
     initialised: set[str],
-    shapes: Mapping[str, Sequence[Size]] | None,
-) -> tuple[list[Input], list[Problem]]:
-    """The inputs of `graph` that are not initialisers, and the unsupported ones.
+    shapes: Shapes | None,
+) -> tuple[list[Input], Tensors]:
+    """The inputs of `graph` that are not initialisers, and what is a sequence or not supported.
 
     Raises:
         ImportModelError: if a shape is missing or too large, or `shapes` does not fit the model.
@@ -46,9 +50,11 @@ def read_inputs(
         got = type(shapes).__name__
         raise broken("shapes: expected a mapping of input names", got=got)
     infos = [info for info in graph.input if info.name not in initialised]
-    sizes, problems = _declared(infos, dict(shapes or {}))
-    names = _Symbols()
-    declared = {name: _given(name, dims, shapes or {}) for name, (_, dims) in sizes.items()}
+    _check_names(infos, shapes or {})
+    tensors, names = tensors_of(infos, shapes or {}), _Symbols()
+    sizes, problems = _declared(tensors.infos, tensors.shapes)
+    tensors.problems += problems
+    declared = {name: _given(name, dims, tensors.shapes) for name, (_, dims) in sizes.items()}
     bound = _bindings(sizes, declared)
     inputs: list[Input] = []
     for name, (dtype, dims) in sizes.items():
@@ -59,7 +65,7 @@ def read_inputs(
         numbers = [d.value if d.is_static else 1 for d in resolved]
         check_shape(numbers, dtype.itemsize, f'onnx: input "{name}"')
         inputs.append(Input(name, dtype, tuple(resolved)))
-    return inputs, problems
+    return inputs, tensors
 
 
 def declared_sizes(graph: GraphProto) -> dict[str, list[int | None]]:
@@ -80,16 +86,11 @@ def declared_sizes(graph: GraphProto) -> dict[str, list[int | None]]:
 
 def _declared(
     infos: Sequence[ValueInfoProto],
-    shapes: dict[str, Sequence[Size]],
+    shapes: Mapping[str, Sequence[Size]],
 ) -> tuple[dict[str, tuple[np.dtype, list[Size]]], list[Problem]]:
     """Input name -> element type and dimensions (a str is a symbol, None is unnamed)."""
     result: dict[str, tuple[np.dtype, list[Size]]] = {}
     problems: list[Problem] = []
-    known = [info.name for info in infos]
-    for name in shapes:
-        if name not in known:
-            inputs = ", ".join(known) or "no inputs"
-            raise broken(f'shapes: unknown input "{name}"', expected=inputs, got=name)
     for info in infos:
         if not info.name:
             raise broken("an input has no name")
@@ -108,6 +109,14 @@ def _declared(
             continue
         result[info.name] = (dtype, _dimensions(info, shapes.get(info.name)))
     return result, problems
+
+
+def _check_names(infos: Sequence[ValueInfoProto], shapes: Shapes) -> None:
+    known = [info.name for info in infos]
+    for name in shapes:
+        if name not in known:
+            inputs = ", ".join(known) or "no inputs"
+            raise broken(f'shapes: unknown input "{name}"', expected=inputs, got=name)
 
 
 def _dimensions(info: ValueInfoProto, given: Sequence[Size] | None) -> list[Size]:

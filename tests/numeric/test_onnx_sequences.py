@@ -6,8 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from onnx import NodeProto, TensorProto
-from onnx.helper import make_graph, make_node, make_tensor_sequence_value_info
+from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto
+from onnx.helper import (
+    make_graph,
+    make_model,
+    make_node,
+    make_optional_type_proto,
+    make_tensor_sequence_value_info,
+    make_tensor_type_proto,
+    make_value_info,
+)
 from onnx.helper import make_tensor_value_info as info
 
 import stepwell as sw
@@ -159,8 +167,8 @@ WRONG: dict[str, Sequence[NodeProto]] = {
         make_node("SplitToSequence", ["a", "none"], ["s"]),
         make_node("SequenceLength", ["s"], ["y"]),
     ],
-    'output "y": a sequence is only supported where its length is known': [
-        make_node("SequenceConstruct", ["a", "b"], ["y"])
+    'output "y": a sequence or an optional without a tensor is no result': [
+        make_node("SequenceEmpty", [], ["y"])
     ],
     "the optional value has no element": [
         make_node("Optional", [], ["o"]),
@@ -177,15 +185,100 @@ def test_wrong_sequences(message: str) -> None:
         sw.from_onnx(model(WRONG[message], inputs, known, 18))
 
 
-def test_a_branch_that_gives_a_sequence() -> None:
+def test_a_branch_that_gives_an_empty_sequence() -> None:
     result = make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)
-    branch = make_graph([make_node("SequenceConstruct", ["a"], ["s"])], "branch", [], [result])
+    branch = make_graph([make_node("SequenceEmpty", [], ["s"])], "branch", [], [result])
     nodes = [
         make_node("If", ["p"], ["t"], then_branch=branch, else_branch=branch),
         make_node("ConcatFromSequence", ["t"], ["y"], axis=0),
     ]
     flag = np.array(True)
     source = model(nodes, {"a": (A, A.shape), "p": (flag, ())}, {}, 18)
-    with pytest.raises(sw.ImportModelError, match="a branch gives a sequence, which needs a known"):
+    with pytest.raises(sw.ImportModelError, match="gives an empty sequence, which needs a known"):
         sw.from_onnx(source)
-    check(nodes, {"a": A}, {"p": flag})
+
+
+def sequence_info(name: str, shape: Sequence[int | str] | None = None) -> ValueInfoProto:
+    return make_tensor_sequence_value_info(name, TensorProto.FLOAT, shape)
+
+
+def test_sequences_as_operands_and_results() -> None:
+    """Their tensors are, where their shapes are given."""
+    nodes = [
+        make_node("SequenceInsert", ["s", "a"], ["t"]),
+        make_node("SequenceLength", ["t"], ["n"]),
+    ]
+    infos = [sequence_info("s", ["r", 3]), info("a", TensorProto.FLOAT, ["m", 3])]
+    outputs = [sequence_info("t"), info("n", TensorProto.INT64, [])]
+    program = make_model(make_graph(nodes, "g", infos, outputs))
+    module = sw.from_onnx(program, {"s": [(4, 3), ("k", 3)], "a": (2, 3)})
+    assert [spec.name for spec in module.inputs] == ["s.0", "s.1", "a"]
+    assert [spec.name for spec in module.outputs] == ["t.0", "t.1", "t.2", "n"]
+    exe, parts = sw.compile(module, threads=1), (B, A[:1], A)
+    for got, want in zip(exe(*parts), (*parts, 3), strict=True):
+        np.testing.assert_array_equal(got, want)
+    with pytest.raises(
+        sw.ImportModelError, match=r'input "s": sequence inputs .* shapes=\{"s": \['
+    ):
+        sw.from_onnx(program)
+    with pytest.raises(sw.ImportModelError, match='"s" needs a list of shapes, got NoneType'):
+        sw.from_onnx(program, {"s": None})
+    with pytest.raises(sw.ImportModelError, match=r'rank of input "s.1" differs, expected 2'):
+        sw.from_onnx(program, {"s": [(4, 3), (3,)]})
+
+
+def test_optional_operands() -> None:
+    kind = make_optional_type_proto(make_tensor_type_proto(TensorProto.FLOAT, [2, 3]))
+    nodes = [
+        make_node("OptionalHasElement", ["o"], ["has"]),
+        make_node("If", ["has"], ["y"], then_branch=element("o"), else_branch=element("x")),
+    ]
+    infos = [make_value_info("o", kind), info("x", TensorProto.FLOAT, [2, 3])]
+    outputs = [info("y", TensorProto.FLOAT, None), info("has", TensorProto.BOOL, [])]
+    program = make_model(make_graph(nodes, "g", infos, outputs))
+    with_element = sw.from_onnx(program, {"o": (2, 3)})
+    y, has = with_element.run_reference(A, -A)
+    np.testing.assert_array_equal(y, A)
+    assert has
+    without = sw.from_onnx(program, {"o": None})
+    assert [spec.name for spec in without.inputs] == ["x"]
+    y, has = without.run_reference(-A)
+    np.testing.assert_array_equal(y, -A)
+    assert not has
+    with pytest.raises(sw.ImportModelError, match=r'input "o": optional .* shapes=\{"o": None\}'):
+        sw.from_onnx(program)
+    empty = make_graph(
+        [make_node("Identity", ["o"], ["p"])], "g", infos, [make_value_info("p", kind)]
+    )
+    with pytest.raises(sw.ImportModelError, match=r'output "p": .* without a tensor is no result'):
+        sw.from_onnx(make_model(empty), {"o": None})
+
+
+def element(name: str) -> GraphProto:
+    """A branch with the element of an optional value."""
+    node = make_node("OptionalGetElement", [name], ["e"])
+    return make_graph([node], "b", [], [info("e", TensorProto.FLOAT, [2, 3])])
+
+
+def test_branches_with_sequences() -> None:
+    def branch(names: list[str]) -> GraphProto:
+        node = make_node("SequenceConstruct", names, ["t"])
+        return make_graph([node], "b", [], [sequence_info("t")])
+
+    infos = [info("p", TensorProto.BOOL, []), info("a", TensorProto.FLOAT, [2, 3])]
+    for names in (["c", "a"], ["c"]):
+        bodies = {"then_branch": branch(["a", "c"]), "else_branch": branch(names)}
+        nodes = [
+            make_node("Neg", ["a"], ["c"]),
+            make_node("If", ["p"], ["s"], name="n", **bodies),
+        ]
+        program = make_model(make_graph(nodes, "g", infos, [sequence_info("s")]))
+        if len(names) == 1:
+            with pytest.raises(sw.ImportModelError, match=r'expected 2, got 1 \(node "n"\)'):
+                sw.from_onnx(program)
+            continue
+        exe = sw.compile(sw.from_onnx(program), threads=1)
+        for holds in (True, False):
+            first, second = exe(np.array(holds), A)
+            np.testing.assert_array_equal(first, A if holds else -A)
+            np.testing.assert_array_equal(second, -first)

@@ -87,13 +87,33 @@ def run(name: str) -> None:
     """
     case = suite()[name]
     model, sets = contents(case)
-    exe = sw.compile(sw.from_onnx(model), threads=1)
+    exe = sw.compile(sw.from_onnx(model, shapes_of(model, sets[0][0])), threads=1)
     for given, want in sets:
-        found = exe(*map(np.asarray, given))
-        results = found if isinstance(found, tuple) else (found,)
-        assert len(results) == len(want)
-        for got, expected in zip(results, want, strict=True):
-            assert_same(got, np.asarray(expected), case.rtol, max(case.atol, 1e-5))
+        found = exe(*tensors(given))
+        results, expected = found if isinstance(found, tuple) else (found,), tensors(want)
+        assert len(results) == len(expected)
+        for got, own in zip(results, expected, strict=True):
+            assert_same(got, own, case.rtol, max(case.atol, 1e-5))
+
+
+def shapes_of(model: onnx.ModelProto, given: list[Any]) -> dict[str, Any]:
+    """The shapes of operands that are sequences or optional values."""
+    operands = zip(model.graph.input, given, strict=False)
+    return {
+        info.name: None
+        if x is None
+        else [np.shape(part) for part in x]
+        if isinstance(x, list)
+        else np.shape(x)
+        for info, x in operands
+        if not info.type.HasField("tensor_type")
+    }
+
+
+def tensors(values: list[Any]) -> list[np.ndarray]:
+    """The tensors of values; an optional value without an element has none."""
+    lists = (x if isinstance(x, list) else [] if x is None else [x] for x in values)
+    return [np.asarray(part) for parts in lists for part in parts]
 
 
 def assert_same(got: Any, want: np.ndarray, rtol: float, atol: float) -> None:

@@ -348,7 +348,8 @@ def test_inputs_that_are_no_tensors() -> None:
         message(source)
         == """\
 onnx: 4 parts of the model are not supported
-  input "s": sequence inputs are not supported; closest supported: tensor inputs
+  input "s": sequence inputs are only supported where shapes says what they are; \
+closest supported: shapes={"s": [(2, 3), (4, 3)]}
   input "p": sparse tensor inputs are not supported; closest supported: tensor inputs
   input "t": string is not an IR element type
   input "u": complex128 is not an IR element type"""
