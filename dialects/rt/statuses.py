@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ...core.errors import in_iteration
-from ...core.indices import CSR, INDEX, OFFSETS, PLACE
-from ...core.wording import Case, worded
 from .abi import DETAIL_WORDS
+
+if TYPE_CHECKING:
+    from ...core.wording import Case
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Failure:
 
     def explain(self, words: Sequence[int]) -> str:
         """What went wrong; `words` are those of the context from its details on."""
+        from ...core.wording import worded
+
         text = self.beginning + worded(self.cases, words[: self.detail_words])
         for loop, number in zip(self.loops, words[DETAIL_WORDS:], strict=False):
             text = in_iteration(text, number, loop)
@@ -47,10 +51,23 @@ class Failure:
     @property
     def cases(self) -> Sequence[Case]:
         """The texts of the message; it has the first that applies."""
+        from ...core.wording import Case
+
         if self.kind == "function":
             return (Case(f'registered function "{self.subject}" failed'),)
-        return _INDICES.get(self.kind) or (Case(self.subject),)
+        return _about_indices().get(self.kind) or (Case(self.subject),)
 
 
-_INDICES = {"csr": CSR, "index": INDEX, "place": PLACE, "offsets": OFFSETS}
-"""The texts about arrays of indices, by the kind of the failure."""
+_INDICES = ("csr", "index", "place", "offsets")
+"""The kinds of failures that are about arrays of indices."""
+
+
+@functools.cache
+def _about_indices() -> Mapping[str, Sequence[Case]]:
+    """The texts about arrays of indices, by the kind of the failure.
+
+    Loading a program does without them.
+    """
+    from ...core.indices import CSR, INDEX, OFFSETS, PLACE
+
+    return dict(zip(_INDICES, (CSR, INDEX, PLACE, OFFSETS), strict=True))
