@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from xdsl.ir import Operation
 from xdsl.ir.affine import AffineExpr
 
-from ...core.building.affine import Atom, polynomial
+from ...core.building.affine import Affine, Atom, polynomial, variables
 from ...core.building.affine import variable as atom
-from ...core.building.facts import Ranges
-from .linear import value_of
+from ...core.building.facts import Range, Ranges
+from ...core.building.polynomials import Polynomial
+from .linear import split, substituted, value_of
 from .ops import KernelOp
 from .rebuild import Rebuild
 
@@ -21,13 +22,29 @@ class RangedRebuild(Rebuild):
     def __init__(self, kernel: KernelOp, changing: Sequence[Operation] | None = None) -> None:
         super().__init__(kernel, changing)
         self.ranges: Ranges[Atom] = Ranges()
+        self._last: dict[Atom, Affine] = {}
 
     def range_of(self, expr: AffineExpr) -> tuple[int, int] | None:
         """The smallest and the largest value of an index; None where one is not known."""
         low, high = self.ranges.of(polynomial(expr))
         return None if low is None or high is None else (low, high)
 
+    def ends_of(self, expr: AffineExpr) -> Range:
+        """The smallest and the largest value of an index, where variables of symbolic loops are
+        bounded by their sizes; None where one is not known."""
+        value = polynomial(expr)
+        low, high = value, value
+        for variable, last in self._last.items():
+            factor, _ = split(value, variable)
+            number = None if factor is None else factor.number
+            if not number or variable in variables(value - Polynomial.atom(variable) * number):
+                continue
+            low = substituted(low, {variable: Polynomial.of(0) if number > 0 else last})
+            high = substituted(high, {variable: last if number > 0 else Polynomial.of(0)})
+        return self.ranges.of(low)[0], self.ranges.of(high)[1]
+
     def opened(self, variable: AffineExpr, bound: Sequence[AffineExpr]) -> None:
         sizes = [n for expr in bound if (n := value_of(expr)) is not None]
-        if sizes:
-            self.ranges.know(atom(variable), 0, max(0, min(sizes) - 1))
+        self.ranges.know(atom(variable), 0, max(0, min(sizes) - 1) if sizes else None)
+        if not sizes:
+            self._last[atom(variable)] = polynomial(bound[0]) - 1

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IndexType, IntegerAttr, i1
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
 from ...core.budgets import EXACT
-from ...core.building.affine import variable
+from ...core.building.affine import polynomial, variable
+from ...core.building.facts import Range
 from ...dialects.loop.attrs import LoopKind
-from ...dialects.loop.linear import minus, normalized
+from ...dialects.loop.linear import minus, normalized, value_of
 from ...dialects.loop.loops import extent_of
 from ...dialects.loop.names import free_suffix
 from ...dialects.loop.nests import Consumed, loop_names, plain_loop, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.ranges import RangedRebuild
 from ...dialects.loop.trace import noted
+from ...dialects.loop.unknowns import Unknowns
 from ...dialects.upstream.ops import CmpiOp
 from ..primitive import PrimitivePass
 from .split import loops_of_body
@@ -44,32 +47,39 @@ def split_border(kernel: Consumed, loop: str, before: int, after: int) -> Kernel
     part are decided at compile time, and so are the selects that they control. In the interior a
     padded window becomes an ordinary one, with contiguous accesses.
 
+    A symbolic size is at least that of the borders if it is theirs plus the size of a buffer.
+
     Raises:
-        ScheduleError: for a reduction, a loop of unknown size, and one that is shorter than its
-            borders.
+        ScheduleError: for a reduction, and for a loop that is shorter than its borders, or may be.
     """
     target = plain_loop(STEP, kernel, loop, (LoopKind.PARALLEL, LoopKind.SERIAL))
     if before < 0 or after < 0 or before + after < 1:
         raise refusal(STEP, kernel, target, "wrong border", "at least 1", f"{before}, {after}")
     size = extent_of(target)
-    if size is None:
-        raise refusal(STEP, kernel, target, "its size is not known", "a constant bound")
-    if size < before + after:
+    if size is None and not is_at_least(target, before + after):
+        fact = "it may be shorter than its borders"
+        raise refusal(STEP, kernel, target, fact, f"a bound of {before + after} or more")
+    if size is not None and size < before + after:
         fact = "it is shorter than its borders"
         raise refusal(STEP, kernel, target, fact, f"at least {before + after}", size)
-    parts = [("b", 0, before), ("", before, size - before - after), ("e", size - after, after)]
-    new = _SplitBorder(kernel, target, [part for part in parts if part[2]]).run()
+    new = _SplitBorder(kernel, target, before, after).run()
     return noted(new, "split_border", loop, before, after)
 
 
-class _SplitBorder(RangedRebuild):
-    """Emits the parts: each has a suffix, a first iteration, and a number of iterations."""
+def is_at_least(loop: ForOp, count: int) -> bool:
+    """Whether a loop has one bound, which is never below a number."""
+    unknowns = Unknowns()
+    dims = [unknowns.expr(value, 0) for value in loop.bounds]
+    bounds = [polynomial(expr, dims) for expr in loop.bound.data.results]
+    return len(bounds) == 1 and unknowns.is_negative(count - 1 - bounds[0])
 
-    def __init__(
-        self, kernel: KernelOp, target: ForOp, parts: Sequence[tuple[str, int, int]]
-    ) -> None:
+
+class _SplitBorder(RangedRebuild):
+    """Emits the parts of a loop."""
+
+    def __init__(self, kernel: KernelOp, target: ForOp, before: int, after: int) -> None:
         super().__init__(kernel, [target])
-        self.target, self.parts = target, parts
+        self.target, self.before, self.after = target, before, after
         self.taken = loop_names(kernel)  # now: what does not change leaves it while it is rebuilt
         self.decided: dict[SSAValue, bool] = {}
 
@@ -78,13 +88,22 @@ class _SplitBorder(RangedRebuild):
             super().visit_for(op)
             return
         copied = [loop.loop_name.data for loop in (op, *loops_of_body(op))]
-        for suffix, start, count in self.parts:
+        for suffix, start, count in self.parts():
             self.suffix = free_suffix(suffix, copied, self.taken) if suffix else ""
-            name, bound = self.name(op.loop_name.data), [AffineExpr.constant(count)]
-            with self.loop(name, bound, op.kind.data, op) as variable:
-                self.bind(op.variable, variable + start)
+            with self.loop(self.name(op.loop_name.data), [count], op.kind.data, op) as variable:
+                self.bind(op.variable, normalized(variable + start))
                 self.visit_body(op.body.block)
         self.suffix = ""
+
+    def parts(self) -> Iterator[tuple[str, AffineExpr, AffineExpr]]:
+        """The suffix of each part, its first iteration, and its number of iterations."""
+        known, (bound, *_) = extent_of(self.target), self.bound(self.target)
+        size = bound if known is None else AffineExpr.constant(known)
+        first, last = AffineExpr.constant(self.before), AffineExpr.constant(self.after)
+        inner, end = minus(size, first + last), minus(size, last)
+        zero = AffineExpr.constant(0)
+        parts = [("b", zero, first), ("", first, inner), ("e", end, last)]
+        return (part for part in parts if value_of(part[2]) != 0)
 
     # Decided operations.
 
@@ -101,6 +120,8 @@ class _SplitBorder(RangedRebuild):
         else:
             super().visit_other(op)
             self.know_bounded(op)
+            if isinstance(op, memref.DimOp):
+                self.ranges.know(variable(self.expr(op.result)), 0, None)
 
     def know_bounded(self, op: Operation) -> None:
         """The range of a minimum or maximum of indices."""
@@ -161,16 +182,13 @@ class _SplitBorder(RangedRebuild):
         """The outcome of a comparison that is the same in all iterations."""
         predicate = arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
         left, right = self.expr(op.lhs), self.expr(op.rhs)
-        first, second = self.range_of(left), self.range_of(right)
-        distance = self.range_of(minus(left, right))
-        if first is None or second is None or distance is None:
-            return None
+        lowest, highest = _numbers(self.ends_of(left))
         if predicate.startswith("u"):
-            if second[0] < 0 or first[0] < 0 <= first[1]:
+            if _numbers(self.ends_of(right))[0] < 0 or lowest < 0 <= highest:
                 return None
-            if first[1] < 0:  # as an unsigned number it is above any other
+            if highest < 0:  # as an unsigned number it is above any other
                 return predicate in ("ugt", "uge")
-        least, most = distance
+        least, most = _numbers(self.ends_of(minus(left, right)))
         outcomes = {
             "eq": (least == most == 0, not least <= 0 <= most),
             "ne": (not least <= 0 <= most, least == most == 0),
@@ -181,6 +199,12 @@ class _SplitBorder(RangedRebuild):
         }
         always, never = outcomes[predicate.lstrip("su") if len(predicate) > 2 else predicate]
         return True if always else False if never else None
+
+
+def _numbers(ends: Range) -> tuple[float, float]:
+    """The ends of a range, infinite where one is not known."""
+    low, high = ends
+    return -math.inf if low is None else low, math.inf if high is None else high
 
 
 @dataclass(frozen=True)
@@ -222,7 +246,7 @@ class LoopSplitBorderPass(PrimitivePass):
     }
     ```
 
-    Requires: a loop of known size that is not a reduction.
+    Requires: a loop that is not a reduction, and never shorter than its borders.
     Leaves: a loop for the interior under the old name; the names of loops of the first iterations
         end with b, those of the last ones with e.
     """

@@ -118,6 +118,33 @@ def test_means() -> None:
     check(model(several("AveragePool", cases), {}, list(cases)), [image(1, 3, *s) for s in SIZES])
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_paddings(threads: int) -> None:
+    """Loops over symbolic sizes are cut at their borders; an empty image has nothing else."""
+    b = sw.Builder("main")
+    x = b.input("x", ("n", 3, "h", "w"), "f32")
+    b.output(b.relu(b.pad(x, [0, 0, 1, 2], [0, 0, 1, 0], 1.5)))
+    b.output(b.pad(x, [1, 0, 0, 0], [0, 2, 0, 3], -1.0))
+    exe = sw.compile(b.module(), threads=threads)
+    assert "split_border(m, 2, 0)" in exe.ir("scheduled")
+    for size in (
+        (2, 3, 5, 7),
+        (1, 3, 0, 3),
+        (2, 3, 4, 0),
+        (1, 3, 1, 1),
+        (0, 3, 2, 2),
+        (1, 3, 40, 67),
+    ):
+        values = image(*size)
+        first, second = exe(values)
+        ends = ((0, 0), (0, 0), (1, 1), (2, 0))
+        np.testing.assert_array_equal(
+            first, np.maximum(np.pad(values, ends, constant_values=1.5), 0)
+        )
+        ends = ((1, 0), (0, 2), (0, 0), (0, 3))
+        np.testing.assert_array_equal(second, np.pad(values, ends, constant_values=-1.0))
+
+
 TRANSPOSED: dict[str, dict[str, Any]] = {
     "plain": {},
     "double": {"strides": [2, 2], "pads": [1, 1, 1, 1], "output_padding": [1, 1]},

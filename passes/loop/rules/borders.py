@@ -10,10 +10,12 @@ from __future__ import annotations
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
+from ....core.building.affine import polynomial
 from ....dialects.loop.bounds import constant_index
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.nests import loop_names
 from ....dialects.loop.ops import ForOp
+from ....dialects.loop.unknowns import Unknowns
 from ....dialects.upstream.ops import CmpiOp
 from .accesses import cost
 from .steps import Schedule
@@ -30,7 +32,7 @@ def border_of(loop: ForOp) -> tuple[int, int] | None:
     """How many iterations at the beginning and at the end of a loop are outside of a tensor."""
     extent = extent_of(loop)
     if extent is None:
-        return None
+        return _border_of_symbolic(loop)
     before = after = 0
     for use in loop.variable.uses:
         for low, index in _shifted(use.operation, loop.variable):
@@ -39,6 +41,30 @@ def border_of(loop: ForOp) -> tuple[int, int] | None:
                 if max(0, first) < min(last, extent):
                     before, after = max(before, first), max(after, extent - last)
     return (before, after) if 0 < before + after < extent else None
+
+
+def _border_of_symbolic(loop: ForOp) -> tuple[int, int] | None:
+    """The border of a loop whose bound is the size of a tensor and numbers before and after it."""
+    unknowns = Unknowns()
+    dims = [unknowns.expr(value, 0) for value in loop.bounds]
+    bound, *others = (polynomial(expr, dims) for expr in loop.bound.data.results)
+    for use in loop.variable.uses if not others else ():
+        for low, index in _shifted(use.operation, loop.variable):
+            for other in (use.operation for use in index.uses):
+                if not _compares(other, index) or other.operands[1] not in loop.bounds:
+                    continue
+                size = polynomial(unknowns.expr(other.operands[1], 0))
+                after = (bound - size - low).number
+                if low >= 0 and after is not None and after >= 0 and low + after:
+                    return low, after
+    return None
+
+
+def _compares(op: Operation, index: SSAValue) -> bool:
+    """Whether an index is compared with a size, as an unsigned number."""
+    if not isinstance(op, CmpiOp | arith.CmpiOp) or op.lhs is not index:
+        return False
+    return op.predicate.value.data == ULT
 
 
 def _shifted(op: Operation, variable: SSAValue) -> list[tuple[int, SSAValue]]:
