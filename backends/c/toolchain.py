@@ -29,7 +29,8 @@ def link(interface: CInterface, folder: Path) -> str:
     tools = toolchain_for(target)
     if tools is None:
         fact = f"no compiler for {target.triple}, so that only the object file is there"
-        return f"{fact}: link it yourself, or install stepwell[export]"
+        install = "" if _zig_target(target) is None else ", or install stepwell[export]"
+        return f"{fact}: link it yourself{install}"
     code = folder / f"{prefix}.o"
     tools.archive(folder / f"lib{prefix}.a", code)
     if interface.is_wasm:
@@ -90,10 +91,11 @@ def toolchain_for(target: Target) -> Toolchain | None:
         compiler, archiver = (_first(names) for names in (compilers, archivers))
         if compiler and archiver:
             return Toolchain((compiler,), (archiver,))
-    if importlib.util.find_spec(_ZIG) is None:
+    name = _zig_target(target)
+    if name is None or importlib.util.find_spec(_ZIG) is None:
         return None
     zig = (sys.executable, "-m", _ZIG)
-    return Toolchain((*zig, "cc", "-target", _zig_target(target)), (*zig, "ar"))
+    return Toolchain((*zig, "cc", "-target", name), (*zig, "ar"))
 
 
 def _processor() -> str:
@@ -104,12 +106,12 @@ def _first(names: Sequence[str]) -> str | None:
     return next((found for name in names if (found := shutil.which(name))), None)
 
 
-def _zig_target(target: Target) -> str:
-    """How zig calls a target."""
-    processor = target.triple.partition("-")[0].replace("arm64", "aarch64")
+def _zig_target(target: Target) -> str | None:
+    """How zig calls a target; None for one whose libraries are made in another way."""
+    processor, _, rest = target.triple.partition("-")
     if processor.startswith("wasm"):
         return f"{processor}-wasi"
-    return f"{processor}-macos" if "apple" in target.triple else f"{processor}-linux-gnu"
+    return f"{processor}-linux-gnu" if "linux" in rest else None
 
 
 def _run(command: Sequence[str]) -> None:

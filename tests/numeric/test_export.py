@@ -265,6 +265,9 @@ def test_without_a_compiler_the_object_file_remains(
         "yourself, or install stepwell[export]"
     )
     assert "libmlp" not in (tmp_path / "README.md").read_text().partition("## C")[0]
+    exported = sw.export(mlp(), tmp_path / "apple", target="apple-m1")
+    assert exported.note.endswith("so that only the object file is there: link it yourself")
+    assert (tmp_path / "apple" / "mlp.o").read_bytes().startswith(b"\xcf\xfa\xed\xfe")
 
 
 @pytest.mark.slow  # zig compiles parts of the C library when it is first used
