@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import arguments
-from ..core.errors import CompileError, explain
+from ..core.errors import CompileError, TargetError, explain
 from ..core.specs import ValueSpec
 from ..core.stages import TEXT_STAGES, check_stage
 from . import objects, results
@@ -241,6 +241,8 @@ class Executable:
 
         way, own = self._way_down, generated_of(self._loaded.program)
         names = (None,) if targets is None else tuple(targets)
+        if not names:
+            raise TargetError(explain("save", "no targets", expected="one or more names"))
         programs = [own if own and name is None else way.generated(name) for name in names]
         layout = objects.layout() if objects.are_known() else None
         write(writer, Content(programs, way.source(), self.decisions, layout), self)

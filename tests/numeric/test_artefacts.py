@@ -373,6 +373,8 @@ def test_the_best_target_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for name, fact in [("vax", "unknown name"), ("cortex-a76", "not known what its code needs")]:
         with pytest.raises(sw.TargetError, match=fact):
             network().save(path, targets=[name])
+    with pytest.raises(sw.TargetError, match="no targets, expected one or more names"):
+        network().save(path, targets=[])
     assert sw.load(path).stages
 
 
