@@ -8,6 +8,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from onnx import ModelProto, TensorProto, helper
+from onnx.reference import ReferenceEvaluator
 
 import stepwell as sw
 from stepwell.core.dtypes import element_type_of
@@ -228,3 +230,59 @@ def test_one_kernel_without_a_matrix_of_scores() -> None:
     assert text.count("math.tanh") == 1
     # 128 queries, 128 keys, and the scores; f32
     assert "a tile and its blocks are in 194 KiB of local buffers" in str(exe.explain())
+
+
+@pytest.mark.parametrize("lowest", [None, -np.inf, -3e38])
+def test_products_around_a_softmax(lowest: float | None) -> None:
+    """Without `lowest` a mask is added, else that number takes the place of scores."""
+    b = sw.Builder("main")
+    q, k = b.input("q", ("b", 2, "l", 8), "f32"), b.input("k", ("b", 2, "s", 8), "f32")
+    v, m = b.input("v", ("b", 2, "s", 3), "f32"), b.input("m", ("b", 1, 1, "s"), "f32")
+    scores = b.div(b.matmul(q, b.transpose(k, permutation=(0, 1, 3, 2))), np.float32(2))
+    if lowest is None:
+        scores = b.add(m, scores)
+    else:
+        scores = b.where(b.greater(m, np.float32(0)), scores, np.float32(lowest))
+    b.output(b.matmul(b.softmax(scores, axis=-1), v), name="y")
+    module = b.module()
+    exe = sw.compile(module, threads=1)
+    assert "graph.attention" in exe.ir("optimized")
+    mask = RNG.standard_normal((2, 1, 1, 130)).astype(np.float32)
+    mask[1] = -1
+    arrays = [*Shape(queries=40, keys=130, width=8).arrays(), mask]
+    compare(np.asarray(exe(*arrays)), np.asarray(module.run_reference(*arrays)))
+
+
+def onnx_attention(results: list[str]) -> ModelProto:
+    """A causal attention in f16; where the scores are a result, ONNX's definition is compiled."""
+    sizes = [1, 2, 24, 8]
+    kinds = [helper.make_tensor_value_info(n, TensorProto.FLOAT16, sizes) for n in "qkv"]
+    node = helper.make_node("Attention", ["q", "k", "v"], results, is_causal=1)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT16, sizes)
+    graph = helper.make_graph([node], "g", kinds, [y])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11)
+
+
+def test_halves_are_nearer_to_the_formula_than_the_data_of_onnx() -> None:
+    # Its reference rounds to f16 after each operator.
+    model, defined = onnx_attention(["y"]), onnx_attention(["y", "", "", "scores"])
+    q, k, v = RNG.random((3, 1, 2, 24, 8)).astype(np.float16)
+
+    def scores(at: Any, row: np.ndarray) -> np.ndarray:
+        return np.where(np.arange(24) <= at[2], row / np.sqrt(8), -np.inf)
+
+    wide = [x.astype(np.float64) for x in (q, k, v)]
+    want = plain(wide[0], wide[1], wide[2], scores)
+
+    def error(y: Any) -> float:
+        return float(np.abs(np.asarray(y).astype(float) - want).max())
+
+    feed = {"q": q, "k": k, "v": v}
+    given = ReferenceEvaluator(model).run(None, feed)
+    assert isinstance(given, list)
+    own, by_definition = (sw.from_onnx(m) for m in (model, defined))
+    assert "graph.attention" in own.text()
+    assert "graph.attention" not in by_definition.text()
+    assert error(own.run_reference(q, k, v)) < error(given[0]) / 1.5
+    assert error(sw.compile(own, threads=1)(q, k, v)) < error(given[0]) / 1.5
+    assert error(by_definition.run_reference(q, k, v)) <= error(given[0])
