@@ -53,14 +53,15 @@ class _Scores:
 @Exactness.SPECIAL
 class RaiseAttention(RewritePattern):
     # softmax(q k^T * scale + mask) v == attention(q, k, v, mask, scale)
-    # Sums are rescaled, q is scaled in place of the scores, exponentials below 2^-125 are 0.
+    # Sums are rescaled, q is scaled in place of the scores, exponentials below 2^-125 are 0. Where
+    # a NaN is made 0, a row without keys is 0; one whose scores have a NaN is NaN here.
     def __init__(self, weights: WeightStore) -> None:
         self.weights = weights
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.MatmulOp, rewriter: PatternRewriter) -> None:
-        softmax = op.a.owner
-        if not isinstance(softmax, graph.SoftmaxOp) or not _is_last(softmax) or _is_shared(op.a):
+        softmax = self._softmax(op.a)
+        if softmax is None or not _is_last(softmax):
             return
         scores = self._scores(softmax.x)
         if scores.product is None or not _fits(scores.product, op):
@@ -72,8 +73,27 @@ class RaiseAttention(RewritePattern):
         mask = scores.mask
         if mask is not None and scores.lowest is not None:
             mask = _added(new, mask, scores.lowest, q)
-        new.append(graph.AttentionOp(q, keys, op.b, mask, scale=scores.scale))
+        safe = softmax is not op.a.owner
+        new.append(graph.AttentionOp(q, keys, op.b, mask, scale=scores.scale, safe=safe))
         replace(op, new, rewriter, [*scores.ops, softmax])
+
+    def _softmax(self, shares: SSAValue) -> graph.SoftmaxOp | None:
+        """The softmax whose result is multiplied, or is where it is no NaN, which is made 0."""
+        op = shares.owner
+        if _is_shared(shares):
+            return None
+        if isinstance(op, graph.SoftmaxOp):
+            return op
+        if not isinstance(op, graph.WhereOp):
+            return None
+        condition, result, zero = op.condition.owner, op.a, op.b
+        if isinstance(condition, graph.LogicalNotOp):
+            condition, result, zero = condition.x.owner, op.b, op.a
+        is_number = isinstance(condition, graph.EqualOp) and set(condition.operands) == {result}
+        users = {use.operation for use in result.uses}
+        if not is_number or self._number(zero) != 0 or users != {op, condition}:
+            return None
+        return result.owner if isinstance(result.owner, graph.SoftmaxOp) else None
 
     def _scores(self, value: SSAValue) -> _Scores:
         """The product that scores are made from; without one where it is something else."""
@@ -200,7 +220,8 @@ class GraphRaiseAttentionPass(ModulePass):
     ```
 
     Sums are rescaled where a larger score comes, q is scaled in place of the scores, and an
-    exponential that is less than 2^-125 counts as 0.
+    exponential that is less than 2^-125 counts as 0. Where each NaN of a softmax is made 0, as
+    exporters do for rows without keys, those with a NaN among their scores are NaN.
 
     Requires: `graph-canonicalize-ops`, `graph-simplify`: scores are multiplied by a constant.
     Leaves: a softmax along another axis, scores or shares that something else uses, operands of

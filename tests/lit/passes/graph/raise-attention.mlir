@@ -66,6 +66,39 @@ func.func @stays(%q: tensor<2x50x4xf32>, %k: tensor<2x4x50xf32>, %m: tensor<50xf
   func.return %y, %y1, %y2, %y3, %e3, %y4 : tensor<2x50x4xf32>, tensor<2x50x4xf32>, tensor<2x50x4xf32>, tensor<2x50x4xf32>, tensor<2x50x50xf32>, tensor<5x4xf32>
 }
 
+// A NaN that is made 0 is a row without keys.
+// CHECK-LABEL: func.func @safe
+func.func @safe(%q: tensor<2x50x4xf32>, %k: tensor<2x4x50xf32>) -> (tensor<2x50x4xf32>, tensor<2x50x4xf32>) {
+  // CHECK: graph.attention %q, %{{.*}}, %q {{.*}} safe = true
+  %zero = graph.constant dense<0.0> : tensor<f32>
+  %p = graph.matmul %q, %k : (tensor<2x50x4xf32>, tensor<2x4x50xf32>) -> tensor<2x50x50xf32>
+  %e = graph.softmax %p axis = 2 : (tensor<2x50x50xf32>) -> tensor<2x50x50xf32>
+  %same = graph.equal %e, %e : (tensor<2x50x50xf32>, tensor<2x50x50xf32>) -> tensor<2x50x50xi1>
+  %nan = graph.logical_not %same : (tensor<2x50x50xi1>) -> tensor<2x50x50xi1>
+  %w = graph.where %nan, %zero, %e : (tensor<2x50x50xi1>, tensor<f32>, tensor<2x50x50xf32>) -> tensor<2x50x50xf32>
+  %y = graph.matmul %w, %q : (tensor<2x50x50xf32>, tensor<2x50x4xf32>) -> tensor<2x50x4xf32>
+  // CHECK: graph.attention %q, %{{.*}}, %q {{.*}} safe = true
+  %p1 = graph.matmul %q, %k : (tensor<2x50x4xf32>, tensor<2x4x50xf32>) -> tensor<2x50x50xf32>
+  %e1 = graph.softmax %p1 axis = 2 : (tensor<2x50x50xf32>) -> tensor<2x50x50xf32>
+  %same1 = graph.equal %e1, %e1 : (tensor<2x50x50xf32>, tensor<2x50x50xf32>) -> tensor<2x50x50xi1>
+  %w1 = graph.where %same1, %e1, %zero : (tensor<2x50x50xi1>, tensor<2x50x50xf32>, tensor<f32>) -> tensor<2x50x50xf32>
+  %y1 = graph.matmul %w1, %q : (tensor<2x50x50xf32>, tensor<2x50x4xf32>) -> tensor<2x50x4xf32>
+  func.return %y, %y1 : tensor<2x50x4xf32>, tensor<2x50x4xf32>
+}
+
+// A one in the place of a NaN is something else.
+// CHECK-LABEL: func.func @ones
+func.func @ones(%q: tensor<2x50x4xf32>, %k: tensor<2x4x50xf32>) -> tensor<2x50x4xf32> {
+  // CHECK-NOT: graph.attention
+  %one = graph.constant dense<1.0> : tensor<f32>
+  %p = graph.matmul %q, %k : (tensor<2x50x4xf32>, tensor<2x4x50xf32>) -> tensor<2x50x50xf32>
+  %e = graph.softmax %p axis = 2 : (tensor<2x50x50xf32>) -> tensor<2x50x50xf32>
+  %same = graph.equal %e, %e : (tensor<2x50x50xf32>, tensor<2x50x50xf32>) -> tensor<2x50x50xi1>
+  %w = graph.where %same, %e, %one : (tensor<2x50x50xi1>, tensor<2x50x50xf32>, tensor<f32>) -> tensor<2x50x50xf32>
+  %y = graph.matmul %w, %q : (tensor<2x50x50xf32>, tensor<2x50x4xf32>) -> tensor<2x50x4xf32>
+  func.return %y : tensor<2x50x4xf32>
+}
+
 // Few scores stay in a cache anyway.
 // CHECK-LABEL: func.func @few
 func.func @few(%q: tensor<2x15x4xf32>, %k: tensor<2x4x15xf32>) -> tensor<2x15x4xf32> {
