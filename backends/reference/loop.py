@@ -8,11 +8,10 @@ iterations may run in any order run backwards.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import AffineMapAttr, MemRefType, VectorType
+from xdsl.dialects.builtin import AffineMapAttr, MemRefType
 from xdsl.interpreter import (
     Interpreter,
     InterpreterFunctions,
@@ -23,14 +22,13 @@ from xdsl.interpreter import (
     impl_terminator,
     register_impls,
 )
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Operation
 
 from ...core.dtypes import dtype_of
 from ...core.errors import CompileError, InputError, explain
 from ...core.provenance import origin
 from ...core.typed import memref_type
 from ...dialects.loop.arguments import PACKING
-from ...dialects.loop.attrs import Combine, LoopKind
 from ...dialects.loop.combiners import UFUNC
 from ...dialects.loop.ops import (
     FoldOp,
@@ -43,11 +41,10 @@ from ...dialects.loop.ops import (
     PrefetchOp,
     StoreOp,
     YieldOp,
-    block_shape,
-    element_type,
 )
 from ...dialects.loop.packing import pack_array
-from .affine import Evaluator, evaluator
+from . import lockstep
+from .decoded import Access, Loop
 from .numbers import shape_with, unknown
 
 
@@ -108,8 +105,10 @@ class LoopFunctions(InterpreterFunctions):
     """Implementations of the loop dialect for xDSL's interpreter."""
 
     def __init__(self) -> None:
-        self._accesses: dict[Operation, _Access] = {}
-        self._loops: dict[Operation, _Loop] = {}
+        self._accesses: dict[Operation, Access] = {}
+        self._loops: dict[Operation, Loop] = {}
+        self._one_by_one: set[Operation] = set()
+        """The loops whose iterations cannot run together."""
 
     @impl_terminator(YieldOp)
     def run_yield(
@@ -123,12 +122,26 @@ class LoopFunctions(InterpreterFunctions):
         """Run the iterations, in reverse if any order is allowed."""
         loop = self._loops.get(op)
         if loop is None:
-            loop = self._loops[op] = _Loop.of(op)
+            loop = self._loops[op] = Loop.of(op)
+        if self._runs_together(interpreter, loop):
+            return ()
         carried: PythonValues = tuple(interpreter.get_values(loop.inits))
         iterations = _iterations(loop, interpreter)
         for iteration in iterations if loop.in_order else reversed(iterations):
             carried = interpreter.run_ssacfg_region(loop.body, (*iteration, *carried), op.name)
         return carried
+
+    def _runs_together(self, interpreter: Interpreter, loop: Loop) -> bool:
+        """Run all iterations at once, if nothing speaks against it."""
+        if loop.in_order or loop.inits or loop.op in self._one_by_one:
+            return False
+        silent = Interpreter.Listener.did_interpret_op
+        if any(type(one).did_interpret_op is not silent for one in interpreter.listeners):
+            return False
+        if lockstep.is_known(loop.op) and lockstep.run(interpreter, loop.op):
+            return True
+        self._one_by_one.add(loop.op)
+        return False
 
     @impl(PartitionPointOp)
     def run_partition_point(
@@ -154,7 +167,7 @@ class LoopFunctions(InterpreterFunctions):
         """Read an element or a block."""
         access = self._accesses.get(op)
         if access is None:
-            access = self._accesses[op] = _Access.of(op, op.result.type)
+            access = self._accesses[op] = Access.of(op, op.result.type)
         buffer, *rest = args
         if access.scalar:
             return (buffer[_place(access, buffer, rest)],)
@@ -168,7 +181,7 @@ class LoopFunctions(InterpreterFunctions):
         """Write an element or a block."""
         access = self._accesses.get(op)
         if access is None:
-            access = self._accesses[op] = _Access.of(op, op.value.type, op.accumulates)
+            access = self._accesses[op] = Access.of(op, op.value.type, op.accumulates)
         value, buffer, *rest = args
         if access.scalar:
             where = _place(access, buffer, rest)
@@ -203,26 +216,7 @@ class LoopFunctions(InterpreterFunctions):
         return (unknown(shape_with(kind, sizes), kind.element_type),)
 
 
-@dataclass(frozen=True)
-class _Loop:
-    """The decoded operands and attributes of a loop, computed once for all its runs."""
-
-    op: ForOp
-    body: Region
-    in_order: bool
-    inits: tuple[SSAValue, ...]
-    bound: Evaluator
-    bounds: tuple[SSAValue, ...]
-    matrix: tuple[SSAValue, ...] | None
-
-    @staticmethod
-    def of(op: ForOp) -> _Loop:
-        in_order = op.kind.data in (LoopKind.SERIAL, LoopKind.REDUCTION)
-        matrix, bound = tuple(op.matrix) if op.over_entries else None, evaluator(op.bound.data)
-        return _Loop(op, op.body, in_order, tuple(op.inits), bound, tuple(op.bounds), matrix)
-
-
-def _iterations(loop: _Loop, interpreter: Interpreter) -> list[tuple[int, ...]]:
+def _iterations(loop: Loop, interpreter: Interpreter) -> list[tuple[int, ...]]:
     """The variables of each iteration."""
     op, bounds = loop.op, loop.bound([int(n) for n in interpreter.get_values(loop.bounds)])
     if loop.matrix is None:
@@ -237,34 +231,7 @@ def _iterations(loop: _Loop, interpreter: Interpreter) -> list[tuple[int, ...]]:
     return [(place, int(indices[place])) for place in places]
 
 
-@dataclass(frozen=True)
-class _Access:
-    """The decoded attributes of a load or store, computed once for all its runs.
-
-    `lanes` are the lane indices along each axis; `limited` are the axes along which only the first
-    lanes are valid.
-    """
-
-    op: LoadOp | StoreOp
-    scalar: bool
-    shape: tuple[int, ...]
-    element_type: Attribute
-    place: Evaluator
-    dims: int
-    lanes: list[np.ndarray]
-    limited: tuple[int, ...]
-    accumulates: Combine | None
-
-    @staticmethod
-    def of(op: LoadOp | StoreOp, kind: Attribute, accumulates: Combine | None = None) -> _Access:
-        shape, dims = block_shape(kind), len(op.indices)
-        lanes = list(np.ogrid[tuple(slice(0, n) for n in shape)]) if shape else []
-        scalar, limited = not isinstance(kind, VectorType), op.limited.get_values()
-        place, element = evaluator(op.map.data), element_type(kind)
-        return _Access(op, scalar, shape, element, place, dims, lanes, limited, accumulates)
-
-
-def _place(access: _Access, buffer: np.ndarray, indices: Sequence[Any]) -> tuple[int, ...]:
+def _place(access: Access, buffer: np.ndarray, indices: Sequence[Any]) -> tuple[int, ...]:
     """The index of a scalar access.
 
     Raises:
@@ -278,7 +245,7 @@ def _place(access: _Access, buffer: np.ndarray, indices: Sequence[Any]) -> tuple
 
 
 def _places(
-    access: _Access, buffer: np.ndarray, rest: Sequence[Any]
+    access: Access, buffer: np.ndarray, rest: Sequence[Any]
 ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
     """The indices of the valid lanes in each dimension of a buffer, and the mask of valid lanes.
 

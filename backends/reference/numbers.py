@@ -287,7 +287,7 @@ LIBM: dict[str, Callable[..., Any]] = {
 }
 """The functions of the C library that compiled code may call."""
 
-_STANDARD: dict[str, Meaning] = {
+MEANINGS: dict[str, Meaning] = {
     **{f"arith.{name}": meaning for name, meaning in _BINARY.items()},
     **{f"math.{name}": meaning for name, meaning in _FUNCTIONS.items()},
     **{f"math.{name}": plain(function) for name, function in LIBM.items()},
@@ -317,6 +317,7 @@ _STANDARD: dict[str, Meaning] = {
     "math.absi": plain(np.abs),
     "math.rsqrt": plain(lambda x: np.asarray(1, np.asarray(x).dtype) / np.sqrt(x)),
 }
+"""What the operations of the standard dialects compute, by name."""
 
 # LLVM's names of operations that `arith` names differently.
 _INSTRUCTIONS = {
@@ -380,7 +381,7 @@ REDUCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 _LLVM: dict[str, Meaning] = {
-    **{f"llvm.{name}": _STANDARD[f"arith.{same}"] for name, same in _INSTRUCTIONS.items()},
+    **{f"llvm.{name}": MEANINGS[f"arith.{same}"] for name, same in _INSTRUCTIONS.items()},
     **{f"llvm.intr.{name}": _FUNCTIONS[name] for name in _FUNCTIONS.keys() - {"powf"}},
     **{f"llvm.intr.vector.reduce.{name}": plain(fold) for name, fold in REDUCTIONS.items()},
     "llvm.intr.fabs": plain(np.abs),
@@ -395,6 +396,6 @@ def number_functions() -> tuple[InterpreterFunctions, ...]:
     """Implementations of operations on numbers for xDSL's interpreter, made once."""
     return (
         # A module may hold operations of xDSL's classes and of those that replace them.
-        implementations(_STANDARD, [affine.Affine, arith.Arith, upstream.Arith, math.Math]),
+        implementations(MEANINGS, [affine.Affine, arith.Arith, upstream.Arith, math.Math]),
         implementations(_LLVM, [llvm.LLVM, upstream.Llvm]),
     )
