@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from ..backends.reference.interpreter import run
+from ..backends.reference.remembered import Remembered
 from ..backends.reference.samples import small_inputs
 from ..backends.reference.writes import Writes
 from ..compilation import CODE_GENERATION, Compilation, Observer
@@ -67,6 +68,7 @@ class Checker(Observer):
         self._inputs = small_inputs(module.inputs) if inputs is None else [list(inputs)]
         self._operators, self._digits = module.clone(), digits_of(module.op)
         self._stated: list[Budget] = []
+        self._remembered = Remembered()
         try:
             self._begin(module)
         except InputError:
@@ -265,12 +267,14 @@ class Checker(Observer):
         return one.operation(first[0]), other.operation(first[1])
 
     def _run(self, module: Module, inputs: Sequence[Any], *listeners: Writes) -> Trace:
-        trace = Trace()
+        trace, known = Trace(), self._remembered
+        known.compare()
         if not is_on_buffers(module.program):
-            results = run(module, inputs, trace.observe, listeners)
+            results = run(module, inputs, trace.observe, listeners, known)
             trace.results = tuple(map(dense, results))
             return trace
-        program = interpreted(module.op, lowered(module), [Calls(trace), *listeners])
+        all_of = [Calls(trace), *listeners]
+        program = interpreted(module.op, lowered(module), all_of, remembered=known)
         trace.results = _tuple(program(*inputs))
         return trace
 

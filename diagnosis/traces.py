@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -10,10 +9,11 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import func, llvm
-from xdsl.interpreter import Interpreter, PythonValues
+from xdsl.interpreter import PythonValues
 from xdsl.ir import Operation
 
 from ..backends.reference.memory import Pointer
+from ..backends.reference.writes import CallingOperations
 from ..core.provenance import names
 from ..dialects.graph.ops import CallDpsOp
 from ..dialects.rt import ops as rt
@@ -79,7 +79,7 @@ class Trace:
                     arrays[place] = arrays[place].viewed(typed.dtype, typed.size)
 
 
-class Calls(Interpreter.Listener):
+class Calls(CallingOperations):
     """Keeps the arrays that functions on buffers write."""
 
     def __init__(self, trace: Trace) -> None:
@@ -88,24 +88,15 @@ class Calls(Interpreter.Listener):
         """Of each running call the memory that it can write to, and its bytes before."""
 
     def will_interpret_op(self, op: Operation, args: PythonValues) -> None:
-        if _is_call(type(op)):
-            memories = [memory for arg in args if (memory := _memory(arg)) is not None]
-            self._open.append([(memory, _bytes(memory.copy())) for memory in memories])
+        memories = [memory for arg in args if (memory := _memory(arg)) is not None]
+        self._open.append([(memory, _bytes(memory.copy())) for memory in memories])
 
     def did_interpret_op(self, op: Operation, results: PythonValues) -> None:
-        if not _is_call(type(op)):
-            return
         written = self._open.pop()
         assert isinstance(op, rt.CallOp | func.CallOp | llvm.CallOp)
         if op.callee is not None and not results:
             contents = [Contents(memory.copy(), before) for memory, before in written]
             self._trace.called(op, op.callee.root_reference.data, contents)
-
-
-@functools.cache
-def _is_call(kind: type[Operation]) -> bool:
-    """Whether operations of a class are calls; it is checked for each that runs."""
-    return issubclass(kind, rt.CallOp | func.CallOp | llvm.CallOp)
 
 
 def _memory(value: Any) -> np.ndarray | None:

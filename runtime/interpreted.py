@@ -21,6 +21,7 @@ from ..backends.llvm.boundary.plan import ARGUMENTS
 from ..backends.reference.machine import Machine, call
 from ..backends.reference.memory import Memory
 from ..backends.reference.numbers import unknown
+from ..backends.reference.remembered import Remembered
 from ..backends.reference.rt import CallEnds, Context
 from ..core.dtypes import dtype_of, element_type_of
 from ..core.errors import CompileError, explain
@@ -40,6 +41,7 @@ def interpreted(
     program: Lowered,
     listeners: Sequence[Interpreter.Listener] = (),
     natives: Mapping[str, Callable[..., Any]] = {},
+    remembered: Remembered | None = None,
 ) -> Executable:
     """An executable that runs a module operation by operation.
 
@@ -48,9 +50,10 @@ def interpreted(
         program: its interface and constants.
         listeners: notified of each operation that runs.
         natives: machine code for functions of stage `llvm`, by name.
+        remembered: results of earlier runs.
     """
     functions = tuple(map(callback, program.interface.functions))
-    entry = _ENTRY(guarded(_Run(module, program, functions, listeners, natives)))
+    entry = _ENTRY(guarded(_Run(module, program, functions, listeners, natives, remembered)))
     address = ctypes.cast(entry, ctypes.c_void_p).value or 0
     made = Program(program.interface, program.constants, functions, address, entry)
     return Executable(Loaded(made))
@@ -66,17 +69,18 @@ class _Run:
         functions: Sequence[Any],
         listeners: Sequence[Interpreter.Listener],
         natives: Mapping[str, Callable[..., Any]],
+        remembered: Remembered | None,
     ) -> None:
         function = find_symbol(module, program.name)
         if function is None:
             raise CompileError(explain("module", f"there is no function @{program.name}"))
         self.module, self.program, self.function = module, program, function
         self.functions = functions
-        self.listeners, self.natives = tuple(listeners), natives
+        self.listeners, self.natives, self.remembered = tuple(listeners), natives, remembered
 
     def __call__(self, address: int) -> int:
-        machine = Machine(self.module, self.natives)
-        machine.listeners = self.listeners
+        machine = Machine(self.module, self.natives, self.remembered)
+        machine.listen(self.listeners)
         signature = self.program.interface.signature
         size = frame_size(signature)
         words = _view(address, (size,), np.dtype(np.int64))

@@ -35,6 +35,7 @@ from .control_flow import run_if, run_loop
 from .inputs import check_inputs
 from .machine import run_kernel
 from .numbers import unknown
+from .remembered import Remembered
 from .sizes import check_accesses_of_call, check_sizes, check_sizes_of_call
 
 if TYPE_CHECKING:
@@ -52,20 +53,22 @@ def run(
     inputs: Sequence[object],
     observe: Observe | None = None,
     listeners: Sequence[Interpreter.Listener] = (),
+    remembered: Remembered | None = None,
 ) -> tuple[Array, ...]:
     """The results of the public function of a module.
 
     A dense input is a NumPy array of the dtype of its argument; a sparse one is a
     `scipy.sparse` matrix, an object with `to_csr()`, or the three arrays of a CSR matrix.
 
-    `observe` is called for each operation of the graph level, `listeners` for those in kernels.
+    `observe` is called for each operation of the graph level, `listeners` for those in kernels;
+    `remembered` knows results of kernels.
 
     Raises:
         InputError: if the inputs do not fit the arguments, or contradict each other.
         CompileError: if the module has operations outside of the graph level.
     """
     arrays = check_inputs(module, inputs)
-    return _Run(module, observe, listeners).call(module.main, arrays)
+    return _Run(module, observe, listeners, remembered).call(module.main, arrays)
 
 
 class _Run:
@@ -76,8 +79,9 @@ class _Run:
         module: Module,
         observe: Observe | None,
         listeners: Sequence[Interpreter.Listener],
+        remembered: Remembered | None,
     ) -> None:
-        self.module, self.listeners = module, listeners
+        self.module, self.listeners, self.remembered = module, listeners, remembered
         self.observe = observe
         self._shapes: dict[func.FuncOp, SymbolicShapes] = {}
 
@@ -108,7 +112,7 @@ class _Run:
             if isinstance(op, CallPackedOp):
                 results = _call_packed(op, operands, frame)
             elif isinstance(op, CallDpsOp):
-                results = _call_dps(op, operands, frame, self.listeners)
+                results = _call_dps(op, operands, frame, self.listeners, self.remembered)
             elif isinstance(op, IfOp):
                 results = run_if(op, operands, frame)
             elif isinstance(op, LoopOp):
@@ -170,6 +174,7 @@ def _call_dps(
     operands: Sequence[Array],
     frame: Frame,
     listeners: Sequence[Interpreter.Listener],
+    remembered: Remembered | None,
 ) -> tuple[Array, ...]:
     """Run a kernel of the module, operation by operation."""
     kernel = find_symbol(op, op.callee)
@@ -185,7 +190,7 @@ def _call_dps(
         for value, array in zip(values, arrays, strict=True)
         for part in _parts(array, tensor_type(value))
     ]
-    run_kernel(kernel, buffers, listeners)
+    run_kernel(kernel, buffers, listeners, remembered)
     return tuple(results)
 
 

@@ -45,6 +45,7 @@ from ...dialects.loop.ops import (
 from ...dialects.loop.packing import pack_array
 from . import lockstep
 from .decoded import Access, Loop
+from .memory import is_watched
 from .numbers import shape_with, unknown
 
 
@@ -70,7 +71,7 @@ def kernel_arguments(kernel: KernelOp, arrays: Sequence[np.ndarray | int]) -> li
         packing = kernel.attrs_of(number).get(PACKING)
         if isinstance(packing, AffineMapAttr) and isinstance(given, np.ndarray):
             shape = memref_type(arg).get_shape()
-            given = pack_array(given, packing.data, shape)
+            given = np.ascontiguousarray(pack_array(given, packing.data, shape))
         if isinstance(arg.type, MemRefType):
             _check_argument(f"{name}: argument {number}", arg.type, given)
         values.append(given)
@@ -135,8 +136,7 @@ class LoopFunctions(InterpreterFunctions):
         """Run all iterations at once, if nothing speaks against it."""
         if loop.in_order or loop.inits or loop.op in self._one_by_one:
             return False
-        silent = Interpreter.Listener.did_interpret_op
-        if any(type(one).did_interpret_op is not silent for one in interpreter.listeners):
+        if is_watched(interpreter):
             return False
         if lockstep.is_known(loop.op) and lockstep.run(interpreter, loop.op):
             return True

@@ -33,9 +33,10 @@ from .llvm import LlvmFunctions, call_external, call_native
 from .loop import LoopFunctions, kernel_arguments
 from .memory import Memory, MemoryInterpreter
 from .numbers import number_functions
+from .remembered import CALLS, Remembered
 from .rt import RtFunctions
 from .vectors import VectorFunctions
-from .writes import CallListener
+from .writes import CallingOperations, CallListener
 
 
 @register_impls
@@ -59,6 +60,8 @@ class _Step:
     operands: tuple[int, ...]
     """The keys of its operands among the values of a call."""
     results: tuple[int, ...]
+    calls: bool
+    """Whether it calls a function or a kernel."""
 
 
 class Machine(MemoryInterpreter):
@@ -70,10 +73,16 @@ class Machine(MemoryInterpreter):
     Args:
         module: the module, at any stage after `fused`, or between stages.
         natives: machine code to call instead of functions of the LLVM dialect, by name.
+        remembered: results of earlier runs, of modules that may have functions in common.
     """
 
-    def __init__(self, module: ModuleOp, natives: Mapping[str, Callable[..., Any]] = {}) -> None:
-        self.natives = natives
+    def __init__(
+        self,
+        module: ModuleOp,
+        natives: Mapping[str, Callable[..., Any]] = {},
+        remembered: Remembered | None = None,
+    ) -> None:
+        self.natives, self.remembered = natives, remembered
         super().__init__(module, index_bitwidth=64)
         self.memory = Memory()
         self._values: dict[int, Any] = {}
@@ -82,6 +91,13 @@ class Machine(MemoryInterpreter):
         standard = (StructuredFunctions(), CfFunctions(), FuncFunctions(), LlvmFunctions())
         for functions in (*number_functions(), *own, *standard):
             self.register_implementations(functions)
+
+    def listen(self, listeners: Iterable[Interpreter.Listener]) -> None:
+        """Notify listeners of operations that run."""
+        self.listeners = tuple(listeners)
+        self.watchers = tuple(
+            one for one in self.listeners if not isinstance(one, CallingOperations)
+        )
 
     def call_op(
         self, op: Operation | str | SymbolRefAttr, inputs: PythonValues = ()
@@ -95,11 +111,22 @@ class Machine(MemoryInterpreter):
             listener.will_call(name, inputs)
         caller, self._values = self._values, {}
         try:
-            results = self._call(callee, inputs)
+            results = self._called_or_recalled(callee, inputs)
         finally:
             self._values = caller
         for listener in listening:
             listener.did_call(name)
+        return results
+
+    def _called_or_recalled(self, callee: Operation, inputs: PythonValues) -> PythonValues:
+        """Call a function, unless what the call writes is known."""
+        if self.remembered is None or self.watchers:
+            return self._call(callee, inputs)
+        key = self.remembered.recall(callee, inputs)
+        if key is None:
+            return ()
+        results = self._call(callee, inputs)
+        self.remembered.keep(callee, inputs, key)
         return results
 
     def _call(self, callee: Operation, inputs: PythonValues) -> PythonValues:
@@ -147,6 +174,7 @@ class Machine(MemoryInterpreter):
                 self._implementation(type(op)),
                 tuple(map(id, op.operands)),
                 tuple(map(id, op.results)),
+                isinstance(op, CALLS),
             )
             for op in block.ops
         ]
@@ -164,12 +192,13 @@ class Machine(MemoryInterpreter):
 
     def _run_step(self, step: _Step, inputs: PythonValues) -> OpImplResult:
         op = step.op
+        listeners = self.listeners if step.calls else self.watchers
         try:
-            for listener in self.listeners:
+            for listener in listeners:
                 listener.will_interpret_op(op, inputs)
             result = step.run(self, op, inputs)
             self._values.update(zip(step.results, result.values, strict=True))
-            for listener in self.listeners:
+            for listener in listeners:
                 listener.did_interpret_op(op, result.values)
         except InterpretationError as error:
             fact = str(error).partition("\n")[0]
@@ -201,9 +230,11 @@ def run_kernel(
     kernel: KernelOp,
     arrays: Sequence[np.ndarray | int],
     listeners: Sequence[Interpreter.Listener] = (),
+    remembered: Remembered | None = None,
 ) -> None:
     """Run a kernel; its outputs are written in place. See `kernel_arguments`."""
     module = kernel.parent_op()
-    machine = Machine(module if isinstance(module, ModuleOp) else ModuleOp([]))
-    machine.listeners = tuple(listeners)
+    module = module if isinstance(module, ModuleOp) else ModuleOp([])
+    machine = Machine(module, remembered=remembered)
+    machine.listen(listeners)
     call(machine, kernel, kernel_arguments(kernel, arrays))

@@ -109,12 +109,22 @@ def at(op: Operation, pointer: Pointer, dtype: np.dtype[Any], count: int = 1) ->
 
 
 class MemoryInterpreter(Interpreter):
-    """An interpreter whose values may be addresses of a memory."""
+    """An interpreter whose values may be addresses of a memory.
+
+    `watchers` are the listeners to more than the operations that call functions.
+    """
 
     memory: Memory
+    watchers: tuple[Interpreter.Listener, ...] = ()
 
 
 def memory_of(interpreter: Interpreter) -> Memory:
     """The memory of an interpreter."""
     assert isinstance(interpreter, MemoryInterpreter), "only a machine has memory"
     return interpreter.memory
+
+
+def is_watched(interpreter: Interpreter) -> bool:
+    """Whether a listener has to be notified of each operation."""
+    assert isinstance(interpreter, MemoryInterpreter), "only a machine has watchers"
+    return bool(interpreter.watchers)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math as python_math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from xdsl.dialects import affine, arith, llvm, math
@@ -37,8 +37,28 @@ from .affine import evaluator
 Meaning = Callable[..., Any]
 """Maps an operation and the values of its operands to the value of its result."""
 
+T = TypeVar("T")
+_MOST_TYPES = 4096
 
-@functools.cache
+
+def _by_identity(function: Callable[[Attribute], T]) -> Callable[[Attribute], T]:
+    """Keep the results of a function of types by their identity: types are slow to hash."""
+    known: dict[int, tuple[Attribute, T]] = {}
+
+    @functools.wraps(function)
+    def cached(kind: Attribute) -> T:
+        found = known.get(id(kind))
+        if found is None:
+            if len(known) == _MOST_TYPES:
+                known.clear()
+            # With the type itself, whose identity no other one can get meanwhile.
+            found = known[id(kind)] = kind, function(kind)
+        return found[1]
+
+    return cached
+
+
+@_by_identity
 def dtype_of(kind: Attribute) -> np.dtype[Any]:
     """The dtype of a number or of the elements of a vector, at least as wide as its type."""
     element = kind.element_type if isinstance(kind, VectorType) else kind
@@ -55,7 +75,7 @@ def typed(result: Any, kind: Attribute) -> Any:
     return _conversion(kind)(result)
 
 
-@functools.cache
+@_by_identity
 def _conversion(kind: Attribute) -> Callable[[Any], Any]:
     """The function that gives a result the dtype of its type."""
     if isinstance(kind, IndexType):
@@ -87,6 +107,7 @@ def shape_with(kind: Attribute, sizes: Iterator[Any]) -> tuple[int, ...]:
     return tuple(int(next(sizes)) if n == DYNAMIC_INDEX else n for n in declared)
 
 
+@_by_identity
 def shape_of(kind: Attribute) -> tuple[int, ...]:
     """The shape of a vector; empty for a number."""
     return kind.get_shape() if isinstance(kind, VectorType) else ()

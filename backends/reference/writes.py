@@ -15,6 +15,10 @@ Memory = tuple[np.ndarray, np.ndarray, np.ndarray]
 """The bytes of an argument, their last known values, and the number of the last write to each."""
 
 
+class CallingOperations(Interpreter.Listener):
+    """Is notified of the operations that call functions and kernels, and of no others."""
+
+
 class CallListener(Interpreter.Listener):
     """Is also notified of calls of functions and kernels."""
 

@@ -1,0 +1,104 @@
+"""Results of functions that need not be computed again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import func, llvm
+from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.ir import Operation
+
+from ...core.walks import is_same, operations_in
+from ...dialects.loop.ops import KernelOp
+from ...dialects.rt import ops as rt
+
+CALLS = (rt.CallOp, func.CallOp, llvm.CallOp)
+"""Operations that call functions and kernels."""
+
+_Key = tuple[Any, ...]
+
+
+class Remembered:
+    """What functions wrote, for calls of equal functions with equal arguments.
+
+    Most passes leave most functions as they are; these need not be interpreted after each pass. Of
+    a function that has changed, only the last form is known. Functions that call others, have
+    results, or take anything but arrays and numbers are not remembered.
+    """
+
+    def __init__(self) -> None:
+        self._forms: dict[str, Operation] = {}
+        """A copy of the last form of each function, by name."""
+        self._known: dict[Operation, bool] = {}
+        """Of the functions that were called, whether they are like that form."""
+        self._written: dict[tuple[str, _Key], list[tuple[int, np.ndarray]]] = {}
+
+    def compare(self) -> None:
+        """Compare functions with their last forms again: a pass may have changed them."""
+        self._known.clear()
+
+    def recall(self, callee: Operation, arguments: Sequence[Any]) -> _Key | None:
+        """Write what an equal call wrote.
+
+        Returns:
+            What to give to `keep` after the call, None if there is nothing left to do. Empty if
+            the call cannot be remembered.
+        """
+        key = self._key(callee, arguments)
+        found = self._written.get((_name(callee), key)) if key else None
+        if found is None:
+            return key
+        for place, array in found:
+            arguments[place][...] = array
+        return None
+
+    def keep(self, callee: Operation, arguments: Sequence[Any], key: _Key) -> None:
+        """Remember what a call wrote."""
+        if key:
+            after = [_digest(argument) for argument in arguments]
+            changed = (
+                n for n, (one, other) in enumerate(zip(key, after, strict=True)) if one != other
+            )
+            self._written[_name(callee), key] = [(n, arguments[n].copy()) for n in changed]
+
+    def _key(self, callee: Operation, arguments: Sequence[Any]) -> _Key:
+        if not isinstance(callee, KernelOp | func.FuncOp):
+            return ()
+        if not all(isinstance(argument, np.ndarray | int) for argument in arguments):
+            return ()
+        if callee not in self._known:
+            self._known[callee] = self._is_alone(callee)
+        if not self._known[callee]:
+            return ()
+        # The first values of the results of a kernel are undefined.
+        inputs = len(callee.inputs) if isinstance(callee, KernelOp) else len(arguments)
+        return tuple(_digest(a) if n < inputs else None for n, a in enumerate(arguments))
+
+    def _is_alone(self, callee: KernelOp | func.FuncOp) -> bool:
+        """Whether a function calls no other one. If it has changed, forget its last form."""
+        name = _name(callee)
+        if name not in self._forms or not is_same(self._forms[name], callee):
+            self._forms[name] = callee.clone()
+            self._written = {k: w for k, w in self._written.items() if k[0] != name}
+        returns = len(callee.function_type.outputs) if isinstance(callee, func.FuncOp) else 0
+        return not returns and not any(map(_names_another, operations_in(callee)))
+
+
+def _names_another(op: Operation) -> bool:
+    """Whether an operation names a function, which it may call."""
+    return any(isinstance(attr, SymbolRefAttr) for attr in op.properties.values())
+
+
+def _name(callee: Operation) -> str:
+    assert isinstance(callee, KernelOp | func.FuncOp)
+    return callee.sym_name.data
+
+
+def _digest(argument: np.ndarray | int) -> Any:
+    if isinstance(argument, int):
+        return argument
+    data = np.ascontiguousarray(argument).reshape(-1).view(np.uint8)
+    return argument.shape, argument.dtype.str, hashlib.blake2b(data.data, digest_size=16).digest()
