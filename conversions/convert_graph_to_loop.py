@@ -104,9 +104,9 @@ def _require_inside(kernel: loop.KernelOp, call: graph.CallDpsOp) -> None:
 
 def _refuse_rest(module: ModuleOp) -> None:
     """Raise for the first operator left outside a kernel."""
-    known = (graph.ConstantOp, graph.AliasOp, graph.CallDpsOp, graph.CallPackedOp)
+    known = (graph.ConstantOp, graph.CallDpsOp, graph.CallPackedOp)
     for op in operations_in(module):
-        if isinstance(op, GraphOp) and not isinstance(op, known):
+        if isinstance(op, GraphOp) and not (op.is_alias or isinstance(op, known)):
             raise refused(
                 op, "operator outside of a primitive function", hint="run graph-fuse-ops first"
             )

@@ -136,7 +136,7 @@ class ConvertGraphToRtPass(ModulePass):
     }
     ```
 
-    Requires: the public function has only constants and calls.
+    Requires: the public function has only constants, calls, and views: reshapes and rows.
     Leaves: no operation of the graph dialect.
     """
 

@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from ...core.refusal import refused
 from ...core.typed import tensor_type
 from ...dialects.graph import ops as graph
-from ...dialects.graph.buffers import storage_type
+from ...dialects.graph.buffers import buffer_types, storage_type
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
 from .arena import Arena
@@ -24,7 +24,7 @@ from .checks import (
 )
 from .computed import ComputedSizes
 from .constants import Constants, as_type
-from .function import BufferFunction
+from .function import BufferFunction, Place
 from .regions import Regions
 
 
@@ -60,6 +60,8 @@ class Calls:
                 check_indices(self.function, op, self.constants)
             elif isinstance(op, graph.CheckOp):
                 self.regions.convert_check(op)
+            elif isinstance(op, graph.ReshapeOp | graph.SliceOp) and self._is_view(op):
+                self._convert_view(op)
             elif not isinstance(op, graph.ConstantOp):
                 raise refused(op, "cannot be converted to the run time")
             self.sizes.after(op)
@@ -84,6 +86,23 @@ class Calls:
             raise refused(op, fact, expected=len(types), got=len(arguments))
         passed = [as_type(function, a, t) for a, t in zip(arguments, types, strict=True)]
         function.append(rt.CallOp(op.callee.string_value(), passed))
+
+    def _is_view(self, op: graph.ReshapeOp | graph.SliceOp) -> bool:
+        """Whether a result is in the buffer of its operand, and the sizes of both are given."""
+        shapes = self.function.shapes
+        return op.is_alias and not shapes.is_computed(*shapes.shape(op.x), *shapes.shape(op.result))
+
+    def _convert_view(self, op: graph.ReshapeOp | graph.SliceOp) -> None:
+        """Give a result the buffer of its operand, or a row of it, in its own shape."""
+        function, value = self.function, op.result
+        shape = function.shapes.shape(value)
+        (buffer,), (kind,) = self.constants.buffers_of(op.x), buffer_types(tensor_type(value))
+        if isinstance(op, graph.SliceOp):
+            assert op.row is not None
+            buffer = function.insert(rt.SliceOp(buffer, function.sizes.index(op.row)))
+        if buffer.type != kind:
+            buffer = function.view_at(Place(buffer), kind, shape, op)
+        function.buffers[value] = [buffer]
 
     def _convert_packed(self, op: graph.CallPackedOp) -> None:
         name, function = op.callee.data, self.function

@@ -159,16 +159,24 @@ def indices_of(function: BufferFunction) -> dict[SSAValue, tuple[int, ...]]:
             integers = (v for v in call.operands if tensor_type(v).element_type in (i32, i64))
             found |= {v: (0,) for v in integers if v in function.buffers and v not in found}
         if isinstance(call, graph.AssembleOp):
-            found |= {v: (0,) for v in (call.indptr, call.indices) if v not in found}
+            for value in (call.indptr, call.indices):
+                found.setdefault(_buffer_of(value), (0,))
         if isinstance(call, graph.CheckIndicesOp):
-            found.setdefault(call.indices, (0,))
+            found.setdefault(_buffer_of(call.indices), (0,))
         if not isinstance(call, graph.CallDpsOp):
             continue
         kernel = function.kernel(call)
         for operand, position in zip(call.arguments, call.places, strict=False):
             if {BOUNDS, OFFSETS} & kernel.attrs_of(position).keys():
-                found.setdefault(operand, (0,))
+                found.setdefault(_buffer_of(operand), (0,))
     return found
+
+
+def _buffer_of(value: SSAValue) -> SSAValue:
+    """The value whose buffer a view is a part of; another value itself."""
+    while isinstance(op := value.owner, graph.ReshapeOp | graph.SliceOp) and op.is_alias:
+        value = op.x
+    return value
 
 
 def refuse_other_rows(kernel: loop.KernelOp, call: graph.CallDpsOp) -> None:

@@ -171,6 +171,14 @@ class GraphOp(IRDLOperation, ABC):
         """Whether the operator writes its results in loops of its own: see `write`."""
         return type(self).write is not GraphOp.write
 
+    @property
+    def is_alias(self) -> bool:
+        """Whether the result is a part of the first operand's buffer, perhaps in another shape.
+
+        Outside of kernels the operator then needs no code. By default it does.
+        """
+        return False
+
     def canonical_properties(self) -> dict[str, Attribute]:
         """Properties in canonical form, to which `graph-canonicalize-ops` brings them."""
         return {}

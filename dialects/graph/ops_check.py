@@ -46,6 +46,10 @@ class AliasOp(GraphOp, ABC):
 
     FUSION: ClassVar[FusionKind] = FusionKind.OPAQUE
 
+    @property
+    def is_alias(self) -> bool:
+        return True
+
 
 @irdl_op_definition
 class CheckIndicesOp(AliasOp, HasCanonicalizationPatternsInterface):

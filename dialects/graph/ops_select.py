@@ -20,7 +20,7 @@ from . import scalars
 from .attrs import I64_ARRAY, STORED_TENSOR, i64_array, i64_attr, ints
 from .axes import AxisOp
 from .guards import clamped, guarded, is_inside
-from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type
+from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, tensor_type
 from .ops_contraction import same_element_types
 from .rewrites import forward
 
@@ -81,6 +81,21 @@ class SliceOp(GraphOp, HasCanonicalizationPatternsInterface):
     def bounds(self) -> list[tuple[int, int, int]]:
         """Start, end and step of each axis."""
         return list(zip(ints(self.starts), ints(self.ends), ints(self.steps), strict=True))
+
+    @property
+    def is_alias(self) -> bool:
+        """Whether this is one row: one index of the first axis, and all of the others."""
+        return self.row is not None
+
+    @property
+    def row(self) -> int | None:
+        """The index of the first axis whose elements these are; None where there are others."""
+        sizes, bounds = tensor_type(self.x).get_shape(), self.bounds
+        if not bounds or bounds[0][1:] != (bounds[0][0] + 1, 1):
+            return None
+        rest = zip(bounds[1:], sizes[1:], strict=True)
+        whole = all(bound in ((0, WHOLE_END, 1), (0, size, 1)) for bound, size in rest)
+        return bounds[0][0] if whole and 0 <= bounds[0][0] < sizes[0] else None
 
     def on_blocks(self, axis: int, size: int) -> dict[str, Attribute] | None:
         bounds = list(self.bounds)

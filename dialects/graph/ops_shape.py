@@ -119,6 +119,10 @@ class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
         return (ReshapeNothing(), ReshapeTwice())
 
+    @property
+    def is_alias(self) -> bool:
+        return True
+
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes
         target = ints(self.shape)

@@ -20,12 +20,13 @@ from ...core.exactness import Exactness
 from ...core.walks import blocks_in
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE
+from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.plan.planner import obstacle
 from ...dialects.graph.shapes import SymbolicShapes
 from .defuse import erase_unused, inline, sizes_in_caller
 from .fusion.edges import Edge, edges
 from .fusion.grouping import Grouping
-from .fusion.groups import Group
+from .fusion.groups import Group, users_of
 from .fusion.outlining import Outliner, has_kernel
 
 _LONGEST_NAME = 8
@@ -73,6 +74,29 @@ def _dissolve_refused(ctx: Context, module: ModuleOp) -> None:
         if (function := refused.get(call.callee.string_value())) is not None:
             inline(call, function, *sizes_in_caller(call, function))
     erase_unused(module, refused)
+
+
+def _is_view(group: Group, block: Block, shapes: SymbolicShapes) -> bool:
+    """Whether what a group gives to other kernels is there already, as a part of a buffer.
+
+    What a program returns, and what operators with regions use, has a buffer of its own.
+    """
+    ops, opaque = group.ops, (graph.CallDpsOp, graph.CallPackedOp, graph.ControlFlowOp)
+    if not isinstance(block.parent_op(), func.FuncOp) or not all(op.is_alias for op in ops):
+        return False
+    made = [value for op in ops for value in op.results]
+    given = [value for op in ops for value in op.operands if value not in made]
+    if any(isinstance(value.owner, graph.ConstantOp) for value in given):
+        return False
+    if shapes.is_computed(*(dim for value in (*given, *made) for dim in shapes.shape(value))):
+        return False
+    users = [user for user in users_of(made) if user not in ops]
+    return all(
+        user.parent is block
+        and isinstance(user, func.CallOp | GraphOp)
+        and not isinstance(user, opaque)
+        for user in users
+    )
 
 
 def _alone(group: Group, between: Iterable[Edge]) -> str:
@@ -132,14 +156,15 @@ class GraphFuseOpsPass(ModulePass):
     between them (`fusion/grouping.py` has the order of the proposals). Groups of
     the same structure share one function. Constants with one value everywhere are cloned
     into the group, other constants are arguments. Operators without a value at an index stay
-    where they are.
+    where they are, and so do reshapes and rows that only other kernels read: these are in the
+    buffers of what they are taken from.
 
     A primitive function that is there already stays as it is if it can be one kernel; otherwise
     its operators are grouped again.
 
     Requires: nothing.
-    Leaves: in each function that is not a primitive, only constants, calls, and operators that
-        have no value at an index.
+    Leaves: in each function that is not a primitive, only constants, calls, views, and operators
+        that have no value at an index.
     """
 
     name = "graph-fuse-ops"
@@ -171,9 +196,15 @@ class GraphFuseOpsPass(ModulePass):
             if isinstance(call, graph.CallDpsOp) and (why := call.refusal) is not None:
                 decide(ctx, call, f"{call.callee} is kept apart", why, kind="missed")
         costs = [_flops(group, shapes) for group in groups]
+        views = [group for group in groups if _is_view(group, block, shapes)]
         primitives: dict[Group, func.FuncOp] = {}
         for group, cost in zip(groups, costs, strict=True):
             if len(group.ops) == 1 and isinstance(group.ops[0], graph.CallDpsOp):
+                continue
+            if group in views:
+                what = "no kernel for " + ", ".join(part.name for part in group.ops)
+                why = "its result is the buffer of its operand, or a row of it"
+                decide(ctx, group.ops, what, why)
                 continue
             if not allowed("outline", group.ops[-1]):
                 continue

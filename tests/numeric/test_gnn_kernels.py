@@ -116,25 +116,23 @@ CASES: dict[str, tuple[Callable[[], sw.Module], tuple[Any, ...], list[str], int]
         (X,),
         [
             "fused_dense",
-            "fused_reshape",
             *["fused_mul_reduce"] * 2,
             "fused_sddmm_leaky_relu_edge_softmax",
             "fused_aggregate",
             "fused_reshape_add",
         ],
-        6,
+        5,
     ),
     "attention": (
         lambda: GAT.to_module(gnn.GraphSpec(), SPEC),
         (GRAPH, X),
         [
             "fused_dense",
-            "fused_reshape",
             *["fused_mul_reduce"] * 2,
             f"{ATTENTION}_own_softmax_reshape_aggregate_and_2_more",
             "fused_reshape_add",
         ],
-        5,
+        4,
     ),
     "isomorphism": (
         lambda: GIN.to_module(GRAPH, SPEC),

@@ -257,3 +257,27 @@ loop.kernel @rows(%x: memref<?x4xf32>, %i: memref<3xi64> {loop.bounds = ["x0.0"]
 
 loop.kernel @none(%x: memref<?x4xf32>, %i: memref<0xi64> {loop.bounds = ["x0.0"]}) -> (%y: memref<0x4xf32>) {
 }
+
+// -----
+
+// A row is a part of its buffer, and a reshape the same buffer. The operand lives as long.
+// CHECK-LABEL: func.func @views(%ctx: !rt.context, %x: memref<2x6xf32>,
+// CHECK: %[[MADE:.*]] = memref.view
+// CHECK: %[[ROW:.*]] = rt.slice %x, %{{.*}} : memref<2x6xf32> to memref<6xf32>
+// CHECK: %[[ONE:.*]] = memref.reinterpret_cast %[[ROW]] to offset: [0], sizes: [1, 6], strides: [6, 1] : memref<6xf32> to memref<1x6xf32>
+// CHECK: rt.call @make(%[[ONE]], %[[MADE]])
+// CHECK-NEXT: {{.*}}memref.reinterpret_cast %[[MADE]]
+// CHECK: rt.call @read(
+func.func @views(%x: tensor<2x6xf32>) -> tensor<6xf32> {
+  %r = graph.slice %x starts = [1, 0] ends = [2, 9223372036854775807] steps = [1, 1] : (tensor<2x6xf32>) -> tensor<1x6xf32>
+  %m = graph.call_dps @make(%r) : (tensor<1x6xf32>) -> tensor<1x6xf32>
+  %v = graph.reshape %m shape = [-1] : (tensor<1x6xf32>) -> tensor<6xf32>
+  %y = graph.call_dps @read(%v) : (tensor<6xf32>) -> tensor<6xf32>
+  func.return %y : tensor<6xf32>
+}
+
+loop.kernel @make(%x: memref<1x6xf32>) -> (%y: memref<1x6xf32>) {
+}
+
+loop.kernel @read(%x: memref<6xf32>) -> (%y: memref<6xf32>) {
+}

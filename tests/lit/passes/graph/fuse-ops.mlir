@@ -397,3 +397,25 @@ func.func @size(%x: tensor<i64>) -> tensor<?xi64> {
   %y = graph.neg %i : (tensor<?xi64>) -> tensor<?xi64>
   func.return %y : tensor<?xi64>
 }
+
+// -----
+
+// What reads a row, or another shape, of a value reads its buffer. A result has a buffer of its own,
+// and so have several rows.
+// CHECK-LABEL: func.func @views
+// CHECK-NEXT: %[[s:.*]] = graph.slice %i starts = [1, 0]
+// CHECK-NEXT: %[[v:.*]] = graph.reshape %[[s]] shape = [-1]
+// CHECK-NEXT: %[[y:.*]] = func.call @fused_gather(%x, %[[v]])
+// CHECK-NEXT: %[[r:.*]] = func.call @fused_slice(%i)
+// CHECK-NEXT: %[[z:.*]] = func.call @fused_gather_1(%x, %[[r]])
+// CHECK-NEXT: %[[u:.*]] = func.call @fused_reshape(%x)
+// CHECK-NEXT: func.return %[[y]], %[[z]], %[[u]]
+func.func @views(%x: tensor<9x4xf32>, %i: tensor<3x?xi64>) -> (tensor<?x4xf32>, tensor<2x?x4xf32>, tensor<4x9xf32>) {
+  %s = graph.slice %i starts = [1, 0] ends = [2, 9223372036854775807] steps = [1, 1] : (tensor<3x?xi64>) -> tensor<1x?xi64>
+  %v = graph.reshape %s shape = [-1] : (tensor<1x?xi64>) -> tensor<?xi64>
+  %y = graph.gather %x, %v axis = 0 : (tensor<9x4xf32>, tensor<?xi64>) -> tensor<?x4xf32>
+  %r = graph.slice %i starts = [1, 0] ends = [3, 9223372036854775807] steps = [1, 1] : (tensor<3x?xi64>) -> tensor<2x?xi64>
+  %z = graph.gather %x, %r axis = 0 : (tensor<9x4xf32>, tensor<2x?xi64>) -> tensor<2x?x4xf32>
+  %u = graph.reshape %x shape = [4, 9] : (tensor<9x4xf32>) -> tensor<4x9xf32>
+  func.return %y, %z, %u : tensor<?x4xf32>, tensor<2x?x4xf32>, tensor<4x9xf32>
+}
