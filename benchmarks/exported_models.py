@@ -403,7 +403,7 @@ def _centres(size: int, stride: int) -> torch.Tensor:
 
 
 def detector(width: int = 16, classes: int = 20, size: int = 256, boxes: int = 20) -> Exported:
-    """A detector for square images: the best boxes of each class, and their corners."""
+    """A detector for square images: all boxes and scores, and the best boxes of each class."""
     made = export(lambda: Detector(width, classes, size), [_numbers(1, 3, size, size)])
     graph, corners = made.proto.graph, made.proto.graph.output[0].name
     limits = {
@@ -422,7 +422,6 @@ def detector(width: int = 16, classes: int = 20, size: int = 256, boxes: int = 2
     ):
         more: dict[str, Any] = {} if axis is None else {"axis": axis}
         graph.node.append(helper.make_node(kind, own, [result], f"node_{result}", **more))
-    del graph.output[:]
     kinds = {"chosen": (TensorProto.INT64, ["n", 3]), "corners": (TensorProto.FLOAT, ["n", 4])}
     graph.output.extend(helper.make_tensor_value_info(name, *own) for name, own in kinds.items())
     return Exported(made.proto, made.arrays, None)
