@@ -203,6 +203,7 @@ PROOFS: dict[str, list[Proof]] = {
     "BroadcastNothing": moved(lambda b, x: b.broadcast_to(x, [-1, 4])),
     "SliceNothing": moved(lambda b, x: b.slice(x, [0, 0], [WHOLE, 4])),
     "PadNothing": moved(lambda b, x: b.pad(x, [0, 0], [0, 0])),
+    "PadSameKnown": moved(lambda b, x: b.pad_same(x, extents=[3], strides=[2], value=3)),
     "PadTwice": moved(lambda b, x: b.pad(b.pad(x, [1, 0], [0, 2], 3), [0, 1], [2, 1], 3)),
     "PoolNothing": [
         *moved(lambda b, x: b.pool(b.reshape(x, [-1, 1, 4]), "max", [1], [1])),
