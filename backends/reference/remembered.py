@@ -73,9 +73,8 @@ class Remembered:
             self._known[callee] = self._is_alone(callee)
         if not self._known[callee]:
             return ()
-        # The first values of the results of a kernel are undefined.
-        inputs = len(callee.inputs) if isinstance(callee, KernelOp) else len(arguments)
-        return tuple(_digest(a) if n < inputs else None for n, a in enumerate(arguments))
+        # Also of results: a call may leave some of their elements as they were.
+        return tuple(map(_digest, arguments))
 
     def _is_alone(self, callee: KernelOp | func.FuncOp) -> bool:
         """Whether a function calls no other one. If it has changed, forget its last form."""

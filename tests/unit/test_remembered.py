@@ -48,7 +48,9 @@ class Runs:
         self.remembered = Remembered()
         self.ran: list[str] = []
 
-    def __call__(self, module: ModuleOp, name: str, x: Sequence[float]) -> list[float]:
+    def __call__(
+        self, module: ModuleOp, name: str, x: Sequence[float], before: Sequence[float] = ()
+    ) -> list[float]:
         counted = self.ran
 
         class Counting(Machine):
@@ -57,7 +59,7 @@ class Runs:
                 return super()._call(callee, inputs)
 
         machine = Counting(module, remembered=self.remembered)
-        y = np.full(len(x), np.nan, np.float32)
+        y = np.array(before or [np.nan] * len(x), np.float32)
         call(machine, machine.get_op_for_symbol(name), [len(x), np.array(x, np.float32), y])
         return y.tolist()
 
@@ -71,6 +73,12 @@ def test_equal_functions_with_equal_arguments_run_once() -> None:
     assert run(parsed(), "twice", [1.0, 3.0]) == [2.0, 6.0]
     assert run(parsed(), "twice", [1.0]) == [2.0]
     assert run.ran == ['"twice"'] * 3
+
+
+def test_elements_that_a_call_does_not_write_stay() -> None:
+    run = Runs()
+    assert run(parsed(), "twice", [1.0, 2.0], [7.0, 8.0, 9.0]) == [2.0, 4.0, 9.0]
+    assert run(parsed(), "twice", [1.0, 2.0], [7.0, 8.0, 5.0]) == [2.0, 4.0, 5.0]
 
 
 def test_a_function_that_changes_in_place_runs_again() -> None:
