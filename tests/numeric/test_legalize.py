@@ -344,11 +344,15 @@ SOURCES = {
 }
 
 
+TARGETS = [name for name in ELEMENT_TYPES if name != "ui64"]
+"""The types of scalars of a kernel, which refuses to compute with the other one."""
+
+
 @pytest.mark.parametrize("source", SOURCES)
 def test_casts_in_kernels_are_those_of_operators(source: str) -> None:
     array, b = SOURCES[source], sw.Builder()
     x = b.input("x", ("n",), source)
-    for target in ELEMENT_TYPES:
+    for target in TARGETS:
         wide = "f64" if "f" in target else "i64"
 
         @sw.kernel
@@ -360,7 +364,7 @@ def test_casts_in_kernels_are_those_of_operators(source: str) -> None:
         b.output(b.cast(b.cast(x, target), wide))
     module = b.module()
     found, known = sw.compile(module, threads=1)(array), module.run_reference(array)
-    for number, target in enumerate(ELEMENT_TYPES):
+    for number, target in enumerate(TARGETS):
         expected = known[2 * number + 1]
         for result in found[2 * number : 2 * number + 2]:
             np.testing.assert_array_equal(result, expected, target)
