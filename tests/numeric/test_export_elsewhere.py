@@ -38,7 +38,14 @@ BUILDS = {
 """How programs for a target are made and run."""
 
 
-@pytest.fixture(params=BUILDS)
+TARGETS = [
+    # The first use of a linker for WebAssembly compiles its C library.
+    pytest.param(name, marks=pytest.mark.slow if "wasm32" in name else ())
+    for name in BUILDS
+]
+
+
+@pytest.fixture(params=TARGETS)
 def target(request: pytest.FixtureRequest) -> str:
     """A target, skipped where a tool is missing."""
     build = BUILDS[request.param]
@@ -116,6 +123,7 @@ def test_threads_are_refused_without_them(tmp_path: Path) -> None:
         sw.export(mlp(), tmp_path, target="wasm32", threads=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["wasm32 in Node"], indirect=True)
 @pytest.mark.parametrize("weights", ["linked", "file"])
 def test_javascript_calls_the_module(target: str, weights: Any, tmp_path: Path) -> None:

@@ -65,7 +65,9 @@ def every_operator(name: str) -> sw.Module:
     return b.module()
 
 
-@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize(
+    "name", ["ui8", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ui16", "ui32")), "ui64"]
+)
 def test_operators(name: str) -> None:
     module, dtype = every_operator(name), TYPES[name]
     compiled = [sw.compile(module, opt_level=level) for level in LEVELS]

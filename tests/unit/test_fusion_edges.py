@@ -71,6 +71,15 @@ def attention() -> sw.Module:
     return model.to_module(gnn.GraphSpec(), sw.TensorSpec((None, 20)))
 
 
+def sorted_columns() -> sw.Module:
+    b = sw.Builder("main")
+    values, places = b.sort(b.input("x", (9, 4)), axis=0)
+    doubled, floats = values * 2, b.cast(places, "f32")
+    b.output(doubled + floats)
+    b.output(floats - b.reduce(doubled, "max", [0], True))
+    return b.module()
+
+
 def wide_product() -> sw.Module:
     csr = "#sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>"
     return sw.from_mlir(
@@ -160,7 +169,7 @@ def test_each_edge_between_kernels_has_a_reason(
         (perceptron, 0, "a contraction reads each element many times and would compute it each"),
         (branches, 0, "it would be computed more than once"),
         (long_chain, 2, "a kernel may have at most 2 operators"),
-        (attention, 0, "it is needed outside of that kernel as well"),
+        (sorted_columns, 0, "it is needed outside of that kernel as well"),
         (wide_product, 0, "the product that reads it may have more than 64 columns"),
         (column_shares, 0, "the inner loop of the kernel would no longer run along memory"),
         (sums_for_all_rows, 0, "it would need a local buffer for more than a row"),

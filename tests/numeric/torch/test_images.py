@@ -108,6 +108,7 @@ def test_halves_that_are_joined_with_the_whole(way: str) -> None:
         exe(torch.randn(*SIZES[2]))
 
 
+@pytest.mark.slow
 def test_compiled_by_torch() -> None:
     from stepwell.dynamo import stepwell
 

@@ -61,6 +61,7 @@ class Decoder(nn.Module):
         return x @ self.tokens.weight.T, keys, values
 
 
+@pytest.mark.slow
 def test_decoder_with_a_cache() -> None:
     args = [IDS, floats(2, 2, 3, 4), floats(2, 2, 3, 4)]
     first = [IDS, *(torch.zeros(2, 2, 0, 4) for _ in range(2))]
@@ -105,6 +106,7 @@ class Padded(nn.Module):
         )
 
 
+@pytest.mark.slow
 def test_encoders_with_padding() -> None:
     padding = torch.tensor([[False, False, False, True, True], [False] * 5])
     sizes = {0: BATCH, 1: LENGTH}

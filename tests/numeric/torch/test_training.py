@@ -66,6 +66,7 @@ def same(fast: Any, model: Any, *args: Any) -> None:
     torch.testing.assert_close(got, wanted, rtol=TOLERANCE, atol=TOLERANCE)
 
 
+@pytest.mark.slow
 def test_graphs_that_are_given() -> None:
     model = Stack()
     fast = torch.compile(model, backend=stepwell, dynamic=True)
@@ -76,6 +77,7 @@ def test_graphs_that_are_given() -> None:
             same(fast, model, x, torch.randint(0, n, (2, e)))
 
 
+@pytest.mark.slow
 def test_graphs_that_are_buffers(caplog: pytest.LogCaptureFixture) -> None:
     """Edges are folded into the programs of results and gradients, until they change."""
     model = Stack()
