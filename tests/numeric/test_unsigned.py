@@ -66,7 +66,8 @@ def every_operator(name: str) -> sw.Module:
 
 
 @pytest.mark.parametrize(
-    "name", ["ui8", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ui16", "ui32")), "ui64"]
+    "name",
+    ["ui8", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ui16", "ui32")), "ui64"],
 )
 def test_operators(name: str) -> None:
     module, dtype = every_operator(name), TYPES[name]
