@@ -9,6 +9,7 @@ here, `run` undoes what it did, and the iterations run one by one.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +38,8 @@ from .lanes import Accesses, Conflict, Lanes
 from .numbers import MEANINGS, dtype_of, fused, shape_of, shape_with, typed, unknown
 
 _MOST_LANES = 1 << 16
+_MOST_ELEMENTS = 1 << 24
+"""In the buffers of all lanes that one operation allocates."""
 
 
 class _UnsuitableError(Exception):
@@ -184,6 +187,8 @@ class _Run:
             raise _UnsuitableError
         kind = memref_type(op.result)
         shape = shape_with(kind, (max(0, size) for size, _ in sizes))
+        if lanes.count * math.prod(shape) > _MOST_ELEMENTS:
+            raise _UnsuitableError
         buffers = unknown((lanes.count, *shape), kind.element_type)
         self._values[op.result] = _Laned(lanes, buffers)
 
@@ -287,18 +292,18 @@ class _Run:
             self._bind(op, iterations.variables(number, active), part)
             for argument, (value, laned) in zip(arguments, carried, strict=True):
                 seen = value if active is None or not laned else value[active]
-                self._values[argument] = _Laned(part, seen) if laned else value
+                self._values[argument] = _value_of(seen, laned, part)
             given = self.block(op.body.block, part)
             for place, value in enumerate(given):
                 if active is None:
                     carried[place] = self._value(value, lanes)
                     continue
-                self._values[arguments[place]] = _new(carried[place], lanes)
+                self._values[arguments[place]] = _value_of(*carried[place], lanes)
                 array = self._all(arguments[place], lanes).copy()
                 array[active] = self._all(value, part)
                 carried[place] = array, True
         for result, (value, laned) in zip(op.results, carried, strict=True):
-            self._values[result] = _Laned(lanes, value) if laned else value
+            self._values[result] = _value_of(value, laned, lanes)
 
     def _bind(self, op: ForOp, variables: Sequence[Any], lanes: Lanes) -> None:
         for argument, value in zip(op.body.block.args, variables, strict=False):
@@ -334,8 +339,7 @@ class _Iterations:
         return [first + number, self.columns[first + number].astype(np.int64)]
 
 
-def _new(carried: tuple[Any, bool], lanes: Lanes) -> Any:
-    value, laned = carried
+def _value_of(value: Any, laned: bool, lanes: Lanes) -> Any:
     return _Laned(lanes, value) if laned else value
 
 

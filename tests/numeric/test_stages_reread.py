@@ -13,10 +13,11 @@ from scipy.sparse import csr_array, random_array
 
 import stepwell as sw
 from stepwell.compilation import Compilation
-from stepwell.core.dtype_names import dtype_named
 from stepwell.core.stages import IR_STAGES
 from stepwell.dialects.program import named_weights
 from stepwell.frontends import gnn
+
+from . import low_bit_program
 
 RNG = np.random.default_rng(0)
 Case = tuple[sw.Module, tuple[Any, ...], dict[str, Any]]
@@ -69,16 +70,7 @@ def quantised() -> Case:
 
 
 def low_bits() -> Case:
-    b = sw.Builder("main")
-    names = ("f8E4M3FN", "f8E8M0FNU", "i4", "ui2")
-    for name in names:
-        x = b.input(name, ("n", 5), name)
-        scaled = b.mul(b.cast(x, "f32"), 1.5)
-        b.output(b.concat([x, b.cast(b.clip(scaled, -6.0, 6.0), name)], axis=1))
-        b.output(b.bitcast(b.bitcast(scaled, "i32") + 1, "f32"))
-    codes = np.arange(20, dtype=np.uint8).reshape(4, 5)
-    inputs = tuple(codes.view(dtype_named(name)) for name in names)
-    return b.module(), inputs, {}
+    return *low_bit_program.low_bits(), {}
 
 
 @sw.kernel

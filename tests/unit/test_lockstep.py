@@ -155,6 +155,25 @@ def test_entries_of_rows_and_buffers_of_iterations() -> None:
     np.testing.assert_allclose(y, expected, rtol=1e-6)
 
 
+def test_buffers_that_are_too_large_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """
+    loop.kernel @copy(%n: index, %x: memref<?xf32>) -> (%y: memref<?xf32>) {
+      loop.for "i" %i to %n {
+        %own = loop.local : memref<4xf32>
+        %v = loop.load %x (d0) -> (d0)(%i) : memref<?xf32>, f32
+        loop.store %v, %own () -> (1)() : f32, memref<4xf32>
+        %w = loop.load %own () -> (1)() : memref<4xf32>, f32
+        loop.store %w, %y (d0) -> (d0)(%i) : f32, memref<?xf32>
+      }
+    }
+    """
+    x = floats(5)
+    for most, together in ((20, True), (19, False)):
+        monkeypatch.setattr(lockstep, "_MOST_ELEMENTS", most)
+        *_, y = both(text, 5, x, np.zeros_like(x), together=together)
+        np.testing.assert_array_equal(y, x)
+
+
 def test_conditions() -> None:
     text = """
     loop.kernel @choose(%n: index, %x: memref<?xi64>) -> (%y: memref<?xi64>, %z: memref<?xi64>) {

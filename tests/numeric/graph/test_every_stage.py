@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from xdsl.parser import Parser
 
 import stepwell as sw
-from stepwell.core.dtype_names import dtype_named
 from stepwell.core.registry import make_context
 from stepwell.core.stages import IR_STAGES, TEXT_STAGES
 from stepwell.frontends import gnn
+
+from ..low_bit_program import low_bits
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((5, 20), np.float32)
@@ -63,19 +64,6 @@ def integers() -> Program:
     b.output(b.gather(x, i, axis=0))
     b.output(b.reduce(i, "sum", axes=[0]))
     return b.module(), (X, np.array([4, -5, 0]))
-
-
-def low_bits() -> Program:
-    b = sw.Builder("main")
-    names = ("f8E4M3FN", "f8E8M0FNU", "i4", "ui2")
-    for name in names:
-        x = b.input(name, ("n", 5), name)
-        scaled = b.mul(b.cast(x, "f32"), 1.5)
-        b.output(b.concat([x, b.cast(b.clip(scaled, -6.0, 6.0), name)], axis=1))
-        b.output(b.bitcast(b.bitcast(scaled, "i32") + 1, "f32"))
-    codes = np.arange(20, dtype=np.uint8).reshape(4, 5)
-    inputs = tuple(codes.view(dtype_named(name)) for name in names)
-    return b.module(), inputs
 
 
 PROGRAMS: dict[str, Callable[[], Program]] = {
