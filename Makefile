@@ -6,17 +6,26 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 BIN := $(VENV)/bin
 MARKED = $(VENV)/.$(1)
+# A virtual environment of a Python in a folder, with what the tests need.
+INSTALLED = $(1) -m venv --clear $(2) && \
+  $(1) .ci/requirements.py $(3) >$(2)/requirements.txt && \
+  $(2)/bin/python -m pip install --quiet --only-binary :all: -r $(2)/requirements.txt && \
+  $(2)/bin/python -m pip install --quiet --no-deps --editable .
+PYTHONS := python3.11 python3.12 python3.13
+INTERPRETED := $(addprefix tests/unit/,test_arguments.py test_call_boundary.py test_collector.py \
+  test_interpreters.py test_patched.py test_thread_pool.py) $(addprefix tests/numeric/, \
+  test_artefacts.py test_end_to_end.py test_foreign_arrays.py test_threads.py)
 
 # Tests start many processes, which read the bytecode that the first one wrote.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all unit numeric lit conformance public lint format types bench \
-  weights clean
+.PHONY: help demo test test-all test-oldest test-pythons unit numeric guard mutants fuzz lit \
+  conformance public docs lint format types bench weights clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | \
-	  awk -F'|' '{printf "  make %-9s %s\n", $$1, $$2}'
+	  awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 demo: $(call MARKED,run) ## a GCN on the karate club and an MLP on digits, compiled and timed
 	@$(BIN)/stepwell demo
@@ -24,8 +33,19 @@ demo: $(call MARKED,run) ## a GCN on the karate club and an MLP on digits, compi
 test: $(call MARKED,test) ## unit, numeric and lit tests, all but those marked slow
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
-test-all: $(call MARKED,test) ## all tests, also those marked slow
+test-all: $(call MARKED,test) ## all tests, with the oldest dependencies and all Pythons too
 	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(MAKE) test-oldest test-pythons
+
+test-oldest: $(call MARKED,oldest) ## what `make test` runs, with the oldest dependencies allowed
+	$(VENV)/oldest/bin/python -m pytest -n auto --dist worksteal -m "not slow"
+
+test-pythons: $(call MARKED,venv) ## tests of what depends on the interpreter, with each of PYTHONS
+	@for p in $(PYTHONS); do \
+	  $$p -c '' 2>/dev/null || { echo "$$p: not on this machine"; continue; }; \
+	  echo "== $$p"; $(call INSTALLED,$$p,$(VENV)/with/$$(basename $$p),) && \
+	  $(VENV)/with/$$(basename $$p)/bin/python -m pytest -n auto $(INTERPRETED) || exit 1; \
+	done
 
 unit: $(call MARKED,test) ## the unit tests alone
 	$(BIN)/python -m pytest -n auto --dist worksteal tests/unit
@@ -33,15 +53,28 @@ unit: $(call MARKED,test) ## the unit tests alone
 numeric: $(call MARKED,test) ## the numeric tests alone
 	$(BIN)/python -m pytest -n auto --dist worksteal tests/numeric
 
+guard: $(call MARKED,test) ## the numeric tests with each buffer against an unmapped page
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --guarded front tests/numeric
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --guarded back tests/numeric
+
+mutants: $(call MARKED,test) ## damaged files of all kinds, SEEDS=first:last of each
+	$(BIN)/python -m tests.fuzz.mutants --seeds $(or $(SEEDS),0:100)
+
 lit: $(call MARKED,test) ## the tests of IR text alone
 	$(BIN)/lit -sv tests/lit
 
 conformance: $(call MARKED,test) ## the cases of the onnx package's suite that are listed as passing
 	$(BIN)/python -m pytest -n auto --dist worksteal tests/numeric/test_onnx_suite.py
 
-public: $(call MARKED,test) ## write again what users rely on: tests/public/, docs/onnx.md
+fuzz: $(call MARKED,test) ## random modules against the reference: make fuzz MINUTES=60
+	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10) --record
+
+public: $(call MARKED,test) ## write again what is made from the code: tests/public/, the reference
 	$(BIN)/python -m pytest -q -n 0 --renew-public tests/unit/test_public_face.py \
-	  tests/unit/test_onnx_docs.py
+	  tests/unit/test_onnx_docs.py tests/unit/test_operator_stubs.py tests/unit/test_reference.py
+
+docs: $(call MARKED,docs) ## the documentation as a site, in site/; links are checked
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 lint: $(call MARKED,test) ## ruff: rules and format
 	$(BIN)/ruff check .
@@ -74,7 +107,7 @@ weights: $(call MARKED,run) ## train the weights of the demo again
 	$(BIN)/python examples/train_digits.py
 
 clean: ## remove everything that was built, the virtual environment included
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site *.egg-info .pytest_cache .ruff_cache .hypothesis
 
 $(call MARKED,venv):
 	@test -n "$(PYTHON)" && $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -88,4 +121,12 @@ $(call MARKED,run): $(call MARKED,venv) pyproject.toml
 
 $(call MARKED,test): $(call MARKED,run)
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@touch $@
+
+$(call MARKED,docs): $(call MARKED,run)
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $@
+
+$(call MARKED,oldest): $(call MARKED,venv) pyproject.toml
+	$(call INSTALLED,$(BIN)/python,$(VENV)/oldest,--oldest)
 	@touch $@

@@ -12,9 +12,24 @@ Names are loaded on first use: the import is fast and loads neither onnx nor LLV
 from __future__ import annotations
 
 import importlib
+import sys
+import time
 from typing import TYPE_CHECKING
 
+if "t" in getattr(sys, "abiflags", ""):
+    raise ImportError(
+        "stepwell: this Python has no global interpreter lock, expected a build with one, "
+        f"got a free-threaded build of {sys.version_info.major}.{sys.version_info.minor}"
+    )
+if sys.platform == "win32":
+    raise ImportError(
+        "stepwell: compiled programs need POSIX threads and forks, expected Linux or macOS, "
+        "got Windows, where Stepwell runs in the Windows Subsystem for Linux"
+    )
+
 __version__ = "0.1.0"
+IMPORTED_NS = time.time_ns()
+"""When this process began to import the package, in nanoseconds since the epoch."""
 
 _PLACES = {
     "Builder": "frontends.builder",
@@ -25,6 +40,7 @@ _PLACES = {
     "InternalError": "core.errors",
     "MiscompilationError": "core.errors",
     "Module": "core.module",
+    "Partition": "distributed.partition",
     "PassHook": "core.context",
     "SparseSpec": "core.specs",
     "StepwellError": "core.errors",
@@ -38,15 +54,21 @@ _PLACES = {
     "bind_params": "binding",
     "bisect": "diagnosis.bisection",
     "compile": "compiler",
+    "distribute": "distributed.distributing",
     "export": "exporting",
     "from_mlir": "frontends.mlir",
     "from_onnx": "frontends.onnx.importer",
     "from_torch": "frontends.torch.importer",
     "kernel": "dialects.graph.kernels",
     "load": "loading",
+    "load_ipython_extension": "report.display",
+    "out_of_core": "distributed.out_of_core",
+    "partition": "distributed.partitioning",
     "patterns": "",
+    "pipeline": "core.editable_pipeline",
     "reduce": "diagnosis.reduction",
     "register_function": "core.functions",
+    "schedule": "tuning.kernel_schedule",
     "to_mixed_precision": "precision",
     "tune": "tuning.search",
 }
@@ -56,6 +78,7 @@ if TYPE_CHECKING:
     from .binding import bind_params
     from .compiler import compile
     from .core.context import PassHook
+    from .core.editable_pipeline import pipeline
     from .core.errors import (
         CompileError,
         ImportModelError,
@@ -75,6 +98,10 @@ if TYPE_CHECKING:
     from .diagnosis.bisection import bisect
     from .diagnosis.reduction import reduce
     from .dialects.graph.kernels import kernel
+    from .distributed.distributing import distribute
+    from .distributed.out_of_core import out_of_core
+    from .distributed.partition import Partition
+    from .distributed.partitioning import partition
     from .exporting import export
     from .frontends.builder import Builder
     from .frontends.mlir import from_mlir
@@ -83,6 +110,7 @@ if TYPE_CHECKING:
     from .loading import load
     from .precision import to_mixed_precision
     from .runtime.executable import Executable
+    from .tuning.kernel_schedule import schedule
     from .tuning.search import tune
 
 __all__ = [
@@ -94,6 +122,7 @@ __all__ = [
     "InternalError",
     "MiscompilationError",
     "Module",
+    "Partition",
     "PassHook",
     "SparseSpec",
     "StepwellError",
@@ -107,15 +136,20 @@ __all__ = [
     "bind_params",
     "bisect",
     "compile",
+    "distribute",
     "export",
     "from_mlir",
     "from_onnx",
     "from_torch",
     "kernel",
     "load",
+    "out_of_core",
+    "partition",
     "patterns",
+    "pipeline",
     "reduce",
     "register_function",
+    "schedule",
     "to_mixed_precision",
     "tune",
 ]

@@ -18,6 +18,7 @@ from .core import pipelines
 from .core.context import CompilerContext, PassHook, Verification
 from .core.errors import CompileError, StepwellError, explain
 from .core.exactness import with_rounding
+from .core.logs import logger
 from .core.module import Module
 from .core.new_weights import replaced
 from .core.printing import Listing, listing
@@ -35,14 +36,17 @@ from .dialects.program import (
 )
 from .dialects.stages import stage_of
 from .runtime.constants import renewed
-from .runtime.executable import Executable, executable
+from .runtime.executable import Executable
 from .runtime.loaded import Program
 from .runtime.lowered import lowered
 from .runtime.machine_code import Generated, Source, generated, machine_code
+from .runtime.making import executable
 from .runtime.staircase import Staircase
 
 _DECIDED = "optimized"
 """The stage after which no pass of this package looks at the elements of weights."""
+
+_LOG = logger("passes")
 
 CODE_GENERATION = "code generation"
 """`CompilerContext.pass_name` during code generation."""
@@ -77,6 +81,7 @@ class Compilation:
         schedules: the traces that tuning has found, by kernel structure.
         observers: hooks notified of each pass, the last one innermost; see `Observer`.
         verify: when to verify the module.
+        code: makes machine code of stage `llvm`; None for one object file with the lines of nodes.
         form: a digest of the module at stage `optimized`; None before it was reached.
         constants: the constants that its machine code takes; empty before there is code.
     """
@@ -88,6 +93,7 @@ class Compilation:
     schedules: Mapping[str, str] = field(default_factory=dict[str, str])
     observers: Sequence[PassHook] = ()
     verify: Verification = "stage"
+    code: Callable[[Module, Target], Program] | None = None
     form: str | None = None
     constants: tuple[Constant, ...] = ()
 
@@ -103,8 +109,11 @@ class Compilation:
         observers: Sequence[PassHook] = (),
         copy_indices: bool = False,
         rounding: str | None = None,
+        schedule: str | None = None,
     ) -> Compilation:
         """The compilation of a copy of a module; see `stepwell.compile`.
+
+        The schedule is text, ``@kernel: steps @other: steps``.
 
         Raises:
             CompileError: if the module is invalid, or the arguments contradict each other.
@@ -115,6 +124,10 @@ class Compilation:
         start = stage_of(module.op)
         check_interface(module.program)
         passes = passes_of(pipeline, start, opt_level, chosen, threads, copy_indices)
+        if schedule:
+            later = IR_STAGES[IR_STAGES.index(start) + 1 :]
+            left = {stage: text for stage, text in passes.items() if stage in later}
+            passes = pipelines.with_traces(left, schedule)
         table = {} if legalize is None else table_for(legalize, start, passes)
         schedules = _schedules(records, chosen, threads)
         begun = module.clone() if rounding is None else with_rounding(module, rounding)
@@ -154,7 +167,7 @@ class Compilation:
         """This compilation with the passes that have run in a context, and no observers."""
         later = IR_STAGES[IR_STAGES.index(self.start) + 1 :]
         applied = {stage: ",".join(map(str, ctx.applied.get(stage, ()))) for stage in later}
-        return replace(self, passes=applied, observers=(), verify="stage")
+        return replace(self, passes=applied, observers=(), verify="stage", code=None)
 
     def at(self, stage: str) -> Module:
         """The module at a stage that is IR.
@@ -167,6 +180,15 @@ class Compilation:
         if stage in self.descend(work, ctx):
             return work
         raise CompileError(explain("stage", f'"{stage}" is before', got=f'"{self.start}"'))
+
+    def unscheduled(self) -> Module:
+        """The module as `loop-schedule` takes it.
+
+        Raises:
+            CompileError: if the passes schedule nothing.
+        """
+        stage, passes = pipelines.until_schedules(self.passes)
+        return replace(self, passes=passes).at(stage)
 
     def text(self, stage: str) -> str:
         """The text of a stage.
@@ -248,14 +270,18 @@ class Compilation:
         later = IR_STAGES.index(self.start) > IR_STAGES.index(_DECIDED)
         stage = self.start if later else _DECIDED
         work = self.at(stage)
+        store, recipe = work.weights.only(named_weights(work.op)), self.recipe(stage)
+        return Source(work.text(locations=True), store, recipe)
+
+    def recipe(self, stage: str) -> Mapping[str, Any]:
+        """The arguments of this compilation as values of JSON, for the module at a stage."""
         target = {name: getattr(self.target, name) for name in Target.__dataclass_fields__}
-        recipe = {
+        return {
             "stage": stage,
             "passes": dict(self.passes),
             "schedules": dict(self.schedules),
             "target": {name: value for name, value in target.items() if name != "legalize"},
         }
-        return Source(work.text(locations=True), work.weights.only(named_weights(work.op)), recipe)
 
     def updated(self, program: Program, given: Mapping[str, object]) -> tuple[Program, Compilation]:
         """The program with new weights, and its compilation.
@@ -285,6 +311,10 @@ class Compilation:
         found = new._machine_code(work, ctx)
         return found, new._done(work, ctx, form)
 
+    def known(self, constants: Sequence[Constant]) -> Compilation:
+        """This compilation of a module at stage `optimized`, whose code takes these constants."""
+        return replace(self, form=_form_of(self.module), constants=tuple(constants))
+
     def _done(self, work: Module, ctx: CompilerContext, form: str | None) -> Compilation:
         """This compilation, with what is known once its code is made."""
         constants = needs_of(work.op, work.program).constants
@@ -294,13 +324,17 @@ class Compilation:
     def _decides_early(self) -> bool:
         """Whether no pass after stage `optimized` looks at the elements of weights."""
         later = IR_STAGES[IR_STAGES.index(_DECIDED) + 1 :]
-        usual = pipelines.passes_in({stage: pipelines.pipeline()[stage] for stage in later})
+        usual = pipelines.passes_in({stage: pipelines.own_pipeline()[stage] for stage in later})
         return usual >= pipelines.passes_in({stage: self.passes.get(stage, "") for stage in later})
 
     def _machine_code(self, work: Module, ctx: CompilerContext) -> Program:
         """The code of the module at stage `llvm`."""
         ctx.stage, ctx.pass_name = "asm", CODE_GENERATION
+        done = sum(map(len, ctx.applied.values()))
+        _LOG.debug(CODE_GENERATION, extra={"done": done, "left": 1})
         with self._observed(ctx), ctx.phase("codegen"):
+            if self.code is not None:
+                return self.code(work, self.target)
             return machine_code(work, self.target, self.listing)
 
     @contextmanager
@@ -340,12 +374,11 @@ def passes_of(
         fact = "the pipeline determines whether indices are copied"
         expected = "convert-graph-to-rt{copy-indices=true} in it instead of copy_indices"
         raise CompileError(explain("compile", fact, expected=expected))
-    if threads is not None:
-        fact = "the pipeline determines the number of threads"
-        expected = f"convert-rt-to-llvm{{threads={threads}}} in it instead of threads"
-        raise CompileError(explain("compile", fact, expected=expected))
     if isinstance(pipeline, str):
-        return pipelines.split_pipeline(pipeline, start)
+        pipeline = pipelines.split_pipeline(pipeline, start)
+    if threads is not None and (own := pipelines.threads_of(pipeline)) != {threads}:
+        fact, got = "the pipeline has another number of threads", ", ".join(map(str, sorted(own)))
+        raise CompileError(explain("compile", fact, expected=threads, got=got))
     stages = IR_STAGES[IR_STAGES.index(start) + 1 :]
     missing = [stage for stage in stages if stage not in pipeline]
     if missing:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .compilation import Compilation
+from .cached import Place, place_of
+from .caching.keys import Request
 from .core.collector import without_collector
-from .core.context import PassHook
 from .core.errors import CompileError, explain
+from .core.logs import logger
 from .core.module import Module
 from .core.target import Target, named
-from .diagnosis.inspection import Inspection
-from .diagnosis.reproducer import Reproducing
 from .loading import restored
 from .runtime.executable import Executable
 
 if TYPE_CHECKING:
-    from .diagnosis.checking import Checker
+    from .compilation import Compilation, Observer
+    from .core.context import PassHook
+    from .dialects.loop.trace_text import Schedules
+
+_LOG = logger("compile")
 
 
 def compile(
@@ -37,8 +40,9 @@ def compile(
     verify_each: bool = False,
     copy_indices: bool = False,
     rounding: str | None = None,
+    schedule: Schedules | None = None,
 ) -> Executable:
-    """Compile a module to machine code.
+    """Compile a module to machine code, or take the program from the cache (`docs/cache.md`).
 
     Args:
         module: the module, from a frontend; it is not changed.
@@ -46,9 +50,9 @@ def compile(
         threads: the maximum number of threads of a call; None for the value of the environment
             variable `STEPWELL_NUM_THREADS`, else the number of cores.
         opt_level: 0 (a scalar kernel for every operator) to 3.
-        pipeline: the passes to run instead of those for `opt_level` and `threads`: a text as
-            `stepwell pipeline` prints it, or the text of each stage by its name. See
-            `docs/pipeline.md`.
+        pipeline: the passes to run instead of those for `opt_level` and `threads`: those of
+            `stepwell.pipeline()` with some of your own, a text as `stepwell pipeline` prints it, or
+            the text of each stage by its name. See `docs/pipeline.md`.
         legalize: replacements by operator name: a `stepwell.kernel`, or a rule. A custom pipeline
             must then contain `graph-legalize`. See `docs/kernels-and-functions.md`.
         check: whether to run the module after each pass and compare its results with those before
@@ -70,10 +74,15 @@ def compile(
             elsewhere only if operators leave them unspecified (the order of a sum, the roundings
             inside a normalisation); "kept": not at all; "free": freely everywhere. None for the
             attribute `graph.rounding` of the module. See `docs/canonical-forms.md`.
+        schedule: the traces of kernels by their names, ``{"fused_dense": "split(j, 16); ..."}``, as
+            text or as what `stepwell.schedule` returned; or such schedules, or a text like that of
+            `stepwell compile --schedule`. Other kernels are scheduled as usual. See
+            `docs/scheduling.md`.
 
     Raises:
         CompileError: if the module is invalid or contains something that cannot be compiled, or
-            if the pipeline is malformed, stops short, or does not use `legalize`.
+            if the pipeline is malformed, stops short, or does not use `legalize`; if a step of a
+            schedule is not legal, or there is no kernel of its name.
         InternalError: if a pass crashes, or produces invalid IR; the error names a reproducer file.
             See `docs/debugging.md`.
         TargetError: if the target is unknown, this machine cannot run code for it
@@ -83,40 +92,104 @@ def compile(
     if not isinstance(module, Module):
         got = type(module).__name__
         raise CompileError(explain("compile", "not a module", expected="stepwell.Module", got=got))
-    from .backends.llvm.machine import check_runs_here
-
-    chosen = target if isinstance(target, Target) else named(target)
-    check_runs_here(chosen)
+    traces = None if schedule is None else _traces(schedule)
+    request = Request(
+        module, target, threads, opt_level, pipeline, records, copy_indices, rounding, traces
+    )
+    # Hooks see the passes run, and nobody knows what rules consist of.
+    plain = check is False and max_ulp is None and verify_each is False
+    place = place_of(request) if plain and legalize is None and not len(hooks) else None
+    begun, name = time.perf_counter(), module.program.sym_name.data
     with without_collector():
-        found = Compilation.of(
-            module,
-            chosen,
-            threads,
-            opt_level,
-            pipeline,
-            legalize,
-            records,
-            copy_indices=copy_indices,
-            rounding=rounding,
-        )
+        known = None if place is None else place.program()
+        if known is not None:
+            _LOG.info("%s: from the cache in %.3f s", name, time.perf_counter() - begun)
+            return known
+        found, checker = _begun(request, legalize, check, max_ulp)
         # The checker comes first, and so runs last after a pass: other hooks do not measure it.
-        checker = _checker(found.module, check, max_ulp)
-        observers = (*checker, *_checked_hooks(hooks), Reproducing())
+        observers = (*checker, *_checked_hooks(hooks))
         usual = pipeline is None and not checker
         verified = "pass" if verify_each else "kernels" if usual else "stage"
-        return replace(found, observers=observers, verify=verified).executable(
-            partial(Inspection, restored=restored)
-        )
+        exe = _finished(replace(found, observers=observers, verify=verified), place)
+        _LOG.info("%s: compiled in %.3f s", name, time.perf_counter() - begun)
+        return exe
+
+
+def _traces(schedule: Schedules) -> str:
+    """The text of traces; not imported without a schedule, as a hit of the cache takes less."""
+    from .dialects.loop.trace_text import traces_text
+
+    return traces_text(schedule)
+
+
+def _begun(
+    request: Request,
+    legalize: Mapping[str, Any] | None,
+    check: bool | Sequence[object],
+    max_ulp: float | None,
+) -> tuple[Compilation, Sequence[Observer]]:
+    """The compilation of a request, and what checks it.
+
+    Raises:
+        CompileError, InputError, TargetError: see `compile`.
+    """
+    from .backends.llvm.machine import check_runs_here
+    from .compilation import Compilation
+
+    target = request.target
+    chosen = target if isinstance(target, Target) else named(target)
+    check_runs_here(chosen)
+    found = Compilation.of(
+        request.module,
+        chosen,
+        request.threads,
+        request.opt_level,
+        request.pipeline,
+        legalize,
+        request.records,
+        copy_indices=request.copy_indices,
+        rounding=request.rounding,
+        schedule=request.schedule,
+    )
+    return found, _checker(found, check, max_ulp)
+
+
+def _finished(compilation: Compilation, place: Place | None) -> Executable:
+    """The program of a compilation, which the cache then has at a place.
+
+    Raises:
+        CompileError, InternalError: see `compile`.
+    """
+    from .backends.llvm.elf import LinkerError
+    from .diagnosis.inspection import Inspection
+    from .diagnosis.reproducer import Reproducing
+
+    done: list[Compilation] = []
+
+    def stages(found: Compilation) -> Inspection:
+        done.append(found)
+        return Inspection(found, restored=restored)
+
+    plain = replace(compilation, observers=(*compilation.observers, Reproducing()))
+    if place is None:
+        return plain.executable(stages)
+    try:
+        exe = place.with_kernels(plain).executable(stages)
+    except LinkerError:
+        exe = plain.executable(stages)
+    place.keep(exe, *done)
+    return exe
 
 
 def _checker(
-    module: Module, check: bool | Sequence[object], max_ulp: float | None
-) -> Sequence[Checker]:
-    """The checker that runs the module after each pass, if requested.
+    compilation: Compilation, check: bool | Sequence[object], max_ulp: float | None
+) -> Sequence[Observer]:
+    """What checks the results of passes, if requested.
 
     Raises:
         CompileError: if the limit is invalid, or given without a check.
         InputError: if the inputs do not fit.
+        MiscompilationError: if a pass changes results of a program with smaller sizes.
     """
     if isinstance(check, bool) and not check:
         if max_ulp is not None:
@@ -124,9 +197,9 @@ def _checker(
         return ()
     if max_ulp is not None and not max_ulp >= 0:
         raise CompileError(explain("compile", "wrong max_ulp", expected="0 or more", got=max_ulp))
-    from .diagnosis.checking import Checker
+    from .diagnosis.checks import checker_of
 
-    return (Checker(module, None if isinstance(check, bool) else check, max_ulp),)
+    return (checker_of(compilation, None if isinstance(check, bool) else check, max_ulp),)
 
 
 def _checked_hooks(hooks: Sequence[PassHook]) -> Sequence[PassHook]:
@@ -135,6 +208,8 @@ def _checked_hooks(hooks: Sequence[PassHook]) -> Sequence[PassHook]:
     Raises:
         CompileError: if one is not a hook.
     """
+    from .core.context import PassHook
+
     for hook in hooks:
         if not isinstance(hook, PassHook):
             got = type(hook).__name__

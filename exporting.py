@@ -18,6 +18,7 @@ from .core.errors import CompileError, StepwellError, UnsupportedError, explain
 from .core.module import Module
 from .core.target import Target
 from .diagnosis.reproducer import Reproducing
+from .dialects.loop.trace_text import Schedules, traces_text
 from .dialects.rt.abi import PARALLEL_TILES
 from .runtime.lowered import lowered
 
@@ -50,6 +51,7 @@ def export(
     records: str | Path | bool | None = None,
     rounding: str | None = None,
     weights: Literal["linked", "file"] = "linked",
+    schedule: Schedules | None = None,
 ) -> Exported:
     """Compile a module to a library with C functions, which needs neither Python nor this package.
 
@@ -66,7 +68,7 @@ def export(
             need not be able to run code for it.
         threads: the maximum number of threads of a call; 1, the default without a pipeline, for a
             library without threads.
-        opt_level, pipeline, legalize, records, rounding: see `compile`.
+        opt_level, pipeline, legalize, records, rounding, schedule: see `compile`.
         weights: "linked" for weights in the object file, "file" for a file beside it.
 
     Raises:
@@ -86,7 +88,15 @@ def export(
     count = 1 if threads is None and pipeline is None else threads
     with without_collector():
         compilation = Compilation.of(
-            module, target, count, opt_level, pipeline, legalize, records, rounding=rounding
+            module,
+            target,
+            count,
+            opt_level,
+            pipeline,
+            legalize,
+            records,
+            rounding=rounding,
+            schedule=None if schedule is None else traces_text(schedule),
         )
         reported = replace(compilation, observers=(Reproducing(),))
         return _write(*_compiled(reported, name, weights == "linked"), Path(folder))
@@ -106,9 +116,10 @@ def _compiled(
     for callee in found.interface.functions:
         fact = f'calls the registered function "{callee.name}", which is one of Python'
         raise UnsupportedError(explain("export", fact))
+    prefix = checked_prefix(_usual_name(found.name) if name is None else name)
     interface = CInterface(
-        prefix=checked_prefix(_usual_name(found.name) if name is None else name),
-        model=found.name,
+        prefix=prefix,
+        model=prefix if found.name == "main" else found.name,
         target=compilation.target,
         signature=found.interface.signature,
         failures=found.interface.failures,

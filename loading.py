@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .core.errors import CompileError, explain
 from .core.stages import IR_STAGES, check_stage
 from .runtime.artefacts import container
 from .runtime.artefacts.reading import Artefact
-from .runtime.executable import Executable, loaded_executable
+from .runtime.executable import Executable
+from .runtime.making import loaded_executable
+from .runtime.staircase import Deferred
 
 if TYPE_CHECKING:
     from .compilation import Compilation
-    from .core.fate import Fate
     from .core.target import Target
     from .core.weights import WeightStore
     from .diagnosis.inspection import Inspection
     from .runtime.loaded import Program
-    from .runtime.machine_code import Generated, Source
-    from .runtime.profile import Profile
 
 
 def load(path: str | os.PathLike[str], *, recompile: bool = False) -> Executable:
@@ -61,10 +60,23 @@ def restored(data: bytes) -> Executable:
     return loaded_executable(artefact, Stored(artefact))
 
 
-class Stored:
+def recompiled(data: bytes) -> Executable:
+    """The program that was pickled as these bytes, compiled anew for this machine.
+
+    Raises:
+        ImportModelError: if they are damaged.
+    """
+    from .core.target import host
+
+    stored = Stored(Artefact(container.in_memory(data)))
+    return stored.compilation(host()).executable(stored.inspection_of)
+
+
+class Stored(Deferred):
     """The stages of a saved program, compiled anew of its IR when they are wanted."""
 
     def __init__(self, artefact: Artefact) -> None:
+        super().__init__(lambda: self.inspection_of(self.compilation()))
         self._artefact = artefact
 
     def compilation(self, target: Target | None = None) -> Compilation:
@@ -96,43 +108,28 @@ class Stored:
 
         return partial(Inspection, restored=restored)
 
-    @cached_property
-    def _inspection(self) -> Inspection:
-        return self.inspection_of(self.compilation())
-
     def text(self, stage: str) -> str:
         """The text of a stage."""
-        return self._inspection.text(self._known(stage))
+        return super().text(self._known(stage))
 
     def weights(self, stage: str) -> WeightStore:
         """The arrays that the text of a stage names."""
-        return self._inspection.weights(self._known(stage))
+        return super().weights(self._known(stage))
 
     def run(self, stage: str, inputs: Sequence[object]) -> Any:
         """The results of a stage."""
-        return self._inspection.run(self._known(stage), inputs)
-
-    def profile(self, inputs: Sequence[object], repeat: int | None) -> Profile:
-        """A profile of the time."""
-        return self._inspection.profile(inputs, repeat)
-
-    def why(self, node: str) -> Fate:
-        """The fate of a node."""
-        return self._inspection.why(node)
+        return super().run(self._known(stage), inputs)
 
     def updated(
         self, program: Program, weights: Mapping[str, object]
     ) -> tuple[Program, Inspection]:
-        """The program with new weights, compiled anew."""
-        return self._inspection.updated(program, weights)
+        """The program with new weights: packed anew, and compiled anew where that is not enough."""
+        compilation = self.compilation()
+        if self._artefact.chosen["renewable"]:
+            from .dialects.program import constants_in
 
-    def generated(self, target: str | None) -> Generated:
-        """The LLVM IR of the program for a target, by default the one that it was saved for."""
-        return self._inspection.generated(target)
-
-    def source(self) -> Source:
-        """The IR that is saved with the program."""
-        return self._inspection.source()
+            compilation = compilation.known(constants_in(program.interface.packing))
+        return self.inspection_of(compilation).updated(program, weights)
 
     def restored(self) -> Callable[[bytes], Executable]:
         """The function that makes a program of a saved one."""

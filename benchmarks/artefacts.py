@@ -3,24 +3,31 @@
     python benchmarks/artefacts.py
     python benchmarks/artefacts.py --only MLP --rounds 30
 
-A process imports NumPy, makes the arguments, and then takes the time of importing Stepwell, loading
-the file and one call: elapsed time, and processor time, each the minimum of all processes. Weights
-are random. The file is in the cache of the system, as after the first load.
+Beside it are onnxruntime, from the model and from the file to which it writes its optimised model,
+and TVM's library, each where it is installed. A process imports NumPy, makes the arguments, and
+then takes the time of importing the run time, loading the file and one call: elapsed time, and
+processor time, each the minimum of all processes, which take turns. Weights are random. The files
+are in the cache of the system, as after the first load.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
-from compile_time import graph_convolutions, perceptron
+from compile_time import graph_convolutions
+from deployed import GCN, MLP, RESNET50, Deployed
 from rich.console import Console
 from rich.table import Table
 from scipy.sparse import csr_array, random_array
@@ -28,53 +35,60 @@ from weights import Weights
 
 import stepwell as sw
 
-ROUNDS = 15
-_BLOCKS = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
-"""The channels, the number and the stride of the blocks of each part."""
+ROUNDS = 9
+SECONDS = 10
+"""No more processes are started for a file whose first results took so much time together."""
 _FIRST = """
 import sys, time
 import numpy as np
 inputs = [np.load(path) for path in sys.argv[2:]]
-arguments = [tuple(inputs[:3]), *inputs[3:]] if len(inputs) > 1 else inputs
 start, used = time.perf_counter(), time.process_time()
+{code}
+print(time.perf_counter() - start, time.process_time() - used, loaded - imported)
+"""
+_OURS = """
 import stepwell as sw
-sw.load(sys.argv[1])(*arguments)
-print(time.perf_counter() - start, time.process_time() - used)
+imported = time.perf_counter()
+exe = sw.load(sys.argv[1])
+loaded = time.perf_counter()
+exe(*{inputs})
+"""
+_SESSION = """
+import onnxruntime as ort
+imported = time.perf_counter()
+options = ort.SessionOptions()
+options.intra_op_num_threads = options.inter_op_num_threads = 1
+options.graph_optimization_level = ort.GraphOptimizationLevel.{level}
+session = ort.InferenceSession(sys.argv[1], options, providers=["CPUExecutionProvider"])
+loaded = time.perf_counter()
+session.run(None, dict(zip([spec.name for spec in session.get_inputs()], inputs)))
+"""
+_LIBRARY = """
+import tvm
+from tvm import relax
+imported = time.perf_counter()
+machine = relax.VirtualMachine(tvm.runtime.load_module(sys.argv[1]), tvm.cpu())
+loaded = time.perf_counter()
+machine["main"](*map(tvm.runtime.tensor, inputs))
 """
 
 
+@dataclass(frozen=True)
+class Saved:
+    """A file, the seconds that it took to write it, and the code of its first result."""
+
+    path: Path
+    seconds: float
+    code: str
+
+
 def on_a_graph() -> sw.Module:
-    """Two graph convolutions on a graph that is an input."""
+    """Two graph convolutions on a graph that is an input in CSR, of the size of Cora."""
     b, w = sw.Builder("main"), Weights()
     graph = b.input("graph", sw.SparseSpec(("n", "n"), "f32", "e"))
     x = b.input("x", ("n", 1433))
     hidden = b.relu(b.spmm(graph, b.dense(x, w.array(16, 1433))))
     b.output(b.spmm(graph, b.dense(hidden, w.array(7, 16))), name="y")
-    return b.module()
-
-
-def resnet50() -> sw.Module:
-    """ResNet-50 for an image of 224 x 224, its batch norms folded into its convolutions."""
-    b, w = sw.Builder("main"), Weights()
-
-    def conv(x: object, channels: int, filters: int, size: int, stride: int) -> object:
-        if border := size // 2:
-            x = b.pad(x, [0, 0, border, border], [0, 0, border, border])
-        kernel = w.array(filters, channels, size, size)
-        return b.conv(x, kernel, bias=w.array(filters), strides=(stride, stride))
-
-    x = b.relu(conv(b.input("x", (1, 3, 224, 224), "f32"), 3, 64, 7, 2))
-    x = b.pool(b.pad(x, [0, 0, 1, 1], [0, 0, 1, 1]), "max", [3, 3], strides=(2, 2))
-    channels = 64
-    for filters, count, first in _BLOCKS:
-        for stride in (first, *[1] * (count - 1)):
-            y = b.relu(conv(x, channels, filters, 1, 1))
-            y = conv(b.relu(conv(y, filters, filters, 3, stride)), filters, 4 * filters, 1, 1)
-            same = stride == 1 and channels == 4 * filters
-            x = b.relu(b.add(y, x if same else conv(x, channels, 4 * filters, 1, stride)))
-            channels = 4 * filters
-    x = b.dense(b.reduce(x, "mean", [2, 3]), w.array(1000, 2048), bias=w.array(1000))
-    b.output(x, name="y")
     return b.module()
 
 
@@ -86,61 +100,139 @@ def graph_inputs() -> list[np.ndarray]:
     return [*parts, np.zeros((2708, 1433), np.float32)]
 
 
-def zeros(*shape: int) -> Callable[[], Sequence[np.ndarray]]:
-    """One argument of this shape."""
-    return lambda: [np.zeros(shape, np.float32)]
+def ours(exe: sw.Executable, folder: Path, inputs: str = "inputs") -> Saved:
+    """A program that is saved."""
+    path = folder / "program.stepwell"
+    start = time.perf_counter()
+    exe.save(path)
+    return Saved(path, time.perf_counter() - start, _OURS.format(inputs=inputs))
 
 
-MODELS: dict[str, tuple[Callable[[], sw.Module], Callable[[], Sequence[np.ndarray]]]] = {
-    "MLP": (lambda: perceptron("batch"), zeros(1, 784)),
-    "GCN": (on_a_graph, graph_inputs),
-    "GCN, constant graph": (graph_convolutions, zeros(2708, 1433)),
-    "ResNet-50": (resnet50, zeros(1, 3, 224, 224)),
+def session(deployed: Deployed, folder: Path) -> Saved:
+    """A model of ONNX, which each session optimises."""
+    path, model = folder / "model.onnx", deployed.model()
+    start = time.perf_counter()
+    path.write_bytes(model.SerializeToString())
+    return Saved(path, time.perf_counter() - start, _SESSION.format(level="ORT_ENABLE_ALL"))
+
+
+def optimised(deployed: Deployed, folder: Path) -> Saved:
+    """A model that a session has optimised and written."""
+    import onnxruntime as ort
+
+    path, model = folder / "optimised.onnx", deployed.model().SerializeToString()
+    options = ort.SessionOptions()
+    options.optimized_model_filepath = str(path)
+    options.log_severity_level = 3
+    start = time.perf_counter()
+    ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return Saved(path, time.perf_counter() - start, _SESSION.format(level="ORT_DISABLE_ALL"))
+
+
+def library(deployed: Deployed, folder: Path) -> Saved:
+    """A shared library that TVM exports, of its default pipeline without tuning."""
+    import tvm
+    from tvm import relax
+    from tvm.relax.frontend.onnx import from_onnx
+
+    # Its type is that of a graph in the signature of the importer, which takes a model.
+    path, model = folder / "library.so", cast("Any", deployed.model())
+    start = time.perf_counter()
+    module = from_onnx(model, keep_params_in_input=False)
+    built = tvm.compile(relax.get_pipeline("zero")(module), target=tvm.target.Target("llvm"))
+    built.export_library(str(path))
+    return Saved(path, time.perf_counter() - start, _LIBRARY)
+
+
+PEERS: Mapping[str, tuple[str, Callable[[Deployed, Path], Saved]]] = {
+    "onnxruntime, model": ("onnxruntime", session),
+    "onnxruntime, optimised": ("onnxruntime", optimised),
+    "TVM, library": ("tvm", library),
 }
+"""What else makes a file of a model, and the package for it."""
+
+MODELS: Mapping[str, tuple[Deployed, Callable[[], Sequence[np.ndarray]]]] = {
+    "MLP": (MLP, partial(MLP.inputs, 1)),
+    "GCN": (GCN, partial(GCN.inputs, 1)),
+    "ResNet-50": (RESNET50, partial(RESNET50.inputs, 1)),
+}
+ALONE: Mapping[str, tuple[Callable[[], sw.Module], Callable[[], Sequence[np.ndarray]], str]] = {
+    "GCN, graph in CSR": (on_a_graph, graph_inputs, "[tuple(inputs[:3]), inputs[3]]"),
+    "GCN, constant graph": (
+        graph_convolutions,
+        lambda: [np.zeros((2708, 1433), np.float32)],
+        "inputs",
+    ),
+}
+"""Models for us alone, whose matrix is one of ONNX only as dense."""
 
 
-def times(path: Path, inputs: Sequence[np.ndarray], rounds: int) -> tuple[float, float]:
-    """The least elapsed time and processor time of processes that load and call a program."""
+def saved(name: str, folder: Path) -> tuple[dict[str, Saved], Sequence[np.ndarray]]:
+    """The files of a model, by what reads them, and the inputs of a call."""
+    if name in ALONE:
+        module, inputs, arguments = ALONE[name]
+        exe = sw.compile(module(), threads=1, records=False)
+        return {"stepwell": ours(exe, folder, arguments)}, inputs()
+    deployed, inputs = MODELS[name]
+    files = {"stepwell": ours(deployed.compiled(), folder)}
+    for key, (package, make) in PEERS.items():
+        if importlib.util.find_spec(package) is not None:
+            files[key] = make(deployed, folder)
+    return files, inputs()
+
+
+def times(
+    files: Sequence[Saved], inputs: Sequence[np.ndarray], folder: Path, rounds: int
+) -> list[list[float]]:
+    """The least elapsed time, processor time and time of loading, of processes for each file."""
     places: list[str] = []
     for number, array in enumerate(inputs):
-        places.append(str(path.with_name(f"input{number}.npy")))
+        places.append(str(folder / f"input{number}.npy"))
         np.save(places[-1], array)
     # As for users, modules are compiled to bytecode once.
     environment = {n: v for n, v in os.environ.items() if n != "PYTHONDONTWRITEBYTECODE"}
-    command = [sys.executable, "-c", _FIRST, str(path), *places]
-    found: list[list[float]] = []
+    found: list[list[list[float]]] = [[] for _ in files]
     for _ in range(rounds + 1):
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-        found.append([float(number) for number in done.stdout.split()])
-    elapsed, used = zip(*found, strict=True)
-    return min(elapsed), min(used)
+        for runs, file in zip(found, files, strict=True):
+            if sum(first for first, *_ in runs) > SECONDS:
+                continue
+            code = _FIRST.format(code=file.code)
+            command = [sys.executable, "-c", code, str(file.path), *places]
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=True, env=environment
+            )
+            runs.append([float(number) for number in done.stdout.split()])
+    return [[min(column) for column in zip(*runs, strict=True)] for runs in found]
+
+
+def verified(path: Path) -> str:
+    """The time of a check of a program of ours."""
+    exe = sw.load(path)
+    start = time.perf_counter()
+    exe.verify()
+    return f"{1e3 * (time.perf_counter() - start):.1f} ms"
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", action="append", choices=MODELS, help="this model, and no other")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="processes for each model")
+    names = [*MODELS, *ALONE]
+    parser.add_argument("--only", action="append", choices=names, help="this model, and no other")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="processes for each file")
     options = parser.parse_args()
-    table = Table("model", "file", "save", "load", "verify", "first result", "of the processor")
-    with tempfile.TemporaryDirectory() as folder:
-        for name in options.only or MODELS:
-            module, inputs = MODELS[name]
-            exe = sw.compile(module(), threads=1, records=False)
-            path = Path(folder) / "program.stepwell"
-            marks = [time.perf_counter()]
-            exe.save(path)
-            marks.append(time.perf_counter())
-            loaded = sw.load(path)
-            marks.append(time.perf_counter())
-            loaded.verify()
-            marks.append(time.perf_counter())
-            first = times(path, inputs(), options.rounds)
-            save, load, verify = np.diff(marks)
-            size = f"{os.path.getsize(path) / 1e6:.1f} MB"
-            row = [f"{seconds * 1e3:.1f} ms" for seconds in (load, verify, *first)]
-            table.add_row(name, size, f"{save:.2f} s", *row)
-    Console(width=100).print(table)
+    columns = "file", "save", "load", "first result", "of the processor", "verify"
+    table = Table("model", "run time", *columns)
+    for name in options.only or names:
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place)
+            files, inputs = saved(name, folder)
+            found = times(list(files.values()), inputs, folder, options.rounds)
+            for (key, file), (first, used, load) in zip(files.items(), found, strict=True):
+                size = f"{os.path.getsize(file.path) / 1e6:.1f} MB"
+                row = [f"{seconds * 1e3:.1f} ms" for seconds in (load, first, used)]
+                check = verified(file.path) if key == "stepwell" else ""
+                table.add_row(name, key, size, f"{file.seconds:.2f} s", *row, check)
+    Console(width=110).print(table)
 
 
 if __name__ == "__main__":

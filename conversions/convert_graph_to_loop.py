@@ -107,9 +107,11 @@ def _refuse_rest(module: ModuleOp) -> None:
     known = (graph.ConstantOp, graph.CallDpsOp, graph.CallPackedOp)
     for op in operations_in(module):
         if isinstance(op, GraphOp) and not (op.is_alias or isinstance(op, known)):
-            raise refused(
-                op, "operator outside of a primitive function", hint="run graph-fuse-ops first"
-            )
+            fact, hint = "operator outside of a primitive function", "run graph-fuse-ops first"
+            if not op.has_kernel:
+                fact = "an opaque operator has no kernel"
+                hint = "one of constants is folded, others are replaced where a pass knows the user"
+            raise refused(op, fact, hint=hint)
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,9 @@ def lower_dim(dim: memref.DimOp, low: Lowering) -> SSAValue:
 def lower_alloca(alloca: memref.AllocaOp, low: Lowering) -> SSAValue:
     type = memref_type(alloca.memref)
     check_contiguous(type)
-    low.module.attributes.setdefault(EFFORT, _STACK_EFFORT)
+    function = None if low.entry is None else low.entry.parent_op()
+    if function is not None:
+        function.attributes[EFFORT] = _STACK_EFFORT
     if not type.has_static_shape():
         low.refuse("size on the stack is not known", "a static shape", type)
     wanted = alloca.alignment.value.data if alloca.alignment is not None else _STACK_ALIGNMENT

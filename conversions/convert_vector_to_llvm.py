@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects import llvm, vector
+from xdsl.dialects import arith, llvm, vector
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
     ModuleOp,
@@ -33,6 +34,7 @@ from .to_llvm.addresses import (
     load,
     offset_properties,
     store,
+    store_lane,
     to_memory,
 )
 from .to_llvm.lowering import Lowering, LoweringTable, lower_module
@@ -111,9 +113,26 @@ def lower_maskedstore(store: vector.MaskedStoreOp, low: Lowering) -> None:
     type = store.value_to_store.type
     _lanes(low, type)
     address = element_address(low, store.base, store.indices)
-    value = to_memory(low, low.value(store.value_to_store))
-    operands = [value, address, low.value(store.mask)]
+    value, mask = to_memory(low, low.value(store.value_to_store)), low.value(store.mask)
+    lane = _only_lane(mask)
+    if lane is not None:
+        store_lane(low, value, lane, address, element_of(type))
+        return
+    operands = [value, address, mask]
     low.perform(upstream.MaskedStoreOp.create(operands=operands, properties=_masked(low, type)))
+
+
+# Of a truncation and a masked store of one lane LLVM 22 makes a store of the type before the
+# truncation, which writes behind the lane (llvm-project 179489). One element is no vector anyway.
+def _only_lane(mask: SSAValue) -> int | None:
+    """The one lane that a constant mask sets; None for others."""
+    op = mask.owner
+    if not isinstance(op, llvm.ConstantOp | arith.ConstantOp):
+        return None
+    if not isinstance(op.value, DenseIntOrFPElementsAttr):
+        return None
+    lanes = [lane for lane, is_set in enumerate(op.value.get_values()) if is_set]
+    return lanes[0] if len(lanes) == 1 else None
 
 
 # create_mask(n)[lane] == lane < n == clamp(n, 0, lanes) > lane, which needs 32 bits only

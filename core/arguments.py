@@ -8,22 +8,23 @@ arrays of a sparse matrix.
 A dense argument may be anything that NumPy sees as an array without converting its elements,
 except a masked array. It is copied only if it is not contiguous. Only NumPy's description of its
 memory counts, which is read once: the checks are made on a private view. A sparse argument is a
-`scipy.sparse` matrix, an object with `to_csr()` (a graph), or the three arrays ``(indptr, indices,
-values)``. Sizes are checked here; that indices stay within the matrix is checked by compiled code
-on every call.
+`scipy.sparse` matrix, an object with `to_csr()` (a graph), an edge list of shape (2, E), or the
+three arrays ``(indptr, indices, values)``. Sizes are checked here; that indices stay within the
+matrix is checked by compiled code on every call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from .arrays import array_of_tensor, csr_of, is_tensor, plain_array, refuse_mask
 from .dims import Dim, Shape
 from .dtype_names import dtype_named
+from .edge_index import csr_of_edges, is_edge_index
 from .errors import InputError, explain
 from .specs import ValueSpec
 
@@ -34,18 +35,25 @@ _NOWHERE = np.zeros(64, np.uint8)
 """The address of an empty array: readable memory."""
 
 
+class IndexDtypes(NamedTuple):
+    """The integers of a CSR matrix: of its row pointers, and of its columns."""
+
+    indptr: np.dtype[Any]
+    indices: np.dtype[Any]
+
+
 @dataclass(frozen=True)
 class Argument:
     """The requirements of an input: its specification, with sizes as expressions.
 
     `entries` is the number of stored entries of a sparse input, whose indices are converted to
-    `index_dtype`; both are None for a dense one. A symbol has one value in a call.
+    `index_dtypes`; both are None for a dense one. A symbol has one value in a call.
     """
 
     spec: ValueSpec
     shape: Shape
     entries: Dim | None
-    index_dtype: np.dtype[Any] | None
+    index_dtypes: IndexDtypes | None
 
 
 @dataclass(frozen=True)
@@ -71,12 +79,49 @@ def taken(
         expected = f"{len(arguments)} ({names})"
         fact = "wrong number of inputs"
         raise InputError(explain(subject, fact, expected=expected, got=len(inputs)))
+    given = _with_matrices(arguments, inputs)
     return [
         dense(argument.spec, value)
-        if argument.index_dtype is None
-        else sparse(argument.spec, value, argument.index_dtype)
-        for argument, value in zip(arguments, inputs, strict=True)
+        if argument.index_dtypes is None
+        else sparse(argument.spec, value, argument.index_dtypes)
+        for argument, value in zip(arguments, given, strict=True)
     ]
+
+
+def _with_matrices(arguments: Sequence[Argument], inputs: Sequence[object]) -> list[object]:
+    """The inputs, with matrices in the place of edge lists."""
+    given = list(inputs)
+    lists = [
+        number
+        for number, argument in enumerate(arguments)
+        if argument.index_dtypes is not None and is_edge_index(given[number])
+    ]
+    if not lists:
+        return given
+    known: dict[str, int] = {}
+    for argument, value in zip(arguments, given, strict=True):
+        shape = getattr(value, "shape", ())
+        if not is_edge_index(value) and len(shape) == len(argument.shape):
+            pairs = zip(argument.shape, shape, strict=True)
+            known |= {dim.symbols[0]: size for dim, size in pairs if len(dim.symbols) == 1}
+    for number in lists:
+        argument = arguments[number]
+        edges = cast("np.ndarray", given[number])
+        parts = csr_of_edges(argument.spec, argument.shape, edges, known)
+        indptr, indices, values, shape = parts
+        given[number] = _Matrix(shape, indptr, indices, values)
+    return given
+
+
+@dataclass(frozen=True)
+class _Matrix:
+    """A CSR matrix, with the attributes of those of SciPy."""
+
+    shape: tuple[int, int]
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray
+    format: str = "csr"
 
 
 def sizes(arguments: Sequence[Argument], values: Sequence[np.ndarray | Csr]) -> dict[str, int]:
@@ -124,7 +169,7 @@ def in_order(
             raise InputError(explain("call", f'input "{name}" is given by position and by name'))
     missing = [name for name in names[len(inputs) :] if name not in named]
     if missing:
-        given = ", ".join([*names[: len(inputs)], *named])
+        given = ", ".join([*names[: len(inputs)], *named]) or "none"
         raise InputError(explain("call", f'input "{missing[0]}" is missing', got=given))
     return [*inputs, *(named[name] for name in names[len(inputs) :])]
 
@@ -191,8 +236,8 @@ def _check_shape(spec: ValueSpec, shape: Sequence[int]) -> None:
             raise _wrong(spec, "wrong shape", _shape(spec.shape), _shape(shape))
 
 
-def sparse(spec: ValueSpec, value: object, index_dtype: np.dtype[Any]) -> Csr:
-    """Check a sparse argument; returns its CSR arrays with indices of `index_dtype`.
+def sparse(spec: ValueSpec, value: object, index_dtypes: IndexDtypes) -> Csr:
+    """Check a sparse argument; returns its CSR arrays with indices of `index_dtypes`.
 
     Raises:
         InputError: if it is not sparse, has another dtype, shape or entry count, or the lengths
@@ -213,8 +258,8 @@ def sparse(spec: ValueSpec, value: object, index_dtype: np.dtype[Any]) -> Csr:
         raise _wrong(spec, "wrong number of stored entries", spec.nnz, len(values))
     return Csr(
         shape,
-        _integers(spec, "indptr", indptr, index_dtype),
-        _integers(spec, "indices", indices, index_dtype),
+        _integers(spec, "indptr", indptr, index_dtypes.indptr),
+        _integers(spec, "indices", indices, index_dtypes.indices),
         _contiguous(spec, values),
     )
 

@@ -35,7 +35,8 @@ class Work:
     Sizes are those of the operands of the kernel: ``x0.1`` is dimension 1 of the first one,
     ``x0.nnz`` the number of its stored entries. `flops` is counted as by `GraphOp.flops`, None if
     unknown; `bytes` counts the operands of the kernel that the operator reads and the results of
-    the kernel that it writes.
+    the kernel that it writes. A kernel that users wrote is one operator without `nodes` and
+    `bytes`: those are the ones of each call.
     """
 
     nodes: tuple[str, ...]

@@ -26,10 +26,9 @@ def distance(got: np.ndarray, expected: np.ndarray) -> tuple[float, int]:
     """
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return DIFFERENT, max(got.size, expected.size)
-    same = got == expected
+    same = (got == expected) | ((got != got) & (expected != expected))
     if not is_real(got.dtype):
         return (0.0 if same.all() else DIFFERENT), int(np.count_nonzero(~same))
-    same |= np.isnan(got) & np.isnan(expected)
     changed = int(np.count_nonzero(~same))
     if not changed:
         return 0.0, 0
@@ -46,7 +45,7 @@ def distance(got: np.ndarray, expected: np.ndarray) -> tuple[float, int]:
 def elements_apart(got: np.ndarray, expected: np.ndarray, limit: float) -> np.ndarray:
     """The elements that are further apart than a limit, by the measure of `distance`."""
     if not is_real(got.dtype):
-        return got != expected
+        return (got != expected) & ~((got != got) & (expected != expected))
     wide = np.float64 if got.dtype.itemsize < 8 else np.longdouble
     a, b = got.astype(wide), expected.astype(wide)
     with np.errstate(all="ignore"):

@@ -89,13 +89,13 @@ def explain(
 ) -> str:
     """Word an error: ``<subject>: <fact>, expected <x>, got <y> (<origin>); <hint>``.
 
-    `got` may be an arbitrary text, and is cut after `_SHOWN` characters.
+    `subject` and `got` may be arbitrary texts, and are cut after `_SHOWN` characters.
 
     >>> explain("graph.dense", "inner dimensions differ", expected=784, got=768,
     ...         origin='node "fc1"')
     'graph.dense: inner dimensions differ, expected 784, got 768 (node "fc1")'
     """
-    text = f"{subject}: {fact}"
+    text = f"{shortened(subject)}: {fact}"
     if expected is not None:
         text += f", expected {expected}"
     if got is not None:

@@ -24,6 +24,7 @@ from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
 from .decisions import Decision
+from .display import displayed
 from .dominance import verify_dominance, verify_module
 from .dtypes import ELEMENT_TYPES
 from .errors import CompileError, StepwellError, explain, first_line
@@ -92,6 +93,9 @@ class Module:
 
     def __str__(self) -> str:
         return self.text()
+
+    def _repr_html_(self) -> str:
+        return displayed(self)
 
     def clone(self) -> Module:
         """A deep copy of the IR; the arrays are shared."""

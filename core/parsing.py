@@ -13,6 +13,7 @@ a vector of 4286578688.
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from bisect import bisect_right
@@ -51,6 +52,20 @@ DEEPEST_TEXT = 64
 _BRACKETS = re.compile(rf"{STRING}|//[^\n]*|->|>=|<=|[][(){{}}<>]")
 
 
+def unknown_operation(ctx: Context, name: str) -> str:
+    """What is wrong with the name of an operation, and the nearest names."""
+    dialect, _, _ = name.partition(".")
+    known = sorted(ctx.registered_dialect_names)
+    fact = f"Operation {name} is not registered"
+    if dialect not in known:
+        near = difflib.get_close_matches(dialect, known, 3)
+        return fact + (f"; nearest dialects: {', '.join(near)}" if near else "")
+    loaded = ctx.get_optional_dialect(dialect)
+    names = [op.name for op in loaded.operations] if loaded is not None else []
+    near = difflib.get_close_matches(name, names, 3)
+    return fact + (f"; nearest names: {', '.join(near)}" if near else "")
+
+
 class _Element(Parser._TensorLiteralElement):  # pyright: ignore[reportPrivateUsage]
     """An element of a dense attribute, before its type is known."""
 
@@ -70,10 +85,10 @@ class MlirParser(Parser):
     `external_resources` are those of the metadata at the end of the text, by name. After
     `keep_places`, `places` has the position of each operation in the text, as ``file:line:column``,
     an operation without a location in a file has it as its location, as with `mlir-opt`, and
-    `failed_line` is the first line of the innermost operation that could not be created.
+    `failed_place` is where the innermost operation begins that could not be created: line, column.
     """
 
-    failed_line: int | None = None
+    failed_place: tuple[int, int] | None = None
     places: Mapping[Operation, str] = MappingProxyType({})
     external_resources: Mapping[str, Mapping[str, str | bool]] = MappingProxyType({})
     _line_starts: list[int] | None = None
@@ -151,12 +166,26 @@ class MlirParser(Parser):
         try:
             op = super().parse_operation()
         except DiagnosticException:
-            self.failed_line = self.failed_line or line
+            self.failed_place = self.failed_place or (line, column)
             raise
         assert isinstance(self.places, dict)
         self.places[op] = f"{span.input.name}:{line}:{column}"
         op.location = placed(op.location, span.input.name, line, column)
         return op
+
+    def _get_op_by_name(self, name: str) -> type[Operation]:
+        """The class of an operation.
+
+        Raises:
+            ParseError: if there is none, with the nearest names.
+        """
+        found = self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)
+        if found is None:
+            end = self._current_token.span.start
+            content = self._current_token.span.input.content
+            start = max(content.rfind(name, 0, end), 0)
+            self.raise_error(unknown_operation(self.ctx, name), start, start + len(name))
+        return found
 
     def parse_dense_int_or_fp_elements_attr(
         self, type: RankedStructure[AnyDenseElement] | None

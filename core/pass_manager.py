@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
@@ -12,6 +13,7 @@ from .context import CompilerContext, PassHook, decide
 from .dominance import verify_dominance
 from .errors import CompileError, StepwellError, first_line
 from .fixpoint import bounded_rewrites
+from .logs import logger
 from .refusal import FaultyOperator
 from .walks import operations_in
 
@@ -19,6 +21,8 @@ OPEN_STAGES = ("optimized", "kernels")
 """The stages whose operations may come from rules, operators and kernels of plug-ins and users.
 `fused` only moves operations into functions; after `kernels` only schedules and conversions run,
 and LLVM verifies the end result."""
+
+_LOG = logger("passes")
 
 _KNOWN = (__name__.partition(".")[0], "xdsl")
 """The packages whose operators and rules are tested with this one."""
@@ -40,6 +44,7 @@ def run_steps(
     is_open = ctx.verify == "kernels" and stage in OPEN_STAGES and is_extended(ctx, op)
     for step in steps:
         ctx.step, ctx.pass_name = ctx.pending.pop(0), step.name
+        _report_progress(ctx)
         if not _begins(ctx, op):
             continue
         ctx.applied.setdefault(stage, []).append(step)
@@ -65,9 +70,17 @@ def run_steps(
             raise
 
 
+def _report_progress(ctx: CompilerContext) -> None:
+    """Log the pass that begins, with the numbers of passes before and after it."""
+    if _LOG.isEnabledFor(logging.DEBUG):
+        done = sum(map(len, ctx.applied.values()))
+        counts = {"done": done, "left": len(ctx.pending) + 1}
+        _LOG.debug("%s: %s", ctx.stage or "passes", ctx.step or ctx.pass_name, extra=counts)
+
+
 def is_extended(ctx: CompilerContext, op: ModuleOp) -> bool:
     """Whether plug-ins are installed, or a module has operators or rules of other packages."""
-    from .registry import has_plugins
+    from .plugins import has_plugins
 
     return bool(ctx.legalize or has_plugins()) or any(
         type(inner).__module__.partition(".")[0] not in _KNOWN for inner in operations_in(op)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -10,7 +11,7 @@ from .arrays import is_integer
 from .context import CompilerContext
 from .errors import CompileError, explain
 from .pass_manager import run_steps
-from .pipeline_text import entries, parse_passes
+from .pipeline_text import Entry, entries, parse_passes
 from .stages import IR_STAGES
 
 OPT_LEVELS = (0, 1, 2, 3)
@@ -112,6 +113,13 @@ def pipeline(opt_level: int = 3, threads: int = 1, copy_indices: bool = False) -
         )
     if not is_integer(threads) or threads < 1:
         raise CompileError(explain("compile", "wrong threads", expected="1 or more", got=threads))
+    return _with_others(own_pipeline(opt_level, threads, copy_indices))
+
+
+def own_pipeline(
+    opt_level: int = 3, threads: int = 1, copy_indices: bool = False
+) -> dict[str, str]:
+    """The pass list that leads to each stage, without passes of other packages."""
     copying = "{copy-indices=true}" if copy_indices else ""
     on_threads = f"{{threads={threads}}}" if threads > 1 else ""
     return {
@@ -126,6 +134,34 @@ def pipeline(opt_level: int = 3, threads: int = 1, copy_indices: bool = False) -
             f"convert-rt-to-llvm{on_threads},convert-to-llvm"
         ),
     }
+
+
+def _with_others(texts: dict[str, str]) -> dict[str, str]:
+    """The passes with those that other packages add to each compilation.
+
+    Raises:
+        StepwellError: if one is placed beside a pass that no level has.
+    """
+    from .plugins import placements
+
+    for name, side, anchor, error in placements():
+        if not any(anchor in passes_in(own_pipeline(level)) for level in OPT_LEVELS):
+            expected = "one of `stepwell pipeline`"
+            raise error(f"places {name} {side} an unknown pass", expected=expected, got=anchor)
+        texts = _placed(texts, name, side, anchor)
+    return texts
+
+
+def _placed(texts: dict[str, str], name: str, side: str, anchor: str) -> dict[str, str]:
+    """The passes with one more after the last, or before the first, of a name."""
+    found = [stage for stage, text in texts.items() if anchor in passes_in({stage: text})]
+    if not found:
+        return texts
+    stage = found[-1 if side == "after" else 0]
+    passes = [str(entry) for entry in entries(texts[stage])]
+    places = [n for n, entry in enumerate(entries(texts[stage])) if entry.name == anchor]
+    passes.insert(places[-1] + 1 if side == "after" else places[0], name)
+    return {**texts, stage: ",".join(passes)}
 
 
 def pipeline_text(texts: Mapping[str, str]) -> str:
@@ -182,6 +218,57 @@ def passes_in(texts: Mapping[str, str]) -> set[str]:
         CompileError: if a text is malformed.
     """
     return {entry.name for text in texts.values() for entry in entries(text)}
+
+
+def threads_of(texts: Mapping[str, str]) -> set[int]:
+    """The numbers of threads that the passes of all stages have as an option, 1 if none has.
+
+    Raises:
+        CompileError: if a text is malformed.
+    """
+    given = [e.spec.parameters.get("threads") for t in texts.values() for e in entries(t)]
+    return {count for counts in given if counts for count in counts if is_integer(count)} or {1}
+
+
+_SCHEDULES = "loop-schedule"
+"""The pass that schedules kernels."""
+
+
+def with_traces(texts: Mapping[str, str], traces: str) -> dict[str, str]:
+    """The passes of all stages with traces of schedules, ``@kernel: steps @other: steps``.
+
+    Raises:
+        CompileError: if they schedule nothing, or have traces.
+    """
+    stage, place = _scheduling(texts)
+    passes = entries(texts[stage])
+    spec = passes[place].spec
+    if given := {"trace", "trace-file", "trace_file"} & spec.parameters.keys():
+        fact = f"the pipeline has a schedule: {_SCHEDULES}{{{min(given)}=...}}"
+        raise CompileError(explain("schedule", fact, expected="a pipeline without"))
+    spec = replace(spec, parameters={**spec.parameters, "trace": (traces,)})
+    passes[place] = Entry(spec, passes[place].anchors)
+    return {**texts, stage: ",".join(map(str, passes))}
+
+
+def until_schedules(texts: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The stage that schedules, and the passes of all stages, of this one those before it only.
+
+    Raises:
+        CompileError: if they schedule nothing.
+    """
+    stage, place = _scheduling(texts)
+    return stage, {**texts, stage: ",".join(map(str, entries(texts[stage])[:place]))}
+
+
+def _scheduling(texts: Mapping[str, str]) -> tuple[str, int]:
+    """The stage of the pass that schedules, and its place there."""
+    for stage, text in texts.items():
+        for place, entry in enumerate(entries(text)):
+            if entry.name == _SCHEDULES:
+                return stage, place
+    expected = f"an earlier stage, opt_level 1 to 3, a pipeline with {_SCHEDULES}"
+    raise CompileError(explain("schedule", "nothing is scheduled", expected=expected))
 
 
 def run_passes(ctx: CompilerContext, op: ModuleOp, text: str, stage: str = "") -> None:

@@ -74,16 +74,21 @@ def module_text(
     body = StringIO()
     printer = AliasPrinter(body, elide, print_debuginfo=locations, **options)
     printer.print_op(op)
-    head = StringIO()
-    plain = Printer(stream=head)
-    for attribute, name in printer.aliases.items():
-        plain.print_string(f"#{name} = ")
-        plain.print_attribute(attribute)
-        plain.print_string("\n")
     text = body.getvalue()
     if versioned and KEY not in op.attributes:
         text = with_version(text)
-    return f"{head.getvalue()}{text}\n"
+    return f"{aliases_text(printer.aliases)}{text}\n"
+
+
+def aliases_text(aliases: Mapping[Attribute, str]) -> str:
+    """The definitions of aliases, a line each."""
+    text = StringIO()
+    printer = Printer(stream=text)
+    for attribute, name in aliases.items():
+        printer.print_string(f"#{name} = ")
+        printer.print_attribute(attribute)
+        printer.print_string("\n")
+    return text.getvalue()
 
 
 def _arguments(op: Operation) -> tuple[BlockArgument, ...]:
@@ -91,7 +96,7 @@ def _arguments(op: Operation) -> tuple[BlockArgument, ...]:
     return () if first is None else tuple(first.args)
 
 
-class _CountedLines(StringIO):
+class CountedLines(StringIO):
     """Text that counts its complete lines."""
 
     complete = 0
@@ -107,7 +112,7 @@ class _ListingPrinter(AliasPrinter):
     It prints just the ends of lines, and each attribute once, for its aliases.
     """
 
-    def __init__(self, stream: _CountedLines) -> None:
+    def __init__(self, stream: CountedLines) -> None:
         super().__init__(stream)
         self.counted = stream
         self.operators: dict[str, int] = {}
@@ -146,7 +151,7 @@ class Listing:
 
 def listing(op: Operation, file: str) -> Listing:
     """The listing of a module as `module_text` prints it."""
-    printer = _ListingPrinter(_CountedLines())
+    printer = _ListingPrinter(CountedLines())
     printer.print_op(op)
     first = len(printer.aliases) + 1
     lines = printer.others | printer.operators

@@ -15,6 +15,7 @@ import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from tokenize import TokenError
 from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
@@ -35,6 +36,11 @@ STRING = r'"(?:[^"\\\n]|\\.)*+"?'
 """The pattern of a string in JSON and in MLIR; an unterminated one ends with its line."""
 
 _JSON = re.compile(rf"{STRING}|[][{{}}]")
+_NPY_HEADER = re.compile(
+    rb"\{'descr': '([<>|][a-zA-Z][0-9]+)', 'fortran_order': (True|False), "
+    rb"'shape': \((?:([0-9]+(?:, [0-9]+)*),?)?\), *\} *\n"
+)
+_LARGEST_HEADER = 1 << 16
 _LARGEST_RATIO = 1032
 """The largest compression ratio of deflate."""
 _BLOCK = 1 << 20
@@ -185,8 +191,8 @@ def _numpy(kind: str) -> Iterator[None]:
     """Turn the errors of reading a damaged file in NumPy's format into `ReadingError`."""
     try:
         yield
-    # NumPy and `zipfile` raise all of these for a file with a few changed bytes.
-    except (*_DAMAGE, ValueError, TypeError, RuntimeError, KeyError) as e:
+    # NumPy, SciPy and `zipfile` raise all of these for a file with a few changed bytes.
+    except (*_DAMAGE, ValueError, TypeError, RuntimeError, KeyError, AttributeError) as e:
         fact = str(e).partition("\n")[0].rstrip(".")
         raise ReadingError(f"not {kind} in NumPy's format: {fact}") from e
 
@@ -201,6 +207,23 @@ def read_npy(path: str | os.PathLike[str]) -> np.ndarray:
         check_size(_claimed(file, size_of(file)), memory())
         file.seek(0)
         return npy.read_array(file, allow_pickle=False)
+
+
+def map_npy(path: str | os.PathLike[str]) -> np.ndarray:
+    """The array in a `.npy` file, read-only, as a map of the file's memory.
+
+    Raises:
+        ReadingError: if it cannot be read, is not in NumPy's format, or is shorter than it claims.
+    """
+    with opened(path) as file, _numpy("an array"):
+        bytes_of_data = _claimed(file, size_of(file))
+        file.seek(0)
+        shape, is_fortran, dtype = _read_header(file)
+        # A file without data cannot be mapped.
+        if not bytes_of_data:
+            return np.empty(shape, dtype)
+        order = "F" if is_fortran else "C"
+        return np.asarray(np.memmap(file, dtype, "r", file.tell(), shape, order))
 
 
 def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
@@ -229,6 +252,28 @@ def opened_npz(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         yield file
 
 
+def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """The shape, whether it is in Fortran's order, and the dtype of an array in NumPy's format.
+
+    NumPy parses headers as Python, which some versions of CPython 3.11 and 3.12 do not do in two
+    threads at a time: it ends in a SystemError. Headers as NumPy writes them are matched here.
+
+    Raises:
+        ValueError: if it is not in NumPy's format.
+    """
+    version = npy.read_magic(stream)
+    read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
+    if read is None:
+        raise ValueError("unknown version of NumPy's format")
+    prefix = stream.read(2 * version[0])
+    text = stream.read(min(int.from_bytes(prefix, "little"), _LARGEST_HEADER))
+    match = _NPY_HEADER.fullmatch(text)
+    if match is None:
+        return read(BytesIO(prefix + text))
+    shape = tuple(map(int, match[3].replace(b" ", b"").split(b",") if match[3] else []))
+    return shape, match[2] == b"True", np.dtype(match[1].decode())
+
+
 def _claimed_member(archive: ZipFile, member: ZipInfo) -> int:
     """The size in bytes of the array in a member of an archive.
 
@@ -249,11 +294,7 @@ def _claimed(stream: IO[bytes], size: int) -> int:
     Raises:
         ValueError: if it is not in NumPy's format, or the stream has more or less data.
     """
-    version = npy.read_magic(stream)
-    read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
-    if read is None:
-        raise ValueError("unknown version of NumPy's format")
-    shape, _, dtype = read(stream)
+    shape, _, dtype = _read_header(stream)
     data = size - stream.tell()
     if dtype.kind not in "biufcSUV" or not dtype.itemsize or any(n < 0 for n in shape):
         raise ValueError("the array has no numbers in it")

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-import numpy as np
-
-from .arguments import Argument
+from .arguments import Argument, IndexDtypes
 from .dims import Dim, Shape
 from .specs import ValueSpec
 
@@ -32,7 +29,7 @@ class Signature:
     entries: tuple[Dim | None, ...]
     computed: Mapping[str, Dim | None]
     equal: tuple[tuple[Dim, Dim], ...]
-    index_dtypes: tuple[np.dtype[Any] | None, ...]
+    index_dtypes: tuple[IndexDtypes | None, ...]
     arena: Dim
 
     @cached_property

@@ -15,11 +15,15 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class SparseSpec:
-    """A CSR run-time input: shape, element type, and its number of stored entries if known."""
+    """A CSR run-time input: shape, element type, and its number of stored entries if known.
+
+    `indptr_dtype` is the type of its row pointers: "i64" for more than 2^31 - 1 entries.
+    """
 
     shape: tuple[int | str | None, ...]
     dtype: str = "f32"
     nnz: int | str | None = None
+    indptr_dtype: str = "i32"
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from .errors import TargetError, explain
+from .plugins import processors
+from .threads import available_cores, stated_threads
 
 
 @dataclass(frozen=True)
@@ -167,10 +168,55 @@ def named(name: str) -> Target:
     """
     if name == "host":
         return host()
-    if not isinstance(name, str) or name not in _NAMED:
-        known = ", ".join(["host", *_NAMED])
+    if isinstance(name, str) and name in _NAMED:
+        return _NAMED[name]
+    others = _of_others()
+    if not isinstance(name, str) or name not in others:
+        known = ", ".join(["host", *_NAMED, *others])
         raise TargetError(explain("target", "unknown name", expected=known, got=f'"{name}"'))
-    return _NAMED[name]
+    return others[name]
+
+
+def _of_others() -> dict[str, Target]:
+    """The targets that other packages register, by name.
+
+    Raises:
+        StepwellError: if one of them is not a target of that name.
+    """
+    found: dict[str, Target] = {}
+    for name, target, error in processors():
+        if not isinstance(target, Target) or target.name != name:
+            got = target.name if isinstance(target, Target) else type(target).__name__
+            expected = f'a stepwell.Target with name="{name}"'
+            raise error(f'wrong target "{name}"', expected=expected, got=got)
+        found[name] = target
+    return found
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the operating system reports about this machine; None where it does not."""
+
+    l1_bytes: int | None
+    l1_ways: int | None
+    l2_bytes: int | None
+    l2_ways: int | None
+    l3_bytes: int | None
+    cores: int
+    """The number of cores that this process could run on when it was first asked."""
+
+
+@functools.cache
+def this_machine() -> Machine:
+    """The machine this runs on, as the operating system describes it."""
+    return Machine(
+        l1_bytes=_cache("index0", "size"),
+        l1_ways=_cache("index0", "ways_of_associativity"),
+        l2_bytes=_cache("index2", "size"),
+        l2_ways=_cache("index2", "ways_of_associativity"),
+        l3_bytes=_cache("index3", "size"),
+        cores=available_cores(),
+    )
 
 
 @functools.cache
@@ -181,7 +227,7 @@ def host() -> Target:
     """
     import llvmlite.binding as llvm
 
-    features, cpu = llvm.get_host_cpu_features(), llvm.get_host_cpu_name()
+    features, cpu, known = llvm.get_host_cpu_features(), llvm.get_host_cpu_name(), this_machine()
     bits, registers = 128, 16
     if features.get("avx512f") and features.get("avx512vl"):
         bits, registers = 512, 32
@@ -201,36 +247,29 @@ def host() -> Target:
         memory_operands=like.memory_operands,
         fma_latency=like.fma_latency,
         fma_per_cycle=like.fma_per_cycle,
-        l1_bytes=_cache("index0", "size", like.l1_bytes),
-        l1_ways=_cache("index0", "ways_of_associativity", like.l1_ways),
-        l2_bytes=_cache("index2", "size", like.l2_bytes),
-        l2_ways=_cache("index2", "ways_of_associativity", like.l2_ways),
-        l3_bytes=_cache("index3", "size", like.l3_bytes),
-        cores=_cores(),
+        l1_bytes=known.l1_bytes or like.l1_bytes,
+        l1_ways=known.l1_ways or like.l1_ways,
+        l2_bytes=known.l2_bytes or like.l2_bytes,
+        l2_ways=known.l2_ways or like.l2_ways,
+        l3_bytes=known.l3_bytes or like.l3_bytes,
+        cores=known.cores,
         fma=arm or bool(features.get("fma")),
         half=arm or bool(features.get("f16c")),
         scale=bits == 512,
     )
 
 
-def _cores() -> int:
-    """The number of cores that this process may run on now."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _cache(index: str, what: str, default: int) -> int:
+def _cache(index: str, what: str) -> int | None:
     """A number that Linux reports about a cache, in bytes if it is a size."""
     path = f"/sys/devices/system/cpu/cpu0/cache/{index}/{what}"
     try:
         with open(path, encoding="ascii") as file:
             text = file.read().strip()
     except OSError:
-        return default
+        return None
     scale = {"K": 1 << 10, "M": 1 << 20}.get(text[-1:], 1)
     digits = text.rstrip("KM")
-    return int(digits) * scale or default if digits.isdigit() else default
+    return int(digits) * scale if digits.isdigit() else None
 
 
 def default_threads(target: Target) -> int:
@@ -240,12 +279,4 @@ def default_threads(target: Target) -> int:
     Raises:
         TargetError: if the environment variable is not a number above 0.
     """
-    text = os.environ.get("STEPWELL_NUM_THREADS", "").strip()
-    if not text:
-        return min(target.cores, _cores())
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        fact = "wrong number of threads"
-        raise TargetError(
-            explain("STEPWELL_NUM_THREADS", fact, expected="1 or more", got=repr(text))
-        )
-    return int(text)
+    return stated_threads() or min(target.cores, available_cores())

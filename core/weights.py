@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .dtypes import LOW_BIT_FLOATS, LOW_BIT_INTEGERS
-from .errors import ImportModelError, explain
+from .errors import ImportModelError, explain, first_line
 from .reading import (
     ReadingError,
     check_size,
@@ -175,7 +175,7 @@ def _read_safetensors(
                 metadata = store.metadata() or {}
                 version = metadata.pop(KEY, None)
         except (SafetensorError, ValueError, TypeError, AttributeError) as error:
-            raise ReadingError(f"not in the format of safetensors: {error}") from error
+            raise ReadingError(f"not in the format of safetensors: {first_line(error)}") from error
     if version is not None:
         arrays = WEIGHTS.upgraded(arrays, _number(version))
     for name, array in arrays.items():

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,8 +26,11 @@ from ..core.provenance import origin
 from ..core.registry import make_context
 from ..core.target import Target
 from .checking import Checker
+from .checks import LargeProgram
+from .full_size import FullSize
 from .reproducer import Reproducer, reproducer_at
 from .route import Attempt, Failing, Route
+from .smaller import Smaller, named_sizes
 
 if TYPE_CHECKING:
     import os
@@ -43,7 +46,8 @@ class Bisection:
     are the module around that step, or around the whole pass. `otherwise` is the failure without
     that step, None if there is none. `function`, `operation` and `nodes` say where a wrong result
     first appears; in a kernel, `statement` writes the first wrong element after the pass,
-    `statement_before` wrote it before the pass.
+    `statement_before` wrote it before the pass. If the program has smaller sizes than the original,
+    `sizes` are these by the original ones.
     """
 
     failure: Failure
@@ -63,6 +67,7 @@ class Bisection:
     nodes: tuple[str, ...] = ()
     statement: str | None = None
     statement_before: str | None = None
+    sizes: Mapping[int, int] = field(default_factory=dict[int, int])
 
     @property
     def pass_name(self) -> str:
@@ -99,6 +104,8 @@ class Bisection:
             lines.append(f"was written by: {self.statement_before}")
         if self.statement is not None:
             lines.append(f"is written by: {self.statement}")
+        if self.sizes:
+            lines.append(named_sizes(self.sizes))
         if self.otherwise is not None:
             lines.append(f"without it: {self.otherwise.message}")
         return "\n".join(lines)
@@ -143,7 +150,21 @@ def bisect(
     if expected is not None and inputs is None:
         raise InputError(explain("bisect", "results without inputs", expected="both"))
     found = first_failure(route, inputs, max_ulp, expected)
-    return None if found is None else blamed(route, found, max_ulp)
+    return None if found is None else found.blamed(max_ulp)
+
+
+@dataclass(frozen=True)
+class FirstFailure:
+    """The first pass that fails on a module, or on a smaller one instead."""
+
+    route: Route
+    failing: Failing
+    small: Smaller | None = None
+
+    def blamed(self, max_ulp: float | None) -> Bisection:
+        """The action to blame, with everything known about it."""
+        found = blamed(self.route, self.failing, max_ulp)
+        return found if self.small is None else dataclasses.replace(found, sizes=self.small.sizes)
 
 
 def first_failure(
@@ -151,13 +172,37 @@ def first_failure(
     inputs: Sequence[object] | None,
     max_ulp: float | None,
     expected: Sequence[np.ndarray] | None = None,
-) -> Failing | None:
-    """The first pass that fails, if one does; arguments are those of `bisect`."""
+    may_shrink: bool = True,
+) -> FirstFailure | None:
+    """The first pass that fails, if one does; arguments are those of `bisect`.
+
+    Of a large program, a smaller one is tried first if `may_shrink`.
+    """
+    large = None
+    if may_shrink and route.complete and expected is None:
+        large = LargeProgram.of(route.module, inputs)
+    if large is None:
+        failing = _descended(route, lambda: Checker(route.module, inputs, max_ulp, expected))
+        return None if failing is None else FirstFailure(route, failing)
+    small, module = route.of_module(large.small.module), large.small.module
+    failing = _descended(small, lambda: Checker(module, None, max_ulp))
+    if failing is not None and failing.failure.kind is not Kind.REFUSAL:
+        return FirstFailure(small, failing, large.small)
+    failing = _descended(route, lambda: FullSize(route.module, large.samples, max_ulp))
+    return None if failing is None else FirstFailure(route, failing)
+
+
+def _descended(route: Route, checker: Callable[[], Checker | FullSize]) -> Failing | None:
+    """The first pass that crashes or makes the module invalid, else the first wrong result."""
     # Crashes and invalid modules are found without running the program.
     found = route.descend(None)
-    if found is None or found.failure.kind is Kind.REFUSAL:
-        found = route.descend(Checker(route.module, inputs, max_ulp, expected)) or found
-    return found
+    if found is not None and found.failure.kind is not Kind.REFUSAL:
+        return found
+    observer = checker()
+    wrong = route.descend(observer)
+    if isinstance(observer, FullSize) and (closer := observer.checker()) is not None:
+        wrong = route.descend(closer) or wrong
+    return wrong or found
 
 
 def blamed(route: Route, failing: Failing, max_ulp: float | None) -> Bisection:
@@ -202,6 +247,9 @@ def _line(op: Operation) -> str:
 
 
 def _with_action(route: Route, failing: Failing, found: Bisection) -> Bisection:
+    checker, error = failing.checker, failing.error
+    if checker is not None and isinstance(error, MiscompilationError):
+        failing = dataclasses.replace(failing, checker=checker.focused(error))
     whole = route.attempt(failing, None)
     count = len(whole.counter.taken) + (whole.counter.begun is not None)
     ends = {

@@ -5,8 +5,9 @@ Every stage runs on the same inputs, so the first pass that changes a result is 
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from xdsl.ir import Operation
 
 from ..backends.reference.interpreter import run
 from ..backends.reference.remembered import Remembered
-from ..backends.reference.samples import small_inputs
 from ..backends.reference.writes import Writes
 from ..compilation import CODE_GENERATION, Compilation, Observer
 from ..core.budgets import SUMS, Budget, budget_of, together
@@ -23,17 +23,19 @@ from ..core.context import Change, CompilerContext
 from ..core.distances import DIFFERENT, distance, elements_apart
 from ..core.errors import InputError, MiscompilationError, StepwellError, explain
 from ..core.module import Module
-from ..core.target import Target
 from ..core.walks import is_same
 from ..dialects.program import is_on_buffers
 from ..runtime.executable import Executable
 from ..runtime.interpreted import interpreted
 from ..runtime.lowered import lowered
-from .differences import Blame, Tolerance, alike, miscompilation
-from .growth import digits_of, growth, longest_sum
-from .traces import Calls, Trace, dense
+from .differences import Blame, alike, miscompilation
+from .limits import Limits
+from .machine_calls import called_alone
+from .single_call import SingleCall
+from .smaller import made_up
+from .traces import Calls, Trace, dense, results_of
 
-_OF_MACHINE_CODE = SUMS
+OF_MACHINE_CODE = SUMS
 """Machine code reorders sums and may call functions of a library."""
 
 
@@ -48,6 +50,7 @@ class Checker(Observer):
         expected: the correct results, if those of the module cannot be trusted; each pass is then
             compared with these, and the inputs have to be given.
         report: called with each change as soon as it is known.
+        single: the call to interpret; other calls have their known results, and are not compared.
 
     Raises:
         InputError: if the inputs or the results do not fit.
@@ -61,14 +64,16 @@ class Checker(Observer):
         max_ulp: float | None,
         expected: Sequence[np.ndarray] | None = None,
         report: Callable[[Change], None] = lambda _: None,
+        single: SingleCall | None = None,
     ) -> None:
         self.changes: list[Change] = []
-        self._max_ulp, self._report = max_ulp, report
+        self._report = report
         self._expected = None if expected is None else tuple(expected)
-        self._inputs = small_inputs(module.inputs) if inputs is None else [list(inputs)]
-        self._operators, self._digits = module.clone(), digits_of(module.op)
+        self._inputs = made_up(module) if inputs is None else [list(inputs)]
+        self._limits = Limits(module, max_ulp)
         self._stated: list[Budget] = []
-        self._remembered = Remembered()
+        self._single = single
+        self._remembered = Remembered() if single is None else single.replayed()
         try:
             self._begin(module)
         except InputError:
@@ -85,7 +90,7 @@ class Checker(Observer):
 
     def start_over(self, module: Module) -> None:
         """From here on, compare with the results of this module."""
-        self._digits = min(self._digits, digits_of(module.op))
+        self._limits.narrow(module.op)
         self._begin(module)
 
     def _begin_with_others(self, module: Module) -> None:
@@ -98,7 +103,7 @@ class Checker(Observer):
                 return False
             return True
 
-        self._inputs = small_inputs(module.inputs, runs)
+        self._inputs = made_up(module, runs)
         try:
             self._begin(module)
         except InputError as error:
@@ -132,10 +137,27 @@ class Checker(Observer):
         """
         self._compared(ctx, op, "")
 
+    def focused(self, error: MiscompilationError) -> Checker:
+        """A checker of the call where a difference was found, and on the inputs with which.
+
+        All other calls have the results that they had before the pass.
+        """
+        if error.function is None or not error.call or self._single is not None:
+            return self
+        pairs = zip(self._inputs, self._traces, strict=True)
+        found = [pair for pair in pairs if _are_same(pair[0], error.inputs)]
+        if not found:
+            return self
+        focused, (arrays, trace) = copy.copy(self), found[0]
+        focused._inputs, focused._traces = [arrays], [trace]
+        focused._single = SingleCall(trace, (error.function, error.call))
+        focused._remembered = focused._single.replayed()
+        return focused
+
     def _compared(self, ctx: CompilerContext, op: ModuleOp, how: str) -> list[Trace]:
         module = Module(op, ctx.weights)
-        self._digits = min(self._digits, digits_of(op))
-        budget = budget_of(ctx.step)
+        self._limits.narrow(op)
+        budget = self._budget(budget_of(ctx.step))
         traces: list[Trace] = []
         for arrays, before in zip(self._inputs, self._traces, strict=True):
             try:
@@ -145,8 +167,12 @@ class Checker(Observer):
                 message = explain(ctx.pass_name, f"the program no longer runs: {error}")
                 raise miscompilation(message, Blame(), change, arrays, 0.0) from error
             change = Change(ctx.stage, ctx.pass_name, 0.0, 0, how)
-            self._compare(change, before, traces[-1], arrays, budget)
+            self._limits.compare(change, before, traces[-1], arrays, budget)
         return traces
+
+    def _budget(self, budget: Budget) -> Budget:
+        """The budget for a comparison: if results are given, earlier passes have spent theirs."""
+        return budget if self._expected is None else together([*self._stated, budget])
 
     def compiled(self, exe: Executable, compilation: Compilation) -> None:
         """Compare with machine code.
@@ -156,14 +182,15 @@ class Checker(Observer):
         """
         traces: list[Trace] = []
         change = Change("asm", CODE_GENERATION, 0.0, 0, CODE_GENERATION)
+        budget = self._budget(OF_MACHINE_CODE)
         for arrays, before in zip(self._inputs, self._traces, strict=True):
-            traces.append(Trace(_tuple(exe(*arrays))))
+            traces.append(Trace(results_of(exe(*arrays))))
             try:
-                self._compare(change, before, traces[-1], arrays, _OF_MACHINE_CODE)
+                self._limits.compare(change, before, traces[-1], arrays, budget)
             except MiscompilationError:
                 work = compilation.at("llvm")
-                traces[-1].calls = _called_alone(work, compilation.target, arrays).calls
-                self._compare(change, before, traces[-1], arrays, _OF_MACHINE_CODE)
+                traces[-1].calls = called_alone(work, compilation.target, arrays).calls
+                self._limits.compare(change, before, traces[-1], arrays, budget)
         self._keep("asm", CODE_GENERATION, traces, CODE_GENERATION)
         exe.changes = tuple(self.changes)
 
@@ -202,38 +229,9 @@ class Checker(Observer):
                 raise InputError(explain("check", fact, expected=should, got=given))
         for trace, arrays in zip(self._traces, self._inputs, strict=True):
             wanted = Trace(expected)
-            self._compare(Change("", "the model itself", 0.0, 0, ""), wanted, trace, arrays, SUMS)
+            change = Change("", "the model itself", 0.0, 0, "")
+            self._limits.compare(change, wanted, trace, arrays, SUMS)
             trace.results = expected
-
-    def _compare(
-        self, change: Change, before: Trace, after: Trace, inputs: list[Any], budget: Budget
-    ) -> None:
-        """Raise an error if a pass moves a value further than allowed."""
-        error: MiscompilationError | None = None
-        for limit in self._limits(inputs, budget):
-            error = self._tolerance(limit).difference(change, before, after, inputs)
-            if error is None:
-                return
-        if error is not None:
-            raise error
-
-    def _limits(self, inputs: list[Any], budget: Budget) -> Iterator[float]:
-        """A budget as a limit: for one operator, then as magnified by the whole program."""
-        if self._max_ulp is not None:
-            yield self._max_ulp
-            return
-        if self._expected is not None:
-            # Earlier passes have spent their budgets.
-            budget = together([*self._stated, budget])
-        terms = longest_sum(self._operators, inputs) if budget.sums else 1
-        limit = budget.of(terms, self._digits)
-        yield limit
-        if limit:
-            yield max(limit, growth(self._operators, inputs, limit, self._digits))
-
-    def _tolerance(self, limit: float) -> Tolerance:
-        """A limit in units of the narrowest type of the program; a given one, of each value."""
-        return Tolerance(limit, None if self._max_ulp is not None else self._digits)
 
     def statements(
         self, error: MiscompilationError, before: Module, after: Module
@@ -250,7 +248,7 @@ class Checker(Observer):
         if error.function is None or not error.call:
             return None, None
         key = error.function, error.call
-        tolerance = self._tolerance(error.limit)
+        tolerance = self._limits.tolerance(error.limit)
         one, other = Writes(*key), Writes(*key)
         old = self._run(before, error.inputs, one).calls[key][1]
         new = self._run(after, error.inputs, other).calls[key][1]
@@ -268,30 +266,20 @@ class Checker(Observer):
 
     def _run(self, module: Module, inputs: Sequence[Any], *listeners: Writes) -> Trace:
         trace, known = Trace(), self._remembered
-        known.compare()
+        known.begin()
         if not is_on_buffers(module.program):
             results = run(module, inputs, trace.observe, listeners, known)
             trace.results = tuple(map(dense, results))
             return trace
-        all_of = [Calls(trace), *listeners]
+        kept = None if self._single is None else self._single.trace
+        all_of = [Calls(trace, kept), *listeners]
         program = interpreted(module.op, lowered(module), all_of, remembered=known)
-        trace.results = _tuple(program(*inputs))
+        trace.results = results_of(program(*inputs))
         return trace
 
 
-def _called_alone(module: Module, target: Target, inputs: Sequence[Any]) -> Trace:
-    """A run of machine code for all functions but the public one, which is interpreted."""
-    from ..backends.llvm.native import native_functions
-
-    trace, program = Trace(), lowered(module)
-    natives = native_functions(module.op, target)
-    private = {name: call for name, call in natives.items() if name != program.name}
-    interpreted(module.op, program, [Calls(trace)], private)(*inputs)
-    return trace
-
-
-def _tuple(results: Any) -> tuple[np.ndarray, ...]:
-    return results if isinstance(results, tuple) else (results,)
+def _are_same(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    return all(a is b for a, b in zip(one, other, strict=True))
 
 
 def _histogram(op: ModuleOp) -> Counter[str]:

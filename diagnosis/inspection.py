@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..runtime.executable import Executable
     from ..runtime.loaded import Program
     from ..runtime.machine_code import Generated, Source
-    from ..runtime.profile import Profile
+    from ..runtime.profile import Calls, Profile
     from .profiling import Profiler
 
 
@@ -109,6 +109,17 @@ class Inspection:
         if self._profiler is None:
             self._profiler = profiling.profiler(self._compilation)
         return self._profiler.run(inputs, repeat)
+
+    def report(self, calls: Calls) -> str:
+        """A page about the program: the model, its kernels at every stage, passes, decisions.
+
+        Raises:
+            CompileError: if a pass refuses the module.
+        """
+        from ..report.collecting import collect
+        from ..report.page import page
+
+        return page(collect(self._compilation, calls))
 
     def why(self, node: str) -> Fate:
         """What becomes of a node of the model.

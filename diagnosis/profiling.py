@@ -24,14 +24,17 @@ from ..core.context import Work
 from ..core.dims import Dim
 from ..core.errors import InputError, StepwellError, explain
 from ..core.provenance import names
+from ..core.typed import tensor_type
+from ..dialects.graph.kernel_flops import kernel_flops
 from ..dialects.graph.moved import bytes_of
 from ..dialects.graph.ops_call import CallDpsOp, CallLikeOp
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.rt import ops as rt
 from ..passes.rt.profile import timed_operations
-from ..runtime.executable import Executable, executable
+from ..runtime.executable import Executable
 from ..runtime.limits import Limits, known_limits
 from ..runtime.machine_code import machine_code
+from ..runtime.making import executable
 from ..runtime.profile import Profile, Row
 
 _LEAST_RUNS, _MOST_RUNS, _SECONDS = 10, 1000, 0.3
@@ -227,6 +230,8 @@ def profiler(compilation: Compilation) -> Profiler:
     sites: list[Site] = []
     slot = 0
     for stage in timed.descend(work, ctx):
+        if stage == "kernels":
+            ctx.work |= _work_of_own(work.main, ctx.work)
         if stage == "scheduled":
             calls = list(calls_of(work.main, ctx.work))
         if stage == "loops":
@@ -269,6 +274,21 @@ def _name(op: Operation) -> str:
             return "copy of a result"
 
 
+def _work_of_own(
+    main: func.FuncOp, known: Mapping[str, tuple[Work, ...]]
+) -> dict[str, tuple[Work, ...]]:
+    """The work of kernels that users wrote; nodes and bytes are those of each call."""
+    found: dict[str, tuple[Work, ...]] = {}
+    for call in (op for op in main.walk() if isinstance(op, CallDpsOp)):
+        kernel, name = call.own_kernel, call.callee.string_value()
+        if kernel is None or name in known:
+            continue
+        flops = kernel_flops(kernel, [tensor_type(value) for value in call.arguments])
+        if flops is not None:
+            found[name] = (Work((), flops, None),)
+    return found
+
+
 def calls_of(main: func.FuncOp, work: Mapping[str, tuple[Work, ...]]) -> Iterator[Call]:
     """The calls of a function on tensors, in order, in the symbols of the function."""
     shapes = SymbolicShapes(main)
@@ -278,7 +298,9 @@ def calls_of(main: func.FuncOp, work: Mapping[str, tuple[Work, ...]]) -> Iterato
         sizes = shapes.of_arguments(op.arguments)
         parts = work.get(op.callee.string_value(), ()) if isinstance(op, CallDpsOp) else ()
         moved = bytes_of(dict.fromkeys([*op.arguments, *op.results]), shapes)
-        yield Call(tuple(_substituted(part, sizes) for part in parts), moved)
+        found = [_substituted(part, sizes) for part in parts]
+        own = names(op)
+        yield Call(tuple(w if w.nodes else Work(own, w.flops, moved) for w in found), moved)
 
 
 def _substituted(work: Work, sizes: Mapping[str, Dim]) -> Work:

@@ -25,7 +25,7 @@ from ..core.errors import CompileError, InputError, StepwellError, explain
 from ..core.failures import Failure, Kind
 from ..core.module import Module, specs_of
 from ..core.target import Target
-from .bisection import Bisection, blamed, first_failure, reproducer_of
+from .bisection import Bisection, first_failure, reproducer_of
 from .checking import Checker
 from .reproducer import Reproducer
 from .route import Route
@@ -103,11 +103,12 @@ def reduce(
     """
     if test is None:
         route = Route.of(module, target, threads, opt_level, pipeline, legalize)
-        found = first_failure(route, inputs, max_ulp)
+        found = first_failure(route, inputs, max_ulp, may_shrink=inputs is None)
         if found is None:
             hint = "pass a test that says what fails"
             raise CompileError(explain("reduce", "nothing fails", hint=hint))
-        test = SameFailure(route, found.number, found.failure, inputs, max_ulp)
+        failing, module = found.failing, found.route.module
+        test = SameFailure(found.route, failing.number, failing.failure, inputs, max_ulp)
     elif not test(module.clone()):
         raise CompileError(explain("reduce", "the test does not fail the original module"))
     ways = SHRINKINGS if inputs is None else KEEPING_INPUTS
@@ -116,14 +117,13 @@ def reduce(
     result = Reduction(small, _count(small), _count(module), reducer.candidates)
     if not isinstance(test, SameFailure):
         return result
-    again = first_failure(test.route.of_module(small), inputs, max_ulp)
+    again = first_failure(test.route.of_module(small), inputs, max_ulp, may_shrink=False)
     if again is None:
         return result
-    route = test.route.of_module(small)
     return dataclasses.replace(
         result,
-        blame=blamed(route, again, max_ulp),
-        reproducer=reproducer_of(route, again, max_ulp, from_the_start=True),
+        blame=again.blamed(max_ulp),
+        reproducer=reproducer_of(again.route, again.failing, max_ulp, from_the_start=True),
     )
 
 

@@ -1,17 +1,24 @@
-"""A transformation that changes a size of a module wherever it occurs."""
+"""Changes of sizes of a module wherever they occur."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import DenseArrayBase, TensorType, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    IntegerAttr,
+    TensorType,
+    i64,
+)
 from xdsl.ir import Attribute
 from xdsl.rewriter import Rewriter
 
-from ..core.module import Module
+from ..core.module import NNZ, Module
 from ..dialects.graph.interfaces import GraphOp
 from ..dialects.graph.ops import CallDpsOp, ConstantOp
 from .programs import programs
@@ -28,74 +35,120 @@ class ShrinkSizes:
 
     def places(self, module: Module) -> int:
         """Three for each size."""
-        return 3 * len(self._sizes(module))
+        return 3 * len(sizes_of_tensors(module))
 
     def shrink(self, module: Module, chosen: Collection[int]) -> None:
         """Change one size."""
-        sizes = self._sizes(module)
+        sizes = sizes_of_tensors(module)
         for number in list(chosen)[:1]:
             if number >= 3 * len(sizes):
                 return
             old = sizes[number // 3]
             new = (1, 2 if old <= 3 else 3, old // 2)[number % 3]
             if new < old:
-                for function in [f for f in module.op.ops if isinstance(f, func.FuncOp)]:
-                    _resize(module, function, old, new)
-
-    def _sizes(self, module: Module) -> list[int]:
-        if any(isinstance(op, CallDpsOp | func.CallOp) for op in module.op.walk()):
-            return []
-        types = [t for f in programs(module) for t in f.function_type.inputs.data]
-        types += [op.type for op in module.op.walk() if isinstance(op, ConstantOp)]
-        shapes = [t.get_shape() for t in types if isinstance(t, TensorType)]
-        return sorted({n for shape in shapes for n in shape if n > 1}, reverse=True)
+                resize(module, {old: new})
 
 
-def _resize(module: Module, function: func.FuncOp, old: int, new: int) -> None:
-    """Change one size of a function, and infer its result types again."""
+def sizes_of_tensors(module: Module) -> list[int]:
+    """The sizes above 1 of arguments and constants, the largest first.
+
+    Empty if there are functions that are called: nothing infers the types of their results.
+    """
+    if any(isinstance(op, CallDpsOp | func.CallOp) for op in module.op.walk()):
+        return []
+    types = [t for f in programs(module) for t in f.function_type.inputs.data]
+    types += [op.type for op in module.op.walk() if isinstance(op, ConstantOp)]
+    shapes = [t.get_shape() for t in types if isinstance(t, TensorType)]
+    return sorted({n for shape in shapes for n in shape if n > 1}, reverse=True)
+
+
+def resize(module: Module, sizes: Mapping[int, int]) -> None:
+    """Change sizes of a module, given new ones by old ones.
+
+    It may be invalid then; the elements of smaller constants are the first ones.
+    """
+    for function in [f for f in module.op.ops if isinstance(f, func.FuncOp)]:
+        _resize(module, function, sizes)
+
+
+def _resize(module: Module, function: func.FuncOp, sizes: Mapping[int, int]) -> None:
+    """Change sizes of a function, and infer its result types again."""
     if len(function.body.blocks) != 1:
         return
-    block = function.body.block
+    block, attrs = function.body.block, list(function.arg_attrs or ())
     for argument in block.args:
-        if (smaller := _resized(argument.type, old, new)) != argument.type:
-            Rewriter.replace_value_with_new_type(argument, smaller)
+        if (smaller := _resized(argument.type, sizes)) == argument.type:
+            continue
+        if argument.index < len(attrs):
+            attrs[argument.index] = _with_entries(attrs[argument.index], argument.type, smaller)
+        Rewriter.replace_value_with_new_type(argument, smaller)
+    if attrs:
+        function.arg_attrs = ArrayAttr(attrs)
     for op in list(block.ops):
         if isinstance(op, ConstantOp):
-            if old in op.type.get_shape():
-                _resize_constant(module, op, old, new)
+            if not sizes.keys().isdisjoint(op.type.get_shape()):
+                _resize_constant(module, op, sizes)
         elif isinstance(op, GraphOp):
             for key, attr in op.properties.items():
-                op.properties[key] = _resized_numbers(attr, old, new)
+                op.properties[key] = _resized_numbers(attr, sizes)
             op.set_result_types(op.infer_types())
     function.update_function_type()
 
 
-def _resized(kind: Attribute, old: int, new: int) -> Attribute:
+def _resized(kind: Attribute, sizes: Mapping[int, int]) -> Attribute:
     if not isinstance(kind, TensorType):
         return kind
-    shape = [new if n == old else n for n in kind.get_shape()]
+    shape = [sizes.get(n, n) for n in kind.get_shape()]
     return TensorType(kind.element_type, shape, kind.encoding)
 
 
-def _resize_constant(module: Module, op: ConstantOp, old: int, new: int) -> None:
+def _with_entries(attrs: DictionaryAttr, old: Attribute, new: Attribute) -> DictionaryAttr:
+    """The attributes of an argument: of a sparse one, whose rows stay as full as they were."""
+    entries = attrs.data.get(NNZ)
+    if not isinstance(entries, IntegerAttr):
+        return attrs
+    assert isinstance(old, TensorType)
+    assert isinstance(new, TensorType)
+    (before, _), (rows, columns) = old.get_shape(), new.get_shape()
+    count = min(entries.value.data * rows // max(1, before), rows * columns // 3)
+    return DictionaryAttr({**attrs.data, NNZ: IntegerAttr(count, i64)})
+
+
+def _resize_constant(module: Module, op: ConstantOp, sizes: Mapping[int, int]) -> None:
     array: Any = op.array(module.weights)
-    part = array[tuple(slice(new if n == old else n) for n in op.type.get_shape())]
-    if isinstance(part, np.ndarray) and op.key is None:
-        made = ConstantOp.literal(np.ascontiguousarray(part))
+    shape = tuple(sizes.get(n, n) for n in op.type.get_shape())
+    kind = TensorType(op.type.element_type, shape, op.type.encoding)
+    name = op.key or "constant"
+    if not isinstance(array, np.ndarray):
+        matrix = _wrapped(array, shape)
+        made = ConstantOp.resource(module.weights.add(name, matrix), kind, int(matrix.nnz))
     else:
-        kept = np.ascontiguousarray(part) if isinstance(part, np.ndarray) else part
-        key = module.weights.add(op.key or "constant", kept)
-        kind = _resized(op.type, old, new)
-        assert isinstance(kind, TensorType)
-        entries = None if isinstance(kept, np.ndarray) else int(kept.nnz)
-        made = ConstantOp.resource(key, kind, entries)
+        part = np.ascontiguousarray(array[tuple(map(slice, shape))])
+        if op.key is None:
+            made = ConstantOp.literal(part)
+        else:
+            made = ConstantOp.resource(module.weights.add(name, part), kind)
     made.location = op.location
     Rewriter.replace_op(op, made)
 
 
-def _resized_numbers(attr: Attribute, old: int, new: int) -> Attribute:
-    """A list of sizes with one replaced; a single number may mean anything, and is kept."""
+def _wrapped(matrix: Any, shape: tuple[int, ...]) -> Any:
+    """The first rows of a matrix, with columns modulo their number: rows stay as full as they were.
+
+    A column that a row has twice then is one entry, the sum of both.
+    """
+    rows, columns = shape
+    pointers = matrix.indptr[: rows + 1]
+    end = pointers[-1]
+    indices = (matrix.indices[:end] % columns).astype(matrix.indices.dtype)
+    made = type(matrix)((matrix.data[:end].copy(), indices, pointers.copy()), shape=shape)
+    made.sum_duplicates()
+    return made
+
+
+def _resized_numbers(attr: Attribute, sizes: Mapping[int, int]) -> Attribute:
+    """A list of sizes with some replaced; a single number may mean anything, and is kept."""
     if not isinstance(attr, DenseArrayBase) or attr.elt_type != i64:
         return attr
-    values = [new if n == old else n for n in attr.get_values()]
+    values = [sizes.get(n, n) for n in attr.get_values()]
     return DenseArrayBase.from_list(i64, values)

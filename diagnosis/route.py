@@ -10,7 +10,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from ..compilation import CODE_GENERATION, Compilation, passes_of, table_for
+from ..compilation import CODE_GENERATION, Compilation, Observer, passes_of, table_for
 from ..core.actions import ActionCounter, counting
 from ..core.context import CompilerContext
 from ..core.errors import CompileError, explain
@@ -112,7 +112,7 @@ class Route:
         now = self.steps[number][0] if number < len(self.steps) else ""
         return next((stage for stage in reversed(done) if stage != now), start)
 
-    def descend(self, checker: Checker | None) -> Failing | None:
+    def descend(self, checker: Observer | None) -> Failing | None:
         """Run the passes to the first that fails.
 
         The module is verified after each; a checker compares its results instead, once a descent
@@ -132,10 +132,10 @@ class Route:
             except Exception as error:
                 # Any exception is a failure to report.
                 found = failure(error, step.name)
-                return Failing(number, before, found, checker, error)
+                return Failing(number, before, found, _single_passes(checker), error)
         return self._generate(work, checker) if self.complete else None
 
-    def _generate(self, work: Module, checker: Checker | None) -> Failing | None:
+    def _generate(self, work: Module, checker: Observer | None) -> Failing | None:
         """Make machine code, and run that."""
         try:
             program = machine_code(work, self.target)
@@ -143,7 +143,7 @@ class Route:
                 checker.compiled(Executable(Loaded(program)), self.compilation)
         except Exception as error:
             found = failure(error, CODE_GENERATION)
-            return Failing(len(self.steps), work, found, checker, error)
+            return Failing(len(self.steps), work, found, _single_passes(checker), error)
         return None
 
     def fails_at(self, number: int, checker: Checker | None) -> Failure | None:
@@ -179,6 +179,11 @@ class Route:
             except Exception as error:
                 return Attempt(work.op, counter, failure(error, step.name))
         return Attempt(work.op, counter, None)
+
+
+def _single_passes(observer: Observer | None) -> Checker | None:
+    """What compares the results of single passes, if the observer does."""
+    return observer if isinstance(observer, Checker) else None
 
 
 @dataclass

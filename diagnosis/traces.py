@@ -59,6 +59,15 @@ class Trace:
         self._times[name] += 1
         self.calls[name, self._times[name]] = op, list(contents)
 
+    def next_call(self, name: str) -> tuple[str, int]:
+        """The name and the number of the next call of a function."""
+        return name, self._times[name] + 1
+
+    def arrays(self, name: str, time: int) -> list[np.ndarray]:
+        """What a call has written, nothing if there was no such call."""
+        _, contents = self.calls.get((name, time), (None, []))
+        return [part.values for part in contents]
+
     def observe(self, op: Operation, results: Sequence[Any]) -> None:
         """Keep the results of an operation of the graph level."""
         arrays = [dense(result) for result in results]
@@ -80,23 +89,45 @@ class Trace:
 
 
 class Calls(CallingOperations):
-    """Keeps the arrays that functions on buffers write."""
+    """Keeps the arrays that functions on buffers write.
 
-    def __init__(self, trace: Trace) -> None:
-        self._trace = trace
+    Args:
+        trace: where they are kept.
+        known: a run of which to keep the same calls, and of each of them as many of the last
+            arrays and bytes; None to keep all.
+    """
+
+    def __init__(self, trace: Trace, known: Trace | None = None) -> None:
+        self._trace, self._known = trace, known
         self._open: list[list[tuple[np.ndarray, np.ndarray]]] = []
         """Of each running call the memory that it can write to, and its bytes before."""
 
     def will_interpret_op(self, op: Operation, args: PythonValues) -> None:
         memories = [memory for arg in args if (memory := _memory(arg)) is not None]
+        if self._known is not None:
+            memories = _like(memories, self._known.arrays(*self._trace.next_call(_callee(op))))
         self._open.append([(memory, _bytes(memory.copy())) for memory in memories])
 
     def did_interpret_op(self, op: Operation, results: PythonValues) -> None:
-        written = self._open.pop()
-        assert isinstance(op, rt.CallOp | func.CallOp | llvm.CallOp)
-        if op.callee is not None and not results:
+        written, name = self._open.pop(), _callee(op)
+        if name and not results:
             contents = [Contents(memory.copy(), before) for memory, before in written]
-            self._trace.called(op, op.callee.root_reference.data, contents)
+            self._trace.called(op, name, contents)
+
+
+def _callee(op: Operation) -> str:
+    """The name of the function that is called, "" for one that has none."""
+    assert isinstance(op, rt.CallOp | func.CallOp | llvm.CallOp)
+    return op.callee.root_reference.data if op.callee is not None else ""
+
+
+def _like(memories: Sequence[np.ndarray], known: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The last arrays, as many as are known; of bytes at an address, as many as are known."""
+    last = memories[len(memories) - len(known) :] if len(known) <= len(memories) else []
+    pairs = zip(last, known, strict=True) if last else ()
+    return [
+        memory[: array.nbytes] if memory.dtype == np.uint8 else memory for memory, array in pairs
+    ]
 
 
 def _memory(value: Any) -> np.ndarray | None:
@@ -116,3 +147,8 @@ def _bytes(array: np.ndarray) -> np.ndarray:
 def dense(value: Any) -> np.ndarray:
     """A result as an array; for a sparse matrix, its stored values."""
     return value if isinstance(value, np.ndarray) else np.asarray(getattr(value, "data", value))
+
+
+def results_of(results: Any) -> tuple[np.ndarray, ...]:
+    """The results of a call as a tuple."""
+    return results if isinstance(results, tuple) else (results,)

@@ -8,7 +8,8 @@ upstream's tools accept on an `llvm.func` too:
     rt.constants   {slot = 0, weight = "w0", type = memref<16x8xf32>, packing = affine_map<...>}
     rt.functions   {slot = 0, callee = "env.linear", type = (tensor<4xf32>) -> tensor<4xf32>}
     rt.failures    {kind = "csr", subject = "input \\"graph\\""}, failure n + 1 as entry n
-    rt.effort      on the module: which of LLVM's passes its code needs
+    rt.effort      on a function, "light": it has buffers on the stack, which passes of LLVM make
+                   registers of; on the module: the effort for all of its functions
     rt.unroll      LLVM unrolls the loops of the function
 
 From stage `buffers` on, attributes describe the inputs and results of a program; see
@@ -21,10 +22,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar, cast
 
+from xdsl.context import Context
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     ArrayAttr,
+    Builtin,
     DenseResourceAttr,
     DictionaryAttr,
     FunctionType,
@@ -38,6 +41,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Operation
+from xdsl.parser import Parser
 
 from ..core.errors import CompileError, explain
 from ..core.module import Program, face_of
@@ -250,6 +254,23 @@ def _constant_entry(slot: int, constant: Constant) -> DictionaryAttr:
     data = {"slot": IntegerAttr(slot, i64), "weight": StringAttr(constant.weight)}
     packing = {} if constant.packing is None else {"packing": constant.packing}
     return DictionaryAttr({**data, "type": constant.type, **packing})
+
+
+def constants_text(constants: Sequence[Constant]) -> str:
+    """The text of the attribute that declares the constants of a program."""
+    return str(ArrayAttr([_constant_entry(*slot) for slot in enumerate(constants)]))
+
+
+def constants_in(text: str) -> tuple[Constant, ...]:
+    """The constants that the text of an attribute declares; see `constants_text`."""
+    ctx = Context()
+    ctx.load_dialect(Builtin)
+    entries = cast("ArrayAttr[DictionaryAttr]", Parser(ctx, text or "[]").parse_attribute())
+
+    def wrong() -> CompileError:
+        return CompileError(explain(CONSTANTS, "malformed text", got=text))
+
+    return tuple(_read_constant(entry.data, wrong)[1] for entry in entries)
 
 
 def _function_entry(slot: int, function: Function) -> DictionaryAttr:

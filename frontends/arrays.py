@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+import ml_dtypes
 import numpy as np
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute
 
 from ..core.arrays import csr_of, plain_array, refuse_mask
-from ..core.dtypes import ELEMENT_TYPES, dtype_of, element_type_of
+from ..core.dtypes import ELEMENT_TYPES, LOW_BIT_FLOATS, dtype_of, element_type_of
 from ..core.errors import InputError, UnsupportedError, explain
+from ..dialects.graph.attrs import is_float
 from ..dialects.graph.matrices import with_sorted_rows, with_values
 
 if TYPE_CHECKING:
@@ -71,7 +74,8 @@ def csr_matrix_of(matrix: Any, subject: str, element: Attribute | None = None) -
     """
     if len(matrix.shape) != 2:
         raise _error(subject, "a sparse constant has two dimensions", got=matrix.shape)
-    if matrix.dtype.kind not in "fiub" or matrix.dtype.itemsize > 8:
+    is_half = matrix.dtype.kind == "f" and matrix.dtype.itemsize < 4
+    if matrix.dtype.kind not in "fiub" or matrix.dtype.itemsize > 8 or is_half:
         raise _error(subject, "unknown dtype", "f32 or f64", matrix.dtype)
     if element is None and matrix.dtype.kind != "f":
         raise _error(subject, "a sparse constant has floats", "f32 or f64", matrix.dtype)
@@ -91,6 +95,13 @@ def csr_matrix_of(matrix: Any, subject: str, element: Attribute | None = None) -
     return result if element is None else cast("csr_array", converted(result, element, subject))
 
 
+def _generality(element: Attribute) -> int:
+    """0 for truth values, 1 for integers, 2 for floats."""
+    if element == i1:
+        return 0
+    return 2 if is_float(element) or element in LOW_BIT_FLOATS else 1
+
+
 def converted(array: Array, element: Attribute, subject: str) -> Array:
     """The array converted to an element type.
 
@@ -103,12 +114,11 @@ def converted(array: Array, element: Attribute, subject: str) -> Array:
     if array.dtype == dtype:
         return array
     data = array if isinstance(array, np.ndarray) else array.data
-    order = {"b": 0, "i": 1, "u": 1, "f": 2}
-    if dtype.kind == "b" or order[dtype.kind] < order[array.dtype.kind]:
+    if element == i1 or _generality(element) < _generality(element_type_of(array.dtype)):
         got = data.flat[0] if data.size == 1 else array.dtype
         raise _error(subject, "the element types do not agree", element, got)
-    if dtype.kind in "iu" and data.size:
-        limits = np.iinfo(dtype)
+    if _generality(element) == 1 and data.size:
+        limits = ml_dtypes.iinfo(dtype)
         low, high = int(data.min()), int(data.max())
         if low < limits.min or high > limits.max:
             got = low if low < limits.min else high

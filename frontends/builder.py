@@ -12,9 +12,9 @@ constructor, except that tensors may be NumPy or SciPy arrays and Python numbers
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,12 +33,11 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ..core.dtypes import ELEMENT_TYPES, element_type_of
-from ..core.errors import CompileError, explain
+from ..core.errors import CompileError
 from ..core.module import NAME, Module
 from ..core.provenance import named
 from ..core.specs import SparseSpec, TensorSpec
 from ..core.weights import WeightStore
-from ..dialects.graph.dialect import Graph
 from ..dialects.graph.interfaces import GraphOp
 from ..dialects.graph.ops_constant import ConstantOp
 from ..dialects.graph.sparse_forms import sparse_form
@@ -54,7 +53,7 @@ from .arrays import (
 from .calls import Calls
 from .captures import block_of
 from .control import ControlFlow
-from .diagnostics import caller_location, input_error, reworded
+from .diagnostics import input_error, reworded
 from .edge_lists import EdgeLists
 from .operands import has_own_type, operands_of, shared_element_type
 from .recurrences import Recurrences
@@ -64,10 +63,6 @@ from .values import Operand, Value
 
 if TYPE_CHECKING:
     from .arrays import Array
-
-_OPERATORS: dict[str, type[GraphOp]] = {
-    op.name.partition(".")[2]: op for op in Graph.operations if issubclass(op, GraphOp)
-}
 
 
 class Builder(Calls, ControlFlow, EdgeLists, Selections, Recurrences):
@@ -90,6 +85,7 @@ class Builder(Calls, ControlFlow, EdgeLists, Selections, Recurrences):
         self._inputs: dict[str, DictionaryAttr] = {}
         self._outputs: list[tuple[SSAValue, DictionaryAttr]] = []
         self._kernels: dict[tuple[Any, ...], KernelOp] = {}
+        self._node: LocationAttr | None = None
 
     def input(
         self,
@@ -136,9 +132,22 @@ class Builder(Calls, ControlFlow, EdgeLists, Selections, Recurrences):
         Raises:
             InputError: if there is no such element type, or it cannot hold the elements.
         """
-        location = caller_location() if name == "constant" else named(name)
+        location = self._located(None if name == "constant" else name)
         element = None if dtype is None else element_type_named(name, dtype)
         return self._constant(array, name, element, location)
+
+    @contextmanager
+    def node(self, name: str) -> Iterator[None]:
+        """Give the operators that are appended within the context the name of a node of the model.
+
+        It stands in messages and profiles where an operator has no name of its own, in place of the
+        caller's line.
+        """
+        before, self._node = self._node, named(name)
+        try:
+            yield
+        finally:
+            self._node = before
 
     def output(self, value: Value, name: str | None = None) -> None:
         """Make `value` the next result of the program, called `name`.
@@ -196,23 +205,6 @@ class Builder(Calls, ControlFlow, EdgeLists, Selections, Recurrences):
             arg_attrs=ArrayAttr(list(self._inputs.values())),
         )
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        """The operator called `name` as a method."""
-        if name not in _OPERATORS:
-            near = ", ".join(difflib.get_close_matches(name, _OPERATORS, 3))
-            hint = f"nearest: {near}" if near else None
-            raise AttributeError(explain("Builder", f'no operator "{name}"', hint=hint))
-        operator = _OPERATORS[name]
-
-        def method(*args: Operand, name: str | None = None, **kwargs: Operand) -> Any:
-            return self.apply(operator, *args, name=name, **kwargs)
-
-        method.__name__, method.__doc__ = name, operator.__doc__
-        return method
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *_OPERATORS})
-
     def apply(
         self, operator: type[GraphOp], *args: Operand, name: str | None = None, **kwargs: Operand
     ) -> Any:
@@ -232,7 +224,7 @@ class Builder(Calls, ControlFlow, EdgeLists, Selections, Recurrences):
         Raises:
             InputError: if the arguments do not fit, with the message of the operator.
         """
-        location = caller_location() if name is None else named(name)
+        location = self._located(name)
         operands, optional, signature = operands_of(operator)
         try:
             bound = signature.bind(*args, **kwargs)

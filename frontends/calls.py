@@ -11,14 +11,13 @@ from xdsl.ir import Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ..core.dims import Dim, Shape, size_of_argument
-from ..core.provenance import named
 from ..core.specs import TensorSpec
 from ..core.typed import tensor_type
 from ..dialects.graph.kernels import Kernel
 from ..dialects.graph.ops_call import CallDpsOp, CallPackedOp
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.loop.ops import KernelOp
-from .diagnostics import caller_location, input_error, reworded
+from .diagnostics import input_error, reworded
 from .parts import BuilderPart
 from .specs import result_type
 from .values import Operand, Value
@@ -133,7 +132,7 @@ class Calls(BuilderPart):
         results: TensorSpec | Sequence[TensorSpec],
         name: str | None,
     ) -> Any:
-        location = caller_location() if name is None else named(name)
+        location = self._located(name)
         specs = [results] if isinstance(results, TensorSpec) else list(results)
         label = callee.name if isinstance(callee, Kernel) else callee
         subject = f'call of "{label}"'

@@ -16,7 +16,6 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ..core.arrays import is_integer
-from ..core.provenance import named
 from ..core.typed import tensor_type
 from ..dialects.graph.interfaces import rank
 from ..dialects.graph.ops_control import YieldOp
@@ -34,7 +33,7 @@ from .bodies import (
     stacked_type,
 )
 from .captures import captured
-from .diagnostics import caller_location, input_error, reworded
+from .diagnostics import input_error, reworded
 from .parts import BuilderPart
 from .values import Operand, Value
 
@@ -79,7 +78,7 @@ class ControlFlow(BuilderPart):
             InputError: if `pred` is no i1 scalar, or the functions return values of different
                 ranks or element types.
         """
-        location = caller_location() if name is None else named(name)
+        location = self._located(name)
         condition = self._own(pred, "cond")
         given = [self._operand(value, None, "cond", location) for value in operands]
         blocks, ends = [Block(), Block()], list[Structure]()
@@ -129,7 +128,7 @@ class ControlFlow(BuilderPart):
         Raises:
             InputError: if the loop has no end, or values have the wrong types.
         """
-        location = caller_location() if name is None else named(name)
+        location = self._located(name)
         carried = [self._operand(value, None, "loop", location) for value in init]
 
         def iterate(number: Value, state: _Values, _: _Values) -> tuple[Sequence[Operand], _Values]:
@@ -179,7 +178,7 @@ class ControlFlow(BuilderPart):
         Raises:
             InputError: if the loop has no end, or values have the wrong types.
         """
-        location = caller_location() if name is None else named(name)
+        location = self._located(name)
         start, given = Structure.of(init), Structure.of(xs)
         carried = [self._operand(value, None, "scan", location) for value in start.values]
         tensors = [self._operand(value, None, "scan", location) for value in given.values]

@@ -105,7 +105,8 @@ def _parse(text: str, name: str) -> ModuleOp:
         parser = _placing(text, name)
         with suppress(DiagnosticException):
             parser.parse_module()
-        where = name if parser.failed_line is None else f"{name}:{parser.failed_line}"
+        place = parser.failed_place
+        where = name if place is None else f"{name}:{place[0]}:{place[1]}"
         raise ImportModelError(explain(where, f"cannot parse: {first_line(error)}")) from error
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from ..core.provenance import named
+from .diagnostics import caller_location
+from .operators import GraphOperators
 from .values import Operand, Value
 
 
-class BuilderPart(ABC):
+class BuilderPart(GraphOperators, ABC):
     """A class of methods of `Builder`, and what they use of the whole."""
 
     _block: Block
@@ -22,9 +25,17 @@ class BuilderPart(ABC):
     """The body of the program."""
     _closed: set[Block | None]
     """The finished bodies of loops and conditions."""
+    _node: LocationAttr | None
+    """The node of the model that operators belong to where they have no name."""
+
+    def _located(self, name: str | None) -> LocationAttr:
+        """The location of an operator: its name, else the node, else the caller's line."""
+        return named(name) if name is not None else self._node or caller_location()
 
     @abstractmethod
-    def __getattr__(self, name: str) -> Callable[..., Any]: ...
+    def constant(
+        self, array: Operand, name: str = "constant", dtype: str | None = None
+    ) -> Value: ...
 
     @abstractmethod
     def _product(self, left: Operand, right: Operand) -> Value: ...

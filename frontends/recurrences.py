@@ -11,11 +11,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..core.provenance import named
 from ..core.typed import tensor_type
 from ..dialects.graph.ops_select import WHOLE_END
 from .cells import Activation, Cell, Gru, Lstm, Parameters, Rnn, columns
-from .diagnostics import caller_location, input_error
+from .diagnostics import input_error
 from .parts import BuilderPart
 from .values import Operand, Value
 
@@ -177,7 +176,7 @@ class _Layer:
         self, builder: Any, subject: str, kind: type[Cell], x: Value, name: str | None
     ) -> None:
         self._b, self._subject, self._kind, self._name = builder, subject, kind, name
-        self._location = caller_location() if name is None else named(name)
+        self._location = builder._located(name)
         self._x = Value(builder, builder._own(x, subject))
         if len(self._x.shape) != 3:
             raise input_error(subject, "x has the wrong rank", 3, len(self._x.shape))

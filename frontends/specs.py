@@ -34,7 +34,10 @@ def argument_of(name: str, spec: TensorSpec | SparseSpec) -> tuple[TensorType, D
     if len(dims) != 2:
         raise input_error(subject, "a CSR matrix has two dimensions", got=spec.shape)
     entries = _size(subject, spec.nnz, f"{name}.nnz")
-    return TensorType(element, sizes, csr()), argument_attrs(name, dims, entries)
+    if spec.indptr_dtype not in ("i32", "i64"):
+        raise input_error(subject, "unknown indptr_dtype", "i32 or i64", repr(spec.indptr_dtype))
+    kind = TensorType(element, sizes, csr(int(spec.indptr_dtype[1:])))
+    return kind, argument_attrs(name, dims, entries)
 
 
 def result_type(subject: str, spec: TensorSpec) -> TensorType:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
@@ -15,9 +14,19 @@ Operand = Any
 
 
 class Operators(Protocol):
-    """The part of `Builder` that values use: its operators, by name."""
+    """The part of `Builder` that values use."""
 
-    def __getattr__(self, name: str) -> Callable[..., Value]: ...
+    def add(self, lhs: Operand, rhs: Operand, /) -> Value: ...
+
+    def sub(self, lhs: Operand, rhs: Operand, /) -> Value: ...
+
+    def mul(self, lhs: Operand, rhs: Operand, /) -> Value: ...
+
+    def div(self, lhs: Operand, rhs: Operand, /) -> Value: ...
+
+    def pow(self, lhs: Operand, rhs: Operand, /) -> Value: ...
+
+    def neg(self, x: Operand, /) -> Value: ...
 
     def _product(self, left: Operand, right: Operand) -> Value: ...
 

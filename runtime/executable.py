@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import ctypes
 import io
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ..core import arguments
+from ..core.display import displayed, write_page
 from ..core.errors import CompileError, TargetError, explain
+from ..core.folding import folded
 from ..core.specs import ValueSpec
 from ..core.stages import TEXT_STAGES, check_stage
-from . import objects, results
+from . import attachment, objects, results
 from .artefacts import container
 from .frames import Frames
 from .loaded import Loaded, Program
 from .objects import look_for_scipy
-from .plan import plan_of
-from .vectorcall import attach, boundary, fast_type, offer
+from .profile import Calls
+from .vectorcall import boundary
 
 if TYPE_CHECKING:
     from ..backends.llvm.boundary.layout import Boundary
@@ -30,20 +31,22 @@ if TYPE_CHECKING:
     from ..core.weights import WeightStore
     from .artefacts.reading import Artefact
     from .artefacts.verifying import Verification
+    from .attachment import Decisions
     from .profile import Profile
     from .staircase import Staircase
 
 
 class Executable:
-    """A compiled program. Call it with one argument for each input, in order or by name.
+    """A compiled program. Call it with one argument for each input, in order or by name, or with
+    one dict of all by name.
 
     Dense arguments are arrays of exactly the dtype of the input, sparse ones `scipy.sparse`
-    matrices, graphs or ``(indptr, indices, values)``. One result is an array, several are a
-    tuple. Arguments are only read; results are new arrays, or those given as `out`: an array, or
-    a tuple with an array or None for each result, of its dtype and shape, contiguous. A result
-    whose size depends on values is always a new array, of exactly that size. `out` may
-    overlap arguments; an input named "out" must be given by position. Threads may call
-    concurrently, and calls release the GIL. See `docs/calls.md` for what they may write to.
+    matrices, graphs, edge lists of shape (2, E) or ``(indptr, indices, values)``. One result is an
+    array, several are a tuple. Arguments are only read; results are new arrays, or those given as
+    `out`: an array, or a tuple with an array or None for each result, of its dtype and shape,
+    contiguous. A result whose size depends on values is always a new array, of exactly that size.
+    `out` may overlap arguments; an input named "out" is given by position or in a dict. Threads may
+    call concurrently, and calls release the GIL. See `docs/calls.md` for what they may write to.
 
     Raises:
         InputError: when called with arguments that do not fit `inputs`.
@@ -67,13 +70,14 @@ class Executable:
         loaded: Loaded,
         staircase: Staircase | None = None,
         stages: Sequence[str] = (),
-        decisions: Sequence[Decision] | None = (),
+        decisions: Decisions = (),
+        artefact: Artefact | None = None,
     ) -> None:
         self._loaded = loaded
         self._replaced: list[Loaded] = []
         self._staircase = staircase
-        self._decisions: Sequence[Decision] | None = decisions
-        self._artefact: Artefact | None = None
+        self._decisions = decisions
+        self._artefact = artefact
         self.stages: tuple[str, ...] = tuple(stages)
         self.changes: tuple[Change, ...] = ()
         """How each pass changed the results, if compilation was checked."""
@@ -88,13 +92,16 @@ class Executable:
         """Names, shapes and dtypes of the results, in order."""
         return list(self._loaded.signature.outputs)
 
-    def ir(self, stage: str) -> str:
+    def ir(self, stage: str, *, brief: bool = False) -> str:
         """The text of a stage of the staircase; see `stages`.
+
+        `brief` text is for people only: a nest of a remainder is one line, and long lines are cut.
 
         Raises:
             CompileError: if there is no stage of this name.
         """
-        return self._way_down.text(stage)
+        text = self._way_down.text(stage)
+        return folded(text) if brief else text
 
     def weights(self, stage: str) -> WeightStore:
         """The arrays that the text of a stage names, for `stepwell.from_mlir`.
@@ -142,6 +149,42 @@ class Executable:
         """
         return self._way_down.why(node)
 
+    def report(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        inputs: Sequence[object] = (),
+        repeat: int | None = None,
+    ) -> str:
+        """A page to look at the program with: the model, its kernels at every stage, what passes
+        changed and decided.
+
+        It is one file of HTML that loads nothing else; see `docs/report.md`.
+
+        Args:
+            path: the file to write, if any.
+            inputs: the arguments of calls to profile; the page then also shows times, the arena
+                and the patterns of sparse arguments.
+            repeat: the number of profiled runs, as for `profile`.
+
+        Returns:
+            The HTML. Notebooks display it.
+
+        Raises:
+            CompileError: if the program is interpreted.
+            InputError: if the inputs do not fit.
+            StepwellError: if the file cannot be written.
+        """
+        calls = Calls()
+        if inputs:
+            checked = arguments.taken(self._loaded.signature.arguments, inputs)
+            sizes = self._loaded.sizes(checked)
+            calls = Calls(self.profile(*inputs, repeat=repeat), checked, sizes)
+        page = self._way_down.report(calls)
+        if path is not None:
+            write_page(path, page)
+        return page
+
     def update(self, weights: Mapping[str, object]) -> None:
         """Take new weights, which otherwise are those at the time of compilation.
 
@@ -162,13 +205,13 @@ class Executable:
         """
         program, staircase = self._way_down.updated(self._loaded.program, weights)
         code = self._boundary
-        loaded = _loaded(program, code)
+        loaded = attachment.load(Executable, program, code)
         with Frames.lock:
             # Memory that a call is using stays until it has ended.
             self._replaced = [old for old in (*self._replaced, self._loaded) if old.frames.busy]
             self._loaded, self._staircase = loaded, staircase
             self._artefact = None
-            _attach(self, code)
+            attachment.attach_code(self, loaded, code)
 
     def save(self, path: str | os.PathLike[str], *, targets: Sequence[str] | None = None) -> None:
         """Write the program to a file, which `stepwell.load` runs without compiling; see
@@ -219,8 +262,9 @@ class Executable:
     def __copy__(self) -> Executable:
         """Another executable with the same program: what updates one does not change the other."""
         program, staircase = self._loaded.program, self._staircase
-        made = _executable(program, self._boundary, staircase, self.stages, self._decisions)
-        made._artefact, made.changes = self._artefact, self.changes
+        known = self.stages, self._decisions, self._artefact
+        made = attachment.instance(Executable, program, self._boundary, staircase, *known)
+        made.changes = self.changes
         return made
 
     def __deepcopy__(self, memo: object) -> Executable:
@@ -256,9 +300,9 @@ class Executable:
     @property
     def decisions(self) -> tuple[Decision, ...]:
         """The decisions that passes took, in order."""
-        if self._decisions is None and self._artefact is not None:
-            self._decisions = self._artefact.decisions()
-        return tuple(self._decisions or ())
+        if callable(self._decisions):
+            self._decisions = self._decisions()
+        return tuple(self._decisions)
 
     def explain(self, format: str = "text") -> str:
         """The decisions that passes took, by stage and pass.
@@ -273,6 +317,9 @@ class Executable:
 
         return explanation(self.decisions, format)
 
+    def _repr_html_(self) -> str:
+        return displayed(self)
+
     def __repr__(self) -> str:
         inputs = ", ".join(map(str, self._loaded.signature.inputs))
         outputs = ", ".join(map(str, self._loaded.signature.outputs))
@@ -281,9 +328,12 @@ class Executable:
     def __call__(self, /, *inputs: object, out: object = None, **named: object) -> Any:
         loaded = self._loaded
         signature = loaded.signature
-        if named:
+        by_name: Mapping[str, object] | None = named or None
+        if len(inputs) == 1 and not named and isinstance(inputs[0], Mapping):
+            inputs, by_name = (), cast("Mapping[str, object]", inputs[0])
+        if by_name is not None:
             # With arguments in order, the call takes the compiled path.
-            return self(*arguments.in_order(signature.inputs, inputs, named), out=out)
+            return self(*arguments.in_order(signature.inputs, inputs, by_name), out=out)
         if (arrays := arguments.arrays_of_tensors(inputs)) is not None:
             return self(*arrays, out=out)
         checked = arguments.taken(signature.arguments, inputs)
@@ -309,6 +359,31 @@ class Executable:
         answers = [a if value is None else value for a, value in zip(arrays, given, strict=True)]
         return answers[0] if len(answers) == 1 else tuple(answers)
 
+    def call_named(self, /, *inputs: object, **named: object) -> dict[str, Any]:
+        """The results of a call by their names.
+
+        Raises:
+            InputError: if the arguments do not fit `inputs`.
+        """
+        results = self(*inputs, **named)
+        several = results if isinstance(results, tuple) else (results,)
+        return {spec.name: r for spec, r in zip(self.outputs, several, strict=True)}
+
+    def map(self, batches: Any) -> Any:
+        """The results for many batches.
+
+        Of an array of Dask, whose blocks along the first dimension are batches, it is an array of
+        Dask: nothing is computed yet, and blocks are computed on the workers that have them. Of
+        any other iterable it is a generator. See `docs/deploying.md`.
+
+        Raises:
+            InputError: if the array does not fit the argument; if the program has several arguments
+                or results, or they do not have one row for each element of a batch.
+        """
+        from .batches import mapped
+
+        return mapped(self, batches)
+
     def sizes_of(self, *inputs: object) -> dict[str, int]:
         """The sizes of the symbols of the program for these arguments.
 
@@ -329,60 +404,9 @@ class Executable:
             frame.give_back()
 
 
-def executable(
-    program: Program,
-    staircase: Staircase | None = None,
-    stages: Sequence[str] = (),
-    decisions: Sequence[Decision] | None = (),
-) -> Executable:
-    """An `Executable`, called by compiled code if objects have the expected layout."""
-    return _executable(program, boundary(Executable), staircase, stages, decisions)
-
-
-def loaded_executable(artefact: Artefact, staircase: Staircase) -> Executable:
-    """The program of an artefact.
-
-    It is called by compiled code if the artefact has that for the layout of objects here.
-
-    Raises:
-        ImportModelError: if the artefact is damaged.
-        TargetError: if this machine cannot run the program.
-    """
-    program, shipped = artefact.program(), artefact.boundary()
-    code = None if shipped is None else offer(Executable, *shipped)
-    made = _executable(program, code, staircase, artefact.stages, None)
-    made._artefact = artefact
-    return made
-
-
-def _executable(
-    program: Program,
-    code: Boundary | None,
-    staircase: Staircase | None,
-    stages: Sequence[str],
-    decisions: Sequence[Decision] | None,
-) -> Executable:
-    loaded = _loaded(program, code)
-    kind = Executable if loaded.plan is None else fast_type(Executable)
-    made = kind(loaded, staircase, stages, decisions)
-    _attach(made, code)
-    return made
-
-
-def _loaded(program: Program, code: Boundary | None) -> Loaded:
-    """A program, with a plan if compiled code can call it."""
-    if code is None:
-        return Loaded(program)
-    slow, fail = Executable.__call__, Executable._fail_at
-    plan = plan_of(program.interface.signature, program.entry, slow, fail)
-    return Loaded(program, plan, ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(code.frame))
-
-
-def _attach(made: Executable, code: Boundary | None) -> None:
-    """Let compiled code handle calls, if there is a plan for it."""
-    plan = made._loaded.plan
-    if code is not None and plan is not None and type(made) is not Executable:
-        attach(made, plan.address, code.call)
+def program_of(exe: Executable) -> Program:
+    """The program that an executable calls."""
+    return exe._loaded.program
 
 
 def _arrays(value: np.ndarray | arguments.Csr) -> tuple[np.ndarray, ...]:

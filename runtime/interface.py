@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arguments import IndexDtypes
 from ..core.dims import Dim, Shape
 from ..core.signature import Signature
 from ..core.specs import ValueSpec
@@ -31,6 +32,9 @@ class Interface:
     constants: tuple[str, ...]
     functions: tuple[Callee, ...]
     failures: tuple[Failure, ...]
+    packing: str = ""
+    """How constants are made of weights, as text (`dialects.program.constants_in`); empty where
+    that is not known."""
 
     def to_dict(self) -> dict[str, Any]:
         """The interface as values of JSON."""
@@ -42,9 +46,9 @@ class Interface:
                     **asdict(spec),
                     "dims": list(map(_size, shape)),
                     "entries": _bound(entries),
-                    "index_dtype": None if index_dtype is None else index_dtype.name,
+                    **_names(dtypes),
                 }
-                for spec, shape, entries, index_dtype in zip(signature.inputs, *facts, strict=True)
+                for spec, shape, entries, dtypes in zip(signature.inputs, *facts, strict=True)
             ],
             "outputs": [
                 {**asdict(spec), "dims": list(map(_size, shape))}
@@ -56,6 +60,7 @@ class Interface:
             "constants": list(self.constants),
             "functions": [asdict(callee) for callee in self.functions],
             "failures": [asdict(failure) for failure in self.failures],
+            "packing": self.packing,
         }
 
     @staticmethod
@@ -74,7 +79,7 @@ class Interface:
             entries=tuple(_read_bound(entry["entries"]) for entry in inputs),
             computed={name: _read_bound(bound) for name, bound in data["computed"]},
             equal=tuple((_dim(left), _dim(right)) for left, right in data["equal"]),
-            index_dtypes=tuple(_index_dtype(entry["index_dtype"]) for entry in inputs),
+            index_dtypes=tuple(map(_index_dtypes, inputs)),
             arena=_dim(data["arena"]),
         )
         return Interface(
@@ -82,6 +87,7 @@ class Interface:
             tuple(data["constants"]),
             tuple(map(_callee, data["functions"])),
             tuple(map(_failure, data["failures"])),
+            str(data["packing"]),
         )
 
 
@@ -106,8 +112,18 @@ def _shape(sizes: Sequence[Any]) -> Shape:
     return tuple(map(_dim, sizes))
 
 
-def _index_dtype(name: str | None) -> np.dtype[Any] | None:
-    return None if name is None else np.dtype(name)
+def _names(dtypes: IndexDtypes | None) -> dict[str, str | None]:
+    if dtypes is None:
+        return {"index_dtype": None}
+    return {"index_dtype": dtypes.indices.name, "indptr_dtype": dtypes.indptr.name}
+
+
+def _index_dtypes(entry: Mapping[str, Any]) -> IndexDtypes | None:
+    columns = entry["index_dtype"]
+    if columns is None:
+        return None
+    # Files of ABI 1 have one dtype for both.
+    return IndexDtypes(np.dtype(entry.get("indptr_dtype", columns)), np.dtype(columns))
 
 
 def _spec(entry: Mapping[str, Any]) -> ValueSpec:

@@ -10,7 +10,14 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Attribute
 
 from ..core.module import Module
-from ..dialects.program import Constant, Function, buffers_of, checked_signature, needs_of
+from ..dialects.program import (
+    Constant,
+    Function,
+    buffers_of,
+    checked_signature,
+    constants_text,
+    needs_of,
+)
 from ..dialects.sparse_tensor import index_type, is_sparse, position_type
 from .constants import materialised
 from .functions import Callee, Operand
@@ -47,6 +54,7 @@ def lowered(module: Module) -> Lowered:
         tuple(constant.weight for constant in needs.constants),
         tuple(map(_callee, needs.functions)),
         needs.failures,
+        constants_text(needs.constants),
     )
     constants = materialised(needs.constants, module.weights)
     buffers = tuple(buffers_of(main))

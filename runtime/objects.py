@@ -1,8 +1,7 @@
 """The layouts of Python's and NumPy's objects that the compiled call boundary reads, and a check.
 
 The layouts are those of CPython and of NumPy's ABI. They are checked on known objects before use:
-they may differ in another Python, a debug build or a free-threaded build, where calls go through
-Python only.
+they may differ in another Python or a debug build, where calls go through Python only.
 """
 
 from __future__ import annotations
@@ -70,9 +69,9 @@ def dtype_word(dtype: np.dtype[Any]) -> int:
 @functools.cache
 def are_known() -> bool:
     """Whether objects have the layout that the compiled boundary expects."""
-    if sys.implementation.name != "cpython" or "t" in sys.abiflags:
+    if sys.implementation.name != "cpython" or hasattr(sys, "gettotalrefcount"):
         return False
-    if hasattr(sys, "gettotalrefcount") or ctypes.sizeof(ctypes.c_void_p) != 8:
+    if ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
     if _word(id(np.ndarray) + _TYPE) != id(type) or _word(id(()) + _TYPE) != id(tuple):
         return False

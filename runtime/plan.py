@@ -165,13 +165,14 @@ class ExecutablePlan:
         return words
 
     def _argument(self, argument: Argument) -> list[int]:
-        spec, entries, indices = argument.spec, argument.entries, argument.index_dtype
+        spec, entries, indices = argument.spec, argument.entries, argument.index_dtypes
         element = _element(dtype_named(spec.dtype))
         dimensions = self._dimensions(spec, argument.shape)
         if entries is None or indices is None:
             return [DENSE, *element, len(argument.shape), *dimensions]
         types = (matrix_types(), self._address(spec.dtype))
-        return [CSR, *element, *_element(indices), *types, *dimensions, *self._code(entries)]
+        words = [*element, *_element(indices.indptr), *_element(indices.indices)]
+        return [CSR, *words, *types, *dimensions, *self._code(entries)]
 
     def _address(self, kept: object) -> int:
         self._kept.append(kept)

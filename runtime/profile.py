@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+
+from ..core.display import displayed
 
 SCHEMA = 1
 """The version of the JSON form; it increases when a key changes its meaning or is removed."""
@@ -125,6 +127,9 @@ class Profile:
             f"{self.attributed:.1%} of it attributed to nodes"
         )
 
+    def _repr_html_(self) -> str:
+        return displayed(self)
+
     def __str__(self) -> str:
         lines = [self.summary()]
         for name, members, rows in (
@@ -133,6 +138,18 @@ class Profile:
         ):
             lines += ["", *_table([(name, *HEADINGS, members), *(row.cells() for row in rows)])]
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Calls:
+    """What is known of calls of a program, for a report: nothing by default.
+
+    `inputs` are their arguments as `core.arguments.taken` returns them, `sizes` the symbolic sizes.
+    """
+
+    profile: Profile | None = None
+    inputs: Sequence[object] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -6,6 +6,7 @@ import functools
 import gc
 import os
 import signal
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Hashable, Iterator
@@ -23,6 +24,9 @@ import stepwell as sw
 from stepwell.core import pass_manager
 from stepwell.core.stages import STAGES
 
+from .guards.memory import memory
+from .guards.programs import install
+
 # The same examples on every run, unless HYPOTHESIS_PROFILE=random. A test states how many it takes
 # as a percentage of its profile's.
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=100)
@@ -30,18 +34,24 @@ settings.register_profile("quick", derandomize=True, deadline=None, max_examples
 settings.register_profile("random", derandomize=False, deadline=None, max_examples=100)
 # What tests compile is scheduled by default, whatever was tuned on this machine.
 os.environ["STEPWELL_TUNING"] = ""
+# What tests compile is compiled, whatever was compiled before.
+os.environ["STEPWELL_CACHE"] = "off"
 
 SECONDS = 60
 """How long what runs apart may take before it counts as hanging."""
 
 ROOT = Path(__file__).resolve().parent.parent
+# `python -m pytest` puts the root first on the path, where a room would hide a package of its name.
+sys.path.sort(key=lambda entry: Path(entry).resolve() == ROOT)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """An option of our own: the files in `tests/public/` are written anew."""
+    """Options of our own: files are written anew, or memory is guarded."""
     parser.addoption(
         "--renew-public", action="store_true", help="write tests/public/ and docs/onnx.md again"
     )
+    places, what = ("front", "back"), "end the process where a program leaves a buffer there"
+    parser.addoption("--guarded", choices=places, help=what)
 
 
 QUICK = "not slow"
@@ -52,6 +62,23 @@ def pytest_configure(config: pytest.Config) -> None:
     """Fewer random examples where slow tests are left out."""
     usual = "quick" if config.option.markexpr == QUICK else "fixed"
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", usual))
+    if config.option.guarded:
+        install(config.option.guarded)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Some tests measure memory, or limit it, and so cannot run with guards."""
+    for item in items if config.option.guarded else ():
+        for mark in item.iter_markers("unguarded"):
+            item.add_marker(pytest.mark.skip(reason=f"with guards {mark.args[0]}"))
+
+
+@pytest.fixture(autouse=True)
+def undamaged(pytestconfig: pytest.Config) -> Iterator[None]:
+    """Where memory is guarded, nothing was written around the buffers that were freed so far."""
+    yield
+    place = pytestconfig.option.guarded
+    assert place is None or not memory(place).damaged
 
 
 @pytest.fixture

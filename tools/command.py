@@ -4,44 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
-from ..core.context import PassHook
 from ..core.errors import StepwellError, explain
-from ..core.module import Module
-from ..core.reading import LARGEST_LIST, ReadingError, read_text
-from .models import load_model, parse_shapes
+from .console import err as err
+from .console import out as out
+from .models import load_model, parse_shapes, read_or_make_inputs
+from .progress import passes_shown
 
 if TYPE_CHECKING:
     from ..compilation import Compilation
+    from ..core.context import PassHook
+    from ..core.module import Module
     from ..runtime.executable import Executable
-
-out = Console()
-err = Console(stderr=True)
 
 ModelPath = Annotated[
     Path,
     typer.Argument(
         help="An ONNX model (.onnx), an exported program of torch (.pt2) or MLIR text (.mlir).",
         show_default=False,
-    ),
-]
-Shapes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--shape", help="Fix the shape of an input of an ONNX model, as in `x=64x784`; repeatable."
-    ),
-]
-Trusted = Annotated[
-    bool,
-    typer.Option(
-        "--trusted",
-        help="Accept kernels in MLIR text without a proof that computed indices are inside of "
-        "buffers and that whole results are stored: only for text that Stepwell wrote.",
     ),
 ]
 Level = Annotated[int, typer.Option("--level", "-O", help="Optimisation level, 0 to 3.")]
@@ -55,73 +40,164 @@ Threads = Annotated[
     ),
 ]
 
-PipelineFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--pipeline",
-        help="A file with the passes to run, as `stepwell pipeline` prints them; then `--level` "
-        "and `--threads` have no effect.",
-        show_default=False,
-    ),
-]
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Options of commands that compile a model."""
+
+    shapes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--shape",
+            help="Fix the shape of an input of an ONNX model, as in `x=64x784`; repeatable.",
+        ),
+    ] = None
+    trusted: Annotated[
+        bool,
+        typer.Option(
+            "--trusted",
+            help="Accept kernels in MLIR text without a proof that computed indices are inside of "
+            "buffers and that whole results are stored: only for text that Stepwell wrote.",
+        ),
+    ] = False
+    level: Level = 3
+    target: TargetName = "host"
+    threads: Threads = None
+
+    def load(self, path: Path) -> Module:
+        """The model in a file."""
+        with err.status(f"reading {path.name}"):
+            return load_model(path, parse_shapes(self.shapes or []), self.trusted)
 
 
-def load(path: Path, shapes: list[str] | None, trusted: bool) -> Module:
-    """The model in a file.
+@dataclass(frozen=True)
+class CompileOptions(ModelOptions):
+    """Options of commands that may compile with a pipeline of the user's."""
 
-    Args:
-        path: the file.
-        shapes: those of the inputs of an ONNX model, as in `x=64x784`.
-        trusted: whether kernels in MLIR text are trusted.
-    """
-    with err.status(f"reading {path.name}"):
-        return load_model(path, parse_shapes(shapes or []), trusted)
+    pipeline: Annotated[
+        Path | None,
+        typer.Option(
+            "--pipeline",
+            help="A file with the passes to run, as `stepwell pipeline` prints them; then "
+            "`--level` and `--threads` have no effect.",
+            show_default=False,
+        ),
+    ] = None
+
+    schedule: Annotated[
+        Path | None,
+        typer.Option(
+            "--schedule",
+            help="A file with traces of kernels, `@name: split(i, 16); ...`, to take instead of "
+            "their default schedules; `#` begins a comment.",
+            show_default=False,
+        ),
+    ] = None
+
+    def compiled(self, module: Module, hooks: Sequence[PassHook] = ()) -> tuple[Executable, float]:
+        """The program of a module, and the seconds that it took to compile it."""
+        from .. import compile as compile_module
+
+        text = self.passes()
+        start = time.perf_counter()
+        with passes_shown("compiling"):
+            exe = compile_module(
+                module,
+                self.target,
+                self.threads,
+                self.level,
+                text,
+                hooks=hooks,
+                schedule=self.traces(),
+            )
+        return exe, time.perf_counter() - start
+
+    def way_down(self, module: Module, hooks: Sequence[PassHook] = ()) -> Compilation:
+        """The compilation of a module; this machine need not be able to run the target."""
+        from ..compilation import Compilation
+        from ..diagnosis.reproducer import Reproducing
+
+        observers = (*hooks, Reproducing())
+        return Compilation.of(
+            module,
+            self.target,
+            self.threads,
+            self.level,
+            self.passes(),
+            observers=observers,
+            schedule=self.traces(),
+        )
+
+    def passes(self) -> str | None:
+        """The text of the pipeline, if one is given.
+
+        Raises:
+            StepwellError: if it cannot be read.
+        """
+        return None if self.pipeline is None else read_passes(self.pipeline)
+
+    def traces(self) -> str | None:
+        """The traces of kernels in their current form, if any are given.
+
+        Raises:
+            StepwellError: if they cannot be read.
+        """
+        from ..dialects.loop.trace_text import traces_text
+
+        return None if self.schedule is None else traces_text(_read("--schedule", self.schedule))
 
 
-def compiled(
-    module: Module,
-    level: int,
-    target: str,
-    threads: int | None,
-    passes: Path | None,
-    hooks: Sequence[PassHook] = (),
-) -> tuple[Executable, float]:
-    """The program of a module, and the seconds that it took to compile it."""
-    from .. import compile as compile_module
+@dataclass(frozen=True)
+class CallOptions:
+    """The options of commands that call a model to measure it."""
 
-    text = read_passes(passes)
-    start = time.perf_counter()
-    with err.status("compiling"):
-        exe = compile_module(module, target, threads, level, text, hooks=hooks)
-    return exe, time.perf_counter() - start
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            "-i",
+            help="An input, as in `x=x.npy` (sparse: SciPy's .npz); repeatable. Without any, all "
+            "are made up.",
+        ),
+    ] = None
+    sizes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--size",
+            help="A symbolic size of made-up inputs, as in `batch=64` (else 1); repeatable.",
+        ),
+    ] = None
+    repeat: Annotated[
+        int | None, typer.Option("--repeat", help="The number of runs (else about 0.3 s of them).")
+    ] = None
 
+    def arrays(self, module: Module) -> list[Any]:
+        """The arguments of calls.
 
-def way_down(
-    module: Module,
-    level: int,
-    target: str,
-    threads: int | None,
-    passes: Path | None,
-    hooks: Sequence[PassHook] = (),
-) -> Compilation:
-    """The compilation of a module; this machine need not be able to run the target."""
-    from ..compilation import Compilation
-    from ..diagnosis.reproducer import Reproducing
-
-    observers = (*hooks, Reproducing())
-    text = read_passes(passes)
-    return Compilation.of(module, target, threads, level, text, observers=observers)
+        Raises:
+            InputError: if an option is wrong.
+        """
+        return read_or_make_inputs(self.inputs, self.sizes, module.inputs)
 
 
-def read_passes(path: Path | None) -> str | None:
+def read_passes(path: Path) -> str:
     """The pipeline text in a file.
 
     Raises:
         StepwellError: if it cannot be read.
     """
-    if path is None:
-        return None
+    return _read("--pipeline", path)
+
+
+def _read(option: str, path: Path) -> str:
+    """The text of the file that an option names.
+
+    Raises:
+        StepwellError: if it cannot be read.
+    """
+    from ..core.reading import LARGEST_LIST, ReadingError, read_text
+
     try:
         return read_text(path, LARGEST_LIST)
     except ReadingError as error:
-        raise StepwellError(explain("--pipeline", f"cannot read {path}: {error}")) from error
+        raise StepwellError(explain(option, f"cannot read {path}: {error}")) from error

@@ -7,21 +7,12 @@ from typing import Annotated
 
 import typer
 
-from .command import (
-    Level,
-    ModelPath,
-    PipelineFile,
-    Shapes,
-    TargetName,
-    Threads,
-    Trusted,
-    err,
-    load,
-    out,
-    read_passes,
-)
+from .command import CompileOptions, ModelPath, err, out
+from .grouped import grouped
+from .progress import passes_shown
 
 
+@grouped
 def export(
     model: ModelPath,
     output: Annotated[
@@ -39,12 +30,8 @@ def export(
         bool,
         typer.Option("--weights-in-file", help="Write the weights to a file, to be mapped."),
     ] = False,
-    shapes: Shapes = None,
-    trusted: Trusted = False,
-    level: Level = 3,
-    target: TargetName = "host",
-    threads: Threads = None,
-    passes: PipelineFile = None,
+    *,
+    options: CompileOptions,
 ) -> None:
     """Compile a model to a library with C functions, which runs without Python.
 
@@ -55,16 +42,17 @@ def export(
     from ..backends.c.interface import identifier
     from ..exporting import export as write
 
-    module = load(model, shapes, trusted)
-    with err.status("exporting"):
+    module = options.load(model)
+    with passes_shown("exporting"):
         done = write(
             module,
             output,
             identifier(model.stem) if name is None else name,
-            target,
-            threads,
-            level,
-            read_passes(passes),
+            options.target,
+            options.threads,
+            options.level,
+            options.passes(),
+            schedule=options.traces(),
             weights="file" if weights_in_file else "linked",
         )
     for file in done.files:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,23 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..core.errors import InputError, StepwellError, explain
-from ..core.module import Module
-from ..core.target import Target, named
-from .command import (
-    Level,
-    ModelPath,
-    PipelineFile,
-    Shapes,
-    TargetName,
-    Threads,
-    Trusted,
-    err,
-    load,
-    read_passes,
-)
+from .command import CompileOptions, ModelPath, err
+from .grouped import grouped
 from .models import read_inputs
+from .outputs import check_output
+from .progress import passes_shown
 
 if TYPE_CHECKING:
+    from ..core.module import Module
+    from ..core.target import Target
     from ..diagnosis.bisection import Bisection
     from ..diagnosis.reduction import Reduction
 
@@ -59,10 +52,11 @@ class _Case:
     module: Module
     inputs: list[Any] | None
     target: Target
-    pipeline: str | None
+    pipeline: str | Mapping[str, str] | None
     max_ulp: float | None
 
 
+@grouped
 def bisect(
     model: ModelPath,
     inputs: Inputs = None,
@@ -73,13 +67,9 @@ def bisect(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A file for the reproducer (.mlir).")
     ] = None,
-    shapes: Shapes = None,
-    trusted: Trusted = False,
-    level: Level = 3,
-    target: TargetName = "host",
-    threads: Threads = None,
     passes: PassesText = None,
-    pipeline: PipelineFile = None,
+    *,
+    options: CompileOptions,
     max_ulp: MaxUlp = None,
 ) -> None:
     """Find the pass, and the single step of it, that breaks a model.
@@ -92,17 +82,19 @@ def bisect(
     """
     from ..diagnosis.bisection import bisect as find
 
-    case = _case(model, inputs, shapes, trusted, target, passes, pipeline, max_ulp)
+    if output is not None:
+        check_output("--output", output, "a reproducer", [".mlir"])
+    case = _case(model, inputs, passes, max_ulp, options)
     wanted = None
     if expected:
         wanted = read_inputs(expected, case.module.outputs, "--expected")
-    with err.status("running pass by pass"):
+    with passes_shown("running pass by pass"):
         found = find(
             case.module,
             case.inputs,
             target=case.target,
-            threads=threads,
-            opt_level=level,
+            threads=options.threads,
+            opt_level=options.level,
             pipeline=case.pipeline,
             max_ulp=case.max_ulp,
             expected=wanted,
@@ -114,6 +106,7 @@ def bisect(
         print(f"reproducer: {found.save(output)}")
 
 
+@grouped
 def reduce(
     model: ModelPath,
     inputs: Inputs = None,
@@ -136,13 +129,9 @@ def reduce(
         Path | None,
         typer.Option("--output", "-o", help="A file for the small module (.mlir), else stdout."),
     ] = None,
-    shapes: Shapes = None,
-    trusted: Trusted = False,
-    level: Level = 3,
-    target: TargetName = "host",
-    threads: Threads = None,
     passes: PassesText = None,
-    pipeline: PipelineFile = None,
+    *,
+    options: CompileOptions,
     max_ulp: MaxUlp = None,
 ) -> None:
     """Shrink a model that fails to a small one that still does.
@@ -155,15 +144,17 @@ def reduce(
     from ..diagnosis.reduction import Command
     from ..diagnosis.reduction import reduce as shrink
 
-    case = _case(model, inputs, shapes, trusted, target, passes, pipeline, max_ulp)
-    with err.status("reducing"):
+    if output is not None:
+        check_output("--output", output, "a module", [".mlir"])
+    case = _case(model, inputs, passes, max_ulp, options)
+    with passes_shown("reducing"):
         small = shrink(
             case.module,
             case.inputs,
             test=None if test is None else Command(test, timeout),
             target=case.target,
-            threads=threads,
-            opt_level=level,
+            threads=options.threads,
+            opt_level=options.level,
             pipeline=case.pipeline,
             max_ulp=case.max_ulp,
             seconds=seconds,
@@ -193,25 +184,26 @@ def show(found: Bisection) -> None:
 def _case(
     model: Path,
     inputs: list[str] | None,
-    shapes: list[str] | None,
-    trusted: bool,
-    target: str,
     passes: str | None,
-    pipeline: Path | None,
     max_ulp: float | None,
+    options: CompileOptions,
 ) -> _Case:
     """The case of the arguments, or of a reproducer."""
+    from ..core.target import named
     from ..diagnosis.reproducer import load as load_reproducer
 
-    if passes is not None and pipeline is not None:
-        fact = "is given together with --pipeline"
-        raise InputError(explain("--passes", fact, expected="one of them"))
-    module = load(model, shapes, trusted)
-    text = passes if passes is not None else read_passes(pipeline)
+    for other, given in (("--pipeline", options.pipeline), ("--schedule", options.schedule)):
+        if passes is not None and given is not None:
+            fact = f"is given together with {other}"
+            raise InputError(explain("--passes", fact, expected="one of them"))
+    module = options.load(model)
+    text = passes if passes is not None else options.passes()
+    if options.schedule is not None:
+        text = options.way_down(module).passes
     arrays = read_inputs(inputs, module.inputs) if inputs else None
     kept = load_reproducer(model) if text is None and model.suffix == ".mlir" else None
     if kept is None:
-        return _Case(module, arrays, named(target), text, max_ulp)
+        return _Case(module, arrays, named(options.target), text, max_ulp)
     own = list(kept.inputs) if kept.inputs is not None else None
     limit = kept.max_ulp if max_ulp is None else max_ulp
     return _Case(kept.module, arrays or own, kept.target, kept.pipeline, limit)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..core.registry import passes
+from .grouped import with_parameters
 from .instruments import InstrumentOptions, Instruments
 
 
@@ -23,6 +23,8 @@ def instrumented(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
+        from ..core.registry import passes
+
         options = InstrumentOptions(**{option.name: given.pop(option.name) for option in added})
         instruments = Instruments(options, passes())
         try:
@@ -30,13 +32,13 @@ def instrumented(command: Callable[..., None]) -> Callable[..., None]:
         finally:
             instruments.finish()
 
-    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in parameters}
-    return run
+    return with_parameters(run, parameters)
 
 
 def _pass_after_comma(incomplete: str) -> list[str]:
     """The completions of a list that ends in an unfinished name."""
+    from ..core.registry import passes
+
     done, comma, _ = incomplete.rpartition(",")
     return [f"{done}{comma}{name}" for name in sorted(passes())]
 

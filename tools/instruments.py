@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..core.context import CompilerContext, PassHook
 from ..core.decisions import Decision
 from ..core.errors import StepwellError, explain
 from ..core.instrumentation.report import Report, write_json, write_text
-from ..core.pipeline_text import check_known
 
 if TYPE_CHECKING:
+    from ..core.context import PassHook
     from ..core.instrumentation.ir_printer import IRPrinter
     from ..core.instrumentation.ir_tree import IRTree
     from ..core.instrumentation.pass_statistics import PassStatistics
@@ -103,6 +102,8 @@ class Instruments:
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Measure something outside of a compilation."""
+        from ..core.context import CompilerContext
+
         ctx = CompilerContext(hooks=[] if self._timing is None else [self._timing])
         with ctx.phase(name):
             yield
@@ -189,6 +190,8 @@ class Instruments:
 
     def _passes(self, option: str, text: str | None) -> list[str] | Literal["all"]:
         names = _listed(text)
+        from ..core.pipeline_text import check_known
+
         check_known(names, self._available, option)
         return names
 

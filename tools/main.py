@@ -10,42 +10,29 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ..backends.reference.samples import random_inputs
-from ..core import pipelines
 from ..core.errors import CompileError, StepwellError
 from ..core.errors import explain as explained
 from ..core.explanation import explanation, sections
-from ..core.module import Module
+from ..core.folding import folded
 from ..core.stages import IR_STAGES, STAGES, check_stage
-from ..core.target import default_threads, named
-from ..core.weights import write_atomically
 from . import finding
-from .command import (
-    Level,
-    ModelPath,
-    PipelineFile,
-    Shapes,
-    TargetName,
-    Threads,
-    Trusted,
-    compiled,
-    err,
-    load,
-    out,
-    way_down,
-)
+from .cache import cache
+from .command import CompileOptions, Level, ModelPath, TargetName, Threads, err, out
 from .export import export
+from .grouped import grouped
 from .instrumented import instrumented
 from .instruments import Instruments
 from .messages import worded
 from .models import parse_sizes
+from .outputs import check_compiled
 from .profile import profile
+from .progress import passes_shown
+from .report import report
 from .run import run, verify
 from .timing import ROUNDS, duration, measure
 from .tune import tune
@@ -55,6 +42,7 @@ if TYPE_CHECKING:
     from ..compilation import Compilation
     from ..core.context import PassHook
     from ..core.decisions import Decision
+    from ..core.module import Module
     from ..runtime.executable import Executable
 
 app = typer.Typer(
@@ -76,7 +64,7 @@ def _version(wanted: bool) -> None:
 
 
 @app.callback()
-def options(
+def common(
     version: Annotated[
         bool,
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
@@ -91,6 +79,7 @@ def options(
 
 @app.command("compile")
 @instrumented
+@grouped
 def compile_(
     *,
     model: ModelPath,
@@ -115,12 +104,14 @@ def compile_(
         list[str] | None,
         typer.Option("--for", help="With `--output`: a target to hold code for; repeatable."),
     ] = None,
-    shapes: Shapes = None,
-    trusted: Trusted = False,
-    level: Level = 3,
-    target: TargetName = "host",
-    threads: Threads = None,
-    passes: PipelineFile = None,
+    brief: Annotated[
+        bool,
+        typer.Option(
+            "--brief",
+            help="With `--emit`: each nest of a remainder in one line, and long lines cut.",
+        ),
+    ] = False,
+    options: CompileOptions,
     instruments: Instruments,
 ) -> None:
     """Compile a model, and show any stage of it.
@@ -131,35 +122,54 @@ def compile_(
 
     Without `--emit`, prints inputs and outputs, the compile time, and the decisions of passes.
     """
+    _check_written(emit, output, targets, brief)
+    with instruments.phase("parse"):
+        module = options.load(model)
+    hooks = instruments.hooks()
+    if emit is None:
+        exe, seconds = options.compiled(module, hooks)
+        if output is not None:
+            exe.save(output, targets=targets or None)
+        show(exe, seconds)
+        return
+    compilation = _compilation(module, emit, options, hooks)
+    with passes_shown(f"lowering to {emit}"):
+        reached = compilation.at(emit) if emit in IR_STAGES else compilation.text(emit)
+    _write_stage(reached, output, brief)
+
+
+def _check_written(
+    emit: str | None, output: Path | None, targets: list[str] | None, brief: bool
+) -> None:
+    """Check the options about what is written, before anything is computed.
+
+    Raises:
+        StepwellError: if they do not fit together.
+    """
     if emit is not None:
         check_stage(emit)
     if targets and (emit is not None or output is None):
         fact, expected = "there is no program to write", "--output, and no --emit"
         raise CompileError(explained("--for", fact, expected=expected))
-    with instruments.phase("parse"):
-        module = load(model, shapes, trusted)
-    hooks = instruments.hooks()
-    if emit is None:
-        exe, seconds = compiled(module, level, target, threads, passes, hooks)
-        if output is not None:
-            exe.save(output, targets=targets or None)
-        show(exe, seconds)
-        return
-    compilation = _compilation(module, emit, level, target, threads, passes, hooks)
-    with err.status(f"lowering to {emit}"):
-        reached = compilation.at(emit) if emit in IR_STAGES else compilation.text(emit)
-    _write_stage(reached, output)
+    if brief and (emit is None or output is not None):
+        fact, expected = "there is no text to print", "--emit, and no --output"
+        raise CompileError(explained("--brief", fact, expected=expected))
+    if output is not None:
+        check_compiled(output, emit)
 
 
-def _write_stage(reached: str | Module, output: Path | None) -> None:
+def _write_stage(reached: str | Module, output: Path | None, brief: bool) -> None:
     """Print the text of a stage, or write it to a file, with its weights.
 
     Raises:
         StepwellError: if it cannot be written.
     """
     if output is None:
-        sys.stdout.write(reached if isinstance(reached, str) else reached.text())
+        text = reached if isinstance(reached, str) else reached.text()
+        sys.stdout.write(folded(text) if brief else text)
         return
+    from ..core.weights import write_atomically
+
     try:
         if isinstance(reached, str):
             write_atomically(output, reached.encode())
@@ -170,33 +180,34 @@ def _write_stage(reached: str | Module, output: Path | None) -> None:
 
 
 @app.command()
+@grouped
 def bench(
     model: ModelPath,
     versus: Annotated[
         list[str] | None,
-        typer.Option("--vs", help="Compare with `numpy`, `onnxruntime` or `openvino`; repeatable."),
+        typer.Option(
+            "--vs",
+            help="Compare with `numpy`, `onnxruntime`, `openvino` or `torch`; repeatable.",
+        ),
     ] = None,
     sizes: Annotated[
         list[str] | None,
         typer.Option("--size", help="A symbolic size, as in `batch=64` (else 1); repeatable."),
     ] = None,
-    shapes: Shapes = None,
-    trusted: Trusted = False,
-    level: Level = 3,
-    target: TargetName = "host",
-    threads: Threads = None,
-    passes: PipelineFile = None,
+    *,
+    options: CompileOptions,
 ) -> None:
     """Time a model on random inputs, along with other runtimes in the same process.
 
     `stepwell bench model.onnx --vs onnxruntime`
     """
+    from ..backends.reference.samples import random_inputs
     from .peers import peer
 
-    module = load(model, shapes, trusted)
+    module = options.load(model)
     inputs = random_inputs(module.inputs, parse_sizes(sizes or []))
-    peers = {name: peer(name, module, model, inputs, threads) for name in versus or []}
-    exe, _ = compiled(module, level, target, threads, passes)
+    peers = {name: peer(name, module, model, inputs, options.threads) for name in versus or []}
+    exe, _ = options.compiled(module)
     ours = exe(*inputs)
     calls: dict[str, Any] = {"stepwell": lambda: exe(*inputs)}
     differences = {"stepwell": "-"}
@@ -214,23 +225,20 @@ def bench(
 
 
 @app.command()
+@grouped
 def explain(
     model: ModelPath,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON, for programs.", show_default=False)
     ] = False,
-    shapes: Shapes = None,
-    trusted: Trusted = False,
-    level: Level = 3,
-    target: TargetName = "host",
-    threads: Threads = None,
-    passes: PipelineFile = None,
+    *,
+    options: CompileOptions,
 ) -> None:
     """Report what the passes decided about a model, why, and at what cost.
 
     `stepwell explain model.onnx`
     """
-    exe, _ = compiled(load(model, shapes, trusted), level, target, threads, passes)
+    exe, _ = options.compiled(options.load(model))
     if as_json:
         print(exe.explain("json"))
     else:
@@ -266,6 +274,9 @@ def pipeline(
     These are the passes that `compile` runs; `compile`, `run` and `explain` take an edited text
     with `--pipeline FILE`.
     """
+    from ..core import pipelines
+    from ..core.target import default_threads, named
+
     count = default_threads(named(target)) if threads is None else threads
     texts = pipelines.pipeline(level, count)
     if not stages:
@@ -305,10 +316,7 @@ def _print_decisions(decisions: Sequence[Decision]) -> None:
 def _compilation(
     module: Module,
     stage: str,
-    level: int,
-    target: str,
-    threads: int | None,
-    passes: Path | None,
+    options: CompileOptions,
     hooks: Sequence[PassHook],
 ) -> Compilation:
     """The compilation to a later stage; this machine need not be able to run the target."""
@@ -318,7 +326,7 @@ def _compilation(
     if stage not in STAGES[STAGES.index(start) :]:
         got = stage
         raise CompileError(explained("--emit", f"the model is at stage {start} already", got=got))
-    return way_down(module, level, target, threads, passes, hooks)
+    return options.way_down(module, hooks)
 
 
 @contextmanager
@@ -332,6 +340,8 @@ def _progress(what: str, steps: int) -> Iterator[Any]:
 
 def _difference(ours: Any, theirs: Any) -> float:
     """The largest absolute difference of two results or tuples of results."""
+    import numpy as np
+
     pairs = zip(_tuple(ours), _tuple(theirs), strict=True)
     return max(
         float(np.max(np.abs(np.asarray(a, np.float64) - np.asarray(b, np.float64)), initial=0))
@@ -343,7 +353,18 @@ def _tuple(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-for command in (run, verify, export, profile, why, tune, finding.bisect, finding.reduce):
+for command in (
+    run,
+    verify,
+    export,
+    profile,
+    report,
+    why,
+    tune,
+    cache,
+    finding.bisect,
+    finding.reduce,
+):
     app.command(command.__name__)(command)
 
 

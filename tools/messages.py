@@ -1,6 +1,7 @@
 """Error messages of the commands: never a traceback.
 
-One line, except that a frontend lists everything that it does not support, a line each.
+One line, except that a frontend lists everything that it does not support, a line each, and that
+`stepwell-opt` shows the line of the text that an error is about.
 """
 
 from __future__ import annotations
@@ -8,6 +9,45 @@ from __future__ import annotations
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 
 from ..core.errors import StepwellError
+
+_WIDTH = 120
+"""The most characters of a line that are shown."""
+
+
+class PlacedError(StepwellError):
+    """An error at a place in a text; `excerpt` shows it."""
+
+    def __init__(self, message: str, excerpt: str) -> None:
+        super().__init__(message)
+        self.excerpt = excerpt
+
+
+def excerpt(text: str, start: int, end: int | None = None) -> str:
+    """The line of a text that has a part, and a line with carets below that part.
+
+    Args:
+        text: the text.
+        start: where the part begins.
+        end: where it ends; by default with the line, without a comment.
+    """
+    first = text.rfind("\n", 0, start) + 1
+    line = text[first:].partition("\n")[0].rstrip().replace("\t", " ")
+    left = start - first
+    right = len(line.partition(" // ")[0].rstrip()) if end is None else min(end - first, len(line))
+    if left > _WIDTH // 2:
+        cut = left - _WIDTH // 2
+        line, left, right = line[cut:], left - cut, right - cut
+    marks = "^" * max(1, min(right, _WIDTH) - left)
+    return f"  {line[:_WIDTH]}\n  {' ' * left}{marks}"
+
+
+def excerpt_of(error: BaseException) -> str | None:
+    """The place in a text that an error is about, if it knows that."""
+    if isinstance(error, PlacedError):
+        return error.excerpt
+    if not isinstance(error, ParseError) or not isinstance(error.span.input.content, str):
+        return None
+    return excerpt(error.span.input.content, error.span.start, error.span.end)
 
 
 def worded(error: BaseException) -> str:

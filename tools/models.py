@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ImportModelError, InputError, StepwellError, explain
-from ..core.module import Module
-from ..core.reading import ReadingError, opened_npz, read_npy
 from ..core.specs import ValueSpec
+
+if TYPE_CHECKING:
+    from ..core.module import Module
 
 
 def load_model(path: Path, shapes: Mapping[str, tuple[int, ...]], trusted: bool = False) -> Module:
@@ -72,6 +71,26 @@ def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
     return result
 
 
+def read_or_make_inputs(
+    texts: Sequence[str] | None, sizes: Sequence[str] | None, specs: Sequence[ValueSpec]
+) -> list[Any]:
+    """The arrays of `--input`, as `read_inputs` returns them; without any, made-up ones.
+
+    Args:
+        texts: the values of `--input`.
+        sizes: the symbolic sizes of made-up arrays, as in `["batch=64"]`.
+        specs: the inputs of a program.
+
+    Raises:
+        InputError: if an option is wrong.
+    """
+    from ..backends.reference.samples import random_inputs
+
+    if texts:
+        return read_inputs(texts, specs)
+    return random_inputs(specs, parse_sizes(sizes or []))
+
+
 def read_inputs(
     texts: Sequence[str], specs: Sequence[ValueSpec], option: str = "--input"
 ) -> list[Any]:
@@ -115,6 +134,8 @@ def read_array(path: Path, option: str = "--input") -> Any:
     Raises:
         InputError: if it is neither.
     """
+    from ..core.reading import ReadingError, opened_npz, read_npy
+
     try:
         if path.suffix != ".npz":
             return read_npy(path)
@@ -128,6 +149,8 @@ def read_array(path: Path, option: str = "--input") -> Any:
 
 def write_arrays(texts: Sequence[str], specs: Sequence[ValueSpec], arrays: Sequence[Any]) -> None:
     """Write results as `["y=y.npy"]` says; `y.npy` alone for a single result."""
+    import numpy as np
+
     names = [spec.name for spec in specs]
     for text in texts:
         name, equals, file = text.partition("=")
@@ -135,6 +158,8 @@ def write_arrays(texts: Sequence[str], specs: Sequence[ValueSpec], arrays: Seque
             name, file = names[0], text
         if name not in names:
             raise InputError(explain("--output", "no such output", expected=names, got=text))
+        if not file.endswith(".npy"):
+            raise InputError(explain("--output", "the name of an array ends with .npy", got=text))
         try:
             np.save(file, arrays[names.index(name)])
         except OSError as error:

@@ -66,6 +66,28 @@ def _openvino(
     return lambda: request.infer(feeds), _one(list(request.infer(feeds).values()))
 
 
+def _torch(
+    module: Module, path: Path, inputs: Sequence[Any], threads: int | None
+) -> tuple[Call, Any]:
+    if path.suffix != ".pt2":
+        fact = "torch runs exported programs (.pt2) only"
+        raise StepwellError(explain("--vs", fact, got=path.name))
+    torch = _load("torch")
+    if threads is not None:
+        torch.set_num_threads(threads)
+    model = torch.export.load(path).module()
+    del module
+    given = [torch.from_numpy(array) for array in inputs]
+
+    def call() -> Any:
+        with torch.inference_mode():
+            return model(*given)
+
+    found = call()
+    several = [found] if isinstance(found, torch.Tensor) else list(found)
+    return call, _one([result.numpy() for result in several])
+
+
 def _named(specs: Sequence[ValueSpec], inputs: Sequence[Any]) -> dict[str, Any]:
     return {spec.name: array for spec, array in zip(specs, inputs, strict=True)}
 
@@ -74,7 +96,7 @@ def _one(results: Sequence[Any]) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
 
-PEERS = {"numpy": _numpy, "onnxruntime": _onnxruntime, "openvino": _openvino}
+PEERS = {"numpy": _numpy, "onnxruntime": _onnxruntime, "openvino": _openvino, "torch": _torch}
 
 
 def peer(

@@ -7,70 +7,33 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from ..backends.reference.samples import random_inputs
-from .command import (
-    Level,
-    ModelPath,
-    PipelineFile,
-    Shapes,
-    TargetName,
-    Threads,
-    Trusted,
-    compiled,
-    err,
-    load,
-    out,
-)
-from .models import parse_sizes, read_inputs
+from .command import CallOptions, CompileOptions, ModelPath, out
+from .grouped import grouped
+from .progress import passes_shown
 
 if TYPE_CHECKING:
     from ..runtime.profile import Row
 
 
+@grouped
 def profile(
     model: ModelPath,
-    inputs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--input",
-            "-i",
-            help="An input, as in `x=x.npy` (sparse: SciPy's .npz); repeatable. Without any, all "
-            "are made up.",
-        ),
-    ] = None,
-    sizes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--size",
-            help="A symbolic size of made-up inputs, as in `batch=64` (else 1); repeatable.",
-        ),
-    ] = None,
-    repeat: Annotated[
-        int | None, typer.Option("--repeat", help="The number of runs (else about 0.3 s of them).")
-    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON, for programs.", show_default=False)
     ] = False,
-    shapes: Shapes = None,
-    trusted: Trusted = False,
-    level: Level = 3,
-    target: TargetName = "host",
-    threads: Threads = None,
-    passes: PipelineFile = None,
+    *,
+    calls: CallOptions,
+    options: CompileOptions,
 ) -> None:
     """Report where the time of a model goes, by kernel and by node.
 
     `stepwell profile model.onnx --size batch=64`
     """
-    module = load(model, shapes, trusted)
-    arrays = (
-        read_inputs(inputs, module.inputs)
-        if inputs
-        else random_inputs(module.inputs, parse_sizes(sizes or []))
-    )
-    exe, _ = compiled(module, level, target, threads, passes)
-    with err.status("profiling"):
-        found = exe.profile(*arrays, repeat=repeat)
+    module = options.load(model)
+    arrays = calls.arrays(module)
+    exe, _ = options.compiled(module)
+    with passes_shown("profiling"):
+        found = exe.profile(*arrays, repeat=calls.repeat)
     if as_json:
         print(found.json())
     elif not out.is_terminal:

@@ -5,29 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from ..core.stages import IR_STAGES, check_stage
-from ..loading import load as load_program
-from .command import (
-    Level,
-    ModelPath,
-    PipelineFile,
-    Shapes,
-    TargetName,
-    Threads,
-    Trusted,
-    compiled,
-    load,
-    out,
-)
+from .command import CompileOptions, ModelPath, out
+from .grouped import grouped
 from .models import read_inputs, write_arrays
 
 ARTEFACT = ".stepwell"
 """What the names of saved programs end with."""
 
 
+@grouped
 def run(
     model: ModelPath,
     inputs: Annotated[
@@ -48,12 +37,8 @@ def run(
             help="Interpret this stage, every access checked, instead of running machine code.",
         ),
     ] = None,
-    shapes: Shapes = None,
-    trusted: Trusted = False,
-    level: Level = 3,
-    target: TargetName = "host",
-    threads: Threads = None,
-    passes: PipelineFile = None,
+    *,
+    options: CompileOptions,
 ) -> None:
     """Compile a model and run it on arrays from files.
 
@@ -62,15 +47,19 @@ def run(
     A program that `stepwell compile` wrote, `model.stepwell`, is run as it is: options that say how
     to compile have no effect.
     """
+    import numpy as np
+
+    from ..loading import load
+
     if at is not None:
         check_stage(at)
     if model.suffix == ARTEFACT:
-        exe = load_program(model)
+        exe = load(model)
         arrays = read_inputs(inputs or [], exe.inputs)
     else:
-        module = load(model, shapes, trusted)
+        module = options.load(model)
         arrays = read_inputs(inputs or [], module.inputs)
-        exe, _ = compiled(module, level, target, threads, passes)
+        exe, _ = options.compiled(module)
     results = exe(*arrays) if at is None else exe.run_at(at, *arrays)
     results = results if isinstance(results, tuple) else (results,)
     write_arrays(outputs or [], exe.outputs, results)
@@ -90,4 +79,6 @@ def verify(
 
     `stepwell verify model.stepwell`
     """
-    out.print(str(load_program(program).verify()), highlight=False)
+    from ..loading import load
+
+    out.print(str(load(program).verify()), highlight=False)

@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib import metadata
 from io import BytesIO, StringIO
@@ -31,7 +32,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 from ..core.archives import read_archive
 from ..core.context import CompilerContext, PassHook
 from ..core.dominance import verify_module
-from ..core.errors import InputError, StepwellError, explain
+from ..core.errors import InputError, StepwellError, explain, first_line
 from ..core.invalid import invalid_operations, place_in_text
 from ..core.module import Module
 from ..core.parsing import MlirParser
@@ -48,7 +49,7 @@ from ..diagnosis.reproducer import (
 )
 from .driver_options import add_options, instrument_options, pipeline_text
 from .instruments import Instruments
-from .messages import worded
+from .messages import PlacedError, excerpt, excerpt_of, worded
 from .targets import AliasedMlirTarget
 
 if TYPE_CHECKING:
@@ -208,7 +209,10 @@ class StepwellOptMain(xDSLOptMain):
         ctx.hooks = self._instruments.hooks(part)
         with ctx.phase("parse"):
             if self._diagnostics is None:
-                return super().parse_chunk(chunk, file_extension, start_offset)
+                try:
+                    return super().parse_chunk(chunk, file_extension, start_offset)
+                except DiagnosticException as error:
+                    raise self._malformed(error) from error
             text = chunk.read()
             self._diagnostics.expect(text.decode(), start_offset)
             try:
@@ -217,7 +221,8 @@ class StepwellOptMain(xDSLOptMain):
                 error.span = replace(error.span, line_offset=start_offset)
                 self._diagnostics.add_parse_error(error)
             except DiagnosticException as error:
-                self._diagnostics.add_malformed(error, self._parser.failed_line)
+                place = self._parser.failed_place
+                self._diagnostics.add_malformed(error, None if place is None else place[0])
             return None
 
     def apply_passes(self, prog: ModuleOp) -> None:
@@ -266,8 +271,28 @@ class StepwellOptMain(xDSLOptMain):
             for op, text in invalid_operations(prog):
                 parser, implicit = self._make_parser(placed=True), not self.args.no_implicit_module
                 where = place_in_text(op, prog, parser, implicit_module=implicit)
-                raise StepwellError(f"{where or self.get_input_name()}: {text}") from error
+                if where is None:
+                    raise StepwellError(f"{self.get_input_name()}: {text}") from error
+                raise self._placed(where, text) from error
             raise
+
+    def _placed(self, where: str, message: str) -> PlacedError:
+        """An error at ``file:line:column`` of the current part of the input."""
+        line, column = map(int, where.rsplit(":", 2)[1:])
+        before = self._text.splitlines(keepends=True)[: line - 1 - self._offset]
+        start = sum(map(len, before)) + column - 1
+        return PlacedError(f"{where}: {message}", excerpt(self._text, start))
+
+    def _malformed(self, error: DiagnosticException) -> StepwellError:
+        """The error for text of which an operation cannot be created."""
+        parser = self._make_parser(placed=True)
+        with suppress(ParseError, DiagnosticException):
+            parser.parse_module(not self.args.no_implicit_module)
+        message = f"cannot parse: {first_line(error)}"
+        if parser.failed_place is None:
+            return StepwellError(f"{self.get_input_name()}: {message}")
+        line, column = parser.failed_place
+        return self._placed(f"{self.get_input_name()}:{line}:{column}", message)
 
     def _keeps_places(self) -> bool:
         """Whether operations need their lines, for diagnostics."""
@@ -363,7 +388,7 @@ def _is_of_verifier(error: BaseException | None) -> bool:
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run the command; an error is printed as one line, with exit status 1."""
+    """Run the command; an error is one line and its place in the text, with exit status 1."""
     arguments = sys.argv[1:] if args is None else list(args)
     try:
         StepwellOptMain(arguments).run()
@@ -376,14 +401,17 @@ def main(args: Sequence[str] | None = None) -> None:
         print("stepwell-opt: interrupted", file=sys.stderr)
         sys.exit(130)
     except (Exception, ArgSpecParseError) as error:
-        # The boundary of the process: report every failure as one line.
+        # The boundary of the process.
         if "--traceback" in arguments:
             raise
         message = worded(error)
+        shown = excerpt_of(error)
         if "--json" in arguments:
             print(json.dumps({"report": "error", "message": message}), file=sys.stderr)
         else:
             print(f"stepwell-opt: error: {message}", file=sys.stderr)
+            if shown is not None:
+                print(shown, file=sys.stderr)
         sys.exit(1)
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from .command import Level, ModelPath, Shapes, TargetName, Threads, Trusted, err, load, out
+from .command import ModelOptions, ModelPath, err, out
+from .grouped import grouped
 from .models import parse_sizes
 from .timing import duration
 
@@ -21,10 +22,13 @@ _COLUMNS = (
     BarColumn(),
     TextColumn("{task.fields[tried]} tried, best {task.fields[best]}"),
     TimeElapsedColumn(),
+    TextColumn("left"),
+    TimeRemainingColumn(),
 )
 """The columns of the progress bar."""
 
 
+@grouped
 def tune(
     model: ModelPath,
     budget: Annotated[
@@ -45,11 +49,8 @@ def tune(
     timeout: Annotated[
         float, typer.Option("--timeout", help="The time limit of a candidate, in seconds.")
     ] = 20.0,
-    shapes: Shapes = None,
-    trusted: Trusted = False,
-    level: Level = 3,
-    target: TargetName = "host",
-    threads: Threads = None,
+    *,
+    options: ModelOptions,
 ) -> None:
     """Search for faster schedules of a model by measured runs, and record them.
 
@@ -61,7 +62,7 @@ def tune(
     from ..tuning.search import Progress as Step
     from ..tuning.search import tune as tune_module
 
-    module = load(model, shapes, trusted)
+    module = options.load(model)
     with Progress(*_COLUMNS, console=err, transient=True) as bar:
         task = bar.add_task("tuning", total=budget, tried=0, best="1.00")
 
@@ -72,9 +73,9 @@ def tune(
         tuned = tune_module(
             module,
             budget,
-            target=target,
-            threads=threads,
-            opt_level=level,
+            target=options.target,
+            threads=options.threads,
+            opt_level=options.level,
             sizes=parse_sizes(sizes or []),
             records=records,
             timeout_s=timeout,

@@ -6,32 +6,20 @@ from typing import Annotated
 
 import typer
 
-from .command import (
-    Level,
-    ModelPath,
-    PipelineFile,
-    Shapes,
-    TargetName,
-    Threads,
-    Trusted,
-    err,
-    load,
-    way_down,
-)
+from .command import CompileOptions, ModelPath
+from .grouped import grouped
+from .progress import passes_shown
 
 
+@grouped
 def why(
     node: Annotated[str, typer.Argument(help="The name of a node.", show_default=False)],
     model: ModelPath,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON, for programs.", show_default=False)
     ] = False,
-    shapes: Shapes = None,
-    trusted: Trusted = False,
-    level: Level = 3,
-    target: TargetName = "host",
-    threads: Threads = None,
-    passes: PipelineFile = None,
+    *,
+    options: CompileOptions,
 ) -> None:
     """List what became of a node at every stage, by which passes, and what they decided about it.
 
@@ -39,7 +27,7 @@ def why(
     """
     from ..diagnosis.why import fate
 
-    compilation = way_down(load(model, shapes, trusted), level, target, threads, passes)
-    with err.status("compiling"):
+    compilation = options.way_down(options.load(model))
+    with passes_shown("compiling"):
         found = fate(compilation, node)
     print(found.json() if as_json else found)

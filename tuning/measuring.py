@@ -25,6 +25,8 @@ import numpy as np
 from ..compiler import compile as compile_module
 from ..core.collector import without_collector
 from ..core.errors import StepwellError
+from ..core.module import Module
+from ..core.target import Target
 from ..frontends.mlir import from_mlir
 
 ROUND_SECONDS = 0.001
@@ -45,16 +47,29 @@ class Bench:
     """Compiles a module under schedules, and compares two of them.
 
     Args:
-        folder: the folder with `module.mlir`, `inputs.pickle` and `options.json`.
+        module: the module.
+        inputs: the arguments of calls.
+        passes: the passes of each stage after that of the module.
+        target: the machine.
     """
 
-    def __init__(self, folder: Path) -> None:
-        options = json.loads((folder / "options.json").read_text())
-        self.module = from_mlir(folder / "module.mlir", trusted=True)
-        self.inputs = pickle.loads((folder / "inputs.pickle").read_bytes())
-        self.passes: dict[str, str] = options["passes"]
-        self.target: str = options["target"]
+    def __init__(
+        self,
+        module: Module,
+        inputs: Sequence[Any],
+        passes: Mapping[str, str],
+        target: str | Target,
+    ) -> None:
+        self.module, self.inputs, self.passes, self.target = module, inputs, passes, target
         self.programs: dict[str, Callable[..., Any]] = {}
+
+    @staticmethod
+    def of_folder(folder: Path) -> Bench:
+        """That of a folder with `module.mlir`, `inputs.pickle` and `options.json`."""
+        options = json.loads((folder / "options.json").read_text())
+        module = from_mlir(folder / "module.mlir", trusted=True)
+        inputs = pickle.loads((folder / "inputs.pickle").read_bytes())
+        return Bench(module, inputs, options["passes"], options["target"])
 
     def program(self, traces: Traces) -> Callable[..., Any]:
         """The program under a schedule."""
@@ -62,12 +77,9 @@ class Bench:
         if name not in self.programs:
             if len(self.programs) >= KEPT:
                 del self.programs[next(iter(self.programs))]
-            text = " ".join(f"@{kernel}: {trace}" for kernel, trace in traces.items())
-            given = f'loop-schedule{{trace="{text}"}}' if text else "loop-schedule"
-            scheduled = self.passes["scheduled"].replace("loop-schedule", given)
-            passes = {**self.passes, "scheduled": scheduled}
+            schedule = traces or None
             self.programs[name] = compile_module(
-                self.module, target=self.target, pipeline=passes, records=False
+                self.module, self.target, pipeline=self.passes, records=False, schedule=schedule
             )
         return self.programs[name]
 
@@ -163,7 +175,7 @@ def serve() -> None:
         answers.flush()
 
     try:
-        bench = Bench(Path(sys.argv[-1]))
+        bench = Bench.of_folder(Path(sys.argv[-1]))
         bench.program({})(*bench.inputs)
     except StepwellError as error:
         answer({"error": str(error)})

@@ -24,6 +24,7 @@ from ..backends.llvm.machine import check_runs_here
 from ..backends.reference.samples import random_inputs
 from ..compilation import Compilation
 from ..core.errors import CompileError, StepwellError, explain
+from ..core.logs import logger
 from ..core.module import Module
 from ..core.pipelines import passes_in
 from ..core.records import Record, default_path, read_records, write_records
@@ -34,6 +35,8 @@ from ..dialects.loop.trace import structure_of
 from ..passes.loop.rules.accesses import cost
 from ..passes.loop.rules.knobs import ANALYTIC, CHOICES, Knobs
 from ..passes.loop.schedule import schedule_kernel
+
+_LOG = logger("tuning")
 
 QUICK, FINAL = 0.15, 1.0
 """Seconds for timing a candidate against the default, at first and in the end."""
@@ -123,7 +126,7 @@ def tune(
     if "scheduled" not in passes or "loop-schedule" not in passes_in(passes):
         fact = "nothing is scheduled"
         raise CompileError(explain("tune", fact, expected="an earlier stage, opt_level 1 to 3"))
-    kernels = compilation.at("kernels")
+    kernels, unscheduled = compilation.at("kernels"), compilation.unscheduled()
     after = list(passes)[list(passes).index("scheduled") :]
     given = list(inputs) if inputs is not None else random_inputs(module.inputs, sizes or {})
     with tempfile.TemporaryDirectory() as folder:
@@ -132,7 +135,7 @@ def tune(
         (Path(folder) / "inputs.pickle").write_bytes(pickle.dumps(given))
         (Path(folder) / "options.json").write_text(json.dumps(options))
         with Worker(worker_command(folder), timeout_s) as worker:
-            search = _Search(worker, kernels, chosen, count, path, progress)
+            search = _Search(worker, unscheduled, chosen, count, path, progress)
             return search.run(budget_s)
 
 
@@ -305,6 +308,8 @@ class _Search:
                 self.failed += 1
             else:
                 kernel.seconds[trace] = found["seconds"]
+            got = found.get("ratio")
+            _LOG.debug("@%s: %s: %s", kernel.names[0], found.get("error", got), trace)
             elapsed = time.monotonic() - self.begun
             self.progress(Progress(kernel.names[0], self.tried, kernel.best(), elapsed))
         return kernel.ratios[trace]
@@ -326,6 +331,7 @@ class _Search:
                 if _is_better(found):
                     # The earlier ratio, the best of many, is biased by chance.
                     kernel.ratios[trace] = found["ratio"]
+                    _LOG.info("@%s: %.2f of the time: %s", kernel.names[0], found["ratio"], trace)
                     kept.append((kernel, trace))
                     used = with_it
                     break

@@ -108,8 +108,8 @@ def _member(field: Field, is_input: bool) -> Iterator[str]:
     yield f"  /* {described(field)} */"
     rank = len(field.shape)
     if field.is_sparse:
-        index = f"const {field.index_dtype.name}_t"
-        yield f"  struct {{ {index} *indptr; {index} *indices; {kind} *values;"
+        indptr, indices = (f"const {dtype.name}_t" for dtype in field.index_dtypes)
+        yield f"  struct {{ {indptr} *indptr; {indices} *indices; {kind} *values;"
         yield f"           int64_t shape[2]; int64_t entries; }} {field.name};"
     elif not field.has_shape:
         yield f"  {kind} *{field.name};"

@@ -110,7 +110,7 @@ class Field:
     shape: Shape
     exact: Shape
     entries: Dim | None = None
-    index_dtype: Any = None
+    index_dtypes: Any = None
     computed: bool = False
     unbounded: bool = False
 
@@ -163,7 +163,7 @@ class CInterface:
         arguments = self.signature.arguments
         names = identifiers(argument.spec.name for argument in arguments)
         return [
-            Field(name, a.spec, a.shape, a.shape, a.entries, a.index_dtype)
+            Field(name, a.spec, a.shape, a.shape, a.entries, a.index_dtypes)
             for name, a in zip(names, arguments, strict=True)
         ]
 

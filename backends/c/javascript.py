@@ -139,10 +139,10 @@ def _input(field: Field, place: int) -> Iterator[str]:
     entries = field.entries
     assert entries is not None
     number = str(entries.value) if entries.is_static else symbol_in_example(entries.symbols[0])
-    index = field.index_dtype.itemsize
-    kind, wide = _ARRAYS[f"{field.index_dtype.name}_t"], index == _SIZE
+    pointer, index = (dtype.itemsize for dtype in field.index_dtypes)
+    kind, wide = _ARRAYS[f"{field.index_dtypes.indptr.name}_t"], pointer == _SIZE
     yield f"setSize(inputs + {sizes + 2 * _SIZE}, {number}); // all in the first row and column"
-    yield f"const {field.name} = array({index} * ({dims[0]} + 1));"
+    yield f"const {field.name} = array({pointer} * ({dims[0]} + 1));"
     value = f"BigInt({number})" if wide else number
     yield f"new {kind}(memory.buffer, {field.name}, {dims[0]} + 1).fill({value}, 1);"
     yield f"setAddress(inputs + {place}, {field.name}); // {field.spec.name}"

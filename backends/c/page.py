@@ -145,8 +145,8 @@ def _rust_struct(field: Field, is_input: bool) -> Iterator[str]:
     kind = f"{pointer} {_RUST[c_type(field.spec.dtype)]}"
     members = {"data": kind, "shape": f"[i64; {len(field.shape)}]"}
     if field.is_sparse:
-        index = f"*const {_RUST[f'{field.index_dtype.name}_t']}"
-        arrays = {"indptr": index, "indices": index, "values": kind}
+        indptr, indices = (f"*const {_RUST[f'{dtype.name}_t']}" for dtype in field.index_dtypes)
+        arrays = {"indptr": indptr, "indices": indices, "values": kind}
         members = {**arrays, "shape": "[i64; 2]", "entries": "i64"}
     elif field.computed:
         members = {"data": kind, "room": "i64", "shape": members["shape"]}

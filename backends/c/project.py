@@ -104,13 +104,13 @@ def _example_input(field: Field) -> Iterator[str]:
     entries = field.entries
     assert entries is not None
     number = str(entries.value) if entries.is_static else symbol_in_example(entries.symbols[0])
-    index = f"{field.index_dtype.name}_t"
+    indptr, indices = (f"{dtype.name}_t" for dtype in field.index_dtypes)
     pointers = f"{field.name}_indptr"
     yield f"  {place}.entries = {number}; /* all in the first row and column */"
-    yield f"  {index} *{pointers} = calloc({dims[0]} + 1, sizeof({index}));"
-    yield f"  for (int64_t i = 1; i <= {dims[0]}; i++) {pointers}[i] = ({index}){number};"
+    yield f"  {indptr} *{pointers} = calloc({dims[0]} + 1, sizeof({indptr}));"
+    yield f"  for (int64_t i = 1; i <= {dims[0]}; i++) {pointers}[i] = ({indptr}){number};"
     yield f"  {place}.indptr = {pointers};"
-    yield f"  {place}.indices = calloc({number} + 1, sizeof({index}));"
+    yield f"  {place}.indices = calloc({number} + 1, sizeof({indices}));"
     yield f"  {place}.values = calloc({number} + 1, sizeof({kind}));"
 
 

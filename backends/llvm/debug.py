@@ -137,3 +137,20 @@ class DebugInfo:
 
     def _add(self, kind: str, operands: dict[str, Any], distinct: bool = False) -> Any:
         return self._module.add_debug_info(kind, operands, is_distinct=distinct)
+
+
+class LineInfo(DebugInfo):
+    """Debug information in which an operation is on a line of a text, and nothing is inlined.
+
+    Its location is that line: `FileLineColLoc`.
+    """
+
+    def function(self, op: llvm.FuncOp, function: Any) -> Callable[[LocationAttr], Any]:
+        """Describe a function; return a translation of its locations to debug locations."""
+        scope = self._subprogram(op.sym_name.data, op.location)
+        function.set_metadata("dbg", scope)
+
+        def at(location: LocationAttr) -> Any:
+            return self._location(place(location, self._source)[1], scope)
+
+        return at

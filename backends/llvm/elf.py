@@ -1,7 +1,8 @@
 """Object files (ELF, x86-64) to images: sections are laid out, and references inside resolved.
 
-The object is position independent code. Outside functions are called through stubs, which jump to
-the addresses in a table, as the procedure linkage table of a shared library does.
+The object is position independent code, or has 64 bits for each address, as LLVM compiles code for
+its own process. Outside functions are called through stubs, which jump to the addresses in a table,
+as the procedure linkage table of a shared library does, or by an address in the code.
 """
 
 from __future__ import annotations
@@ -42,12 +43,17 @@ not.
 _ADDRESS = TYPES["R_X86_64_64"]
 
 
+class LinkerError(CompileError):
+    """Code needs a linker: it has a reference that is not position independent, or a variable of
+    threads."""
+
+
 def image_of(code: bytes) -> Image:
     """The image of an object file.
 
     Raises:
-        CompileError: if it is not an object file for x86-64, or needs a linker: it has a reference
-            that is not position independent, or a variable of threads.
+        CompileError: if it is not an object file for x86-64.
+        LinkerError: if it needs a linker.
     """
     try:
         file = ELFFile(BytesIO(code))
@@ -60,6 +66,10 @@ def image_of(code: bytes) -> Image:
 
 def _refusal(fact: str, got: object) -> CompileError:
     return CompileError(explain("machine code", fact, got=got))
+
+
+def _needs_linker(got: str) -> LinkerError:
+    return LinkerError(explain("machine code", "needs a linker", got=got))
 
 
 class _Layout:
@@ -106,7 +116,7 @@ class _Layout:
             if not flags & _ALLOCATED or section.name == _UNWINDING or is_written is not writable:
                 continue
             if flags & _THREAD_LOCAL or section["sh_addralign"] > PAGE:
-                raise _refusal("needs a linker", f"section {section.name}")
+                raise _needs_linker(f"section {section.name}")
             self._places[number] = _up(start, max(1, section["sh_addralign"]))
             start = self._places[number] + section["sh_size"]
         return start
@@ -129,9 +139,11 @@ class _Layout:
         elif kind == _ADDRESS and not self._is_outside(number):
             self._store("<q", place, self._place_of(number) + addend)
             self._relative.append(place)
+        elif kind == _ADDRESS and not addend:
+            self._imports.setdefault(self._symbols[number].name, []).append(place)
         else:
             names = [name for name, value in TYPES.items() if value == kind]
-            raise _refusal("needs a linker", f"{names[0] if names else kind} in it")
+            raise _needs_linker(f"{names[0] if names else kind} in it")
 
     def _store(self, form: str, place: int, value: int) -> None:
         struct.pack_into(form, self._memory, place, value)
@@ -143,7 +155,7 @@ class _Layout:
         """The place of a symbol of the object file."""
         symbol = self._symbols[number]
         if symbol["st_shndx"] not in self._places:
-            raise _refusal("needs a linker", f"symbol {symbol.name}")
+            raise _needs_linker(f"symbol {symbol.name}")
         return self._places[symbol["st_shndx"]] + symbol["st_value"]
 
     def _word(self, number: int) -> int:

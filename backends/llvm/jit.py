@@ -26,6 +26,7 @@ from ...dialects.rt.abi import PARALLEL_TILES
 from . import thread_pool
 from .boundary.code import add_entry
 from .machine import check_runs_here, machine
+from .pass_managers import freed, pass_builder
 from .translate import translate
 
 
@@ -35,7 +36,8 @@ class Effort(Enum):
     NONE = "none"
     """None: kernels are scheduled already, and LLVM's passes cannot improve a register tile."""
     LIGHT = "light"
-    """instcombine and sroa: small buffers on the stack become registers."""
+    """instcombine and sroa: small buffers on the stack become registers. These passes run on the
+    functions that have such buffers at any effort."""
     O1 = "1"
     O2 = "2"
     O3 = "3"
@@ -59,7 +61,7 @@ def effort_of(module: ModuleOp) -> Effort:
 
 _LOCK = threading.Lock()
 
-_UNROLL = f'"{UNROLL}"'.encode()
+_UNROLL, _LIGHT = (f'"{mark}"'.encode() for mark in (UNROLL, EFFORT))
 
 _CALL = re.compile(r"^\s+(?:callq?|jmp|bl?)\s+(\w+)", re.MULTILINE)
 """A call of a function by name, in the assembly of x86-64 and AArch64."""
@@ -82,8 +84,11 @@ class CompiledModule:
         """The IR before any of LLVM's passes."""
         with _LOCK:
             target_machine = machine(target, jit=True)
-            module = _optimized(text, target_machine, effort)
-            library = _library(module, target_machine)
+            # A context of its own: types and constants are freed with the module.
+            module = _optimized(text, target, target_machine, effort, llvm.create_context())
+            self.object_code: bytes = target_machine.emit_object(module)
+            """The object file that is linked into this process."""
+            library = _library(module, self.object_code)
             names = [f.name for f in module.functions if _is_visible(f)]
             for name in names:
                 library.export_symbol(name)
@@ -120,8 +125,8 @@ def _is_visible(function: Any) -> bool:
     return not function.is_declaration and function.linkage == llvm.Linkage.external
 
 
-def _library(module: Any, target_machine: Any) -> Any:
-    """The machine code of a module, linked against its declarations and the process."""
+def _library(module: Any, code: bytes) -> Any:
+    """The object file of a module, linked against its declarations and the process."""
     library = llvm.JITLibraryBuilder().add_current_process()
     for function in module.functions:
         name = function.name
@@ -133,7 +138,7 @@ def _library(module: Any, target_machine: Any) -> Any:
         if address is None:
             raise CompileError(explain("llvm", f"function {name} is declared but nowhere defined"))
         library.import_symbol(name, address)
-    return library.add_object_img(target_machine.emit_object(module))
+    return library.add_object_img(code)
 
 
 class LinkedObject:
@@ -246,14 +251,15 @@ def llvm_ir(module: ModuleOp, target: Target, source: Listing | None = None) -> 
 def optimized_ir(text: str, target: Target, effort: Effort) -> str:
     """LLVM IR after LLVM's passes."""
     with _LOCK:
-        return str(_optimized(text, machine(target), effort))
+        return str(_optimized(text, target, machine(target), effort, llvm.create_context()))
 
 
 def assembly(text: str, target: Target, effort: Effort = Effort.NONE) -> str:
     """The assembly of LLVM IR, for any target that this build of LLVM knows."""
     with _LOCK:
         target_machine = machine(target)
-        return target_machine.emit_assembly(_optimized(text, target_machine, effort))
+        module = _optimized(text, target, target_machine, effort, llvm.create_context())
+        return target_machine.emit_assembly(module)
 
 
 def object_code(
@@ -273,47 +279,60 @@ def object_code(
     """
     with _LOCK:
         target_machine = machine(target)
-        module = _optimized(text, target_machine, effort)
+        # Other modules can only be joined with one in the context of the process.
+        context = None if joined else llvm.create_context()
+        module = _optimized(text, target, target_machine, effort, context)
         return target_machine.emit_object(joined(module, target_machine) if joined else module)
 
 
-def _optimized(text: str, target_machine: Any, effort: Effort) -> Any:
+def _optimized(
+    text: str, target: Target, target_machine: Any, effort: Effort, context: Any = None
+) -> Any:
+    """The module of a text after LLVM's passes, by default in the context of the process."""
     try:
-        module = llvm.parse_assembly(text)
+        module = llvm.parse_assembly(text, context)
         module.verify()
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:200]
         raise InternalError(explain("llvm", f"invalid LLVM IR: {reason}")) from error
     module.triple = target_machine.triple
     module.data_layout = str(target_machine.target_data)
+    marks = [(function, b"".join(function.attributes)) for function in module.functions]
     if effort is not Effort.NONE:
-        _run_passes(module, target_machine, effort)
-    _unroll(module, target_machine)
+        _run_passes(module, target, effort)
+    else:
+        _run_on([f for f, text in marks if _LIGHT in text], _add_light, target)
+    _run_on([f for f, text in marks if _UNROLL in text], _add_unrolling, target)
     return module
 
 
-def _unroll(module: Any, target_machine: Any) -> None:
-    """Unroll the loops of the functions that ask for it."""
-    marked = [f for f in module.functions if any(_UNROLL in text for text in f.attributes)]
-    if not marked:
+def _run_on(functions: Sequence[Any], add: Callable[[Any], None], target: Target) -> None:
+    """Run passes on some functions."""
+    if not functions:
         return
-    builder = llvm.create_pass_builder(target_machine, llvm.create_pipeline_tuning_options())
-    passes = llvm.create_new_function_pass_manager()
+    with freed(llvm.create_new_function_pass_manager()) as passes:
+        add(passes)
+        for function in functions:
+            passes.run(function, pass_builder(target, 2))
+
+
+def _add_light(passes: Any) -> None:
+    """Add the passes of `Effort.LIGHT`."""
+    passes.add_instruction_combine_pass()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+
+
+def _add_unrolling(passes: Any) -> None:
     passes.add_loop_rotate_pass()
     passes.add_loop_unroll_pass()
-    for function in marked:
-        passes.run(function, builder)
 
 
-def _run_passes(module: Any, target_machine: Any, effort: Effort) -> None:
-    level = 1 if effort is Effort.LIGHT else int(effort.value)
-    tuning = llvm.create_pipeline_tuning_options(speed_level=level)
-    builder = llvm.create_pass_builder(target_machine, tuning)
-    if effort is Effort.LIGHT:
-        passes = llvm.create_new_module_pass_manager()
-        passes.add_instruction_combine_pass()
-        passes.add_sroa_pass()
-        passes.add_instruction_combine_pass()
-    else:
-        passes = builder.getModulePassManager()
-    passes.run(module, builder)
+def _run_passes(module: Any, target: Target, effort: Effort) -> None:
+    builder = pass_builder(target, 1 if effort is Effort.LIGHT else int(effort.value))
+    is_light = effort is Effort.LIGHT
+    made = llvm.create_new_module_pass_manager() if is_light else builder.getModulePassManager()
+    with freed(made) as passes:
+        if is_light:
+            _add_light(passes)
+        passes.run(module, builder)

@@ -10,7 +10,7 @@ import llvmlite.binding as llvm
 
 from ...core.errors import TargetError, explain
 from ...core.target import Target
-from .processor import FAMILIES
+from .processor import NEEDS
 
 
 @functools.cache
@@ -59,7 +59,7 @@ def check_runs_here(target: Target) -> None:
     here, wanted = llvm.get_process_triple().partition("-")[0], target.triple.partition("-")[0]
     if here != wanted:
         raise TargetError(explain(target.name, "cannot run here", expected=here, got=wanted))
-    needed = FAMILIES.get(target.cpu)
+    needed = NEEDS.get(target.cpu)
     if needed is None:
         if target.cpu == llvm.get_host_cpu_name():
             return

@@ -64,6 +64,7 @@ def install() -> int:
     return made
 
 
+@functools.cache
 def image() -> Image:
     """The pool as an image, for any processor of x86-64."""
     target_machine = machine(named("x86-64"))

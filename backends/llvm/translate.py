@@ -37,7 +37,7 @@ from ...core.errors import CompileError, explain
 from ...core.printing import Listing
 from ...core.provenance import origin
 from ...core.target import Target
-from ...dialects.program import UNROLL
+from ...dialects.program import EFFORT, UNROLL
 from ...dialects.upstream import ops as upstream
 from .debug import DebugInfo
 
@@ -50,10 +50,15 @@ _I32 = ir.IntType(32)
 _OPAQUE = ir.PointerType()
 
 
-def translate(module: ModuleOp, target: Target, source: Listing | None = None) -> ir.Module:
+def translate(
+    module: ModuleOp,
+    target: Target,
+    source: Listing | None = None,
+    description: type[DebugInfo] = DebugInfo,
+) -> ir.Module:
     """The LLVM IR of a module in the LLVM dialect.
 
-    With `source`, the lines of nodes, locations become debug locations: see `debug`.
+    With `source`, the lines of nodes, locations become debug locations, as `description` says.
 
     Raises:
         CompileError: naming the first operation that has no translation.
@@ -63,7 +68,7 @@ def translate(module: ModuleOp, target: Target, source: Listing | None = None) -
         result = convert_module(declarations, fallback_target_triple=target.triple)
     except (NotImplementedError, LLVMTranslationException) as error:
         raise CompileError(explain("llvm", f"cannot be translated: {error}")) from error
-    debug = None if source is None else DebugInfo(result, source)
+    debug = None if source is None else description(result, source)
     for op in module.ops:
         if isinstance(op, llvm.FuncOp):
             _translate_function(op, result.get_global(op.sym_name.data), debug)
@@ -78,9 +83,10 @@ def _declaration(op: Operation) -> Operation:
 
 def _translate_function(op: llvm.FuncOp, function: Any, debug: DebugInfo | None) -> None:
     function.attributes.add("nounwind")
-    if UNROLL in op.attributes:
-        # llvmlite knows no attributes of other tools, which are strings.
-        set.add(function.attributes, f'"{UNROLL}"')
+    for mark in (UNROLL, EFFORT):
+        if mark in op.attributes:
+            # llvmlite knows no attributes of other tools, which are strings.
+            set.add(function.attributes, f'"{mark}"')
     if not op.body.blocks:
         return
     if op.linkage.linkage.data != "external":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,6 +16,8 @@ from xdsl.ir.affine import (
     AffineSymExpr,
 )
 
+from ...core.bounded_cache import bounded_cache
+
 Evaluator = Callable[[Sequence[Any]], tuple[Any, ...]]
 """From the dimensions and then the symbols, which may be arrays, to the results of a map."""
 
@@ -29,7 +30,7 @@ _FUNCTIONS: dict[AffineBinaryOpKind, Callable[[Any, Any], Any]] = {
 }
 
 
-@functools.cache
+@bounded_cache
 def evaluator(map: AffineMap) -> Evaluator:
     """The function that a map is."""
     if all(isinstance(expr, AffineDimExpr) for expr in map.results):

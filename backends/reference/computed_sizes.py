@@ -24,11 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Frame:
-    """A call of a function: its shapes, the sizes of this call, and how its blocks are run."""
+    """A call of a function: its shapes, the sizes of this call, and how its blocks are run.
+
+    `bounded` are the arguments that hold sizes whose upper bounds the caller has checked.
+    """
 
     shapes: SymbolicShapes
     sizes: Mapping[str, int]
     run: Callable[[Block, Sequence[Array], Frame], tuple[Array, ...] | None]
+    bounded: frozenset[SSAValue] = frozenset()
 
     def run_body(self, block: Block, arguments: Sequence[Array]) -> tuple[Array, ...]:
         """What the block of a region yields."""
@@ -52,7 +56,8 @@ def with_computed(
     for name, size in own:
         array = dense_array(arrays[values.index(size.value)])
         number = int(array[()]) if size.axis is None else array.shape[size.axis]
-        limit = LARGEST_SIZE if size.bound is None else size.bound.evaluate(known)
+        bound = None if size.value in frame.bounded else size.bound
+        limit = LARGEST_SIZE if bound is None else bound.evaluate(known)
         declared, where = frame.shapes.declared(name), origin(op) or "call"
         if declared is not None and number != declared:
             raise InputError(explain(where, DIFFERS, expected=declared, got=number))

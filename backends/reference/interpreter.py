@@ -85,14 +85,19 @@ class _Run:
         self.observe = observe
         self._shapes: dict[func.FuncOp, SymbolicShapes] = {}
 
-    def call(self, function: func.FuncOp, arguments: Sequence[Array]) -> tuple[Array, ...]:
-        """Run a function with a body."""
+    def call(
+        self,
+        function: func.FuncOp,
+        arguments: Sequence[Array],
+        bounded: frozenset[SSAValue] = frozenset(),
+    ) -> tuple[Array, ...]:
+        """Run a function with a body; for `bounded` see `Frame`."""
         shapes = self._shapes_of(function)
         try:
             sizes = shapes.solve(dict(enumerate(map(sizes_of, arguments))))
         except VerifyException as error:
             raise InputError(str(error)) from error
-        frame = Frame(shapes, sizes, self._run_block)
+        frame = Frame(shapes, sizes, self._run_block, bounded)
         returned = self._run_block(function.body.block, arguments, frame)
         if returned is None:
             name = f"@{function.sym_name.data}"
@@ -118,7 +123,7 @@ class _Run:
             elif isinstance(op, LoopOp):
                 results = run_loop(op, operands, frame)
             else:
-                results = self._results(op, operands)
+                results = self._results(op, operands, frame)
             frame = with_computed(op, op.results, results, frame)
             if isinstance(op, CallPackedOp | CallDpsOp):
                 results = cut(op, results, frame)
@@ -135,7 +140,7 @@ class _Run:
                 raise CompileError(str(error)) from error
         return self._shapes[function]
 
-    def _results(self, op: Operation, operands: Sequence[Array]) -> tuple[Array, ...]:
+    def _results(self, op: Operation, operands: Sequence[Array], frame: Frame) -> tuple[Array, ...]:
         if isinstance(op, ConstantOp):
             return (op.array(self.module.weights),)
         if isinstance(op, GraphOp):
@@ -148,7 +153,9 @@ class _Run:
         if not isinstance(callee, func.FuncOp) or not callee.body.blocks:
             fact = f"there is no function {op.callee} with a body"
             raise CompileError(explain(op.name, fact, origin=origin(op)))
-        return self.call(callee, operands)
+        pairs = zip(callee.args, op.operands, strict=True)
+        holders = {size.value for size in frame.shapes.computed.values()} | frame.bounded
+        return self.call(callee, operands, frozenset(a for a, v in pairs if v in holders))
 
 
 def _destinations(op: CallPackedOp | CallDpsOp, frame: Frame) -> list[np.ndarray]:

@@ -12,7 +12,14 @@ _NOBODY = -1
 
 
 class Conflict(Exception):  # noqa: N818  (it is no error)
-    """Two iterations of one loop access an element, and at least one of them writes it."""
+    """Two iterations of one loop access an element, and at least one of them writes it.
+
+    `level` is that loop, as the number of open loops around it.
+    """
+
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self.level = level
 
 
 class Lanes:
@@ -102,11 +109,10 @@ class Accesses:
         """
         record = self._of(buffer)
         for numbers in (record.written, record.first_read, record.last_read):
-            if not _is_nobody_or(numbers[places], path).all():
-                raise Conflict
+            self._check(numbers[places], path)
         record.written[places] = path[-1]
-        if (record.written[places] != path[-1]).any():  # two of them write the same one
-            raise Conflict
+        # Two of them may write the same one.
+        self._check(record.written[places], path, same=True)
         self._touched[-1].append((record.written, places))
 
     def read(self, buffer: np.ndarray, places: np.ndarray, path: Sequence[np.ndarray]) -> None:
@@ -116,8 +122,7 @@ class Accesses:
             Conflict: if another iteration of one of the loops has written an element.
         """
         record, own = self._of(buffer), path[-1]
-        if not _is_nobody_or(record.written[places], path).all():
-            raise Conflict
+        self._check(record.written[places], path)
         for numbers, choose, order in (
             (record.first_read, np.minimum, slice(None, None, -1)),
             (record.last_read, np.maximum, slice(None)),
@@ -127,6 +132,23 @@ class Accesses:
             # Of those that read the same element, the last one of this order stays.
             numbers[places[order]] = new[order]
             self._touched[-1].append((numbers, places))
+
+    def _check(self, known: np.ndarray, path: Sequence[np.ndarray], *, same: bool = False) -> None:
+        """Check that each number is none or one of those of a path, or `same`, its last one.
+
+        Raises:
+            Conflict: if one is another.
+        """
+        allowed = known == path[-1] if same else _is_nobody_or(known, path)
+        if allowed.all():
+            return
+        wrong = int(np.argmin(allowed))
+        around, number = set[int](), int(known[wrong])
+        while number != _NOBODY:
+            around.add(number)
+            number = int(self._around[number])
+        own = [int(level[wrong]) for level in path]
+        raise Conflict(next(n for n, number in enumerate(own) if number not in around))
 
     def _of(self, buffer: np.ndarray) -> _Record:
         key = buffer.ctypes.data

@@ -24,7 +24,6 @@ from xdsl.interpreter import (
 )
 from xdsl.ir import Operation
 
-from ...core.dtypes import dtype_of
 from ...core.errors import CompileError, InputError, explain
 from ...core.provenance import origin
 from ...core.typed import memref_type
@@ -43,10 +42,9 @@ from ...dialects.loop.ops import (
     YieldOp,
 )
 from ...dialects.loop.packing import pack_array
-from . import lockstep
 from .decoded import Access, Loop
-from .memory import is_watched
-from .numbers import shape_with, unknown
+from .lockstep import Lockstep
+from .numbers import dtype_of, shape_with, unknown
 
 
 def kernel_arguments(kernel: KernelOp, arrays: Sequence[np.ndarray | int]) -> list[Any]:
@@ -105,11 +103,10 @@ def outside(op: Operation, dim: int, index: int, size: int) -> CompileError:
 class LoopFunctions(InterpreterFunctions):
     """Implementations of the loop dialect for xDSL's interpreter."""
 
-    def __init__(self) -> None:
+    def __init__(self, lockstep: Lockstep) -> None:
         self._accesses: dict[Operation, Access] = {}
         self._loops: dict[Operation, Loop] = {}
-        self._one_by_one: set[Operation] = set()
-        """The loops whose iterations cannot run together."""
+        self._lockstep = lockstep
 
     @impl_terminator(YieldOp)
     def run_yield(
@@ -124,24 +121,13 @@ class LoopFunctions(InterpreterFunctions):
         loop = self._loops.get(op)
         if loop is None:
             loop = self._loops[op] = Loop.of(op)
-        if self._runs_together(interpreter, loop):
+        if not loop.in_order and not loop.inits and self._lockstep.run(interpreter, op):
             return ()
         carried: PythonValues = tuple(interpreter.get_values(loop.inits))
         iterations = _iterations(loop, interpreter)
         for iteration in iterations if loop.in_order else reversed(iterations):
             carried = interpreter.run_ssacfg_region(loop.body, (*iteration, *carried), op.name)
         return carried
-
-    def _runs_together(self, interpreter: Interpreter, loop: Loop) -> bool:
-        """Run all iterations at once, if nothing speaks against it."""
-        if loop.in_order or loop.inits or loop.op in self._one_by_one:
-            return False
-        if is_watched(interpreter):
-            return False
-        if lockstep.is_known(loop.op) and lockstep.run(interpreter, loop.op):
-            return True
-        self._one_by_one.add(loop.op)
-        return False
 
     @impl(PartitionPointOp)
     def run_partition_point(

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import llvm
-from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects import llvm, scf
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.interpreter import (
     Interpreter,
     OpImplResult,
@@ -30,10 +30,11 @@ from ...dialects.loop.ops import KernelOp
 from ...dialects.upstream import ops as upstream
 from .buffers import BufferFunctions
 from .llvm import LlvmFunctions, call_external, call_native
+from .lockstep import Lockstep
 from .loop import LoopFunctions, kernel_arguments
 from .memory import Memory, MemoryInterpreter
 from .numbers import number_functions
-from .remembered import CALLS, Remembered
+from .remembered import CALLS, Remembered, name_of
 from .rt import RtFunctions
 from .vectors import VectorFunctions
 from .writes import CallingOperations, CallListener
@@ -42,6 +43,16 @@ from .writes import CallingOperations, CallListener
 @register_impls
 class StructuredFunctions(ScfFunctions):
     """xDSL's implementations of `scf`, also for the operations of `upstream`."""
+
+    def __init__(self, lockstep: Lockstep) -> None:
+        self._lockstep = lockstep
+
+    @impl(scf.ForOp)
+    def run_loop(self, interpreter: Interpreter, op: scf.ForOp, args: PythonValues) -> PythonValues:
+        """Run the iterations, all at once where they do not depend on each other."""
+        if not op.iter_args and self._lockstep.run(interpreter, op):
+            return ()
+        return self.run_for(interpreter, op, args).values
 
     @impl(upstream.WhileOp)
     def run_corrected_while(
@@ -87,9 +98,10 @@ class Machine(MemoryInterpreter):
         self.memory = Memory()
         self._values: dict[int, Any] = {}
         self._decoded: dict[Block, list[_Step]] = {}
-        own = (LoopFunctions(), BufferFunctions(), VectorFunctions(), RtFunctions())
-        standard = (StructuredFunctions(), CfFunctions(), FuncFunctions(), LlvmFunctions())
-        for functions in (*number_functions(), *own, *standard):
+        lockstep = Lockstep()
+        loops = (LoopFunctions(lockstep), RtFunctions(lockstep), StructuredFunctions(lockstep))
+        standard = (BufferFunctions(), VectorFunctions(), CfFunctions(), FuncFunctions())
+        for functions in (*number_functions(), *loops, *standard, LlvmFunctions()):
             self.register_implementations(functions)
 
     def listen(self, listeners: Iterable[Interpreter.Listener]) -> None:
@@ -105,8 +117,7 @@ class Machine(MemoryInterpreter):
         """Call a function or a kernel, and notify listeners of calls."""
         callee = op if isinstance(op, Operation) else self.get_op_for_symbol(op)
         listening = [one for one in self.listeners if isinstance(one, CallListener)]
-        symbol = callee.properties.get("sym_name")
-        name = symbol.data if isinstance(symbol, StringAttr) else ""
+        name = name_of(callee)
         for listener in listening:
             listener.will_call(name, inputs)
         caller, self._values = self._values, {}
@@ -120,13 +131,16 @@ class Machine(MemoryInterpreter):
 
     def _called_or_recalled(self, callee: Operation, inputs: PythonValues) -> PythonValues:
         """Call a function, unless what the call writes is known."""
-        if self.remembered is None or self.watchers:
+        known = self.remembered
+        if known is not None and known.replay(callee, inputs):
+            return ()
+        if known is None or self.watchers:
             return self._call(callee, inputs)
-        key = self.remembered.recall(callee, inputs)
+        key = known.recall(callee, inputs)
         if key is None:
             return ()
         results = self._call(callee, inputs)
-        self.remembered.keep(callee, inputs, key)
+        known.keep(callee, inputs, key)
         return results
 
     def _call(self, callee: Operation, inputs: PythonValues) -> PythonValues:

@@ -28,6 +28,7 @@ from xdsl.interpreter import Interpreter, InterpreterFunctions, PythonValues, im
 from xdsl.ir import Attribute, Dialect, Operation
 
 from ...core import dtypes
+from ...core.bounded_cache import MOST
 from ...core.dtype_names import is_real
 from ...core.dtypes import is_low_bit
 from ...core.errors import UnsupportedError, explain
@@ -38,7 +39,6 @@ Meaning = Callable[..., Any]
 """Maps an operation and the values of its operands to the value of its result."""
 
 T = TypeVar("T")
-_MOST_TYPES = 4096
 
 
 def _by_identity(function: Callable[[Attribute], T]) -> Callable[[Attribute], T]:
@@ -49,7 +49,7 @@ def _by_identity(function: Callable[[Attribute], T]) -> Callable[[Attribute], T]
     def cached(kind: Attribute) -> T:
         found = known.get(id(kind))
         if found is None:
-            if len(known) == _MOST_TYPES:
+            if len(known) == MOST:
                 known.clear()
             # With the type itself, whose identity no other one can get meanwhile.
             found = known[id(kind)] = kind, function(kind)
@@ -400,6 +400,23 @@ REDUCTIONS: dict[str, Callable[..., Any]] = {
     "umax": lambda x: np.maximum.reduce(unsigned(x)),
     "umin": lambda x: np.minimum.reduce(unsigned(x)),
 }
+
+COMBINE = {
+    "add": "add",
+    "mul": "mul",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+    "maxsi": "smax",
+    "minsi": "smin",
+    "maxui": "umax",
+    "minui": "umin",
+    "maxnumf": "fmax",
+    "minnumf": "fmin",
+    "maximumf": "fmaximum",
+    "minimumf": "fminimum",
+}
+"""The LLVM names of the reductions of `vector`."""
 
 _LLVM: dict[str, Meaning] = {
     **{f"llvm.{name}": MEANINGS[f"arith.{same}"] for name, same in _INSTRUCTIONS.items()},

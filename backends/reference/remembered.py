@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import func, llvm
-from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 from xdsl.ir import Operation
 
 from ...core.walks import is_same, operations_in
@@ -18,7 +18,8 @@ from ...dialects.rt import ops as rt
 CALLS = (rt.CallOp, func.CallOp, llvm.CallOp)
 """Operations that call functions and kernels."""
 
-_Key = tuple[Any, ...]
+Key = tuple[Any, ...]
+"""What identifies a call of a function: its arguments."""
 
 
 class Remembered:
@@ -34,13 +35,17 @@ class Remembered:
         """A copy of the last form of each function, by name."""
         self._known: dict[Operation, bool] = {}
         """Of the functions that were called, whether they are like that form."""
-        self._written: dict[tuple[str, _Key], list[tuple[int, np.ndarray]]] = {}
+        self._written: dict[tuple[str, Key], list[tuple[int, np.ndarray]]] = {}
 
-    def compare(self) -> None:
-        """Compare functions with their last forms again: a pass may have changed them."""
+    def begin(self) -> None:
+        """Begin a run: compare functions with their last forms, a pass may have changed them."""
         self._known.clear()
 
-    def recall(self, callee: Operation, arguments: Sequence[Any]) -> _Key | None:
+    def replay(self, callee: Operation, arguments: Sequence[Any]) -> bool:
+        """Write what a call wrote in another run, if it is known from there: see `Replayed`."""
+        return False
+
+    def recall(self, callee: Operation, arguments: Sequence[Any]) -> Key | None:
         """Write what an equal call wrote.
 
         Returns:
@@ -48,23 +53,23 @@ class Remembered:
             the call cannot be remembered.
         """
         key = self._key(callee, arguments)
-        found = self._written.get((_name(callee), key)) if key else None
+        found = self._written.get((name_of(callee), key)) if key else None
         if found is None:
             return key
         for place, array in found:
             arguments[place][...] = array
         return None
 
-    def keep(self, callee: Operation, arguments: Sequence[Any], key: _Key) -> None:
+    def keep(self, callee: Operation, arguments: Sequence[Any], key: Key) -> None:
         """Remember what a call wrote."""
         if key:
             after = [_digest(argument) for argument in arguments]
             changed = (
                 n for n, (one, other) in enumerate(zip(key, after, strict=True)) if one != other
             )
-            self._written[_name(callee), key] = [(n, arguments[n].copy()) for n in changed]
+            self._written[name_of(callee), key] = [(n, arguments[n].copy()) for n in changed]
 
-    def _key(self, callee: Operation, arguments: Sequence[Any]) -> _Key:
+    def _key(self, callee: Operation, arguments: Sequence[Any]) -> Key:
         if not isinstance(callee, KernelOp | func.FuncOp):
             return ()
         if not all(isinstance(argument, np.ndarray | int) for argument in arguments):
@@ -78,7 +83,7 @@ class Remembered:
 
     def _is_alone(self, callee: KernelOp | func.FuncOp) -> bool:
         """Whether a function calls no other one. If it has changed, forget its last form."""
-        name = _name(callee)
+        name = name_of(callee)
         if name not in self._forms or not is_same(self._forms[name], callee):
             self._forms[name] = callee.clone()
             self._written = {k: w for k, w in self._written.items() if k[0] != name}
@@ -91,9 +96,11 @@ def _names_another(op: Operation) -> bool:
     return any(isinstance(attr, SymbolRefAttr) for attr in op.properties.values())
 
 
-def _name(callee: Operation) -> str:
-    assert isinstance(callee, KernelOp | func.FuncOp)
-    return callee.sym_name.data
+def name_of(callee: Operation) -> str:
+    """The name of a function or a kernel."""
+    symbol = callee.properties["sym_name"]
+    assert isinstance(symbol, StringAttr)
+    return symbol.data
 
 
 def _digest(argument: np.ndarray | int) -> Any:

@@ -27,6 +27,7 @@ from ...core.indices import fault_of, outside, outside_from_front, wrong_offset
 from ...core.provenance import origin
 from ...core.typed import function_around, memref_type
 from ...dialects.rt import ops as rt
+from .lockstep import Lockstep
 from .memory import Pointer
 from .numbers import dtype_of
 
@@ -74,6 +75,9 @@ def _entry(op: rt.ConstantOp | rt.CallPackedOp, table: Sequence[Any]) -> Any:
 @register_impls
 class RtFunctions(InterpreterFunctions):
     """Implementations of `rt` for xDSL's interpreter."""
+
+    def __init__(self, lockstep: Lockstep) -> None:
+        self._lockstep = lockstep
 
     @impl(rt.ConstantOp)
     def run_constant(
@@ -191,6 +195,8 @@ class RtFunctions(InterpreterFunctions):
         self, interpreter: Interpreter, op: rt.ParallelTilesOp, args: PythonValues
     ) -> PythonValues:
         """Run the tiles, whose order is unspecified."""
+        if self._lockstep.run(interpreter, op):
+            return ()
         count, *captured = args
         for tile in reversed(range(int(count))):
             interpreter.run_ssacfg_region(op.body, (tile, *captured), op.name)

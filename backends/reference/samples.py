@@ -23,7 +23,8 @@ _DENSITY = 0.01
 def random_inputs(specs: Sequence[ValueSpec], sizes: Mapping[str, int]) -> list[Any]:
     """Normally distributed arrays; symbolic sizes are those in `sizes`, else 1.
 
-    Integers are 0, because they tend to be indices.
+    Integers are 0, because they tend to be indices. The entries of sparse matrices are from 0.5 to
+    1.5, as of graphs, whose degrees have roots.
 
     Raises:
         InputError: if `sizes` names an unknown size.
@@ -39,7 +40,13 @@ def random_inputs(specs: Sequence[ValueSpec], sizes: Mapping[str, int]) -> list[
     def normal(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
         return random.standard_normal(shape).astype(dtype)
 
-    return [_input(spec, sizes, _DENSITY, normal, random) for spec in specs]
+    def weights(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+        return random.uniform(0.5, 1.5, shape).astype(dtype)
+
+    return [
+        _input(spec, sizes, _DENSITY, normal if spec.format is None else weights, random)
+        for spec in specs
+    ]
 
 
 _SMALL = (5, 3, 7, 2)

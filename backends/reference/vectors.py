@@ -21,24 +21,7 @@ from ...core.typed import vector_type
 from ...dialects import x86vector
 from ...dialects.upstream import ops as upstream
 from .loop import outside
-from .numbers import REDUCTIONS, dtype_of, fused, reinterpret, scaled, shape_of, typed
-
-_COMBINE = {
-    "add": "add",
-    "mul": "mul",
-    "and": "and",
-    "or": "or",
-    "xor": "xor",
-    "maxsi": "smax",
-    "minsi": "smin",
-    "maxui": "umax",
-    "minui": "umin",
-    "maxnumf": "fmax",
-    "minnumf": "fmin",
-    "maximumf": "fmaximum",
-    "minimumf": "fminimum",
-}
-"""The LLVM names of the reductions of `vector`."""
+from .numbers import COMBINE, REDUCTIONS, dtype_of, fused, reinterpret, scaled, shape_of, typed
 
 
 def _lanes(
@@ -190,7 +173,7 @@ class VectorFunctions(InterpreterFunctions):
     ) -> PythonValues:
         """Combine all lanes and the accumulator, if any."""
         value, *start = args
-        fold = REDUCTIONS[_COMBINE[op.kind.data.value]]
+        fold = REDUCTIONS[COMBINE[op.kind.data.value]]
         dtype = dtype_of(vector_type(op.vector))
         return (typed(fold(np.append(np.asarray(start, dtype), value)), op.results[0].type),)
 

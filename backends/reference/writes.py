@@ -9,7 +9,11 @@ from xdsl.interpreter import Interpreter, PythonValues
 from xdsl.ir import Operation
 from xdsl.traits import IsTerminator
 
+from ...core.errors import UnsupportedError, explain
 from .memory import Pointer
+
+MOST = 1 << 21
+"""Operations that are watched: they take some seconds."""
 
 Memory = tuple[np.ndarray, np.ndarray, np.ndarray]
 """The bytes of an argument, their last known values, and the number of the last write to each."""
@@ -35,13 +39,16 @@ class Writes(CallListener):
     Args:
         function: the name of the function.
         time: the number of the call, from 1.
+
+    Raises:
+        UnsupportedError: if the call takes more than `MOST` operations.
     """
 
     def __init__(self, function: str, time: int) -> None:
         self._function, self._left = function, time
         self._watched: list[Memory | None] | None = None
         self._writers: list[Operation] = []
-        self._done = False
+        self._done, self._count = False, 0
 
     def will_call(self, name: str, args: PythonValues) -> None:
         """Start watching, if this is the call."""
@@ -58,7 +65,13 @@ class Writes(CallListener):
 
     def did_interpret_op(self, op: Operation, results: PythonValues) -> None:
         """Record the bytes that an operation without results has changed."""
-        if self._watched is None or self._done or op.results or op.regions:
+        if self._watched is None or self._done:
+            return
+        self._count += 1
+        if self._count > MOST:
+            fact = f"the call takes more than {MOST} operations"
+            raise UnsupportedError(explain(f"@{self._function}", fact))
+        if op.results or op.regions:
             return
         if op.has_trait(IsTerminator):
             return

@@ -29,7 +29,9 @@ def mark_constants(kernel: loop.KernelOp, calls: Sequence[graph.CallDpsOp]) -> N
     """Mark the inputs for which all calls of a user's kernel pass constants."""
     attrs = _argument_attrs(kernel)
     for number, (start, end) in enumerate(pairwise(calls[0].places)):
-        if all(is_constant(call.arguments[number]) for call in calls):
+        # Calls with other numbers of operands are refused later.
+        given = [call.arguments[number : number + 1] for call in calls]
+        if all(values and is_constant(values[0]) for values in given):
             for known in attrs[start:end]:
                 known[CONSTANT] = UnitAttr()
     _set_argument_attrs(kernel, attrs)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import FunctionType
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import DYNAMIC_INDEX, FunctionType, MemRefType
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...core.refusal import refused
 from ...core.typed import tensor_type
@@ -81,9 +81,10 @@ class Calls:
         check_bounds(function, kernel, op, self.constants)
         arguments += self._results(op)
         types = [arg.type for arg in kernel.body.block.args]
-        if len(types) != len(arguments):
-            fact = f"wrong number of buffers for {op.callee}"
-            raise refused(op, fact, expected=len(types), got=len(arguments))
+        for number, (argument, type) in enumerate(zip(arguments, types, strict=True)):
+            if not _can_be_cast(argument.type, type):
+                fact = f"argument {number} of {op.callee} has another type"
+                raise refused(op, fact, expected=type, got=argument.type)
         passed = [as_type(function, a, t) for a, t in zip(arguments, types, strict=True)]
         function.append(rt.CallOp(op.callee.string_value(), passed))
 
@@ -114,6 +115,16 @@ class Calls:
         function.append(
             rt.CallPackedOp(function.check_context, slot, name, inputs, outputs, tensors)
         )
+
+
+def _can_be_cast(kind: Attribute, other: Attribute) -> bool:
+    """Whether two types are equal, or those of buffers that differ in which sizes are static."""
+    if not isinstance(kind, MemRefType) or not isinstance(other, MemRefType):
+        return kind == other
+    if kind.element_type != other.element_type or kind.get_num_dims() != other.get_num_dims():
+        return False
+    sizes = zip(kind.get_shape(), other.get_shape(), strict=True)
+    return all(one == two or DYNAMIC_INDEX in (one, two) for one, two in sizes)
 
 
 def _unclear(arguments: Sequence[SSAValue], results: Sequence[SSAValue]) -> FunctionType | None:

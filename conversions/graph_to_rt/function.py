@@ -33,7 +33,7 @@ from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.graph.size_attributes import argument_attributes
 from ...dialects.loop import ops as loop
 from ...dialects.rt import ops as rt
-from ...dialects.sparse_tensor import is_sparse
+from ...dialects.sparse_tensor import is_sparse, part_count
 from .sizes import Sizes, block_of
 
 Call = graph.CallDpsOp | graph.CallPackedOp
@@ -227,10 +227,15 @@ class BufferFunction:
         return (origin(value.owner) if isinstance(value.owner, Operation) else None) or "value"
 
     def kernel(self, call: graph.CallDpsOp) -> loop.KernelOp:
-        """The kernel that is called."""
+        """The kernel that is called, with a parameter for each buffer."""
         kernel = find_symbol(self.source, call.callee)
         if not isinstance(kernel, loop.KernelOp):
             raise refused(call, f"there is no kernel {call.callee}")
+        expected = len(kernel.body.block.args)
+        got = sum(part_count(value.type) for value in (*call.arguments, *call.results))
+        if expected != got:
+            fact = f"wrong number of buffers for {call.callee}"
+            raise refused(call, fact, expected=expected, got=got)
         return kernel
 
     def append(self, op: Operation) -> None:

@@ -5,7 +5,6 @@ Constants are folded. A sum is emitted term by term, each in the scope of its in
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpKind, AffineDimExpr, AffineExpr
 
+from ...core.bounded_cache import bounded_cache
 from ...core.building.affine import (
     CEIL,
     DIMENSION,
@@ -41,7 +41,7 @@ class Form(Polynomial[int]):
 
 
 ZERO = Form()
-fixed = functools.cache(Form.of)
+fixed = bounded_cache(Form.of)
 """The form of a number."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from ...core.bounded_cache import bounded_cache
 from ...core.building.arithmetic import INDEX
 from ...core.building.creation import created
 from ...core.building.scopes import Scope, Scopes
@@ -317,13 +317,13 @@ def number(value: float, element: Attribute) -> IntegerAttr | FloatAttr:
     return FloatAttr(value, cast(AnyFloat, element))
 
 
-@functools.cache
+@bounded_cache
 def _whole(value: int, element: IntegerType | IndexType) -> IntegerAttr:
     """A number as an attribute, cached."""
     return IntegerAttr(value, element)
 
 
-@functools.cache
+@bounded_cache
 def lane_number(lane: int) -> DenseArrayBase:
     """The number of a lane as `vector.extract` and `vector.insert` take it."""
     return DenseArrayBase.from_list(i64, [lane])

@@ -50,6 +50,7 @@ class Arithmetic:
     def __init__(self, type: Attribute, target: Target):
         self.type = type
         self.can_scale = target.scale and type == x86vector.LANES
+        self.can_fuse = target.fma
         self.f32 = upstream.with_element_type(type, f32)
         self.f64 = upstream.with_element_type(type, f64)
         self.i1 = upstream.with_element_type(type, i1)

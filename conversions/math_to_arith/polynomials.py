@@ -1,12 +1,12 @@
 """The functions of `math` for f32 as arithmetic: formulas, coefficients, errors.
 
-Each function emits operations through an `Arithmetic` and returns the value. The errors that
-are stated are the largest over every f32 (over 10^9 pairs for `power`), against f64, of machine
-code for x86-64 with FMA; `STEPWELL_EXHAUSTIVE=1 pytest tests/numeric/test_math_functions.py`
-measures them again. An ulp is the distance of f32 numbers at the exact result, 2^-149 for a
-denormal one. Nothing is flushed: denormal arguments and results are like any others. A NaN
-argument gives NaN. Infinities, zeros and their signs, poles and overflow are as in the C
-library: the logarithm of a negative number is NaN, that of a zero is -inf.
+Each function emits operations through an `Arithmetic` and returns the value. The errors that are
+stated are the largest over every f32, against f64, of machine code for x86-64 with FMA;
+`STEPWELL_EXHAUSTIVE=1 pytest tests/numeric/test_math_functions.py` measures them again. An ulp is
+the distance of f32 numbers at the exact result, 2^-149 for a denormal one. Nothing is flushed:
+denormal arguments and results are like any others. A NaN argument gives NaN. Infinities, zeros and
+their signs, poles and overflow are as in the C library: the logarithm of a negative number is NaN,
+that of a zero is -inf.
 
 The techniques are those of Cephes, of W. J. Cody and W. Waite (Software Manual for the
 Elementary Functions) and of N. Juffa's published single-precision functions: reduce the range
@@ -59,8 +59,20 @@ def reciprocal(e: Arithmetic, x: SSAValue) -> SSAValue:
 
 
 def rsqrt(e: Arithmetic, x: SSAValue) -> SSAValue:
-    """1 / sqrt(x) to 1.50 ulp; rsqrt(-0.0) is -inf."""
-    return reciprocal(e, e.unary(math.SqrtOp, x))
+    """1 / sqrt(x) to 0.51 ulp, or 1.49 for x < 2^-100; rsqrt(-0.0) is -inf.
+
+    With s = sqrt(x) and y = 1 / s, both rounded, 1 - s y and x - s^2 are computed without an error,
+    and 1 / sqrt(x) == y + y (1 - s y - (x - s^2) y^2 / 2) to twice as many digits.
+    """
+    root = e.unary(math.SqrtOp, x)
+    y = reciprocal(e, root)
+    if not e.can_fuse:
+        return y
+    minus_root = e.unary(arith.NegfOp, root)
+    of_root, of_quotient = e.fma(minus_root, root, x), e.fma(minus_root, y, e.constant(1.0))
+    half = e.mul(y, e.constant(-0.5))
+    corrected = e.fma(y, e.fma(e.mul(of_root, y), half, of_quotient), y)
+    return e.select(e.compare("oeq", corrected, corrected), corrected, y)
 
 
 def root(e: Arithmetic, x: SSAValue) -> SSAValue:
@@ -90,13 +102,14 @@ _EXPONENT = -0x800000  # sign and exponent of an f32
 
 _EXP = (
     1.0,
-    0.9999997019767761,
-    0.4999915063381195,
-    0.16667649149894714,
-    0.04189782589673996,
-    0.008289570920169353,
+    1.0,
+    0.4999999403953552,
+    0.1666652113199234,
+    0.04166825860738754,
+    0.00836866907775402,
+    0.0013821362517774105,
 )
-"""exp(r) for |r| <= ln(2) / 2, relative error 2^-23.4: one more would cost time."""
+"""exp(r) for |r| <= ln(2) / 2, relative error 2^-28.2."""
 
 _EXP2 = (
     1.0,
@@ -142,7 +155,7 @@ def _times_two_to(e: Arithmetic, p: SSAValue, n: SSAValue, rounded: SSAValue) ->
 
 
 def exp(e: Arithmetic, x: SSAValue) -> SSAValue:
-    """e^x to 1.99 ulp: x = n ln 2 + r, e^x = e^r 2^n."""
+    """e^x to 0.90 ulp: x = n ln 2 + r, e^x = e^r 2^n."""
     x = e.clamp(x, e.constant(-104.0), e.constant(89.0))
     rounded = e.fma(x, e.constant(_LOG2_E), e.constant(_ROUND_HALVES))
     n = e.sub(rounded, e.constant(_ROUND_HALVES))
@@ -268,6 +281,27 @@ _TANH = (
 )
 """(exp(2 r) - 1) / r for |r| <= ln(2) / 4, relative error 2^-26.1."""
 
+_ERF_NEAR_0 = (
+    0.12837916612625122,
+    -0.37612590193748474,
+    0.11282864958047867,
+    -0.026807287707924843,
+    0.0050577037036418915,
+    -0.0006348518654704094,
+)
+"""erf(t) / t - 1 in t^2 for 0 <= t <= 0.85; relative error of erf(t) 2^-27.1."""
+
+_ERF_BEYOND = (
+    -1.6282225847244263,
+    -0.9166354537010193,
+    -0.1527465432882309,
+    0.03382010757923126,
+    -0.005031087435781956,
+    0.00040929217357188463,
+    -1.0438026947667822e-05,
+)
+"""log2(1 - erf(t)) / t for 0.83 <= t <= 3.93; relative error of erf(t) 2^-29.4."""
+
 _ERF = (
     -1.6279070377349854,
     -0.9184446930885315,
@@ -308,94 +342,43 @@ def tanh(e: Arithmetic, x: SSAValue) -> SSAValue:
     return e.copysign(e.div(m, e.add(m, e.constant(2.0))), x)
 
 
+_NEGATED = _ROUND + 256
+"""With the sign bit: `_two_to` gives -2^n."""
+
+
 def erf(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """Error function to 0.87 ulp; 1 from 3.93 on, never more.
+
+    Below 0.83 it is t plus a small multiple of t = |x|, rounded once. Beyond, erf(t) = 1 - 2^w with
+    a polynomial w = log2(1 - erf(t)) = n + r. Its first term is large: n is taken from it before
+    the others are added, so that r is not that of a rounded w.
+    """
+    t = e.minimum(e.unary(math.AbsFOp, x), e.constant(3.93))
+    square = e.mul(t, t)
+    near = e.fma(e.polynomial(square, _ERF_NEAR_0), t, t)
+    first, *others = _ERF_BEYOND
+    others = e.polynomial(t, others)
+    rounded = e.add(e.fma(square, others, e.mul(e.constant(first), t)), e.constant(_NEGATED))
+    minus_n = e.sub(e.constant(_NEGATED), rounded)
+    r = e.fma(square, others, e.fma(t, e.constant(first), minus_n))
+    beyond = _one_minus_two_to(e, r, rounded)
+    return e.copysign(e.select(e.compare("olt", t, e.constant(0.83)), near, beyond), x)
+
+
+def quick_erf(e: Arithmetic, x: SSAValue) -> SSAValue:
     """Error function to 3.10 ulp; 1 from 3.93 on, never more.
 
-    erf(t) = 1 - 2^w, w = log2(1 - erf(t)) a polynomial of t = |x| without a constant term,
-    w = n + r, 2^w = 2^n (1 + (2^r - 1)): precise at 0 and never above 1.
+    It is `erf` with the formula of what is beyond 0.83 everywhere: w has no constant term.
     """
     t = e.minimum(e.unary(math.AbsFOp, x), e.constant(3.93))
     w = e.mul(t, e.polynomial(t, _ERF))
-    round_ = e.constant(_ROUND + 256)  # the sign bit: -2^n
-    rounded = e.add(w, round_)
-    r = e.sub(w, e.sub(rounded, round_))
+    rounded = e.add(w, e.constant(_NEGATED))
+    r = e.sub(w, e.sub(rounded, e.constant(_NEGATED)))
+    return e.copysign(_one_minus_two_to(e, r, rounded), x)
+
+
+def _one_minus_two_to(e: Arithmetic, r: SSAValue, rounded: SSAValue) -> SSAValue:
+    """1 - 2^(n + r), where `rounded` is n + _NEGATED; never above 1, and precise at 0."""
     scale = _two_to(e, rounded)
     p = e.mul(r, e.polynomial(r, _EXP2M1))
-    return e.copysign(e.fma(scale, p, e.add(scale, e.constant(1.0))), x)
-
-
-# Power
-
-_LOG2_F64 = (
-    1.4426950407474992,
-    -0.7213475196227155,
-    0.4808984377963159,
-    -0.36067396903556914,
-    0.2885295903311289,
-    -0.24043414202617755,
-    0.2064542309372542,
-    -0.18079617492075098,
-    0.15432625614288698,
-    -0.13754997310240316,
-    0.17607937717679686,
-    -0.16581476829925307,
-)
-"""log2(1 + f) / f for |f| <= 1/3, relative error 2^-33.2."""
-
-_ONE_F64 = 1023 << 52
-_TWO_THIRDS_F64 = 0x3FE5555555555555
-_MANTISSA_F64 = (1 << 52) - 1
-_INTEGER_F64 = 0x433 << 52  # 2^52: its last bit is worth 1
-
-
-def _log2_f64(e: Arithmetic, magnitude: SSAValue) -> SSAValue:
-    """log2 of an f32 >= 0 in f64, where no f32 is denormal; -inf at 0, inf at inf."""
-    wide = e.cast(arith.ExtFOp, magnitude, e.f64)
-    offset = e.wide_bits(_ONE_F64 - _TWO_THIRDS_F64)
-    biased = e.wrapping(arith.AddiOp, e.bitcast(wide, e.i64), offset)
-    k = e.integer(arith.ShRUIOp, biased, e.wide_bits(52))
-    k = e.bitcast(e.integer(arith.OrIOp, k, e.wide_bits(_INTEGER_F64)), e.f64)
-    k = e.sub(k, e.double(2.0**52 + 1023))
-    mantissa = e.integer(arith.AndIOp, biased, e.wide_bits(_MANTISSA_F64))
-    mantissa = e.wrapping(arith.AddiOp, mantissa, e.wide_bits(_TWO_THIRDS_F64))
-    f = e.sub(e.bitcast(mantissa, e.f64), e.double(1.0))
-    result = e.fma(f, e.polynomial(f, _LOG2_F64, e.f64), k)
-    # Too small to count unless it is inf or NaN.
-    result = e.fma(wide, e.double(2.0**-1000), result)
-    zero = e.compare("oeq", wide, e.double(0.0))
-    return e.select(zero, e.double(-scalar_math.inf), result)
-
-
-def _exp2_f64(e: Arithmetic, z: SSAValue) -> SSAValue:
-    """2^z as f32: z = n + r in f64, the rest as in `exp2`."""
-    z = e.clamp(z, e.double(-152.0), e.double(129.0))
-    round_ = e.double(1.5 * 2.0**52)
-    n = e.sub(e.add(z, round_), round_)
-    r = e.cast(arith.TruncFOp, e.sub(z, n), e.f32)
-    n = e.cast(arith.TruncFOp, n, e.f32)
-    rounded = e.add(n, e.constant(_ROUND_HALVES))
-    return _times_two_to(e, e.polynomial(r, _EXP2), n, rounded)
-
-
-def power(e: Arithmetic, x: SSAValue, y: SSAValue) -> SSAValue:
-    """x^y to 1.49 ulp: 2^(y log2 |x|), the product in f64; special cases as IEEE 754 `pow`."""
-    largest = e.constant(3.4028234663852886e38)
-    magnitude = e.unary(math.AbsFOp, x)
-    # A finite y keeps 1^inf = 1.
-    exponent = e.clamp(y, e.constant(-3.4028234663852886e38), largest)
-    exponent = e.cast(arith.ExtFOp, exponent, e.f64)
-    result = _exp2_f64(e, e.mul(exponent, _log2_f64(e, magnitude)))
-    rounded = e.unary(math.RoundEvenOp, y)
-    whole = e.compare("oeq", rounded, y)
-    half = e.mul(y, e.constant(0.5))
-    odd = e.compare("une", e.unary(math.RoundEvenOp, half), half)
-    odd = e.integer(arith.AndIOp, odd, whole)
-    result = e.copysign(result, e.select(odd, x, e.constant(1.0)))
-    negative = e.compare("olt", x, e.constant(0.0))
-    finite = e.compare("ole", magnitude, largest)
-    inexact = e.compare("une", rounded, y)
-    invalid = e.integer(arith.AndIOp, e.integer(arith.AndIOp, negative, finite), inexact)
-    result = e.select(invalid, e.constant(scalar_math.nan), result)
-    unit = e.compare("oeq", x, e.constant(1.0))
-    none = e.compare("oeq", y, e.constant(0.0))
-    return e.select(e.integer(arith.OrIOp, unit, none), e.constant(1.0), result)
+    return e.fma(scale, p, e.add(scale, e.constant(1.0)))

@@ -129,6 +129,17 @@ def store(low: Lowering, value: SSAValue, buffer: SSAValue, indices: Sequence[SS
     low.perform(llvm.StoreOp.create(operands=operands, properties=properties))
 
 
+def store_lane(
+    low: Lowering, value: SSAValue, lane: int, address: SSAValue, element: Attribute
+) -> None:
+    """Store a lane of a vector whose first lane belongs at an address."""
+    kept = element_of(value.type)
+    scalar = low.emit(upstream.ExtractElementOp, (value, low.integer(lane)), kept)
+    place = neighbour(low, address, lane, kept) if lane else address
+    properties = _access(low, element)
+    low.perform(llvm.StoreOp.create(operands=[scalar, place], properties=properties))
+
+
 def _access(low: Lowering, type: Attribute) -> dict[str, Attribute]:
     """Properties of a load or a store: a vector is aligned like its elements."""
     return {"alignment": alignment(element_of(type), low.index), "ordering": _PLAIN}

@@ -8,7 +8,6 @@ represented by its bits, an i16: not every processor has instructions for it.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import cast
 
@@ -35,6 +34,7 @@ from xdsl.dialects.llvm import FastMathAttr, LLVMPointerType
 from xdsl.dialects.utils import FastMathAttrBase
 from xdsl.ir import Attribute, Operation
 
+from ...core.bounded_cache import bounded_cache
 from ...dialects.rt.attrs import ContextType
 from ...dialects.upstream.element_types import with_element_type
 
@@ -53,7 +53,7 @@ NO_FLAGS = FastMathAttr(None)
 NO_FASTMATH: dict[str, Attribute] = {"fastmathFlags": NO_FLAGS}
 
 
-@functools.cache
+@bounded_cache
 def parts_of(type: Attribute, index: IntegerType = i64) -> tuple[Attribute, ...]:
     """The LLVM types that represent a type; an LLVM type represents itself.
 
@@ -88,13 +88,13 @@ def check_contiguous(type: MemRefType) -> None:
     raise NotLowerableError("buffer is not contiguous", "no layout", type)
 
 
-@functools.cache
+@bounded_cache
 def stored(element: Attribute, index: IntegerType = i64) -> Attribute:
     """The type in which an element is stored: a byte for i1."""
     return i8 if element == i1 else parts_of(element, index)[0]
 
 
-@functools.cache
+@bounded_cache
 def byte_size(element: Attribute, index: IntegerType = i64) -> int:
     """The size of a stored element in bytes, which is also its alignment.
 
@@ -115,25 +115,25 @@ def words_of(type: Attribute) -> int:
     return -(-byte_size(element_of(type)) * (lanes_of(type) or 1) // 8)
 
 
-@functools.cache
+@bounded_cache
 def int_attr(value: int, width: int) -> IntegerAttr:
     """An integer attribute, cached."""
     return IntegerAttr(value, IntegerType(width))
 
 
-@functools.cache
+@bounded_cache
 def numbers_attr(*values: int) -> DenseArrayBase:
     """32-bit numbers as an attribute, cached."""
     return DenseArrayBase.from_list(i32, values)
 
 
-@functools.cache
+@bounded_cache
 def alignment(element: Attribute, index: IntegerType = i64, width: int = 64) -> IntegerAttr:
     """The `alignment` of an access to elements of this type, an attribute of `width` bits."""
     return int_attr(byte_size(element, index), width)
 
 
-@functools.cache
+@bounded_cache
 def vector_of(element: Attribute, lanes: int) -> VectorType:
     """A one-dimensional vector type, cached."""
     return VectorType(element, [lanes])

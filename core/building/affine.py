@@ -21,6 +21,7 @@ from xdsl.ir.affine import (
 )
 from xdsl.utils.exceptions import PassFailedException
 
+from ..bounded_cache import bounded_cache
 from .polynomials import AtomT, Polynomial
 
 DIMENSION, SYMBOL, QUOTIENT = range(3)
@@ -66,7 +67,7 @@ Replacements: TypeAlias = Sequence[AffineExpr] | Mapping[int, AffineExpr]
 _Terms: TypeAlias = dict[tuple[Atom, ...], int]
 
 
-@functools.cache
+@bounded_cache
 def atom_of(kind: int, position: int) -> tuple[Variable]:
     """The monomial of a dimension or a symbol, cached."""
     return (Variable(kind, position),)
@@ -188,7 +189,7 @@ def _expression_of(atom: Atom) -> AffineExpr:
     return _expression_of_variable(atom)
 
 
-@functools.cache
+@bounded_cache
 def _expression_of_variable(atom: Variable) -> AffineExpr:
     make = AffineDimExpr if atom.kind == DIMENSION else AffineSymExpr
     return make(atom.position)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     IndexType,
@@ -15,6 +13,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+from ...core.bounded_cache import bounded_cache
 from ...core.dtypes import is_low_bit
 from ...core.typed import bits
 from ..sparse_tensor import index_type, is_sparse, position_type
@@ -39,7 +38,7 @@ def buffer_types(kind: TensorType) -> list[Attribute]:
     return list(_buffers_of(kind))
 
 
-@functools.cache
+@bounded_cache
 def _buffers_of(kind: TensorType) -> tuple[Attribute, ...]:
     """The same, made once."""
     element = storage_type(kind.element_type)

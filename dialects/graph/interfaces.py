@@ -8,10 +8,9 @@ list no operator, so that an operator of a plug-in gets all of them.
 
 from __future__ import annotations
 
-import functools
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
@@ -22,12 +21,13 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from ...core.bounded_cache import bounded_cache
 from ...core.dims import Dim, Shape, product
 from ...core.dtypes import dtype_of, element_type_of
 from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
 from ...core.typed import tensor_type
-from .attrs import compute_type, is_float, is_reordered
+from .attrs import ReduceKind, compute_type, is_float, is_reordered
 from .kinds import FusionKind, Precision, StoredValues
 from .nest import Index, Nest, WritingNest
 from .shape_facts import ShapeFacts
@@ -84,7 +84,7 @@ _DENSE = NoneAttr()
 """The encoding of a dense tensor."""
 
 
-@functools.cache
+@bounded_cache
 def _tensor(element: Attribute, shape: tuple[int, ...], encoding: Attribute) -> TensorType:
     """A tensor type, made once."""
     return TensorType(element, shape, encoding)
@@ -231,6 +231,26 @@ class GraphOp(IRDLOperation, ABC):
 
         Args:
             order: a permutation of the dimensions of all operands.
+        """
+        return None
+
+    @property
+    def on_part(self) -> dict[str, Attribute] | None:
+        """The properties with which the operator works on a part of a graph.
+
+        The matrix of a part has columns for its own nodes, which are its rows, and then for nodes
+        of other parts. None, the default, if the operator works on none where it computes with the
+        numbers of rows or columns; where it does not, it need not say anything.
+        """
+        return None
+
+    @property
+    def over_parts(self) -> tuple[ReduceKind, Mapping[str, Attribute]] | None:
+        """How a result over all nodes follows from those over the nodes of each part of a graph.
+
+        It is the kind of the reduction of the partial results, and the properties with which the
+        operator works on a part, which may have no nodes. A mean is weighted by the number of
+        nodes. None, the default, if a result is not such a reduction along axis 0.
         """
         return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, NoReturn, Protocol, cast
 
 from xdsl.dialects.affine import ApplyOp
 from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, MemRefType, TensorType
@@ -57,8 +57,10 @@ class KernelBody(Scalars, Protocol):
         """A size of a buffer that is known at run time only."""
         ...
 
-    def error(self, fact: str, expected: object = None, got: object = None) -> CompileError:
-        """An error that names the kernel."""
+    def error(
+        self, fact: str, expected: object = None, got: object = None, hint: str | None = None
+    ) -> CompileError:
+        """An error that names the kernel, and the line that its author wrote."""
         ...
 
 
@@ -196,6 +198,12 @@ class Buffer:
     def __setitem__(self, index: Any, value: Any) -> None:
         self._store(index, value, None)
 
+    # Python would read x[0], x[1], ... without an end.
+
+    def __iter__(self) -> NoReturn:
+        fact = f'"{self.ssa.name_hint}" cannot be iterated over'
+        raise self.k.error(fact, "`with k.loops(..)`, k.sum or k.reduce")
+
     def accumulate(self, index: Any, value: Any, combine: str = "add") -> None:
         """Combine a scalar with the element at an index, by add, mul, max or min.
 
@@ -240,6 +248,10 @@ class SparseBuffer:
         rows, columns = self.kind.get_shape()
         counted = rows if rows >= 0 else self.k.extent(self.parts[0], 0) - 1
         return counted, columns if columns >= 0 else self.k.variable(self.parts[3])
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        fact = f'"{self.parts[0].name_hint}" is sparse, and has no element at an index'
+        raise self.k.error(fact, "k.sum(a.row(i), lambda column, value: ..)")
 
     def row(self, index: Index | int) -> Row:
         """The stored entries of a row."""

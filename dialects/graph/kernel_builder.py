@@ -6,6 +6,7 @@ by `y[i, j] = value`. See `kernels.py` for who calls it.
 
 from __future__ import annotations
 
+import difflib
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -40,7 +41,19 @@ from .kernel_buffers import (
     index_value,
     local_buffer,
 )
+from .kernel_errors import UnknownNameError, line_of_caller
 from .kernel_loops import INDEX, KernelLoops
+
+NAMES = tuple(
+    sorted(
+        (
+            *("carry", "cast", "equal", "local", "loops", "max", "maximum", "minimum", "op"),
+            *("reduce", "reduce_several", "serial", "sum", "where"),
+            *scalars.FUNCTIONS,
+        )
+    )
+)
+"""What the author of a kernel uses of its builder; `docs/kernels-and-functions.md` lists it."""
 
 
 class KernelBuilder(KernelLoops):
@@ -58,9 +71,15 @@ class KernelBuilder(KernelLoops):
         self._constants: dict[tuple[str, Attribute], SSAValue] = {}
         self._sizes: dict[str, Index] = {}
 
-    def error(self, fact: str, expected: object = None, got: object = None) -> CompileError:
-        """An error that names the kernel."""
-        return CompileError(explain(f'kernel "{self.name}"', fact, expected=expected, got=got))
+    def error(
+        self, fact: str, expected: object = None, got: object = None, hint: str | None = None
+    ) -> CompileError:
+        """An error that names the kernel, and the line that its author wrote."""
+        return CompileError(self._explained(fact, expected, got, hint))
+
+    def _explained(self, fact: str, expected: object, got: object, hint: str | None) -> str:
+        subject, line = f'kernel "{self.name}"', line_of_caller()
+        return explain(subject, fact, expected=expected, got=got, origin=line, hint=hint)
 
     # The interface that `scalars` needs.
 
@@ -168,7 +187,8 @@ class KernelBuilder(KernelLoops):
         if isinstance(value, Index):
             result = scalars.from_index(self, index_value(self, value), target)
         else:
-            result = scalars.convert(self, value.ssa, value.ssa.type, target)
+            ssa = self._operand_of("cast", value)
+            result = scalars.convert(self, ssa, ssa.type, target)
         if is_low_bit(target):
             return Scalar(self, low_bits.decoded(self, result, target))
         return Scalar(self, scalars.wrapped(self, result, target))
@@ -176,31 +196,61 @@ class KernelBuilder(KernelLoops):
     def where(self, condition: Scalar, a: Any, b: Any) -> Scalar:
         """a where the condition holds, else b."""
         like = next((v.ssa.type for v in (a, b) if isinstance(v, Scalar)), f32)
+        chosen = self._operand_of("where", condition)
         first, second = self.scalar(a, like), self.scalar(b, like)
-        return Scalar(self, scalars.select(self, condition.ssa, first, second))
+        return Scalar(self, scalars.select(self, chosen, first, second))
 
-    def maximum(self, a: Scalar, b: Any) -> Scalar:
-        """The larger one."""
-        return Scalar(self, scalars.maximum(self, a.ssa, self.scalar(b, a.ssa.type)))
+    def maximum(self, a: Any, b: Any) -> Scalar:
+        """The larger of two scalars, or of a scalar and a number."""
+        return Scalar(self, scalars.maximum(self, *self._both("maximum", a, b)))
 
-    def minimum(self, a: Scalar, b: Any) -> Scalar:
-        """The smaller one."""
-        return Scalar(self, scalars.minimum(self, a.ssa, self.scalar(b, a.ssa.type)))
+    def minimum(self, a: Any, b: Any) -> Scalar:
+        """The smaller of two scalars, or of a scalar and a number."""
+        return Scalar(self, scalars.minimum(self, *self._both("minimum", a, b)))
 
-    def equal(self, a: Scalar, b: Any) -> Scalar:
-        """Whether both are the same."""
-        return Scalar(self, scalars.equal(self, a.ssa, self.scalar(b, a.ssa.type)))
+    def equal(self, a: Any, b: Any) -> Scalar:
+        """Whether two scalars, or a scalar and a number, are the same."""
+        return Scalar(self, scalars.equal(self, *self._both("equal", a, b)))
+
+    def _both(self, name: str, a: Any, b: Any) -> tuple[SSAValue, SSAValue]:
+        """Two operands of one type, of which one may be a number."""
+        like = next((v.ssa.type for v in (a, b) if isinstance(v, Scalar)), None)
+        if like is None:
+            raise self._not_scalar(name, a)
+        first, second = self.scalar(a, like), self.scalar(b, like)
+        if first.type != second.type:
+            raise self.error(f"k.{name} of different types", first.type, second.type)
+        return first, second
+
+    def _operand_of(self, name: str, given: Any) -> SSAValue:
+        if not isinstance(given, Scalar):
+            raise self._not_scalar(name, given)
+        return given.ssa
+
+    def _not_scalar(self, name: str, given: Any) -> CompileError:
+        fact, hint = f"k.{name} of something that is not a scalar", None
+        if isinstance(given, Index):
+            hint = 'k.cast(index, "f32") makes one of an index'
+        elif isinstance(given, Buffer):
+            hint = "an element of a buffer is one, x[i, j]"
+        return self.error(fact, "a scalar", type(given).__name__, hint)
 
     def __getattr__(self, name: str) -> Callable[[Scalar], Scalar]:
         """A function of one float, such as `exp`."""
+        if name.startswith("__"):
+            raise AttributeError(name)
         if name not in scalars.FUNCTIONS:
-            known = ", ".join(sorted(scalars.FUNCTIONS))
-            raise AttributeError(explain("KernelBuilder", f'no "{name}"', expected=known))
+            near = difflib.get_close_matches(name, NAMES, 3)
+            near += [f"{name}imum"] if f"{name}imum" in NAMES else []
+            known = ", ".join(f"k.{one}" for one in near or NAMES)
+            hint = f"nearest: {known}" if near else f"there are {known}"
+            raise UnknownNameError(self._explained(f"there is no k.{name}", None, None, hint))
 
         def function(x: Scalar) -> Scalar:
-            if not is_float(x.ssa.type):
-                raise self.error(f"{name} of a value that is not a float", "f32 or f64", x.ssa.type)
-            return Scalar(self, self.insert(scalars.FUNCTIONS[name](x.ssa)))
+            ssa = self._operand_of(name, x)
+            if not is_float(ssa.type):
+                raise self.error(f"{name} of a value that is not a float", "f32 or f64", ssa.type)
+            return Scalar(self, self.insert(scalars.FUNCTIONS[name](ssa)))
 
         return function
 

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 
 from ...core.dims import Dim
 from . import scalars
-from .kernel_buffers import Buffer, KernelBody, Row, Scalar
+from .kernel_buffers import Buffer, Index, KernelBody, Row, Scalar
 
 
 class FoldingBody(KernelBody, Protocol):
@@ -44,6 +44,7 @@ def folded(
         first: what the reduction of terms of a type starts at.
         join: the next result from the one so far and a term.
     """
+    _check(k, over, combine, term)
     kind = _type_of(k, over, term)
 
     def step(*index: Any) -> Scalar:
@@ -51,6 +52,24 @@ def folded(
         return Scalar(k, join(index[-1].ssa, value))
 
     return k.reduce(over, combine, Scalar(k, first(kind)), step)
+
+
+_NAMES = {"add": ("sum", "a + b"), "max": ("max", "k.maximum(a, b)")}
+"""How kernels call a reduction by a combiner, and the same of two values."""
+
+
+def _check(k: FoldingBody, over: Any, combine: str, term: object) -> None:
+    """Refuse a reduction that is not over a range."""
+    name, of_two = _NAMES[combine]
+    hint = f"of two values it is {of_two}"
+    extents = over if isinstance(over, tuple) else (over,)
+    for extent in extents:
+        if not isinstance(extent, (Row, Index, int)) or isinstance(extent, bool):
+            expected = "a number of iterations, or a.row(i)"
+            raise k.error(f"k.{name} is over a range", expected, type(extent).__name__, hint)
+    if not callable(term):
+        fact, expected = f"k.{name} of no function", f"k.{name}(n, lambda i: ..)"
+        raise k.error(fact, expected, type(term).__name__, hint)
 
 
 def _type_of(k: FoldingBody, over: Any, term: Callable[..., Any]) -> Attribute:

@@ -9,23 +9,15 @@ or has buffers of its own, or loops that keep their order) has none: it runs as 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import IntegerAttr, TensorType, VectorType
+from xdsl.dialects.builtin import IntegerAttr, VectorType
 from xdsl.ir import BlockArgument, Operation, SSAValue
-from xdsl.ir.affine import (
-    AffineBinaryOpExpr,
-    AffineBinaryOpKind,
-    AffineConstantExpr,
-    AffineDimExpr,
-    AffineExpr,
-    AffineMap,
-)
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.traits import is_side_effect_free
 
-from ...core.dims import Dim, Shape, size_of_argument
+from ...core.dims import Shape, size_of_argument
 from ...core.typed import memref_type, owned
 from ..loop.arguments import BOUNDS, OFFSETS, PACKING, SIZES
 from ..loop.attrs import LoopKind
@@ -33,28 +25,13 @@ from ..loop.bounds import constant_index
 from ..loop.linear import normalized
 from ..loop.loops import loops_in
 from ..loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp, YieldOp
-from ..sparse_tensor import is_sparse, part_count
+from ..sparse_tensor import is_sparse
 from . import scalars
 from .interfaces import FusionKind, Index, Nest, tensor_type
+from .kernel_sizes import KernelSizes, NoValueError
 
 
-class NoValueError(Exception):
-    """A kernel has no value at an index; the text says why."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """What an argument of a kernel is of the tensor that is passed.
-
-    `place` is 0 for the elements of a dense tensor; for a CSR matrix 0 to 3 are its row
-    pointers, column indices, values and number of columns.
-    """
-
-    operand: int
-    place: int
-
-
-class KernelValues:
+class KernelValues(KernelSizes):
     """The results of a kernel at an index.
 
     Args:
@@ -66,13 +43,13 @@ class KernelValues:
     """
 
     def __init__(self, kernel: KernelOp, operands: Sequence[SSAValue]) -> None:
+        super().__init__(kernel, [tensor_type(value) for value in operands])
         self.kernel, self.operands = kernel, operands
-        self.parts = _parts(kernel, [tensor_type(value) for value in operands])
         self._refuse_scheduled()
         self.stores = [self._only_store(buffer) for buffer in kernel.outputs]
         self.loops = [_loops_of(store) for store in self.stores]
         self.sizes = [
-            tuple(self._extent(loop) for loop in loops) for loops in self.loops
+            tuple(self.extent(loop) for loop in loops) for loops in self.loops
         ]  # of each dimension of each result
         for buffer, shape in zip(kernel.outputs, self.sizes, strict=True):
             for declared, size in zip(memref_type(buffer).get_shape(), shape, strict=True):
@@ -125,54 +102,7 @@ class KernelValues:
             raise NoValueError("a result is not stored by one statement")
         return users[0]
 
-    def _extent(self, loop: ForOp) -> Dim:
-        if len(loop.bound.data.results) != 1:
-            raise NoValueError("the end of a loop is a minimum")
-        return self.dim(loop.bound.data.results[0], loop.bounds)
-
     # Sizes.
-
-    def dim(self, expr: AffineExpr, operands: Sequence[SSAValue]) -> Dim:
-        """An expression over sizes as a size, in ``x0.1``: dimension 1 of the first operand."""
-        match expr:
-            case AffineConstantExpr():
-                return Dim.of(expr.value)
-            case AffineDimExpr():
-                return self._size(operands[expr.position])
-            case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Add):
-                return self.dim(expr.lhs, operands) + self.dim(expr.rhs, operands)
-            case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Mul):
-                return self.dim(expr.lhs, operands) * self.dim(expr.rhs, operands)
-        raise NoValueError("the end of a loop is no sum of sizes")
-
-    def _size(self, value: SSAValue) -> Dim:
-        constant = constant_index(value)
-        if constant is not None:
-            return Dim.of(constant)
-        if value in self.parts:
-            return Dim.symbol(size_of_argument(self.parts[value].operand, 1))
-        owner = value.owner
-        if isinstance(owner, memref.DimOp) and owner.source in self.parts:
-            dimension = constant_index(owner.index)
-            if dimension is not None:
-                return self._buffer_size(owner.source, dimension)
-        if isinstance(owner, (arith.AddiOp, arith.SubiOp, arith.MuliOp)):
-            left, right = self._size(owner.lhs), self._size(owner.rhs)
-            if isinstance(owner, arith.MuliOp):
-                return left * right
-            return left + right if isinstance(owner, arith.AddiOp) else left - right
-        raise NoValueError("the end of a loop is not known from the sizes of its operands")
-
-    def _buffer_size(self, buffer: SSAValue, dimension: int) -> Dim:
-        size = memref_type(buffer).get_shape()[dimension]
-        if size >= 0:
-            return Dim.of(size)
-        part = self.parts[buffer]
-        if not is_sparse(self.operands[part.operand].type):
-            return Dim.symbol(size_of_argument(part.operand, dimension))
-        if part.place != 0:
-            raise NoValueError("the end of a loop is a number of stored entries")
-        return Dim.symbol(size_of_argument(part.operand, 0)) + 1
 
     def shapes(self, shapes: Sequence[Shape]) -> list[Shape]:
         """The shapes of the results, for operands of these shapes."""
@@ -228,17 +158,6 @@ def _check_loop(loop: ForOp) -> None:
         raise NoValueError("it has a reduction that carries several values")
     if loop.over_entries and not loop.is_reduction:
         raise NoValueError("it stores the entries of a row")
-
-
-def _parts(kernel: KernelOp, kinds: Sequence[TensorType]) -> dict[SSAValue, Part]:
-    places = [
-        Part(number, place)
-        for number, kind in enumerate(kinds)
-        for place in range(part_count(kind))
-    ]
-    if len(places) != len(kernel.inputs):
-        raise NoValueError("it is called with another number of buffers")
-    return dict(zip(kernel.inputs, places, strict=True))
 
 
 def _loops_of(store: StoreOp) -> list[ForOp]:

@@ -21,6 +21,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.dims import Dim, Shape, size_of_argument
+from ...core.display import displayed
 from ...core.errors import CompileError, InputError, StepwellError, explain
 from ...core.provenance import locate, origin
 from ..loop.arguments import BOUNDS, OFFSETS, SIZES
@@ -31,6 +32,7 @@ from .interfaces import GraphOp, ShapeFacts, tensor_type, unknown_sizes
 from .kernel_bounds import HINT, described, outside_of_call
 from .kernel_builder import KernelBuilder
 from .kernel_coverage import sizes_by_name, uncovered
+from .kernel_errors import line_of_error
 from .plan.operator_sizes import OperatorSizes
 from .size_bounds import SizeBound
 
@@ -41,6 +43,9 @@ class Kernel:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.name: str = getattr(function, "__name__", "kernel")
+
+    def _repr_html_(self) -> str:
+        return displayed(self)
 
     def __repr__(self) -> str:
         return f"Kernel({self.name})"
@@ -155,7 +160,9 @@ class Kernel:
         except Exception as error:
             # The boundary to code of others: it may raise anything.
             text = " ".join(f"raised {type(error).__name__}: {error}".split())
-            raise CompileError(explain(subject, text, origin=where)) from error
+            line = line_of_error(error)
+            place = ", ".join(filter(None, (line, where))) or None
+            raise CompileError(explain(subject, text, origin=place)) from error
         if given is NotImplemented:
             return None
         if given is None:

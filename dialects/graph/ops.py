@@ -53,7 +53,9 @@ from .ops_elementwise import (
     TanhOp,
     UnaryOp,
 )
+from .ops_exchange import CombineOp, ExchangeOp
 from .ops_fma import FmaOp
+from .ops_functions import Expm1Op, Log1pOp, TanOp
 from .ops_gather import GatherElementsOp, GatherNdOp, GatherOp
 from .ops_histogram import HistogramOp, OneHotOp
 from .ops_if import IfOp
@@ -149,6 +151,7 @@ __all__ = [
     "CheckIndicesOp",
     "CheckOp",
     "ClipOp",
+    "CombineOp",
     "ComparisonOp",
     "ConcatOp",
     "ConstantOp",
@@ -171,7 +174,9 @@ __all__ = [
     "EntriesOp",
     "EqualOp",
     "ErfOp",
+    "ExchangeOp",
     "ExpOp",
+    "Expm1Op",
     "FloorOp",
     "FmaOp",
     "FmodOp",
@@ -190,6 +195,7 @@ __all__ = [
     "LeakyReluOp",
     "LessEqualOp",
     "LessOp",
+    "Log1pOp",
     "LogOp",
     "LogSoftmaxOp",
     "LogicalAndOp",
@@ -248,6 +254,7 @@ __all__ = [
     "StandardizationOp",
     "SubOp",
     "SuppressBoxesOp",
+    "TanOp",
     "TanhOp",
     "ToDenseOp",
     "TopKOp",

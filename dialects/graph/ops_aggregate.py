@@ -156,7 +156,7 @@ class AggregateOp(AggregationOp, HasCanonicalizationPatternsInterface):
     of the matrix are ignored; `graph.entries` returns them.
 
     %y = graph.aggregate sum %a, %x weights %p
-        : (tensor<?x?xf32, #csr>, tensor<?x8x16xf32>, tensor<?x8xf32>) -> tensor<?x8x16xf32>
+        : (tensor<?x?xf32, #csr>, tensor<?x2x3xf32>, tensor<?x2xf32>) -> tensor<?x2x3xf32>
     """
 
     name = "graph.aggregate"
@@ -282,7 +282,7 @@ class ReduceEntriesOp(AggregationOp, HasCanonicalizationPatternsInterface):
     `prod`). The first dimension of x runs over the entries.
 
     %y = graph.reduce_entries sum %a, %e
-        : (tensor<?x?xf32, #csr>, tensor<?x16xf32>) -> tensor<?x16xf32>
+        : (tensor<?x?xf32, #csr>, tensor<?x2xf32>) -> tensor<?x2xf32>
     """
 
     name = "graph.reduce_entries"

@@ -17,7 +17,16 @@ from ...core.typed import dense_array, sparse_array
 from . import scalars
 from .attrs import FLOAT_TENSOR, SPARSE_TENSOR, AggregateKind, AggregateKindAttr
 from .guards import only_if
-from .interfaces import FusionKind, Index, ShapeFacts, Sizes, WritingNest, element_type, widened
+from .interfaces import (
+    FusionKind,
+    Index,
+    ShapeFacts,
+    SizeBound,
+    Sizes,
+    WritingNest,
+    element_type,
+    widened,
+)
 from .nest import LocalBuffer
 from .ops_aggregate import AggregationOp
 from .ops_contraction import same_element_types
@@ -54,7 +63,7 @@ class AggregateDenseOp(AggregationOp):
     ignored. Sums of f16 are computed in f32.
 
     %y = graph.aggregate_dense mean %a, %x, %w
-        : (tensor<27x?xf32, #csr>, tensor<?x8xf32>, tensor<3x8x16xf32>) -> tensor<9x16xf32>
+        : (tensor<4x?xf32, #csr>, tensor<?x3xf32>, tensor<2x3x2xf32>) -> tensor<2x2xf32>
     """
 
     name = "graph.aggregate_dense"
@@ -76,6 +85,10 @@ class AggregateDenseOp(AggregationOp):
     ) -> None:
         properties: dict[str, Attribute | None] = {"kind": AggregateKindAttr(AggregateKind(kind))}
         super().__init__(operands=[a, x, w], properties=properties, result_type=result_type)
+
+    @property
+    def size_bounds(self) -> tuple[SizeBound, ...]:
+        return (SizeBound(self.w, 0, 1),)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         require_csr(self.a, facts)
@@ -217,6 +230,6 @@ def _nodes(rows: Dim, parts: Dim, facts: ShapeFacts) -> Dim:
     fact = "a does not have one row for each part of each node"
     if rows.is_static and parts.is_static:
         facts.fail(fact, f"a multiple of {parts}", rows)
-    nodes = facts.fresh()
+    nodes = rows.floordiv(parts.value) if parts.is_static else facts.fresh()
     facts.equal(rows, nodes * parts, fact)
     return nodes

@@ -59,9 +59,9 @@ class AttentionOp(GraphOp):
     sums are rescaled where the maximum has grown (Milakov and Gimelshein, 2018; Dao et al.,
     FlashAttention, 2022). f16 and bf16 are computed in f32, and exponentials below 2^-125 are 0.
 
-    %y = graph.attention %q, %k, %v scale = 0.125 softcap = 0.0 left = -1 right = 0 at_end = false
-        safe = true : (tensor<2x8x?x64xf32>, tensor<2x2x?x64xf32>, tensor<2x2x?x64xf32>)
-        -> tensor<2x8x?x64xf32>
+    %y = graph.attention %q, %k, %v scale = 0.5 softcap = 0.0 left = -1 right = 0 at_end = false
+        safe = true : (tensor<2x?x2xf32>, tensor<1x?x2xf32>, tensor<1x?x2xf32>)
+        -> tensor<2x?x2xf32>
     """
 
     name = "graph.attention"

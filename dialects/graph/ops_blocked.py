@@ -54,8 +54,8 @@ class BlockedConvOp(GraphOp):
     position for any strides and number of positions. Filters are as in `graph.conv`: constant
     ones are packed for the register tile when the kernel is scheduled. There are no groups.
 
-    %y = graph.blocked_conv %x, %w, %b strides = [2, 2] dilations = [1, 1] block = 8
-        : (tensor<?x2x9x9x4xf32>, tensor<16x8x3x3xf32>, tensor<16xf32>) -> tensor<?x2x4x4x8xf32>
+    %y = graph.blocked_conv %x, %w, %b strides = [2, 2] dilations = [1, 1] block = 2
+        : (tensor<1x1x3x4x2xf32>, tensor<4x2x2x2xf32>, tensor<4xf32>) -> tensor<1x2x1x2x2xf32>
     """
 
     name = "graph.blocked_conv"

@@ -26,7 +26,7 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from ...core.dims import Dim, Shape
+from ...core.dims import Dim, Shape, size_of_argument
 from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
 from ...core.symbols import find_symbol
@@ -41,12 +41,15 @@ from .interfaces import (
     Index,
     Nest,
     ShapeFacts,
+    Sizes,
     declared_shape,
     element_type,
     tensor_type,
     unknown_sizes,
 )
-from .kernel_values import KernelValues, NoValueError
+from .kernel_flops import kernel_flops
+from .kernel_sizes import NoValueError
+from .kernel_values import KernelValues
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -251,6 +254,29 @@ class CallDpsOp(CallLikeOp):
             return self.values.fusion
         except NoValueError:
             return FusionKind.OPAQUE
+
+    def flops(self, sizes: Sizes) -> Dim | None:
+        kernel = self.own_kernel
+        if kernel is None:
+            return None
+        counted = kernel_flops(kernel, [tensor_type(value) for value in self.arguments])
+        if counted is None:
+            return None
+        known: dict[str, Dim] = {}
+        for number, value in enumerate(self.arguments):
+            known |= {size_of_argument(number, n): d for n, d in enumerate(sizes.shape(value))}
+            if (entries := sizes.nnz(value)) is not None:
+                known[size_of_argument(number, "nnz")] = entries
+        return counted.substitute(known) if known.keys() >= set(counted.symbols) else None
+
+    @property
+    def own_kernel(self) -> KernelOp | None:
+        """The kernel of the module that it calls; None if it is in none."""
+        try:
+            kernel = find_symbol(self, self.callee)
+        except ValueError:
+            return None
+        return kernel if isinstance(kernel, KernelOp) else None
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         try:

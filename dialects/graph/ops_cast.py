@@ -28,8 +28,30 @@ if TYPE_CHECKING:
     from .interfaces import Array
 
 
+class _ElementTypeOp(GraphOp, HasCanonicalizationPatternsInterface):
+    """A tensor of the same shape with elements of another type."""
+
+    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+
+    x = operand_def(STORED_TENSOR)
+    result = result_def(STORED_TENSOR)
+
+    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+
+    def __init__(self, x: SSAValue | Operation, target: Attribute) -> None:
+        """The tensor with elements of type `target`."""
+        source = tensor_type(SSAValue.get(x))
+        super().__init__(operands=[x], result_type=TensorType(target, source.get_shape()))
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        return [shapes[0]]
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [element_type(self.result)]
+
+
 @irdl_op_definition
-class CastOp(GraphOp, HasCanonicalizationPatternsInterface):
+class CastOp(_ElementTypeOp):
     """The elements in another type.
 
     Floats are truncated toward zero to integers, integers keep their low bits, and i1 is
@@ -47,27 +69,10 @@ class CastOp(GraphOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.cast"
-    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
-
-    x = operand_def(STORED_TENSOR)
-    result = result_def(STORED_TENSOR)
-
-    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
-
-    def __init__(self, x: SSAValue | Operation, target: Attribute) -> None:
-        """Cast to an element type."""
-        source = tensor_type(SSAValue.get(x))
-        super().__init__(operands=[x], result_type=TensorType(target, source.get_shape()))
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
         return (CastToSame(), CastWiderAndBack())
-
-    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        return [shapes[0]]
-
-    def infer_element_types(self) -> list[Attribute]:
-        return [element_type(self.result)]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, kind = dense_array(arrays[0]), element_type(self.result)
@@ -88,7 +93,7 @@ class CastOp(GraphOp, HasCanonicalizationPatternsInterface):
 
 
 @irdl_op_definition
-class BitcastOp(GraphOp, HasCanonicalizationPatternsInterface):
+class BitcastOp(_ElementTypeOp):
     """The bits of the elements as those of a type of the same width.
 
     A truth value is a byte: 0 or 1, and true for every byte that is not 0.
@@ -97,18 +102,7 @@ class BitcastOp(GraphOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.bitcast"
-    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
     DISCONTINUOUS: ClassVar[bool] = True
-
-    x = operand_def(STORED_TENSOR)
-    result = result_def(STORED_TENSOR)
-
-    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
-
-    def __init__(self, x: SSAValue | Operation, target: Attribute) -> None:
-        """The bits as elements of a type."""
-        source = tensor_type(SSAValue.get(x))
-        super().__init__(operands=[x], result_type=TensorType(target, source.get_shape()))
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
@@ -119,9 +113,6 @@ class BitcastOp(GraphOp, HasCanonicalizationPatternsInterface):
         if source != target:
             facts.fail("widths of the element types differ", f"{source} bits", f"{target} bits")
         return [shapes[0]]
-
-    def infer_element_types(self) -> list[Attribute]:
-        return [element_type(self.result)]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, target = np.ascontiguousarray(dense_array(arrays[0])), element_type(self.result)

@@ -55,8 +55,11 @@ class ConstantOp(GraphOp):
     and live in the weight store beside the module. A sparse constant is always named; `nnz`
     is the number of its stored entries.
 
-        %w = graph.constant dense_resource<w0> : tensor<128x784xf32>
-        %a = graph.constant nnz = 13264 dense_resource<adj> : tensor<2708x2708xf32, #csr>
+    %c = graph.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+
+    %w = graph.constant dense_resource<w0> : tensor<128x784xf32>
+
+    %a = graph.constant nnz = 13264 dense_resource<adj> : tensor<2708x2708xf32, #csr>
     """
 
     name = "graph.constant"

@@ -134,7 +134,7 @@ class DenseOp(GraphOp):
     differ, are summed in i32, which is then the type of the bias and of the result.
 
     %y = graph.dense %x, %w, %b
-        : (tensor<?x784xf32>, tensor<128x784xf32>, tensor<128xf32>) -> tensor<?x128xf32>
+        : (tensor<?x3xf32>, tensor<2x3xf32>, tensor<2xf32>) -> tensor<?x2xf32>
     """
 
     name = "graph.dense"
@@ -193,7 +193,7 @@ class MatmulOp(GraphOp):
 
     Sums are those of `graph.dense`.
 
-    %y = graph.matmul %a, %b : (tensor<8x4x3xf32>, tensor<3x5xf32>) -> tensor<8x4x5xf32>
+    %y = graph.matmul %a, %b : (tensor<2x4x3xf32>, tensor<3x2xf32>) -> tensor<2x4x2xf32>
     """
 
     name = "graph.matmul"

@@ -37,7 +37,10 @@ from .ops_constant import ConstantOp
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
-    """Ends a region with the values that it gives: `graph.yield %a, %b : type, type`."""
+    """Ends a region with the values that it gives.
+
+    graph.yield %a, %b : tensor<4xf32>, tensor<i64>
+    """
 
     name = "graph.yield"
 

@@ -51,8 +51,8 @@ class SortEdgesOp(GraphOp):
     their order. There are less than 2 ** 31 edges and at most 2 ** 31 columns.
 
     %p, %j, %order = graph.sort_edges %rows, %columns of %y, %x
-        : (tensor<?xi64>, tensor<?xi64>, tensor<9x4xf32>, tensor<?x8xf32>)
-        -> (tensor<10xi32>, tensor<?xi32>, tensor<?xi32>)
+        : (tensor<?xi64>, tensor<?xi64>, tensor<3x2xf32>, tensor<?x2xf32>)
+        -> (tensor<4xi32>, tensor<?xi32>, tensor<?xi32>)
     """
 
     name = "graph.sort_edges"
@@ -200,7 +200,7 @@ class AssembleOp(AliasOp):
     and the column indices to be in [0, columns).
 
     %a = graph.assemble %p, %j, %values of %x
-        : (tensor<10xi32>, tensor<?xi32>, tensor<?xf32>, tensor<?x8xf32>) -> tensor<9x?xf32, #csr>
+        : (tensor<4xi32>, tensor<?xi32>, tensor<?xf32>, tensor<?x2xf32>) -> tensor<3x?xf32, #csr>
     """
 
     name = "graph.assemble"

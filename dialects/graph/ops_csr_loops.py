@@ -42,8 +42,8 @@ class SortEdgesWithLoopsOp(GraphOp):
     entries in the order of the list. There are at most 2 ** 30 edges and as many nodes.
 
     %p, %j, %count = graph.sort_edges_with_loops %rows, %columns of %x
-        : (tensor<?xi64>, tensor<?xi64>, tensor<9x4xf32>)
-        -> (tensor<10xi32>, tensor<?xi32>, tensor<i64>)
+        : (tensor<?xi64>, tensor<?xi64>, tensor<3x2xf32>)
+        -> (tensor<4xi32>, tensor<?xi32>, tensor<i64>)
     """
 
     name = "graph.sort_edges_with_loops"

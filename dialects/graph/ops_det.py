@@ -31,7 +31,7 @@ class DetOp(GraphOp):
     Gaussian elimination with partial pivoting, in f32 for f16 and bf16: it is the product of the
     pivots, negated by each exchange of rows. It is 0 for a pivot of 0, and NaN for a NaN.
 
-    %y = graph.det %x : (tensor<?x4x4xf32>) -> tensor<?xf32>
+    %y = graph.det %x : (tensor<?x2x2xf32>) -> tensor<?xf32>
     """
 
     name = "graph.det"

@@ -123,7 +123,7 @@ class DynamicReshapeOp(_ShapedOp):
     as x are an error of the call. One of several sizes has no upper bound of its own.
 
     %y = graph.dynamic_reshape %x to %n, %m shape = [-1, 4, -1]
-        : (tensor<24xf32>, tensor<i64>, tensor<i64>) -> tensor<?x4x?xf32>
+        : (tensor<8xf32>, tensor<i64>, tensor<i64>) -> tensor<?x4x?xf32>
     """
 
     name = "graph.dynamic_reshape"

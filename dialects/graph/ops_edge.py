@@ -88,7 +88,7 @@ class SddmmOp(GraphOp):
     is sampled at the pattern of a third one); `add`, `sub` and `mul` go element by element.
 
     %e = graph.sddmm dot %a, %x, %y
-        : (tensor<?x?xf32, #csr>, tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?xf32>
+        : (tensor<?x?xf32, #csr>, tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?xf32>
     """
 
     name = "graph.sddmm"

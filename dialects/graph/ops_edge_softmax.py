@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects import math
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop_def, result_def
 
 from ...core.dims import Shape
 from ...core.typed import dense_array, sparse_array
@@ -32,11 +33,19 @@ if TYPE_CHECKING:
 class SoftmaxOverEntriesOp(GraphOp, ABC):
     """What the softmax of the stored entries of each row and that of the self loop have in common.
 
-    With `own`, each row has the score of a self loop, in place of those that are stored.
+    With `own`, each row has the score of a self loop, in place of those that are stored. With
+    `halo` the matrix is one of a part of a graph: after the columns of its rows it may have others
+    (see `ExchangeOp`).
     """
 
     FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
     STORED_VALUES: ClassVar[StoredValues | None] = StoredValues.UNREAD
+
+    halo = opt_prop_def(UnitAttr)
+
+    @property
+    def on_part(self) -> dict[str, Attribute] | None:
+        return {"halo": UnitAttr()}
 
     @property
     def matrix(self) -> SSAValue:
@@ -55,7 +64,8 @@ class SoftmaxOverEntriesOp(GraphOp, ABC):
         a, scores = shapes[:2]
         require_entries(facts, self.matrix, scores, "scores")
         if len(shapes) > 2:
-            facts.equal(a[0], a[1], "a is not square, as a graph with self loops is")
+            if self.halo is None:
+                facts.equal(a[0], a[1], "a is not square, as a graph with self loops is")
             expected = (a[0], *scores[1:])
             fact = "own does not have one score for each row of a"
             require_equal(facts, expected, shapes[2], fact)
@@ -142,7 +152,7 @@ class EdgeSoftmaxOp(SoftmaxOverEntriesOp):
     sum; stored ones are ignored and have weight 0. `graph.own_softmax` returns its weight.
 
     %p = graph.edge_softmax %a, %e
-        : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>
+        : (tensor<?x?xf32, #csr>, tensor<?x2xf32>) -> tensor<?x2xf32>
     """
 
     name = "graph.edge_softmax"
@@ -153,7 +163,8 @@ class EdgeSoftmaxOp(SoftmaxOverEntriesOp):
     result = result_def(FLOAT_TENSOR)
 
     assembly_format = (
-        "$a `,` $scores (`own` $own^)? attr-dict `:` functional-type(operands, results)"
+        "$a (`halo` $halo^)? `,` $scores (`own` $own^)? attr-dict `:` "
+        "functional-type(operands, results)"
     )
 
     def __init__(
@@ -182,7 +193,7 @@ class OwnSoftmaxOp(SoftmaxOverEntriesOp):
     """The weight of the self loop of each row, which is no stored entry; see `EdgeSoftmaxOp`.
 
     %q = graph.own_softmax %a, %e own %s
-        : (tensor<?x?xf32, #csr>, tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+        : (tensor<?x?xf32, #csr>, tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
     """
 
     name = "graph.own_softmax"
@@ -192,7 +203,10 @@ class OwnSoftmaxOp(SoftmaxOverEntriesOp):
     own = operand_def(FLOAT_TENSOR)
     result = result_def(FLOAT_TENSOR)
 
-    assembly_format = "$a `,` $scores `own` $own attr-dict `:` functional-type(operands, results)"
+    assembly_format = (
+        "$a (`halo` $halo^)? `,` $scores `own` $own attr-dict `:` "
+        "functional-type(operands, results)"
+    )
 
     def __init__(
         self,

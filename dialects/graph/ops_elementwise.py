@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from xdsl.dialects import math
+from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, f64
+from xdsl.dialects.utils import FastMathFlag
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
@@ -32,6 +33,7 @@ from .interfaces import (
 )
 from .ops_binary import larger
 from .rewrites import forward
+from .wide import Wide
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -165,8 +167,7 @@ class RsqrtOp(FloatUnaryOp):
     name = "graph.rsqrt"
 
     def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
-        root = nest.insert(math.SqrtOp(x))
-        return scalars.divide(nest, nest.constant(1.0, x.type), root)
+        return nest.insert(math.RsqrtOp(x))
 
     def array(self, x: np.ndarray) -> np.ndarray:
         return x.dtype.type(1) / np.sqrt(x)
@@ -182,7 +183,7 @@ class TanhOp(FloatUnaryOp):
     name = "graph.tanh"
 
     def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
-        return nest.insert(math.TanhOp(x))
+        return Wide(nest).tanh(x) if x.type == f64 else nest.insert(math.TanhOp(x))
 
     def array(self, x: np.ndarray) -> np.ndarray:
         return np.tanh(x)
@@ -353,7 +354,9 @@ class GeluOp(FloatUnaryOp):
             cdf = nest.insert(math.TanhOp(inner))
         else:
             scale = nest.constant(scalar_math.sqrt(0.5), x.type)
-            cdf = nest.insert(math.ErfOp(scalars.mul(nest, x, scale)))
+            # 1 + erf hides what is lost in the last places of erf.
+            approximate = arith.FastMathFlagsAttr([FastMathFlag.APPROX_FUNC])
+            cdf = nest.insert(math.ErfOp(scalars.mul(nest, x, scale), approximate))
         half_x = scalars.mul(nest, half, x)
         return scalars.fma(nest, half_x, cdf, half_x)
 

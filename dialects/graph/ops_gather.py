@@ -159,7 +159,7 @@ class GatherNdOp(GraphOp):
     them. A negative index counts from the back, one out of range is an error.
 
     %y = graph.gather_nd %x at %i, %j
-        : (tensor<10x4x8xf32>, tensor<3xi64>, tensor<3xi64>) -> tensor<3x8xf32>
+        : (tensor<3x4x2xf32>, tensor<3xi64>, tensor<3xi64>) -> tensor<3x2xf32>
     """
 
     name = "graph.gather_nd"

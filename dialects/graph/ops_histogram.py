@@ -44,6 +44,7 @@ class HistogramOp(GraphOp):
     counts from the back, and one out of range is an error.
 
     %y = graph.histogram %x bins = 10 : (tensor<4x?xi64>) -> tensor<10xi64>
+
     %z = graph.histogram %x weights %w bins = 10 : (tensor<4xi64>, tensor<4xf32>) -> tensor<10xf32>
     """
 

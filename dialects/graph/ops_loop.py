@@ -32,7 +32,8 @@ class LoopOp(LoopBase):
     %h, %ys = graph.loop carries(%h0 : tensor<4xf32>) slices(%xs : tensor<?x4xf32>)
         captures(%w : tensor<4xf32>) -> (tensor<4xf32>, tensor<?x4xf32>) {
     ^bb0(%i: tensor<i64>, %h: tensor<4xf32>, %x: tensor<4xf32>, %v: tensor<4xf32>):
-      ...
+      %y = graph.mul %x, %v : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      %next = graph.add %h, %y : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
       graph.yield %next, %y : tensor<4xf32>, tensor<4xf32>
     }
 

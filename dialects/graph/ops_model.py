@@ -134,7 +134,7 @@ class BatchNormTrainingOp(ChannelStandardizationOp):
 
     %y, %mean, %variance = graph.batch_norm_training %x
         scale %s : tensor<3xf32> bias %b : tensor<3xf32> axis = 1 epsilon = 1.0e-05
-        : (tensor<?x3x8x8xf32>) -> (tensor<?x3x8x8xf32>, tensor<3xf32>, tensor<3xf32>)
+        : (tensor<?x3x2xf32>) -> (tensor<?x3x2xf32>, tensor<3xf32>, tensor<3xf32>)
     """
 
     name = "graph.batch_norm_training"

@@ -39,8 +39,8 @@ class LayerNormOp(StandardizationOp):
     (x - mean) / sqrt(variance + epsilon) * scale + bias; scale and bias, which may be
     missing, broadcast to x.
 
-    %y = graph.layer_norm %x scale %s : tensor<64xf32> bias %b : tensor<64xf32>
-        axis = -1 epsilon = 1.0e-05 : (tensor<?x64xf32>) -> tensor<?x64xf32>
+    %y = graph.layer_norm %x scale %s : tensor<4xf32> bias %b : tensor<4xf32>
+        axis = -1 epsilon = 1.0e-05 : (tensor<?x4xf32>) -> tensor<?x4xf32>
     """
 
     name = "graph.layer_norm"
@@ -80,7 +80,7 @@ class InstanceNormOp(ChannelStandardizationOp):
     number for each channel and may be missing.
 
     %y = graph.instance_norm %x scale %s : tensor<3xf32> bias %b : tensor<3xf32>
-        axis = 1 epsilon = 1.0e-05 : (tensor<?x3x8x8xf32>) -> tensor<?x3x8x8xf32>
+        axis = 1 epsilon = 1.0e-05 : (tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
     """
 
     name = "graph.instance_norm"
@@ -105,8 +105,8 @@ class GroupNormOp(ChannelStandardizationOp):
     Dimension 0 is that of the batch, `axis` that of the channels, whose number is known.
     Scale and bias have a number for each channel and may be missing.
 
-    %y = graph.group_norm %x scale %s : tensor<6xf32> bias %b : tensor<6xf32>
-        groups = 2 axis = 1 epsilon = 1.0e-05 : (tensor<?x6x8x8xf32>) -> tensor<?x6x8x8xf32>
+    %y = graph.group_norm %x scale %s : tensor<4xf32> bias %b : tensor<4xf32>
+        groups = 2 axis = 1 epsilon = 1.0e-05 : (tensor<2x4x3xf32>) -> tensor<2x4x3xf32>
     """
 
     name = "graph.group_norm"
@@ -177,8 +177,8 @@ class RmsNormOp(AxisOp, NormalizationOp):
 
     The scale, which may be missing, broadcasts to x (Zhang and Sennrich, 2019).
 
-    %y = graph.rms_norm %x scale %s : tensor<64xf32> axis = -1 epsilon = 1.0e-05
-        : (tensor<?x64xf32>) -> tensor<?x64xf32>
+    %y = graph.rms_norm %x scale %s : tensor<4xf32> axis = -1 epsilon = 1.0e-05
+        : (tensor<?x4xf32>) -> tensor<?x4xf32>
     """
 
     name = "graph.rms_norm"
@@ -242,7 +242,7 @@ class L2NormalizeOp(AxesOp, NormalizationOp):
     With an epsilon above 0, slices of zeros along the axes stay 0.
 
     %y = graph.l2_normalize %x axes = [-1] epsilon = 1.0e-12
-        : (tensor<?x64xf32>) -> tensor<?x64xf32>
+        : (tensor<?x4xf32>) -> tensor<?x4xf32>
     """
 
     name = "graph.l2_normalize"

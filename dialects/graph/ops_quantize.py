@@ -147,7 +147,7 @@ class QuantizeOp(ScaledOp):
     Ties are rounded to even; f16 is computed in f32.
 
     %q = graph.quantize %x, %s, %z axis = 1
-        : (tensor<?x8xf32>, tensor<8xf32>, tensor<8xui8>) -> tensor<?x8xui8>
+        : (tensor<?x3xf32>, tensor<3xf32>, tensor<3xui8>) -> tensor<?x3xui8>
     """
 
     name = "graph.quantize"

@@ -247,8 +247,8 @@ class QuantizedConvOp(QuantizedContractionOp):
 
     %y = graph.quantized_conv %x, %xs, %xz, %w, %ws, %wz, %ys, %yz, %b
         strides = [2, 2] dilations = [1, 1] groups = 1
-        : (tensor<?x3x9x9xui8>, tensor<f32>, tensor<ui8>, tensor<8x3x3x3xi8>, tensor<8xf32>,
-           tensor<8xi8>, tensor<f32>, tensor<ui8>, tensor<8xi32>) -> tensor<?x8x4x4xui8>
+        : (tensor<1x2x3x4xui8>, tensor<f32>, tensor<ui8>, tensor<3x2x2x2xi8>, tensor<3xf32>,
+           tensor<3xi8>, tensor<f32>, tensor<ui8>, tensor<3xi32>) -> tensor<1x3x1x2xui8>
     """
 
     name = "graph.quantized_conv"

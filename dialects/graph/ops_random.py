@@ -59,7 +59,8 @@ class RandomUniformOp(GraphOp):
         seeds = dense_array(arrays[0])
         places = np.arange(math.prod(seeds.shape)).reshape(seeds.shape)
         word = np.asarray(first_word_of(seeds, places) >> (32 - FLOAT_BITS))
-        return (word.astype(np.float32) * np.float32(2**-FLOAT_BITS),)
+        # The product of a scalar is no array.
+        return self.stored(word.astype(np.float32) * np.float32(2**-FLOAT_BITS))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         words = _ScalarWords(nest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math as numbers
 from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -106,6 +106,15 @@ class ReduceOp(AxesOp, HasCanonicalizationPatternsInterface):
     @property
     def is_order_statistic(self) -> bool:
         return self.kind.data in (ReduceKind.MAX, ReduceKind.MIN) and self.neutral is None
+
+    @property
+    def over_parts(self) -> tuple[ReduceKind, Mapping[str, Attribute]] | None:
+        kind = self.kind.data
+        truncates = kind == ReduceKind.MEAN and not is_float(element_type(self.x))
+        if 0 not in self.axes_from_front or truncates:
+            return None
+        limited = kind in (ReduceKind.MAX, ReduceKind.MIN)
+        return kind, {"neutral": UnitAttr()} if limited else {}
 
     def on_blocks(self, axis: int, size: int) -> dict[str, Attribute] | None:
         after = all(own > axis for own in self.axes_from_front)
@@ -261,7 +270,7 @@ class NormalizedExponentialOp(AxisOp, ABC):
 class SoftmaxOp(NormalizedExponentialOp):
     """exp(x - max) / sum(exp(x - max)) along one axis.
 
-    %y = graph.softmax %x axis = -1 : (tensor<4x10xf32>) -> tensor<4x10xf32>
+    %y = graph.softmax %x axis = -1 : (tensor<4x3xf32>) -> tensor<4x3xf32>
     """
 
     name = "graph.softmax"
@@ -290,7 +299,7 @@ class SoftmaxOp(NormalizedExponentialOp):
 class LogSoftmaxOp(NormalizedExponentialOp):
     """x - max - log(sum(exp(x - max))) along one axis.
 
-    %y = graph.log_softmax %x axis = -1 : (tensor<4x10xf32>) -> tensor<4x10xf32>
+    %y = graph.log_softmax %x axis = -1 : (tensor<4x3xf32>) -> tensor<4x3xf32>
     """
 
     name = "graph.log_softmax"

@@ -89,7 +89,7 @@ class ScatterElementsOp(ScatterOp, AxisOp):
     `graph.gather_elements`.
 
     %y = graph.scatter_elements add %x, %i, %u axis = 0
-        : (tensor<10x4xf32>, tensor<3x4xi64>, tensor<3x4xf32>) -> tensor<10x4xf32>
+        : (tensor<5x2xf32>, tensor<3x2xi64>, tensor<3x2xf32>) -> tensor<5x2xf32>
     """
 
     name = "graph.scatter_elements"
@@ -164,7 +164,7 @@ class ScatterNdOp(ScatterOp):
     have that shape, then the other dimensions of x. Indices are those of `graph.gather_nd`.
 
     %y = graph.scatter_nd add %x, %u at %i
-        : (tensor<10x4xf32>, tensor<3x4xf32>, tensor<3xi64>) -> tensor<10x4xf32>
+        : (tensor<5x2xf32>, tensor<3x2xf32>, tensor<3xi64>) -> tensor<5x2xf32>
     """
 
     name = "graph.scatter_nd"

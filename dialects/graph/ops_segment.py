@@ -43,7 +43,7 @@ class SegmentReduceOp(GraphOp):
     for min (the limits of integers). f16 is reduced in f32, and integers wrap around.
 
     %y = graph.segment_reduce sum %x, %offsets
-        : (tensor<?x4xf32>, tensor<11xi64>) -> tensor<10x4xf32>
+        : (tensor<?x2xf32>, tensor<4xi64>) -> tensor<3x2xf32>
     """
 
     name = "graph.segment_reduce"

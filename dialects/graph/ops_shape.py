@@ -79,7 +79,8 @@ class TransposeOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x = dense_array(arrays[0])
-        return (np.ascontiguousarray(np.transpose(x, ints(self.permutation))),)
+        # `ascontiguousarray` would make a vector of a scalar.
+        return (np.transpose(x, ints(self.permutation)).copy(order="C"),)
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         permutation = ints(self.permutation)
@@ -93,7 +94,7 @@ class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
     In `shape` 0 copies the size of that dimension of x, and at most one -1 is inferred, as in
     ONNX.
 
-    %y = graph.reshape %x shape = [0, -1] : (tensor<?x28x28xf32>) -> tensor<?x784xf32>
+    %y = graph.reshape %x shape = [0, -1] : (tensor<?x2x3xf32>) -> tensor<?x6xf32>
     """
 
     name = "graph.reshape"

@@ -12,16 +12,24 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i1, i64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f64, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+)
 
 from ...core.dims import Dim, Shape
 from ...core.typed import dense_array, sparse_array
 from ..sparse_tensor import format_of
 from . import scalars
 from .attrs import (
+    DENSE_TENSOR,
     FLOAT_TENSOR,
     SPARSE_TENSOR,
     NormalizeKind,
@@ -62,19 +70,12 @@ def require_csr(matrix: SSAValue, facts: ShapeFacts) -> None:
         facts.fail("a is not a matrix of compressed sparse rows", "a CSR encoding", matrix.type)
 
 
-@irdl_op_definition
-class SpmmOp(GraphOp):
-    """The product of a sparse and a dense matrix.
-
-    %y = graph.spmm %a, %x : (tensor<?x?xf32, #csr>, tensor<?x16xf32>) -> tensor<?x16xf32>
-    """
-
-    name = "graph.spmm"
-    FUSION: ClassVar[FusionKind] = FusionKind.CONTRACTION
+class MatrixOp(GraphOp, ABC):
+    """An operator on a sparse matrix and a dense tensor."""
 
     a = operand_def(SPARSE_TENSOR)
-    x = operand_def(FLOAT_TENSOR)
-    result = result_def(FLOAT_TENSOR)
+    x = operand_def(DENSE_TENSOR)
+    result = result_def(DENSE_TENSOR)
 
     assembly_format = "$a `,` $x attr-dict `:` functional-type(operands, results)"
 
@@ -85,6 +86,17 @@ class SpmmOp(GraphOp):
         result_type: Attribute | None = None,
     ) -> None:
         super().__init__(operands=[a, x], result_type=result_type)
+
+
+@irdl_op_definition
+class SpmmOp(MatrixOp):
+    """The product of a sparse and a dense matrix.
+
+    %y = graph.spmm %a, %x : (tensor<?x?xf32, #csr>, tensor<?x2xf32>) -> tensor<?x2xf32>
+    """
+
+    name = "graph.spmm"
+    FUSION: ClassVar[FusionKind] = FusionKind.CONTRACTION
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         require_csr(self.a, facts)
@@ -125,12 +137,14 @@ def require_entries(facts: ShapeFacts, matrix: SSAValue, values: Shape, what: st
 class RowOp(GraphOp, ABC):
     """An operator with one number for each row of a sparse matrix.
 
-    `values`, if given, take the place of the stored values.
+    `values`, if given, take the place of the stored values. With `halo` the matrix is one of a part
+    of a graph: after the columns of its rows it may have others (see `ExchangeOp`).
     """
 
     FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
     STORED_VALUES: ClassVar[StoredValues | None] = StoredValues.REPLACEABLE
 
+    halo = opt_prop_def(UnitAttr)
     a = operand_def(SPARSE_TENSOR)
     values = opt_operand_def(FLOAT_TENSOR)
     result = result_def(FLOAT_TENSOR)
@@ -138,7 +152,11 @@ class RowOp(GraphOp, ABC):
     @property
     def needs_square(self) -> bool:
         """Whether rows and columns have to be the same nodes."""
-        return True
+        return self.halo is None
+
+    @property
+    def on_part(self) -> dict[str, Attribute] | None:
+        return {"halo": UnitAttr()}
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         require_csr(self.a, facts)
@@ -206,8 +224,8 @@ class DegreeOp(RowOp):
     power = prop_def(FloatAttr.constr(f64))
 
     assembly_format = (
-        "$a (`values` $values^)? `self_loops` `=` $self_loops `power` `=` $power attr-dict `:` "
-        "functional-type(operands, results)"
+        "$a (`halo` $halo^)? (`values` $values^)? `self_loops` `=` $self_loops `power` `=` $power "
+        "attr-dict `:` functional-type(operands, results)"
     )
 
     def __init__(
@@ -226,7 +244,7 @@ class DegreeOp(RowOp):
 
     @property
     def needs_square(self) -> bool:
-        return bool(self.self_loops.value.data)
+        return bool(self.self_loops.value.data) and super().needs_square
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         loops = bool(self.self_loops.value.data)
@@ -269,7 +287,9 @@ class MissingSelfLoopsOp(RowOp):
 
     name = "graph.missing_self_loops"
 
-    assembly_format = "$a (`values` $values^)? attr-dict `:` functional-type(operands, results)"
+    assembly_format = (
+        "$a (`halo` $halo^)? (`values` $values^)? attr-dict `:` functional-type(operands, results)"
+    )
 
     def __init__(
         self,

@@ -109,7 +109,13 @@ def windows_of(
     count = len(window)
     extents = [d * (n - 1) + 1 for n, d in zip(window, dilations, strict=True)]
     axes = tuple(range(x.ndim - count, x.ndim))
-    view = np.lib.stride_tricks.sliding_window_view(x, extents, axis=axes)
+    if x.size:
+        view = np.lib.stride_tricks.sliding_window_view(x, extents, axis=axes)
+    else:
+        # NumPy refuses a window of 1 on a dimension of 0, where there is no place.
+        sizes = zip(x.shape[-count:], extents, strict=True)
+        places = [max(n - extent + 1, 0) for n, extent in sizes]
+        view = np.zeros((*x.shape[:-count], *places, *extents), x.dtype)
     steps = [slice(None, None, step) for step in (*strides, *dilations)]
     return view[(..., *steps)]
 
@@ -225,7 +231,7 @@ class ConvOp(GraphOp):
     `graph.pad`. Sums start at the bias and are those of `graph.dense`.
 
     %y = graph.conv %x, %w, %b strides = [2, 2] dilations = [1, 1] groups = 1
-        : (tensor<?x3x9x9xf32>, tensor<8x3x3x3xf32>, tensor<8xf32>) -> tensor<?x8x4x4xf32>
+        : (tensor<1x2x3x4xf32>, tensor<3x2x2x2xf32>, tensor<3xf32>) -> tensor<1x3x1x2xf32>
     """
 
     name = "graph.conv"
@@ -312,7 +318,7 @@ class PoolOp(GraphOp, HasCanonicalizationPatternsInterface):
     in `graph.reduce`.
 
     %y = graph.pool max %x window = [2, 2] strides = [2, 2] dilations = [1, 1]
-        : (tensor<?x8x6x6xf32>) -> tensor<?x8x3x3xf32>
+        : (tensor<1x2x4x4xf32>) -> tensor<1x2x2x2xf32>
     """
 
     name = "graph.pool"

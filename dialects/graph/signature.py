@@ -19,13 +19,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ...core.arguments import Argument
+from ...core.arguments import Argument, IndexDtypes
 from ...core.dims import Dim, Shape
 from ...core.dtype_names import dtype_named
 from ...core.errors import CompileError, explain
@@ -42,6 +41,7 @@ SIZES = "graph.sizes"
 ENTRIES = "graph.entries"
 COMPUTED = "graph.computed"
 ARENA = "graph.arena"
+_INDEX_WIDTHS = (("i32", "i32"), ("i64", "i64"), ("i64", "i32"))
 
 
 def signature_attributes(
@@ -115,7 +115,7 @@ def signature_of(function: Program) -> Signature:
         entries=tuple(map(read.entries, face.type.inputs, face.arguments)),
         computed=read.computed(),
         equal=read.equal(),
-        index_dtypes=tuple(map(read.index_dtype, face.type.inputs)),
+        index_dtypes=tuple(map(read.index_dtypes, face.type.inputs)),
         arena=read.dim(function.attributes.get(ARENA, StringAttr("0"))),
     )
     read.check_symbols(signature)
@@ -138,7 +138,7 @@ def arguments_of(function: Program) -> tuple[Argument, ...]:
             spec,
             tuple(_dim(size, fresh) for size in spec.shape),
             None if spec.format is None else _dim("?" if spec.nnz is None else spec.nnz, fresh),
-            read.index_dtype(kind),
+            read.index_dtypes(kind),
         )
         for spec, kind in zip(inputs, face.type.inputs, strict=True)
     )
@@ -204,15 +204,15 @@ class _Reader:
             return None
         return self.dim(attrs.get(ENTRIES, StringAttr("")))
 
-    def index_dtype(self, kind: Attribute) -> np.dtype[np.signedinteger] | None:
+    def index_dtypes(self, kind: Attribute) -> IndexDtypes | None:
         """The integers of a CSR argument; None for a dense one."""
         if not is_sparse(kind):
             return None
         widths = str(position_type(kind)), str(index_type(kind))
-        if format_of(kind) != "csr" or widths not in (("i32", "i32"), ("i64", "i64")):
-            expected = "CSR with posWidth = crdWidth = 32 or 64"
+        if format_of(kind) != "csr" or widths not in _INDEX_WIDTHS:
+            expected = "CSR with posWidth = 32 or 64, and crdWidth = 32 or posWidth"
             raise self.fail("sparse format that cannot be called", expected, kind)
-        return dtype_named(widths[0])
+        return IndexDtypes(*map(dtype_named, widths))
 
     def check_symbols(self, signature: Signature) -> None:
         """Demand that inputs are of plain symbols, and all else of those symbols."""

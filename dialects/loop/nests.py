@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated, TypeAlias
 
@@ -109,7 +110,9 @@ def kernel_named(step: str, module: ModuleOp, name: str | None) -> KernelOp:
     if name is None:
         fact = "which kernel is meant is not said" if kernels else "the module has no kernel"
         raise ScheduleError(explain(step, fact, expected="one of " + names if kernels else None))
-    raise ScheduleError(explain(step, "no such kernel", expected=names, got=f"@{name}"))
+    near = difflib.get_close_matches(name, [k.sym_name.data for k in kernels], 1)
+    hint = f"did you mean @{near[0]}" if near else None
+    raise ScheduleError(explain(step, "no such kernel", expected=names, got=f"@{name}", hint=hint))
 
 
 def loops_of(kernel: KernelOp) -> Iterator[ForOp]:

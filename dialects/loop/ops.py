@@ -90,7 +90,16 @@ class KernelOp(IRDLOperation):
     """A kernel in destination-passing style: inputs are read, outputs are written.
 
     ```mlir
-    loop.kernel @relu(%x: memref<?x8xf32>) -> (%y: memref<?x8xf32>) { ... }
+    loop.kernel @relu(%x: memref<4x8xf32>) -> (%y: memref<4x8xf32>) {
+      %zero = arith.constant 0.0 : f32
+      loop.for "i" %i to 4 {
+        loop.for "j" %j to 8 {
+          %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<4x8xf32>, f32
+          %r = arith.maximumf %v, %zero : f32
+          loop.store %r, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
+        }
+      }
+    }
     ```
 
     All buffers are contiguous, row-major, and do not overlap. Attributes of an argument:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
@@ -32,6 +31,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect
 
+from ...core.bounded_cache import bounded_cache
 from ...core.building.creation import initialize
 from ...core.exactness import Exactness
 from ...core.typed import memref_type
@@ -307,7 +307,7 @@ def _properties(map: AffineMap, limits: Sequence[tuple[int, SSAValue]]) -> dict[
     return {"map": AffineMapAttr(map), "limited": limited}
 
 
-@functools.cache
+@bounded_cache
 def _limited(axes: tuple[int, ...]) -> Attribute:
     return DenseArrayBase.from_list(i64, axes)
 

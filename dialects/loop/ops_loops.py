@@ -76,14 +76,30 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     """A loop: its range, its kind, and the values that an iteration passes to the next one.
 
     ```mlir
-    loop.for "i" %i to 128 { ... }
-    loop.for "j0" %j0 to min (d0) -> (4, d0 + 1)(%n) tiles { ... }
+    loop.for "i" %i to 128 {
+      loop.for "j0" %j0 to min (d0) -> (4, d0 + 1)(%n) tiles {
+        %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j0) : memref<128x?xf32>, f32
+        loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j0) : f32, memref<128x?xf32>
+      }
+    }
+    ```
+
+    ```mlir
     %s, %m = loop.for "k" %k to 784 reduction carry(%acc = %b : f32 add, %top = %z : f32 max) {
-      ...
+      %v = loop.load %x (d0) -> (d0)(%k) : memref<784xf32>, f32
+      %t = arith.addf %acc, %v : f32
+      %u = arith.maximumf %top, %v : f32
       loop.yield %t, %u : f32, f32
     }
+    ```
+
+    ```mlir
     %t = loop.for "e" %p, %j of %indptr, %indices row (d0) -> (d0)(%i)
-        reduction carry(%acc = %zero : f32 add) : memref<?xi32>, memref<?xi32> { ... }
+        reduction carry(%acc = %zero : f32 add) : memref<?xi32>, memref<?xi32> {
+      %v = loop.load %x (d0) -> (d0)(%j) : memref<?xf32>, f32
+      %u = arith.addf %acc, %v : f32
+      loop.yield %u : f32
+    }
     ```
 
     Schedules refer to the loop by the name in quotes. It runs from 0 in steps of 1 to the

@@ -25,7 +25,7 @@ class OwnedOp(IRDLOperation):
     ```mlir
     loop.for "t" %t to 4 {
       loop.for "k" %k to 1000 serial {
-        %q = ...
+        %q = arith.remui %k, %places : index
         %n = loop.owned %q part %t size %c
         loop.for "o" %o to %n {
           loop.store add %v, %y (d0) -> (d0)(%q) : f32, memref<?xf32>

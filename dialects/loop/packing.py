@@ -42,7 +42,36 @@ def pack_array(array: np.ndarray, packing: AffineMap, shape: Sequence[int]) -> n
     return result
 
 
-def _view(array: np.ndarray, packing: AffineMap, shape: Sequence[int]) -> np.ndarray | None:
+def unpack_array(packed: np.ndarray, packing: AffineMap, shape: Sequence[int]) -> np.ndarray:
+    """The constant of a shape whose packed form this is; 0 where the packed form lacks an element.
+
+    >>> panels = AffineMap.from_callable(lambda j0, k, j1: (j0 * 2 + j1, k))
+    >>> unpack_array(np.array([[[0, 2], [1, 3]], [[4, 0], [5, 0]]]), panels, (3, 2)).tolist()
+    [[0, 1], [2, 3], [4, 5]]
+    """
+    array = np.zeros(shape, packed.dtype)
+    if not array.size or not packed.size:
+        return array
+    # As when it was packed, only the last panel may extend past the constant.
+    for count in (len(packed), len(packed) - 1):
+        view = _view(array, packing, (count, *packed.shape[1:]), writeable=True)
+        if view is not None:
+            view[...] = packed[:count]
+            break
+    else:
+        count = 0
+    part = [slice(count, len(packed)), *(slice(size) for size in packed.shape[1:])]
+    rest = packed[count:]
+    index, inside = _places(array, packing, part)
+    inside = np.broadcast_to(inside, rest.shape)
+    places = (np.broadcast_to(place, rest.shape)[inside] for place in index)
+    array[tuple(places)] = rest[inside]
+    return array
+
+
+def _view(
+    array: np.ndarray, packing: AffineMap, shape: Sequence[int], *, writeable: bool = False
+) -> np.ndarray | None:
     """The packed form as a view, if the map is linear and stays inside of the constant."""
     strides, first = [0] * len(shape), list[slice]()
     for expr, size, stride in zip(packing.results, array.shape, array.strides, strict=True):
@@ -61,11 +90,21 @@ def _view(array: np.ndarray, packing: AffineMap, shape: Sequence[int]) -> np.nda
             return None
         first.append(slice(value.constant, None))
     begin = array[tuple(first)]
-    return np.lib.stride_tricks.as_strided(begin, shape, strides, writeable=False)
+    return np.lib.stride_tricks.as_strided(begin, shape, strides, writeable=writeable)
 
 
 def _gathered(array: np.ndarray, packing: AffineMap, part: Sequence[slice]) -> np.ndarray:
     """A part of the packed form, element by element."""
+    index, inside = _places(array, packing, part)
+    gathered = np.broadcast_to(array[tuple(index)], [one.stop - (one.start or 0) for one in part])
+    return np.where(inside, gathered, array.dtype.type(0))
+
+
+def _places(
+    array: np.ndarray, packing: AffineMap, part: Sequence[slice]
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """The index in the constant for each element of a part of the packed form, and whether there
+    is such an element."""
     # Open grids: a dimension that a result of the map does not depend on costs no memory.
     grid = cast(Any, np.ogrid[tuple(part)])
     index: list[np.ndarray] = []
@@ -74,6 +113,4 @@ def _gathered(array: np.ndarray, packing: AffineMap, part: Sequence[slice]) -> n
         place = np.asarray(expr.eval(grid, []))
         inside = inside & (place >= 0) & (place < size)
         index.append(np.clip(place, 0, size - 1))
-    shape = [one.stop - (one.start or 0) for one in part]
-    gathered = np.broadcast_to(array[tuple(index)], shape)
-    return np.where(inside, gathered, array.dtype.type(0))
+    return index, inside

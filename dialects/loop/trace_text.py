@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
 from xdsl.utils.exceptions import PassFailedException
 
-from ...core.errors import explain
+from ...core.errors import CompileError, explain
 from ...core.reading import ReadingError
 from ...core.versions import TRACE
 
@@ -23,6 +24,7 @@ StepArgument = str | int
 
 _STEP = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*\((?P<arguments>[^()]*)\)\s*(?:;|\Z|(?=@))")
 _KERNEL = re.compile(r"\s*@(?P<kernel>[\w.$-]+)\s*:")
+_NAME = re.compile(r"[\w.$-]+")
 _ARGUMENT = re.compile(
     r"(?:(?P<key>[A-Za-z_]\w*)\s*=\s*)?(?:(?P<number>-?\d{1,18})|(?P<word>[A-Za-z_][\w.]*))"
 )
@@ -170,6 +172,79 @@ def _values(step: str, text: str) -> Iterator[tuple[str | None, StepArgument]]:
 def _malformed(what: str, got: str, expected: str = STEPS) -> _MalformedError:
     fact = f"cannot read {what[:60]}"
     return _MalformedError(explain("trace", fact, expected=expected, got=got))
+
+
+class KernelTrace(Protocol):
+    """A trace that knows its kernel, such as a `stepwell.KernelSchedule`."""
+
+    @property
+    def kernel(self) -> str:
+        """The name of the kernel."""
+        ...
+
+    @property
+    def trace(self) -> str:
+        """The steps."""
+        ...
+
+
+Schedules: TypeAlias = str | KernelTrace | Sequence[KernelTrace] | Mapping[str, str | KernelTrace]
+"""Traces as users give them: text, or a trace for each kernel."""
+
+
+def traces_text(given: Schedules) -> str:
+    """Traces on one line of text in their current form, ``@kernel: steps @other: steps``.
+
+    Raises:
+        CompileError: if they are malformed, or two are for one kernel.
+    """
+    parts: list[str] = []
+    try:
+        if isinstance(given, str):
+            found = parse_traces(given)
+        else:
+            found = {name: _steps_for(name, trace) for name, trace in _by_kernel(given)}
+    except ScheduleError as error:
+        raise CompileError(str(error)) from error
+    for name, steps in found.items():
+        parts += [*([] if name is None else [f"@{name}:"]), "; ".join(map(str, steps))]
+    return " ".join(filter(None, parts))
+
+
+def _by_kernel(given: object) -> Iterator[tuple[str, object]]:
+    """Each trace with the name of its kernel."""
+    if isinstance(given, Mapping):
+        for name, trace in given.items():
+            if not isinstance(name, str) or not _NAME.fullmatch(name.removeprefix("@")):
+                raise _wrong("not the name of a kernel", "a name", repr(name))
+            yield name.removeprefix("@"), trace
+        return
+    several = given if isinstance(given, Sequence) else [given]
+    known = set[str]()
+    for one in several:
+        name = getattr(one, "kernel", None)
+        if not isinstance(name, str):
+            expected = "text, a schedule, or traces by the names of kernels"
+            raise _wrong("not a schedule", expected, type(one).__name__)
+        if name in known:
+            raise ScheduleError(explain("schedule", f"@{name} has two"))
+        known.add(name)
+        yield name, one
+
+
+def _steps_for(name: str, trace: object) -> list[Step]:
+    """The steps of a trace that is for one kernel."""
+    text = trace if isinstance(trace, str) else getattr(trace, "trace", None)
+    if not isinstance(text, str):
+        raise _wrong(f"wrong trace of @{name}", "text or a schedule", type(trace).__name__)
+    steps = parse_traces(text)
+    if strangers := [stranger for stranger in steps if stranger is not None]:
+        raise _wrong(f"wrong trace of @{name}", "steps only", f"@{strangers[0]}")
+    return steps.get(None, [])
+
+
+def _wrong(fact: str, expected: str, got: str) -> ScheduleError:
+    return ScheduleError(explain("schedule", fact, expected=expected, got=got))
 
 
 @functools.lru_cache(maxsize=1024)

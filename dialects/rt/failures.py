@@ -28,7 +28,7 @@ from .statuses import Failure
 class IterationOp(IRDLOperation):
     """The context for an iteration: what fails with it reports the number of that and the loop.
 
-    `%inner = rt.iteration %ctx, %i "graph.loop"`
+    %inner = rt.iteration %ctx, %i "graph.loop"
     """
 
     name = "rt.iteration"

@@ -71,7 +71,7 @@ class CalleeExists(SymbolUserOpInterface):
 class CallOp(IRDLOperation):
     """Calls a kernel or a function that returns nothing: inputs, then results.
 
-    `rt.call @dense(%x, %w, %y) : memref<?x784xf32>, memref<128x784xf32>, memref<?x128xf32>`
+    rt.call @dense(%x, %w, %y) : memref<?x784xf32>, memref<128x784xf32>, memref<?x128xf32>
     """
 
     name = "rt.call"
@@ -93,7 +93,7 @@ class CallOp(IRDLOperation):
 class CallTilesOp(IRDLOperation):
     """Calls a function for each tile in [0, count): the tile, then the arguments.
 
-    `rt.call_tiles %n, @dense_tile(%x, %y) : memref<?xf32>, memref<?xf32>`
+    rt.call_tiles %n, @dense_tile(%x, %y) : memref<?xf32>, memref<?xf32>
 
     `rt.parallel_tiles` after its body has become a function.
     """
@@ -131,7 +131,7 @@ class CallTilesOp(IRDLOperation):
 class CallPackedOp(FailingOp):
     """Calls the function registered as `callee`, entry `slot` of the context's table.
 
-    `rt.call_packed %ctx, 0 "env.linear" ins(%x : memref<4xf32>) outs(%y : memref<4xf32>)`
+    rt.call_packed %ctx, 0 "env.linear" ins(%x : memref<4xf32>) outs(%y : memref<4xf32>)
 
     The function takes the address of an array of words, for each buffer its address and
     all its sizes, for each index itself, and returns an i32 that is not 0 when it failed.

@@ -38,7 +38,7 @@ class _CheckCanonicalization(HasCanonicalizationPatternsTrait):
 class CheckOp(FailingOp):
     """Ends the call where `condition` is false. `{0}`, `{1}`, `{2}` in the message are details.
 
-    `rt.check %ctx, %ok, "x: sizes of dimension 0 differ, expected {0}, got {1}"(%m, %n)`
+    rt.check %ctx, %ok, "x: sizes of dimension 0 differ, expected {0}, got {1}"(%m, %n)
     """
 
     name = "rt.check"
@@ -82,7 +82,7 @@ class CheckOp(FailingOp):
 class CheckCsrOp(FailingOp):
     """Ends the call where a CSR matrix is malformed, so that no loop over it leaves a buffer.
 
-    `rt.check_csr %ctx, %indptr, %indices, %columns "graph" : memref<?xi32>, memref<?xi32>`
+    rt.check_csr %ctx, %indptr, %indices, %columns "graph" : memref<?xi32>, memref<?xi32>
 
     Row pointers start at 0, never decrease and end at the number of entries; column indices
     lie in [0, columns). Indices need not be sorted.
@@ -134,7 +134,7 @@ class CheckIndexOp(FailingOp):
 
     With `from_front`, an index does not count from the back: 0 <= i < extent.
 
-    `rt.check_index %ctx, %indices, %extent "ids" : memref<?x?xi64>`
+    rt.check_index %ctx, %indices, %extent "ids" : memref<?x?xi64>
     """
 
     name = "rt.check_index"
@@ -178,7 +178,7 @@ class CheckIndexOp(FailingOp):
 class CheckOffsetsOp(FailingOp):
     """Ends the call where an offset is not in [0, extent], or is above the next one.
 
-    `rt.check_offsets %ctx, %offsets, %extent "ids" : memref<?xi64>`
+    rt.check_offsets %ctx, %offsets, %extent "ids" : memref<?xi64>
     """
 
     name = "rt.check_offsets"

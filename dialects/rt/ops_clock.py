@@ -24,7 +24,7 @@ from .buffers import verify_contiguous
 class ClockOp(IRDLOperation):
     """Nanoseconds on a clock that only goes forward.
 
-    `%since = rt.clock : i64`
+    %since = rt.clock : i64
     """
 
     name = "rt.clock"
@@ -41,7 +41,7 @@ class ClockOp(IRDLOperation):
 class RecordOp(IRDLOperation):
     """Adds the time since `since` to row `row` of a table, and 1 to the number next to it.
 
-    `rt.record %since, %times 2 : memref<4x2xi64>`
+    rt.record %since, %times 2 : memref<4x2xi64>
     """
 
     name = "rt.record"

@@ -26,7 +26,7 @@ from .buffers import verify_contiguous
 class ConstantOp(IRDLOperation):
     """A packed constant: entry `slot` of the context's table; `packing` says how it was laid out.
 
-    `%w = rt.constant %ctx, 3 "w0" : memref<128x784xf32>`
+    %w = rt.constant %ctx, 3 "w0" : memref<128x784xf32>
     """
 
     name = "rt.constant"
@@ -76,7 +76,7 @@ class ConstantOp(IRDLOperation):
 class SliceOp(IRDLOperation):
     """The part of a buffer at an index of its first dimension, without a copy.
 
-    `%row = rt.slice %x, %i : memref<?x4xf32> to memref<4xf32>`
+    %row = rt.slice %x, %i : memref<?x4xf32> to memref<4xf32>
     """
 
     name = "rt.slice"
@@ -110,7 +110,9 @@ class SliceOp(IRDLOperation):
 class ArenaOp(IRDLOperation):
     """The arena of this call, of at least `bytes`; the call ends where it is smaller.
 
-    `%arena = rt.arena %ctx, %bytes : memref<?xi8>`; buffers are `memref.view`s of it.
+    %arena = rt.arena %ctx, %bytes : memref<?xi8>
+
+    Buffers are `memref.view`s of it.
     """
 
     name = "rt.arena"

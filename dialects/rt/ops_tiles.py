@@ -31,7 +31,10 @@ from ...core.exactness import Exactness
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
-    """Ends the body of `rt.parallel_tiles`: `rt.yield`."""
+    """Ends the body of `rt.parallel_tiles`.
+
+    rt.yield
+    """
 
     name = "rt.yield"
 
@@ -53,10 +56,11 @@ class _TilesCanonicalization(HasCanonicalizationPatternsTrait):
 class ParallelTilesOp(IRDLOperation):
     """Runs its body for each tile in [0, count), in any order and on any thread.
 
-    ```
+    ```mlir
     rt.parallel_tiles %n captures(%x, %y : memref<?xf32>, memref<?xf32>) {
     ^bb0(%tile: index, %a: memref<?xf32>, %b: memref<?xf32>):
-      ...
+      %v = memref.load %a[%tile] : memref<?xf32>
+      memref.store %v, %b[%tile] : memref<?xf32>
       rt.yield
     }
     ```

@@ -1,29 +1,92 @@
 """Graph neural networks into the `graph` dialect: `Graph`, `GCNConv`, `GATConv`, `Sequential`, ...
 
-It may import: networkx and SciPy, `dialects` and `core`.
+It may import: networkx and SciPy, `importing`, `dialects` and `core`.
 In: a graph and layers with their weights; out: a `Module` whose adjacency stays sparse.
 """
 
-from .convolutions import GATConv, GINConv, SAGEConv
-from .graph import EdgeListSpec, Graph, GraphSpec
-from .layers import Dropout, GCNConv, Layer, Linear, ReLU
+from .activations import (
+    CELU,
+    ELU,
+    GELU,
+    SELU,
+    Hardswish,
+    LeakyReLU,
+    LogSoftmax,
+    Mish,
+    PReLU,
+    ReLU,
+    ReLU6,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    Softplus,
+    Tanh,
+)
+from .attention import GATConv, GATv2Conv, TransformerConv
+from .convolutions import GCNConv, GINConv, GraphConv, SAGEConv
+from .graph import BatchSpec, EdgeListSpec, Graph, GraphSpec
+from .hetero import HeteroConv, HeteroSequential, PerType
+from .layers import Dropout, Layer, Linear
+from .message_passing import EdgeConv, GINEConv, MessagePassing
+from .norms import BatchNorm, GraphNorm, InstanceNorm, LayerNorm, PairNorm
+from .others import __getattr__ as __getattr__
 from .pooling import GlobalAddPool, GlobalMaxPool, GlobalMeanPool
+from .propagation import APPNP, ChebConv, SGConv, TAGConv
+from .relations import RGCNConv
 from .sequential import Sequential
+from .skips import JumpingKnowledge, Residual
 
 __all__ = [
+    "APPNP",
+    "CELU",
+    "ELU",
+    "GELU",
+    "SELU",
+    "BatchNorm",
+    "BatchSpec",
+    "ChebConv",
     "Dropout",
+    "EdgeConv",
     "EdgeListSpec",
     "GATConv",
+    "GATv2Conv",
     "GCNConv",
     "GINConv",
+    "GINEConv",
     "GlobalAddPool",
     "GlobalMaxPool",
     "GlobalMeanPool",
     "Graph",
+    "GraphConv",
+    "GraphNorm",
     "GraphSpec",
+    "Hardswish",
+    "HeteroConv",
+    "HeteroSequential",
+    "InstanceNorm",
+    "JumpingKnowledge",
     "Layer",
+    "LayerNorm",
+    "LeakyReLU",
     "Linear",
+    "LogSoftmax",
+    "MessagePassing",
+    "Mish",
+    "PReLU",
+    "PairNorm",
+    "PerType",
+    "RGCNConv",
     "ReLU",
+    "ReLU6",
+    "Residual",
     "SAGEConv",
+    "SGConv",
     "Sequential",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Softplus",
+    "TAGConv",
+    "Tanh",
+    "TransformerConv",
 ]

@@ -8,12 +8,13 @@ i. That is torch-geometric's ``adj_t``, and the transpose of the matrices of net
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.arrays import is_integer, refuse_mask
+from ...core.display import displayed
 from ...core.dtype_names import dtype_named
 from ...core.errors import InputError, explain
 from ...dialects.graph.matrices import with_values
@@ -36,10 +37,16 @@ class Graph:
     columns in each row. Repeated edges are stored separately, in the given order: in a matrix
     product their weights add up, and a mean, a softmax or a number of neighbours counts each. Self
     loops, entries of weight 0 and nodes without edges are kept. `nodes` names the rows in order.
+
+    `edge_order`, of shape (E,), has for each stored entry the position of its edge where the graph
+    comes from: the column of `edge_index`, the number of the edge of a networkx graph, or that of
+    the entry in the COO form of a matrix. ``features[graph.edge_order]`` are the features of edges
+    in the order of stored entries. None if edges are stored as they came.
     """
 
     adjacency: csr_array
     nodes: tuple[Hashable, ...]
+    edge_order: np.ndarray | None = None
 
     @property
     def num_nodes(self) -> int:
@@ -50,6 +57,9 @@ class Graph:
     def num_edges(self) -> int:
         """The number of stored entries; an undirected edge counts twice, a self loop once."""
         return int(self.adjacency.nnz)
+
+    def _repr_html_(self) -> str:
+        return displayed(self)
 
     def to_csr(self, dtype: str = "f32") -> csr_array:
         """The adjacency matrix with values of `dtype`: "f32" or "f64".
@@ -92,14 +102,18 @@ class Graph:
                 got=f"{len(nodes)} entries, {known} nodes among them",
             )
         triples = [(position[u], position[v], w) for u, v, w in edges(data=weight, default=None)]
+        numbers = list(range(len(triples)))
         if not graph.is_directed():
-            triples += [(v, u, w) for u, v, w in triples if u != v]
+            back = [(i, (v, u, w)) for i, (u, v, w) in enumerate(triples) if u != v]
+            numbers += [i for i, _ in back]
+            triples += [triple for _, triple in back]
         sources = np.array([t[0] for t in triples], dtype=np.int64)
         targets = np.array([t[1] for t in triples], dtype=np.int64)
         weights = None
         if weight is not None:
             weights = _attribute(weight, nodes, triples)
-        return _assemble(sources, targets, weights, nodes)
+        made = _assemble(sources, targets, weights, nodes)
+        return replace(made, edge_order=np.array(numbers, np.int32)[made.edge_order])
 
     @staticmethod
     def from_edge_index(
@@ -124,7 +138,6 @@ class Graph:
         if edges.size and not (0 <= int(edges.min()) and int(edges.max()) < count):
             bad = edges[(edges < 0) | (edges >= count)][0]
             raise _error("edge_index is out of range", expected=f"0 to {count - 1}", got=int(bad))
-        edges = edges.astype(np.int64)
         weights = None if edge_weight is None else _weights(edge_weight, edges.shape[1])
         return _assemble(edges[0], edges[1], weights, tuple(range(count)))
 
@@ -148,7 +161,7 @@ class Graph:
             entries = matrix.tocoo()
         except (ValueError, TypeError, IndexError) as error:
             raise _error(f"the matrix is inconsistent: {error}") from error
-        index = np.stack([entries.row.astype(np.int64), entries.col.astype(np.int64)])
+        index = np.stack([entries.row, entries.col])
         return Graph.from_edge_index(index, matrix.shape[0], entries.data)
 
 
@@ -158,15 +171,17 @@ class GraphSpec:
 
     `num_nodes` and `num_edges` fix its sizes; None makes them symbolic. `num_edges` counts stored
     entries of the adjacency matrix. `dtype` is the type of the edge weights, by default that of the
-    features.
+    features, and `indptr_dtype` that of the row pointers: "i64" for more than 2^31 - 1 edges.
     """
 
     num_nodes: int | None = None
     num_edges: int | None = None
     dtype: str | None = None
+    indptr_dtype: str = "i32"
 
     def __post_init__(self) -> None:
         _check_spec(self)
+        _check_index_dtype("GraphSpec", "indptr_dtype", self.indptr_dtype)
 
 
 @dataclass(frozen=True)
@@ -190,9 +205,34 @@ class EdgeListSpec:
 
     def __post_init__(self) -> None:
         _check_spec(self)
-        if self.index_dtype not in ("i32", "i64"):
-            fact, got = "unknown index_dtype", self.index_dtype
-            raise InputError(explain("EdgeListSpec", fact, expected="i32 or i64", got=got))
+        _check_index_dtype("EdgeListSpec", "index_dtype", self.index_dtype)
+
+
+@dataclass(frozen=True)
+class BatchSpec:
+    """The graph of each node as an argument, where a program takes several graphs as one.
+
+    The argument is torch-geometric's ``batch``, a vector of integers from 0 on, in any order. Pools
+    and norms then work on each graph.
+
+    `num_graphs` fixes the number of graphs; None makes it the largest number plus one, in each
+    call. `dtype` is the type of the numbers.
+    """
+
+    num_graphs: int | None = None
+    dtype: str = "i64"
+
+    def __post_init__(self) -> None:
+        if self.num_graphs is not None and (not is_integer(self.num_graphs) or self.num_graphs < 1):
+            fact, expected = "num_graphs is wrong", "a count of 1 or more, or None"
+            raise InputError(explain("BatchSpec", fact, expected=expected, got=self.num_graphs))
+        _check_index_dtype("BatchSpec", "dtype", self.dtype)
+
+
+def _check_index_dtype(subject: str, what: str, dtype: str) -> None:
+    if dtype not in ("i32", "i64"):
+        fact = f"unknown {what}"
+        raise InputError(explain(subject, fact, expected="i32 or i64", got=dtype))
 
 
 def _check_spec(spec: GraphSpec | EdgeListSpec) -> None:
@@ -252,11 +292,15 @@ def _assemble(
 
     if len(sources) > _INDEX_LIMIT:
         raise _error("too many edges for 32-bit indices", got=len(sources))
-    if weights is None:
-        weights = np.ones(len(sources), dtype=np.float32)
-    # Not through a COO matrix, which sums duplicate entries.
-    order = np.lexsort((sources, targets))
-    indptr = np.zeros(len(nodes) + 1, dtype=np.int32)
-    np.cumsum(np.bincount(targets, minlength=len(nodes)), out=indptr[1:])
-    parts = (weights[order], sources[order].astype(np.int32), indptr)
-    return Graph(csr_array(parts, shape=(len(nodes), len(nodes))), nodes)
+    # Two counting sorts, by source and then by target. SciPy's conversion from rows to columns is
+    # one, and stable; that from a COO matrix sums duplicate entries.
+    count, edges = len(nodes), len(sources)
+    sources, targets = sources.astype(np.int32), targets.astype(np.int32)
+    starts = np.arange(edges + 1, dtype=np.int32)
+    by_source = csr_array((targets, sources, starts), shape=(edges, count)).tocsc()
+    outgoing = (by_source.indices, by_source.data, by_source.indptr)
+    incoming = csr_array(outgoing, shape=(count, count)).tocsc()
+    order = incoming.data
+    values = np.ones(edges, dtype=np.float32) if weights is None else weights[order]
+    stored = (values, incoming.indices, incoming.indptr)
+    return Graph(csr_array(stored, shape=(count, count)), nodes, order)

@@ -1,4 +1,4 @@
-"""The layers of a graph neural network, with trained weights.
+"""What the layers of a graph neural network have in common, and those without neighbours.
 
 Each row of X holds the features of a node. Weights are arrays of floats; a layer computes in the
 element type of its features.
@@ -7,33 +7,45 @@ element type of its features.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ...core.arrays import refuse_mask
-from ...core.errors import InputError, explain
 from ...dialects.sparse_tensor import is_sparse
-from ..builder import Builder, Value
-
-
-@dataclass(frozen=True)
-class Context:
-    """The builder to which layers append operators, and the adjacency matrix (CSR).
-
-    `with_self_loops` returns the matrix with an entry at each position of the diagonal; it is None
-    if the graph is only known at run time.
-    """
-
-    builder: Builder
-    adjacency: Value
-    with_self_loops: Callable[[], Value] | None = None
+from ..builder import Value
+from .context import Context
+from .weights import bias_of, check_width, error, from_state, matrix_of
 
 
 class Layer(ABC):
     """A layer of a `Sequential`."""
+
+    _state: ClassVar[Mapping[str, str]] = {}
+    """The keys of weights in the `state_dict` of torch's layer, by parameter of the constructor."""
+
+    @classmethod
+    def from_state_dict(
+        cls, state: Mapping[str, Any], prefix: str = "", /, *args: Any, **options: Any
+    ) -> Self:
+        """The layer with the weights of the layer of torch or torch-geometric of the same name.
+
+        Args:
+            state: what `state_dict()` of the layer, or of a model with it, returns: tensors of
+                torch, or arrays.
+            prefix: what the names of the layer's weights begin with, such as ``"conv1."``.
+            args: further arguments of the constructor, such as the layers of `GINConv`.
+            options: the same by name, such as ``heads``.
+
+        Raises:
+            InputError: if weights are missing, or are none of this layer.
+        """
+        found = from_state(cls.__name__, cls._state, state, prefix)
+        try:
+            return cls(*args, **{**found, **options})
+        except TypeError as problem:
+            fact = f'the weights under "{prefix}" do not fit: {problem}'
+            raise error(cls.__name__, fact) from problem
 
     @property
     def parts(self) -> tuple[Layer, ...]:
@@ -44,55 +56,37 @@ class Layer(ABC):
     def emit(self, context: Context, x: Value, name: str) -> Value:
         """Append the operators of the layer on features `x` (N, in); returns (N, out).
 
-        `name` is the name of the layer in the model, after which operators and weights are named.
+        `name` is the name of the layer in the model, after which weights are named.
 
         Raises:
             InputError: if the layer does not fit the features.
         """
 
 
-class GCNConv(Layer):
-    """Graph convolution of Kipf and Welling (2017): D^-1/2 (A + I) D^-1/2 X W + b.
-
-    As torch-geometric's layer of the same name: row i of A holds the weights of the edges into node
-    i, I is added only for nodes without a self loop (of several self loops the last one counts), D
-    is the diagonal of the row sums of A + I, and D^-1/2 is 0 where such a sum is 0.
-
-    Args:
-        weight: W, shape (in, out).
-        bias: b, shape (out,), or None.
-        normalize: False multiplies by A instead.
-        add_self_loops: whether to add I; by default the same as `normalize`.
-
-    Raises:
-        InputError: for wrong shapes or dtypes, or self loops without normalization.
-    """
-
-    def __init__(
-        self,
-        weight: np.ndarray,
-        bias: np.ndarray | None = None,
-        *,
-        normalize: bool = True,
-        add_self_loops: bool | None = None,
-    ) -> None:
-        if add_self_loops and not normalize:
-            raise _error("GCNConv", "add_self_loops requires normalize")
-        self.weight = matrix_of("GCNConv", weight)
-        self.bias = bias_of("GCNConv", bias, self.weight.shape[1])
-        self.normalize = normalize
-        self.add_self_loops = normalize if add_self_loops is None else add_self_loops
+class Convolution(Layer):
+    """A layer that sends messages along edges, from the nodes of one set to those of another."""
 
     def emit(self, context: Context, x: Value, name: str) -> Value:
-        check_width("GCNConv", name, x, self.weight.shape[0])
-        b, a = context.builder, context.adjacency
-        weight = b.constant(self.weight, f"{name}.weight", x.dtype)
-        product = b.spmm if is_sparse(x.ssa.type) else b.matmul
-        y = product(x, weight, name=name)
-        if self.normalize:
-            a = b.normalize(a, kind="symmetric", self_loops=self.add_self_loops, name=name)
-        y = b.spmm(a, y, name=name)
-        return _add_bias(b, y, self.bias, name)
+        return self.convolve(context, x, x, name)
+
+    @abstractmethod
+    def convolve(self, context: Context, sources: Value, targets: Value, name: str) -> Value:
+        """Append the operators of the layer.
+
+        Args:
+            context: the edges; the adjacency matrix has a row for each target and a column for each
+                source.
+            sources: the features of the nodes where edges begin, (M, in).
+            targets: the features of those where they end, (N, in); `sources` itself, where nodes
+                are of one set.
+            name: the name of the layer in the model.
+
+        Returns:
+            The new features of the targets, (N, out).
+
+        Raises:
+            InputError: if the layer does not fit the features.
+        """
 
 
 class Linear(Layer):
@@ -106,27 +100,21 @@ class Linear(Layer):
         InputError: for wrong shapes or dtypes.
     """
 
+    _state = {"weight": "weight", "bias": "bias"}
+
     def __init__(self, weight: np.ndarray, bias: np.ndarray | None = None) -> None:
         self.weight = matrix_of("Linear", weight)
         self.bias = bias_of("Linear", bias, self.weight.shape[0])
 
     def emit(self, context: Context, x: Value, name: str) -> Value:
-        check_width("Linear", name, x, self.weight.shape[1])
+        if len(x.shape) == 2:
+            check_width("Linear", name, x, self.weight.shape[1])
         b = context.builder
+        bias = None if self.bias is None else b.constant(self.bias, f"{name}.bias", x.dtype)
         if is_sparse(x.ssa.type):
-            weight = b.constant(self.weight.T, f"{name}.weight", x.dtype)
-            return _add_bias(b, b.spmm(x, weight, name=name), self.bias, name)
-        weight = b.constant(self.weight, f"{name}.weight", x.dtype)
-        if self.bias is None:
-            return b.dense(x, weight, name=name)
-        return b.dense(x, weight, b.constant(self.bias, f"{name}.bias", x.dtype), name=name)
-
-
-class ReLU(Layer):
-    """max(x, 0) for each element."""
-
-    def emit(self, context: Context, x: Value, name: str) -> Value:
-        return context.builder.relu(x, name=name)
+            y = b.spmm(x, b.constant(self.weight.T, f"{name}.weight", x.dtype))
+            return y if bias is None else y + bias
+        return b.dense(x, b.constant(self.weight, f"{name}.weight", x.dtype), bias)
 
 
 class Dropout(Layer):
@@ -141,67 +129,62 @@ class Dropout(Layer):
 
     def __init__(self, p: float = 0.5) -> None:
         if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p <= 1:
-            raise _error("Dropout", "p is not a probability", "0 to 1", repr(p))
+            raise error("Dropout", "p is not a probability", "0 to 1", repr(p))
         self.p = float(p)
 
     def emit(self, context: Context, x: Value, name: str) -> Value:
-        return context.builder.dropout(x, self.p, name=name)
+        return context.builder.dropout(x, self.p)
 
 
-def _add_bias(builder: Builder, y: Value, bias: np.ndarray | None, name: str) -> Value:
-    if bias is None:
-        return y
-    return builder.add(y, builder.constant(bias, f"{name}.bias", y.dtype), name=name)
-
-
-def _error(subject: str, fact: str, expected: object = None, got: object = None) -> InputError:
-    return InputError(explain(subject, fact, expected=expected, got=got))
-
-
-def floats(subject: str, what: str, values: Any) -> np.ndarray:
-    """The array of a weight.
+def layers_of(subject: str, nn: Layer | Sequence[Layer]) -> tuple[Layer, ...]:
+    """The layers of a network that is part of a layer.
 
     Raises:
-        InputError: if it is not an array of floats.
+        InputError: if `nn` is not a layer or a sequence of layers.
     """
-    refuse_mask(f"{subject}: {what}", values)
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise _error(subject, f"the {what} is not an array: {error}") from error
-    if array.dtype.kind != "f" or array.dtype.itemsize > 8:
-        raise _error(subject, f"the {what} has the wrong dtype", "f16, f32 or f64", array.dtype)
-    return array
+    found = (nn,) if isinstance(nn, Layer) else tuple(nn)
+    for layer in found:
+        if not isinstance(layer, Layer):
+            got = getattr(layer, "__name__", type(layer).__name__)
+            raise error(subject, "nn must hold layers only", "a layer", got)
+    return found
 
 
-def matrix_of(subject: str, weight: Any) -> np.ndarray:
-    """The matrix of a weight.
+def checked(subject: str, layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+    """The layers of a model.
 
     Raises:
-        InputError: if it is not a matrix of floats.
+        InputError: if there are none, or one of them is not a layer.
     """
-    array = floats(subject, "weight", weight)
-    if array.ndim != 2:
-        raise _error(subject, "the weight is not a matrix", "two dimensions", array.shape)
-    return array
+    if not layers:
+        raise error(subject, "there is no layer")
+    for layer in layers:
+        if not isinstance(layer, Layer):
+            got = getattr(layer, "__name__", type(layer).__name__)
+            raise error(subject, "not a layer", "GCNConv(...), Linear(...), ReLU(), ...", got)
+    return layers
 
 
-def bias_of(subject: str, bias: Any, width: int) -> np.ndarray | None:
-    """The vector of a bias of `width` elements, or None.
-
-    Raises:
-        InputError: if it has another shape, or is not an array of floats.
-    """
-    if bias is None:
-        return None
-    array = floats(subject, "bias", bias)
-    if array.shape != (width,):
-        raise _error(subject, "the bias has the wrong shape", (width,), array.shape)
-    return array
+def named(layers: Sequence[Layer], prefix: str) -> Iterator[tuple[Layer, str]]:
+    """The layers of a model and their names, which have the kind and the number of each."""
+    for number, layer in enumerate(layers):
+        name = f"{type(layer).__name__.lower()}_{number}"
+        yield layer, f"{prefix}.{name}" if prefix else name
 
 
-def check_width(subject: str, name: str, x: Value, width: int) -> None:
-    """Check that features have as many columns as a weight has inputs."""
-    if x.shape[1] not in (None, width):
-        fact = f'the weight of layer "{name}" does not fit the features'
-        raise _error(subject, fact, f"{x.shape[1]} inputs", width)
+def chained(context: Context, layers: Sequence[Layer], x: Value, name: str) -> Value:
+    """Each layer on the result of the one before it, called `name` and its number."""
+    for number, layer in enumerate(layers):
+        x = apply(context, layer, x, f"{name}_{number}")
+    return x
+
+
+def apply(context: Context, layer: Layer, x: Value, name: str) -> Value:
+    """A layer as a node of the model with a name of its own."""
+    with context.builder.node(name):
+        return layer.emit(context, x, name)
+
+
+def add_bias(context: Context, y: Value, bias: np.ndarray | None, name: str) -> Value:
+    """y + bias, unless that is None."""
+    return y if bias is None else y + context.builder.constant(bias, f"{name}.bias", y.dtype)

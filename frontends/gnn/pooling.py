@@ -1,7 +1,8 @@
 """Readout: reduce the features of all nodes of a graph to one row.
 
 Each is torch-geometric's ``global_..._pool``. For a batch of graphs, `batch` holds the index of the
-graph of each node; without it, all nodes belong to one graph.
+graph of each node, as a constant of the layer or an argument of the program (`BatchSpec`); without
+it, all nodes belong to one graph.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.arrays import refuse_mask
-from ...core.errors import InputError, explain
-from ...dialects.sparse_tensor import is_sparse
 from ..builder import Value
-from .layers import Context, Layer
+from .context import Context
+from .layers import Layer
+from .weights import error, require_dense
 
 
 class _Pool(Layer):
@@ -24,7 +25,8 @@ class _Pool(Layer):
         """Create the layer.
 
         Args:
-            batch: the index of the graph of each node, of shape (N,); None for one graph.
+            batch: the index of the graph of each node, of shape (N,); None for the batch that the
+                program takes, or for one graph.
             size: the number of graphs; by default the largest index in `batch` plus one.
 
         Raises:
@@ -36,17 +38,18 @@ class _Pool(Layer):
         self.size = largest + 1 if size is None else size
         if largest >= self.size:
             fact = "batch is out of range"
-            raise _error(type(self).__name__, fact, f"0 to {self.size - 1}", largest)
+            raise error(type(self).__name__, fact, f"0 to {self.size - 1}", largest)
 
     def emit(self, context: Context, x: Value, name: str) -> Value:
         subject = type(self).__name__
-        if is_sparse(x.ssa.type):
-            raise _error(subject, f'layer "{name}" gets sparse features', "dense ones")
+        require_dense(subject, f'layer "{name}"', x)
         b = context.builder
+        if self.batch is None and context.batch is not None:
+            return b.aggregate(context.batch.members, x, kind=self.kind)
         if self.batch is None:
-            return b.reduce(x, self.kind, [0], True, name=name)
+            return b.reduce(x, self.kind, [0], True)
         if x.shape[0] not in (None, len(self.batch)):
-            raise _error(
+            raise error(
                 subject, "batch does not have one index per node", x.shape[0], len(self.batch)
             )
         from scipy.sparse import csr_array
@@ -54,9 +57,7 @@ class _Pool(Layer):
         nodes = np.arange(len(self.batch))
         ones = np.ones(len(self.batch), np.float32)
         members = csr_array((ones, (self.batch, nodes)), shape=(self.size, len(nodes)))
-        return b.aggregate(
-            b.constant(members, f"{name}.batch", x.dtype), x, kind=self.kind, name=name
-        )
+        return b.aggregate(b.constant(members, f"{name}.batch", x.dtype), x, kind=self.kind)
 
 
 class GlobalAddPool(_Pool):
@@ -82,11 +83,7 @@ def _numbers(subject: str, batch: np.ndarray) -> list[int]:
     array = np.asarray(batch)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         got = f"{array.dtype} of shape {array.shape}"
-        raise _error(subject, "batch is not a vector of integers", "one index per node", got)
+        raise error(subject, "batch is not a vector of integers", "one index per node", got)
     if array.size and int(array.min()) < 0:
-        raise _error(subject, "batch is out of range", "0 or more", int(array.min()))
+        raise error(subject, "batch is out of range", "0 or more", int(array.min()))
     return [int(number) for number in array]
-
-
-def _error(subject: str, fact: str, expected: object = None, got: object = None) -> InputError:
-    return InputError(explain(subject, fact, expected=expected, got=got))

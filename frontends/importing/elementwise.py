@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import math
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from ...dialects.graph import ops as graph
 from .dtypes import element_type, is_float
-from .nodes import ModelNode
+from .nodes import Builds, ModelNode
 from .values import Value
 
 SELU_ALPHA = 1.67326319217681884765625
 SELU_GAMMA = 1.05070102214813232421875
+
+V = TypeVar("V")
+
+
+class Emits(Protocol[V]):
+    """What functions are composed by: a node of a model that is imported, or of one in Python."""
+
+    def emit(self, build: Builds, /, *operands: V, **attributes: Any) -> V:
+        """Add an operator with one result."""
+        ...
+
+    def scalar(self, number: float, like: V, /) -> V:
+        """A constant scalar of the element type of a value."""
+        ...
 
 
 def cast(node: ModelNode, x: Value, dtype: np.dtype) -> Value:
@@ -22,24 +37,24 @@ def cast(node: ModelNode, x: Value, dtype: np.dtype) -> Value:
     return node.emit(graph.CastOp, x, target=element_type(dtype))
 
 
-def reciprocal(node: ModelNode, x: Value) -> Value:
+def reciprocal(node: Emits[V], x: V) -> V:
     """1 / x."""
     return node.emit(graph.DivOp, node.scalar(1, x), x)
 
 
-def elu(node: ModelNode, x: Value, alpha: float) -> Value:
+def elu(node: Emits[V], x: V, alpha: float) -> V:
     # elu(x, a) == max(x, 0) + a * (exp(min(x, 0)) - 1)
     positive, negative = halves(node, x)
     return node.emit(graph.AddOp, positive, _times_expm1(node, negative, alpha))
 
 
-def selu(node: ModelNode, x: Value, alpha: float = SELU_ALPHA, gamma: float = SELU_GAMMA) -> Value:
+def selu(node: Emits[V], x: V, alpha: float = SELU_ALPHA, gamma: float = SELU_GAMMA) -> V:
     # selu(x) == gamma * elu(x, alpha)
     y = elu(node, x, alpha)
     return node.emit(graph.MulOp, y, node.scalar(gamma, y))
 
 
-def celu(node: ModelNode, x: Value, alpha: float) -> Value:
+def celu(node: Emits[V], x: V, alpha: float) -> V:
     # celu(x, a) == max(x, 0) + min(a * (exp(x / a) - 1), 0)
     scaled = node.emit(graph.DivOp, x, node.scalar(alpha, x))
     curve = _times_expm1(node, scaled, alpha)
@@ -47,61 +62,59 @@ def celu(node: ModelNode, x: Value, alpha: float) -> Value:
     return node.emit(graph.AddOp, node.emit(graph.ReluOp, x), below)
 
 
-def prelu(node: ModelNode, x: Value, slope: Value) -> Value:
+def prelu(node: Emits[V], x: V, slope: V) -> V:
     # prelu(x, s) == max(x, 0) + s * min(x, 0)
     positive, negative = halves(node, x)
     return node.emit(graph.AddOp, positive, node.emit(graph.MulOp, slope, negative))
 
 
-def halves(node: ModelNode, x: Value) -> tuple[Value, Value]:
+def halves(node: Emits[V], x: V) -> tuple[V, V]:
     """max(x, 0) and min(x, 0)."""
     return node.emit(graph.ReluOp, x), node.emit(graph.MinOp, x, node.scalar(0, x))
 
 
-def _times_expm1(node: ModelNode, x: Value, factor: float) -> Value:
+def _times_expm1(node: Emits[V], x: V, factor: float) -> V:
     """factor * (exp(x) - 1)."""
-    less = node.emit(graph.SubOp, node.emit(graph.ExpOp, x), node.scalar(1, x))
-    return node.emit(graph.MulOp, less, node.scalar(factor, x))
+    return node.emit(graph.MulOp, node.emit(graph.Expm1Op, x), node.scalar(factor, x))
 
 
-def hard_sigmoid(node: ModelNode, x: Value, alpha: float, beta: float) -> Value:
+def hard_sigmoid(node: Emits[V], x: V, alpha: float, beta: float) -> V:
     # hard_sigmoid(x, a, b) == min(max(a * x + b, 0), 1)
     scaled = node.emit(graph.MulOp, x, node.scalar(alpha, x))
     line = node.emit(graph.AddOp, scaled, node.scalar(beta, x))
     return node.emit(graph.ClipOp, line, minimum=0.0, maximum=1.0)
 
 
-def hard_swish(node: ModelNode, x: Value) -> Value:
+def hard_swish(node: Emits[V], x: V) -> V:
     # hard_swish(x) == x * hard_sigmoid(x, 1/6, 1/2)
     return node.emit(graph.MulOp, x, hard_sigmoid(node, x, 1 / 6, 0.5))
 
 
-def softplus(node: ModelNode, x: Value) -> Value:
+def softplus(node: Emits[V], x: V) -> V:
     # log(1 + exp(x)) == max(x, 0) + log(1 + exp(-|x|)), where exp cannot overflow
     positive, negative = halves(node, x)
     closeness = node.emit(graph.ExpOp, node.emit(graph.SubOp, negative, positive))
-    rest = node.emit(graph.LogOp, node.emit(graph.AddOp, closeness, node.scalar(1, x)))
-    return node.emit(graph.AddOp, positive, rest)
+    return node.emit(graph.AddOp, positive, node.emit(graph.Log1pOp, closeness))
 
 
-def mish(node: ModelNode, x: Value) -> Value:
+def mish(node: Emits[V], x: V) -> V:
     # mish(x) == x * tanh(softplus(x))
     return node.emit(graph.MulOp, x, node.emit(graph.TanhOp, softplus(node, x)))
 
 
-def softsign(node: ModelNode, x: Value) -> Value:
+def softsign(node: Emits[V], x: V) -> V:
     # softsign(x) == x / (1 + |x|)
     magnitude = node.emit(graph.AbsOp, x)
     return node.emit(graph.DivOp, x, node.emit(graph.AddOp, magnitude, node.scalar(1, x)))
 
 
-def swish(node: ModelNode, x: Value, alpha: float = 1.0) -> Value:
+def swish(node: Emits[V], x: V, alpha: float = 1.0) -> V:
     # swish(x, a) == x * sigmoid(a * x)
     scaled = x if alpha == 1 else node.emit(graph.MulOp, x, node.scalar(alpha, x))
     return node.emit(graph.MulOp, x, node.emit(graph.SigmoidOp, scaled))
 
 
-def clip(node: ModelNode, x: Value, low: float | None, high: float | None) -> Value:
+def clip(node: Emits[V], x: V, low: float | None, high: float | None) -> V:
     """`x` between two numbers; None for no bound."""
     if low is None and high is None:
         return x
@@ -192,30 +205,6 @@ def logarithm(node: ModelNode, x: Value, base: float) -> Value:
     return node.emit(graph.MulOp, node.emit(graph.LogOp, x), node.scalar(1 / math.log(base), x))
 
 
-def log1p(node: ModelNode, x: Value) -> Value:
-    # log(1 + x) == x * log(u) / (u - 1) with u = 1 + x rounded, and x where u is 1 (Goldberg, 1991)
-    one = node.scalar(1, x)
-    u = node.emit(graph.AddOp, x, one)
-    rest = node.emit(graph.SubOp, u, one)
-    logarithm_of_u = node.emit(graph.LogOp, u)
-    ratio = node.emit(graph.DivOp, node.emit(graph.MulOp, x, logarithm_of_u), rest)
-    tiny = node.emit(graph.EqualOp, u, one)
-    large = node.emit(graph.EqualOp, u, x)
-    return node.emit(graph.WhereOp, tiny, x, node.emit(graph.WhereOp, large, logarithm_of_u, ratio))
-
-
-def expm1(node: ModelNode, x: Value) -> Value:
-    # exp(x) - 1 == tanh(x / 2) * (exp(x) + 1), without cancellation near 0
-    half = node.emit(graph.TanhOp, node.emit(graph.MulOp, x, node.scalar(0.5, x)))
-    exponential = node.emit(graph.ExpOp, x)
-    return node.emit(graph.MulOp, half, node.emit(graph.AddOp, exponential, node.scalar(1, x)))
-
-
-def tan(node: ModelNode, x: Value) -> Value:
-    # tan(x) == sin(x) / cos(x)
-    return node.emit(graph.DivOp, node.emit(graph.SinOp, x), node.emit(graph.CosOp, x))
-
-
 def atan2(node: ModelNode, y: Value, x: Value) -> Value:
     """The angle between -pi and pi of the point (x, y); 0 for the origin."""
     # atan2(y, x) == atan(y / x), with pi * sign(y) more for x < 0; y / x == sign(x) sign(y) where
@@ -234,6 +223,6 @@ def atan2(node: ModelNode, y: Value, x: Value) -> Value:
     return node.emit(graph.AddOp, node.emit(graph.AtanOp, ratio), shift)
 
 
-def log_sigmoid(node: ModelNode, x: Value) -> Value:
+def log_sigmoid(node: Emits[V], x: V) -> V:
     # log(sigmoid(x)) == -softplus(-x)
     return node.emit(graph.NegOp, softplus(node, node.emit(graph.NegOp, x)))

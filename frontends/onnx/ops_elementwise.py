@@ -25,7 +25,6 @@ from ..importing.elementwise import (
     softplus,
     softsign,
     swish,
-    tan,
 )
 from ..importing.low_bits import converted
 from ..importing.nodes import Builds
@@ -56,6 +55,7 @@ def _register_unary() -> None:
         "Atanh": graph.AtanhOp,
         "Cosh": graph.CoshOp,
         "Sinh": graph.SinhOp,
+        "Tan": graph.TanOp,
         "Abs": graph.AbsOp,
         "Sign": graph.SignOp,
         "Ceil": graph.CeilOp,
@@ -79,7 +79,6 @@ def _register_composed() -> None:
         "Mish": (18, mish),
         "Softplus": (1, softplus),
         "Softsign": (1, softsign),
-        "Tan": (7, tan),
     }
     for operator, (since, compose) in operators.items():
         converts(operator, since=since)(_composed(compose))

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from onnx import defs
 
+from ...core.plugins import load_importers
 from ..importing.diagnostics import UnsupportedNodeError
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def load_conversions() -> None:
     """Import the files of this folder that register conversions."""
     for path in sorted(Path(__file__).parent.glob("ops_*.py")):
         importlib.import_module(f".{path.stem}", __package__)
+    load_importers("onnx")
 
 
 def converter(domain: str, operator: str, opset: int) -> Converter | None:

@@ -35,6 +35,9 @@ _FLOAT_UNARY: dict[str, Builds] = {
     "atanh": graph.AtanhOp,
     "cosh": graph.CoshOp,
     "sinh": graph.SinhOp,
+    "expm1": graph.Expm1Op,
+    "log1p": graph.Log1pOp,
+    "tan": graph.TanOp,
 }
 _UNARY: dict[str, Builds] = {"neg": graph.NegOp, "abs": graph.AbsOp, "sign": graph.SignOp}
 _ROUNDING: dict[str, Builds] = {
@@ -43,7 +46,6 @@ _ROUNDING: dict[str, Builds] = {
     "round": graph.RoundOp,
 }
 _COMPOSED: dict[str, Callable[[ModelNode, Value], Value]] = {
-    "expm1": composed.expm1,
     "hardsigmoid": lambda node, x: composed.hard_sigmoid(node, x, 1 / 6, 0.5),
     "hardswish": composed.hard_swish,
     "log_sigmoid": composed.log_sigmoid,
@@ -52,7 +54,6 @@ _COMPOSED: dict[str, Callable[[ModelNode, Value], Value]] = {
     "selu": composed.selu,
     "silu": composed.swish,
     "softsign": composed.softsign,
-    "tan": composed.tan,
 }
 
 
@@ -99,11 +100,6 @@ def log2(node: Node, x: Value) -> Value:
 @converts("aten.log10.default")
 def log10(node: Node, x: Value) -> Value:
     return composed.logarithm(node, node.operand(x, node.dtype), 10)
-
-
-@converts("aten.log1p.default")
-def log1p(node: Node, x: Value) -> Value:
-    return composed.log1p(node, node.operand(x, node.dtype))
 
 
 @converts("aten.exp2.default")

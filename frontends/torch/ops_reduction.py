@@ -11,7 +11,7 @@ import numpy as np
 from ...core.dims import product
 from ...dialects.graph import ops as graph
 from ..importing.dtypes import is_float
-from ..importing.elementwise import cast, is_inf, is_nan, log1p
+from ..importing.elementwise import cast, is_inf, is_nan
 from ..importing.reductions import log_sum_exp, norm, reduced
 from ..importing.regions import scanned
 from ..importing.shapes import broadcast, places_of, reshaped, transposed, unsqueezed
@@ -235,7 +235,8 @@ def logcumsumexp(node: Node, x: Value, dim: int) -> Value:
 def _log_add_exp(node: Node, a: Value, b: Value) -> Value:
     # log(exp(a) + exp(b)) == m + log(1 + exp(n - m))  for m = max(a, b), n = min(a, b), m finite
     m, n = node.emit(graph.MaxOp, a, b), node.emit(graph.MinOp, a, b)
-    rest = log1p(node, node.emit(graph.ExpOp, node.emit(graph.SubOp, n, m)))
+    closeness = node.emit(graph.ExpOp, node.emit(graph.SubOp, n, m))
+    rest = node.emit(graph.Log1pOp, closeness)
     return node.emit(graph.WhereOp, is_inf(node, m), m, node.emit(graph.AddOp, m, rest))
 
 

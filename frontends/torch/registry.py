@@ -19,6 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ...core.plugins import load_importers
+
 Conversion = Callable[..., Any]
 """From a node and its arguments to a `Value`, or to a list with one for each result."""
 
@@ -40,6 +42,7 @@ def load_conversions() -> None:
     """Import the files of this folder that register conversions."""
     for path in sorted(Path(__file__).parent.glob("ops_*.py")):
         importlib.import_module(f".{path.stem}", __package__)
+    load_importers("torch")
 
 
 def conversion(target: str) -> Conversion | None:

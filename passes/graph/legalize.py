@@ -20,9 +20,9 @@ from ...core.budgets import SUMS
 from ...core.context import decide, known_to, target_of
 from ...core.errors import StepwellError, explain
 from ...core.exactness import Exactness
+from ...core.plugins import legalizations
 from ...core.provenance import fuse
 from ...core.refusal import refused
-from ...core.registry import legalizations
 from ...core.target import Target
 from ...core.typed import function_around
 from ...core.undo import all_or_nothing

@@ -265,7 +265,7 @@ class GraphRaiseMessagesPass(ModulePass):
     are built again in the order of its entries. Its columns are the indices that most messages are
     gathered by.
     Weighted sums, means and softmax over the edges of a node, which are written as several
-    scatters and gathers, become one operator each.
+    operators, become one each, also where messages are written for a matrix in the first place.
 
     Entries of a row keep the order of the edges, so that a maximum or minimum has the same bits. A
     sum is open to be taken in any order, as sums of floats are; a weighted one is rounded once for
@@ -288,8 +288,8 @@ class GraphRaiseMessagesPass(ModulePass):
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
             if PRIMITIVE in function.attributes or len(function.body.blocks) != 1:
                 continue
-            scatters = (graph.ScatterElementsOp, graph.ScatterNdOp)
-            if not any(isinstance(inner, scatters) for inner in function.walk()):
+            messages = (graph.ScatterElementsOp, graph.ScatterNdOp, graph.ReduceEntriesOp)
+            if not any(isinstance(inner, messages) for inner in function.walk()):
                 continue
             shapes = _Shapes(function, weights_of(ctx))
             for block in blocks_in(function):

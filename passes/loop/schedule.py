@@ -15,7 +15,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 from ...core.budgets import SUMS
 from ...core.context import decide, known_to, target_of
-from ...core.errors import explain
+from ...core.errors import explain, first_line
+from ...core.plugins import schedule_rules
 from ...core.target import Target, named
 from ...core.walks import operations_in
 from ...dialects.loop.nests import ScheduleError, perfect_nest
@@ -74,8 +75,31 @@ def schedule_kernel(
     return schedule, reasons
 
 
+def _by_others(schedule: Schedule, nest: str) -> str | None:
+    """Apply the first rule of another package that fits a nest; return its reason.
+
+    Raises:
+        PassFailedException: if a rule fails, naming its package.
+    """
+    for name, rule, error in schedule_rules():
+        try:
+            reason = schedule.attempt(lambda rule=rule: rule(schedule, nest))
+        except HeldBackError:
+            raise
+        except Exception as cause:
+            # The boundary to code of others: it may raise anything.
+            fact = f'schedule rule "{name}" raised {type(cause).__name__}: {first_line(cause)}'
+            raise PassFailedException(str(error(fact))) from cause
+        if reason is not None:
+            return str(reason)
+    return None
+
+
 def _nest(schedule: Schedule, nest: str, reasons: list[str]) -> bool:
     """Schedule a nest of the kernel's body, and parallelise it."""
+    if reason := _by_others(schedule, nest):
+        reasons.append(reason)
+        return True
     if reason := schedule.attempt(lambda: schedule_contraction(schedule, nest)):
         reasons.append(reason)
         return True
@@ -113,7 +137,7 @@ def _nest(schedule: Schedule, nest: str, reasons: list[str]) -> bool:
         _tile_rest(schedule, others)
         return True
     tiled = schedule.attempt(lambda: cut_thread_tiles(schedule, nest))
-    _inside(schedule, tiled or nest, reasons, (schedule_heads, schedule_lanes))
+    _inside(schedule, tiled or nest, reasons, RULES[1:])
     return True
 
 

@@ -239,15 +239,20 @@ def mapped(path: str | os.PathLike[str]) -> Archive:
     Raises:
         ImportModelError: if the file cannot be read, or is damaged.
     """
-    name = os.fspath(path)
     try:
         with opened(path) as file:
-            size = os.fstat(file.fileno()).st_size
-            if not size:
-                raise ReadingError("it is empty")
-            memory = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+            return mapped_file(os.fspath(path), file)
     except ReadingError as error:
-        raise ImportModelError(explain("load", f"cannot read {name}: {error}")) from error
+        fact = f"cannot read {os.fspath(path)}: {error}"
+        raise ImportModelError(explain("load", fact)) from error
+
+
+def mapped_file(name: str | bytes, file: IO[bytes]) -> Archive:
+    """The artefact in an open file; see `mapped`."""
+    size = os.fstat(file.fileno()).st_size
+    if not size:
+        raise ImportModelError(explain("load", f"cannot read {name}: it is empty"))
+    memory = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
     return Archive(str(name), np.frombuffer(memory, np.uint8), memory)
 
 

@@ -10,13 +10,22 @@ from typing import Any
 
 from ...core.formats import Format
 
-FORMAT = 1
+FORMAT = 2
 """The version of the container, and of the keys of the manifest."""
 
-MANIFESTS = Format[dict[str, Any]](FORMAT)
+
+def _without_packing(manifest: dict[str, Any]) -> dict[str, Any]:
+    """A manifest of version 1, which does not say how constants are made of weights."""
+    for program in manifest["programs"]:
+        program["interface"]["packing"] = ""
+        program["renewable"] = False
+    return manifest
+
+
+MANIFESTS = Format[dict[str, Any]](FORMAT, {1: _without_packing})
 """Manifests, and their upgrades."""
 
-ABI = 1
+ABI = 2
 """The version of what machine code and the run time agree on.
 
 It is that of `dialects/rt/abi.py`, of plans of the call boundary, and of the thread pool.

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...backends.llvm import pool, processor
+from ...backends.llvm.assembled import Assembled, MappedProgram
 from ...backends.llvm.boundary.layout import Layout
-from ...backends.llvm.images import Image, Mapped, can_be_mapped, system_function
+from ...backends.llvm.images import Image, can_be_mapped, system_function
 from ...core.errors import TargetError, explain
 from ...core.functions import found
 from ...core.reading import ReadingError
 from ...core.stages import STAGES
+from ...core.threads import most_threads
 from ...dialects.rt.abi import PARALLEL_TILES
 from ..functions import callback
 from ..interface import Interface
@@ -25,13 +29,15 @@ from .manifest import ABI, MANIFESTS
 
 if TYPE_CHECKING:
     from ...core.decisions import Decision
+    from ...dialects.program import Constant
 
 ENTRY = "stepwell_entry"
 """The function of a program that takes a frame."""
 
 
 class Artefact:
-    """An artefact whose manifest has been read.
+    """An artefact whose manifest has been read; an entry of the compile cache is one without IR
+    and examples.
 
     Args:
         archive: its members.
@@ -65,17 +71,20 @@ class Artefact:
 
         Raises:
             ImportModelError: if the artefact is damaged.
-            TargetError: if this machine can run none of them.
+            TargetError: if this machine can run none of them, or the environment states a wrong
+                number of threads.
             StepwellError: if the system does not allow it to run code.
         """
         with self._read():
-            entry = self._best()
+            entry = self.chosen
             interface = Interface.from_dict(entry["interface"])
             constants = tuple(map(self._constant, entry["constants"]))
             for name, place in entry["functions"].items():
                 found(name, place)
             functions = tuple(map(callback, interface.functions))
             code = self._code(entry["code"])
+            if word := entry["code"].get("threads"):
+                ctypes.c_int64.from_address(code.address(word)).value = most_threads()
             return Program(interface, constants, functions, code.address(ENTRY), code)
 
     def boundary(self) -> tuple[Layout, Image] | None:
@@ -105,14 +114,23 @@ class Artefact:
 
     def source(self) -> tuple[str, Mapping[str, Any], Mapping[str, Any]]:
         """The IR, its weights by name, and the arguments of its compilation."""
+        from ...dialects.program import constants_in
+
         with self._read():
             facts = self.manifest["source"]
             text = bytes(self.archive.part(facts["text"])).decode()
-            weights = {entry["name"]: self._weight(entry) for entry in facts["weights"]}
+            packing = (one["interface"]["packing"] for one in self.manifest["programs"])
+            declared = list(map(constants_in, packing))
+            weights = {entry["name"]: self._weight(entry, declared) for entry in facts["weights"]}
             return text, weights, facts["recipe"]
 
-    def _best(self) -> Mapping[str, Any]:
-        """The program that needs the most of this machine."""
+    @cached_property
+    def chosen(self) -> Mapping[str, Any]:
+        """The program that needs the most of this machine.
+
+        Raises:
+            TargetError: if it can run none of them.
+        """
         made = self.manifest["abi"]
         if made != ABI:
             fact = "its machine code was made by another version of Stepwell"
@@ -143,9 +161,15 @@ class Artefact:
     def _checked(self, facts: Mapping[str, Any]) -> np.ndarray:
         return self.archive.array(facts, checked=True)
 
-    def _weight(self, entry: Mapping[str, Any]) -> Any:
+    def _weight(self, entry: Mapping[str, Any], declared: Sequence[Sequence[Constant]]) -> Any:
         if "array" in entry:
             return self._checked(entry["array"])
+        if "packed" in entry:
+            from .packed import unpacked
+
+            number, slot = entry["packed"]
+            array = self._checked(self.manifest["programs"][number]["constants"][slot])
+            return unpacked(declared[number][slot], array, entry["shape"])
         from scipy.sparse import csr_array
 
         indptr, indices, values = map(self._checked, entry["csr"])
@@ -157,7 +181,8 @@ class Artefact:
     def _code(self, facts: Mapping[str, Any]) -> Any:
         """The machine code of a program, in memory."""
         if "image" in facts and can_be_mapped():
-            return Mapped(self._image(facts), self._function)
+            kernels = {name: self._image(one) for name, one in facts.get("kernels", {}).items()}
+            return MappedProgram(Assembled(self._image(facts), kernels), self._function)
         if "object" not in facts:
             fact = "its code can only be run by Linux on x86-64"
             raise self._unfit(fact, None, None)

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from ...backends.llvm import jit, thread_pool
+from ...backends.llvm.assembled import Assembled
 from ...backends.llvm.boundary import code as boundary
 from ...backends.llvm.boundary.code import ENTRY
 from ...backends.llvm.boundary.layout import Layout
 from ...backends.llvm.elf import image_of
 from ...backends.llvm.images import Image
-from ...backends.llvm.processor import FAMILIES, needs_of
+from ...backends.llvm.processor import NEEDS, needs_of
+from ...backends.llvm.thread_limit import MOST_THREADS, with_limit
 from ...backends.reference.samples import small_inputs
 from ...core.decisions import Decision
 from ...core.errors import CompileError, InputError, StepwellError, TargetError, explain
 from ...core.explanation import as_json
 from ...core.functions import place_of
+from ...core.target import Target
+from ...core.weights import WeightStore
 from ...dialects.rt.abi import PARALLEL_TILES
-from ..machine_code import Generated, Source
+from ..loaded import Program
+from ..machine_code import Generated, Source, generated_of
+from . import packed as packed_weights
 from .container import Writer
 from .manifest import ABI, FORMAT
 
@@ -58,25 +64,64 @@ def write(writer: Writer, content: Content, run: Callable[..., Any]) -> None:
         StepwellError: if the program calls a function that no other process can find.
         TargetError: if it is not known what code for a target needs.
     """
-    programs = [_program(writer, one) for one in content.programs]
-    source = content.source
-    first = content.programs[0]
-    writer.close(
-        {
-            "format": FORMAT,
-            "abi": ABI,
-            "stepwell": _version(),
-            "programs": programs,
-            "support": _support(writer, content),
-            "source": {
-                "text": writer.add("ir/program.mlir", source.text.encode()),
-                "weights": [_stored(writer, n, source.weights[n]) for n in source.weights],
-                "recipe": dict(source.recipe),
-            },
-            "decisions": writer.add("ir/decisions.json", as_json(content.decisions).encode()),
-            "examples": _examples(writer, first, run),
-        }
+    source, programs = content.source, content.programs
+    made = [_saved(writer, one, source.weights) for one in programs]
+    packed = packed_weights.places(programs, source.weights)
+    weights = {name: source.weights[name] for name in source.weights}
+    pooled = any(PARALLEL_TILES in one.llvm_ir for one in programs)
+    _close(
+        writer,
+        made,
+        support=_support(writer, [one.target for one in programs], pooled, content.layout),
+        source={
+            "text": writer.add("ir/program.mlir", source.text.encode()),
+            "weights": [_stored(writer, *one, packed.get(one[0])) for one in weights.items()],
+            "recipe": dict(source.recipe),
+        },
+        decisions=_decisions(writer, content.decisions),
+        examples=_examples(writer, programs[0], run),
     )
+
+
+def write_entry(
+    writer: Writer,
+    program: Program,
+    target: Target,
+    decisions: Sequence[Decision],
+    layout: Layout | None,
+    facts: Mapping[str, Any],
+) -> None:
+    """Write a program for the compile cache: an artefact without IR and examples.
+
+    Args:
+        writer: writes it.
+        program: the program, which was compiled by this process.
+        target: its target.
+        decisions: those of its passes.
+        layout: see `Content`.
+        facts: further entries of the manifest.
+    """
+    own = generated_of(program)
+    if own is None:
+        images = program.keep.images
+        code, pooled = _images(writer, target, images), PARALLEL_TILES in images.imports
+    else:
+        pooled = PARALLEL_TILES in own.llvm_ir
+        code = _code(writer, own, program.keep.object_code, {})
+    # Whoever compiles the same module has registered its functions, and the same processor.
+    made = _program(writer, program, target, code, [], {})
+    support = _support(writer, [target], pooled, layout)
+    _close(writer, [made], support=support, decisions=_decisions(writer, decisions), **facts)
+
+
+def _close(writer: Writer, programs: Sequence[Mapping[str, Any]], **facts: Any) -> None:
+    """Write the manifest."""
+    versions = {"format": FORMAT, "abi": ABI, "stepwell": _version()}
+    writer.close({**versions, "programs": programs, **facts})
+
+
+def _decisions(writer: Writer, decisions: Sequence[Decision]) -> str:
+    return writer.add("ir/decisions.json", as_json(decisions).encode())
 
 
 def _version() -> str:
@@ -88,66 +133,96 @@ def _version() -> str:
         return "unknown"
 
 
-def _program(writer: Writer, program: Generated) -> dict[str, Any]:
+def _saved(writer: Writer, program: Generated, weights: WeightStore) -> dict[str, Any]:
+    """A program that any process on a machine with the right features can run."""
     target, needs = program.target, needs_of(program.target)
     if needs is None:
-        fact, expected = "it is not known what its code needs", ", ".join(["host", *FAMILIES])
+        fact, expected = "it is not known what its code needs", ", ".join(["host", *NEEDS])
         raise TargetError(explain("save", fact, expected=expected, got=f'"{target.name}"'))
-    for callee in program.interface.functions:
-        place_of(callee.name)
+    functions = {callee.name: place_of(callee.name) for callee in program.interface.functions}
+    pooled = PARALLEL_TILES in program.llvm_ir
+    limit = {"threads": MOST_THREADS} if pooled else {}
+    joined = with_limit if pooled else None
+    code = jit.object_code(program.llvm_ir, target, program.effort, joined)
+    made = _code(writer, program, code, limit)
+    renewable = {"renewable": packed_weights.are_renewable(program, weights)}
+    return _program(writer, program, target, made, needs, functions) | renewable
+
+
+def _program(
+    writer: Writer,
+    program: Generated | Program,
+    target: Target,
+    code: Mapping[str, Any],
+    needs: Sequence[str],
+    functions: Mapping[str, str],
+) -> dict[str, Any]:
     return {
         "target": {
             "name": target.name,
             "architecture": target.triple.partition("-")[0],
             "triple": target.triple,
-            "needs": needs,
+            "needs": list(needs),
         },
         "interface": program.interface.to_dict(),
-        "functions": {c.name: place_of(c.name) for c in program.interface.functions},
+        "functions": dict(functions),
         "constants": [
             writer.add_array(f"constants/{_plain(name)}", array)
             for name, array in zip(program.interface.constants, program.constants, strict=True)
         ],
-        "code": _code(writer, program),
+        "code": code,
     }
 
 
-def _code(writer: Writer, program: Generated) -> dict[str, Any]:
-    """The machine code of a program: an image, or an object file where there can be none."""
+def _code(
+    writer: Writer, program: Generated, found: bytes, limit: dict[str, str]
+) -> dict[str, Any]:
+    """The machine code of a program: an image, or its object file where there can be none."""
     target = program.target
-    found = jit.object_code(program.llvm_ir, target, program.effort)
     name = f"code/{target.name}"
     if all(part in target.triple for part in _CODE):
         try:
-            return _image(writer, name, image_of(found))
+            return _image(writer, name, image_of(found)) | limit
         except CompileError:
             pass  # Code that needs a linker is linked when it is loaded.
     imports = [name for name in _DECLARED.findall(program.llvm_ir) if not name.startswith("llvm.")]
-    return {"object": writer.add(f"{name}.o", found), "imports": imports, "functions": [ENTRY]}
+    names = {"imports": imports, "functions": [ENTRY, *limit.values()]}
+    return {"object": writer.add(f"{name}.o", found)} | names | limit
 
 
 def _image(writer: Writer, name: str, image: Image) -> dict[str, Any]:
     return {"image": writer.add(name, image.data), "facts": image.to_dict()}
 
 
-def _support(writer: Writer, content: Content) -> dict[str, Any]:
-    """The thread pool and the call boundary, for code that is an image."""
-    if not any(all(part in one.target.triple for part in _CODE) for one in content.programs):
+def _images(writer: Writer, target: Target, images: Assembled) -> dict[str, Any]:
+    kernels = {
+        name: _image(writer, f"code/{target.name}/{_plain(name)}", image)
+        for name, image in images.kernels.items()
+    }
+    return {**_image(writer, f"code/{target.name}/main", images.main), "kernels": kernels}
+
+
+def _support(
+    writer: Writer, targets: Sequence[Target], pooled: bool, layout: Layout | None
+) -> dict[str, Any]:
+    """The thread pool, if it is used, and the call boundary, for code that is an image."""
+    if not any(all(part in target.triple for part in _CODE) for target in targets):
         return {}
     found: dict[str, Any] = {}
-    if any(PARALLEL_TILES in one.llvm_ir for one in content.programs):
+    if pooled:
         found["pool"] = _image(writer, "code/thread-pool", thread_pool.image())
-    if content.layout is not None:
-        image = boundary.image(content.layout)
-        found["boundary"] = {
-            **_image(writer, "code/boundary", image),
-            "layout": asdict(content.layout),
-        }
+    if layout is not None:
+        image = boundary.image(layout)
+        found["boundary"] = {**_image(writer, "code/boundary", image), "layout": asdict(layout)}
     return found
 
 
-def _stored(writer: Writer, name: str, array: Any) -> dict[str, Any]:
-    """A weight of the IR: an array, or a CSR matrix as three."""
+def _stored(
+    writer: Writer, name: str, array: Any, packed: packed_weights.Place | None
+) -> dict[str, Any]:
+    """A weight of the IR: an array, a constant that it was packed to, or a CSR matrix as three."""
+    if packed is not None:
+        return {"name": name, "packed": list(packed), "shape": list(array.shape)}
     if isinstance(array, np.ndarray):
         return {"name": name, "array": writer.add_array(f"weights/{_plain(name)}", array)}
     stored = [writer.add_array(f"weights/{_plain(name)}", part) for part in _parts(array)]

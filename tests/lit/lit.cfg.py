@@ -33,6 +33,9 @@ if MLIR_TOOLS.is_dir():
     search.append(str(MLIR_TOOLS))
 config.environment["PATH"] = os.pathsep.join(search)
 
+# Commands compile, whatever was compiled before.
+config.environment["STEPWELL_CACHE"] = "off"
+
 # A checkout on the path of Python is what is tested, here as everywhere.
 if "PYTHONPATH" in os.environ:
     config.environment["PYTHONPATH"] = os.environ["PYTHONPATH"]

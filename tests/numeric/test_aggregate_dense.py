@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy.sparse import csr_array
 
 import stepwell as sw
@@ -70,6 +71,31 @@ def test_symbolic_sizes() -> None:
         inputs = [*arguments(nodes, 2, entries, k), random((2, k, f))]
         want = module.run_reference(*inputs)
         np.testing.assert_allclose(exe(*inputs), want, rtol=1e-5, atol=1e-5)
+
+
+def test_symbolic_rows_of_all_parts() -> None:
+    """The number of nodes follows from the rows of the matrix, and is checked to do so."""
+    b = sw.Builder("main")
+    a, x = b.input("a", sw.SparseSpec(("n", 7), "f32")), b.input("x", (7, 2))
+    b.output(b.aggregate_dense(a, x, random((3, 2, 4))))
+    module = b.module()
+    exe = sw.compile(module, threads=1)
+    for nodes in (0, 1, 5):
+        inputs = [matrix(nodes, 3, 7, 9 if nodes else 0), random((7, 2))]
+        np.testing.assert_allclose(
+            exe(*inputs), module.run_reference(*inputs), rtol=1e-5, atol=1e-5
+        )
+    for run in (exe, module.run_reference):
+        with pytest.raises(sw.InputError, match=r"n and 3\*\(n//3\)"):
+            run(matrix(4, 1, 7, 5), random((7, 2)))
+
+
+def test_a_symbolic_number_of_parts_is_not_zero() -> None:
+    b = sw.Builder("main")
+    a, x = b.input("a", sw.SparseSpec(("n", 7), "f32")), b.input("x", (7, 2))
+    b.output(b.aggregate_dense(a, x, b.input("w", ("p", 2, 4))))
+    with pytest.raises(sw.InputError, match=r"expected .*1.*, got 0"):
+        b.module().run_reference(matrix(0, 1, 7, 0), random((7, 2)), random((0, 2, 4)))
 
 
 def test_rows_without_entries_are_not_multiplied() -> None:

@@ -137,7 +137,11 @@ def test_reference_is_the_plain_formula() -> None:
     np.testing.assert_allclose(got, plain(q, k, v, scores), rtol=1e-12, atol=1e-12)
 
 
-WINDOWS = [{}, {"right": 0, "at_end": True}, {"left": 3, "right": 2, "softcap": 1.5, "safe": True}]
+WINDOWS = [
+    {},
+    pytest.param({"right": 0, "at_end": True}, marks=pytest.mark.slow),
+    {"left": 3, "right": 2, "softcap": 1.5, "safe": True},
+]
 
 
 @pytest.mark.usefixtures("small")
@@ -154,14 +158,19 @@ def test_tiles_and_blocks_of_symbolic_sizes(window: dict[str, Any]) -> None:
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize(("keys", "window"), [(16, {}), (48, {"right": 0}), (53, {"left": 1})])
+@pytest.mark.parametrize(
+    ("keys", "window"),
+    [(48, {"right": 0}), pytest.param(16, {}, marks=pytest.mark.slow), (53, {"left": 1})],
+)
 def test_tiles_and_blocks_of_known_sizes(keys: int, window: dict[str, Any]) -> None:
     shape = Shape(batch=(), heads=3, queries=19, keys=keys, width=5, values=17)
     check(shape.arrays(), Case(properties={"scale": 0.4, **window}), threads=2)
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize(
+    "dtype", [np.float16, pytest.param(ml_dtypes.bfloat16, marks=pytest.mark.slow)]
+)
 def test_element_types(dtype: Any) -> None:
     shape = Shape(queries=9, keys=37)
     mask = RNG.standard_normal((9, 37)).astype(dtype)
@@ -173,7 +182,7 @@ def test_element_types(dtype: Any) -> None:
     ("shape", "added", "safe", "symbolic"),
     [
         ((9, 1), False, False, False),
-        ((37,), True, True, True),
+        pytest.param((37,), True, True, True, marks=pytest.mark.slow),
         ((2, 1, 1, 37), False, True, True),
         ((4, 9, 37), True, False, False),
     ],
@@ -232,7 +241,9 @@ def test_one_kernel_without_a_matrix_of_scores() -> None:
     assert "a tile and its blocks are in 194 KiB of local buffers" in str(exe.explain())
 
 
-@pytest.mark.parametrize("lowest", [None, -np.inf, -3e38])
+@pytest.mark.parametrize(
+    "lowest", [None, *(pytest.param(x, marks=pytest.mark.slow) for x in (-np.inf, -3e38))]
+)
 def test_products_around_a_softmax(lowest: float | None) -> None:
     """Without `lowest` a mask is added, else that number takes the place of scores."""
     b = sw.Builder("main")

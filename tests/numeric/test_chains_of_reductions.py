@@ -6,55 +6,55 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from xdsl.ir import SSAValue
 
 import stepwell as sw
+from stepwell.frontends.builder import Value
 
-Rows = Callable[[sw.Builder, SSAValue], SSAValue]
+Rows = Callable[[sw.Builder, Value], Value]
 
 
-def total(b: sw.Builder, x: SSAValue, kind: str = "sum") -> SSAValue:
+def total(b: sw.Builder, x: Value, kind: str = "sum") -> Value:
     return b.reduce(x, kind, [1], keepdims=True)
 
 
-def centred(b: sw.Builder, x: SSAValue) -> SSAValue:
+def centred(b: sw.Builder, x: Value) -> Value:
     return b.sub(x, total(b, x, "mean"))
 
 
-def normalized(b: sw.Builder, x: SSAValue) -> SSAValue:
+def normalized(b: sw.Builder, x: Value) -> Value:
     d = centred(b, x)
     return b.mul(d, b.rsqrt(b.add(total(b, b.mul(d, d), "mean"), 1e-3)))
 
 
-def log_sum_exp(b: sw.Builder, x: SSAValue) -> SSAValue:
+def log_sum_exp(b: sw.Builder, x: Value) -> Value:
     most = total(b, x, "max")
     return b.add(b.log(total(b, b.exp(b.sub(x, most)))), most)
 
 
-def decomposed_softmax(b: sw.Builder, x: SSAValue) -> SSAValue:
+def decomposed_softmax(b: sw.Builder, x: Value) -> Value:
     powers = b.exp(b.sub(x, total(b, x, "max")))
     return b.div(powers, total(b, powers))
 
 
-def decomposed_layer_norm(b: sw.Builder, x: SSAValue) -> SSAValue:
+def decomposed_layer_norm(b: sw.Builder, x: Value) -> Value:
     d = centred(b, x)
     return b.div(d, b.sqrt(b.add(total(b, b.mul(d, d), "mean"), 1e-3)))
 
 
-def normalized_twice(b: sw.Builder, x: SSAValue) -> SSAValue:
+def normalized_twice(b: sw.Builder, x: Value) -> Value:
     return normalized(b, normalized(b, x))
 
 
-def share_of_centred(b: sw.Builder, x: SSAValue) -> SSAValue:
+def share_of_centred(b: sw.Builder, x: Value) -> Value:
     d = centred(b, x)
     return b.div(d, b.add(total(b, b.abs(d)), 1.0))
 
 
-def softmax_of_normalized(b: sw.Builder, x: SSAValue) -> SSAValue:
+def softmax_of_normalized(b: sw.Builder, x: Value) -> Value:
     return b.softmax(normalized(b, x), axis=1)
 
 
-def without_column_sum(b: sw.Builder, x: SSAValue) -> SSAValue:
+def without_column_sum(b: sw.Builder, x: Value) -> Value:
     return b.sub(x, b.reduce(x, "sum", [0], keepdims=True))
 
 

@@ -168,7 +168,8 @@ def test_as_many_numbers_as_are_found() -> None:
     for n in (1, 9):
         x = np.arange(1, n + 1, dtype=np.float32)
         same(exe(x), module.run_reference(x))
-    same(exe.run_at("buffers", x), module.run_reference(x))
+    for stage in ("fused", "buffers"):
+        same(exe.run_at(stage, x), module.run_reference(x))
     assert "must agree" not in exe.ir("buffers")
 
 

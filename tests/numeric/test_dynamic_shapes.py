@@ -49,7 +49,7 @@ def chained() -> Module:
     return program(own, n=((), "i64"), x=((3,),))
 
 
-def test_sizes_without_an_upper_bound() -> None:
+def test_sizes_without_an_upper_bound(all_tests: bool) -> None:
     module = chained()
     exe = sw.compile(module, threads=2, check=True)
     for n in (0, 1, 2, 30, 5):
@@ -59,7 +59,7 @@ def test_sizes_without_an_upper_bound() -> None:
         total = sum(range(1, n))
         np.testing.assert_array_equal(got[0], np.arange(0, total, 2) * 2)
         assert got[3].shape == (n,)
-    for stage in exe.stages:
+    for stage in exe.stages if all_tests else ("optimized", "scheduled"):
         same(exe.run_at(stage, *inputs), got)
         if stage not in TEXT_STAGES:
             again = sw.from_mlir(exe.ir(stage), weights=exe.weights(stage), trusted=True)
@@ -67,7 +67,8 @@ def test_sizes_without_an_upper_bound() -> None:
     same(sw.compile(again, threads=1)(*inputs), got)
     assert len(re.findall("arena of . slots", exe.explain())) == 3
     assert exe.profile(*inputs, repeat=1)
-    assert sw.bisect(module, list(inputs), threads=1) is None
+    if all_tests:
+        assert sw.bisect(module, list(inputs), threads=1) is None
 
 
 @pytest.mark.parametrize("dtype", ["i32", "f32"])
@@ -86,6 +87,7 @@ def test_range_without_a_bound(dtype: str) -> None:
             run(*ends)
 
 
+@pytest.mark.unguarded("slots are no larger than their distance")
 def test_memory_that_there_is_not() -> None:
     def square(b: sw.Builder, n: Value) -> Value:
         return b.dynamic_broadcast(b.cast(n, "f64"), [n, n, n], shape=[-1, -1, -1])

@@ -43,7 +43,9 @@ def products(b: sw.Builder, rows: Value, columns: Value, x: Value, w: Value) -> 
     return b.concat(parts, axis=1)
 
 
-@pytest.mark.parametrize("name", EDGES)
+@pytest.mark.parametrize(
+    "name", ["some", *(pytest.param(n, marks=pytest.mark.slow) for n in ("none", "one", "sorted"))]
+)
 def test_products_of_edge_lists(name: str) -> None:
     rows, columns = EDGES[name]
     weights, x = random((len(rows),)), random((COLUMNS, 3))

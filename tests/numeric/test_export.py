@@ -5,18 +5,24 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import subprocess
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 import stepwell as sw
+from stepwell.core.target import named
 from stepwell.tools.main import main
 
-from .c_programs import HERE, WARNINGS, compiled_c, driver, needs_compiler, results
+from .c_programs import HERE, WARNINGS, Build, compiled_c, driver, needs_compiler, results
 from .exported_models import cnn, floats, gcn, graph, kinds, mlp, nothing, of_kinds, windows
 
+RISCV = ["-cpu", "rv64,v=true,vlen=128,vext_spec=v1.0"]
+"""Arguments of QEMU for a processor of RISC-V with vectors."""
 MODELS: dict[str, Any] = {
     "mlp": (mlp, lambda: [floats(5, 37)]),
     "batch": (lambda: mlp("batch"), lambda: [floats(3, 37)]),
@@ -270,20 +276,66 @@ def test_without_a_compiler_the_object_file_remains(
     assert (tmp_path / "apple" / "mlp.o").read_bytes().startswith(b"\xcf\xfa\xed\xfe")
 
 
+def exported_functions(library: Path) -> list[str]:
+    """The functions of a model that its shared library exports."""
+    with library.open("rb") as file:
+        symbols = cast("SymbolTableSection", ELFFile(file).get_section_by_name(".dynsym"))
+        names = [one.name for one in symbols.iter_symbols() if one["st_shndx"] != "SHN_UNDEF"]
+    return sorted(name for name in names if name.startswith("mlp_"))
+
+
 @pytest.mark.slow  # zig compiles parts of the C library when it is first used
 @pytest.mark.skipif(importlib.util.find_spec("ziglang") is None, reason="no package ziglang")
-def test_the_compiler_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the system has none, that of `ziglang` links."""
+@pytest.mark.parametrize("target", ["x86-64-v3", "aarch64", "rv64gcv"])
+def test_the_compiler_of_a_package(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the system has none, that of `ziglang` links, for other processors as well."""
+    module, x = mlp(), floats(5, 37)
     with monkeypatch.context() as changed:
         changed.setattr(shutil, "which", lambda name: None)
-        exported = sw.export(mlp(), tmp_path, target="x86-64-v3")
+        exported = sw.export(module, tmp_path, target=target)
     assert not exported.note
     assert {"libmlp.a", "libmlp.so"} <= set(exported.files)
-    command = ["nm", "-D", "--defined-only", "libmlp.so"]
-    names = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    found = [line.split()[-1] for line in names.stdout.splitlines() if " T " in line]
     functions = ("create", "destroy", "last_error", "run", "shapes")
-    assert [name for name in found if name.startswith("mlp_")] == [f"mlp_{f}" for f in functions]
+    assert exported_functions(tmp_path / "libmlp.so") == [f"mlp_{name}" for name in functions]
+    processor = named(target).triple.partition("-")[0]
+    runner = {"aarch64": ["-cpu", "max"], "riscv64": RISCV}.get(processor, [])
+    emulator = f"qemu-{processor}-static"
+    if runner and shutil.which(emulator) is None:
+        pytest.skip(f"no {emulator} on this machine")
+    zig = [sys.executable, "-m", "ziglang", "cc", "-target", f"{processor}-linux-musl", "-static"]
+    build = Build(zig, [emulator, *runner] if runner else [])
+    expected = sw.compile(module, threads=1)(x)
+    (found,) = results(tmp_path, module, [x], [expected], build)
+    # Sums of up to 37 products, in another order.
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(28, "No space left on device"), "cannot write .*out: No space left on device"),
+        (PermissionError(13, "Permission denied"), "cannot write .*out: Permission denied"),
+        (KeyboardInterrupt(), None),
+    ],
+    ids=["no space", "no permission", "interrupted"],
+)
+def test_what_cannot_be_written_leaves_what_was_there(
+    error: BaseException, message: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mlp.h").write_text("before")
+
+    def fail(path: Path, text: str) -> None:
+        raise error
+
+    # The object file and the libraries are there by then.
+    monkeypatch.setattr(Path, "write_text", fail)
+    with pytest.raises(KeyboardInterrupt if message is None else sw.StepwellError, match=message):
+        sw.export(mlp(), tmp_path / "out", target="x86-64")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mlp.h"]
+    assert (tmp_path / "out" / "mlp.h").read_text() == "before"
 
 
 def test_a_linker_that_fails_leaves_nothing(
@@ -302,7 +354,9 @@ def test_a_linker_that_fails_leaves_nothing(
 
 @needs_compiler
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    mlp().save(tmp_path / "my-model.mlir")
+    b = sw.Builder("main")
+    b.output(b.dense(b.input("x", (2, 37), "f32"), floats(3, 37)), name="y")
+    b.module().save(tmp_path / "my-model.mlir")
     with pytest.raises(SystemExit) as ended:
         main(["export", str(tmp_path / "my-model.mlir"), "-o", str(tmp_path), "--weights-in-file"])
     assert not ended.value.code
@@ -312,3 +366,4 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         *("my_model.h", "my_model.o", "my_model.weights"),
     ]
     assert "my_model_open(" in (tmp_path / "my_model.h").read_text()
+    assert (tmp_path / "README.md").read_text().startswith("# my_model\n")

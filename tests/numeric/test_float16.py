@@ -84,7 +84,7 @@ def test_f64_is_rounded_once(level: int, target: sw.Target) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=NAMES)
-@pytest.mark.parametrize("rows", [1, 7, "n"])
+@pytest.mark.parametrize("rows", [pytest.param(1, marks=pytest.mark.slow), 7, "n"])
 def test_programs_on_f16(rows: int | str, target: sw.Target) -> None:
     random = np.random.default_rng(0)
     w, bias = (random.standard_normal(s).astype(np.float16) for s in ((33, 19), (33,)))

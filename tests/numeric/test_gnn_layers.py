@@ -245,7 +245,7 @@ ONES = np.ones((4, 3), np.float32)
         (lambda: gnn.GATConv(ONES, np.ones((1, 4)), np.ones((4, 1))), "differ in shape"),
         (lambda: gnn.GATConv(ONES, np.ones(4), np.ones(4)), r"expected \(1, heads, out\)"),
         (lambda: gnn.SAGEConv(ONES, aggr="median"), "unknown aggr, expected mean, sum"),
-        (lambda: gnn.SAGEConv(ONES, weight_r=ONES.T), "weight_l and weight_r differ in shape"),
+        (lambda: gnn.SAGEConv(ONES, weight_r=ONES.T), "weight_l and weight_r differ in outputs"),
         (lambda: gnn.GINConv([gnn.ReLU]), "nn must hold layers only"),  # type: ignore[list-item]
         (lambda: gnn.GlobalAddPool(np.ones(3)), "batch is not a vector of integers"),
         (lambda: gnn.GlobalAddPool(np.array([0, -1])), "batch is out of range"),

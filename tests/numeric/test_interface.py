@@ -14,8 +14,8 @@ import pytest
 from scipy.sparse import csr_array, random_array
 
 import stepwell as sw
-from stepwell.runtime.executable import executable
 from stepwell.runtime.interface import Interface
+from stepwell.runtime.making import executable
 
 RNG = np.random.default_rng(0)
 Calls = tuple[sw.Module, Sequence[tuple[Any, ...]]]

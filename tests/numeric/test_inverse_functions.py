@@ -1,4 +1,4 @@
-"""Hyperbolic functions and inverses of functions, in ulps of the exact value."""
+"""Hyperbolic functions, inverses of functions and others, in ulps of the exact value."""
 
 from __future__ import annotations
 
@@ -15,9 +15,25 @@ FUNCTIONS = {
     "atan": np.arctan,
     "atanh": np.arctanh,
     "cosh": np.cosh,
+    "expm1": np.expm1,
+    "log1p": np.log1p,
     "sinh": np.sinh,
+    "tan": np.tan,
+    "tanh": np.tanh,
 }
-LIMITS = {"f16": 0.51, "f32": 0.51, "f64": 4.0}
+EXPANDED = {"expm1": 2.02, "log1p": 1.82, "tan": 0.8, "tanh": 3.33}
+"""Errors in f32 of what is not computed in f64."""
+LIBRARY = {"expm1", "log1p", "tan"}
+"""Functions that the C library has computed in f64."""
+
+
+def limit(name: str, kind: str) -> float:
+    """The largest error that is allowed."""
+    if kind == "f64":
+        return 2.5 if name in LIBRARY else 1.0
+    return EXPANDED.get(name, 0.51) if kind == "f32" else 0.51
+
+
 WIDE = {"f16": np.float64, "f32": np.float64, "f64": np.longdouble}
 
 
@@ -36,7 +52,7 @@ def values(dtype: np.dtype) -> np.ndarray:
     return np.concatenate([found, -found])
 
 
-@pytest.mark.parametrize("kind", LIMITS)
+@pytest.mark.parametrize("kind", WIDE)
 def test_errors_in_ulps(kind: str) -> None:
     dtype = np.dtype(f"float{kind[1:]}")
     b = sw.Builder("main")
@@ -56,7 +72,7 @@ def test_errors_in_ulps(kind: str) -> None:
                 np.abs(wanted[fine])
             ).astype(WIDE[kind])
             worst = int(np.argmax(error))
-            assert error[worst] <= LIMITS[kind], (name, given[fine][worst], error[worst])
+            assert error[worst] <= limit(name, kind), (name, given[fine][worst], error[worst])
             zero = given == 0
             if name not in ("acos", "cosh", "acosh"):
                 np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(given[zero]))

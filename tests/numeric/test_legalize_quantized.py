@@ -98,6 +98,7 @@ def network() -> sw.Module:
     return m.module(("n", 3, 8, 8))
 
 
+@pytest.mark.slow
 def test_a_network_of_a_static_quantiser_computes_in_integers() -> None:
     module = network()
     optimized = text(module, "optimized")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -15,6 +17,15 @@ from stepwell.core.dtypes import LOW_BIT_FLOATS, LOW_BIT_INTEGERS
 FLOATS = [str(kind) for kind in LOW_BIT_FLOATS]
 INTEGERS = [str(kind) for kind in LOW_BIT_INTEGERS]
 LOW_BITS = [*FLOATS, *INTEGERS]
+ALWAYS = ("f4E2M1FN", "f8E4M3FN", "i4")
+
+
+def long_but(always: Sequence[str], names: Sequence[str]) -> list[Any]:
+    """All names as parameters; those that are not always tested are slow tests."""
+    slow = pytest.mark.slow
+    return [pytest.param(name, marks=() if name in always else slow) for name in names]
+
+
 NUMBERS = ["f16", "bf16", "f32", "f64", "i1", "i8", "i32", "i64", "ui8", "ui32"]
 LEVELS = (0, 3)
 
@@ -53,7 +64,7 @@ def critical(name: str) -> np.ndarray:
     return np.concatenate([found, -found])
 
 
-@pytest.mark.parametrize("name", LOW_BITS)
+@pytest.mark.parametrize("name", long_but(ALWAYS, LOW_BITS))
 def test_every_pattern_to_other_types(name: str) -> None:
     b = sw.Builder("main")
     x = b.input("x", ("n",), name)
@@ -73,7 +84,7 @@ def test_every_pattern_to_other_types(name: str) -> None:
             same(got, wanted)
 
 
-@pytest.mark.parametrize("name", FLOATS)
+@pytest.mark.parametrize("name", long_but(ALWAYS, FLOATS))
 def test_numbers_around_every_pattern(name: str) -> None:
     b = sw.Builder("main")
     for source in ("f32", "f64", "f16", "bf16"):
@@ -126,7 +137,7 @@ def test_integers_keep_their_low_bits(name: str) -> None:
             same(got, wanted)
 
 
-@pytest.mark.parametrize("name", LOW_BITS)
+@pytest.mark.parametrize("name", long_but(ALWAYS, LOW_BITS))
 def test_movement_keeps_every_pattern(name: str) -> None:
     b = sw.Builder("main")
     x = b.input("x", ("n", 8), name)

@@ -71,6 +71,7 @@ ELEMENTWISE: dict[str, Callable[..., Array]] = {
     "arith.maximumf": np.maximum,
     "arith.minimumf": np.minimum,
     "arith.mulf": np.multiply,
+    "arith.negf": np.negative,
     "arith.ori": np.bitwise_or,
     "arith.select": np.where,
     "arith.shli": np.left_shift,
@@ -160,8 +161,8 @@ def ulps(result: Array, exact: Array) -> Array:
 
 
 FUNCTIONS: dict[str, tuple[Callable[[Array], Array], float]] = {
-    "erf": (special.erf, 3.10),
-    "exp": (np.exp, 1.99),
+    "erf": (special.erf, 0.87),
+    "exp": (np.exp, 0.90),
     "exp2": (np.exp2, 0.88),
     "expm1": (np.expm1, 2.02),
     "log": (np.log, 1.07),
@@ -255,6 +256,19 @@ def test_special_values(name: str) -> None:
     np.testing.assert_array_equal(np.signbit(y)[numbers], np.signbit(expected)[numbers])
 
 
+def test_quick_error_function() -> None:
+    """The one that `afn` permits, as gelu does: another formula near 0."""
+    module = convert(
+        "func.func @f(%x: f32) -> f32 { %y = math.erf %x fastmath<afn> : f32 func.return %y : f32 }"
+    )
+    usual = expanded("erf")
+    assert len(list(module.walk())) < 0.8 * len(list(usual.walk()))
+    x = np.linspace(-5.0, 5.0, 400_001, dtype=np.float32)
+    y = evaluate(module, x)
+    assert ulps(y, special.erf(x.astype(np.float64))).max() <= 3.10
+    assert np.abs(y).max() == 1.0
+
+
 @pytest.mark.parametrize(("name", "end"), [("tanh", 9.02), ("erf", 3.93)])
 def test_saturates_and_is_odd(name: str, end: float) -> None:
     module = expanded(name)
@@ -272,7 +286,7 @@ def check_power(x: Array, y: Array) -> None:
         error = ulps(result, exact)
         worst = int(np.argmax(error))
         case = f"{x[worst]} ** {y[worst]}"
-        assert error[worst] <= 1.6, f"{case} = {result[worst]}, not {exact[worst]}"
+        assert error[worst] <= 0.75, f"{case} = {result[worst]}, not {exact[worst]}"
         wrong = (np.signbit(result) != np.signbit(exact)) & ~np.isnan(exact)
         assert not wrong.any(), f"{x[wrong][:5]} ** {y[wrong][:5]} = {result[wrong][:5]}"
 

@@ -54,6 +54,7 @@ def test_an_attribute_that_is_not_given_has_its_default() -> None:
         assert 'SoftmaxCrossEntropyLoss "n": expanded, because ONNX defines it by other' in line
 
 
+@pytest.mark.slow
 def test_a_definition_for_the_types_of_operands() -> None:
     q, k, v = (RNG.standard_normal((2, 3, n, 8), np.float32) for n in (4, 5, 5))
     shapes = {"q": (F32, (2, 3, "n", 8)), "k": (F32, (2, 3, "m", 8)), "v": (F32, (2, 3, "m", 8))}

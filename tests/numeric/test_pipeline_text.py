@@ -12,7 +12,8 @@ from scipy.sparse import random_array
 
 import stepwell as sw
 from stepwell.compilation import Compilation
-from stepwell.core.pipeline_text import plain
+from stepwell.core.editable_pipeline import Pipeline
+from stepwell.core.pipeline_text import entries, plain
 from stepwell.core.pipelines import OPT_LEVELS, pipeline, pipeline_text, split_pipeline
 from stepwell.core.registry import make_context
 from stepwell.frontends import gnn
@@ -57,7 +58,9 @@ def modules(module: sw.Module, **options: Any) -> dict[str, str]:
     return {stage: work.text() for stage in compilation.descend(work, ctx)}
 
 
-MODELS = pytest.mark.parametrize("model", [mlp, gcn, conv])
+MODELS = pytest.mark.parametrize(
+    "model", [gcn, *(pytest.param(m, marks=pytest.mark.slow) for m in (mlp, conv))]
+)
 Model = Callable[[], tuple[sw.Module, list[Any]]]
 
 
@@ -160,11 +163,46 @@ def test_an_unknown_pass_in_the_text() -> None:
 
 def test_arguments_that_contradict_the_text() -> None:
     module, _ = mlp()
-    with pytest.raises(sw.CompileError, match=r"expected convert-rt-to-llvm\{threads=2\} in it"):
+    told = "the pipeline has another number of threads, expected 2, got 1"
+    with pytest.raises(sw.CompileError, match=told):
         sw.compile(module, threads=2, pipeline=pipeline_text(pipeline()))
+    with pytest.raises(sw.CompileError, match="expected 1, got 2"):
+        sw.compile(module, threads=1, pipeline=sw.pipeline(threads=2))
     texts = {stage: text for stage, text in pipeline().items() if stage != "loops"}
     with pytest.raises(sw.CompileError, match='the pipeline lacks stage "loops", expected a text'):
         sw.compile(module, pipeline=texts)
+
+
+def test_passes_are_added_by_name() -> None:
+    names = [entry.name for entry in entries(str(sw.pipeline(threads=1)))]
+    first, last = names.index("graph-simplify"), len(names) - names[::-1].index("graph-simplify")
+    begun = sw.pipeline(threads=1)
+    edited = begun.after("graph-simplify", "cse,graph-dce").before("graph-simplify", "symbol-dce")
+    added = [*names[:first], "symbol-dce", *names[first:last], "cse", "graph-dce", *names[last:]]
+    assert [entry.name for entry in entries(str(edited))] == added
+    assert str(begun) == pipeline_text(pipeline())
+    few = begun.replace("graph-fuse-ops", "graph-fuse-ops{max-ops=1}").replace("graph-cse", "")
+    assert few["fused"] == "graph-fuse-ops{max-ops=1}"
+    assert "graph-cse" not in few["optimized"]
+    module, inputs = mlp()
+    exe = sw.compile(module, pipeline=few, threads=1)
+    np.testing.assert_allclose(exe(*inputs), module.run_reference(*inputs), rtol=1e-4, atol=1e-6)
+    assert exe.ir("fused").count("graph.primitive") == 4
+
+
+@pytest.mark.parametrize(
+    ("edit", "told"),
+    [
+        (lambda p: p.after("graph-simplfy", "cse"), 'unknown pass "graph-simplfy"; nearest names'),
+        (lambda p: p.before("cse", "canonicalize"), 'unknown pass "cse"'),
+        (lambda p: p.after("graph-dce", "cse{"), "pipeline: cannot read"),
+        (lambda p: p.replace("convert-graph-to-loop", ""), 'it stops short of stage "kernels"'),
+        (lambda p: p.after("convert-loop-to-scf", "graph-dce,graph-fuse-ops"), "comes too late"),
+    ],
+)
+def test_edits_that_are_wrong(edit: Callable[[Pipeline], Pipeline], told: str) -> None:
+    with pytest.raises(sw.CompileError, match=told):
+        edit(sw.pipeline())
 
 
 def test_comments_and_gaps_are_for_people() -> None:

@@ -21,9 +21,11 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.core import registry
+from stepwell.core import plugins, registry
+from stepwell.core.target import named
 
-LIMIT = 150
+LIT = "from lit.main import main; main()"
+LIMIT = 275
 """How many lines a plug-in may take, its documentation included."""
 
 KINDS = {".py", ".toml", ".md"}
@@ -160,9 +162,12 @@ def test_its_operator_is_fused_from_a_checkout(
     def use() -> None:
         sys.path.append(str(root / "examples" / "plugin"))
         point = importlib.metadata.EntryPoint("swish", "stepwell_swish:UNIVERSE", "xdsl.universe")
+        import networkx  # it looks for other entry points
+
+        assert networkx.__version__
         points = (*importlib.metadata.entry_points(group="xdsl.universe"), point)
         setattr(importlib.metadata, "entry_points", lambda group: points)  # noqa: B010
-        registry._others.cache_clear()
+        plugins.plugins.cache_clear()
         weights = sw.WeightStore()
         weights.add("w", np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3))
         weights.add("b", np.float32([0.5, -1]))
@@ -177,8 +182,60 @@ def test_its_operator_is_fused_from_a_checkout(
         sigmoid = sw.from_mlir(SIGMOID)
         registry.passes()["swish-raise-silu"]()().apply(registry.make_context(), sigmoid.op)
         assert "swish.silu" in sigmoid.text()
+        joins_everything()
 
     assert apart(use) == "works"
+
+
+def joins_everything() -> None:
+    """A placed pass, conversions, a layer, a rule and a target of the plug-in are used."""
+    module = sw.from_mlir(SIGMOID)
+    exe = sw.compile(module, threads=1, check=True)
+    assert "swish.silu" in exe.ir("optimized")
+    x = np.float32([-3, -1, 0, 1, 90])
+    np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=1e-5)
+    why = [decision.why for decision in exe.decisions if decision.pass_name == "loop-schedule"]
+    assert why == ["two vectors of exponentials at a time"]
+    without = sw.compile(module, pipeline=sw.pipeline().replace("swish-raise-silu", ""))
+    assert "swish.silu" not in without.ir("optimized")
+    b = sw.Builder("main")
+    b.output(b.op.swish.silu(b.input("x", (5,), "f32")), name="y")
+    assert b.module().run_reference(x)[3] == pytest.approx(1 / (1 + np.exp(-1)))
+    from stepwell.frontends import gnn
+
+    graph, features = gnn.Graph.from_edge_index([[0, 1], [1, 0]], 2), sw.TensorSpec((2, 5), "f32")
+    network = gnn.Sequential(gnn.Swish()).to_module(graph, features=features)
+    assert "swish.silu" in network.text()
+    with pytest.raises(AttributeError, match='gnn: no layer "Swishh"; nearest: Swish'):
+        getattr(gnn, "Swishh")  # noqa: B009
+    assert named("swish-large-cache").l2_bytes == 2 << 20
+    imports_models()
+
+
+def imports_models() -> None:
+    from onnx import TensorProto, helper
+
+    node = helper.make_node("Silu", ["x"], ["y"], domain="swish.example")
+    kinds = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [5]) for n in "xy"]
+    graph = helper.make_graph([node], "model", kinds[:1], kinds[1:])
+    sets = [helper.make_opsetid("", 17), helper.make_opsetid("swish.example", 1)]
+    from stepwell.frontends.onnx import registry as onnx_registry
+    from stepwell.frontends.torch import registry as torch_registry
+
+    for cached in (plugins.load_importers, onnx_registry.load_conversions):
+        cached.cache_clear()
+    assert "swish.silu" in sw.from_onnx(helper.make_model(graph, opset_imports=sets)).text()
+    torch_registry.load_conversions.cache_clear()
+    torch_registry.load_conversions()
+    assert torch_registry.conversion("swish.silu.default") is not None
+
+
+@pytest.mark.slow
+def test_its_tests_of_text_pass(environment: Environment, root: Path) -> None:
+    tests = environment.folder / "tests"
+    shutil.copytree(root / "examples" / "plugin" / "tests", tests)
+    shown = environment.run("python", "-c", LIT, "-v", str(tests))
+    assert "PASS: stepwell-swish :: raise-silu.mlir" in shown
 
 
 @pytest.mark.slow

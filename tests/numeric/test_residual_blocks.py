@@ -120,7 +120,7 @@ MOVES = {"pad", "reshape", "transpose"}
 
 
 @pytest.mark.parametrize("stride", [1, 2])
-@pytest.mark.parametrize("images", [1, 3, "n"])
+@pytest.mark.parametrize("images", [1, pytest.param(3, marks=pytest.mark.slow), "n"])
 @pytest.mark.parametrize("make", [built, imported])
 def test_one_kernel_for_each_convolution(
     make: Callable[[int | str, int], sw.Module], images: int | str, stride: int

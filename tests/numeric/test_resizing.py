@@ -75,7 +75,9 @@ def test_the_ratio_of_sides_is_kept(policy: str) -> None:
     check(make_model(graph, opset_imports=[make_opsetid("", 19)]), X)
 
 
-@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize(
+    "mode", ["linear", *(pytest.param(m, marks=pytest.mark.slow) for m in ("nearest", "cubic"))]
+)
 def test_any_size_of_image(mode: str) -> None:
     """Compiled once: images of several sizes, each to sizes of the call."""
     model = resize((1, 2, "h", "w"), None, mode=mode)

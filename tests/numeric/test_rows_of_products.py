@@ -6,28 +6,28 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from xdsl.ir import SSAValue
 
 import stepwell as sw
+from stepwell.frontends.builder import Value
 
-Rows = Callable[[sw.Builder, SSAValue, np.ndarray], SSAValue]
+Rows = Callable[[sw.Builder, Value, np.ndarray], Value]
 
 DEPTH = 5
 
 
-def softmax(b: sw.Builder, x: SSAValue, scale: np.ndarray) -> SSAValue:
+def softmax(b: sw.Builder, x: Value, scale: np.ndarray) -> Value:
     return b.softmax(x, axis=-1)
 
 
-def log_softmax(b: sw.Builder, x: SSAValue, scale: np.ndarray) -> SSAValue:
+def log_softmax(b: sw.Builder, x: Value, scale: np.ndarray) -> Value:
     return b.log_softmax(b.relu(x), axis=-1)
 
 
-def layer_norm(b: sw.Builder, x: SSAValue, scale: np.ndarray) -> SSAValue:
+def layer_norm(b: sw.Builder, x: Value, scale: np.ndarray) -> Value:
     return b.layer_norm(b.relu(x), b.constant(scale), b.constant(scale), epsilon=1e-2)
 
 
-def rms_norm(b: sw.Builder, x: SSAValue, scale: np.ndarray) -> SSAValue:
+def rms_norm(b: sw.Builder, x: Value, scale: np.ndarray) -> Value:
     return b.rms_norm(x, b.constant(scale), epsilon=1e-2)
 
 
@@ -130,27 +130,27 @@ def test_what_is_cheap_to_make_of_a_staged_row_is_not_staged_too() -> None:
     assert kernel.count("loop.local") == 1
 
 
-def scaled(b: sw.Builder, y: SSAValue, h: SSAValue, columns: np.ndarray) -> SSAValue:
+def scaled(b: sw.Builder, y: Value, h: Value, columns: np.ndarray) -> Value:
     return b.mul(y, np.float32(2))
 
 
-def subtracted(b: sw.Builder, y: SSAValue, h: SSAValue, columns: np.ndarray) -> SSAValue:
+def subtracted(b: sw.Builder, y: Value, h: Value, columns: np.ndarray) -> Value:
     return b.sub(np.float32(1), y)
 
 
-def residual(b: sw.Builder, y: SSAValue, h: SSAValue, columns: np.ndarray) -> SSAValue:
+def residual(b: sw.Builder, y: Value, h: Value, columns: np.ndarray) -> Value:
     return b.relu(b.add(y, h))
 
 
-def by_columns(b: sw.Builder, y: SSAValue, h: SSAValue, columns: np.ndarray) -> SSAValue:
+def by_columns(b: sw.Builder, y: Value, h: Value, columns: np.ndarray) -> Value:
     return b.mul(y, columns)
 
 
-def chosen(b: sw.Builder, y: SSAValue, h: SSAValue, columns: np.ndarray) -> SSAValue:
+def chosen(b: sw.Builder, y: Value, h: Value, columns: np.ndarray) -> Value:
     return b.where(b.greater(h, columns), y, columns)
 
 
-def of_several_rows(b: sw.Builder, y: SSAValue, h: SSAValue, columns: np.ndarray) -> SSAValue:
+def of_several_rows(b: sw.Builder, y: Value, h: Value, columns: np.ndarray) -> Value:
     return b.add(y, np.stack([columns, columns, columns]))
 
 
@@ -158,7 +158,7 @@ CONSUMERS = [scaled, subtracted, residual, by_columns, chosen, of_several_rows]
 
 
 def followed(
-    consumer: Callable[..., SSAValue], form: Rows, batch: tuple[int, ...], product: bool
+    consumer: Callable[..., Value], form: Rows, batch: tuple[int, ...], product: bool
 ) -> sw.Module:
     """A consumer that broadcasts, after `form` of rows of a product or of an input."""
     rng = np.random.default_rng(0)
@@ -175,7 +175,7 @@ def followed(
 @pytest.mark.parametrize("consumer", CONSUMERS)
 @pytest.mark.parametrize("form", FORMS)
 def test_dimensions_of_size_1_before_what_broadcasts(
-    consumer: Callable[..., SSAValue], form: Rows
+    consumer: Callable[..., Value], form: Rows
 ) -> None:
     for batch, product in (((1,), True), ((2, 1), True), ((1, 3), False)):
         module = followed(consumer, form, batch, product)
@@ -190,7 +190,7 @@ def test_dimensions_of_size_1_before_what_broadcasts(
 @pytest.mark.parametrize("consumer", [scaled, residual, by_columns])
 @pytest.mark.parametrize("form", FORMS)
 def test_one_row_is_computed_once_whatever_broadcasts(
-    consumer: Callable[..., SSAValue], form: Rows
+    consumer: Callable[..., Value], form: Rows
 ) -> None:
     """The sums and buffers are those of any other number of rows."""
     one, more = (

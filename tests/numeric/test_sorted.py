@@ -190,6 +190,7 @@ def test_what_is_read_and_what_follows_is_one_kernel() -> None:
     assert exe.ir("kernels").count("loop.kernel") == 1
 
 
+@pytest.mark.slow
 def test_every_stage_of_an_order_runs() -> None:
     cases = [(ordered(), True, (0, 1, 140)), (selected(3), False, (140,))]
     for program, symbolic, sizes in cases:

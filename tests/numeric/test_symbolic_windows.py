@@ -78,7 +78,7 @@ CONVS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_convolutions(threads: int) -> None:
     source = model(
         several("Conv", CONVS, "w", "b"), {"w": weights(5, 3, 3, 3), "b": weights(5)}, list(CONVS)
@@ -113,6 +113,7 @@ def test_maxima() -> None:
     check(model(several("MaxPool", POOLS), {}, list(POOLS)), [image(2, 3, *s) for s in SIZES])
 
 
+@pytest.mark.slow
 def test_means() -> None:
     cases = POOLS | {f"{name}_all": {**own, "count_include_pad": 1} for name, own in POOLS.items()}
     check(model(several("AveragePool", cases), {}, list(cases)), [image(1, 3, *s) for s in SIZES])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import mmap
 import os
 import subprocess
@@ -59,6 +60,35 @@ def test_several_callers_at_once() -> None:
         results = list(callers.map(exe, inputs * 5))
     for result, wanted in zip(results, expected * 5, strict=True):
         np.testing.assert_array_equal(result, wanted)
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "in Python"])
+def test_another_thread_of_python_runs_during_a_call(compiled: bool) -> None:
+    """Also where the interpreter never takes its lock away from a thread."""
+    exe = sw.compile(mlp(), threads=1)
+    call = exe if compiled else functools.partial(sw.Executable.__call__, exe)
+    x = np.zeros((20_000, 100), np.float32)
+    begin, ran = threading.Event(), list[bool]()
+
+    def other() -> None:
+        begin.wait()
+        ran.append(True)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    try:
+        begin.set()
+        calls = 0
+        while not ran and calls < 100:
+            call(x)
+            calls += 1
+        seen = list(ran)
+    finally:
+        sys.setswitchinterval(interval)
+        thread.join()
+    assert seen
 
 
 def test_thousands_of_calls_beside_a_busy_process() -> None:

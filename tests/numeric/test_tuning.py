@@ -21,6 +21,7 @@ from stepwell.core.target import host
 from stepwell.core.worker import Worker
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.loop.trace import structure_of
+from stepwell.frontends import gnn
 from stepwell.tools.main import main
 from stepwell.tuning import search
 from stepwell.tuning.search import Progress, tune
@@ -104,6 +105,7 @@ def test_the_best_is_kept_and_used(planted, tmp_path) -> None:
         assert record.trace not in plain.ir("scheduled")
 
 
+@pytest.mark.slow
 def test_luck_is_not_kept(planted, tmp_path) -> None:
     """Fast at first and no better than the default in the end: nothing is kept."""
     path = tmp_path / "tuning.jsonl"
@@ -113,6 +115,7 @@ def test_luck_is_not_kept(planted, tmp_path) -> None:
     assert not [r for r in read_records(path).all() if r.kept]
 
 
+@pytest.mark.slow
 def test_it_goes_on_where_it_was_stopped(planted, tmp_path) -> None:
     path = tmp_path / "tuning.jsonl"
     asked = planted(FIVE)
@@ -166,6 +169,7 @@ def test_a_worker_that_dies_or_hangs_is_started_again() -> None:
     assert process.poll() is not None
 
 
+@pytest.mark.slow
 def test_a_short_search_of_a_real_kernel(tmp_path) -> None:
     """Measured on this machine: whatever it finds, the program computes the same, no slower."""
     path, steps = tmp_path / "tuning.jsonl", list[Progress]()
@@ -219,6 +223,23 @@ def test_work_of_kernels_of_one_structure_is_their_sum() -> None:
     (three,) = search._kernels_of(module, host())
     assert three.names == (*one.names, "second", "third")
     assert three.work == 3 * one.work
+
+
+def test_records_are_of_kernels_as_they_are_scheduled(tmp_path) -> None:
+    """Rows that `loop-align-rows` makes longer are part of the structure of a kernel."""
+    first, second = (gnn.GCNConv(np.ones(shape, np.float32)) for shape in ((8, 24), (24, 12)))
+    features = sw.TensorSpec((None, 8), "f32")
+    network = gnn.Sequential(first, gnn.ReLU(), second)
+    module = network.to_module(gnn.GraphSpec(), features=features)
+    compilation = Compilation.of(module, host(), 1)
+    assert "loop-align-rows" in sw.compile(module, threads=1).explain()
+    kernels = search._kernels_of(compilation.unscheduled(), host())
+    assert len(kernels) > 2
+    path = tmp_path / "tuning.jsonl"
+    write_records(path, [Record(k.key, host().cpu, 1, k.default, 0.5, kept=True) for k in kernels])
+    exe = sw.compile(module, threads=1, records=path)
+    why = {d.why for d in exe.decisions if d.pass_name == "loop-schedule"}
+    assert why == {"tuning found it faster"}
 
 
 def test_what_cannot_be_tuned(monkeypatch, tmp_path) -> None:

@@ -67,7 +67,7 @@ def every_operator(name: str) -> sw.Module:
 
 @pytest.mark.parametrize(
     "name",
-    ["ui8", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ui16", "ui32")), "ui64"],
+    ["ui8", *(pytest.param(n, marks=pytest.mark.slow) for n in ("ui16", "ui32", "ui64"))],
 )
 def test_operators(name: str) -> None:
     module, dtype = every_operator(name), TYPES[name]

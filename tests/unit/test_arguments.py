@@ -15,7 +15,7 @@ from stepwell.core.specs import ValueSpec
 
 X = ValueSpec("x", ("n", 3), "f32")
 A = ValueSpec("a", ("n", 4), "f32", "csr", "e")
-I32 = np.dtype(np.int32)
+I32 = arguments.IndexDtypes(np.dtype(np.int32), np.dtype(np.int32))
 
 
 def matrix() -> csr_array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -166,7 +167,25 @@ def test_every_operator_is_a_method() -> None:
             assert mnemonic in dir(b)
     assert b.softmax.__doc__
     with pytest.raises(AttributeError, match='no operator "soft_max"; nearest: softmax'):
-        _ = b.soft_max
+        _ = b.soft_max  # type: ignore[attr-defined]
+
+
+def test_operators_of_dialects_by_their_names() -> None:
+    b = Builder()
+    x = b.input("x", (2, 3))
+    assert repr(b.op.graph.relu(x, name="act")) == repr(b.relu(x))
+    assert "graph" in dir(b.op)
+    assert "relu" in dir(b.op.graph)
+    with pytest.raises(AttributeError, match='no dialect "grahp"; nearest: graph'):
+        _ = b.op.grahp
+    with pytest.raises(AttributeError, match='dialect "loop": no operator "for"'):
+        _ = b.op.loop.__getattr__("for")
+
+
+def test_methods_have_signatures() -> None:
+    signature = inspect.signature(Builder().leaky_relu)
+    assert str(signature) == "(x, alpha=0.01, *, name=None)"
+    assert "result_type" not in inspect.signature(Builder().conv).parameters
 
 
 def test_operators_with_lists_enumerations_and_types() -> None:
@@ -195,6 +214,25 @@ def test_locations_are_names_or_lines_of_the_program() -> None:
     text = b.module().text(locations=True)
     assert 'loc("act")' in text
     assert '"test_builder.py":' in text
+
+
+NAMES = {"neg": "outer", "relu": "inner", "tanh": "own", "exp": "outer", "abs": "test_builder.py"}
+"""Operators and the nodes that they belong to."""
+
+
+def test_operators_of_a_node_have_its_name() -> None:
+    b = Builder("main")
+    x = b.input("x", (3,))
+    with b.node("outer"):
+        y = -x
+        with b.node("inner"):
+            y = b.relu(y)
+        y = b.exp(b.tanh(y, name="own"))
+    b.output(b.abs(y))
+    lines = b.module().text(locations=True).splitlines()
+    found = {op: next(line for line in lines if f"graph.{op}" in line) for op in NAMES}
+    for op, name in NAMES.items():
+        assert f'loc("{name}' in found[op]
 
 
 def test_the_builder_goes_on_after_a_module() -> None:
@@ -247,6 +285,10 @@ def program() -> tuple[Builder, Value, Value]:
         (lambda b, x, i: b.input("z", (-1,)), 'input "z": bad size, expected a count'),
         (lambda b, x, i: b.input("z", (2.5,)), "bad size, .*got 2.5"),
         (lambda b, x, i: b.input("z", (2**70,)), "bad size"),
+        (
+            lambda b, x, i: b.input("z", SparseSpec((3, 3), indptr_dtype="i16")),
+            'input "z": unknown indptr_dtype, expected i32 or i64',
+        ),
         (lambda b, x, i: b.input("z", ("a b",)), "bad size, .*got 'a b'"),
         (lambda b, x, i: b.input("z", 3), 'input "z": the shape is not a sequence'),
         (lambda b, x, i: b.input("z", (2,), "float"), 'input "z": unknown dtype, expected f16'),
@@ -264,6 +306,14 @@ def test_a_mistake_is_one_error(call: Callable[..., object], message: str) -> No
     with pytest.raises(InputError, match=message) as caught:
         call(*program())
     assert "\n" not in str(caught.value)
+
+
+def test_csr_of_f16_is_refused() -> None:
+    matrix = sp.csr_array(np.eye(3))
+    matrix.data = matrix.data.astype(np.float16)  # type: ignore[assignment]
+    message = "constant: unknown dtype, expected f32 or f64, got float16"
+    with pytest.raises(InputError, match=message):
+        Builder().constant(matrix)
 
 
 def test_inconsistent_csr_is_refused() -> None:

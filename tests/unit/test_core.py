@@ -30,6 +30,7 @@ def test_wording_of_errors() -> None:
     assert text == 'op: fact, expected 1, got 2 (node "a"); do this'
     assert explain("op", "fact") == "op: fact"
     assert explain("op", "fact", got="x" * 5000) == f"op: fact, got {'x' * 1000}..."
+    assert explain("x" * 5000, "fact") == f"{'x' * 1000}...: fact"
 
 
 def test_inputs_and_outputs_of_a_module() -> None:

@@ -58,6 +58,15 @@ SHOWN = {
         "loop.kernel @fused_pairs_add",
         "y = [[",
     ],
+    "user_deployment": ["examples give results within", "refused: input", "probabilities sum to"],
+    "user_graph_networks": ["graph-fuse-ops", "GFLOP/s", "classes of the first nodes: ["],
+    "user_performance": ["refused: schedule of @fused_dense_relu", " us a call, ", "used: True"],
+    "user_student": [
+        "graph-fuse-ops",
+        "loop.kernel @fused_dense_relu",
+        "loop-schedule",
+        "the same results on 8 stages",
+    ],
 }
 """What a reader finds in the output of each script, in this order."""
 
@@ -90,6 +99,14 @@ def test_example_without_its_data(name: str, tmp_path: Path) -> None:
     done = run(EXAMPLES / f"{name}.py", tmp_path, STEPWELL_DATA=str(tmp_path))
     assert done.returncode == 1
     assert done.stderr == f"{DATA[name][0]} is not in {tmp_path}; give the folder that has it\n"
+
+
+def test_what_users_begin_with_is_short() -> None:
+    scripts = [path for path in SCRIPTS if path.name.startswith("user_")]
+    assert len(scripts) == 4
+    assert {path.name: len(path.read_text().splitlines()) for path in scripts} == {
+        path.name: pytest.approx(20, abs=5) for path in scripts
+    }
 
 
 def test_all_examples_are_listed() -> None:

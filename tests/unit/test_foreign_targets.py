@@ -87,7 +87,7 @@ def assembly(module: sw.Module, target: Target) -> str:
     target_machine = machine(target)
     target_machine.set_asm_verbosity(True)
     effort = jit.Effort.LIGHT if " alloca " in text else jit.Effort.NONE
-    return target_machine.emit_assembly(jit._optimized(text, target_machine, effort))
+    return target_machine.emit_assembly(jit._optimized(text, target, target_machine, effort))
 
 
 def innermost_loops(text: str) -> list[list[str]]:

@@ -117,12 +117,26 @@ def test_hostile_csr_is_refused() -> None:
         (lambda: Graph.from_edge_index([[0], [1]], 2).to_csr("i8"), "unknown dtype"),
         (lambda: GraphSpec(num_nodes=-1), "GraphSpec: num_nodes is wrong"),
         (lambda: GraphSpec(dtype="i32"), "GraphSpec: unknown dtype"),
+        (lambda: GraphSpec(indptr_dtype="i8"), "GraphSpec: unknown indptr_dtype, .* got i8"),
     ],
 )
 def test_bad_input_is_one_error(call: Any, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def test_order_of_edges() -> None:
+    graph = nx.Graph([("a", "b"), ("b", "c"), ("c", "c"), ("c", "a")])
+    features = np.array([10, 20, 30, 40])
+    for edge, feature in zip(graph.edges, features, strict=True):
+        graph.edges[edge]["x"] = int(feature)
+    found = Graph.from_networkx(graph, weight="x")
+    assert found.edge_order is not None
+    assert features[found.edge_order].tolist() == found.adjacency.data.tolist()
+    matrix = sp.coo_array(([1.0, 2.0, 3.0], ([2, 0, 0], [0, 2, 1])), (3, 3))
+    found = Graph.from_scipy(matrix)
+    assert matrix.data[found.edge_order].tolist() == found.adjacency.data.tolist()
 
 
 @settings(max_examples=settings().max_examples * 50 // 100, deadline=None)
@@ -134,3 +148,5 @@ def test_any_edge_list_is_its_dense_sum(edges: list[tuple[int, int, int]]) -> No
     index = np.array([e[:2] for e in edges], dtype=np.int64).reshape(-1, 2).T
     graph = Graph.from_edge_index(index, 5, np.array([e[2] for e in edges], dtype=float))
     np.testing.assert_array_equal(dense(graph), expected)
+    assert graph.edge_order is not None
+    assert graph.edge_order.tolist() == np.lexsort(index).tolist()

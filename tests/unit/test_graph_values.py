@@ -63,6 +63,13 @@ def _fptosi(a: Any) -> int:
     return int(a)
 
 
+def _bitcast(a: Any) -> Any:
+    """The bits of an f64 as an i64, or of an i64 as an f64."""
+    if isinstance(a, float):
+        return np.float64(a).view(np.int64)
+    return np.int64(a).view(np.float64)
+
+
 COMPARISONS = {
     "eq": operator.eq,
     "ne": operator.ne,
@@ -105,10 +112,13 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "arith.extui": lambda a: a,
     "arith.trunci": lambda a: a,
     "arith.index_cast": lambda a: a,
+    "arith.bitcast": _bitcast,
+    "arith.shli": lambda a, b: np.left_shift(np.int64(a), np.int64(b)),
     "math.fma": lambda a, b, c: a * b + c,
     "math.exp": np.exp,
     "math.log": np.log,
     "math.sqrt": np.sqrt,
+    "math.rsqrt": lambda a: 1 / np.sqrt(a),
     "math.tanh": np.tanh,
     "math.erf": erf,
     "math.powf": np.power,

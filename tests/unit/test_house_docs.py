@@ -70,11 +70,20 @@ def test_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert np.shape(names["logits"]) == (34, 2)  # type: ignore[arg-type]
 
 
-PAGES = ["adding-an-operator", "kernels-and-functions", "messages", "rewriting"]
+PAGES = [
+    "adding-an-operator",
+    "graph-networks",
+    "kernels-and-functions",
+    "large-graphs",
+    "messages",
+    "rewriting",
+    "scheduling",
+]
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_python_of_a_page_runs(page: str) -> None:
+def test_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     text = (ROOT / "docs" / f"{page}.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

@@ -11,7 +11,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import pytest
 
-from stepwell.backends.llvm import thread_pool
+from stepwell.backends.llvm import thread_limit, thread_pool
 from stepwell.backends.llvm.boundary import code
 from stepwell.backends.llvm.jit import assembly
 from stepwell.backends.llvm.library import code as library
@@ -37,7 +37,10 @@ def pool_definitions(triple: str) -> Definitions:
 GROUPS: dict[str, tuple[Sequence[Path], Definitions]] = {
     "boundary": (code._FILES, code._definitions(objects.layout())),
     **{
-        f"pool on {system}": (thread_pool.files(triple), pool_definitions(triple))
+        f"pool on {system}": (
+            [*thread_pool.files(triple), thread_limit.FILE],
+            pool_definitions(triple),
+        )
         for system, triple in (("linux", "x86_64-linux"), ("elsewhere", "aarch64-darwin"))
     },
     "library": (

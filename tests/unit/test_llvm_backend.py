@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
 from stepwell.backends.llvm import jit, machine
-from stepwell.backends.llvm.processor import FAMILIES
+from stepwell.backends.llvm.processor import NEEDS
 from stepwell.core.errors import CompileError, TargetError
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
@@ -133,7 +133,7 @@ def test_foreign_processor_does_not_run() -> None:
 def test_missing_feature_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     if not host().triple.startswith("x86_64"):
         pytest.skip("not an x86-64")
-    features = {name: name != "avx512f" for name in FAMILIES["x86-64-v4"]}
+    features = {name: name != "avx512f" for name in NEEDS["x86-64-v4"]}
     monkeypatch.setattr(machine.llvm, "get_host_cpu_features", lambda: features)
     with pytest.raises(TargetError, match="x86-64-v4: cannot run here, expected avx512f"):
         machine.check_runs_here(named("x86-64-v4"))

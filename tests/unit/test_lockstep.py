@@ -10,7 +10,7 @@ from xdsl.interpreter import Interpreter
 from xdsl.ir import Operation
 from xdsl.parser import Parser
 
-from stepwell.backends.reference import lockstep
+from stepwell.backends.reference import lockstep, lockstep_core
 from stepwell.backends.reference.machine import run_kernel
 from stepwell.core.errors import CompileError
 from stepwell.core.registry import make_context
@@ -38,8 +38,8 @@ def both(text: str, *arrays: Any, together: bool = True) -> list[np.ndarray]:
     found: list[list[Any]] = []
     ran: list[bool] = []
 
-    def run(interpreter: Interpreter, op: Any) -> bool:
-        ran.append(lockstep_run(interpreter, op))
+    def run(interpreter: Interpreter, op: Any, serial: set[Operation]) -> bool:
+        ran.append(lockstep_run(interpreter, op, serial))
         return ran[-1]
 
     lockstep_run = lockstep.run
@@ -83,7 +83,7 @@ loop.kernel @product(%n: index, %k: index, %x: memref<?x?xf32>, %w: memref<?x7xf
 @pytest.mark.parametrize("most", [5, 1 << 16])
 def test_loops_in_loops(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """All at once, and some iterations at a time."""
-    monkeypatch.setattr(lockstep, "_MOST_LANES", most)
+    monkeypatch.setattr(lockstep_core, "MOST_LANES", most)
     for n, k in ((9, 4), (1, 3), (0, 3), (3, 0)):
         x, w = floats(n, k), floats(k, 7)
         *_, y = both(PRODUCT, n, k, x, w, np.full((n, 7), np.nan, np.float32))
@@ -169,7 +169,7 @@ def test_buffers_that_are_too_large_together(monkeypatch: pytest.MonkeyPatch) ->
     """
     x = floats(5)
     for most, together in ((20, True), (19, False)):
-        monkeypatch.setattr(lockstep, "_MOST_ELEMENTS", most)
+        monkeypatch.setattr(lockstep_core, "MOST_ELEMENTS", most)
         *_, y = both(text, 5, x, np.zeros_like(x), together=together)
         np.testing.assert_array_equal(y, x)
 

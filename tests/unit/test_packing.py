@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from stepwell.dialects.loop.packing import pack_array
+from stepwell.dialects.loop.packing import pack_array, unpack_array
 
 MAPS: dict[str, tuple[Callable[..., tuple[AffineExpr, ...]], tuple[int, ...]]] = {
     "panels": (lambda j0, k, j1: (j0 * 4 + j1, k), (2, 5, 4)),
@@ -44,3 +44,14 @@ def test_what_is_inside_is_not_copied() -> None:
     packed = pack_array(array, AffineMap.from_callable(MAPS["panels"][0]), (2, 5, 4))
     assert np.shares_memory(packed, array)
     assert not packed.flags.writeable
+
+
+@pytest.mark.parametrize("source", [(8, 5), (5, 12), (9, 6), (1, 1), (0, 4)])
+@pytest.mark.parametrize("name", MAPS)
+def test_the_constant_is_had_again_from_its_packed_form(name: str, source: tuple[int, int]) -> None:
+    function, shape = MAPS[name]
+    packing = AffineMap.from_callable(function)
+    array = np.random.default_rng(0).random(source)
+    packed = pack_array(array, packing, shape)
+    held = np.where(np.isin(array, packed), array, 0)
+    np.testing.assert_array_equal(unpack_array(packed.copy(), packing, source), held)

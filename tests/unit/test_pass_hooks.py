@@ -15,7 +15,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 import stepwell as sw
-from stepwell.core import registry
+from stepwell.core import plugins
 from stepwell.core.context import CompilerContext, PassHook
 from stepwell.core.pass_manager import run_steps
 from stepwell.core.pipelines import pipeline, pipeline_text
@@ -244,7 +244,7 @@ def test_compile_verifies_what_others_take_part_in(
     elif extension == "rule":
         table["graph.tanh"] = lambda op: None
     else:
-        monkeypatch.setattr(registry, "has_plugins", lambda: True)
+        monkeypatch.setattr(plugins, "has_plugins", lambda: True)
     sw.compile(module, hooks=[Told(log)], legalize=table)
     assert log.count("verify done") == 2, "the stages that plug-ins take part in"
 

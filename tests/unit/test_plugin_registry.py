@@ -6,6 +6,7 @@ import importlib.metadata
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from xdsl.ir import Dialect
@@ -13,9 +14,11 @@ from xdsl.transforms.canonicalize import CanonicalizePass
 from xdsl.universe import Universe
 
 import stepwell as sw
-from stepwell.core import pipelines, registry
+from stepwell.core import pipelines, plugins, registry
 from stepwell.core import universe as interface
+from stepwell.core.target import named
 from stepwell.dialects.graph.ops import ReluOp
+from stepwell.frontends import gnn
 from stepwell.tools import stepwell_opt
 
 
@@ -41,14 +44,23 @@ def broken() -> object:
 @pytest.fixture
 def register(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """A function that puts entry points beside those that are installed."""
-    installed = tuple(importlib.metadata.entry_points(group="xdsl.universe"))
+    real = importlib.metadata.entry_points
 
     def install(*points: EntryPoint) -> None:
-        monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: (*installed, *points))
-        registry._others.cache_clear()
+        def entry_points(group: str) -> Any:
+            own = points if group == "xdsl.universe" else ()
+            return (*real(group=group), *own)
+
+        monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
+        forget()
 
     yield install
-    registry._others.cache_clear()
+    forget()
+
+
+def forget() -> None:
+    plugins.plugins.cache_clear()
+    plugins.load_importers.cache_clear()
 
 
 def test_dialects_and_passes_of_others(register: Callable[..., None]) -> None:
@@ -180,3 +192,105 @@ def test_a_package_that_states_no_interface(register: Callable[..., None]) -> No
     register(EntryPoint(lambda: sw.Universe(all_legalizations={"graph.pow": broken})))
     with pytest.warns(DeprecationWarning, match="its table of graph-legalize uses Stepwell and "):
         registry.dialects()
+
+
+def tidy() -> type[CanonicalizePass]:
+    return CanonicalizePass
+
+
+PLACED: dict[str, str] = {
+    "after graph-cse": "graph-cse,acme-tidy,graph-dce,graph-canonicalize-cast",
+    "before graph-fuse-ops": "acme-tidy,graph-fuse-ops",
+    "after loop-schedule": "loop-align-rows,loop-schedule,acme-tidy",
+}
+
+
+@pytest.mark.parametrize("place", PLACED)
+def test_a_pass_in_each_compilation(register: Callable[..., None], place: str) -> None:
+    universe = sw.Universe(
+        interface=1, all_passes={"acme-tidy": tidy}, placements={"acme-tidy": place}
+    )
+    register(EntryPoint(lambda: universe))
+    texts = pipelines.pipeline(3)
+    assert [text for text in texts.values() if text.endswith(PLACED[place])]
+    assert str(sw.pipeline(threads=1)).count("acme-tidy") == 1
+    at_zero = str(sw.pipeline(threads=1, opt_level=0))
+    assert ("acme-tidy" in at_zero) is (place == "before graph-fuse-ops")
+    assert "acme-tidy" not in str(pipelines.own_pipeline(3))
+
+
+@pytest.mark.parametrize(
+    ("universe", "use", "message"),
+    [
+        (
+            {"all_passes": {"acme-tidy": tidy}, "placements": {"acme-tidy": "behind cse"}},
+            pipelines.pipeline,
+            'wrong place of acme-tidy, expected "after <pass>" or "before <pass>", got "behind c',
+        ),
+        (
+            {"placements": {"acme-tidy": "after graph-cse"}},
+            pipelines.pipeline,
+            "gives a place to acme-tidy, which is not one of its passes",
+        ),
+        (
+            {"all_passes": {"acme-tidy": tidy}, "placements": {"acme-tidy": "after graph-ces"}},
+            pipelines.pipeline,
+            "places acme-tidy after an unknown pass, expected one of `stepwell pipeline`, got",
+        ),
+        (
+            {"all_importers": {"keras": broken}},
+            lambda: plugins.load_importers("onnx"),
+            "registers conversions of no frontend, expected onnx or torch, got keras",
+        ),
+        (
+            {"all_importers": {"onnx": broken}},
+            lambda: plugins.load_importers("onnx"),
+            "cannot be loaded: ModuleNotFoundError: No module named 'acme.missing'",
+        ),
+        (
+            {"all_processors": {"box": lambda: 3}},
+            lambda: named("box"),
+            'wrong target "box", expected a stepwell.Target with name="box", got int',
+        ),
+        (
+            {"all_processors": {"box": lambda: named("x86-64")}},
+            lambda: named("box"),
+            'wrong target "box", expected a stepwell.Target with name="box", got x86-64',
+        ),
+        ({"all_layers": {"X": broken}}, lambda: getattr(gnn, "X"), "cannot be loaded: "),  # noqa: B009
+        (
+            {"all_schedule_rules": {"bad": lambda: lambda schedule, nest: 1 / 0}},
+            lambda: sw.compile(relu(), threads=1),
+            'schedule rule "bad" raised ZeroDivisionError: division by zero',
+        ),
+    ],
+)
+def test_what_does_not_fit_is_named(
+    register: Callable[..., None], universe: Any, use: Callable[[], object], message: str
+) -> None:
+    register(EntryPoint(lambda: sw.Universe(interface=1, **universe)))
+    with pytest.raises(sw.StepwellError) as caught:
+        use()
+    assert f'package "acme": {message}' in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def relu() -> sw.Module:
+    b = sw.Builder("main")
+    b.output(b.relu(b.input("x", (64,), "f32")), name="y")
+    return b.module()
+
+
+def test_a_rule_comes_before_the_default_ones(register: Callable[..., None]) -> None:
+    def pairs(schedule: Any, nest: str) -> str | None:
+        schedule.split(nest, 2)
+        return "two by two"
+
+    def declines(schedule: Any, nest: str) -> None:
+        schedule.split(nest, 4)
+
+    rules = {"declines": lambda: declines, "pairs": lambda: pairs}
+    register(EntryPoint(lambda: sw.Universe(interface=1, all_schedule_rules=rules)))
+    exe = sw.compile(relu(), threads=1)
+    (decision,) = [d for d in exe.decisions if d.pass_name == "loop-schedule"]
+    assert (decision.what, decision.why) == ("split(i, 2, tail=peel)", "two by two")

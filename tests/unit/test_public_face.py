@@ -38,6 +38,9 @@ GIVEN = (
     *("core.decisions.Decision", "core.fate.Fate", "frontends.builder.Value"),
     *("dialects.graph.kernel_builder.KernelBuilder", "passes.patterns.pattern.Match"),
     *("runtime.executable.Executable", "runtime.profile.Profile", "runtime.profile.Row"),
+    *("distributed.out_of_core.OutOfCore", "distributed.partition.Part"),
+    *("distributed.partition.Partition", "tuning.kernel_schedule.KernelSchedule"),
+    "tuning.kernel_schedule.ScheduleTime",
     *("exporting.Exported", "runtime.artefacts.verifying.Verification"),
 )
 """Classes whose objects users are given, and do not make."""
@@ -46,7 +49,11 @@ BESIDE = (
     "core.context.Change",
     "core.decisions.Decision",
     "core.fate.Fate",
+    "distributed.out_of_core.OutOfCore",
+    "distributed.partition.Part",
     "exporting.Exported",
+    "tuning.kernel_schedule.KernelSchedule",
+    "tuning.kernel_schedule.ScheduleTime",
     "dialects.graph.kernel_builder.KernelBuilder",
     "frontends.builder.Value",
     "runtime.artefacts.verifying.Verification",
@@ -66,6 +73,9 @@ PLUGINS = (
     "frontends.onnx.nodes.Node",
     "frontends.onnx.registry.converts",
     "frontends.onnx.registry.evaluates",
+    "frontends.torch.registry.converts",
+    "passes.loop.rules.steps.Parts",
+    "passes.loop.rules.steps.Schedule",
 )
 """What plug-ins are written against, beside the package itself."""
 

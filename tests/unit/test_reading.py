@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import zipfile
@@ -164,6 +165,16 @@ def test_metadata_of_another_writer(tmp_path: Path) -> None:
     assert list(WeightStore.load(tmp_path / "w.safetensors")) == ["w"]
 
 
+def test_errors_of_safetensors_are_cut(tmp_path: Path) -> None:
+    """They quote the header, which may be long."""
+    header = json.dumps({"w": {"dtype": "F" * 9000, "shape": [], "data_offsets": [0, 0]}}).encode()
+    path = tmp_path / "w.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(sw.StepwellError, match="not in the format of safetensors") as caught:
+        WeightStore.load(path)
+    assert len(str(caught.value)) < 3000
+
+
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
@@ -253,3 +264,11 @@ def test_brackets_that_count() -> None:
     from_mlir(text)
     calls = ", ".join(["() -> ()"] * 100)
     from_mlir(f'"test.op"() {{a = [{calls}]}} : () -> ()\n')
+
+
+@pytest.mark.parametrize("format", [np.array(True), np.array("csx"), np.array(["csr", "csr"])])
+def test_a_matrix_without_a_format(tmp_path: Path, format: np.ndarray) -> None:
+    parts = {"indptr": np.arange(3), "indices": np.arange(2), "data": np.ones(2)}
+    np.savez(tmp_path / "a.npz", format=format, shape=np.array([2, 2]), **parts)
+    with pytest.raises(sw.StepwellError, match="not an archive in NumPy's format: "):
+        read_array(tmp_path / "a.npz")

@@ -6,15 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.interpreter import PythonValues
 from xdsl.ir import Operation
 from xdsl.parser import Parser
 
+from stepwell.backends.reference import writes
 from stepwell.backends.reference.machine import Machine, call
 from stepwell.backends.reference.remembered import Remembered
+from stepwell.backends.reference.replayed import Replayed
 from stepwell.backends.reference.writes import CallListener
+from stepwell.core.errors import UnsupportedError
 from stepwell.core.registry import make_context
 
 TEXT = """
@@ -68,7 +72,7 @@ def test_equal_functions_with_equal_arguments_run_once() -> None:
     run, x = Runs(), [1.0, 2.0]
     for _ in range(2):
         assert run(parsed(), "twice", x) == [2.0, 4.0]
-        run.remembered.compare()
+        run.remembered.begin()
     assert run.ran == ['"twice"']
     assert run(parsed(), "twice", [1.0, 3.0]) == [2.0, 6.0]
     assert run(parsed(), "twice", [1.0]) == [2.0]
@@ -89,7 +93,7 @@ def test_a_function_that_changes_in_place_runs_again() -> None:
     add.parent_block().insert_op_before(product, add)  # type: ignore[union-attr]
     add.result.replace_all_uses_with(product.result)
     add.detach()
-    run.remembered.compare()
+    run.remembered.begin()
     assert run(module, "twice", x) == [1.0, 9.0]
     assert run(parsed(), "twice", x) == [2.0, 6.0]
 
@@ -123,3 +127,41 @@ def test_what_watches_operations_sees_all_of_them() -> None:
         machine.listen(listeners)
         call(machine, machine.get_op_for_symbol("twice"), [3, x, np.zeros_like(x)])
     assert len(seen) == 3 * 3 + 1
+
+
+def test_calls_of_another_run_are_replayed() -> None:
+    """All but one; each by its name and number, in each run anew."""
+    known = {
+        ("twice", 1): [np.array([7, 8], np.float32)],
+        ("twice", 2): [np.array([5, 6], np.float32)],
+        ("twice", 3): [np.zeros(1, np.float32)],
+    }
+    results: list[list[float]] = []
+    for replayed in (Replayed(known, None), Replayed(known, ("twice", 1))):
+        for _ in range(2):
+            replayed.begin()
+            for _ in range(3):
+                machine, y = Machine(parsed(), remembered=replayed), np.zeros(2, np.float32)
+                arguments = [2, np.ones(2, np.float32), y]
+                call(machine, machine.get_op_for_symbol("twice"), arguments)
+                results.append(y.tolist())
+    # The third one had other memory.
+    assert results == 2 * [[7, 8], [5, 6], [2, 2]] + 2 * [[2, 2], [5, 6], [2, 2]]
+
+
+def test_replayed_calls_are_not_watched_and_long_ones_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = {("twice", 1): [np.array([7, 8], np.float32)]}
+    for except_for, most in ((None, 0), (("twice", 1), 10), (("twice", 1), 3)):
+        monkeypatch.setattr(writes, "MOST", most)
+        machine = Machine(parsed(), remembered=Replayed(known, except_for))
+        watching = writes.Writes("twice", 1)
+        machine.listen([watching])
+        function, y = machine.get_op_for_symbol("twice"), np.zeros(2, np.float32)
+        if most == 3:
+            with pytest.raises(UnsupportedError, match="@twice: the call takes more than 3 oper"):
+                call(machine, function, [2, y + 1, y])
+            continue
+        call(machine, function, [2, y + 1, y])
+        assert (watching.numbers(-1, 2, 4) >= 0).all() == (except_for is not None)

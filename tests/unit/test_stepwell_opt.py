@@ -29,14 +29,14 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
-def failure(args: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """What the command prints to stderr before it exits with 1."""
+def failure(args: list[str], capsys: pytest.CaptureFixture[str], lines: int = 1) -> str:
+    """What the command prints to stderr, in so many lines, before it exits with 1."""
     with pytest.raises(SystemExit) as stop:
         stepwell_opt.main(args)
     assert stop.value.code == 1
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err.count("\n") == 1, printed.err
+    assert printed.err.count("\n") == lines, printed.err
     return printed.err.strip()
 
 
@@ -68,7 +68,7 @@ def test_bad_pipeline(
     ("text", "message"),
     [
         ("func.func @f( {", "m.mlir:1:15: Expected argument or type"),
-        ('"foo.bar"() : () -> ()', "m.mlir:1:10: Operation foo.bar is not registered"),
+        ('"foo.bar"() : () -> ()', "m.mlir:1:2: Operation foo.bar is not registered"),
         (
             "func.func @f() -> i32 { func.return }",
             "m.mlir:1:25: Expected arguments to have the same types as the function output types",
@@ -88,12 +88,74 @@ def test_bad_text(
     source: Path, text: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source.write_text(text)
-    assert message in failure([str(source)], capsys)
+    assert message in failure([str(source)], capsys, lines=3)
+
+
+RETURN = "  func.return %x : tensor<4xf32>\n}\n"
+WIDE = "#sparse_tensor.encoding<{map = (d0) -> (d0 : dense), posWidth = 7}>"
+RELU = "func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            f"{RELU}\t%y = graph.rellu %x : (tensor<4xf32>) -> tensor<4xf32>",
+            [
+                "m.mlir:2:7: Operation graph.rellu is not registered; nearest names: graph.relu, ",
+                "   %y = graph.rellu %x : (tensor<4xf32>) -> tensor<4xf32>",
+                "        ^^^^^^^^^^^",
+            ],
+        ),
+        (
+            '"grap.relu"() : () -> ()',
+            [
+                "m.mlir:1:2: Operation grap.relu is not registered; nearest dialects: graph",
+                '  "grap.relu"() : () -> ()',
+                "   ^^^^^^^^^",
+            ],
+        ),
+        (
+            f"{RELU}  %y = graph.relu %x : (tensor<4xf32>) -> tensor<5xf32>  // relu\n{RETURN}",
+            [
+                "m.mlir:2:3: graph.relu: result type differs, expected tensor<4xf32>, got ",
+                "    %y = graph.relu %x : (tensor<4xf32>) -> tensor<5xf32>  // relu",
+                f"    {'^' * 53}",
+            ],
+        ),
+        (
+            f'func.func @f() {{\n  "test.op"() {{a = {WIDE}}} : () -> ()\n}}',
+            ["m.mlir:2:3: cannot parse: ", '    "test.op"() {a', f"    {'^' * 20}"],
+        ),
+        (f"{' ' * 200}xx{' ' * 200}", ["m.mlir:1:201: ", " " * 62 + "xx", " " * 62 + "^^"]),
+    ],
+)
+def test_the_place_in_the_text_is_shown(
+    source: Path, text: str, shown: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    source.write_text(text)
+    lines = failure([str(source)], capsys, lines=3).splitlines()
+    assert shown[0] in lines[0]
+    assert [line[: len(begin)] for line, begin in zip(lines[1:], shown[1:], strict=True)] == shown[
+        1:
+    ]
+
+
+def test_the_place_in_a_part_of_the_text(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = f"{RELU}  %y = graph.relu %x : (tensor<4xf32>) -> tensor<5xf32>\n{RETURN}"
+    source.write_text(f"builtin.module {{}}\n// -----\n\n{wrong}")
+    with pytest.raises(SystemExit):
+        stepwell_opt.main([str(source), "--split-input-file"])
+    first, line, marks = capsys.readouterr().err.splitlines()
+    assert f"{source}:5:3: graph.relu: " in first
+    assert (line, marks) == (f"  {wrong.splitlines()[1]}", f"    {'^' * 53}")
 
 
 def test_text_nested_too_deeply(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source.write_text("builtin.module {" * 5_000 + "}" * 5_000)
-    assert "nested too deeply" in failure([str(source)], capsys)
+    said = failure([str(source)], capsys, lines=3)
+    assert "nested too deeply" in said
+    assert max(map(len, said.splitlines())) < 200
 
 
 def test_bytes_that_are_no_text(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -246,7 +308,7 @@ def test_output_is_written_whole_or_not_at_all(
     output.write_text("as it was")
     failure([str(source), "-o", str(output), "-p", "no-such-pass"], capsys)
     source.write_text("func.func @f( {")
-    failure([str(source), "-o", str(output)], capsys)
+    failure([str(source), "-o", str(output)], capsys, lines=3)
     assert output.read_text() == "as it was"
 
 

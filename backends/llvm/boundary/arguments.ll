@@ -137,7 +137,7 @@ end:
 }
 
 define i1 @is_csr(ptr %record, ptr %o) alwaysinline nounwind {
-  %types_word = call i64 @word(ptr %record, i64 4)
+  %types_word = call i64 @word(ptr %record, i64 6)
   %types = inttoptr i64 %types_word to ptr
   %one = call i64 @word(ptr %types, i64 0)
   %two = call i64 @word(ptr %types, i64 1)
@@ -153,13 +153,14 @@ define i1 @take_csr(ptr %r, ptr %o) nounwind {
 entry:
   %given = alloca [2 x ptr], align 8
   %record = load ptr, ptr %r
-  %end = getelementptr i64, ptr %record, i64 11
+  %end = getelementptr i64, ptr %record, i64 13
   store ptr %end, ptr %r
   %value_dtype = call i64 @word(ptr %record, i64 0)
-  %index_dtype = call i64 @word(ptr %record, i64 2)
-  %rows_code = call i64 @word(ptr %record, i64 6)
-  %columns_code = call i64 @word(ptr %record, i64 8)
-  %entries_code = call i64 @word(ptr %record, i64 10)
+  %indptr_dtype = call i64 @word(ptr %record, i64 2)
+  %indices_dtype = call i64 @word(ptr %record, i64 4)
+  %rows_code = call i64 @word(ptr %record, i64 8)
+  %columns_code = call i64 @word(ptr %record, i64 10)
+  %entries_code = call i64 @word(ptr %record, i64 12)
   %is_tuple = call i1 @is_tuple(ptr %o)
   br i1 %is_tuple, label %tuple, label %object
 tuple:
@@ -170,7 +171,7 @@ unpack:
   %indptr0 = call ptr @PyTuple_GetItem(ptr %o, i64 0)
   %indices0 = call ptr @PyTuple_GetItem(ptr %o, i64 1)
   %values0 = call ptr @PyTuple_GetItem(ptr %o, i64 2)
-  %pointers0 = call i64 @length(ptr %indptr0, i64 %index_dtype)
+  %pointers0 = call i64 @length(ptr %indptr0, i64 %indptr_dtype)
   %rows0 = sub i64 %pointers0, 1
   %square = icmp eq i64 %rows_code, %columns_code
   %columns0 = select i1 %square, i64 %rows0, i64 %columns_code
@@ -179,7 +180,7 @@ object:
   %matrix_given = call i1 @is_csr(ptr %record, ptr %o)
   br i1 %matrix_given, label %matrix, label %graph
 graph:
-  %dtype_name = call i64 @word(ptr %record, i64 5)
+  %dtype_name = call i64 @word(ptr %record, i64 7)
   %dtype_object = inttoptr i64 %dtype_name to ptr
   %second = getelementptr ptr, ptr %given, i64 1
   store ptr %o, ptr %given
@@ -225,7 +226,7 @@ get_values:
   %d = icmp eq ptr %values1, null
   br i1 %d, label %no, label %check_indptr
 check_indptr:
-  %pointers1 = call i64 @length(ptr %indptr1, i64 %index_dtype)
+  %pointers1 = call i64 @length(ptr %indptr1, i64 %indptr_dtype)
   br label %check
 check:
   %indptr = phi ptr [ %indptr0, %unpack ], [ %indptr1, %check_indptr ]
@@ -234,7 +235,7 @@ check:
   %pointers = phi i64 [ %pointers0, %unpack ], [ %pointers1, %check_indptr ]
   %rows = phi i64 [ %rows0, %unpack ], [ %rows1, %check_indptr ]
   %columns = phi i64 [ %columns0, %unpack ], [ %columns1, %check_indptr ]
-  %index_count = call i64 @length(ptr %indices, i64 %index_dtype)
+  %index_count = call i64 @length(ptr %indices, i64 %indices_dtype)
   %entries = call i64 @length(ptr %values, i64 %value_dtype)
   %last = sub i64 %pointers, 1
   %right_pointers = icmp eq i64 %last, %rows
@@ -259,7 +260,7 @@ begin:
   %indices_data = call i64 @data_of(ptr %indices)
   %values_data = call i64 @data_of(ptr %values)
   call void @pass(ptr %r, i64 %indptr_data)
-  %rows_passed = call i64 @word(ptr %record, i64 7)
+  %rows_passed = call i64 @word(ptr %record, i64 9)
   %quiet_rows = icmp eq i64 %rows_passed, 0
   br i1 %quiet_rows, label %middle, label %put_rows
 put_rows:
@@ -270,7 +271,7 @@ middle:
   call void @pass(ptr %r, i64 %entries)
   call void @pass(ptr %r, i64 %values_data)
   call void @pass(ptr %r, i64 %entries)
-  %columns_passed = call i64 @word(ptr %record, i64 9)
+  %columns_passed = call i64 @word(ptr %record, i64 11)
   %quiet_columns = icmp eq i64 %columns_passed, 0
   br i1 %quiet_columns, label %done, label %put_columns
 put_columns:
@@ -278,9 +279,10 @@ put_columns:
   br label %done
 done:
   %value_item = call i64 @word(ptr %record, i64 1)
-  %index_item = call i64 @word(ptr %record, i64 3)
-  %indptr_bytes = mul i64 %pointers, %index_item
-  %indices_bytes = mul i64 %entries, %index_item
+  %indptr_item = call i64 @word(ptr %record, i64 3)
+  %indices_item = call i64 @word(ptr %record, i64 5)
+  %indptr_bytes = mul i64 %pointers, %indptr_item
+  %indices_bytes = mul i64 %entries, %indices_item
   %values_bytes = mul i64 %entries, %value_item
   call void @occupy(ptr %r, i64 %indptr_data, i64 %indptr_bytes)
   call void @occupy(ptr %r, i64 %indices_data, i64 %indices_bytes)

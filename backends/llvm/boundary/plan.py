@@ -8,7 +8,7 @@ a list that only grows; a frame belongs to the call that has set its `Word.BUSY`
 The records, in order:
 
     dense input    DENSE, dtype, bytes of an element, rank, dimensions
-    CSR input      CSR, dtype and bytes of values, dtype and bytes of indices, the address of
+    CSR input      CSR, dtype and bytes of values, of row pointers and of columns, the address of
                    the addresses of two types of matrices, the name of the dtype for `to_csr`,
                    two dimensions, and the code of the number of entries
     sizes          the number of size differences that must be 0, and their codes

@@ -98,8 +98,8 @@ class CallFunctions:
                 continue
             rows, columns, entries = sizes
             pointers = emit.builder.add(rows, WORD(1))
-            index = field.index_dtype.itemsize
-            facts = (("indptr", pointers, index), ("indices", entries, index))
+            pointer, index = (dtype.itemsize for dtype in field.index_dtypes)
+            facts = (("indptr", pointers, pointer), ("indices", entries, index))
             parts = [
                 _Buffer(
                     f"{subject}, {part}",

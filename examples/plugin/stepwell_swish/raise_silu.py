@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from xdsl.passes import ModulePass
 
 from stepwell import patterns as p
+from stepwell.core.budgets import ROUNDING
 
 from .dialect import SiluOp
 
@@ -25,6 +26,7 @@ class SwishRaiseSiluPass(ModulePass):
     """Replace x * sigmoid(x) by swish.silu, which reads x once."""
 
     name = "swish-raise-silu"
+    budget = ROUNDING  # how far it may move results; `compile(check=True)` compares
 
     def apply(self, ctx, op):
         p.rewrite_module(ctx, op, [silu])

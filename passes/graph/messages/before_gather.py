@@ -232,4 +232,10 @@ def _elementwise(op: GraphOp, sizes: Sizes) -> ElementwiseBeforeGather | None:
             ends.add(gathered[0])
         elif len(shape) == len(result) and shape[:1] != (1,):
             return None
-    return ElementwiseBeforeGather(op, ends.pop(), sizes) if len(ends) == 1 else None
+    if len(ends) != 1:
+        return None
+    (found,) = ends
+    # What the ends of an entry have are floats.
+    if found.axis is not None and not is_float(element_type(op.results[0])):
+        return None
+    return ElementwiseBeforeGather(op, found, sizes)

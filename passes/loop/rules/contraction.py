@@ -42,6 +42,7 @@ from .accesses import (
     stride,
     widest_bits,
 )
+from .cascades import cascade_sums
 from .panels import (
     copy_panels,
     partly_kept,
@@ -238,6 +239,7 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
         if rows is not None:
             prefetch_panels(schedule, cut.reductions, parts)
     prefetch_operands(schedule, cut.reductions if rows is not None else cut.reductions[:1])
+    cascade_sums(schedule, cut.reductions)
     if not work.is_small:
         _parallelise(schedule, roles, cut, parallel, work, tile, order)
     several = f", {roles.sums} at once" if roles.sums > 1 else ""

@@ -28,6 +28,7 @@ from .accesses import (
     power_of_two_up_to,
     stride,
 )
+from .cascades import cascade_sums, innermost
 from .gathers import prefetch_columns
 from .narrow import schedule_narrow_rows
 from .steps import Schedule
@@ -135,20 +136,22 @@ def schedule_lanes(schedule: Schedule, nest: str, gathers: bool = False) -> str 
         vectors = _vectors(loop, size, lanes, bool(entries))
         vectors = min(vectors, limit) if entries else vectors
     vectors = schedule.knobs.vectors or vectors
-    names = [op.loop_name.data for op in entries]
+    names, inside = [op.loop_name.data for op in entries], innermost(loop)
     if size is not None and size <= limit * lanes and (size < lanes or entries):
         schedule.vectorize(name)
         unroll_entries(schedule, names, -(-size // lanes) * sums)
+        cascade_sums(schedule, inside)
         return f"rows of {size} elements are one block"
     whole = size is not None and size % (vectors * lanes) == 0
     cut_short = len(bound_of(loop)) > 1
     parts = schedule.split(name, vectors * lanes, "mask" if whole or cut_short else "split")
-    for inner, *rows in parts.nests(*names):
+    for inner, *rows in parts.nests(*names, *inside):
         if expensive and size is None and inner != parts.inner:
             # A full chunk for the remainder would waste most of its lanes on a short row.
             inner = schedule.split(inner, lanes, "mask").inner
         schedule.vectorize(inner)
-        unroll_entries(schedule, rows, vectors * sums)
+        unroll_entries(schedule, rows[: len(names)], vectors * sums)
+        cascade_sums(schedule, rows[len(names) :])
     return f"vectors of {lanes} lanes, {vectors} at a time"
 
 

@@ -12,10 +12,11 @@ from xdsl.rewriter import Rewriter
 from ....core.actions import allowed
 from ....core.errors import explain
 from ....core.reading import LARGEST_LIST, ReadingError, read_text
-from ....dialects.loop.nests import ScheduleError, kernel_named
+from ....dialects.loop.nests import Consumed, ScheduleError, kernel_named
 from ....dialects.loop.ops import KernelOp
 from ....dialects.loop.trace_text import Step, StepArgument, parse_traces
 from ..balance import balance
+from ..cascade import cascade
 from ..compute_at import compute_at
 from ..distribute import distribute
 from ..drop_unit_loops import drop_unit_loops
@@ -45,6 +46,7 @@ PRIMITIVES: Mapping[str, Primitive] = {
     primitive.__name__: primitive
     for primitive in (
         balance,
+        cascade,
         compute_at,
         distribute,
         drop_unit_loops,
@@ -141,18 +143,23 @@ def taken(kernel: KernelOp, steps: Sequence[Step]) -> KernelOp:
         if not allowed(str(step), new):
             break
         try:
-            new = _take(new, step)
+            new = take(new, step)
         except ScheduleError as error:
             subject = f"trace for @{kernel.sym_name.data}: step {number}, {step}"
             raise ScheduleError(f"{subject}: {error}") from error
     return new
 
 
-def _take(kernel: KernelOp, step: Step) -> KernelOp:
+def take(kernel: Consumed, step: Step) -> KernelOp:
+    """Take a step on a kernel.
+
+    Raises:
+        ScheduleError: if it is unknown or not legal.
+    """
     primitive = PRIMITIVES.get(step.name)
     if primitive is None:
         near = difflib.get_close_matches(step.name, PRIMITIVES, 1)
-        hint = f"did you mean {near[0]}" if near else None
+        hint = f"did you mean {near[0]}" if near else f"there are {', '.join(PRIMITIVES)}"
         raise ScheduleError(explain(step.name, "no such primitive", hint=hint))
     return primitive(kernel, **_bound(step, primitive))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ....dialects.loop.ops import ForOp
 from .accesses import Stride, accesses, dependents, is_expensive, lanes_for, stride
+from .cascades import cascade_sums
 from .steps import Schedule
 
 VECTORS = 4
@@ -51,6 +52,7 @@ def schedule_row(schedule: Schedule, name: str) -> str | None:
             continue
         parts = schedule.split(left, width)
         schedule.vectorize(parts.inner)
+        cascade_sums(schedule, [parts.outer])
         used.append(width)
         if len(parts.inners) == 1:
             break

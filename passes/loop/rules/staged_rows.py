@@ -19,6 +19,7 @@ from ....dialects.loop.nests import body_of, perfect_nest
 from ....dialects.loop.ops import ForOp, LocalOp, StoreOp
 from ..prefetch import bits_of
 from .accesses import UNKNOWN_EXTENT, entry_loops, lanes_for
+from .cascades import cascade_sums
 from .contraction import (
     PANELS,
     Roles,
@@ -113,10 +114,10 @@ def schedule_staged_rows(schedule: Schedule, staged: StagedRows) -> str:
         tiles = schedule.split(row, staged.height, "mask" if rows is None else "peel")
         nests = tiles.nests(*inside)
         outermost = tiles.outer if outermost == row else outermost
-    for nest in nests:
-        _contract(schedule, staged, *nest)
+    sums = [name for nest in nests for name in _contract(schedule, staged, *nest)]
     if len(roles.reductions) == 1:
         prefetch_rows(schedule, roles.reductions[0], roles.packed)
+    cascade_sums(schedule, sums)
     if schedule.has(outermost):
         schedule.attempt(lambda: cut_thread_tiles(schedule, outermost))
     return f"{staged.height} rows of {staged.columns} columns at a time stay in the cache"
@@ -148,8 +149,8 @@ def _rows_of_a_tile(schedule: Schedule, nest: Sequence[ForOp], fill: ForOp, heig
 
 def _contract(
     schedule: Schedule, staged: StagedRows, rows: str, fill: str, lane: str, *reductions: str
-) -> None:
-    """Make a contraction of a tile of rows.
+) -> Sequence[str]:
+    """Make a contraction of a tile of rows; return the innermost reductions.
 
     Args:
         staged: the nest.
@@ -165,4 +166,4 @@ def _contract(
     roles = replace(staged.roles, row=first, reductions=reductions)
     count = schedule.extent(first)
     tile = tuned_tile(schedule, staged.lanes, count, staged.columns, staged.apart)
-    cut_rows(schedule, roles, first, lane, tile)
+    return cut_rows(schedule, roles, first, lane, tile).reductions

@@ -15,6 +15,7 @@ from ....dialects.loop.ops import ForOp, KernelOp
 from ....dialects.loop.trace import trace_of
 from ....dialects.loop.trace_text import StepArgument
 from ..balance import balance
+from ..cascade import cascade
 from ..distribute import distribute
 from ..drop_unit_loops import drop_unit_loops, has_unit_loop
 from ..merge import merge
@@ -212,6 +213,10 @@ class Schedule:
     def unroll(self, loop: str, factor: int) -> None:
         """Give a reduction more accumulators; see `unroll`."""
         self._take(unroll, loop, factor)
+
+    def cascade(self, loop: str, factor: int) -> None:
+        """Accumulate chunks of a reduction on their own; see `cascade`."""
+        self._take(cascade, loop, factor)
 
     def prefetch(self, argument: int, loop: str, ahead: int) -> None:
         """Prefetch what a reduction will read; see `prefetch`."""

@@ -176,6 +176,16 @@ func.func @outside(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>
+func.func @opaque(%a: tensor<3x3xf32, #csr>) -> tensor<3x3xf32> {
+  // expected-error-re @+1 {{graph.normalize: an opaque operator has no kernel {{.*}}; one of constants is folded, others are replaced where a pass knows the user}}
+  %0 = graph.normalize row %a self_loops = true : (tensor<3x3xf32, #csr>) -> tensor<3x3xf32, #csr>
+  %1 = graph.to_dense %0 : (tensor<3x3xf32, #csr>) -> tensor<3x3xf32>
+  func.return %1 : tensor<3x3xf32>
+}
+
+// -----
+
 // Unsigned integers are computed in a signed type that holds them, and keep their low bits.
 // CHECK-LABEL: loop.kernel @unsigned(%x: memref<4xi8>) -> (%y: memref<4xi8>)
 // CHECK: %[[MASK:.*]] = arith.constant 255 : i32

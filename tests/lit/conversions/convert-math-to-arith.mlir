@@ -1,6 +1,7 @@
 // RUN: stepwell-opt %s -p convert-math-to-arith | filecheck %s
 // RUN: stepwell-opt %s -p "convert-math-to-arith{target=x86-64-v4}" | filecheck %s --check-prefix=SCALE
 // RUN: stepwell-opt %s -p "convert-math-to-arith{target=x86-64-v3}" | filecheck %s --check-prefix=HALVES
+// RUN: stepwell-opt %s -p "convert-math-to-arith{target=x86-64}" | filecheck %s --check-prefix=UNFUSED
 
 // The range is clamped, n and r of x = n ln 2 + r are found, and a polynomial is scaled by the two
 // halves of 2^n.
@@ -21,7 +22,7 @@
 // CHECK-NEXT:    [[n:%.*]] = arith.subf [[t]], [[round]] : vector<8xf32>
 // CHECK-NEXT:    [[r0:%.*]] = math.fma [[n]], [[ln2h]], [[z]] : vector<8xf32>
 // CHECK-NEXT:    [[r:%.*]] = math.fma [[n]], [[ln2l]], [[r0]] : vector<8xf32>
-// CHECK-COUNT-4: math.fma {{%.*}}, [[r]], {{%.*}} : vector<8xf32>
+// CHECK-COUNT-5: math.fma {{%.*}}, [[r]], {{%.*}} : vector<8xf32>
 // CHECK-NEXT:    [[p:%.*]] = math.fma {{%.*}}, [[r]], [[one]] : vector<8xf32>
 // CHECK-NEXT:    [[bits:%.*]] = arith.bitcast [[t]] : vector<8xf32> to vector<8xi32>
 // CHECK-NEXT:    [[s0:%.*]] = arith.shli [[bits]], [[half]] : vector<8xi32>
@@ -43,7 +44,7 @@ func.func @exp(%x: vector<8xf32>) -> vector<8xf32> {
 // SCALE-DAG:     [[every:%.*]] = arith.constant -1 : i16
 // SCALE-DAG:     [[nearest:%.*]] = arith.constant 4 : i32
 // SCALE:         [[n:%.*]] = arith.subf
-// SCALE-COUNT-7: math.fma
+// SCALE-COUNT-8: math.fma
 // SCALE-NEXT:    %y = x86vector.avx512.mask.scalef [[p:%.*]], [[p]], [[n]], [[every]], [[nearest]] : vector<16xf32>
 // SCALE-NEXT:    func.return %y
 // HALVES-LABEL: func.func @wide
@@ -159,10 +160,21 @@ func.func @root(%x: vector<4xf32>) -> vector<4xf32> {
   func.return %y : vector<4xf32>
 }
 
+// What the roundings of the root and of the quotient lose is computed, and added unless it is NaN.
 // CHECK-LABEL: func.func @rsqrt
-// CHECK-NEXT:    [[one:%.*]] = arith.constant 1.000000e+00 : f64
-// CHECK-NEXT:    [[root:%.*]] = math.sqrt %x : f64
-// CHECK-NEXT:    %y = arith.divf [[one]], [[root]] : f64
+// CHECK:         [[root:%.*]] = math.sqrt %x : f64
+// CHECK-NEXT:    [[y:%.*]] = arith.divf [[one:%.*]], [[root]] : f64
+// CHECK-NEXT:    [[minus:%.*]] = arith.negf [[root]] : f64
+// CHECK-NEXT:    math.fma [[minus]], [[root]], %x : f64
+// CHECK-NEXT:    math.fma [[minus]], [[y]], [[one]] : f64
+// CHECK:         [[better:%.*]] = math.fma [[y]], {{%.*}}, [[y]] : f64
+// CHECK-NEXT:    [[number:%.*]] = arith.cmpf oeq, [[better]], [[better]] : f64
+// CHECK-NEXT:    arith.select [[number]], [[better]], [[y]] : f64
+
+// UNFUSED-LABEL: func.func @rsqrt
+// UNFUSED-NEXT:    [[one:%.*]] = arith.constant 1.000000e+00 : f64
+// UNFUSED-NEXT:    [[root:%.*]] = math.sqrt %x : f64
+// UNFUSED-NEXT:    %y = arith.divf [[one]], [[root]] : f64
 func.func @rsqrt(%x: f64) -> f64 {
   %y = math.rsqrt %x : f64
   func.return %y : f64

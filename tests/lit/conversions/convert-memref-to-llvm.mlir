@@ -127,9 +127,8 @@ func.func @dim(%x: memref<?x7x?xf32>) -> (index, index, index) {
 // -----
 
 // A buffer on the stack is made once, at the entry, aligned for any vector; LLVM makes registers of it.
-// CHECK: builtin.module attributes {rt.effort = "light"} {
 // CHECK-LABEL: func.func @stack(
-// CHECK-SAME: %i: index) -> f32 {
+// CHECK-SAME: %i: index) -> f32 attributes {rt.effort = "light"} {
 // CHECK-NEXT: %[[V0:.*]] = llvm.mlir.constant(32) : i64
 // CHECK-NEXT: %b = llvm.alloca %[[V0]] x f32 {alignment = 64 : i64} : (i64) -> !llvm.ptr
 // CHECK-NEXT: %[[V1:.*]] = builtin.unrealized_conversion_cast %i : index to i64

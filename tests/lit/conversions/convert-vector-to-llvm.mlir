@@ -59,6 +59,25 @@ func.func @known_mask() -> vector<4xi1> {
 
 // -----
 
+// A mask with one lane leaves one element to store.
+// CHECK-LABEL: func.func @one_lane(
+// CHECK-NOT: masked.store
+// CHECK: %[[LANE:.*]] = llvm.extractelement %v[%{{.*}} : i64] : vector<4xi16>
+// CHECK-NEXT: llvm.store %[[LANE]], %{{.*}} {alignment = 2 : i64} : i16, !llvm.ptr
+// CHECK-NEXT: %[[OTHER:.*]] = llvm.extractelement %v[%{{.*}} : i64] : vector<4xi16>
+// CHECK-NEXT: llvm.store %[[OTHER]], %{{.*}} {alignment = 2 : i64} : i16, !llvm.ptr
+func.func @one_lane(%x: memref<?xi16>, %v: vector<4xi16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %first = vector.create_mask %c1 : vector<4xi1>
+  %third = arith.constant dense<[false, false, true, false]> : vector<4xi1>
+  vector.maskedstore %x[%c0], %first, %v : memref<?xi16>, vector<4xi1>, vector<4xi16>
+  vector.maskedstore %x[%c0], %third, %v : memref<?xi16>, vector<4xi1>, vector<4xi16>
+  func.return
+}
+
+// -----
+
 // Lanes of i1 are bytes in memory.
 // CHECK-LABEL: func.func @bools(
 // CHECK-SAME: %x: memref<?xi1>, %i: index) {

@@ -214,7 +214,7 @@ def test_the_commands(plant: Plant, tmp_path: Path, capsys: pytest.CaptureFixtur
         ),
         (["--pipeline", "nowhere"], "--pipeline: cannot read nowhere: No such file or directory"),
         (["--input", "z=z.npy"], "--input: no such input, expected x=FILE.npy or y=FILE.npy"),
-        (["-o", "/nowhere/found.mlir"], "reproducer: cannot write /nowhere/found.mlir: No such"),
+        (["-o", "/nowhere/found.mlir"], "--output: cannot write /nowhere/found.mlir: the folder"),
         (["--expected", "z=z.npy"], "--expected: no such expected, expected result0=FILE.npy"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -14,6 +14,7 @@ from xdsl.parser import Parser
 
 from stepwell.backends.llvm.jit import Effort, compile_module
 from stepwell.backends.reference.machine import run_kernel
+from stepwell.core.context import PassHook
 from stepwell.core.pipelines import pipeline, run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
@@ -344,9 +345,15 @@ def same_before_and_after() -> Check:
     return lambda text, inputs, schedule: check(text, inputs, schedule)[0]
 
 
-def run_compiled(kernel: KernelOp, arrays: Sequence[np.ndarray]) -> None:
-    """Run a kernel of buffers as machine code; constants are packed as it asks."""
+def run_compiled(
+    kernel: KernelOp,
+    arrays: Sequence[np.ndarray],
+    texts: Mapping[str, str] = pipeline(),
+    hooks: Sequence[PassHook] = (),
+) -> None:
+    """Run a kernel of buffers as machine code, made by these passes; constants are packed."""
     ctx = make_context(target=named("host"))
+    ctx.hooks += hooks
     module = ModuleOp([kernel.clone()])
     name, words = kernel.sym_name.data, list[int]()
     kept: list[np.ndarray] = []
@@ -359,10 +366,10 @@ def run_compiled(kernel: KernelOp, arrays: Sequence[np.ndarray]) -> None:
         kept.append(array)
         words.append(array.ctypes.data)
         words += [n for n, known in zip(array.shape, shape, strict=True) if known < 0]
-    run_passes(ctx, module, pipeline()["loops"])
+    run_passes(ctx, module, texts["loops"])
     for function in module.ops:
         function.properties.pop("sym_visibility", None)
-    run_passes(ctx, module, pipeline()["llvm"])
+    run_passes(ctx, module, texts["llvm"])
     code = compile_module(module, named("host"), Effort.LIGHT)
     ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(words))(code.address(name))(*words)
 

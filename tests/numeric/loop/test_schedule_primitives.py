@@ -16,6 +16,7 @@ from stepwell.dialects.loop.linear import value_of
 from stepwell.dialects.loop.loops import bound_of, enclosing
 from stepwell.dialects.loop.nests import ScheduleError, loop_named, loop_names, loops_of
 from stepwell.dialects.loop.ops import KernelOp, block_shape
+from stepwell.passes.loop.cascade import cascade
 from stepwell.passes.loop.drop_unit_loops import drop_unit_loops
 from stepwell.passes.loop.pack import pack
 from stepwell.passes.loop.prefetch import prefetch
@@ -70,6 +71,33 @@ def test_split_of_a_reduction(
 
     text = kernels.dense(*sizes_in_type(known, m, n, k))
     same_before_and_after(text, operands(m, n, k), schedule)
+
+
+@QUICK
+@given(
+    known=st.booleans(),
+    sizes=st.tuples(SIZES, SIZES, SIZES),
+    factor=FACTORS,
+    again=FACTORS,
+    blocks=st.booleans(),
+)
+def test_cascade(
+    kernels, operands, same_before_and_after, known, sizes, factor, again, blocks
+) -> None:
+    """Chunks of scalars and of blocks, cut again and unrolled; the initial value counts once."""
+
+    def schedule(kernel: KernelOp) -> KernelOp:
+        if blocks:
+            kernel = vectorize(split(kernel, "j", 4, "mask"), ["j1"])
+        with forwarding() as forwarded:
+            kernel = cascade(kernel, "k", factor)
+        outer, *inner = forwarded["k"]
+        if inner:
+            kernel = cascade(unroll(kernel, inner[0], 2), inner[0], again + 1)
+        return cascade(kernel, outer, again)
+
+    text = kernels.dense(*sizes_in_type(known, *sizes))
+    same_before_and_after(text, operands(*sizes), schedule)
 
 
 @QUICK

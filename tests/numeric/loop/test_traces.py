@@ -136,7 +136,7 @@ REFUSED = {
         "body of another reduction; split it first$"
     ),
     "reorder(j, k)": r'loop-reorder: loop "k" of @dense: it carries values',
-    "fly(i)": r"step 1, fly\(i\): fly: no such primitive$",
+    "fly(i)": r"step 1, fly\(i\): fly: no such primitive; there are balance, ",
     "spilt(i, 4)": r"spilt: no such primitive; did you mean split$",
     "split(i)": r"split: factor is missing, expected split\(loop, factor, tail, cases\)$",
     "split(4, i)": r"split: wrong loop, expected a name, got 4$",

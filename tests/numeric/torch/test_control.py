@@ -91,6 +91,7 @@ class Recurrent(nn.Module):
         return last, states, sums, rows, products
 
 
+@pytest.mark.slow
 def test_scans() -> None:
     check(Recurrent(), [floats(4, 2, 3)], [{0: N}], [[floats(7, 2, 3)]])
 

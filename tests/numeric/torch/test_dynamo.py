@@ -89,7 +89,8 @@ def test_cnn_for_any_number_of_images(caplog: pytest.LogCaptureFixture) -> None:
     assert not messages(caplog)
 
 
-LAYERS = ["GCN", "SAGE", "GIN", "GAT", "PNA"]
+OTHERS = ["GCN", "SAGE", "GIN", "PNA"]
+LAYERS = ["GAT", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)]
 
 
 AGGREGATORS = ["mean", "min", "max", "std"]

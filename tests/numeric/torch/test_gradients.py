@@ -69,7 +69,10 @@ NETWORKS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    "name",
+    ["perceptron", *(pytest.param(n, marks=pytest.mark.slow) for n in ("images", "transformer"))],
+)
 def test_steps_of_an_optimizer(name: str) -> None:
     """Losses, parameters, gradients and statistics of batches after several steps."""
     make, batch = NETWORKS[name]
@@ -135,6 +138,7 @@ class Several(nn.Module):
         return torch.cat([part(x).flatten() for part in self.parts])
 
 
+@pytest.mark.slow
 def test_convolutions(both: Callable[..., None]) -> None:
     """Strides that leave elements, dilations, groups, and transposed ones."""
     both(
@@ -211,6 +215,7 @@ def test_norms(both: Callable[..., None]) -> None:
     both(make, 3, 4, 5)
 
 
+@pytest.mark.slow
 def test_moves_of_elements(both: Callable[..., None]) -> None:
     """Gradients of pads, resized images, slices, gathers, sorts and cumulative sums."""
 
@@ -236,6 +241,7 @@ def test_moves_of_elements(both: Callable[..., None]) -> None:
     both(Moves, 1, 4, 3, 4)
 
 
+@pytest.mark.slow
 def test_losses(both: Callable[..., None]) -> None:
     labels, target = torch.tensor([1, 0, 2]), torch.rand(3, 4, dtype=torch.float64)
 

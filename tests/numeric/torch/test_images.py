@@ -83,7 +83,11 @@ def imported(model: Any) -> Any:
     return sw.from_torch(model.eval(), (x,), dynamic_shapes=({0: auto, 2: auto, 3: auto},))
 
 
-@pytest.mark.parametrize("model", [Residual(), Pools(), Views()], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "model",
+    [Residual(), *(pytest.param(m, marks=pytest.mark.slow) for m in (Pools(), Views()))],
+    ids=lambda m: type(m).__name__,
+)
 def test_one_program_for_all_sizes(model: Any) -> None:
     exe = sw.compile(imported(model), threads=1)
     for size in SIZES:
@@ -96,7 +100,9 @@ def test_one_program_for_all_sizes(model: Any) -> None:
             np.testing.assert_allclose(got, want.numpy(), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("way", ["up", "nearest", "bilinear"])
+@pytest.mark.parametrize(
+    "way", ["up", *(pytest.param(w, marks=pytest.mark.slow) for w in ("nearest", "bilinear"))]
+)
 def test_halves_that_are_joined_with_the_whole(way: str) -> None:
     model = Halves(way)
     exe = sw.compile(imported(model), threads=1)

@@ -82,6 +82,7 @@ class Recurrent(nn.Module):
         return F.log_softmax(self.out(y), -1), state
 
 
+@pytest.mark.slow
 def test_recurrent_language_model() -> None:
     args = [IDS, floats(2, 2, 12), floats(2, 2, 12)]
     other = [IDS[:1, :3], floats(2, 1, 12), floats(2, 1, 12)]

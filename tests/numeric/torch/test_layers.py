@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from .compared import Functions, check, torch
 
 nn, F = torch.nn, torch.nn.functional
@@ -66,6 +68,7 @@ FACTORS = {
 }
 
 
+@pytest.mark.slow
 def test_interpolations() -> None:
     check(Functions(FACTORS), [floats(2, 3, 5, 6), floats(2, 4, 4, 2)])
 
@@ -79,6 +82,7 @@ LIKE = {
 }
 
 
+@pytest.mark.slow
 def test_interpolations_of_any_size() -> None:
     images = {0: ANY, 2: ANY, 3: ANY}
     others = [[floats(1, 3, 4, 3), floats(2, 3, 8, 9)], [floats(1, 3, 1, 7), floats(2, 3, 3, 1)]]
@@ -101,5 +105,6 @@ PAIRS = {
 }
 
 
+@pytest.mark.slow
 def test_pairs() -> None:
     check(Functions(PAIRS), [floats(3, 4), floats(3, 5)], [({0: ANY}, {0: ANY})])

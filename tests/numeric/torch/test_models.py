@@ -45,6 +45,7 @@ def test_cnn() -> None:
     check(model, [torch.randn(2, 3, 8, 8)], BATCH, [[torch.randn(1, 3, 8, 8)]])
 
 
+@pytest.mark.slow
 def test_transformer_encoder() -> None:
     def encoder() -> Any:
         layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, norm_first=True)

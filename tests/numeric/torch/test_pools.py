@@ -81,6 +81,7 @@ def test_dense_batches_and_sorted_pools() -> None:
     check(Pools().eval(), batch(7, 12, [3, 2, 2]), GRAPHS, others)
 
 
+@pytest.mark.slow
 def test_quantiles_of_graphs() -> None:
     """Medians and quantiles, also of a graph without nodes."""
 

@@ -106,7 +106,10 @@ def test_sizes_that_are_known() -> None:
     assert torch.compile(Noise(), backend=stepwell)().shape == (9,)
 
 
-@pytest.mark.parametrize("name", ["GCN", "SAGE", "GIN", "GAT", "EdgeConv"])
+@pytest.mark.parametrize(
+    "name",
+    ["GAT", *(pytest.param(n, marks=pytest.mark.slow) for n in ("GCN", "SAGE", "GIN", "EdgeConv"))],
+)
 def test_gradcheck(name: str) -> None:
     layer = layers()[name].double()
     fast = torch.compile(layer, backend=stepwell)

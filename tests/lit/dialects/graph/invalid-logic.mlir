@@ -293,3 +293,27 @@ func.func @f(%x: tensor<4x3xf32>) {
   %y = graph.sinh %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
   func.return
 }
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // expected-error @+1 {{graph.expm1: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>}}
+  %y = graph.expm1 %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // expected-error @+1 {{graph.log1p: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>}}
+  %y = graph.log1p %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // expected-error @+1 {{graph.tan: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>}}
+  %y = graph.tan %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
+  func.return
+}

@@ -105,3 +105,41 @@ func.func @f() {
   %y = graph.constant nnz = -1 dense_resource<a> : tensor<2x2xf32, #csr>
   func.return
 }
+
+// -----
+
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<4x2xf32>) {
+  // expected-error @+1 {{graph.exchange: a has columns of other parts, and there is one part, expected 4, got 5}}
+  %y = graph.exchange %a, %x : (tensor<4x5xf32, #csr>, tensor<4x2xf32>) -> tensor<5x2xf32>
+  func.return
+}
+
+// -----
+
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+func.func @f(%a: tensor<4x4xf32, #csr>, %x: tensor<5x2xf32>) {
+  // expected-error @+1 {{graph.exchange: x does not have one row for each row of a, expected 4, got 5}}
+  %y = graph.exchange %a, %x : (tensor<4x4xf32, #csr>, tensor<5x2xf32>) -> tensor<4x2xf32>
+  func.return
+}
+
+// -----
+
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+func.func @f(%a: tensor<4x4xf32, #csr>, %x: tensor<f32>) {
+  // expected-error @+1 {{graph.exchange: x has no rows, expected rank 1 or more, got rank 0}}
+  %y = graph.exchange %a, %x : (tensor<4x4xf32, #csr>, tensor<f32>) -> tensor<4xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{graph.combine: result type differs, expected tensor<4xf32>, got tensor<1xf32>}}
+  %y = graph.combine sum %x : (tensor<4xf32>) -> tensor<1xf32>
+  func.return
+}

@@ -190,3 +190,24 @@ func.func @sinh(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
   %y = graph.sinh %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
   func.return %y : tensor<?x3xf32>
 }
+
+// CHECK-LABEL: func.func @expm1
+func.func @expm1(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
+  // CHECK: %y = graph.expm1 %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  %y = graph.expm1 %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  func.return %y : tensor<?x3xf32>
+}
+
+// CHECK-LABEL: func.func @log1p
+func.func @log1p(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
+  // CHECK: %y = graph.log1p %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  %y = graph.log1p %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  func.return %y : tensor<?x3xf32>
+}
+
+// CHECK-LABEL: func.func @tan
+func.func @tan(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
+  // CHECK: %y = graph.tan %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  %y = graph.tan %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  func.return %y : tensor<?x3xf32>
+}

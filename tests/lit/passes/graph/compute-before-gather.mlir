@@ -106,3 +106,18 @@ func.func @kept(%n: tensor<f32>, %x: tensor<9x4xf32>, %k: tensor<5xi64>, %l: ten
   %e = graph.exp %g : (tensor<5x4xf32>) -> tensor<5x4xf32>
   func.return %few, %less, %two, %e, %number : tensor<5x4xf32>, tensor<50x4xi1>, tensor<50x4xf32>, tensor<5x4xf32>, tensor<f32>
 }
+
+// -----
+
+// The ends of entries have floats, so integers and truth values of them stay where they are.
+// CHECK-LABEL: func.func @integers(
+// CHECK: %[[i:.*]] = graph.at_entries %a, %x axis = 0
+// CHECK: graph.cast %[[i]]
+// CHECK: graph.equal %[[i]], %[[i]]
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>
+func.func @integers(%a: tensor<9x9xf32, #csr>, %x: tensor<9xf64>) -> (tensor<?xi64>, tensor<?xi1>) {
+  %i = graph.at_entries %a, %x axis = 0 : (tensor<9x9xf32, #csr>, tensor<9xf64>) -> tensor<?xf64>
+  %n = graph.cast %i : (tensor<?xf64>) -> tensor<?xi64>
+  %e = graph.equal %i, %i : (tensor<?xf64>, tensor<?xf64>) -> tensor<?xi1>
+  func.return %n, %e : tensor<?xi64>, tensor<?xi1>
+}

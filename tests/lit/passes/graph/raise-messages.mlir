@@ -288,3 +288,23 @@ func.func @relations_kept(%x: tensor<9x8xf32>, %j: tensor<7xi64>, %i: tensor<7xi
   %z = graph.matmul %k, %v : (tensor<9x24xf32>, tensor<24x4xf32>) -> tensor<9x4xf32>
   func.return %y, %z : tensor<9x4xf32>, tensor<9x4xf32>
 }
+
+// -----
+
+// Messages that are written for a matrix in the first place: a sum by the softmax of scores.
+// CHECK-LABEL: func.func @of_a_matrix(
+// CHECK-NEXT: %[[w:.*]] = graph.reshape %e shape = [-1, 1]
+// CHECK-NEXT: %[[s:.*]] = graph.reshape %[[w]] shape = [-1]
+// CHECK-NEXT: %[[y:.*]] = graph.aggregate softmax %a, %x weights %[[s]]
+// CHECK-NEXT: func.return %[[y]]
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>
+!a = tensor<9x9xf32, #csr>
+!e = tensor<?x32xf32>
+func.func @of_a_matrix(%a: !a, %x: tensor<9x32xf32>, %e: tensor<?xf32>) -> tensor<9x32xf32> {
+  %j = graph.at_entries %a, %x axis = 1 : (!a, tensor<9x32xf32>) -> !e
+  %p = graph.edge_softmax %a, %e : (!a, tensor<?xf32>) -> tensor<?xf32>
+  %w = graph.reshape %p shape = [-1, 1] : (tensor<?xf32>) -> tensor<?x1xf32>
+  %m = graph.mul %j, %w : (!e, tensor<?x1xf32>) -> !e
+  %y = graph.reduce_entries sum %a, %m : (!a, !e) -> tensor<9x32xf32>
+  func.return %y : tensor<9x32xf32>
+}

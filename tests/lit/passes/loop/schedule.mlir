@@ -187,7 +187,9 @@ loop.kernel @streamed(%x: memref<16x2048xf32>, %w: memref<2048x2048xf32> {loop.c
 // V4-LABEL: loop.kernel @next_panel
 // V4:       loop.for "j0" %j0 to 32 tiles {
 // V4-NEXT:    loop.for "i0" %i0 to 2 {
-// V4:             loop.prefetch %w (d0, d1, d2) -> (d0, 512, ((d1 * 16384) + (d2 * 16)))(%j0, %i0, %k) : memref<32x1024x32xf32>
+// V4:             loop.for "k0" %k0 to 4 reduction carry
+// V4-NEXT:          loop.for "k1" %k1 to 256 reduction carry
+// V4-NEXT:            loop.prefetch %w (d0, d1, d2, d3) -> (d0, 512, (((d1 * 16384) + (d2 * 4096)) + (d3 * 16)))(%j0, %i0, %k0, %k1) : memref<32x1024x32xf32>
 // V3-LABEL: loop.kernel @next_panel
 loop.kernel @next_panel(%x: memref<16x1024xf32>, %w: memref<1024x1024xf32> {loop.constant}) -> (%y: memref<16x1024xf32>) {
   %z = arith.constant 0.0 : f32
@@ -294,7 +296,7 @@ loop.kernel @many_rows(%x: memref<2048x256xf32>, %w: memref<256x256xf32> {loop.c
 // V4:       loop.for "j0" %j0 to 16 tiles {
 // V4-NEXT:    %[[copy:.*]] = loop.local : memref<511x32xf32>
 // V4:           loop.store %{{.*}}, %[[copy]] (d0)[s0, s1] -> (d0, s1)(%k_) : vector<1x32xf32>, memref<511x32xf32>
-// V4:           loop.load %[[copy]] (d0)[s0, s1] -> (d0, s1)(%k) : memref<511x32xf32>, vector<1x32xf32>
+// V4:           loop.load %[[copy]] (d0, d1)[s0, s1] -> (((d0 * 256) + d1), s1)(%k0, %k1) : memref<511x32xf32>, vector<1x32xf32>
 // V3-LABEL: loop.kernel @large
 // V3:         loop.local : memref<511x16xf32>
 loop.kernel @large(%x: memref<100x511xf32>, %w: memref<511x511xf32>) -> (%y: memref<100x511xf32>) {

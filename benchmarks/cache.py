@@ -1,0 +1,118 @@
+"""The time of `sw.compile` with the compile cache, in fresh processes, on one thread.
+
+    python benchmarks/cache.py
+    python benchmarks/cache.py --only ResNet-50 --rounds 30
+
+A process reads a model, and then takes the time of `sw.compile`, with what that imports: with an
+empty cache, and with one that has the program. The last two columns are of another model, whose
+last layer has half of the rows: with an empty cache, and with one that has the first model. Times
+are those of the processor, for known programs also the elapsed one; each is the minimum of several
+processes. Weights are random.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import artefacts
+from onnx import ModelProto, numpy_helper
+from rich.console import Console
+from rich.table import Table
+
+ROUNDS = 15
+FEW = 3
+"""How many processes compile a program anew."""
+_COMPILE = """
+import sys, time
+import stepwell as sw
+path = sys.argv[1]
+module = sw.from_onnx(path) if path.endswith(".onnx") else sw.from_mlir(path)
+start, used = time.perf_counter(), time.process_time()
+sw.compile(module, threads=1)
+print(time.perf_counter() - start, time.process_time() - used)
+"""
+
+
+def halved(model: ModelProto) -> ModelProto:
+    """A model whose last layer has half of the rows."""
+    last = next(node for node in reversed(model.graph.node) if node.op_type == "Gemm")
+    for tensor in model.graph.initializer:
+        if tensor.name in last.input[1:]:
+            array = numpy_helper.to_array(tensor)
+            tensor.CopyFrom(numpy_helper.from_array(array[: len(array) // 2], tensor.name))
+    return model
+
+
+def files_of(name: str, folder: Path) -> Iterator[Path]:
+    """The file of a model, and that of the model with another layer, where it is one of ONNX."""
+    deployed, _ = artefacts.MODELS[name]
+    if deployed.module is not None:
+        yield folder / "model.mlir"
+        deployed.module().save(folder / "model.mlir")
+        return
+    for path, model in (("model", deployed.model()), ("halved", halved(deployed.model()))):
+        (folder / f"{path}.onnx").write_bytes(model.SerializeToString())
+        yield folder / f"{path}.onnx"
+
+
+def compiled(path: Path, cache: Path) -> tuple[float, float]:
+    """The elapsed time and the processor time of a process that compiles a model."""
+    # As for users, modules are compiled to bytecode once.
+    environment = {n: v for n, v in os.environ.items() if n != "PYTHONDONTWRITEBYTECODE"}
+    environment |= {"STEPWELL_CACHE": str(cache), "STEPWELL_TUNING": ""}
+    command = [sys.executable, "-c", _COMPILE, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    elapsed, used = (float(number) for number in done.stdout.split())
+    return elapsed, used
+
+
+def anew(path: Path, cache: Path, begun: Path | None = None) -> float:
+    """The processor time with an empty cache, or with a copy of another one."""
+    times: list[float] = []
+    for _ in range(FEW):
+        shutil.rmtree(cache, ignore_errors=True)
+        if begun is not None:
+            shutil.copytree(begun, cache)
+        times.append(compiled(path, cache)[1])
+    return min(times)
+
+
+def row(name: str, folder: Path, rounds: int) -> list[str]:
+    """The row of a model."""
+    path, *others = files_of(name, folder)
+    cache = folder / "cache"
+    first = anew(path, cache)
+    times = [compiled(path, cache) for _ in range(rounds)]
+    known, used = map(min, zip(*times, strict=True))
+    size = sum(entry.stat().st_size for entry in cache.glob("*.program"))
+    found = [name, f"{size / 1e6:.1f} MB", f"{first:.2f} s"]
+    found += [f"{used * 1e3:.0f} ms", f"{known * 1e3:.0f} ms"]
+    for other in others:
+        found += [f"{anew(other, folder / 'other'):.2f} s"]
+        found += [f"{anew(other, folder / 'other', cache):.2f} s"]
+    return found
+
+
+def main() -> None:
+    """Print the table."""
+    names = list(artefacts.MODELS)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", action="append", choices=names, help="this model, and no other")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="processes for each model")
+    options = parser.parse_args()
+    table = Table("model", "entry", "not known", "known", "elapsed", "changed", "kernels known")
+    for name in options.only or names:
+        with tempfile.TemporaryDirectory() as folder:
+            table.add_row(*row(name, Path(folder), options.rounds))
+    Console(width=100).print(table)
+
+
+if __name__ == "__main__":
+    main()

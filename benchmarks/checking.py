@@ -1,0 +1,122 @@
+"""The time of a checked compilation, and of finding a pass that is wrong.
+
+    STEPWELL_DATA=FOLDER python benchmarks/checking.py
+
+The folder has `cora.npz` and `gcn_cora_weights.npz`. `bisect` looks for a pass that leaves out the
+last iteration of a loop: at all sizes, or only at those of the model itself. Times are processor
+times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from cases import cora
+from compile_time import perceptron, resnet18
+from rich.console import Console
+from rich.table import Table
+from weights import Weights
+from xdsl.context import Context
+from xdsl.dialects.builtin import AffineMapAttr, ModuleOp
+from xdsl.ir.affine import AffineMap
+from xdsl.passes import ModulePass
+
+import stepwell as sw
+from stepwell.core.registry import passes
+from stepwell.diagnosis.checks import LargeProgram
+from stepwell.dialects.loop.ops import ForOp
+from stepwell.frontends import gnn
+
+WRONG = "loop-schedule"
+_DESCENTS_OF_A_SMALLER_MODEL = 2
+
+
+def any_graph() -> sw.Module:
+    """Two graph convolutions 1433-16-7 for any graph."""
+    w = Weights()
+    first = gnn.GCNConv(w.array(1433, 16), w.array(16))
+    second = gnn.GCNConv(w.array(16, 7), w.array(7))
+    model = gnn.Sequential(first, gnn.ReLU(), second)
+    return model.to_module(gnn.GraphSpec(), features=sw.TensorSpec((None, 1433), "f32"))
+
+
+MODELS: dict[str, Callable[[], sw.Module]] = {
+    "MLP 784-128-10, batch 1": lambda: perceptron(1),
+    "MLP 784-128-10, any batch": lambda: perceptron("batch"),
+    "GCN Cora, dense features": lambda: cora(dense=True).module,
+    "GCN Cora, sparse features": lambda: cora(dense=False).module,
+    "GCN 1433-16-7, any graph": any_graph,
+    "ResNet-18": resnet18,
+}
+
+
+@contextmanager
+def mistake(after: int) -> Iterator[None]:
+    """Within it, a pass makes a mistake, except in its first runs.
+
+    Args:
+        after: the number of its runs that are right.
+    """
+    kind, runs = passes()[WRONG](), 0
+    apply = kind.apply
+
+    def wrong(self: ModulePass, ctx: Context, op: ModuleOp) -> None:
+        nonlocal runs
+        apply(self, ctx, op)
+        runs += 1
+        if runs > after:
+            loop = next(one for one in op.walk() if isinstance(one, ForOp) and one.is_plain)
+            bound = loop.bound.data
+            *others, last = bound.results
+            shorter = AffineMap(bound.num_dims, bound.num_symbols, (*others, last - 1))
+            loop.bound = AffineMapAttr(shorter)
+
+    kind.apply = wrong
+    try:
+        yield
+    finally:
+        kind.apply = apply
+
+
+def seconds(call: Callable[[], object]) -> str:
+    """The processor time of a call."""
+    start = time.process_time()
+    call()
+    return f"{time.process_time() - start:.1f} s"
+
+
+def bisected(module: sw.Module, after: int) -> None:
+    """Find the mistake.
+
+    Raises:
+        SystemExit: if another pass is blamed.
+    """
+    with mistake(after):
+        found = sw.bisect(module)
+    if found is None or found.pass_name != WRONG:
+        raise SystemExit(f"bisect blames {found}, not {WRONG}")
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", action="append", choices=MODELS, help="this model, and no other")
+    options = parser.parse_args()
+    table = Table("model", "check=True", "bisect", "bisect, at this size only")
+    for name in options.only or MODELS:
+        module = MODELS[name]()
+        times = [
+            seconds(lambda m=module: sw.compile(m, check=True, records=False)),
+            seconds(lambda m=module: bisected(m, 0)),
+        ]
+        if LargeProgram.of(module, None) is not None:
+            times.append(seconds(lambda m=module: bisected(m, _DESCENTS_OF_A_SMALLER_MODEL)))
+        table.add_row(name, *times)
+    Console(width=100).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""Layers of `stepwell.frontends.gnn`, written by hand, beside those of torch-geometric.
+
+    python benchmarks/gnn_layers.py                  # everything, on one thread
+    python benchmarks/gnn_layers.py --only GATv2 -t 2
+
+One layer of 64 features on a random graph of 50,000 nodes and 500,000 edges, which is an edge list
+and an input of each call; weights are those of torch-geometric's layer, by `from_state_dict`. Times
+are of processor time, minima of interleaved rounds, so that they hold on a machine that is shared.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from moves import show
+from peers import library_threads, torch_call
+from rich.table import Table
+
+import stepwell as sw
+from stepwell.frontends import gnn
+from stepwell.runtime.limits import Limits
+from stepwell.tools.timing import duration
+
+NODES, EDGES, WIDTH, DIM, HEADS, RELATIONS = 50_000, 500_000, 64, 16, 4, 8
+ROUNDS = 5
+TOLERANCE = 1e-4
+"""The largest difference to torch-geometric's result, relative to its largest element."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A layer of torch-geometric, and how ours is made.
+
+    Attributes:
+        kind: the name of both.
+        args: the arguments of torch-geometric's.
+        options: the same by name.
+        ours: further arguments of ours.
+        extra: what a call takes beside features and edges: "attr", "weight", "type" or nothing.
+    """
+
+    kind: str
+    args: tuple[Any, ...] = (WIDTH, WIDTH)
+    options: tuple[tuple[str, Any], ...] = ()
+    ours: tuple[tuple[str, Any], ...] = ()
+    extra: str = ""
+
+    def made(self) -> tuple[Any, gnn.Layer]:
+        """Both layers, with the same weights."""
+        import torch
+        from torch_geometric import nn
+
+        torch.manual_seed(0)
+        args = [network(*a) if isinstance(a, tuple) else a for a in self.args]
+        theirs = getattr(nn, self.kind)(*args, **dict(self.options)).eval()
+        given = [layers(a) for a in args if isinstance(a, torch.nn.Module)]
+        make = getattr(gnn, self.kind).from_state_dict
+        return theirs, make(theirs.state_dict(), "", *given, **dict(self.ours))
+
+
+def network(*widths: int) -> Any:
+    """A linear layer, then others after a ReLU each."""
+    import torch
+
+    made = [torch.nn.Linear(a, b) for a, b in pairwise(widths)]
+    return torch.nn.Sequential(*(p for lin in made for p in (lin, torch.nn.ReLU())))
+
+
+def layers(nn: Any) -> list[gnn.Layer]:
+    """The layers of a network."""
+    return [
+        gnn.Linear.from_state_dict(part.state_dict()) if hasattr(part, "weight") else gnn.ReLU()
+        for part in nn
+    ]
+
+
+_HEADS, _DIM = ("heads", HEADS), ("edge_dim", DIM)
+_OF_HEADS = (WIDTH, WIDTH // HEADS)
+CASES: dict[str, Case] = {
+    "GCNConv": Case("GCNConv"),
+    "GraphConv, weighted": Case("GraphConv", extra="weight"),
+    "GraphConv, max": Case("GraphConv", options=(("aggr", "max"),), ours=(("aggr", "max"),)),
+    "GATConv, edge features": Case("GATConv", _OF_HEADS, (_HEADS, _DIM), extra="attr"),
+    "GATv2Conv": Case("GATv2Conv", _OF_HEADS, (_HEADS,)),
+    "GATv2Conv, edge features": Case("GATv2Conv", _OF_HEADS, (_HEADS, _DIM), extra="attr"),
+    "TransformerConv": Case("TransformerConv", _OF_HEADS, (_HEADS,), (_HEADS,)),
+    "TransformerConv, edge features": Case(
+        "TransformerConv", _OF_HEADS, (_HEADS, _DIM), (_HEADS,), extra="attr"
+    ),
+    "GINEConv": Case("GINEConv", ((WIDTH, WIDTH),), (_DIM,), extra="attr"),
+    "EdgeConv": Case("EdgeConv", ((2 * WIDTH, WIDTH),)),
+    "EdgeConv, two layers": Case("EdgeConv", ((2 * WIDTH, WIDTH, WIDTH),)),
+    "RGCNConv": Case("RGCNConv", (WIDTH, WIDTH, RELATIONS), extra="type"),
+    "SGConv, K = 2": Case("SGConv", options=(("K", 2),), ours=(("K", 2),)),
+    "TAGConv": Case("TAGConv"),
+    "ChebConv, K = 3": Case("ChebConv", options=(("K", 3),)),
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """The seconds of both, and the largest relative difference of the results."""
+
+    name: str
+    ours: float
+    theirs: float
+    error: float
+
+
+def run(name: str, case: Case, threads: int) -> Result:
+    """Time one layer.
+
+    Raises:
+        SystemExit: if the results differ.
+    """
+    import torch
+
+    rng = np.random.default_rng(0)
+    theirs, layer = case.made()
+    x, edges = rng.standard_normal((NODES, WIDTH), np.float32), rng.integers(0, NODES, (2, EDGES))
+    extras: dict[str, np.ndarray] = {
+        "attr": rng.standard_normal((EDGES, DIM), np.float32),
+        "weight": rng.random(EDGES, np.float32) + 0.5,
+        "type": rng.integers(0, RELATIONS, EDGES),
+    }
+    extra = [extras[case.extra]] if case.extra else []
+    module = gnn.Sequential(layer).to_module(
+        gnn.EdgeListSpec(weighted=case.extra == "weight"),
+        sw.TensorSpec((None, WIDTH)),
+        edge_attr=sw.TensorSpec((None, DIM)) if case.extra == "attr" else None,
+        edge_type=sw.TensorSpec((None,), "i64") if case.extra == "type" else None,
+    )
+    exe = sw.compile(module, threads=threads)
+    arrays = [edges, *extra, x] if case.extra == "weight" else [edges, x, *extra]
+    tensors = [torch.from_numpy(array) for array in (x, edges, *extra)]
+    calls = {
+        "ours": lambda: exe(*arrays),
+        "theirs": torch_call(lambda: theirs(*tensors), (), threads),
+    }
+    want = np.asarray(calls["theirs"]())
+    error = float(np.abs(exe(*arrays) - want).max() / np.abs(want).max())
+    if not error <= TOLERANCE:
+        raise SystemExit(f"{name}: the results differ by {error:.2g}")
+    best = dict.fromkeys(calls, float("inf"))
+    with library_threads(threads):
+        for _ in range(ROUNDS):
+            for key, call in calls.items():
+                best[key] = min(best[key], _spent(call))
+    return Result(name, best["ours"], best["theirs"], error)
+
+
+def _spent(call: Callable[[], Any]) -> float:
+    """The processor time of a call, in seconds."""
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def table(kind: str, results: Sequence[Result], limits: Limits) -> Table:
+    """The results as a table to read."""
+    view = Table(kind, "stepwell", "torch-geometric", "ratio")
+    for r in results:
+        ratio = r.theirs / r.ours
+        shown = f"{ratio:.1f}" if ratio >= 1 else f"[red]{ratio:.2f}[/]"
+        view.add_row(r.name, duration(r.ours), duration(r.theirs), shown)
+    return view
+
+
+def main(
+    threads: Annotated[int, typer.Option("--threads", "-t", help="threads of each")] = 1,
+    only: Annotated[str, typer.Option(help="only the layers with this text in their names")] = "",
+) -> None:
+    """Print the table."""
+    show("layer", CASES, run, threads, only, table)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,132 @@
+"""Programs on the parts of a graph: threads, processes and Dask beside one process.
+
+    python benchmarks/parts.py                                  # 100,000 nodes, a million edges
+    python benchmarks/parts.py --nodes 10_000_000 --edges 100_000_000
+    python benchmarks/parts.py --nodes 4000 --edges 40_000 --simulate 1000      # by the model
+
+The graph is a power-law graph (`rmat.py`), networks have two layers and 64 features
+(`large_graphs.py`). All ways take the same cores and their calls take turns; times are minima, in
+seconds. `exchanged` is what a call counts, `predicted` what the report says. With `--simulate`
+nothing runs: parts grow in number at a constant size, and times are those of `report.Machine`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from large_graphs import WIDTH, module
+from rich.console import Console
+from rich.table import Table
+from rmat import rmat
+
+import stepwell as sw
+from stepwell.distributed.dask_engine import DaskEngine
+from stepwell.distributed.engines import Engine, LocalEngine
+from stepwell.frontends import gnn
+
+NETWORKS = ("GCN", "SAGE", "GAT")
+
+
+def graph_of(nodes: int, edges: int) -> gnn.Graph:
+    """A power-law graph."""
+    pieces = list(rmat(nodes, edges))
+    ends = np.stack([np.concatenate([piece[n] for piece in pieces]) for n in range(2)])
+    return gnn.Graph.from_edge_index(ends, nodes)
+
+
+@contextmanager
+def engines(workers: int) -> Iterator[dict[str, Engine]]:
+    """The ways to run parts, each with so many workers of one thread."""
+    dask = importlib.import_module("distributed")
+    with ExitStack() as stack:
+        cluster = dask.LocalCluster(
+            n_workers=workers, threads_per_worker=1, dashboard_address=":0", protocol="tcp"
+        )
+        client = stack.enter_context(dask.Client(stack.enter_context(cluster)))
+        yield {
+            "threads": stack.enter_context(LocalEngine(workers)),
+            "processes": stack.enter_context(LocalEngine(workers, processes=True)),
+            "Dask, maps": DaskEngine(client),
+            "Dask, sockets": DaskEngine(client, share=False),
+        }
+
+
+def minima(ways: dict[str, Callable[[], Any]], repeat: int) -> dict[str, float]:
+    """The shortest time of each way, whose calls take turns."""
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(repeat + 1):
+        for name, way in ways.items():
+            begin = time.perf_counter()
+            way()
+            times[name].append(time.perf_counter() - begin)
+    # The first call loads programs and parts.
+    return {name: min(own[1:]) for name, own in times.items()}
+
+
+def measure(nodes: int, edges: int, parts: int, threads: int, repeat: int) -> Table:
+    """The times of all ways."""
+    graph, rng = graph_of(nodes, edges), np.random.default_rng(0)
+    x = rng.standard_normal((nodes, WIDTH)).astype(np.float32)
+    partition, matrix = sw.partition(graph, parts), graph.to_csr()
+    table = Table("network", "way", "s", "beside one process", "exchanged MB", "predicted", "error")
+    with engines(parts) as found:
+        for name in NETWORKS:
+            exe = sw.compile(module(name), threads=threads)
+            programs = {way: sw.distribute(module(name), partition, e) for way, e in found.items()}
+            expected = exe(matrix, x)
+            errors = {w: float(np.abs(p(x) - expected).max()) for w, p in programs.items()}
+            ways: dict[str, Callable[[], Any]] = {"one process": lambda e=exe: e(matrix, x)}
+            ways |= {way: lambda p=p: p(x) for way, p in programs.items()}
+            times = minima(ways, repeat)
+            base = times.pop("one process")
+            table.add_row(name, "one process", f"{base:.3f}")
+            for way, seconds in times.items():
+                counted = (programs[way].traffic, programs[way].report())
+                moved = [f"{sum(one.exchanged) / 1e6:.1f}" for one in counted]
+                ratio = f"{seconds / base:.2f}"
+                table.add_row(name, way, f"{seconds:.3f}", ratio, *moved, f"{errors[way]:.1e}")
+    return table
+
+
+def simulate(nodes: int, edges: int, most: int) -> Table:
+    """Weak scaling: as many nodes and edges for each part, from 1 part to `most`."""
+    table = Table("parts", "nodes", "halo of a part", "exchanged MB", "balance", "s", "efficiency")
+    first, parts = 0.0, 1
+    while parts <= most:
+        partition = sw.partition(graph_of(nodes * parts, edges * parts), parts)
+        with LocalEngine(1) as engine:
+            # Halos are charged to the network, on which a cluster has them.
+            engine.in_memory = False
+            report = sw.distribute(module("GCN"), partition, engine, opt_level=0).report()
+        halo = sum(cost.halo for cost in report.costs[1]) / parts
+        first = first or report.seconds
+        moved, balance = sum(report.exchanged) / 1e6, min(report.balance)
+        sizes = str(parts), str(nodes * parts), f"{halo:.0f}", f"{moved:.1f}", f"{balance:.2f}"
+        table.add_row(*sizes, f"{report.seconds:.4f}", f"{first / report.seconds:.2f}")
+        parts = min(parts * 10, most) if parts < most else most + 1
+    return table
+
+
+def main(
+    nodes: Annotated[int, typer.Option(help="the number of nodes")] = 100_000,
+    edges: Annotated[int, typer.Option(help="the number of edges")] = 1_000_000,
+    parts: Annotated[int, typer.Option(help="the number of parts, and of workers")] = 4,
+    threads: Annotated[int, typer.Option(help="those of the one process")] = 2,
+    repeat: Annotated[int, typer.Option(help="calls of each way after the first")] = 3,
+    most: Annotated[int, typer.Option("--simulate", help="the most parts of a simulation")] = 0,
+) -> None:
+    """Measure, or simulate."""
+    if most:
+        Console().print(simulate(nodes // parts, edges // parts, most))
+    else:
+        Console().print(measure(nodes, edges, parts, threads, repeat))
+
+
+if __name__ == "__main__":
+    typer.run(main)

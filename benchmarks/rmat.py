@@ -1,0 +1,90 @@
+"""A power-law graph as an edge list on disk: R-MAT, in bounded memory.
+
+    python benchmarks/rmat.py edges.npy --nodes 10_000_000 --edges 100_000_000
+
+Each edge falls into a quadrant of the adjacency matrix by chance, then into one of that quadrant,
+and so on (Chakrabarti et al. 2004, with the probabilities of Graph500). Node numbers are mixed, as
+those of real data say little about degrees; `--no-mix` leaves hubs first. Nodes without edges,
+self loops and repeated edges are kept. The file has shape (2, E): sources, then targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from numpy.lib import format as npy
+
+QUADRANTS = (0.57, 0.19, 0.19, 0.05)
+CHUNK = 1 << 20
+_ODD = 0x9E3779B1
+
+
+def rmat(
+    nodes: int, edges: int, seed: int = 0, mix: bool = True, chunk: int = CHUNK
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Sources and targets of at most `chunk` edges at a time, int32."""
+    levels = max(1, (nodes - 1).bit_length())
+    rng = np.random.default_rng(seed)
+    for first in range(0, edges, chunk):
+        count = min(chunk, edges - first)
+        places = np.zeros((2, count), np.uint32)
+        for _ in range(levels):
+            _descend(places, rng)
+        ends = places.astype(np.uint64)
+        if mix:
+            ends = _mixed(ends, levels)
+        # Fewer nodes than a power of 2: neighbours among the numbers become one node.
+        sources, targets = (ends * np.uint64(nodes) >> np.uint64(levels)).astype(np.int32)
+        yield sources, targets
+
+
+def _descend(ends: np.ndarray, rng: np.random.Generator) -> None:
+    """Add the bit of one level: the quadrant of each edge, by 16 random bits."""
+    chance = np.frombuffer(rng.bytes(2 * ends.shape[1]), np.uint16)
+    a, b, c = (np.uint16(round(65536 * p)) for p in np.cumsum(QUADRANTS[:3]))
+    lower = chance >= b
+    right = ((chance >= a) & ~lower) | (chance >= c)
+    for row, bit in zip(ends, (lower, right), strict=True):
+        row <<= np.uint32(1)
+        row |= bit
+
+
+def _mixed(ends: np.ndarray, levels: int) -> np.ndarray:
+    """Numbers of `levels` bits, renumbered: each step has an inverse."""
+    mask, half = np.uint64((1 << levels) - 1), np.uint64(max(1, levels // 2))
+    for _ in range(2):
+        ends = ends * np.uint64(_ODD) & mask
+        ends ^= ends >> half
+    return ends
+
+
+def write(path: Path, nodes: int, edges: int, seed: int = 0, mix: bool = True) -> None:
+    """Write an edge list of shape (2, E)."""
+    with open(path, "wb") as file:
+        header = {"descr": "<i4", "fortran_order": False, "shape": (2, edges)}
+        npy.write_array_header_1_0(file, header)
+        begin, done = file.tell(), 0
+        for pair in rmat(nodes, edges, seed, mix):
+            for row, ends in enumerate(pair):
+                file.seek(begin + 4 * (row * edges + done))
+                file.write(ends.data)
+            done += len(pair[0])
+
+
+def main(
+    path: Annotated[Path, typer.Argument(help="the file to write")],
+    nodes: Annotated[int, typer.Option(help="the number of nodes")] = 1 << 20,
+    edges: Annotated[int, typer.Option(help="the number of edges")] = 10 << 20,
+    seed: Annotated[int, typer.Option(help="of the random numbers")] = 0,
+    mix: Annotated[bool, typer.Option(help="whether hubs lie anywhere")] = True,
+) -> None:
+    """Write an edge list."""
+    write(path, nodes, edges, seed, mix)
+
+
+if __name__ == "__main__":
+    typer.run(main)

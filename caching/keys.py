@@ -1,0 +1,114 @@
+"""The key of a compilation: a digest of everything that decides what it results in."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..backends.llvm.processor import identity
+from ..core.digests import bytes_of, digests
+from ..core.errors import StepwellError
+from ..core.module import Module
+from ..core.plugins import has_plugins
+from ..core.reading import ReadingError, read_bytes
+from ..core.records import default_path
+from ..core.target import Target, host, this_machine
+from ..core.threads import available_cores
+from ..core.weights import WeightStore
+from .structure import Facts, OpaqueError, facts_of, structure_digest
+
+_LARGEST_RECORDS = 1 << 26
+"""A larger database of schedules is not read twice."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments of `stepwell.compile` that decide what the program is."""
+
+    module: Module
+    target: str | Target
+    threads: int | None
+    opt_level: int
+    pipeline: str | Mapping[str, str] | None
+    records: str | Path | bool | None
+    copy_indices: bool
+    rounding: str | None
+    schedule: str | None = None
+    """The traces of kernels, as text."""
+
+    def key(self, sources: str, surroundings: Facts) -> str | None:
+        """The key; None if something takes part whose contents are not known.
+
+        Args:
+            sources: the digest of the compiler.
+            surroundings: what `surroundings` returned.
+        """
+        try:
+            if type(self.module) is not Module:
+                return None
+            plain = self.threads, self.opt_level, self.pipeline, self.copy_indices, self.rounding
+            asked = facts_of((*plain, self.schedule))
+            own = _target(self.target), asked, *_module_facts(self.module)
+        except (OpaqueError, StepwellError):
+            return None
+        found = sources, surroundings, own
+        return hashlib.sha256(repr(found).encode("utf-8", "surrogatepass")).hexdigest()
+
+    def surroundings(self) -> Facts | None:
+        """What outside of the arguments decides: the machine, the environment, and schedules.
+
+        None if the code of another package takes part, or the schedules cannot be read.
+        """
+        try:
+            return None if has_plugins() else (_machine(), _records(self.records))
+        except (OSError, ReadingError, StepwellError):
+            return None
+
+
+def _machine() -> Facts:
+    """The machine this runs on, and what of the environment counts."""
+    # LLVM, which describes it as well, takes longer to import than a hit takes.
+    known = identity() or facts_of(host())
+    threads = available_cores(), os.environ.get("STEPWELL_NUM_THREADS")
+    return known, facts_of(this_machine()), threads
+
+
+def _target(target: str | Target) -> Facts:
+    if isinstance(target, Target) and target.legalize:
+        raise OpaqueError("rules of a target")
+    return facts_of(target)
+
+
+def _records(records: str | Path | bool | None) -> Facts:
+    """The contents of the database of schedules."""
+    path = default_path() if records is None or records is True else records
+    if path is None or path is False:
+        return ("none",)
+    if records is None and not Path(path).exists():
+        return ("none",)
+    return ("file", hashlib.sha256(read_bytes(Path(path), _LARGEST_RECORDS)).hexdigest())
+
+
+def _module_facts(module: Module) -> Facts:
+    return structure_digest(module.op), facts_of(module.decisions), weights_facts(module.weights)
+
+
+def weights_facts(weights: WeightStore) -> Facts:
+    """The names, the types and the elements of all arrays, in the order of the store."""
+    kinds: list[Facts] = []
+    parts: list[np.ndarray] = []
+    for name in weights:
+        array = weights[name]
+        dense = isinstance(array, np.ndarray)
+        own = [array] if dense else [array.indptr, array.indices, array.data]
+        if any(part.dtype.hasobject for part in own):
+            raise OpaqueError("an array of objects")
+        types = tuple((part.dtype.name, part.dtype.str, part.shape) for part in own)
+        kinds.append((name, type(array).__name__ if not dense else "", array.shape, types))
+        parts += own
+    return tuple(kinds), tuple(weights.names.items()), tuple(digests([*map(bytes_of, parts)]))

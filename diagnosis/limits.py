@@ -1,0 +1,78 @@
+"""How far the values of a program may move: budgets of passes as limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from ..core.budgets import Budget
+from ..core.context import Change
+from ..core.errors import MiscompilationError
+from ..core.module import Module
+from .differences import Tolerance
+from .growth import digits_of, growth, longest_sum
+from .traces import Trace
+
+
+class Limits:
+    """The limits for the values of a program.
+
+    Args:
+        module: the program before the first pass.
+        max_ulp: the limit for all passes; None for their budgets.
+    """
+
+    def __init__(self, module: Module, max_ulp: float | None) -> None:
+        self._operators, self._max_ulp = module.clone(), max_ulp
+        self._digits = digits_of(module.op)
+
+    def narrow(self, op: ModuleOp) -> None:
+        """Take note of the types of the program after a pass: the narrowest one counts."""
+        self._digits = min(self._digits, digits_of(op))
+
+    def compare(
+        self,
+        change: Change,
+        before: Trace,
+        after: Trace,
+        inputs: list[Any],
+        budget: Budget,
+        passes: int = 1,
+    ) -> None:
+        """Compare two runs.
+
+        Args:
+            change: the pass, or what else is between the runs.
+            before: the run before it.
+            after: the run after it.
+            inputs: the inputs of both.
+            budget: how far values may move.
+            passes: how many passes there are between the runs.
+
+        Raises:
+            MiscompilationError: if a value is further away than the budget allows.
+        """
+        error: MiscompilationError | None = None
+        for limit in self._limits(inputs, budget, passes):
+            error = self.tolerance(limit).difference(change, before, after, inputs)
+            if error is None:
+                return
+        if error is not None:
+            raise error
+
+    def _limits(self, inputs: list[Any], budget: Budget, passes: int) -> Iterator[float]:
+        """A budget as a limit: for one operator, then as magnified by the whole program."""
+        if self._max_ulp is not None:
+            yield self._max_ulp * passes
+            return
+        terms = longest_sum(self._operators, inputs) if budget.sums else 1
+        limit = budget.of(terms, self._digits)
+        yield limit
+        if limit:
+            yield max(limit, growth(self._operators, inputs, limit, self._digits))
+
+    def tolerance(self, limit: float) -> Tolerance:
+        """A limit in units of the narrowest type of the program; a given one, of each value."""
+        return Tolerance(limit, None if self._max_ulp is not None else self._digits)

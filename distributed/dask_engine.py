@@ -1,0 +1,113 @@
+"""`DaskEngine`: functions of parts on the workers of a Dask cluster (`stepwell[dask]`)."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.errors import StepwellError, explain
+from .blocks import hostname
+from .engines import Engine, Worker, lost
+
+_PATIENCE = 1.0
+"""The seconds after which a wait looks whether the scheduler is still there."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """The future of a function, and the worker that it was submitted to."""
+
+    future: Any
+    worker: str
+
+
+class DaskEngine(Engine):
+    """Runs functions on the workers of a Dask cluster.
+
+    Results stay on the workers. Rows of a halo travel from worker to worker as the dependencies of
+    tasks, not through the scheduler; workers of one host read them from maps.
+
+    Args:
+        client: a `dask.distributed.Client`.
+        share: whether workers of one host read each other's results from maps. False sends them,
+            as between hosts.
+    """
+
+    def __init__(self, client: Any, *, share: bool = True) -> None:
+        self.client, self.shares = client, share
+        self._hosts: dict[str, str] = {}
+
+    def workers(self) -> Sequence[Worker]:
+        """The workers of the cluster, by address.
+
+        Raises:
+            StepwellError: if the scheduler is lost.
+        """
+        self._require_scheduler()
+        try:
+            threads = self.client.nthreads()
+            if new := [address for address in threads if address not in self._hosts]:
+                # One that has just ended does not answer.
+                self._hosts |= self.client.run(hostname, workers=new, on_error="ignore")
+        except (OSError, CancelledError) as error:
+            raise _scheduler_lost() from error
+        known = [address for address in sorted(threads) if address in self._hosts]
+        return [Worker(address, self._hosts[address], threads[address]) for address in known]
+
+    def put(self, value: object, worker: str) -> Any:
+        """A handle of a value, which is sent to a worker."""
+        self._require_scheduler()
+        try:
+            return _Task(self._scattered(value, worker), worker)
+        except (OSError, TimeoutError, CancelledError, ValueError, KeyError) as error:
+            self._require_scheduler()
+            raise lost(worker) from error
+
+    def _scattered(self, value: object, worker: str) -> Any:
+        """The future of a value that goes to a worker, not by way of the scheduler."""
+        return self.client.scatter([value], workers=[worker], hash=False, direct=True)[0]
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, worker: str) -> Any:
+        """A handle of the result of a function.
+
+        If the worker is gone, what the function needs of it is gone too: `get` says so.
+        """
+        self._require_scheduler()
+        given = [a.future if isinstance(a, _Task) else a for a in arguments]
+        placed = {"workers": [worker], "allow_other_workers": True, "pure": False}
+        return _Task(self.client.submit(function, *given, **placed), worker)
+
+    def get(self, handle: Any) -> Any:
+        """The result, once it is there.
+
+        Raises:
+            WorkerLostError: if the worker ended before.
+            StepwellError: if the scheduler is lost.
+        """
+        if not isinstance(handle, _Task):
+            return handle
+        # A room of the sources has the same name, and is what type checkers find.
+        killed = importlib.import_module("distributed").KilledWorker
+        while True:
+            try:
+                return handle.future.result(timeout=_PATIENCE)
+            except TimeoutError:
+                self._require_scheduler()
+            except (CancelledError, asyncio.CancelledError, killed, UnboundLocalError) as error:
+                # The last is how Dask's wait ends if it is cancelled meanwhile.
+                if isinstance(error, UnboundLocalError) and handle.future.status == "error":
+                    raise
+                self._require_scheduler()
+                raise lost(handle.worker) from error
+
+    def _require_scheduler(self) -> None:
+        if self.client.status != "running":
+            raise _scheduler_lost()
+
+
+def _scheduler_lost() -> StepwellError:
+    return StepwellError(explain("distribute", "the scheduler of the Dask cluster is lost"))

@@ -1,0 +1,397 @@
+"""One run of a program on the parts of a graph: what is submitted when, and what if a worker ends.
+
+Each stage runs on all parts before the next one begins. A part begins with the rows that need no
+other part; meanwhile rows of its halo travel, or are read from maps. The results of a stage are
+files that outlive the worker that wrote them, so that a part whose worker ends is computed again
+from there; if its host is gone, from the arguments of the program.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..core.dtype_names import dtype_named
+from ..core.errors import StepwellError, explain
+from ..core.logs import logger
+from ..dialects.graph.attrs import ReduceKind
+from . import folders, tasks
+from .blocks import Block, BlockLostError, hostname
+from .combining import combined
+from .engines import Worker, WorkerLostError
+from .placement import Placement, Room
+from .rows import scatter
+from .tasks import Halo, Made, Setting
+
+_LOG = logger("distributed")
+
+_WAITS, _WAIT = 60, 0.5
+"""How often to look for workers if all have ended, and the seconds in between."""
+_LARGE = 1 << 22
+"""The bytes that are copied in several threads."""
+
+Item = TypeVar("Item")
+
+
+@dataclass
+class Traffic:
+    """What a run has moved between parts, in bytes.
+
+    Attributes:
+        sent: for each stage the bytes of halos that travelled.
+        shared: for each stage those that were read from maps, or memory, of the same host.
+        lost: the workers that ended during the run.
+    """
+
+    sent: list[int] = field(default_factory=list)
+    shared: list[int] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+
+    @property
+    def exchanged(self) -> list[int]:
+        """For each stage the bytes of halos that came from other parts."""
+        return [a + b for a, b in zip(self.sent, self.shared, strict=True)]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What is exchanged, and how long it is needed.
+
+    Attributes:
+        received: for each stage the values that are exchanged before it.
+        last_use: for each value the number of the last stage that reads it.
+        combined: the results over all nodes, and how those of parts are combined.
+    """
+
+    received: Sequence[Sequence[str]]
+    last_use: Mapping[str, int]
+    combined: Mapping[str, ReduceKind]
+
+    @property
+    def exchanged(self) -> set[str]:
+        """The values that are exchanged at some time."""
+        return {value for values in self.received for value in values}
+
+
+class Run:
+    """A run.
+
+    Args:
+        placement: the program and the parts, on the workers of an engine.
+        room: where values are.
+        whole: the arguments that are the same for all parts, by name.
+        schedule: what is exchanged.
+        tries: how often workers may end in a stage before it is an error.
+    """
+
+    def __init__(
+        self,
+        placement: Placement,
+        room: Room,
+        whole: Mapping[str, Any],
+        schedule: Schedule,
+        tries: int,
+    ) -> None:
+        self.placement, self.room = placement, room
+        self.engine, self.partition = placement.engine, placement.partition
+        self.job, self.schedule, self.tries = placement.program, schedule, tries
+        self.setting = Setting(whole, room.place(), hostname(), room.is_kept)
+        self.traffic = Traffic()
+        self._blocks: list[dict[str, Block]] = [{} for _ in range(len(self.partition))]
+        self._inputs: Mapping[str, Any] = {}
+        self._workers: dict[int, Worker] = {}
+        self._settings: dict[str, Any] = {}
+        self._hosts: dict[str, None] = {}
+        self._is_complete = False
+
+    def run(self, inputs: Mapping[str, Any]) -> None:
+        """Run all stages.
+
+        Args:
+            inputs: the arguments with a row for each node, by name.
+
+        Raises:
+            StepwellError: if workers end too often, or a disk is full.
+        """
+        self._inputs = inputs
+        self._assign()
+        self._repeat("the arguments", 0, self._load)
+        for number in range(len(self.job.stages)):
+            self.traffic.sent.append(0)
+            self.traffic.shared.append(0)
+            self._repeat(f"stage {number}", number, partial(self._attempt, number))
+            self._combine(number)
+            self._free(number)
+        self._is_complete = True
+
+    def collect(self, value: str, result: np.ndarray, of_rows: bool) -> None:
+        """Write a value into an array, in the original order of nodes.
+
+        Args:
+            value: the name of the value.
+            result: the array.
+            of_rows: whether the value has a row for each node; else it is the same in all parts.
+        """
+        if not of_rows:
+            whole = self.setting.whole
+            result[...] = whole[value] if value in whole else self._array(0, value)
+            return
+
+        def put(part: int) -> None:
+            nodes = self.partition.nodes(part)
+            scatter(self._array(part, value, len(nodes)), nodes, result)
+
+        _at_once(put, range(len(self.partition)), result.nbytes)
+
+    def _array(self, part: int, value: str, count: int | None = None) -> np.ndarray:
+        """A value of a part on this machine, or the first rows of it."""
+        block = self._blocks[part][value]
+        try:
+            return tasks.array_of_block(block, count)
+        except BlockLostError:
+            worker = self._workers[part].name
+            handle = self.engine.submit(tasks.array_of_block, block, count, worker=worker)
+            return self.engine.get(handle)
+
+    def _combine(self, number: int) -> None:
+        """Combine the results of a stage over the nodes of the parts to those over all nodes."""
+        parts = range(len(self.partition))
+        found: dict[str, np.ndarray] = {}
+        for value in self.job.stages[number].results:
+            if value in self.schedule.combined:
+                partials = [self._array(part, value) for part in parts]
+                counts = np.diff(self.partition.bounds).tolist()
+                found[value] = combined(self.schedule.combined[value], partials, counts)
+        if found:
+            self.setting = replace(self.setting, whole={**self.setting.whole, **found})
+            self._settings.clear()
+
+    def close(self) -> None:
+        """Remove the files of the run, or keep them for the next one."""
+        place, alone = self.setting.place, list(self._hosts) == [hostname()]
+        if self.room.is_kept and self._is_complete and alone and not self.traffic.lost:
+            for part, blocks in enumerate(self._blocks):
+                for block in blocks.values():
+                    self.room.give(part, block)
+            return
+        self.room.clear()
+        if place is None or alone:
+            return
+        elsewhere = {w.host: w.name for w in self.engine.workers() if w.host != hostname()}
+        for host in self._hosts:
+            if host in elsewhere:
+                task = self.engine.submit(folders.remove_folder, place, worker=elsewhere[host])
+                self.engine.get(task)
+
+    def _assign(self) -> None:
+        """Give each part without a worker one, in order."""
+        alive = self._alive()
+        parts = len(self.partition)
+        for part in range(parts):
+            if self._workers.get(part) not in alive:
+                worker = self._workers[part] = alive[part * len(alive) // parts]
+                self._hosts[worker.host] = None
+        self.placement.forget_all_but({worker.name for worker in alive})
+        self._settings.clear()
+
+    def _alive(self) -> list[Worker]:
+        """The workers; waits for one if all have ended, as a cluster may start them again.
+
+        Raises:
+            StepwellError: if none comes.
+        """
+        for _ in range(_WAITS):
+            if alive := list(self.engine.workers()):
+                return alive
+            time.sleep(_WAIT)
+        raise StepwellError(explain("distribute", "there are no workers"))
+
+    def _setting(self, part: int) -> Any:
+        """What all tasks share, on the worker of a part."""
+        worker = self._workers[part].name
+        if not self.setting.whole:
+            return self.setting
+        if worker not in self._settings:
+            self._settings[worker] = self.engine.put(self.setting, worker)
+        return self._settings[worker]
+
+    def _shared(self, part: int) -> tuple[Any, Any]:
+        """What all tasks share, and a part of the graph, on its worker."""
+        return self._setting(part), self.placement.source(part, self._workers[part].name)
+
+    def _load(self, parts: Iterable[int]) -> list[int]:
+        """Bring the arguments of the program to the workers; returns the parts that failed."""
+        pending: list[tuple[int, str, Any]] = []
+        failed: list[int] = []
+        here: list[tuple[int, str, np.ndarray]] = []
+        for part in parts:
+            for name, value in self._inputs.items():
+                if isinstance(value, np.ndarray) and self._workers[part].host == hostname():
+                    here.append((part, name, value))
+                    continue
+                with self._noting(part, failed):
+                    pending.append((part, name, self._loading(part, name, value)))
+        _at_once(self._load_here, here, sum(value.nbytes for _, _, value in here))
+        for part, name, handle in pending:
+            with self._noting(part, failed):
+                self._blocks[part][name] = self.engine.get(handle)
+        return failed
+
+    def _load_here(self, given: tuple[int, str, np.ndarray]) -> None:
+        """Write rows of an argument in this process."""
+        part, name, value = given
+        source, nodes = self.placement.here(part), self.partition.nodes(part)
+        exchanged = name in self.schedule.exchanged
+        count = len(nodes) + exchanged * len(source.open().halo)
+        spare = self.room.take(part, (count, *value.shape[1:]), value.dtype)
+        block = tasks.load(self.setting, source, nodes, value, exchanged, spare)
+        self._blocks[part][name] = block
+
+    def _loading(self, part: int, name: str, value: Any) -> Any:
+        """The handle of rows of an argument, which a worker reads or is sent."""
+        worker, rows = self._workers[part].name, self.partition.nodes(part)
+        source = (value[rows],) if isinstance(value, np.ndarray) else value
+        given, exchanged = self.engine.put(source, worker), name in self.schedule.exchanged
+        arguments = *self._shared(part), rows, given, exchanged
+        return self.engine.submit(tasks.load, *arguments, worker=worker)
+
+    def _repeat(
+        self, what: str, number: int, step: Callable[[Iterable[int]], Sequence[int]]
+    ) -> None:
+        """Do a step for all parts, and again for those that it fails for.
+
+        Raises:
+            StepwellError: if workers end too often.
+        """
+        parts: Sequence[int] = range(len(self.partition))
+        for _ in range(self.tries + 1):
+            parts = step(parts)
+            if not parts:
+                return
+            self._restore(number)
+        fact = f"workers ended {self.tries + 1} times in {what}"
+        expected, got = f"at most {self.tries} times (tries)", ", ".join(self.traffic.lost)
+        raise StepwellError(explain("distribute", fact, expected=expected, got=got))
+
+    @contextmanager
+    def _noting(self, part: int, failed: list[int]) -> Iterator[None]:
+        """Note that a part has failed because a worker ended, or its host is gone."""
+        try:
+            yield
+        except (WorkerLostError, BlockLostError) as error:
+            if part not in failed:
+                failed.append(part)
+            if isinstance(error, WorkerLostError) and error.worker not in self.traffic.lost:
+                self.traffic.lost.append(error.worker)
+                _LOG.warning("worker %s ended: its parts are computed elsewhere", error.worker)
+
+    def _attempt(self, number: int, parts: Iterable[int]) -> list[int]:
+        """Run a stage on some parts; returns those that failed."""
+        received, failed = self.schedule.received[number], list[int]()
+        halos: dict[int, Sequence[Any]] = {}
+        for part in parts:
+            with self._noting(part, failed):
+                halos[part] = self._halos(part, received) if received else ()
+        handles: dict[int, Any] = {}
+        for part, given in halos.items():
+            with self._noting(part, failed):
+                handles[part] = self._submit(number, part, given)
+        for part, handle in handles.items():
+            with self._noting(part, failed):
+                made: Made = self.engine.get(handle)
+                self._blocks[part].update(made.blocks)
+                self.traffic.sent[number] += made.sent
+                self.traffic.shared[number] += made.shared
+        return failed
+
+    def _submit(self, number: int, part: int, halos: Sequence[Any]) -> Any:
+        """Submit a stage on a part."""
+        worker, stage = self._workers[part].name, self.job.stages[number]
+        submit = partial(self.engine.submit, worker=worker)
+        blocks = {name: b for name, b in self._blocks[part].items() if name in stage.needed}
+        shared = self.placement.job(worker), number, *self._shared(part), blocks
+        spares, received = self._spares(number, part), list(self.schedule.received[number])
+        if all(isinstance(halo, Halo) for halo in halos):
+            return submit(tasks.compute, *shared, spares, received, *halos)
+        made = submit(tasks.start, *shared, spares)
+        return submit(tasks.finish, *shared, made, received, *halos)
+
+    def _spares(self, number: int, part: int) -> dict[str, Block]:
+        """Blocks for the results of a stage that are used again."""
+        stage, found = self.job.stages[number], dict[str, Block]()
+        if not self.room.is_kept:
+            return found
+        for name, spec in zip(stage.results, stage.specs, strict=True):
+            held = self.placement.here(part).open()
+            shape = tasks.shape_of(self.job, held, spec, name in stage.exchanged)
+            spare = self.room.take(part, shape, np.dtype(dtype_named(spec.dtype)))
+            if spare is not None:
+                found[name] = spare
+        return found
+
+    def _halos(self, part: int, values: Sequence[str]) -> list[Any]:
+        """Where a part gets its halo from: maps of this host, or rows that travel."""
+        owners, bounds = self.placement.here(part).open().owners, self.partition.bounds
+        found: list[Any] = []
+        for owner in np.flatnonzero(np.diff(owners)).tolist():
+            blocks = {value: self._blocks[owner][value] for value in values}
+            if self.engine.shares and self._are_near(owner, part):
+                found.append(Halo(owner, int(bounds[owner]), blocks))
+                continue
+            worker = self._workers[owner].name
+            source = self.placement.source(owner, worker)
+            arguments = source, part, list(values), blocks
+            found.append(self.engine.submit(tasks.pack, *arguments, worker=worker))
+        return found
+
+    def _are_near(self, owner: int, part: int) -> bool:
+        return self._workers[owner].host == self._workers[part].host
+
+    def _restore(self, number: int) -> None:
+        """Give parts of ended workers others; those of hosts that are gone begin anew.
+
+        Raises:
+            StepwellError: if a worker ends meanwhile.
+        """
+        self._assign()
+        hosts = {worker.host for worker in self.engine.workers()} | {hostname()}
+        gone = [
+            part
+            for part, blocks in enumerate(self._blocks)
+            if any(block.path and block.host not in hosts for block in blocks.values())
+        ]
+        steps = [self._load, *(partial(self._attempt, earlier) for earlier in range(number))]
+        if any(step(gone) for step in steps):
+            fact = "a worker ended while parts of another were computed again"
+            raise StepwellError(explain("distribute", fact))
+
+    def _free(self, number: int) -> None:
+        """Remove what no later stage reads.
+
+        With several hosts all stays: if one is gone, its parts are computed again from the values
+        that others have.
+        """
+        if len(self._hosts) > 1:
+            return
+        for part, blocks in enumerate(self._blocks):
+            for name in [n for n in blocks if self.schedule.last_use.get(n, -1) <= number]:
+                self.room.give(part, blocks.pop(name))
+
+
+def _at_once(work: Callable[[Item], None], items: Sequence[Item], size: int) -> None:
+    """Do some work for each item, in several threads if it concerns many bytes."""
+    if size < _LARGE:
+        for item in items:
+            work(item)
+        return
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for _ in pool.map(work, items):
+            pass

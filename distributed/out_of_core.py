@@ -1,0 +1,398 @@
+"""`out_of_core`: a program on a graph whose features and results are larger than memory."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..compiler import compile
+from ..core.arrays import is_integer
+from ..core.dims import Dim, product
+from ..core.dtype_names import dtype_named
+from ..core.errors import InputError, UnsupportedError, explain
+from ..core.module import Module
+from ..core.specs import ValueSpec
+from ..dialects.graph.attrs import ReduceKind
+from ..runtime.executable import Executable
+from .arguments import arguments_of
+from .combining import combined
+from .partition import Part, Partition
+from .program import SplitProgram, Stage, split
+from .progress import shown
+from .results import Result, result_of
+from .rows import Mapped, Rows, gather
+from .tiles import Tile, tiles
+from .work import Work, key_of
+
+_UNITS = {"KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40}
+_EXTRA = 24
+"""Bytes for each column of a tile: its number, and memory to find it."""
+
+
+def out_of_core(
+    module: Module,
+    partition: Partition,
+    memory: str | int = "4GiB",
+    *,
+    threads: int | None = None,
+    **options: Any,
+) -> OutOfCore:
+    """A program on a graph whose features and results are larger than memory.
+
+    It is cut where it needs rows of neighbours (`graph-split-at-halo`). Each stage visits tiles of
+    rows. The rows that a tile needs are read once, in the order in which they are stored, and what
+    a stage makes is written to files, which later stages read. See `docs/large-graphs.md`.
+
+    Args:
+        module: the program. One of its arguments is the graph, of a symbolic number of nodes, as
+            that of ``gnn.GraphSpec()``.
+        partition: the graph. It may have any number of parts, one included.
+        memory: what a tile may take, as "4GiB", "500MiB" or a number of bytes. The program itself
+            and a few bytes for each column of a part come on top.
+        threads: as for `stepwell.compile`.
+        options: the other ones of `stepwell.compile`, for each stage.
+
+    Raises:
+        CompileError: if the program has no graph, or combines nodes in another way than along its
+            edges; the error names the operator.
+        InputError: if an argument is wrong.
+    """
+    if not isinstance(partition, Partition):
+        got = type(partition).__name__
+        raise InputError(explain("out_of_core", "not a partition", expected="a Partition", got=got))
+    budget = _bytes(memory)
+    program = split(module)
+    for spec in program.inputs:
+        other = spec.format is not None and spec.name != program.graph
+        if other or program.is_of_entries(spec.name):
+            fact = f'argument "{spec.name}" is neither of nodes nor the same for all'
+            raise UnsupportedError(explain("out_of_core", fact))
+    stages = [compile(stage.module, threads=threads, **options) for stage in program.stages]
+    return OutOfCore(program, stages, partition, budget)
+
+
+def _bytes(memory: str | int) -> int:
+    if is_integer(memory) and memory > 0:
+        return int(memory)
+    match = (
+        re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]iB)", memory) if isinstance(memory, str) else None
+    )
+    if match is None:
+        expected = '"4GiB" or a number of bytes'
+        raise InputError(
+            explain("out_of_core", "wrong memory", expected=expected, got=repr(memory))
+        )
+    return int(float(match[1]) * (1 << _UNITS[match[2]]))
+
+
+class OutOfCore:
+    """A program that runs out of core, made by `stepwell.out_of_core`.
+
+    Call it with the arguments of the program, in order, without the graph. An argument with a row
+    for each node is an array, the path of a `.npy` file, or an object with `shape`, `dtype` and
+    ``read(rows)``, which returns the rows of some numbers (int64, ascending). Others are arrays.
+    Nodes are in their original order, in arguments as in results.
+    """
+
+    def __init__(
+        self,
+        program: SplitProgram,
+        stages: Sequence[Executable],
+        partition: Partition,
+        memory: int,
+    ) -> None:
+        self._program, self._stages = program, tuple(stages)
+        self._partition, self._memory = partition, memory
+
+    @property
+    def inputs(self) -> list[ValueSpec]:
+        """The arguments, in order: those of the program without the graph."""
+        return [spec for spec in self._program.inputs if spec.name != self._program.graph]
+
+    @property
+    def outputs(self) -> list[ValueSpec]:
+        """The results, in order."""
+        return [spec for spec, _ in self._program.outputs]
+
+    @property
+    def stages(self) -> list[Executable]:
+        """The compiled stages, in order."""
+        return list(self._stages)
+
+    @property
+    def module(self) -> Module:
+        """The program after `graph-split-at-halo`."""
+        return self._program.module
+
+    def __call__(
+        self,
+        *inputs: Any,
+        out: Any,
+        folder: str | os.PathLike[str] | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        """Run the program.
+
+        A run that was interrupted and is started again with the same program, partition and
+        arguments continues after the last stage that it had finished.
+
+        Args:
+            inputs: its arguments.
+            out: the path of the result: a `.npy` file, or `.parquet` (`stepwell[parquet]`), which
+                appears once it is complete; or an array to fill, such as a memory map. Of several
+                results, a sequence.
+            folder: for intermediate results, which take a row for each node; by default beside the
+                first path of `out`. It is removed after the run.
+            progress: whether to show the rate and the time left on stderr; by default if that is a
+                terminal.
+
+        Raises:
+            InputError: if an argument does not fit, a file is damaged, a disk has too little room,
+                or a row does not fit into memory.
+        """
+        program = self._program
+        given = arguments_of("out_of_core", self._program, self._partition, self.inputs, inputs)
+        targets = self._targets(out)
+        rows = {n: v for n, v in given.items() if isinstance(v, Rows)}
+        whole = {n: v for n, v in given.items() if isinstance(v, np.ndarray)}
+        text, weights = program.module.text(), program.module.weights
+        place = Path(folder) if folder is not None else _beside(targets)
+        work = Work(place, key_of(text, weights, self._partition, rows, whole))
+        run = _Run(program, self._stages, self._partition, self._memory, rows, whole, work)
+        with shown(len(self._stages), run.entries, progress) as advance:
+            run.run(advance)
+        for (_, value), target in zip(program.outputs, targets, strict=True):
+            run.deliver(value, target)
+        work.remove()
+
+    def _targets(self, out: Any) -> list[Result]:
+        several = len(self.outputs) > 1
+        given = list(out) if several and isinstance(out, Sequence | tuple) else [out]
+        if len(given) != len(self.outputs) or (isinstance(out, str) and several):
+            fact = "wrong number of results"
+            raise InputError(
+                explain("out_of_core", fact, expected=len(self.outputs), got=len(given))
+            )
+        return [
+            result_of(spec.name, value) for spec, value in zip(self.outputs, given, strict=True)
+        ]
+
+
+def _beside(targets: Sequence[Result]) -> Path:
+    paths = [target.path for target in targets if target.path is not None]
+    if not paths:
+        fact = "results in arrays need a folder for intermediate results"
+        raise InputError(explain("out_of_core", fact, expected="folder="))
+    return paths[0].with_name(paths[0].name + ".work")
+
+
+class _Run:
+    """A run: values by name, and the stages that make them."""
+
+    def __init__(
+        self,
+        program: SplitProgram,
+        stages: Sequence[Executable],
+        partition: Partition,
+        memory: int,
+        rows: Mapping[str, Rows],
+        whole: Mapping[str, np.ndarray],
+        work: Work,
+    ) -> None:
+        self._program, self._stages, self._partition = program, stages, partition
+        self._memory, self._rows, self._whole, self._work = memory, rows, dict(whole), work
+        self._parts = list(partition)
+        counts = [part.num_entries for part in self._parts]
+        self._first_entries = np.cumsum([0, *counts])
+        self.entries = sum(counts)
+        """The number of entries that each stage visits."""
+        self._sizes = self._known_sizes()
+        read = {i.value for stage in program.stages for i in stage.inputs}
+        self._original = {value for _, value in program.outputs if value not in read}
+        """The values whose rows are stored in the original order of nodes."""
+
+    def _known_sizes(self) -> dict[str, int]:
+        sizes = {str(d): n for v in self._whole for d, n in self._named(v, self._whole[v].shape)}
+        for name, rows in self._rows.items():
+            sizes |= {str(d): n for d, n in self._named(name, rows.shape)}
+        own = self._program.sizes
+        return sizes | {own.nodes: self._partition.num_nodes, own.edges: self.entries}
+
+    def _named(self, value: str, shape: Sequence[int]) -> list[tuple[object, int]]:
+        pairs = zip(self._program.specs[value].shape, shape, strict=True)
+        return [(dim, size) for dim, size in pairs if isinstance(dim, str)]
+
+    def run(self, advance: Callable[[int, int], None]) -> None:
+        """Run what is left of the stages; `advance` takes the stage and visited entries."""
+        for number, (stage, exe) in enumerate(zip(self._program.stages, self._stages, strict=True)):
+            if number < self._work.finished:
+                advance(number, self.entries)
+                self._read_whole(number)
+                continue
+            self._run_stage(stage, exe, lambda entries, n=number: advance(n, entries))
+            self._work.finish(number + 1)
+            for value in self._program.specs:
+                if value not in self._rows and self._program.last_use(value) == number:
+                    self._work.discard(value)
+
+    def _run_stage(self, stage: Stage, exe: Executable, advance: Callable[[int], None]) -> None:
+        made = {
+            name: self._work.create(name, *self._layout(name))
+            for name in stage.results
+            if self._is_sliced(name)
+        }
+        partial = {name: _Partial() for name in stage.results if name not in made}
+        dtype = self._program.specs[self._program.graph].dtype
+        for part in filter(lambda part: part.num_rows, self._parts):
+            spare = 5 * (part.num_rows + len(part.halo))
+            for tile in tiles(part, dtype, self._cost(exe), self._memory - spare, stage.whole):
+                self._run_tile(stage, exe, part, tile, made, partial)
+                advance(tile.matrix.nnz)
+        for array in made.values():
+            _flush(array)
+        for name, found in partial.items():
+            self._whole[name] = found.result(self._program.combined.get(name))
+            self._work.write(name, self._whole[name])
+
+    def _is_sliced(self, value: str) -> bool:
+        """Whether tiles have different slices of a value."""
+        return self._program.is_of_rows(value) or self._program.is_of_entries(value)
+
+    def _read_whole(self, number: int) -> None:
+        """Read what a finished stage has made of which tiles have no slices."""
+        for name in self._program.stages[number].results:
+            if not self._is_sliced(name) and self._program.last_use(name) >= self._work.finished:
+                self._whole[name] = self._stored(name)
+
+    def _run_tile(
+        self,
+        stage: Stage,
+        exe: Executable,
+        part: Part,
+        tile: Tile,
+        made: dict[str, np.ndarray],
+        partial: dict[str, _Partial],
+    ) -> None:
+        arguments = [
+            tile.matrix
+            if i.value == self._program.graph
+            else self._read_columns(i.value, part, tile)
+            if i.halo
+            else self._read_rows(i.value, part, tile)
+            for i in stage.inputs
+        ]
+        places = [self._place(n, part, tile) if n in made else None for n in stage.results]
+        # Consecutive rows are written where they belong, others first into a new array.
+        targets = [
+            made[name][place] if isinstance(place, slice) else None
+            for name, place in zip(stage.results, places, strict=True)
+        ]
+        results = exe(*arguments, out=tuple(targets))
+        results = results if isinstance(results, tuple) else (results,)
+        for name, place, target, result in zip(
+            stage.results, places, targets, results, strict=True
+        ):
+            if name in partial:
+                partial[name].add(result, tile.end - tile.first)
+            elif target is None:
+                made[name][place] = result
+
+    def _cost(self, exe: Executable) -> Callable[[int, int, int], int]:
+        """The bytes of a call of a stage, by the sizes of a tile."""
+        signature, own = exe._loaded.signature, self._program.sizes
+        item = dtype_named(self._program.specs[self._program.graph].dtype).itemsize
+        dense = [signature.arena]
+        for argument in signature.arguments:
+            if argument.entries is None:
+                size = Dim.of(dtype_named(argument.spec.dtype).itemsize)
+                dense.append(product(argument.shape) * size)
+        for spec, shape in zip(signature.outputs, signature.largest_shapes, strict=True):
+            dense.append(product(shape) * Dim.of(dtype_named(spec.dtype).itemsize))
+
+        def cost(rows: int, columns: int, entries: int) -> int:
+            sizes = {**self._sizes, own.nodes: rows, own.columns: columns, own.edges: entries}
+            matrix = 8 * rows + (4 + item) * entries
+            return sum(dim.evaluate(sizes) for dim in dense) + matrix + _EXTRA * columns
+
+        return cost
+
+    def _layout(self, value: str) -> tuple[tuple[int, ...], Any]:
+        spec = self._program.specs[value]
+        shape = tuple(Dim.parse(str(size)).evaluate(self._sizes) for size in spec.shape)
+        return shape, dtype_named(spec.dtype)
+
+    def _stored(self, value: str) -> np.ndarray:
+        return self._work.open(value, *self._layout(value))
+
+    def _place(self, value: str, part: Part, tile: Tile) -> Any:
+        """Where the rows of a tile are in a stored value."""
+        if self._program.is_of_entries(value):
+            base = int(self._first_entries[part.index])
+            return slice(base + int(part.indptr[tile.first]), base + int(part.indptr[tile.end]))
+        if value in self._original and self._partition.order is not None:
+            return self._partition.nodes(part.index)[tile.first : tile.end]
+        return slice(part.rows[0] + tile.first, part.rows[0] + tile.end)
+
+    def _read_rows(self, value: str, part: Part, tile: Tile) -> np.ndarray:
+        if value in self._whole:
+            return self._whole[value]
+        if value in self._rows:
+            wanted = self._partition.nodes(part.index)[tile.first : tile.end]
+            return gather(self._rows[value], wanted)
+        return self._stored(value)[self._place(value, part, tile)]
+
+    def _read_columns(self, value: str, part: Part, tile: Tile) -> np.ndarray:
+        wanted = tile.columns + part.rows[0]
+        others = tile.columns >= part.num_rows
+        wanted[others] = part.halo[tile.columns[others] - part.num_rows]
+        if value not in self._rows:
+            return gather(Mapped(self._stored(value)), wanted)
+        order = self._partition.order
+        return gather(self._rows[value], wanted if order is None else order[wanted])
+
+    def deliver(self, value: str, target: Result) -> None:
+        """Hand over a result in the original order of nodes."""
+        if value in self._original or not self._is_sliced(value):
+            target.take(self._stored(value), self._work.path(value))
+            return
+        shape, dtype = self._layout(value)
+        copy = self._work.create("result", shape, dtype)
+        for part in filter(lambda part: part.num_rows, self._parts):
+            nodes = self._partition.nodes(part.index)
+            copy[nodes] = (
+                gather(self._rows[value], nodes)
+                if value in self._rows
+                else self._stored(value)[slice(*part.rows)]
+            )
+        _flush(copy)
+        target.take(copy, self._work.path("result"))
+
+
+class _Partial:
+    """The results of tiles of which none has rows of its own."""
+
+    def __init__(self) -> None:
+        self._arrays: list[np.ndarray] = []
+        self._counts: list[int] = []
+
+    def add(self, array: np.ndarray, rows: int) -> None:
+        """Note the result of a tile."""
+        self._arrays.append(array)
+        self._counts.append(rows)
+
+    def result(self, kind: ReduceKind | None) -> np.ndarray:
+        """The result over all nodes; without a kind that of each tile is the one of all."""
+        if kind is None:
+            return self._arrays[-1]
+        return combined(kind, self._arrays, self._counts)
+
+
+def _flush(array: np.ndarray) -> None:
+    """Write a map to its file."""
+    if isinstance(array.base, np.memmap):
+        array.base.flush()

@@ -1,0 +1,134 @@
+"""What a program has on the workers of an engine from one call to the next."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Container, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import StepwellError, explain
+from . import folders
+from .blocks import Block
+from .engines import Engine
+from .partition import Partition
+from .tasks import Job, PartSource
+
+_MEMORY = Path("/dev/shm")
+"""Where files are in memory."""
+
+
+class Placement:
+    """Handles of the stages of a program and of the parts of a graph, on their workers.
+
+    Args:
+        engine: where they are.
+        program: the stages.
+        partition: the parts.
+    """
+
+    def __init__(self, engine: Engine, program: Job, partition: Partition) -> None:
+        self.engine, self.program, self.partition = engine, program, partition
+        self._handles: dict[tuple[str, int | None], Any] = {}
+        self._sources: dict[int, PartSource] = {}
+
+    def job(self, worker: str) -> Any:
+        """The handle of the stages on a worker."""
+        return self._placed((worker, None), self.program)
+
+    def source(self, part: int, worker: str) -> Any:
+        """The handle of a part on a worker."""
+        folder = self.partition.folder
+        source = PartSource(part, os.path.abspath(folder)) if folder else self.here(part)
+        return self._placed((worker, part), source)
+
+    def here(self, part: int) -> PartSource:
+        """A part in this process."""
+        if part not in self._sources:
+            self._sources[part] = PartSource(part, None, self.partition[part])
+        return self._sources[part]
+
+    def forget_all_but(self, workers: Container[str]) -> None:
+        """Forget what was on workers that have ended."""
+        self._handles = {key: h for key, h in self._handles.items() if key[0] in workers}
+
+    def _placed(self, key: tuple[str, int | None], value: object) -> Any:
+        if key not in self._handles:
+            self._handles[key] = self.engine.put(value, key[0])
+        return self._handles[key]
+
+
+class Room:
+    """Memory or files for the values of runs, used again where the engine allows it.
+
+    Args:
+        engine: where programs run.
+        folder: where files are; by default in memory, if there is room, else on disk.
+        needed: how many bytes a run may write.
+    """
+
+    def __init__(self, engine: Engine, folder: str | None, needed: int) -> None:
+        self._engine, self._folder, self._needed = engine, folder, needed
+        self._spares: dict[tuple[int, tuple[int, ...], np.dtype[Any]], list[Block]] = {}
+        self._place: str | None = None
+        self._removal = weakref.finalize(self, lambda: None)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether blocks are used again."""
+        return self._engine.reuses
+
+    def place(self) -> str | None:
+        """The folder for files; None where workers share memory.
+
+        Raises:
+            StepwellError: if it cannot be created.
+        """
+        if self._place is None and not self._engine.in_memory:
+            place = self._place = self._new_folder()
+            self._removal = weakref.finalize(self, folders.remove_folder, place)
+        return self._place
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether values are in files that are not in memory."""
+        return not self._engine.in_memory and _MEMORY not in (Path(self._parent) / "x").parents
+
+    @property
+    def _parent(self) -> str:
+        """The folder in which that of the program is."""
+        if self._folder is not None:
+            return self._folder
+        has_room = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 2 * self._needed
+        return str(_MEMORY) if has_room else tempfile.gettempdir()
+
+    def _new_folder(self) -> str:
+        parent = self._parent
+        try:
+            return folders.new_folder(parent)
+        except OSError as error:
+            fact = f"cannot create a folder in {parent}: {error.strerror}"
+            raise StepwellError(explain("distribute", fact)) from error
+
+    def take(self, part: int, shape: Sequence[int], dtype: np.dtype[Any]) -> Block | None:
+        """A block of a part that is not needed any more; None if there is none."""
+        spares = self._spares.get((part, tuple(shape), dtype))
+        return spares.pop() if spares else None
+
+    def give(self, part: int, block: Block) -> None:
+        """Take back a block that is not needed any more."""
+        if self.is_kept:
+            self._spares.setdefault((part, block.shape, block.dtype), []).append(block)
+        else:
+            block.remove()
+
+    def clear(self) -> None:
+        """Free memory, and remove the folder with all files."""
+        self._spares.clear()
+        self._removal()
+        self._place = None

@@ -1,0 +1,150 @@
+"""`Plan`: a split program, compiled, and a partition: what a run needs wherever it runs."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.dtype_names import dtype_named
+from ..core.errors import CompileError, InputError, explain
+from ..core.specs import ValueSpec
+from ..runtime.executable import Executable
+from ..runtime.results import given
+from .arguments import arguments_of
+from .driver import Schedule
+from .partition import Partition
+from .program import SplitProgram
+from .tasks import Job, StageCode
+
+
+class Plan:
+    """A program on the parts of a graph.
+
+    Args:
+        program: its stages.
+        stages: the same, compiled.
+        partition: the graph.
+
+    Raises:
+        CompileError: if a second argument is sparse.
+    """
+
+    def __init__(
+        self, program: SplitProgram, stages: Sequence[Executable], partition: Partition
+    ) -> None:
+        self.program, self.stages, self.partition = program, list(stages), partition
+        for spec in self.inputs:
+            if spec.format is not None:
+                fact = f'argument "{spec.name}" is a second sparse matrix'
+                raise CompileError(explain("distribute", fact, expected="a dense array"))
+
+    @property
+    def inputs(self) -> list[ValueSpec]:
+        """The arguments, in order: those of the program without the graph."""
+        return [spec for spec in self.program.inputs if spec.name != self.program.graph]
+
+    @property
+    def outputs(self) -> list[ValueSpec]:
+        """The results, in order."""
+        return [spec for spec, _ in self.program.outputs]
+
+    @functools.cached_property
+    def schedule(self) -> Schedule:
+        """What is exchanged, and how long it is needed."""
+        return Schedule(
+            [stage.received for stage in self.program.stages],
+            {value: self.program.last_use(value) for value in self.program.specs},
+            self.program.combined,
+        )
+
+    def job(self, in_memory: bool) -> Job:
+        """What workers need to run the stages.
+
+        Args:
+            in_memory: whether they run in this process.
+        """
+        exchanged = self.schedule.exchanged
+        programs = self.stages if in_memory else self._saved
+        codes = tuple(
+            StageCode(
+                program,
+                tuple((i.value, i.halo) for i in stage.inputs),
+                stage.results,
+                tuple(self.program.specs[name] for name in stage.results),
+                frozenset(stage.results) & exchanged,
+                stage.whole or any(name in self.program.combined for name in stage.results),
+            )
+            for program, stage in zip(programs, self.program.stages, strict=True)
+        )
+        sizes, graph = self.program.sizes, self.program.graph
+        return Job(codes, graph, sizes.nodes, sizes.columns, sizes.edges)
+
+    @functools.cached_property
+    def _saved(self) -> list[bytes]:
+        """The stages, as what other processes load."""
+        return [exe.__reduce__()[1][0] for exe in self.stages]
+
+    def checked(self, inputs: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The arguments with a row for each node, by name, and the others.
+
+        Raises:
+            InputError: if they do not fit.
+        """
+        found = arguments_of("distribute", self.program, self.partition, self.inputs, inputs)
+        rows: dict[str, Any] = {}
+        whole: dict[str, Any] = {}
+        for name, value in zip(found, inputs, strict=True):
+            # Other processes open what has rows: they are sent the argument itself.
+            if self.program.is_of_rows(name):
+                rows[name] = value
+            else:
+                whole[name] = found[name]
+        return rows, whole
+
+    def results(self, out: Any) -> list[np.ndarray]:
+        """The arrays for the results.
+
+        Raises:
+            InputError: if those given are not one for each, or have another shape or dtype.
+        """
+        found: list[np.ndarray] = []
+        for spec, array in zip(self.outputs, given(self.outputs, out), strict=True):
+            sizes, dtype = self._sizes, dtype_named(spec.dtype)
+            shape = tuple(n if isinstance(n, int) else sizes[n] for n in spec.shape)
+            if array is None:
+                array = np.empty(shape, dtype)
+            subject, expected = f'output "{spec.name}"', f"{dtype} {shape}"
+            if not isinstance(array, np.ndarray):
+                got = type(array).__name__
+                raise InputError(explain(subject, "not an array", expected=expected, got=got))
+            if array.shape != shape or array.dtype != dtype:
+                got = f"{array.dtype} {array.shape}"
+                raise InputError(explain(subject, "wrong array", expected=expected, got=got))
+            if not array.flags.writeable:
+                raise InputError(explain(subject, "read-only"))
+            found.append(array)
+        return found
+
+    def bytes(self) -> int:
+        """The bytes of all values of all parts with their halos, which a run never has at once."""
+        program, partition = self.program, self.partition
+        rows = sum(part.num_rows + len(part.halo) for part in partition)
+        edges = sum(part.num_entries for part in partition)
+        sizes = {program.sizes.nodes: rows, program.sizes.edges: edges}
+        return sum(
+            math.prod(n if isinstance(n, int) else sizes.get(n, 1) for n in spec.shape)
+            * dtype_named(spec.dtype).itemsize
+            for spec in program.specs.values()
+            if spec.format is None
+        )
+
+    @property
+    def _sizes(self) -> dict[str, int]:
+        """The sizes of the whole graph, by name."""
+        entries = sum(part.num_entries for part in self.partition)
+        sizes = self.program.sizes
+        return {sizes.nodes: self.partition.num_nodes, sizes.edges: entries}

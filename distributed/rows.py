@@ -1,0 +1,145 @@
+"""Rows of arrays that memory does not hold: read in order, a block at a time, and written."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.lib import format as npy
+
+from ..core.reading import ReadingError, map_npy
+from .errors import damaged, error, unwritten
+
+BLOCK = 1 << 24
+"""The number of bytes that are read at a time."""
+
+
+@runtime_checkable
+class Rows(Protocol):
+    """An array of N rows, of which some are read at a time."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def read(self, rows: np.ndarray, /) -> np.ndarray:
+        """The rows of these numbers, int64 in ascending order."""
+        ...
+
+
+class Mapped:
+    """The rows of an array, which may be a memory map."""
+
+    def __init__(self, array: np.ndarray, path: str | os.PathLike[str] | None = None) -> None:
+        self.array = np.asarray(array)
+        self.path = path
+        """The file of which it is a map."""
+        self.is_on_disk = isinstance(array, np.memmap) or isinstance(array.base, np.memmap)
+        """Whether its rows are best read in order."""
+        self.shape: tuple[int, ...] = array.shape
+        self.dtype: np.dtype[Any] = array.dtype
+
+    def read(self, rows: np.ndarray) -> np.ndarray:
+        return np.take(self.array, rows, axis=0)
+
+
+def rows_of(name: str, value: Any) -> Rows:
+    """The rows of an argument: an array, a path of a `.npy` file, or what has `read`.
+
+    Raises:
+        InputError: if it is none of these, or the file is damaged.
+    """
+    if isinstance(value, str | os.PathLike):
+        try:
+            return Mapped(map_npy(value), value)
+        except ReadingError as reason:
+            raise damaged(value, reason) from reason
+    if isinstance(value, np.ndarray):
+        return Mapped(value)
+    if isinstance(value, Rows):
+        return value
+    expected = "an array, a path of a .npy file, or an object with shape, dtype and read"
+    raise error(f'no rows for input "{name}"', expected, type(value).__name__)
+
+
+def gather(rows: Rows, wanted: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """The rows of some numbers, in their order, in a new array or in `out`.
+
+    They are read in ascending order, by blocks, unless they are in memory.
+
+    Raises:
+        InputError: if a number is none of a row, or `rows` returns something else than it promises.
+    """
+    result = np.empty((len(wanted), *rows.shape[1:]), rows.dtype) if out is None else out
+    if len(wanted) and not 0 <= wanted.min() <= wanted.max() < rows.shape[0]:
+        raise error("no such row", f"0 to {rows.shape[0] - 1}", f"{wanted.min()} to {wanted.max()}")
+    if isinstance(rows, Mapped) and not rows.is_on_disk:
+        # With another mode NumPy copies what it fills, in order to restore it after an error.
+        return np.take(rows.array, wanted, axis=0, out=result, mode="clip")
+    ascending = bool(np.all(wanted[1:] >= wanted[:-1]))
+    order = None if ascending else np.argsort(wanted, kind="stable")
+    length = max(1, BLOCK // row_bytes(rows))
+    for first in range(0, len(wanted), length):
+        places: Any = slice(first, first + length)
+        places = places if order is None else order[places]
+        result[places] = _read(rows, wanted[places])
+    return result
+
+
+def scatter(values: np.ndarray, places: np.ndarray, out: np.ndarray) -> None:
+    """Write rows to some places of an array of the same width and dtype."""
+    width = int(np.prod(out.shape[1:])) * out.dtype.itemsize
+    if len(places) and width and out.flags.c_contiguous and values.flags.c_contiguous:
+        # A row as one element is copied in one piece.
+        row = np.dtype(f"V{width}")
+        targets, sources = (a.reshape(len(a), -1).view(row)[:, 0] for a in (out, values))
+        targets[places] = sources
+    else:
+        out[places] = values
+
+
+def _read(rows: Rows, wanted: np.ndarray) -> np.ndarray:
+    """Some rows, in ascending order.
+
+    Raises:
+        InputError: if `rows` returns something else than it promises.
+    """
+    what = f"rows {wanted[0]} to {wanted[-1]}"
+    try:
+        found = np.asarray(rows.read(wanted))
+    except OSError as reason:
+        raise error(f"cannot read {what}: {reason}") from reason
+    expected = (len(wanted), *rows.shape[1:])
+    if found.shape != expected or found.dtype != rows.dtype:
+        want, got = f"{expected} of {rows.dtype}", f"{found.shape} of {found.dtype}"
+        raise error(f"wrong {what}", want, got)
+    return found
+
+
+def row_bytes(rows: Rows) -> int:
+    """The size of a row in bytes, at least 1."""
+    return max(1, int(np.prod(rows.shape[1:])) * rows.dtype.itemsize)
+
+
+def create_npy(path: Path, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """A new `.npy` file as a memory map to write, all of whose memory is allocated.
+
+    Raises:
+        InputError: if the disk has too little room, or the file cannot be written.
+    """
+    header = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": shape}
+    try:
+        with open(path, "wb") as file:
+            npy.write_array_header_1_0(file, header)
+            begin = file.tell()
+            size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+            if size:
+                # A store to a map of a full disk would end the process.
+                os.posix_fallocate(file.fileno(), begin, size)
+        if not size:
+            return np.empty(shape, dtype)
+        return np.asarray(np.memmap(path, dtype, "r+", begin, shape))
+    except OSError as reason:
+        path.unlink(missing_ok=True)
+        raise unwritten(path, reason) from reason

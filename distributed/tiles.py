@@ -1,0 +1,121 @@
+"""Row tiles of a part: consecutive rows whose computation fits a memory budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..core.dtype_names import dtype_named
+from ..core.reading import amount
+from .errors import error
+from .partition import Part, csr_of_parts
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Cost = Callable[[int, int, int], int]
+"""The bytes that a tile takes, by its numbers of rows, columns and entries."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Rows `first` to `end` - 1 of a part, as a matrix over the columns that they need.
+
+    Attributes:
+        first: the first row.
+        end: the row after the last one.
+        matrix: these rows, of shape (rows, columns), with renumbered columns.
+        columns: int64 (columns,), the number of each column in the part.
+    """
+
+    first: int
+    end: int
+    matrix: csr_array
+    columns: np.ndarray
+
+
+def tiles(part: Part, dtype: str, cost: Cost, budget: int, rows_first: bool) -> Iterator[Tile]:
+    """The rows of a part in tiles that cost at most `budget` bytes, in order.
+
+    Args:
+        part: the part.
+        dtype: the type of the values of its matrix.
+        cost: what a tile costs.
+        budget: the bytes that a tile may cost.
+        rows_first: whether the first columns are the rows of the tile, as those of a part are.
+
+    Raises:
+        InputError: if a single row costs more.
+    """
+    first, goal = 0, part.num_entries
+    while first < part.num_rows:
+        end = _end(part, first, goal)
+        while (fitting := _fitting(part, first, end, cost, budget, rows_first)) is None:
+            end = _middle(part, first, end)
+        columns, spent = fitting
+        yield _tile(part, dtype, first, end, columns)
+        # The next tile has about as many entries.
+        goal = int(part.indptr[end] - part.indptr[first]) * (2 if 2 * spent <= budget else 1)
+        first = end
+
+
+def _end(part: Part, first: int, goal: int) -> int:
+    """The end of a tile of at most `goal` entries, or of one row."""
+    end = int(np.searchsorted(part.indptr, int(part.indptr[first]) + goal, "right")) - 1
+    return max(end, first + 1)
+
+
+def _fitting(
+    part: Part, first: int, end: int, cost: Cost, budget: int, rows_first: bool
+) -> tuple[np.ndarray, int] | None:
+    """The columns of a tile and what it costs; None if that is too much.
+
+    Raises:
+        InputError: if a single row costs too much.
+    """
+    single, entries = end - first == 1, int(part.indptr[end] - part.indptr[first])
+    # What a tile costs at least is known before its columns are.
+    if not single and cost(end - first, 0, entries) > budget:
+        return None
+    columns = _columns(part, first, end, rows_first)
+    spent = cost(end - first, len(columns), entries)
+    if spent <= budget:
+        return columns, spent
+    if single:
+        fact = f"row {part.rows[0] + first} does not fit into memory"
+        raise error(fact, f"at most {amount(max(0, budget))}", amount(spent))
+    return None
+
+
+def _middle(part: Part, first: int, end: int) -> int:
+    """The row that divides the entries of at least two rows into halves."""
+    goal = (int(part.indptr[first]) + int(part.indptr[end])) // 2
+    middle = first + int(np.searchsorted(part.indptr[first : end + 1], goal))
+    return min(max(middle, first + 1), end - 1)
+
+
+def _columns(part: Part, first: int, end: int, rows_first: bool) -> np.ndarray:
+    """The columns of the entries of some rows, ascending; or those rows, and the other columns."""
+    found = np.zeros(part.num_rows + len(part.halo), np.bool_)
+    found[part.indices[part.indptr[first] : part.indptr[end]]] = True
+    if not rows_first:
+        return np.flatnonzero(found)
+    found[first:end] = False
+    return np.concatenate([np.arange(first, end), np.flatnonzero(found)])
+
+
+def _tile(part: Part, dtype: str, first: int, end: int, columns: np.ndarray) -> Tile:
+    begin, last = (int(part.indptr[row]) for row in (first, end))
+    places = np.empty(part.num_rows + len(part.halo), np.int32)
+    places[columns] = np.arange(len(columns), dtype=np.int32)
+    matrix = csr_of_parts(
+        part.indptr[first : end + 1] - begin,
+        places[part.indices[begin:last]],
+        None if part.values is None else part.values[begin:last],
+        len(columns),
+        dtype_named(dtype),
+    )
+    return Tile(first, end, matrix, columns)

@@ -1,0 +1,174 @@
+"""The folder of a run that is larger than memory: values in files, and how far it has come."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core.reading import LARGEST_LIST, ReadingError, map_npy, read_json, read_text
+from ..core.weights import WeightStore, write_atomically
+from .errors import damaged, error, unwritten
+from .partition import Partition
+from .rows import Mapped, Rows, create_npy, gather
+
+_STATE = "state.json"
+_KIND = "stepwell run"
+_SAMPLE = 4096
+"""The number of rows of an argument by which it is recognised."""
+_SMALL = 1 << 28
+"""The bytes of an array that is recognised by all its numbers: some tenths of a second."""
+
+
+class Work:
+    """The folder of a run.
+
+    A folder of an interrupted run with the same key is continued, one with another key begun anew.
+    """
+
+    def __init__(self, folder: Path, key: str) -> None:
+        """Open or create the folder.
+
+        Raises:
+            InputError: if it cannot be written, or is not one of a run.
+        """
+        self.folder, self._key = folder, key
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self.finished = self._state().get(key, 0)
+            if not self.finished:
+                self.finish(0)
+        except OSError as reason:
+            raise unwritten(folder, reason) from reason
+
+    def _state(self) -> dict[str, int]:
+        """The number of finished stages by key; empty in a new folder."""
+        path = self.folder / _STATE
+        if not path.exists():
+            if any(self.folder.iterdir()):
+                raise error(f"{self.folder} is not the folder of a run", "an empty or a new one")
+            return {}
+        try:
+            found = read_json(read_text(path, LARGEST_LIST))
+        except ReadingError as reason:
+            raise damaged(path, reason) from reason
+        match found:
+            case {"kind": str(kind), "key": str(key), "finished": int(count)} if kind == _KIND:
+                return {key: count}
+        raise damaged(path, "not the state of a run")
+
+    def finish(self, stages: int) -> None:
+        """Note that the first stages are finished, and their values complete."""
+        self.finished = stages
+        state = {"kind": _KIND, "key": self._key, "finished": stages}
+        try:
+            write_atomically(self.folder / _STATE, json.dumps(state).encode())
+        except OSError as reason:
+            raise unwritten(self.folder, reason) from reason
+
+    def path(self, name: str) -> Path:
+        """The file of a value."""
+        return self.folder / f"{name}.npy"
+
+    def create(self, name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        """A value to write, with undefined elements.
+
+        Raises:
+            InputError: if the disk has too little room.
+        """
+        return create_npy(self.path(name), shape, dtype)
+
+    def write(self, name: str, array: np.ndarray) -> None:
+        """Write a small value.
+
+        Raises:
+            InputError: if the disk has too little room.
+        """
+        try:
+            with open(self.path(name), "wb") as file:
+                np.save(file, array)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as reason:
+            raise unwritten(self.folder, reason) from reason
+
+    def open(self, name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        """A finished value, as a memory map.
+
+        Raises:
+            InputError: if its file is damaged.
+        """
+        try:
+            array = map_npy(self.path(name))
+        except ReadingError as reason:
+            raise damaged(self.path(name), reason) from reason
+        if array.shape != shape or array.dtype != dtype:
+            got = f"{array.shape} of {array.dtype}"
+            raise damaged(self.path(name), f"another array, expected {shape} of {dtype}, got {got}")
+        return array
+
+    def discard(self, name: str) -> None:
+        """Remove a value that is not needed any more."""
+        self.path(name).unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Remove the folder."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def key_of(
+    text: str,
+    weights: WeightStore,
+    partition: Partition,
+    rows: Mapping[str, Rows],
+    whole: Mapping[str, np.ndarray],
+) -> str:
+    """What a run is recognised by: the program, the partition and the arguments.
+
+    Arguments with a row for each node are known by their shape, dtype and evenly spaced rows; and
+    a file by its size and date, or a small array by all its numbers.
+    """
+    digest = hashlib.sha256(text.encode())
+    for piece in _pieces(weights, partition, rows, whole):
+        digest.update(repr((piece.shape, piece.dtype.str)).encode())
+        digest.update(np.ascontiguousarray(piece).data)
+    return digest.hexdigest()
+
+
+def _pieces(
+    weights: WeightStore,
+    partition: Partition,
+    rows: Mapping[str, Rows],
+    whole: Mapping[str, np.ndarray],
+) -> Iterator[np.ndarray]:
+    for name in sorted(weights):
+        array: Any = weights[name]
+        dense = isinstance(array, np.ndarray)
+        yield from [array] if dense else [array.indptr, array.indices, array.data]
+    yield partition.bounds
+    if partition.order is not None:
+        yield partition.order
+    yield np.array([part.num_entries for part in partition])
+    for name in sorted(rows):
+        count = rows[name].shape[0]
+        sample = np.unique(np.linspace(0, max(0, count - 1), _SAMPLE).astype(np.int64))
+        yield np.array(rows[name].shape)
+        yield gather(rows[name], sample[:count])
+        yield from _more(rows[name])
+    for name in sorted(whole):
+        yield whole[name]
+
+
+def _more(rows: Rows) -> Iterator[np.ndarray]:
+    """What is known of an argument beside some rows."""
+    if isinstance(rows, Mapped) and rows.path is not None:
+        status = os.stat(rows.path)
+        yield np.array([status.st_size, status.st_mtime_ns])
+    elif isinstance(rows, Mapped) and rows.array.nbytes <= _SMALL:
+        yield rows.array

@@ -1,0 +1,187 @@
+"""The document of a compilation: it is lowered once more, and looked at on the way."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from ..compilation import Compilation
+from ..core.explanation import record
+from ..core.module import Module
+from ..core.stages import IR_STAGES, TEXT_STAGES
+from ..dialects.loop.ops import KernelOp
+from ..dialects.loop.trace import trace_of
+from ..runtime.profile import Calls
+from .document import Function, Graph, Kernel, Mark, Memory, Report, Stage, Trial
+from .machine_text import MachineText, machine_texts
+from .marking import WHOLE, Marks, is_name, number_nodes, number_operations, printed, symbol
+from .memory import memory_of
+from .model_graph import model_graph
+from .pass_changes import PassChanges
+from .pseudo_code import pseudo_code
+from .sparsity import patterns_of
+from .trials import trials_of
+
+PSEUDO = "pseudo-code"
+"""The name under which the page shows kernels as pseudo-code."""
+
+_OF_OPERATORS = IR_STAGES[: IR_STAGES.index("kernels")]
+_WITH_GRAPH = IR_STAGES[: IR_STAGES.index("buffers")]
+
+_NUMBERED = "scheduled"
+"""The stage whose operations later stages are traced back to."""
+
+
+def collect(compilation: Compilation, calls: Calls | None = None) -> Report:
+    """Lower a module once more, and collect what a report shows.
+
+    Raises:
+        CompileError: if a pass refuses the module.
+    """
+    return _Collector(compilation, calls or Calls()).report()
+
+
+class _Collector:
+    """Looks at a compilation, from stage to stage."""
+
+    def __init__(self, compilation: Compilation, calls: Calls) -> None:
+        self.changes = PassChanges()
+        observers = (*compilation.observers, self.changes)
+        self.compilation = replace(compilation, observers=observers, verify="kernels")
+        self.calls = calls
+        self.marks = Marks()
+        self.stages: list[Stage] = []
+        self.pseudo: list[Function] = []
+        self.kernels: dict[str, Kernel] = {}
+        self.memory: Memory | None = None
+        self.trials: tuple[Trial, ...] = ()
+        self.owners: dict[int, int] = {}
+        """The kernel of each numbered operation."""
+        self.groups: dict[str, tuple[int, ...]] = {}
+        """The nodes of each function of stage `fused`."""
+
+    def report(self) -> Report:
+        """The document."""
+        module, target = self.compilation.module, self.compilation.target
+        work, ctx = self.compilation.begin()
+        nodes = number_nodes(work.op, self.compilation.start in _OF_OPERATORS)
+        graph = self._model(work, nodes)
+        for stage in self.compilation.descend(work, ctx):
+            self._look(stage, work)
+        self._look_at_machine_code(work.op)
+        profile = self.calls.profile
+        return Report(
+            title=module.program.sym_name.data,
+            version=importlib.metadata.version("stepwell"),
+            target={"name": target.name, "cpu": target.cpu, "vector_bits": target.vector_bits},
+            inputs=tuple(map(str, module.inputs)),
+            outputs=tuple(map(str, module.outputs)),
+            nodes=nodes,
+            kernels=tuple(self.kernels.values()),
+            graph=self._with_kernels(graph),
+            stages=tuple(self._all_stages()),
+            marks=self.marks.all,
+            decisions=tuple(_plain(record(decision)) for decision in ctx.decisions),
+            passes=tuple(self.changes.runs),
+            profile=None if profile is None else profile.to_dict(),
+            memory=self.memory,
+            patterns=patterns_of(module, self.calls.inputs),
+            trials=self.trials,
+        )
+
+    def _look(self, stage: str, work: Module) -> None:
+        """Look at a stage; at `scheduled`, number its operations first."""
+        if stage == "fused":
+            self.groups = {symbol(op): self._nodes_of(op) for op in work.op.ops}
+        kernels = [op for op in work.op.ops if isinstance(op, KernelOp)]
+        if stage == "kernels":
+            self.trials = trials_of(kernels, self.compilation)
+        if stage == _NUMBERED:
+            number_operations(kernels)
+        if not self.kernels or stage == _NUMBERED:
+            self._keep_kernels(kernels)
+        if stage == "buffers":
+            self.memory = memory_of(work.main, self.marks, self.calls.sizes)
+        self.stages.append(Stage(stage, tuple(map(self._function, work.op.ops))))
+
+    def _keep_kernels(self, kernels: Iterable[KernelOp]) -> None:
+        """Keep the kernels of a stage, and their pseudo-code."""
+        self.kernels, self.pseudo = {}, []
+        for number, op in enumerate(kernels):
+            name = symbol(op)
+            nodes = self.groups.get(name) or self._nodes_of(op)
+            self.kernels[name] = Kernel(name, nodes, trace_of(op))
+            origins = [origin for inner in op.walk() for origin in self.marks.of(inner).origins]
+            self.owners.update(dict.fromkeys(origins, number))
+            lines = pseudo_code(op)
+            found = [
+                Mark(nodes, WHOLE) if op in ops else self.marks.of_all(ops) for _, ops in lines
+            ]
+            text = "\n".join(line for line, _ in lines)
+            marks = tuple(map(self.marks.number, found))
+            self.pseudo.append(Function(name, (number,), text, marks))
+
+    def _look_at_machine_code(self, op: ModuleOp) -> None:
+        texts = machine_texts(op, self.compilation.target, self.marks)
+        for stage, found in zip(TEXT_STAGES, texts, strict=True):
+            self.stages.append(Stage(stage, tuple(map(_machine_function, found))))
+
+    def _all_stages(self) -> Iterator[Stage]:
+        if self.pseudo:
+            yield Stage(PSEUDO, tuple(self.pseudo))
+        for stage in self.stages:
+            functions = [replace(f, kernels=self._kernels_of(f)) for f in stage.functions]
+            yield Stage(stage.name, tuple(functions))
+
+    def _function(self, op: Operation) -> Function:
+        found = self.changes.printed.get(op) or printed(op)
+        return Function(symbol(op), (), found.text, found.marks(op, self.marks))
+
+    def _kernels_of(self, function: Function) -> tuple[int, ...]:
+        """The kernels that a function belongs to: that of its name, or those of its lines."""
+        if function.name == self.compilation.module.program.sym_name.data:
+            return ()
+        if function.name in self.kernels:
+            return (list(self.kernels).index(function.name),)
+        every = self.marks.all
+        origins = (o for mark in dict.fromkeys(function.marks) for o in every[mark].origins)
+        return tuple(dict.fromkeys(self.owners[o] for o in origins if o in self.owners))
+
+    def _nodes_of(self, op: Operation) -> tuple[int, ...]:
+        """The nodes of the operations in a function."""
+        return tuple(dict.fromkeys(n for inner in op.walk() for n in self.marks.of(inner).nodes))
+
+    def _model(self, work: Module, nodes: Sequence[str]) -> Graph:
+        """The model as a graph; an empty one past the level of operators."""
+        if self.compilation.start not in _WITH_GRAPH:
+            return Graph((), ())
+        return model_graph(work.main, self.marks, nodes)
+
+    def _with_kernels(self, graph: Graph) -> Graph:
+        """The graph with the kernels that compute each operator."""
+        by_node: dict[int, list[int]] = {}
+        for number, kernel in enumerate(self.kernels.values()):
+            for node in kernel.nodes:
+                by_node.setdefault(node, []).append(number)
+        operators = [
+            replace(
+                one, kernels=tuple(dict.fromkeys(k for n in one.nodes for k in by_node.get(n, ())))
+            )
+            for one in graph.operators
+        ]
+        return replace(graph, operators=tuple(operators))
+
+
+def _machine_function(found: MachineText) -> Function:
+    return Function(found.name, (), "\n".join(found.lines), tuple(found.marks))
+
+
+def _plain(decision: dict[str, Any]) -> dict[str, Any]:
+    """A decision without positions in files, which are numbers here."""
+    nodes = [name for name in decision["nodes"] if is_name(name)]
+    return {**decision, "nodes": nodes, "places": []}

@@ -1,0 +1,197 @@
+"""The document of a report: what the page shows, as values of JSON.
+
+Names and texts of the model are in it as they are; the page writes them as text, never as markup.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+SCHEMA = 1
+"""The version of the document; it increases when a key changes its meaning or is removed."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a line of text stands for.
+
+    `nodes` are numbers of operators of the model. `origins` are numbers of operations of stage
+    `scheduled`, which later stages have in their locations, or 0 alone for a function as a whole;
+    empty where a line does not come from there.
+    """
+
+    nodes: tuple[int, ...]
+    origins: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of a stage: its text, and for each line the number of its mark.
+
+    `kernels` are numbers of the kernels that it belongs to: none for the program itself.
+    """
+
+    name: str
+    kernels: tuple[int, ...]
+    text: str
+    marks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The functions of a stage, in order."""
+
+    name: str
+    functions: tuple[Function, ...]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel: its name, its nodes by number, and the trace of its schedule."""
+
+    name: str
+    nodes: tuple[int, ...]
+    schedule: str
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator of the model, an input or a result.
+
+    `kind` is the name of the operation, "input" or "output". `nodes` and `kernels` are numbers,
+    `path` the modules of the model that it is in, outermost first.
+    """
+
+    name: str
+    kind: str
+    text: str
+    types: tuple[str, ...]
+    nodes: tuple[int, ...]
+    kernels: tuple[int, ...]
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A value that one operator computes and another one reads, by their numbers."""
+
+    source: int
+    target: int
+    type: str
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The operators of the model, and the values between them."""
+
+    operators: tuple[Operator, ...]
+    edges: tuple[Edge, ...]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What a pass changed in a function: a unified diff, "" if it is too long to be shown.
+
+    `removed` and `added` count lines.
+    """
+
+    function: str
+    removed: int
+    added: int
+    text: str
+
+
+@dataclass(frozen=True)
+class PassRun:
+    """A run of a pass in the stage that it leads to, and the functions that it changed."""
+
+    stage: str
+    name: str
+    seconds: float
+    differences: tuple[Difference, ...]
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A buffer in the arena: its bytes, and the first and the last step at which it is used."""
+
+    name: str
+    nodes: tuple[int, ...]
+    offset: int
+    size: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The arena over time: the calls of the program, in order, and the buffers between them."""
+
+    size: int
+    steps: tuple[str, ...]
+    slots: tuple[Slot, ...]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Where a sparse matrix has entries.
+
+    `cells` counts entries in each cell of a grid over the matrix, row by row, `columns` cells in a
+    row. `lengths` are pairs: the least number of entries of a row in a bin, and the number of rows.
+    """
+
+    name: str
+    shape: tuple[int, int]
+    entries: int
+    columns: int
+    cells: tuple[int, ...]
+    lengths: tuple[tuple[int, int], ...]
+    longest: int
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A measured schedule of a kernel, relative to the default one.
+
+    `predicted` is the ratio of estimated vector instructions, `measured` that of times.
+    """
+
+    kernel: int
+    trace: str
+    predicted: float
+    measured: float
+    kept: bool
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that a page shows. Numbers of nodes and kernels are places in `nodes` and `kernels`.
+
+    `nodes` has the name of each operator of the model; operators of one node have the same name.
+    """
+
+    title: str
+    version: str
+    target: Mapping[str, Any]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[str, ...]
+    kernels: tuple[Kernel, ...]
+    graph: Graph
+    stages: tuple[Stage, ...]
+    marks: tuple[Mark, ...]
+    """Mark 0 is empty."""
+    decisions: tuple[Mapping[str, Any], ...]
+    passes: tuple[PassRun, ...]
+    profile: Mapping[str, Any] | None = None
+    memory: Memory | None = None
+    patterns: tuple[Pattern, ...] = ()
+    trials: tuple[Trial, ...] = ()
+    schema: int = field(default=SCHEMA)
+
+    def json(self) -> str:
+        """The document as a JSON object, in one line."""
+        return json.dumps(asdict(self), separators=(",", ":"), allow_nan=False)

@@ -1,0 +1,184 @@
+"""Programs on the parts of a graph, and batches, on Dask clusters."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+from stepwell.core.errors import StepwellError
+from stepwell.distributed import tasks
+from stepwell.distributed.dask_engine import DaskEngine
+from stepwell.distributed.distributing import distribute
+
+from .parts import attention, features, gcn, random_graph, weights
+
+dask: Any = pytest.importorskip("distributed", reason="needs dask[distributed]")
+
+GRAPH = random_graph(101, 400)
+X = features(101)
+
+
+def wanted(module: sw.Module) -> np.ndarray:
+    return module.run_reference(GRAPH.to_csr(), X)
+
+
+def assert_near(found: np.ndarray, expected: np.ndarray) -> None:
+    """Sums are in another order."""
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def cluster(**options: Any) -> Any:
+    options = {"n_workers": 3, "threads_per_worker": 1, "dashboard_address": ":0", **options}
+    return dask.LocalCluster(worker_dashboard_address=None, **options)
+
+
+@pytest.fixture(scope="module")
+def threads() -> Iterator[Any]:
+    """Workers that are threads of this process."""
+    with cluster(processes=False) as made, dask.Client(made) as client:
+        yield client
+
+
+@pytest.mark.parametrize("share", [True, False])
+def test_as_one_program(threads: Any, share: bool) -> None:
+    """Workers of one host share maps, unless sharing is off."""
+    module = gcn()
+    found = distribute(module, sw.partition(GRAPH, 5), DaskEngine(threads, share=share))
+    assert_near(found(X), wanted(module))
+    assert found.traffic.exchanged == found.report().exchanged
+    assert found.traffic.sent == ([0, 0, 0] if share else found.report().exchanged)
+    assert found.report().costs[1][0].bound in ("compute", "memory", "network")
+
+
+@pytest.mark.slow
+def test_a_lost_scheduler_is_an_error() -> None:
+    """No result, and no wait for ever."""
+
+    class Closing(DaskEngine):
+        def submit(self, function: Callable[..., Any], *arguments: Any, worker: str) -> Any:
+            if function is tasks.compute and arguments[1] == 2:
+                self.client.sync(made.scheduler.close)
+            return super().submit(function, *arguments, worker=worker)
+
+    with cluster(processes=False, n_workers=1) as made, dask.Client(made) as client:
+        found = distribute(gcn(), sw.partition(GRAPH, 2), Closing(client), opt_level=0)
+        with pytest.raises(StepwellError, match="the scheduler of the Dask cluster is lost"):
+            found(X)
+
+
+TASKS = tasks.start, tasks.finish, tasks.compute
+
+
+class Killing(DaskEngine):
+    """Kills a worker in the middle of a stage, once."""
+
+    stage: int | None = None
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, worker: str) -> Any:
+        handle = super().submit(function, *arguments, worker=worker)
+        if function in TASKS and arguments[1] == self.stage:
+            self.stage = None
+            os.kill(self.client.run(os.getpid, workers=[worker])[worker], signal.SIGKILL)
+        return handle
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [True, False])
+def test_killed_workers(share: bool) -> None:
+    """In each stage one of the processes is killed: the result is the same."""
+    module = gcn()
+    expected = wanted(module)
+    with cluster() as made, dask.Client(made) as client:
+        engine = Killing(client, share=share)
+        found = distribute(module, sw.partition(GRAPH, 5), engine)
+        for stage in (None, 0, 1, 2):
+            engine.stage = stage
+            assert_near(found(X), expected)
+            assert found.traffic.exchanged == found.report().exchanged
+
+
+@pytest.mark.slow
+def test_halos_travel_from_worker_to_worker() -> None:
+    """As many bytes as the report says, which the scheduler does not see."""
+    module, graph, x = attention(), random_graph(3000, 9000), features(3000)
+    with cluster(n_workers=2) as made, dask.Client(made) as client:
+        found = distribute(module, sw.partition(graph, 2), DaskEngine(client, share=False))
+        assert_near(found(x), module.run_reference(graph.to_csr(), x))
+        assert found.traffic.sent == found.report().exchanged
+        assert _travelled(client) == pytest.approx(sum(found.traffic.sent), rel=0.05)
+
+
+def _travelled(client: Any) -> int:
+    """What workers have received of each other, headers included."""
+
+    def received(dask_worker: Any) -> int:
+        return sum(one["total"] for one in dask_worker.transfer_incoming_log)
+
+    return sum(client.run(received).values())
+
+
+@pytest.fixture(scope="module")
+def mlp() -> tuple[sw.Executable, Callable[[np.ndarray], np.ndarray]]:
+    """A program on batches of images of two channels, and the same in NumPy."""
+    w = weights(18, 5)
+    b = sw.Builder("main")
+    x = b.input("x", ("batch", 2, 3, 3), "f32")
+    b.output(b.relu(b.matmul(b.reshape(x, [-1, 18]), b.constant(w, "w"))), name="y")
+    exe = sw.compile(b.module(), threads=1, opt_level=0)
+    return exe, lambda x: np.maximum(x.reshape(len(x), 18) @ w, 0)
+
+
+def test_batches_of_an_array(mlp: Any) -> None:
+    """Blocks of several sizes, one of them cut along a channel; nothing runs before it has to."""
+    import dask.array as da
+
+    exe, wanted = mlp
+    x = weights(11, 2, 3, 3)
+    y = exe.map(da.from_array(x, chunks=((4, 4, 3), (1, 1), 3, 3)))
+    assert y.chunks == ((4, 4, 3), (5,))
+    assert y.dtype == np.float32
+    assert_near(y.compute(scheduler="threads"), wanted(x))
+    assert_near(exe.map(da.from_array(x, chunks=5))[2:7].compute(scheduler="sync"), wanted(x)[2:7])
+
+
+def test_batches_one_after_the_other(mlp: Any) -> None:
+    exe, wanted = mlp
+    x = weights(6, 2, 3, 3)
+    for found, batch in zip(exe.map([x[:2], x[2:]]), (x[:2], x[2:]), strict=True):
+        assert_near(found, wanted(batch))
+
+
+def test_what_is_no_batch(mlp: Any) -> None:
+    import dask.array as da
+
+    exe, _ = mlp
+    with pytest.raises(sw.InputError, match=r"map: not batches, expected an array of Dask, or an"):
+        exe.map(7)
+    for wrong in (da.zeros((4, 2, 3, 4), dtype="f4"), da.zeros((4, 2, 3, 3), dtype="f8")):
+        with pytest.raises(sw.InputError, match=r"map: batches do not fit, expected f32 .*, got"):
+            exe.map(wrong)
+    b = sw.Builder("main")
+    b.output(b.reduce(b.input("x", ("batch", 2), "f32"), "sum", [0]), name="y")
+    with pytest.raises(sw.InputError, match="map: argument and result do not have one row for"):
+        sw.compile(b.module(), opt_level=0).map(da.zeros((4, 2), dtype="f4"))
+    b = sw.Builder("main")
+    b.output(b.input("x", ("n", 2), "f32") + b.input("y", ("n", 2), "f32"), name="z")
+    with pytest.raises(sw.InputError, match="map: not one input and one result, expected 1 and 1"):
+        sw.compile(b.module(), opt_level=0).map(da.zeros((4, 2), dtype="f4"))
+
+
+@pytest.mark.slow
+def test_batches_on_a_cluster(mlp: Any) -> None:
+    """Processes load the program once."""
+    import dask.array as da
+
+    exe, wanted = mlp
+    x = weights(40, 2, 3, 3)
+    with cluster(n_workers=2) as made, dask.Client(made):
+        assert_near(exe.map(da.from_array(x, chunks=7)).compute(), wanted(x))

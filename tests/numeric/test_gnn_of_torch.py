@@ -1,0 +1,202 @@
+"""Layers beside those of torch-geometric with the same weights, where it is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+from stepwell.frontends import gnn
+
+from .test_gnn_layers import GRAPHS, Case, floats
+
+REASON = "torch and torch-geometric are not installed: their layers are not compared with"
+torch: Any = pytest.importorskip("torch", reason=REASON)
+pyg: Any = pytest.importorskip("torch_geometric.nn", reason=REASON)
+
+IN, OUT, EDGE, RELATIONS = 5, 6, 3, 3
+
+
+def mlp(width: int, out: int) -> Any:
+    return torch.nn.Sequential(torch.nn.Linear(width, 8), torch.nn.ReLU(), torch.nn.Linear(8, out))
+
+
+def layers(nn: Any) -> list[gnn.Layer]:
+    """The layers of a network of torch."""
+    first, last = (gnn.Linear.from_state_dict(nn[n].state_dict()) for n in (0, 2))
+    return [first, gnn.ReLU(), last]
+
+
+Pair = tuple[Any, Callable[[Any], gnn.Layer]]
+
+
+def same(kind: str, options: dict[str, Any], *given: Any, **ours: Any) -> Pair:
+    """A layer and the one of the same name, which is made of its `state_dict`."""
+    theirs = getattr(pyg, kind)(*given, **options)
+    return theirs, lambda state: getattr(gnn, kind).from_state_dict(state, "", **ours)
+
+
+def with_network(kind: str, width: int, **options: Any) -> Pair:
+    nn = mlp(width, OUT)
+    theirs = getattr(pyg, kind)(nn, **options)
+    ours = {key: value for key, value in options.items() if key == "aggr"}
+    return theirs, lambda s: getattr(gnn, kind).from_state_dict(s, "", layers(nn), **ours)
+
+
+HEADS = {"heads": 2}
+PLAIN: dict[str, Callable[[], Pair]] = {
+    "gcn": lambda: same("GCNConv", {}, IN, OUT),
+    "sage": lambda: same("SAGEConv", {"project": True}, IN, OUT),
+    "gat": lambda: same("GATConv", HEADS, IN, 3),
+    "gatv2": lambda: same("GATv2Conv", HEADS, IN, 3),
+    "gatv2, shared": lambda: same("GATv2Conv", {"share_weights": True}, IN, 3),
+    "gatv2, mean": lambda: same(
+        "GATv2Conv",
+        {"concat": False, "add_self_loops": False, **HEADS},
+        IN,
+        3,
+        concat=False,
+        add_self_loops=False,
+    ),
+    "transformer": lambda: same("TransformerConv", HEADS, IN, 3, heads=2),
+    "transformer, beta": lambda: same("TransformerConv", {"beta": True}, IN, OUT),
+    "sg": lambda: same("SGConv", {"K": 2}, IN, OUT, K=2),
+    "tag": lambda: same("TAGConv", {"K": 2}, IN, OUT),
+    "cheb": lambda: same("ChebConv", {"K": 3}, IN, OUT),
+    "gin": lambda: with_network("GINConv", IN, eps=0.5),
+    "gin, trained": lambda: with_network("GINConv", IN, eps=0.5, train_eps=True),
+    "edge_conv": lambda: with_network("EdgeConv", 2 * IN),
+    "edge_conv, mean": lambda: with_network("EdgeConv", 2 * IN, aggr="mean"),
+    "batch_norm": lambda: same("BatchNorm", {}, IN),
+    "layer_norm": lambda: same("LayerNorm", {}, IN),
+    "layer_norm of nodes": lambda: same("LayerNorm", {"mode": "node"}, IN, mode="node"),
+    "graph_norm": lambda: same("GraphNorm", {}, IN),
+    "instance_norm": lambda: same("InstanceNorm", {"affine": True}, IN),
+    "pair_norm": lambda: same("PairNorm", {}),
+}
+WITH_FEATURES: dict[str, Callable[[], Pair]] = {
+    "gat": lambda: same("GATConv", {"edge_dim": EDGE, **HEADS}, IN, 3),
+    "gatv2": lambda: same("GATv2Conv", {"edge_dim": EDGE, **HEADS}, IN, 3),
+    "transformer": lambda: same("TransformerConv", {"edge_dim": EDGE, **HEADS}, IN, 3, heads=2),
+    "gine": lambda: with_network("GINEConv", IN, edge_dim=EDGE),
+}
+WEIGHTED: dict[str, Callable[[], Pair]] = {
+    "gcn": lambda: same("GCNConv", {}, IN, OUT),
+    "graph_conv": lambda: same("GraphConv", {}, IN, OUT),
+    "graph_conv, max": lambda: same("GraphConv", {"aggr": "max"}, IN, OUT, aggr="max"),
+    "graph_conv, mean": lambda: same("GraphConv", {"aggr": "mean"}, IN, 3, aggr="mean"),
+    "sg": lambda: same("SGConv", {}, IN, 3),
+    "tag": lambda: same("TAGConv", {}, IN, OUT),
+    "cheb": lambda: same("ChebConv", {"K": 3}, IN, OUT),
+}
+TYPED: dict[str, Callable[[], Pair]] = {
+    "rgcn": lambda: same("RGCNConv", {}, IN, OUT, RELATIONS),
+    "rgcn, bases": lambda: same(
+        "RGCNConv", {"num_bases": 2, "aggr": "add"}, IN, OUT, 3, aggr="add"
+    ),
+}
+BATCHED = ("layer_norm", "graph_norm", "instance_norm", "pair_norm")
+ACTIVATIONS = (
+    *("ReLU", "ELU", "LeakyReLU", "PReLU", "SELU", "CELU", "GELU", "SiLU", "Mish", "ReLU6"),
+    *("Hardswish", "Sigmoid", "Tanh", "Softplus"),
+)
+
+
+def compare(pair: Pair, case: Case, given: Any = None, **options: Any) -> None:
+    """Compare results with features, types or weights of edges, or graphs of nodes."""
+    theirs, make = pair
+    with torch.no_grad():
+        for value in theirs.state_dict().values():
+            if value.is_floating_point():
+                value.copy_(torch.rand_like(value) + 0.1)
+        tensors = [torch.from_numpy(case.x)]
+        is_norm = "norm" in type(theirs).__module__
+        tensors += [] if is_norm else [torch.from_numpy(case.edges)]
+        tensors += [] if given is None else [torch.from_numpy(given)]
+        want = theirs.eval()(*tensors).numpy()
+        state = theirs.state_dict()
+    weighted = options.pop("weighted", False)
+    module = gnn.Sequential(make(state)).to_module(
+        gnn.EdgeListSpec(weighted=weighted), sw.TensorSpec((None, IN)), **options
+    )
+    inputs = [case.edges, case.x]
+    if given is not None:
+        inputs.insert(1 if weighted else 2, given)
+    np.testing.assert_allclose(module.run_reference(*inputs), want, rtol=1e-4, atol=2e-5)
+
+
+@pytest.fixture(scope="module")
+def case() -> Case:
+    torch.manual_seed(0)
+    return Case.of(GRAPHS)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_layers(name: str, case: Case) -> None:
+    compare(PLAIN[name](), case)
+
+
+@pytest.mark.parametrize("name", WITH_FEATURES)
+def test_layers_with_features_of_edges(name: str, case: Case) -> None:
+    attr = floats(case.edges.shape[1], EDGE)
+    compare(WITH_FEATURES[name](), case, attr, edge_attr=sw.TensorSpec((None, EDGE)))
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_layers_with_weights_of_edges(name: str, case: Case) -> None:
+    compare(WEIGHTED[name](), case, np.abs(floats(case.edges.shape[1])) + 0.1, weighted=True)
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_layers_with_types_of_edges(name: str, case: Case) -> None:
+    kinds = np.random.default_rng(0).integers(0, RELATIONS, case.edges.shape[1])
+    compare(TYPED[name](), case, kinds, edge_type=sw.TensorSpec((None,), "i64"))
+
+
+@pytest.mark.parametrize("name", BATCHED)
+def test_norms_of_a_batch(name: str, case: Case) -> None:
+    batch = np.sort(np.random.default_rng(0).integers(0, 3, len(case.x)))
+    compare(PLAIN[name](), case, batch, batch=gnn.BatchSpec())
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations(name: str, case: Case) -> None:
+    theirs = getattr(torch.nn, name)()
+    ours = getattr(gnn, name).from_state_dict(theirs.state_dict())
+    module = gnn.Sequential(ours).to_module(gnn.EdgeListSpec(), sw.TensorSpec((None, IN)))
+    with torch.no_grad():
+        want = theirs(torch.from_numpy(8 * case.x)).numpy()
+    np.testing.assert_allclose(
+        module.run_reference(case.edges, 8 * case.x), want, rtol=1e-5, atol=1e-6
+    )
+
+
+def test_appnp(case: Case) -> None:
+    compare((pyg.APPNP(3, 0.2), lambda _: gnn.APPNP(3, 0.2)), case)
+
+
+def test_layers_between_two_types_of_nodes() -> None:
+    """Those whose weights differ for sources and targets."""
+    torch.manual_seed(0)
+    kind, ends = ("author", "writes", "paper"), np.array([[0, 1, 1, 3], [4, 0, 2, 0]])
+    x = {"author": torch.randn(4, 7), "paper": torch.randn(5, IN)}
+    specs = {name: sw.TensorSpec((None, values.shape[1])) for name, values in x.items()}
+    loops = {"add_self_loops": False}
+    for name, options, ours in (
+        ("SAGEConv", {}, {}),
+        ("GraphConv", {}, {}),
+        ("GATConv", loops, loops),
+        ("GATv2Conv", {**loops, **HEADS}, loops),
+        ("TransformerConv", HEADS, HEADS),
+    ):
+        theirs = getattr(pyg, name)((7, IN), 3, **options).eval()
+        with torch.no_grad():
+            want = theirs((x["author"], x["paper"]), torch.from_numpy(ends)).numpy()
+        layer = getattr(gnn, name).from_state_dict(theirs.state_dict(), "", **ours)
+        model = gnn.HeteroSequential(gnn.HeteroConv({kind: layer}))
+        module = model.to_module({kind: gnn.EdgeListSpec()}, specs)
+        got = module.run_reference(ends, *(values.numpy() for values in x.values()))
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-5, err_msg=name)

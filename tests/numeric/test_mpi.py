@@ -1,0 +1,53 @@
+"""Programs on the parts of a graph under `mpirun`."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).parent / "mpi_program.py"
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        shutil.which("mpirun") is None or importlib.util.find_spec("mpi4py") is None,
+        reason="needs mpirun and mpi4py",
+    ),
+]
+
+
+def run(ranks: int, parts: int, nodes: int) -> list[str]:
+    """What the ranks print, in any order."""
+    allowed = dict.fromkeys(("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"), "1")
+    command = ["mpirun", "-n", str(ranks), "--oversubscribe", sys.executable, str(PROGRAM)]
+    done = subprocess.run(
+        [*command, str(parts), str(nodes)],
+        env={**os.environ, **allowed, "OMPI_MCA_btl_vader_single_copy_mechanism": "none"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return sorted(done.stdout.splitlines())
+
+
+def test_as_one_program() -> None:
+    assert run(3, 3, 101) == ["right"] * 3
+
+
+def test_an_error_of_one_is_one_of_all() -> None:
+    """None waits for a halo that does not come."""
+    lines = run(2, 2, 100)
+    assert lines[0].startswith("rank 0: distribute: rank 1: input")
+    assert lines[1].startswith('rank 1: input "features": wrong array')
+
+
+def test_ranks_and_parts() -> None:
+    expected = "distribute: ranks and parts differ in number, expected 3, got 2 ranks"
+    assert run(2, 3, 101) == [f"rank {rank}: {expected}" for rank in range(2)]

@@ -1,0 +1,389 @@
+"""Programs whose features and results are in files: tiles, resumption, and what may go wrong."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+from stepwell.distributed.out_of_core import OutOfCore, _Run
+from stepwell.distributed.partition import Partition
+from stepwell.distributed.tiles import tiles
+from stepwell.frontends import gnn
+
+NODES, WIDTH = 300, 12
+RNG = np.random.default_rng(5)
+
+
+def floats(*shape: int) -> np.ndarray:
+    return (0.3 * RNG.standard_normal(shape)).astype(np.float32)
+
+
+def edges() -> np.ndarray:
+    """With hubs, self loops, repeated edges, and nodes without any."""
+    ends = RNG.integers(0, NODES - 20, (2, 2000))
+    ends[:, :200] = np.minimum(ends[:, :200], 4)
+    return ends
+
+
+ENDS, X = edges(), floats(NODES, WIDTH)
+MODELS = {
+    "gcn": gnn.Sequential(
+        gnn.GCNConv(floats(WIDTH, 8), floats(8)), gnn.ReLU(), gnn.GCNConv(floats(8, 16))
+    ),
+    "sage": gnn.Sequential(
+        gnn.SAGEConv(floats(8, WIDTH), floats(8), floats(8, WIDTH)),
+        gnn.ReLU(),
+        gnn.SAGEConv(floats(7, 8), floats(7), floats(7, 8), aggr="max"),
+    ),
+    "gat": gnn.Sequential(
+        gnn.GATConv(floats(8, WIDTH), floats(1, 2, 4), floats(1, 2, 4)),
+        gnn.ReLU(),
+        gnn.GATConv(floats(6, 8), floats(1, 1, 6), floats(1, 1, 6)),
+    ),
+}
+
+
+def module(model: str) -> sw.Module:
+    return MODELS[model].to_module(
+        gnn.GraphSpec(indptr_dtype="i64"), sw.TensorSpec((None, WIDTH)), name=model
+    )
+
+
+def expected(model: str) -> np.ndarray:
+    exe = sw.compile(module(model), threads=1)
+    return exe(sw.partition(ENDS, 1, num_nodes=NODES)[0], X)
+
+
+@pytest.fixture(scope="module")
+def partition() -> Partition:
+    return sw.partition(ENDS, 3, by=RNG.integers(0, 3, NODES), num_nodes=NODES)
+
+
+@pytest.fixture(scope="module")
+def sage(partition: Partition) -> OutOfCore:
+    """In several tiles of each part."""
+    return sw.out_of_core(module("sage"), partition, 12_000, threads=1)
+
+
+@pytest.fixture(scope="module")
+def wanted() -> np.ndarray:
+    return expected("sage")
+
+
+class Features:
+    """Rows that are read, with what was read."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+        self.read_rows: list[np.ndarray] = []
+
+    def read(self, rows: np.ndarray) -> np.ndarray:
+        assert np.all(np.diff(rows) >= 0)
+        self.read_rows.append(rows)
+        return self.array[rows]
+
+
+class Visits:
+    """Counts tiles, and interrupts a run before it visits one more than allowed."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.count, self.allowed = 0, 1_000_000
+        run_tile = _Run._run_tile
+
+        def counted(*arguments: Any) -> None:
+            if self.count == self.allowed:
+                raise KeyboardInterrupt
+            self.count += 1
+            run_tile(*arguments)
+
+        patch.setattr(_Run, "_run_tile", counted)
+
+    def during(self, call: Callable[[], None], allowed: int = 1_000_000) -> int:
+        """How many tiles a call visits, which is interrupted before it visits more than allowed."""
+        self.count, self.allowed = 0, allowed
+        try:
+            call()
+        except KeyboardInterrupt:
+            assert self.count == allowed
+        else:
+            assert self.count < allowed
+        self.allowed = 1_000_000
+        return self.count
+
+
+@pytest.fixture
+def visits(monkeypatch: pytest.MonkeyPatch) -> Visits:
+    return Visits(monkeypatch)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_results_are_those_of_one_call(model: str, tmp_path: Path, partition: Partition) -> None:
+    np.save(tmp_path / "x.npy", X)
+    small = sw.out_of_core(module(model), partition, 20_000, threads=1)
+    whole = sw.partition(ENDS, 1, num_nodes=NODES)
+    large = sw.out_of_core(module(model), whole, "1 GiB", threads=2)
+    for exe in (small, large):
+        exe(tmp_path / "x.npy", out=tmp_path / "y.npy")
+        found = np.load(tmp_path / "y.npy")
+        np.testing.assert_allclose(found, expected(model), rtol=1e-5, atol=1e-5)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["x.npy", "y.npy"]
+
+
+def test_rows_are_read_in_order(sage: OutOfCore, wanted: np.ndarray, tmp_path: Path) -> None:
+    features, y = Features(X), np.empty_like(wanted)
+    sage(features, out=y, folder=tmp_path / "work")
+    np.testing.assert_allclose(y, wanted, rtol=1e-5, atol=1e-6)
+    # A sample first, and then each row once.
+    np.testing.assert_array_equal(np.sort(np.concatenate(features.read_rows[1:])), np.arange(NODES))
+    assert len(features.read_rows) > 1 + 3
+    assert not (tmp_path / "work").exists()
+
+
+def test_a_folder_on_another_disk(sage: OutOfCore, wanted: np.ndarray, tmp_path: Path) -> None:
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is one file system")
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        sage(X, out=tmp_path / "y.npy", folder=Path(folder) / "work")
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), wanted, rtol=1e-5, atol=1e-6)
+    assert [path.name for path in tmp_path.iterdir()] == ["y.npy"]
+
+
+def test_results_in_parquet(sage: OutOfCore, wanted: np.ndarray, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    sage(X, out=tmp_path / "y.parquet")
+    (column,) = parquet.read_table(tmp_path / "y.parquet").columns
+    np.testing.assert_allclose(np.array(column.to_pylist()), wanted, rtol=1e-5, atol=1e-6)
+    assert [path.name for path in tmp_path.iterdir()] == ["y.parquet"]
+
+
+def test_an_interrupted_run_continues(
+    sage: OutOfCore, visits: Visits, wanted: np.ndarray, tmp_path: Path
+) -> None:
+    every = visits.during(lambda: sage(X, out=tmp_path / "y.npy"))
+    assert every > 4 * len(sage.stages)
+    resumed = lambda: sage(X, out=tmp_path / "z.npy")  # noqa: E731
+    finished = []
+    for allowed in (1, every - 1):
+        visits.during(resumed, allowed)
+        assert not (tmp_path / "z.npy").exists()
+        state = json.loads((tmp_path / "z.npy.work" / "state.json").read_text())
+        finished.append(state["finished"])
+    assert finished == [0, len(sage.stages) - 1]
+    assert 1 < visits.during(resumed) < every / 2
+    np.testing.assert_array_equal(np.load(tmp_path / "z.npy"), np.load(tmp_path / "y.npy"))
+    np.testing.assert_allclose(np.load(tmp_path / "z.npy"), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_other_features_begin_anew(sage: OutOfCore, visits: Visits, tmp_path: Path) -> None:
+    every = visits.during(lambda: sage(2 * X, out=tmp_path / "z.npy"))
+    visits.during(lambda: sage(X, out=tmp_path / "y.npy"), every - 1)
+    assert visits.during(lambda: sage(2 * X, out=tmp_path / "y.npy")) == every
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), np.load(tmp_path / "z.npy"))
+
+
+def test_other_features_that_begin_alike(
+    sage: OutOfCore, visits: Visits, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One number is another: of a file its date is, and of an array in memory a hash."""
+    monkeypatch.setattr("stepwell.distributed.work._SAMPLE", 2)
+    other, path, y = X.copy(), tmp_path / "x.npy", tmp_path / "y.npy"
+    other[7, 3] += 1
+    np.save(path, X)
+    every = visits.during(lambda: sage(path, out=y))
+    visits.during(lambda: sage(path, out=y), every - 1)
+    assert visits.during(lambda: sage(path, out=y)) < every
+    visits.during(lambda: sage(path, out=y), every - 1)
+    os.utime(path, ns=(1, 1))
+    assert visits.during(lambda: sage(path, out=y)) == every
+    visits.during(lambda: sage(X, out=y), every - 1)
+    assert visits.during(lambda: sage(other, out=y)) == every
+
+
+def test_damaged_values_are_one_error(sage: OutOfCore, visits: Visits, tmp_path: Path) -> None:
+    """A run whose files are truncated between two starts."""
+    every = visits.during(lambda: sage(X, out=tmp_path / "y.npy"))
+    (tmp_path / "y.npy").unlink()
+    visits.during(lambda: sage(X, out=tmp_path / "y.npy"), every - 1)
+    work = tmp_path / "y.npy.work"
+    for file in work.glob("*.npy"):
+        file.write_bytes(file.read_bytes()[:-4])
+    with pytest.raises(sw.InputError, match=r"partition: cannot read .*\.npy: .* less data than"):
+        sage(X, out=tmp_path / "y.npy")
+    for file in work.glob("*.npy"):
+        np.save(file, np.zeros((3, 4), np.float32))
+    with pytest.raises(sw.InputError, match=r"cannot read .*: another array, expected .*, got "):
+        sage(X, out=tmp_path / "y.npy")
+    (work / "state.json").write_text("{}")
+    with pytest.raises(sw.InputError, match=r"cannot read .*state\.json: not the state of a run"):
+        sage(X, out=tmp_path / "y.npy")
+    (work / "state.json").unlink()
+    with pytest.raises(sw.InputError, match=r"y\.npy\.work is not the folder of a run"):
+        sage(X, out=tmp_path / "y.npy")
+    assert not (tmp_path / "y.npy").exists()
+
+
+def test_a_full_disk_is_one_error(sage: OutOfCore, wanted: np.ndarray, tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        with pytest.raises(sw.InputError, match=r"partition: cannot write .*: File too large"):
+            sage(X, out=tmp_path / "y.npy")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with pytest.MonkeyPatch.context() as patch:
+        # Room is reserved before a file is mapped.
+        patch.setattr("os.posix_fallocate", no_space)
+        with pytest.raises(sw.InputError, match=r"partition: cannot write .*: No space left"):
+            sage(X, out=tmp_path / "y.npy")
+    assert not (tmp_path / "y.npy").exists()
+    sage(X, out=tmp_path / "y.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), wanted, rtol=1e-5, atol=1e-6)
+
+
+def no_space(*arguments: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_progress(sage: OutOfCore, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sage(X, out=tmp_path / "y.npy", progress=True)
+    shown = capsys.readouterr().err
+    assert f"stage {len(sage.stages)} of {len(sage.stages)}" in shown
+    assert "100 %" in shown
+    sage(X, out=tmp_path / "y.npy")
+    assert capsys.readouterr().err == ""
+
+
+class Wrong(Features):
+    """What returns other rows than it promises."""
+
+    def read(self, rows: np.ndarray) -> np.ndarray:
+        return self.array[rows][:, 1:]
+
+
+class Broken(Features):
+    """A medium that cannot be read."""
+
+    def read(self, rows: np.ndarray) -> np.ndarray:
+        raise OSError("input/output error")
+
+
+MISTAKES: list[tuple[Callable[[], tuple[Any, ...]], dict[str, Any], str]] = [
+    (
+        lambda: (),
+        {},
+        r"out_of_core: wrong number of inputs, expected 1 \(.*\), and no",
+    ),
+    (lambda: (X[1:],), {}, r'input "features": wrong array, expected float32 \(300, 12\), got'),
+    (lambda: (X.astype("f8"),), {}, r'input "features": wrong array, .*, got float64 \(300, 12\)'),
+    (lambda: (3,), {}, 'partition: no rows for input "features", expected an array, .* got int'),
+    (lambda: ("none.npy",), {}, r"partition: cannot read none\.npy: No such file"),
+    (lambda: (X,), {"out": "y.txt"}, 'partition: no place for result "output", .* got y.txt'),
+    (lambda: (X,), {"out": 3}, 'partition: no place for result "output", .* got int'),
+    (lambda: (X,), {"out": np.zeros(3)}, "out_of_core: results in arrays need a folder"),
+    (lambda: (Wrong(X),), {}, r"partition: wrong rows 0 to .*, expected .* got .* of float32"),
+    (lambda: (Broken(X),), {}, r"partition: cannot read rows 0 to .*: input/output error"),
+]
+
+
+@pytest.mark.parametrize(("inputs", "options", "message"), MISTAKES)
+def test_mistakes_are_one_error(
+    sage: OutOfCore,
+    tmp_path: Path,
+    inputs: Callable[[], tuple[Any, ...]],
+    options: dict[str, Any],
+    message: str,
+) -> None:
+    with pytest.raises(sw.InputError, match=f"^{message}"):
+        sage(*inputs(), **{"out": tmp_path / "y.npy", **options})
+    assert not (tmp_path / "y.npy").exists()
+
+
+def test_arrays_for_results_have_their_shape(sage: OutOfCore, tmp_path: Path) -> None:
+    message = r'partition: wrong array for result "output", expected float32 \(300, 7\), got'
+    with pytest.raises(sw.InputError, match=message):
+        sage(X, out=np.zeros((300, 8), np.float32), folder=tmp_path / "work")
+
+
+def test_wrong_options(partition: Partition, sage: OutOfCore, tmp_path: Path) -> None:
+    for memory in ("4 GB", 0, -1, None, "a lot"):
+        with pytest.raises(sw.InputError, match=r"out_of_core: wrong memory, expected"):
+            sw.out_of_core(module("sage"), partition, memory)
+    with pytest.raises(sw.InputError, match=r"out_of_core: not a partition, .* got list"):
+        sw.out_of_core(module("sage"), [])
+    exe = sw.out_of_core(module("sage"), partition, 3000, threads=1)
+    message = r"partition: row \d+ does not fit into memory, expected at most .*, got "
+    with pytest.raises(sw.InputError, match=message):
+        exe(X, out=tmp_path / "y.npy")
+
+
+def test_results_over_all_nodes(partition: Partition, visits: Visits, tmp_path: Path) -> None:
+    """Tiles combine theirs; a run that was interrupted takes them from its folder."""
+    b = sw.Builder("main")
+    a, x = b.input("a", sw.SparseSpec(("n", "n"), indptr_dtype="i64")), b.input("x", ("n", WIDTH))
+    y = b.spmm(a, x)
+    mean = b.reduce(y, "mean", [0], True)
+    b.output(b.spmm(a, b.tanh(y - mean)), name="nodes")
+    b.output(b.relu(mean), name="mean")
+    b.output(b.reduce(y, "max", [0, 1], False), name="max")
+    b.output(b.exp(b.constant(floats(3), "z")), name="constant")
+    module, paths = b.module(), [tmp_path / f"{n}.npy" for n in range(4)]
+    exe = sw.out_of_core(module, partition, 40_000, threads=1)
+    wanted = module.run_reference(sw.partition(ENDS, 1, num_nodes=NODES)[0].to_csr(), X)
+    every = visits.during(lambda: exe(X, out=paths))
+    for _ in range(2):
+        for path, value in zip(paths, wanted, strict=True):
+            np.testing.assert_allclose(np.load(path), value, rtol=1e-4, atol=1e-5)
+            path.unlink()
+        visits.during(lambda: exe(X, out=paths), every - 1)
+        assert visits.during(lambda: exe(X, out=paths)) < every
+
+
+def test_programs_of_other_kinds(partition: Partition) -> None:
+    def built(build: Callable[[sw.Builder, Any, Any], Any]) -> sw.Module:
+        b = sw.Builder("main")
+        a, x = b.input("a", sw.SparseSpec(("n", "n"))), b.input("x", ("n", 3))
+        b.output(b.spmm(a, x), name="y")
+        b.output(build(b, a, x), name="v")
+        return b.module()
+
+    wrong: list[tuple[Callable[[sw.Builder, Any, Any], Any], str]] = [
+        (
+            lambda b, a, x: b.spmm(b.input("z", sw.SparseSpec(("n", 5))), b.input("w", (5, 3))),
+            'argument "z" is neither of nodes nor the same for all',
+        ),
+    ]
+    for build, message in wrong:
+        with pytest.raises(sw.UnsupportedError, match=f"out_of_core: {message}"):
+            sw.out_of_core(built(build), partition)
+    with pytest.raises(sw.CompileError, match="a result has a slice for each edge"):
+        sw.out_of_core(built(lambda b, a, x: b.entries(a)), partition)
+
+
+@pytest.mark.parametrize("rows_first", [False, True])
+def test_tiles_are_the_part(rows_first: bool) -> None:
+    for part in sw.partition(ENDS, 2, num_nodes=NODES):
+        dense, end = part.matrix.toarray(), 0
+        found = list(tiles(part, "f32", lambda r, c, e: r + c + e, 300, rows_first))
+        assert len(found) > 3
+        for tile in found:
+            assert tile.first == end
+            end = tile.end
+            assert tile.end - tile.first + len(tile.columns) + tile.matrix.nnz <= 300
+            whole = np.zeros((tile.end - tile.first, dense.shape[1]), np.float32)
+            whole[:, tile.columns] = tile.matrix.toarray()
+            np.testing.assert_array_equal(whole, dense[tile.first : tile.end])
+            if rows_first:
+                own = np.arange(tile.first, tile.end)
+                np.testing.assert_array_equal(tile.columns[: len(own)], own)
+        assert end == part.num_rows

@@ -1,0 +1,215 @@
+"""Editors and type checkers know the operators of a `Builder` and the steps of a schedule.
+
+They read `frontends/operators.pyi` and `tuning/steps.pyi`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from xdsl.irdl import VariadicDef
+
+from stepwell.dialects.graph.dialect import Graph
+from stepwell.dialects.graph.interfaces import GraphOp
+from stepwell.frontends import operators
+from stepwell.frontends.operands import operands_of
+from stepwell.frontends.operators import operators_of, signature_of
+from stepwell.passes.loop.rules.replay import PRIMITIVES
+from stepwell.tuning import steps
+from stepwell.tuning.steps import signature_of as step_signature
+
+ROOT = Path(__file__).resolve().parents[2]
+STUB = Path(operators.__file__).with_suffix(".pyi")
+STEPS = Path(steps.__file__).with_suffix(".pyi")
+
+HEAD = '''\
+"""The operators of a `Builder`; `make public` writes this file."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.ir import Attribute, Dialect
+
+from ..dialects.graph.interfaces import GraphOp
+from .values import Operand, Value
+
+def operators_of(dialect: Dialect) -> dict[str, type[GraphOp]]: ...
+def signature_of(operator: type[GraphOp]) -> inspect.Signature: ...
+
+class DialectOperators:
+    """The dialects that are installed, each with its operators as functions."""
+
+    def __getattr__(self, name: str) -> OperatorsOf: ...
+
+class OperatorsOf:
+    """The operators of a dialect that a `Builder` can apply."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]: ...
+
+class GraphOperators:
+    """The operators of the `graph` dialect as methods."""
+
+    apply: Callable[..., Any]
+
+    @property
+    def op(self) -> DialectOperators:
+        """The operators of other dialects: ``b.op.row.normalize(x)`` is `row.normalize`."""
+'''
+
+TYPES = {
+    "Attribute": "str | Attribute",
+    "bool": "bool",
+    "float": "float",
+    "float | int": "float",
+    "float | int | None": "float | None",
+    "int": "int",
+    "int | None": "int | None",
+    "Sequence[int]": "Sequence[int]",
+    "Sequence[int] | None": "Sequence[int] | None",
+    "str": "str",
+    "str | None": "str | None",
+}
+"""The types of attributes of operators, as arguments of methods."""
+
+WITHOUT = {"call_dps", "call_packed", "constant"}
+"""Operators that have a method of their own, or are written by passes alone."""
+
+
+def method(name: str, operator: type[GraphOp]) -> Iterator[str]:
+    """The lines that declare a method."""
+    operands, _, constructor = operands_of(operator)
+    parameters = []
+    for parameter in signature_of(operator).parameters.values():
+        if parameter.name in operands:
+            is_list = "Sequence" in constructor.parameters[parameter.name].annotation
+            kind = "Sequence[Operand]" if is_list else "Operand"
+        elif parameter.name == "name":
+            parameters.append("*")
+            kind = "str | None"
+        else:
+            kind = TYPES[constructor.parameters[parameter.name].annotation]
+        default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+        parameters.append(f"{parameter.name}: {kind}{default}")
+    yield f"def {name}({', '.join(['self', *parameters])}) -> {returned(operator)}:"
+    yield textwrap.indent(f'"""{inspect.getdoc(operator)}\n"""', "    ")
+
+
+def returned(operator: type[GraphOp]) -> str:
+    results = [kind for _, kind in operator.get_irdl_definition().results]
+    if any(isinstance(kind, VariadicDef) for kind in results):
+        return "Any"
+    return "Value" if len(results) == 1 else f"tuple[{', '.join(['Value'] * len(results))}]"
+
+
+STEPS_HEAD = '''\
+"""The primitives of schedules as methods; `make public` writes this file."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Self
+
+from ..dialects.loop.trace_text import Step
+
+def signature_of(primitive: Callable[..., Any]) -> inspect.Signature: ...
+
+class Steps:
+    """Each primitive as a method, which takes a step on the kernel: ``split("i", 8)``."""
+
+    def take(self, step: str | Step) -> Self:
+        """Take a step."""
+'''
+
+
+def step(name: str, primitive: Callable[..., Any]) -> Iterator[str]:
+    """The lines that declare the method of a primitive."""
+    parameters = ["self"]
+    for parameter in step_signature(primitive).parameters.values():
+        several = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
+        default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+        parameters.append(f"{several}{parameter.name}: {parameter.annotation}{default}")
+    yield f"def {name}({', '.join(parameters)}) -> Self:"
+    yield textwrap.indent(f'"""{inspect.getdoc(primitive)}\n"""', "    ")
+
+
+def formatted(head: str, methods: Iterable[Iterator[str]], path: Path) -> str:
+    texts = (textwrap.indent("\n".join(lines), "    ") for lines in methods)
+    text = head + "".join(f"\n{text}\n" for text in texts)
+    ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(path), "-"]
+    return subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout
+
+
+def operators_stub() -> str:
+    named = sorted(operators_of(Graph).items())
+    return formatted(HEAD, (method(n, kind) for n, kind in named if n not in WITHOUT), STUB)
+
+
+def steps_stub() -> str:
+    return formatted(STEPS_HEAD, (step(n, kind) for n, kind in PRIMITIVES.items()), STEPS)
+
+
+@pytest.mark.parametrize(("path", "stub"), [(STUB, operators_stub), (STEPS, steps_stub)])
+def test_the_stubs_declare_all(
+    path: Path, stub: Callable[[], str], pytestconfig: pytest.Config
+) -> None:
+    if pytestconfig.getoption("--renew-public"):
+        path.write_text(stub())
+    assert path.read_text() == stub(), "`make public` writes it again"
+
+
+USE = """
+from typing import assert_type
+
+import numpy as np
+
+import stepwell as sw
+from stepwell.frontends.builder import Value
+
+b = sw.Builder("main")
+x = b.input("x", ("batch", 8), "f32")
+h = b.relu(b.dense(x, np.ones((4, 8), np.float32)), name="act")
+assert_type(h, Value)
+assert_type(b.top_k(h, 2), tuple[Value, Value])
+b.output(b.reduce(h * 2, "sum", axes=[1]), name="y")
+module = b.module()
+assert_type(module, sw.Module)
+exe = sw.compile(module, pipeline=sw.pipeline(threads=1))
+assert_type(exe.inputs[0].name, str)
+assert_type(sw.schedule(module, "fused_dense_relu").split("i", 8).trace, str)
+"""
+
+WRONG = """
+import stepwell as sw
+
+b = sw.Builder("main")
+x = b.input("x", (4, 8))
+b.softmaxx(x)
+b.reduce(x, "sum")
+b.transpose(x, permutation="10")
+sw.schedule(b.module(), "k").split("i", "8")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("checker", [("pyright",), ("mypy", "--ignore-missing-imports")])
+def test_type_checkers_know_them(checker: tuple[str, ...], tmp_path: Path) -> None:
+    pytest.importorskip(checker[0], reason=f"{checker[0]} is not installed")
+    (tmp_path / "use.py").write_text(USE)
+    (tmp_path / "wrong.py").write_text(WRONG)
+    (tmp_path / "stepwell").symlink_to(ROOT)
+
+    def errors(file: str) -> list[str]:
+        run = [sys.executable, "-m", *checker, file]
+        done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return [line for line in done.stdout.splitlines() if file in line and "error:" in line]
+
+    assert errors("use.py") == []
+    places = [int(line.partition("wrong.py:")[2].partition(":")[0]) for line in errors("wrong.py")]
+    assert places == [6, 7, 8, 9]

@@ -1,0 +1,124 @@
+"""The pages of `docs/reference/` are made from the code, and their examples run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+from stepwell.core.registry import own_dialects
+from stepwell.dialects.graph.interfaces import GraphOp
+from stepwell.dialects.graph.ops import ClipOp, CumulativeOp, ExpOp, TopKOp
+from stepwell.tools.reference.constraints import property_type, value_type
+from stepwell.tools.reference.documents import document_of
+from stepwell.tools.reference.errors import kinds_of_errors
+from stepwell.tools.reference.examples import example_of, parsed
+from stepwell.tools.reference.markdown import page, table
+from stepwell.tools.reference.pages import PAGES
+from stepwell.tools.reference.semantics import numpy_source
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "docs" / "reference"
+OPERATIONS = [op for name in ("graph", "loop", "rt") for op in own_dialects()[name]().operations]
+CALLS = {"graph.call_dps", "graph.call_packed", "graph.yield"}
+"""Operators whose examples need a function, or a region around them."""
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_is_made_from_the_code(name: str, pytestconfig: pytest.Config) -> None:
+    """`pytest --renew-public` writes it anew."""
+    now = PAGES[name]()
+    if pytestconfig.getoption("--renew-public"):
+        (FOLDER / name).write_text(now, encoding="utf-8")
+    assert (FOLDER / name).read_text(encoding="utf-8") == now, "`make public` writes it again"
+
+
+def test_no_other_page_lies_there() -> None:
+    assert {path.name for path in FOLDER.iterdir()} == {*PAGES, "errors.md", "index.md"}
+
+
+def test_the_kinds_of_errors_are_listed(pytestconfig: pytest.Config) -> None:
+    path, title = FOLDER / "errors.md", "## Kinds\n\n"
+    before, _, listed = path.read_text(encoding="utf-8").partition(title)
+    now = kinds_of_errors() + "\n"
+    if pytestconfig.getoption("--renew-public"):
+        path.write_text(before + title + now, encoding="utf-8")
+        return
+    assert listed == now
+
+
+def test_explained_messages_exist() -> None:
+    explained = re.findall(
+        r"^\| `([^`]+)` \| [^`]", (FOLDER / "errors.md").read_text(), re.MULTILINE
+    )
+    rooms = [room for room in ROOT.iterdir() if (room / "__init__.py").is_file()]
+    sources = [*ROOT.glob("*.py"), *(path for room in rooms for path in room.rglob("*.py"))]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    assert len(explained) > 8
+    assert [message for message in explained if message not in text] == []
+
+
+@pytest.mark.parametrize("op", OPERATIONS, ids=[op.name for op in OPERATIONS])
+def test_each_operation_has_an_example(op: type) -> None:
+    examples = document_of(op).examples
+    assert examples
+    for example in examples:
+        assert parsed(example)[0].name.partition(".")[0] == op.name.partition(".")[0]  # type: ignore[attr-defined]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "op",
+    [op for op in OPERATIONS if op.name.startswith("graph.") and op.name not in CALLS],
+    ids=lambda op: op.name,
+)
+def test_examples_compile_to_what_the_page_shows(op: type[GraphOp]) -> None:
+    """The page shows what the reference computes; the compiled program computes the same."""
+    found = [example for ir in document_of(op).examples if (example := example_of(ir)) is not None]
+    assert found
+    for example in found:
+        if any(hasattr(result, "toarray") for result in example.results.values()):
+            with pytest.raises(sw.CompileError):  # no program returns a sparse matrix
+                sw.compile(example.module, threads=1)
+            continue
+        results = sw.compile(example.module, threads=1)(*example.inputs.values())
+        given = results if isinstance(results, tuple) else (results,)
+        for ours, shown in zip(given, example.results.values(), strict=True):
+            np.testing.assert_allclose(ours.astype("f8"), shown.astype("f8"), rtol=1e-5, atol=1e-6)
+
+
+def test_an_example_shows_operands_and_results() -> None:
+    example = example_of("%y = graph.neg %x : (tensor<2xf32>) -> tensor<2xf32>")
+    assert example is not None
+    assert example.shown() == "x = [ 1., -2.]\n\ny = [-1.,  2.]"
+    ragged = example_of("%e = graph.entries %a : (tensor<?x?xf32, #csr>) -> tensor<?xf32>")
+    assert ragged is not None
+    assert ragged.shown().startswith("a = {(0, 1): 0.5, (0, 3): 2, (2, 0): 1, (3, 2): 1.5}\n")
+    large = example_of("%y = graph.neg %x : (tensor<99xf32>) -> tensor<99xf32>")
+    assert large is not None
+    assert large.shown() == ""
+    assert example_of("graph.yield %x : tensor<2xf32>") is None
+
+
+def test_the_source_in_numpy() -> None:
+    assert numpy_source(ExpOp).endswith("return np.exp(x)")
+    assert "def reference(" in numpy_source(TopKOp)
+
+
+def test_types_in_words() -> None:
+    exclusive = CumulativeOp.get_irdl_definition().properties
+    assert property_type(exclusive["exclusive"]) == "true or false"
+    assert property_type(exclusive["axis"]) == "integer"
+    assert property_type(exclusive["kind"]) == "`sum`, `mean`, `max`, `min`, `prod`"
+    assert property_type(ClipOp.get_irdl_definition().properties["minimum"]).endswith("; optional")
+    (operand,) = (kind for _, kind in ExpOp.get_irdl_definition().operands)
+    assert value_type(operand) == "tensor of f16, bf16, f32, f64"
+
+
+def test_tables() -> None:
+    assert table(("a", "b"), [("1 | 2", "x\ny")]) == "| a | b |\n|---|---|\n| 1 \\| 2 | x y |"
+    assert table(("a",), []) == ""
+    assert page("# A", "", "text\n") == "# A\n\ntext\n"

@@ -1,0 +1,306 @@
+"""The document of a report: what it says of a program, and what a page does with it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import stepwell as sw
+from stepwell.compilation import Compilation
+from stepwell.core.errors import InputError, StepwellError
+from stepwell.core.records import Record, write_records
+from stepwell.core.stages import STAGES
+from stepwell.dialects.loop.ops import KernelOp
+from stepwell.dialects.loop.trace import structure_of
+from stepwell.frontends import gnn
+from stepwell.report.collecting import PSEUDO, collect
+from stepwell.report.document import Function, Report
+from stepwell.report.model_graph import module_path
+from stepwell.report.sparsity import pattern
+from stepwell.tools import main as command
+
+HOSTILE = "act</script><script>alert(1)</script>"
+
+
+def floats(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+def model() -> sw.Module:
+    """Two kernels, two operators of one node, and a node with a hostile name."""
+    b = sw.Builder("net")
+    x = b.input("x", (8, 64), "f32")
+    h = b.relu(b.dense(x, floats(128, 64), name="block/fc1"), name=HOSTILE)
+    h = b.mul(b.softmax(b.dense(h, floats(16, 128), name="block/fc2"), name="twice"), 2.0)
+    b.output(b.exp(h, name="twice"), name="y")
+    return b.module()
+
+
+@cache
+def executable() -> sw.Executable:
+    return sw.compile(model(), threads=1)
+
+
+@cache
+def page() -> str:
+    return executable().report()
+
+
+@cache
+def report() -> Report:
+    return collect(Compilation.of(model(), "x86-64-v3", threads=1))
+
+
+def document(page: str) -> dict[str, Any]:
+    """The document in a page."""
+    found = re.search(r'id="document">([^<]*)<', page)
+    assert found is not None
+    return json.loads(gzip.decompress(base64.b64decode(found[1])))
+
+
+def function(stage: str, name: str) -> Function:
+    (found,) = [s for s in report().stages if s.name == stage]
+    return next(f for f in found.functions if f.name == name)
+
+
+def nodes_of(stage: str, name: str, text: str) -> set[str]:
+    """The names of the nodes of the lines of a function that contain a text."""
+    found = function(stage, name)
+    lines = zip(found.text.splitlines(), found.marks, strict=False)
+    marks = [report().marks[mark] for line, mark in lines if text in line]
+    assert marks
+    return {report().nodes[node] for mark in marks for node in mark.nodes}
+
+
+def origins_of(stage: str, name: str, text: str) -> set[int]:
+    found = function(stage, name)
+    lines = zip(found.text.splitlines(), found.marks, strict=False)
+    return {o for line, mark in lines if text in line for o in report().marks[mark].origins}
+
+
+def test_stages_and_kernels() -> None:
+    found = report()
+    assert [stage.name for stage in found.stages] == [PSEUDO, *STAGES]
+    names = [kernel.name for kernel in found.kernels]
+    assert names[0] == "fused_dense_relu"
+    assert len(names) == 2
+    assert "vectorize" in found.kernels[0].schedule
+    assert [found.nodes[node] for node in found.kernels[0].nodes] == ["block/fc1", HOSTILE]
+    for stage in found.stages[4:]:
+        owners = {k for one in stage.functions for k in one.kernels}
+        assert owners == {0, 1}, stage.name
+    for stage in found.stages:
+        for one in stage.functions:
+            assert len(one.marks) == len(one.text.splitlines()), one.name
+
+
+def test_lines_know_their_operators() -> None:
+    kernel = "fused_dense_relu"
+    assert nodes_of("graph", "net", "graph.relu") == {HOSTILE}
+    assert nodes_of("scheduled", kernel, "arith.maximumf") == {HOSTILE}
+    assert nodes_of("llvm-ir", kernel, "@llvm.fma") == {"block/fc1"}
+    assert nodes_of("asm", kernel, "vfmadd") == {"block/fc1"}
+
+
+def test_instructions_lead_back_to_the_schedule() -> None:
+    kernel = "fused_dense_relu"
+    multiplied = origins_of("scheduled", kernel, "math.fma")
+    assert multiplied
+    for stage, text in (("llvm", "llvm.intr.fma"), ("llvm-ir", "@llvm.fma"), ("asm", "vfmadd")):
+        assert origins_of(stage, kernel, text) == multiplied, stage
+    assert multiplied < origins_of(PSEUDO, kernel, " * ")
+
+
+def test_most_lines_are_marked() -> None:
+    for stage in report().stages:
+        marks = [mark for one in stage.functions if one.kernels for mark in one.marks]
+        if stage.name not in ("llvm-ir", "graph", "optimized"):
+            assert sum(mark > 0 for mark in marks) > 0.6 * len(marks), stage.name
+
+
+def test_pseudo_code() -> None:
+    text = function(PSEUDO, "fused_dense_relu").text
+    assert text.startswith("kernel fused_dense_relu(x: f32[8, 64], dense_w: f32[")
+    assert "for k in range(64):  # reduction by add" in text
+    assert re.search(r"acc = x\[.*0:\d+, k\] \* dense_w\[.*\] \+ acc", text)
+    assert re.search(r"y\[.*\] = max\(acc, 0\)", text)
+
+
+def test_graph() -> None:
+    graph = report().graph
+    kinds = [one.kind.removeprefix("graph.") for one in graph.operators]
+    assert kinds == ["input", "dense", "relu", "dense", "softmax", "mul", "exp", "output"]
+    dense, twice = graph.operators[1], graph.operators[4]
+    assert (dense.name, dense.kernels, dense.path) == ("block/fc1", (0,), ("block",))
+    assert (twice.name, twice.kernels, twice.types) == ("twice", (1,), ("8x16 f32",))
+    # Each operator has numbers of its own, also those that one node became.
+    assert not set(twice.nodes) & set(graph.operators[6].nodes)
+    edges = {(edge.source, edge.target) for edge in graph.edges}
+    assert edges == {(n, n + 1) for n in range(7)}
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("/layer1/layer1.0/conv1/Conv", ("layer1", "layer1.0", "conv1")),
+        ("layer1.0.conv1", ("layer1", "0")),
+        ("fc1", ()),
+        ("models/net.py:12", ()),
+    ],
+)
+def test_modules_of_a_model(name: str, path: tuple[str, ...]) -> None:
+    assert module_path(name) == path
+
+
+def test_passes_and_decisions() -> None:
+    runs = {run.name: run for run in report().passes}
+    changed = {one.function: one for one in runs["graph-fuse-ops"].differences}
+    assert {"net", "fused_dense_relu"} <= changed.keys()
+    assert "+    %0 = graph.dense" in changed["fused_dense_relu"].text.replace("+  ", "+    ")
+    assert changed["fused_dense_relu"].removed == 0 < changed["fused_dense_relu"].added
+    subjects = [one["subject"] for one in report().decisions]
+    assert "@fused_dense_relu" in subjects
+    assert not any("<stepwell report>" in json.dumps(one) for one in report().decisions)
+
+
+def test_a_page_with_a_profile(tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    made = executable().report(file, inputs=(floats(8, 64),), repeat=2)
+    assert file.read_text() == made
+    assert repr(made) == f"<report, {len(made) // 1000} kB of HTML>"
+    found = document(made)
+    assert {row["name"] for row in found["profile"]["kernels"]} >= {"fused_dense_relu"}
+    assert found["memory"]["steps"][0] == "fused_dense_relu"
+    (slot,) = found["memory"]["slots"]
+    assert (slot["size"], slot["first"], slot["last"]) == (8 * 128 * 4, 0, 1)
+
+
+def test_a_page_is_self_contained_and_escaped() -> None:
+    assert "alert(1)" not in page()
+    assert HOSTILE in document(page())["nodes"]
+    assert not re.search(r'(?:src|href)="', page())
+    assert not re.search(r"@import|url\((?!#)", page())
+    for licence in ("Copyright 2010-2026 Mike Bostock", "Copyright (c) 2012-2014 Chris Pettitt"):
+        assert licence in page()
+
+
+def test_symbolic_sizes_and_sparse_matrices() -> None:
+    graph = gnn.Graph.from_edge_index(np.array([[0, 1, 2, 2], [1, 2, 0, 1]]), 3)
+    model = gnn.Sequential(gnn.GCNConv(floats(4, 8), floats(8)), gnn.ReLU())
+    module = model.to_module(gnn.GraphSpec(), sw.TensorSpec((None, 4), "f32"))
+    exe = sw.compile(module, threads=1, opt_level=1)
+    found = document(exe.report(inputs=(graph, floats(3, 4)), repeat=2))
+    (matrix,) = found["patterns"]
+    assert (matrix["shape"], matrix["entries"], matrix["columns"]) == ([3, 3], 4, 3)
+    assert matrix["cells"] == [0, 0, 1, 1, 0, 1, 0, 1, 0]
+    assert matrix["lengths"] == [[1, 2], [2, 1]]
+    assert found["memory"]["size"] > 0
+    text = "\n".join(one["text"] for one in found["stages"][0]["functions"])
+    assert re.search(r"for \w+, \w+ in entries\(\w+_indptr, \w+_indices, row=", text), text
+
+
+def test_the_pattern_of_a_large_matrix() -> None:
+    lengths = np.arange(400) % 40
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    indices = np.concatenate([np.arange(n) for n in lengths])
+    found = pattern("m", (400, 40), indptr, indices)
+    assert (found.columns, len(found.cells), sum(found.cells)) == (40, 96 * 40, len(indices))
+    assert found.cells[:40] == (4, 3, 2, 1) + (0,) * 36  # of rows 0 to 4
+    assert found.lengths == ((0, 10), (1, 10), (2, 20), (4, 40), (8, 80), (16, 160), (32, 80))
+    assert found.longest == 39
+    assert pattern("m", (0, 0), np.zeros(1, np.int32), np.zeros(0, np.int32)).cells == (0,)
+
+
+def test_a_module_of_a_later_stage() -> None:
+    module = sw.from_mlir(executable().ir("loops"), weights=executable().weights("loops"))
+    found = collect(Compilation.of(module))
+    assert found.graph.operators == ()
+    assert [stage.name for stage in found.stages] == list(STAGES[STAGES.index("loops") :])
+
+
+def test_measured_schedules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compilation = Compilation.of(model(), "x86-64-v3", threads=1)
+    kernels = [op for op in compilation.at("kernels").op.ops if isinstance(op, KernelOp)]
+    known = Record(structure_of(kernels[0]), "x86-64-v3", 1, "vectorize(j)", 0.75, kept=True)
+    traces = {"": 1.5, "split(gone, 8)": 0.5, "vectorize(i)": None}
+    others = [replace(known, trace=t, ratio=r, kept=False) for t, r in traces.items()]
+    write_records(tmp_path / "records", [known, *others])
+    monkeypatch.setenv("STEPWELL_TUNING", str(tmp_path / "records"))
+    trials = collect(compilation).trials
+    found = {trial.trace: trial for trial in trials}
+    default = report().kernels[0].schedule
+    assert found.keys() == {"", "vectorize(j)", default}
+    assert (found[default].measured, found[default].predicted) == (1.0, 1.0)
+    assert (found["vectorize(j)"].measured, found["vectorize(j)"].kept) == (0.75, True)
+    # Scalar code has many more instructions.
+    assert found[""].predicted > 4 * found["vectorize(j)"].predicted > 0
+
+
+def test_errors(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"call: wrong number of inputs, expected 1 \(x\), got 2"):
+        executable().report(inputs=(floats(8, 64), floats(8, 64)))
+    with pytest.raises(StepwellError, match=r"report: cannot write .*: No such file or directory"):
+        executable().report(tmp_path / "missing" / "report.html")
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model().save(tmp_path / "m.mlir")
+    out = tmp_path / "r.html"
+    options = ["--no-profile", "--target", "aarch64", "--threads", "1"]
+    with pytest.raises(SystemExit) as stopped:
+        command.main(["report", str(tmp_path / "m.mlir"), "-o", str(out), *options])
+    assert stopped.value.code == 0
+    assert re.fullmatch(
+        r"wrote .*r\.html, 0\.\d MB\n", capsys.readouterr().out.replace("\n", "", 0)
+    )
+    found = document(out.read_text())
+    assert found["target"]["name"] == "aarch64"
+    assert found["profile"] is None
+    (asm,) = [stage for stage in found["stages"] if stage["name"] == "asm"]
+    assert "fmla" in asm["functions"][1]["text"]
+
+
+def test_notebooks_display_matrices_of_scipy() -> None:
+    made: dict[type, Any] = {}
+    formatter = SimpleNamespace(for_type=made.__setitem__)
+    shell = SimpleNamespace(display_formatter=SimpleNamespace(formatters={"text/html": formatter}))
+    sw.load_ipython_extension(shell)
+    for matrix in (sp.csr_array(np.eye(3, 5)), sp.coo_matrix(np.eye(3, 5))):
+        show = next(show for kind, show in made.items() if isinstance(matrix, kind))
+        assert "3 x 5" in show(matrix)
+        assert show(matrix).count("<rect") == 3
+    assert made[sp.sparray](sp.coo_array(np.ones(3))) is None
+
+
+@sw.kernel
+def doubled(k: Any, x: Any, y: Any) -> None:
+    with k.loops(*y.shape) as (i,):
+        y[i] = x[i] + x[i]
+
+
+def test_notebooks_display_objects() -> None:
+    graph = gnn.Graph.from_edge_index(np.array([[0, 1, 2, 2], [1, 2, 0, 1]]), 3)
+    profile = executable().profile(floats(8, 64), repeat=2)
+    for value, texts in (
+        (model(), ("module net", "x: 8x64xf32", "2 graph.dense", "dense_resource")),
+        (executable(), ("y: 8x16xf32", "one kernel for graph.dense, graph.relu")),
+        (profile, ("fused_dense_relu", "per run", "of the limit", "<td", "block/fc1")),
+        (doubled, ("kernel doubled", "y[i] = x[i] + x[i]")),
+        (graph, ("3 x 3", "4, at most 2 in a row", "<svg")),
+    ):
+        found = value._repr_html_()
+        assert all(text in found for text in texts), found
+        assert "<script" not in found
+    frame = getattr(page(), "_repr_html_")()  # noqa: B009
+    assert frame.startswith('<iframe srcdoc="&lt;!doctype html&gt;')

@@ -1,0 +1,234 @@
+"""The page of a report in a real browser: clicks, keys, colours, and no errors."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+
+HOSTILE = "act</script><script>window.hit = 1</script>"
+
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    *("--disable-dev-shm-usage", "--window-size=1500,900"),
+)
+
+
+def floats(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+def report(path: Path) -> None:
+    b = sw.Builder("net")
+    x = b.input("x", (8, 64), "f32")
+    h = b.relu(b.dense(x, floats(128, 64), name="block/fc1"), name=HOSTILE)
+    b.output(b.softmax(b.dense(h, floats(16, 128), name="block/fc2"), name="soft"), name="y")
+    exe = sw.compile(b.module(), threads=1)
+    exe.report(path, inputs=(floats(8, 64),), repeat=2)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Chromium with a report open; skipped where it, its driver or selenium is missing."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("Chromium and its driver are not installed")
+    folder = tmp_path_factory.mktemp("report")
+    report(folder / "report.html")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in (*FLAGS, f"--user-data-dir={folder / 'profile'}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    service = webdriver.chrome.service.Service(driver)
+    page = webdriver.Chrome(options=options, service=service)
+    try:
+        page.get((folder / "report.html").as_uri())
+        page.set_script_timeout(20)
+        ready = """const done = arguments[0];
+        const wait = () => (window.stepwellReport ? done(true) : setTimeout(wait, 20));
+        wait();"""
+        assert page.execute_async_script(ready)
+        yield page
+        assert page.get_log("browser") == []
+    finally:
+        page.quit()
+
+
+@pytest.fixture(autouse=True)
+def fresh(browser: Any) -> None:
+    """Each test begins with the first view, the first stages, and nothing selected."""
+    browser.execute_script(
+        """document.getElementById("tab-Staircase").click();
+        stepwellReport.selection.set({ nodes: [], origins: [], kernel: -1 }, null);"""
+    )
+
+
+def all_of(browser: Any, selector: str) -> list[Any]:
+    return browser.find_elements("css selector", selector)
+
+
+def one(browser: Any, selector: str) -> Any:
+    return browser.find_element("css selector", selector)
+
+
+def node(browser: Any, label: str) -> Any:
+    return one(browser, f'.node[aria-label="{label}"]')
+
+
+def press(browser: Any, *keys: str) -> None:
+    for key in keys:
+        browser.switch_to.active_element.send_keys(key)
+
+
+def marked(browser: Any, pane: int) -> list[str]:
+    """The texts of the marked lines of a pane, without their numbers."""
+    script = """const pane = document.querySelectorAll(".code")[arguments[0]];
+    const text = (line) => [...line.childNodes].slice(1).map((part) => part.textContent).join("");
+    return [...pane.querySelectorAll(".marked")].map(text);"""
+    return browser.execute_script(script, pane)
+
+
+def show(browser: Any, pane: int, stage: str) -> None:
+    lists = all_of(browser, 'select[aria-label="stage"]')
+    script = (
+        """arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event("change"))"""
+    )
+    browser.execute_script(script, lists[pane], stage)
+
+
+def test_a_node_marks_what_it_became(browser: Any) -> None:
+    node(browser, "dense block/fc1").click()
+    assert one(browser, 'select[aria-label="kernel"]').get_property("value") == "0"
+    pseudo = marked(browser, 0)
+    assert any("for k in range(64)" in line for line in pseudo)
+    assert not any("max(" in line for line in pseudo)
+    show(browser, 1, "kernels")
+    assert any("math.fma" in line for line in marked(browser, 1))
+    assert not any("arith.maximumf" in line for line in marked(browser, 1))
+    assert "block/fc1" in one(browser, ".details").text
+    assert "one kernel for graph.dense, graph.relu" in one(browser, ".details").text
+    chosen = [e.get_attribute("aria-label") for e in all_of(browser, ".node.marked")]
+    assert chosen == ["dense block/fc1"]
+
+
+def test_a_line_marks_where_it_comes_from(browser: Any) -> None:
+    node(browser, "dense block/fc1").click()
+    show(browser, 1, "scheduled")
+    line = next(
+        e
+        for e in all_of(browser, ".code")[0].find_elements("class name", "line")
+        if "max(" in e.text
+    )
+    line.click()
+    stored = marked(browser, 1)
+    assert any("loop.store" in text for text in stored)
+    assert any("arith.maximumf" in text for text in stored)
+    assert not any("math.fma" in text for text in stored)
+    chosen = [e.get_attribute("aria-label") for e in all_of(browser, ".node.marked")]
+    assert f"relu {HOSTILE}" in chosen
+    show(browser, 1, "asm")
+    assert marked(browser, 1)
+
+
+def test_names_of_a_model_are_text(browser: Any) -> None:
+    assert node(browser, f"relu {HOSTILE.replace(chr(34), '')}")
+    assert browser.execute_script("return window.hit") is None
+    node(browser, f"relu {HOSTILE}").click()
+    assert HOSTILE in one(browser, ".details").text
+
+
+def test_search_by_keys(browser: Any) -> None:
+    one(browser, "body").send_keys("/")
+    assert browser.switch_to.active_element == one(browser, ".search input")
+    press(browser, "soft", "\ue015", "\ue014")  # down; right leaves the list as it is
+    results = [e.text for e in all_of(browser, ".results li")]
+    assert any("fused_dense_softmax" in text for text in results)
+    press(browser, "\ue007")
+    assert all_of(browser, ".node.marked")
+    one(browser, "body").send_keys("\ue00c")
+    assert not all_of(browser, ".node.marked")
+
+
+def test_the_graph_by_keys(browser: Any) -> None:
+    script = "arguments[0].focus()"
+    browser.execute_script(script, node(browser, "dense block/fc1"))
+    press(browser, "\ue015")  # down, along an edge
+    assert browser.switch_to.active_element.get_attribute("aria-label") == f"relu {HOSTILE}"
+    press(browser, "\ue007")
+    assert browser.switch_to.active_element.get_attribute("aria-pressed") == "true"
+
+
+def test_code_by_keys(browser: Any) -> None:
+    node(browser, "dense block/fc1").click()
+    code = all_of(browser, ".code")[0]
+    browser.execute_script("arguments[0].focus()", code)
+    press(browser, "\ue010", "\ue007")  # the last line
+    active = one(browser, f"#{code.get_attribute('aria-activedescendant')}")
+    assert "max(" in active.text
+    assert active.get_attribute("aria-selected") == "true"
+
+
+def test_groups_collapse(browser: Any) -> None:
+    shown = len(all_of(browser, ".node"))
+    one(browser, 'button[aria-label="collapse all groups"]').click()
+    groups = [e.get_attribute("aria-label") for e in all_of(browser, ".node.group")]
+    assert groups == ["group fused_dense_relu", "group fused_dense_softmax"]
+    one(browser, 'button[aria-label="expand all groups"]').click()
+    assert len(all_of(browser, ".node")) == shown
+
+
+def test_all_views_open(browser: Any) -> None:
+    names = [e.text for e in all_of(browser, '[role="tab"]')]
+    assert names == ["Staircase", "Passes", "Decisions", "Profile", "Memory"]
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser.execute_script("arguments[0].focus()", one(browser, "#tab-Staircase"))
+    for selector in (".difference pre .added", "tbody tr .link", ".kernel-dot", ".slot rect"):
+        press(browser, "\ue014")  # right, to the next view
+        # Charts are drawn once their size is known.
+        WebDriverWait(browser, 10).until(lambda page, s=selector: all_of(page, s), selector)
+
+
+def test_what_is_selected_in_one_view_is_shown_in_another(browser: Any) -> None:
+    one(browser, "#tab-Profile").click()
+    row = next(e for e in all_of(browser, ".times tbody tr") if "softmax" in e.text)
+    row.find_element("tag name", "button").click()
+    assert "marked" in row.get_attribute("class")
+    one(browser, "#tab-Staircase").click()
+    assert {e.get_attribute("aria-label") for e in all_of(browser, ".node.marked")} == {
+        "dense block/fc2",
+        "softmax soft",
+    }
+    assert marked(browser, 0)[0].startswith("kernel fused_dense_softmax(")
+
+
+def test_light_and_dark(browser: Any) -> None:
+    colours = set[str]()
+    for theme in ("light", "dark"):
+        one(browser, '[aria-label="theme"]').find_element(
+            "xpath", f'.//*[text()="{theme}"]'
+        ).click()
+        colours.add(one(browser, "header").value_of_css_property("background-color"))
+    assert len(colours) == 2
+    one(browser, '[aria-label="theme"]').find_element("xpath", './/*[text()="auto"]').click()
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {"features": [{"name": "prefers-color-scheme", "value": "dark"}]},
+    )
+    assert one(browser, "header").value_of_css_property("background-color") in colours
+
+
+def test_everything_has_a_name(browser: Any) -> None:
+    script = """return [...document.querySelectorAll("button, select, input, [role=button]")]
+    .filter((e) => !(e.getAttribute("aria-label") || e.textContent.trim() || e.closest("label")))
+    .map((e) => e.outerHTML)"""
+    assert browser.execute_script(script) == []

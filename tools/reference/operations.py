@@ -1,0 +1,106 @@
+"""Pages with the operations and attributes of a dialect."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from xdsl.ir import Dialect, ParametrizedAttribute
+
+from ...core.registry import own_dialects
+from ...dialects.graph.interfaces import GraphOp
+from ...frontends.operators import signature_of
+from .constraints import property_type, value_type
+from .documents import Document, document_of
+from .examples import example_of
+from .markdown import code, folded, page, table
+from .semantics import numpy_source
+
+_HIDDEN = frozenset({"operandSegmentSizes", "resultSegmentSizes"})
+"""Properties that the text of an operation does not show."""
+
+_NOT_APPLIED = frozenset({"graph.call_dps", "graph.call_packed", "graph.constant"})
+"""Operators that have a method of another name in the builder, or are written by passes alone."""
+
+
+def dialect_page(name: str) -> str:
+    """The page of a dialect: its purpose, a table of its operations, and each of them."""
+    dialect = own_dialects()[name]()
+    families: dict[str, list[Any]] = {}
+    for op in dialect.operations:
+        families.setdefault(op.__module__, []).append(op)
+    everything = sorted(dialect.operations, key=lambda op: op.name)
+    listed = [(f"[`{op.name}`](#{op.name})", document_of(op).summary) for op in everything]
+    return page(
+        f"# The dialect `{name}`",
+        _purpose(name),
+        table(("operation", "what it does"), listed),
+        *(part for module, ops in families.items() for part in _family(module, ops)),
+        *_attributes(dialect),
+    )
+
+
+def _purpose(name: str) -> str:
+    """The docstring of the module that declares a dialect, without its first line."""
+    module = importlib.import_module(f"...dialects.{name}.dialect", __package__)
+    return (inspect.getdoc(module) or "").partition("\n\n")[2]
+
+
+def _family(module: str, operations: list[Any]) -> Iterator[str]:
+    """The operations of a file, under what the file says that they are."""
+    stated = inspect.getdoc(sys.modules[module]) or ""
+    yield f"## {_title(stated)}"
+    for op in operations:
+        yield from _operation(op)
+
+
+def _title(text: str) -> str:
+    """The first sentence of a docstring, without what follows a colon."""
+    sentence = " ".join(text.partition("\n\n")[0].split()).partition(". ")[0]
+    return sentence.partition(": ")[0].removesuffix(".")
+
+
+def _operation(op: Any) -> Iterator[str]:
+    document, definition = document_of(op), op.get_irdl_definition()
+    yield f"### `{op.name}` {{ #{op.name} }}"
+    yield document.prose
+    if issubclass(op, GraphOp) and op.name not in _NOT_APPLIED:
+        parameters = str(signature_of(op))[1:-1].removesuffix(", *, name=None")
+        yield f"`b.{op.name.partition('.')[2]}({parameters})`"
+    rows = [
+        *((f"`{name}`", "operand", value_type(kind)) for name, kind in definition.operands),
+        *(
+            (f"`{name}`", "attribute", property_type(kind))
+            for name, kind in definition.properties.items()
+            if name not in _HIDDEN
+        ),
+        *((f"`{name}`", "result", value_type(kind)) for name, kind in definition.results),
+    ]
+    yield table(("name", "", "type"), rows)
+    if definition.assembly_format is not None:
+        yield folded("Syntax", code(f"{op.name} {definition.assembly_format}"))
+    if issubclass(op, GraphOp):
+        yield folded("In NumPy", code(numpy_source(op), "python"))
+    yield from _run(document)
+
+
+def _run(document: Document) -> Iterator[str]:
+    """What the examples of an operator compute."""
+    for ir in document.examples:
+        example = example_of(ir)
+        if example is not None and example.shown():
+            yield "On these operands the example gives"
+            yield code(example.shown(), "python")
+
+
+def _attributes(dialect: Dialect) -> Iterator[str]:
+    kinds = [kind for kind in dialect.attributes if issubclass(kind, ParametrizedAttribute)]
+    others = [kind for kind in dialect.attributes if kind not in kinds]
+    if dialect.attributes:
+        yield "## Attributes and types"
+    for kind in sorted([*kinds, *others], key=lambda kind: kind.name):
+        yield f"### `{kind.name}` {{ #{kind.name} }}"
+        yield document_of(kind).prose

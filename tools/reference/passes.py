@@ -1,0 +1,57 @@
+"""Pages with the passes of each level."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+from xdsl.passes import ModulePass
+
+from ...core.budgets import EXACT, budget_of
+from ...core.exactness import Exactness
+from ...core.registry import own_passes
+from ..pass_help import options_of
+from .markdown import page, table
+
+
+def passes_page(title: str, prefix: str) -> str:
+    """The page of the passes whose names begin with a prefix."""
+    named = {name: load() for name, load in own_passes().items() if name.startswith(prefix)}
+    listed = [(f"[`{name}`](#{name})", _summary(kind)) for name, kind in named.items()]
+    return page(
+        f"# {title}",
+        table(("pass", "what it does"), listed),
+        *(part for name, kind in named.items() for part in _pass(name, kind)),
+    )
+
+
+def _summary(kind: type[ModulePass]) -> str:
+    return (inspect.getdoc(kind) or "").partition("\n\n")[0]
+
+
+def _pass(name: str, kind: type[ModulePass]) -> tuple[str, ...]:
+    rows = [
+        (f"`{option.name}`", option.type, option.default or "required", option.text)
+        for option in options_of(kind)
+    ]
+    return (
+        f"## `{name}` {{ #{name} }}",
+        _markdown(inspect.getdoc(kind) or ""),
+        table(("option", "type", "default", "purpose"), rows),
+        _contract(kind),
+    )
+
+
+def _markdown(text: str) -> str:
+    """A docstring, with its last lines, Requires and Leaves, as a list."""
+    return re.sub(r"^(Requires|Leaves): ", r"- *\1*: ", text, flags=re.MULTILINE)
+
+
+def _contract(kind: type[ModulePass]) -> str:
+    """How exact a pass is, and how far it may move results."""
+    declared, budget = Exactness.of(kind), budget_of(kind())
+    exact = f"Exactness: {declared.value}. " if declared is not None else ""
+    if budget == EXACT:
+        return f"{exact}Budget: none, results stay the same bits."
+    sums = ", and 2 √n more for sums of n terms" if budget.sums else ""
+    return f"{exact}[Budget](../checking.md#what-a-pass-may-change): {budget.ulp:g} ulp{sums}."
