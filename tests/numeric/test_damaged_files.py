@@ -39,12 +39,12 @@ def check(name: str, folder: Path, seeds: range) -> mutants.Summary:
 
 @pytest.mark.parametrize("name", DAMAGED)
 def test_a_damaged_file_ends_in_one_error(name: str, tmp_path: Path) -> None:
-    check(name, tmp_path, range(SEEDS.get(name, 40)))
+    check(name, tmp_path, range(SEEDS.get(name, 20)))
 
 
 @pytest.mark.parametrize("name", CHANGED)
 def test_a_changed_program_ends_in_one_error(name: str, tmp_path: Path) -> None:
-    check(name, tmp_path, range(6))
+    check(name, tmp_path, range(3))
 
 
 @pytest.mark.slow

@@ -143,8 +143,14 @@ def test_entries() -> None:
     run(lambda b, a: b.entries(a) * 2.0, [([a], 2 * a.data) for a in PATTERNS.values()])
 
 
-@pytest.mark.parametrize("middle", [(), (2,)])
-@pytest.mark.parametrize("kind", ["dot", "add", "sub", "mul"])
+@pytest.mark.parametrize(
+    ("kind", "middle"),
+    [
+        *(("dot", ()), ("dot", (2,)), ("sub", (2,))),
+        *(pytest.param(k, (2,), marks=pytest.mark.slow) for k in ("add", "mul")),
+        *(pytest.param(k, (), marks=pytest.mark.slow) for k in ("add", "sub", "mul")),
+    ],
+)
 def test_sddmm(kind: str, middle: tuple[int, ...]) -> None:
     formulas = {
         "dot": lambda u, v: (u * v).sum(-1),

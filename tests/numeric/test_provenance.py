@@ -110,7 +110,16 @@ def test_time_of_shipped_models() -> None:
     check_times(demo.digits().module)
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
+SLOW = ("fashion_mnist", "group_dense_add", "user_deployment", "user_performance", "user_student")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
+        for name in sorted(path.stem for path in EXAMPLES.glob("*.py"))
+    ],
+)
 def test_examples(
     name: str, real_data: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -153,7 +153,7 @@ def changed(draw: st.DrawFn, text: str) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("program", ["dense", "sparse"])
+@pytest.mark.parametrize("program", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
 @pytest.mark.parametrize("stage", [stage for stage in IR_STAGES if stage != "llvm"])
 def test_text_changed_at_random(stage: str, program: str, apart: Apart) -> None:
     original = sample(program, stage)

@@ -193,6 +193,7 @@ def test_mistakes_are_blamed_on_their_pass(
         assert error.function.startswith("fused_dense")
 
 
+@pytest.mark.slow
 def test_mistakes_of_code_generation(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pass is to blame, once all of them are compared at full size."""
     whole = translate._call_intrinsic
