@@ -1,7 +1,7 @@
 """Programs on the parts of a graph: threads, processes and Dask beside one process.
 
     python benchmarks/parts.py                                  # 100,000 nodes, a million edges
-    python benchmarks/parts.py --nodes 10_000_000 --edges 100_000_000
+    python benchmarks/parts.py --nodes 10_000_000 --edges 100_000_000 --only processes
     python benchmarks/parts.py --nodes 4000 --edges 40_000 --simulate 1000      # by the model
 
 The graph is a power-law graph (`rmat.py`), networks have two layers and 64 features
@@ -40,21 +40,27 @@ def graph_of(nodes: int, edges: int) -> gnn.Graph:
     return gnn.Graph.from_edge_index(ends, nodes)
 
 
+WAYS = ("threads", "processes", "Dask, maps", "Dask, sockets")
+
+
 @contextmanager
-def engines(workers: int) -> Iterator[dict[str, Engine]]:
+def engines(workers: int, only: str) -> Iterator[dict[str, Engine]]:
     """The ways to run parts, each with so many workers of one thread."""
-    dask = importlib.import_module("distributed")
+    names = [name for name in WAYS if only in name]
     with ExitStack() as stack:
-        cluster = dask.LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=":0", protocol="tcp"
-        )
-        client = stack.enter_context(dask.Client(stack.enter_context(cluster)))
-        yield {
-            "threads": stack.enter_context(LocalEngine(workers)),
-            "processes": stack.enter_context(LocalEngine(workers, processes=True)),
-            "Dask, maps": DaskEngine(client),
-            "Dask, sockets": DaskEngine(client, share=False),
+        made: dict[str, Callable[[], Engine]] = {
+            "threads": lambda: stack.enter_context(LocalEngine(workers)),
+            "processes": lambda: stack.enter_context(LocalEngine(workers, processes=True)),
         }
+        if any(name.startswith("Dask") for name in names):
+            dask = importlib.import_module("distributed")
+            cluster = dask.LocalCluster(
+                n_workers=workers, threads_per_worker=1, dashboard_address=":0", protocol="tcp"
+            )
+            client = stack.enter_context(dask.Client(stack.enter_context(cluster)))
+            made["Dask, maps"] = lambda: DaskEngine(client)
+            made["Dask, sockets"] = lambda: DaskEngine(client, share=False)
+        yield {name: made[name]() for name in names}
 
 
 def minima(ways: dict[str, Callable[[], Any]], repeat: int) -> dict[str, float]:
@@ -69,14 +75,16 @@ def minima(ways: dict[str, Callable[[], Any]], repeat: int) -> dict[str, float]:
     return {name: min(own[1:]) for name, own in times.items()}
 
 
-def measure(nodes: int, edges: int, parts: int, threads: int, repeat: int) -> Table:
-    """The times of all ways."""
+def measure(
+    nodes: int, edges: int, parts: int, threads: int, repeat: int, only: str, network: str
+) -> Table:
+    """The times of all ways, or of those that are asked for."""
     graph, rng = graph_of(nodes, edges), np.random.default_rng(0)
     x = rng.standard_normal((nodes, WIDTH)).astype(np.float32)
     partition, matrix = sw.partition(graph, parts), graph.to_csr()
     table = Table("network", "way", "s", "beside one process", "exchanged MB", "predicted", "error")
-    with engines(parts) as found:
-        for name in NETWORKS:
+    with engines(parts, only) as found:
+        for name in (name for name in NETWORKS if network in name):
             exe = sw.compile(module(name), threads=threads)
             programs = {way: sw.distribute(module(name), partition, e) for way, e in found.items()}
             expected = exe(matrix, x)
@@ -119,13 +127,15 @@ def main(
     parts: Annotated[int, typer.Option(help="the number of parts, and of workers")] = 4,
     threads: Annotated[int, typer.Option(help="those of the one process")] = 2,
     repeat: Annotated[int, typer.Option(help="calls of each way after the first")] = 3,
+    only: Annotated[str, typer.Option(help="the ways whose names have this in them")] = "",
+    network: Annotated[str, typer.Option(help="only this network")] = "",
     most: Annotated[int, typer.Option("--simulate", help="the most parts of a simulation")] = 0,
 ) -> None:
     """Measure, or simulate."""
     if most:
         Console().print(simulate(nodes // parts, edges // parts, most))
     else:
-        Console().print(measure(nodes, edges, parts, threads, repeat))
+        Console().print(measure(nodes, edges, parts, threads, repeat, only, network))
 
 
 if __name__ == "__main__":
