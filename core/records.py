@@ -18,7 +18,7 @@ from .errors import CompileError, explain
 from .reading import ReadingError, read_json, read_text
 from .target import Target
 from .versions import RECORD
-from .weights import write_atomically
+from .writing import write_atomically
 
 _VERSION = "version"
 
