@@ -207,6 +207,16 @@ def test_operators_with_lists_enumerations_and_types() -> None:
     )
 
 
+@pytest.mark.parametrize("names", [("é", "è"), ("a b", "a_b"), ("1", "_1"), ("x", "y")])
+def test_sizes_without_a_name_are_not_those_of_other_inputs(names: tuple[str, str]) -> None:
+    b = Builder()
+    for name in names:
+        b.output(b.relu(b.input(name, (None, 2))))
+    shapes = [spec.shape for spec in b.module().clone().inputs]
+    assert shapes[0] != shapes[1]
+    assert [shape[1] for shape in shapes] == [2, 2]
+
+
 def test_locations_are_names_or_lines_of_the_program() -> None:
     b = Builder()
     x = b.input("x", (2,))
