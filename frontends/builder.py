@@ -55,7 +55,7 @@ from .captures import block_of
 from .control import ControlFlow
 from .diagnostics import input_error, reworded
 from .edge_lists import EdgeLists
-from .operands import has_own_type, operands_of, shared_element_type
+from .operands import check_kinds, has_own_type, operands_of, shared_element_type
 from .recurrences import Recurrences
 from .selections import Selections
 from .specs import argument_of, identifier, name_result_sizes, symbols_of
@@ -242,6 +242,7 @@ class Builder(Calls, ControlFlow, EdgeLists, Selections, Recurrences):
                     bound.arguments[key] = self._operand(argument, target, label, location)
                 elif isinstance(argument, str) and argument in ELEMENT_TYPES:
                     bound.arguments[key] = ELEMENT_TYPES[argument]
+            check_kinds(signature, bound.arguments)
             ops = self._made(operator(*bound.args, **bound.kwargs), location)
         except (VerifyException, TypeError, ValueError, KeyError) as error:
             raise reworded(error, operator, location) from error

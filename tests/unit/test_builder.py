@@ -331,3 +331,27 @@ def test_inconsistent_csr_is_refused() -> None:
     matrix.indices = np.array([0, 1, 99], dtype=np.int32)
     with pytest.raises(InputError, match="constant: the matrix is inconsistent"):
         Builder().constant(matrix)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda b, x: b.softmax(x, axis="1"), "wrong axis, expected an integer, got '1'"),
+        (lambda b, x: b.softmax(x, axis=[1]), r"wrong axis, expected an integer, got \[1\]"),
+        (lambda b, x: b.reshape(x, [2.0, 3]), "wrong shape, expected a sequence of integers"),
+        (lambda b, x: b.leaky_relu(x, alpha="a"), "wrong alpha, expected a number, got 'a'"),
+        (lambda b, x: b.cast(x, np.float32), r'wrong target, expected a dtype such as "f32", got'),
+        (lambda b, x: b.where(x == 0, 1.0, x), r"Value: == compares no elements; Builder\.equal"),
+        (lambda b, x: b.exp(x) if x else x, r"Value: its elements are known in a call only; "),
+        (lambda _, x: x == np.zeros(3), "Value: == compares no elements"),
+        (lambda *_: Builder(None), "bad function name, expected letters, digits and _, got None"),
+    ],
+)
+def test_arguments_of_another_kind(wrong: Callable[[Any, Any], object], message: str) -> None:
+    b = Builder()
+    x = b.input("x", (2, 3))
+    with pytest.raises(InputError, match=message):
+        wrong(b, x)
+    assert x == x
+    assert x != b.relu(x)
+    assert x in [b.relu(x), x]
