@@ -7,6 +7,7 @@ with different observers.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -398,6 +399,9 @@ def _schedules(
     path = default_path() if records is None or records is True else records
     if path is None or isinstance(path, bool):
         return {}
+    if not isinstance(path, str | os.PathLike):
+        fact, expected, got = "not a path", "a path, True or False", type(path).__name__
+        raise CompileError(explain("tuning records", fact, expected=expected, got=got))
     if records is not None and records is not True and not Path(path).exists():
         raise CompileError(explain("tuning records", "no such file", got=path))
     found = read_records(Path(path))

@@ -195,6 +195,9 @@ def _checker(
         if max_ulp is not None:
             raise CompileError(explain("compile", "max_ulp without check", expected="check=True"))
         return ()
+    if not isinstance(check, bool | Sequence):
+        expected, got = "True, False, or inputs", type(check).__name__
+        raise CompileError(explain("compile", "wrong check", expected=expected, got=got))
     if max_ulp is not None and not max_ulp >= 0:
         raise CompileError(explain("compile", "wrong max_ulp", expected="0 or more", got=max_ulp))
     from .diagnosis.checks import checker_of

@@ -66,7 +66,7 @@ class Request:
         """
         try:
             return None if has_plugins() else (_machine(), _records(self.records))
-        except (OSError, ReadingError, StepwellError):
+        except (OSError, OpaqueError, ReadingError, StepwellError):
             return None
 
 
@@ -89,6 +89,8 @@ def _records(records: str | Path | bool | None) -> Facts:
     path = default_path() if records is None or records is True else records
     if path is None or path is False:
         return ("none",)
+    if not isinstance(path, str | os.PathLike):
+        raise OpaqueError("records of another kind")
     if records is None and not Path(path).exists():
         return ("none",)
     return ("file", hashlib.sha256(read_bytes(Path(path), _LARGEST_RECORDS)).hexdigest())

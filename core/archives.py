@@ -19,7 +19,7 @@ from .dtypes import ELEMENT_TYPES, is_low_bit
 from .errors import InputError, explain
 from .reading import ReadingError, read_npz
 from .specs import ValueSpec
-from .weights import write_atomically
+from .writing import write_atomically
 
 _PARTS = (".indptr", ".indices", ".values")
 

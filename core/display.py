@@ -24,10 +24,10 @@ def write_page(path: str | os.PathLike[str], text: str) -> None:
     Raises:
         StepwellError: if it cannot be written.
     """
-    from .weights import write_atomically
+    from .writing import write_atomically
 
     try:
         write_atomically(path, text.encode())
     except OSError as error:
-        fact = f"cannot write {os.fspath(path)}: {error.strerror}"
+        fact = f"cannot write {path}: {error.strerror}"
         raise StepwellError(explain("report", fact)) from error

@@ -30,7 +30,8 @@ from .dtypes import ELEMENT_TYPES
 from .errors import CompileError, StepwellError, explain, first_line
 from .printing import module_text
 from .specs import ValueSpec
-from .weights import WeightStore, write_atomically
+from .weights import WeightStore
+from .writing import is_device, write_atomically
 
 NAME, DIMS, NNZ = "graph.name", "graph.dims", "graph.nnz"
 """Attributes of arguments and results: the public name, the names of the dimensions, and the
@@ -128,16 +129,18 @@ class Module:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `model.mlir`, and `model.safetensors` beside it where there are weights.
 
+        To a pipe or a device, such as `/dev/stdout`, only the text is written.
+
         Raises:
             StepwellError: if the folder cannot be written; an older file is then unharmed.
         """
-        target = Path(path)
         try:
-            if len(self.weights):
-                self.weights.save(target.with_suffix(".safetensors"))
-            write_atomically(target, self.text(locations=True).encode())
+            if not is_device(path) and len(self.weights):
+                self.weights.save(Path(path).with_suffix(".safetensors"))
+            write_atomically(path, self.text(locations=True).encode())
         except OSError as error:
-            raise StepwellError(explain("save", f"cannot write {target}: {error}")) from error
+            fact = f"cannot write {path}: {error.strerror}"
+            raise StepwellError(explain("save", fact)) from error
 
     def run_reference(self, *inputs: object) -> Any:
         """Run the module on NumPy and SciPy, operator by operator.

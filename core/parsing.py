@@ -52,6 +52,20 @@ DEEPEST_TEXT = 64
 _BRACKETS = re.compile(rf"{STRING}|//[^\n]*|->|>=|<=|[][(){{}}<>]")
 
 
+_NUMBERS = re.compile(r"[%^]_\d")
+"""Names like ``%_7``, of which xDSL takes the number off and keeps an empty hint, which no copy may
+have."""
+
+
+def _drop_empty_hints(module: ModuleOp) -> None:
+    for op in module.walk():
+        blocks = [block for region in op.regions for block in region.blocks]
+        arguments = [argument for block in blocks for argument in block.args]
+        for named in (*op.results, *blocks, *arguments):
+            if named.name_hint == "":
+                named.name_hint = None
+
+
 def unknown_operation(ctx: Context, name: str) -> str:
     """What is wrong with the name of an operation, and the nearest names."""
     dialect, _, _ = name.partition(".")
@@ -119,6 +133,8 @@ class MlirParser(Parser):
                 if not stated:
                     self.raise_error(f"wrong {KEY}, expected {IR_TEXT.version} : i64")
                 module.attributes[KEY] = IntegerAttr(IR_TEXT.version, i64)
+            if _NUMBERS.search(self._current_token.span.input.content):
+                _drop_empty_hints(module)
             return module
         except (ParseError, DiagnosticException):
             raise

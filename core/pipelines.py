@@ -109,10 +109,11 @@ def pipeline(opt_level: int = 3, threads: int = 1, copy_indices: bool = False) -
     """
     if isinstance(opt_level, bool) or opt_level not in OPT_LEVELS:
         raise CompileError(
-            explain("compile", "unknown opt_level", expected="0, 1, 2 or 3", got=opt_level)
+            explain("compile", "unknown opt_level", expected="0, 1, 2 or 3", got=repr(opt_level))
         )
     if not is_integer(threads) or threads < 1:
-        raise CompileError(explain("compile", "wrong threads", expected="1 or more", got=threads))
+        fact, expected = "wrong threads", "1 or more"
+        raise CompileError(explain("compile", fact, expected=expected, got=repr(threads)))
     return _with_others(own_pipeline(opt_level, threads, copy_indices))
 
 

@@ -74,8 +74,10 @@ def _open(path: str | os.PathLike[str]) -> IO[bytes]:
     # Otherwise, opening a pipe would wait for its writer.
     now = getattr(os, "O_NONBLOCK", 0)
     try:
-        return open(path, "rb", opener=lambda name, flags: os.open(name, flags | now))
-    except ValueError as error:  # a null byte
+        # A number would be a descriptor that the process has open.
+        name = os.fspath(path)
+        return open(name, "rb", opener=lambda name, flags: os.open(name, flags | now))
+    except (TypeError, ValueError) as error:  # the latter for a null byte
         raise ReadingError(f"not a path: {error}") from error
 
 

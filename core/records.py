@@ -18,7 +18,7 @@ from .errors import CompileError, explain
 from .reading import ReadingError, read_json, read_text
 from .target import Target
 from .versions import RECORD
-from .weights import write_atomically
+from .writing import write_atomically
 
 _VERSION = "version"
 
@@ -109,12 +109,24 @@ def _rank(record: Record) -> tuple[Any, ...]:
 
 
 def default_path() -> Path | None:
-    """The path of the database: `STEPWELL_TUNING`, else a file of the user; None for none."""
+    """The path of the database: `STEPWELL_TUNING`, else a file of the user; None for none.
+
+    A user without a home, or with one of somebody else (as in many containers), has none.
+    """
     text = os.environ.get(VARIABLE)
     if text is not None:
         return Path(text) if text else None
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(data) / "stepwell" / "tuning.jsonl"
+    data = os.environ.get("XDG_DATA_HOME") or _data_of_user()
+    return None if data is None else Path(data) / "stepwell" / "tuning.jsonl"
+
+
+def _data_of_user() -> Path | None:
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return None
+    is_closed = os.path.lexists(home) and not os.access(home, os.X_OK)
+    return None if is_closed else home / ".local" / "share"
 
 
 def read_records(path: Path) -> Records:

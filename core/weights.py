@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +28,7 @@ from .reading import (
     size_of,
 )
 from .versions import KEY, WEIGHTS
+from .writing import write_atomically
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -218,23 +218,3 @@ def _csr(name: str, shape: object, arrays: dict[str, np.ndarray]) -> csr_array:
     except (ValueError, TypeError, OverflowError) as error:
         raise ImportModelError(explain("weights", f'CSR matrix "{name}": {error}')) from error
     return matrix
-
-
-def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file atomically: a reader sees the old content or the whole new one.
-
-    Raises:
-        OSError: if the folder cannot be written.
-    """
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent or ".", prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise

@@ -37,7 +37,7 @@ from ..core.pass_manager import run_steps
 from ..core.reading import read_text
 from ..core.registry import make_context
 from ..core.target import Target
-from ..core.weights import write_atomically
+from ..core.writing import write_atomically
 
 FOLDER = "STEPWELL_REPRODUCERS"
 """The environment variable that names the folder for files written automatically."""

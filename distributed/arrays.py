@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from ..core.reading import LARGEST_LIST, ReadingError, map_npy, read_json, read_text
-from ..core.weights import write_atomically
+from ..core.writing import write_atomically
 from .errors import damaged
 
 HEADER = "partition.json"

@@ -121,9 +121,15 @@ class LocalEngine(Engine):
         self._stored: weakref.WeakValueDictionary[str, _Stored] = weakref.WeakValueDictionary()
         self._lanes = {f"{n}": _Lane(f"{n}", processes, self._stored) for n in range(workers)}
         self._numbers = iter(range(2**62))
+        self._is_closed = False
 
     def workers(self) -> Sequence[Worker]:
-        """The workers, all on this host."""
+        """The workers, all on this host.
+
+        Raises:
+            StepwellError: if the engine has been closed.
+        """
+        self._require_open()
         return [Worker(name, hostname(), self._threads) for name in self._lanes]
 
     def put(self, value: object, worker: str) -> Any:
@@ -135,7 +141,12 @@ class LocalEngine(Engine):
         return stored
 
     def submit(self, function: Callable[..., Any], *arguments: Any, worker: str) -> Future[Any]:
-        """A handle of the result of a function. A worker runs its functions in order."""
+        """A handle of the result of a function. A worker runs its functions in order.
+
+        Raises:
+            StepwellError: if the engine has been closed.
+        """
+        self._require_open()
         return self._lanes[worker].submit(function, arguments)
 
     def get(self, handle: Any) -> Any:
@@ -145,9 +156,14 @@ class LocalEngine(Engine):
         return handle.result() if isinstance(handle, Future) else handle
 
     def close(self) -> None:
-        """End the workers."""
+        """End the workers; programs on them can no longer be called."""
+        self._is_closed = True
         for lane in self._lanes.values():
             lane.close()
+
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise StepwellError(explain("LocalEngine", "it has been closed"))
 
     def __enter__(self) -> LocalEngine:
         return self

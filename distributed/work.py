@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..core.reading import LARGEST_LIST, ReadingError, map_npy, read_json, read_text
-from ..core.weights import WeightStore, write_atomically
+from ..core.weights import WeightStore
+from ..core.writing import write_atomically
 from .errors import damaged, error, unwritten
 from .partition import Partition
 from .rows import Mapped, Rows, create_npy, gather

@@ -55,10 +55,10 @@ from .captures import block_of
 from .control import ControlFlow
 from .diagnostics import input_error, reworded
 from .edge_lists import EdgeLists
-from .operands import has_own_type, operands_of, shared_element_type
+from .operands import check_kinds, has_own_type, operands_of, shared_element_type
 from .recurrences import Recurrences
 from .selections import Selections
-from .specs import argument_of, identifier, name_result_sizes
+from .specs import argument_of, identifier, name_result_sizes, symbols_of
 from .values import Operand, Value
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Builder(Calls, ControlFlow, EdgeLists, Selections, Recurrences):
     """
 
     def __init__(self, name: str = "main", weights: WeightStore | None = None) -> None:
-        if not re.fullmatch(r"[A-Za-z_][\w$.]*", name):
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][\w$.]*", name):
             raise input_error("Builder", "bad function name", "letters, digits and _", repr(name))
         self.name = name
         self.weights = WeightStore() if weights is None else weights
@@ -83,6 +83,8 @@ class Builder(Calls, ControlFlow, EdgeLists, Selections, Recurrences):
         self._region = Region(self._block)
         self._closed: set[Block | None] = set()
         self._inputs: dict[str, DictionaryAttr] = {}
+        self._symbols: set[str] = set()
+        """What the symbols of sizes of each input begin with that have no name."""
         self._outputs: list[tuple[SSAValue, DictionaryAttr]] = []
         self._kernels: dict[tuple[Any, ...], KernelOp] = {}
         self._node: LocationAttr | None = None
@@ -107,13 +109,14 @@ class Builder(Calls, ControlFlow, EdgeLists, Selections, Recurrences):
         self._check_outside("input")
         if not isinstance(name, str) or not name or name in self._inputs:
             raise input_error("Builder", "input name is taken or empty", got=repr(name))
-        if isinstance(shape, (TensorSpec, SparseSpec)):
-            type, attrs = argument_of(name, shape)
-        elif isinstance(shape, (tuple, list)):
-            type, attrs = argument_of(name, TensorSpec(tuple(shape), dtype))
-        else:
+        if isinstance(shape, (tuple, list)):
+            shape = TensorSpec(tuple(shape), dtype)
+        if not isinstance(shape, (TensorSpec, SparseSpec)):
             raise input_error(f'input "{name}"', "the shape is not a sequence", got=repr(shape))
+        symbols = symbols_of(name, self._symbols)
+        type, attrs = argument_of(name, shape, symbols)
         self._inputs[name] = attrs
+        self._symbols.add(symbols)
         argument = self._block.insert_arg(type, len(self._block.args))
         argument.location = named(name)
         argument.name_hint = identifier(name)
@@ -239,6 +242,7 @@ class Builder(Calls, ControlFlow, EdgeLists, Selections, Recurrences):
                     bound.arguments[key] = self._operand(argument, target, label, location)
                 elif isinstance(argument, str) and argument in ELEMENT_TYPES:
                     bound.arguments[key] = ELEMENT_TYPES[argument]
+            check_kinds(signature, bound.arguments)
             ops = self._made(operator(*bound.args, **bound.kwargs), location)
         except (VerifyException, TypeError, ValueError, KeyError) as error:
             raise reworded(error, operator, location) from error

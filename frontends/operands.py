@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Mapping, Sequence
+import numbers
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from xdsl.ir import Attribute
 from xdsl.irdl import OptOperandDef
 
+from ..core.arrays import is_integer
 from ..dialects.graph.attrs import accumulator_type
 from ..dialects.graph.interfaces import FusionKind, GraphOp, tensor_type
 from ..dialects.graph.ops_quantize import ScaledOp
@@ -33,6 +36,33 @@ def operands_of(
     optional = frozenset(name for name, kind in operands if isinstance(kind, OptOperandDef))
     signature = inspect.signature(operator.__init__)
     return names, optional, signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
+def _are_integers(value: object) -> bool:
+    return isinstance(value, Iterable) and all(map(is_integer, value))
+
+
+_KINDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "int": (is_integer, "an integer"),
+    "Sequence[int]": (_are_integers, "a sequence of integers"),
+    "float": (lambda value: isinstance(value, numbers.Real), "a number"),
+    "float | int": (lambda value: isinstance(value, numbers.Real), "a number"),
+    "Attribute": (lambda value: isinstance(value, Attribute), 'a dtype such as "f32"'),
+}
+"""What arguments of a kind have to be, by the annotations of constructors."""
+
+
+def check_kinds(signature: inspect.Signature, arguments: Mapping[str, object]) -> None:
+    """Check numbers, lists of integers, and element types, which attributes are made of.
+
+    Raises:
+        TypeError: if an argument is of another kind.
+    """
+    for name, value in arguments.items():
+        kind = str(signature.parameters[name].annotation).removesuffix(" | None")
+        fits, expected = _KINDS.get(kind, (lambda _: True, ""))
+        if value is not None and not fits(value):
+            raise TypeError(f"wrong {name}, expected {expected}, got {value!r}")
 
 
 def shared_element_type(

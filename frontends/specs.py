@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import cast
 
 from xdsl.dialects import func
@@ -23,17 +24,25 @@ from .arrays import element_type_named
 from .diagnostics import input_error
 
 
-def argument_of(name: str, spec: TensorSpec | SparseSpec) -> tuple[TensorType, DictionaryAttr]:
-    """The type and the attributes of an argument of the program."""
+def argument_of(
+    name: str, spec: TensorSpec | SparseSpec, symbols: str
+) -> tuple[TensorType, DictionaryAttr]:
+    """The type and the attributes of an argument of the program.
+
+    Args:
+        name: its name.
+        spec: its specification.
+        symbols: what the symbols of sizes without a name begin with; see `symbols_of`.
+    """
     subject = f'input "{name}"'
-    dims = tuple(_size(subject, size, f"{name}.{i}") for i, size in enumerate(spec.shape))
+    dims = tuple(_size(subject, size, f"{symbols}.{i}") for i, size in enumerate(spec.shape))
     sizes = [DYNAMIC_INDEX if isinstance(d, str) else d for d in dims]
     element = element_type_named(subject, spec.dtype)
     if isinstance(spec, TensorSpec):
         return TensorType(element, sizes), argument_attrs(name, dims)
     if len(dims) != 2:
         raise input_error(subject, "a CSR matrix has two dimensions", got=spec.shape)
-    entries = _size(subject, spec.nnz, f"{name}.nnz")
+    entries = _size(subject, spec.nnz, f"{symbols}.nnz")
     if spec.indptr_dtype not in ("i32", "i64"):
         raise input_error(subject, "unknown indptr_dtype", "i32 or i64", repr(spec.indptr_dtype))
     kind = TensorType(element, sizes, csr(int(spec.indptr_dtype[1:])))
@@ -67,11 +76,27 @@ def name_result_sizes(function: func.FuncOp) -> None:
     function.res_attrs = ArrayAttr(named_results)
 
 
+def symbols_of(name: str, taken: Collection[str]) -> str:
+    """What the symbols of sizes of an argument begin with that have no name.
+
+    A dot follows, which symbols of users do not have.
+
+    Args:
+        name: the name of the argument.
+        taken: what those of other arguments begin with.
+    """
+    found = re.sub(r"[^\w.]", "_", name, flags=re.ASCII)
+    if not re.match(r"[A-Za-z_]", found):
+        found = f"_{found}"
+    while found in taken:
+        found += "_"
+    return found
+
+
 def _size(subject: str, size: object, unnamed: str) -> int | str:
     """A size, or its symbol; `unnamed` is the symbol for None."""
     if size is None:
-        # Symbols of users have no dot.
-        return re.sub(r"[^\w.]", "_", f"_{unnamed}" if unnamed[0].isdigit() else unnamed)
+        return unnamed
     if isinstance(size, str) and re.fullmatch(r"[A-Za-z]\w*", size):
         return size
     if is_integer(size) and 0 <= size < 2**62:
@@ -80,5 +105,8 @@ def _size(subject: str, size: object, unnamed: str) -> int | str:
 
 
 def identifier(name: str) -> str | None:
-    """The name as a name hint of a value; None if it is not an identifier."""
-    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else None
+    """The name as a name hint of a value; None if it is not an identifier of ASCII.
+
+    Of a hint xDSL takes off a number at the end, ``_7``, which may not be all of it.
+    """
+    return name if re.fullmatch(r"(?!_\d+$)[A-Za-z_]\w*", name, re.ASCII) else None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any, Protocol
 
+import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import SSAValue
 
+from ..core.errors import InputError, explain
 from ..dialects.graph.interfaces import tensor_type
 
 Operand = Any
@@ -58,6 +61,23 @@ class Value:
 
     def __repr__(self) -> str:
         return f"Value({self.ssa.type})"
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        """Whether this is the other value.
+
+        Raises:
+            InputError: for a number or an array, with whose elements it does not compare.
+        """
+        if isinstance(other, numbers.Number | np.ndarray):
+            hint = "Builder.equal does"
+            raise InputError(explain("Value", "== compares no elements", hint=hint))
+        return self is other
+
+    def __bool__(self) -> bool:
+        fact, hint = "its elements are known in a call only", "Builder.where chooses by elements"
+        raise InputError(explain("Value", fact, hint=hint))
 
     def __add__(self, other: Operand) -> Value:
         return self.builder.add(self, other)

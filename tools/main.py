@@ -168,7 +168,7 @@ def _write_stage(reached: str | Module, output: Path | None, brief: bool) -> Non
         text = reached if isinstance(reached, str) else reached.text()
         sys.stdout.write(folded(text) if brief else text)
         return
-    from ..core.weights import write_atomically
+    from ..core.writing import write_atomically
 
     try:
         if isinstance(reached, str):

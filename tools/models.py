@@ -157,7 +157,8 @@ def write_arrays(texts: Sequence[str], specs: Sequence[ValueSpec], arrays: Seque
         if not equals and len(names) == 1:
             name, file = names[0], text
         if name not in names:
-            raise InputError(explain("--output", "no such output", expected=names, got=text))
+            expected = " or ".join(f"{name}=FILE.npy" for name in names)
+            raise InputError(explain("--output", "no such output", expected=expected, got=text))
         if not file.endswith(".npy"):
             raise InputError(explain("--output", "the name of an array ends with .npy", got=text))
         try:

@@ -10,6 +10,7 @@ import typer
 from ..core.display import write_page
 from .command import CallOptions, CompileOptions, ModelPath, err
 from .grouped import grouped
+from .outputs import check_output
 
 
 @grouped
@@ -34,6 +35,7 @@ def report(
     code or an instruction marks what it became at all other stages. Without a profile, the
     `--target` may be another machine than this one.
     """
+    check_output("--output", output, "a page", (".html", ".htm"))
     module = options.load(model)
     if profile:
         arrays = calls.arrays(module)

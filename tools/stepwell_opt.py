@@ -40,7 +40,8 @@ from ..core.pass_manager import run_steps
 from ..core.pipeline_text import canonical, parse_passes
 from ..core.reading import LARGEST_TEXT, ReadingError, read_bytes, read_stream
 from ..core.registry import make_context, passes
-from ..core.weights import WeightStore, write_atomically
+from ..core.weights import WeightStore
+from ..core.writing import is_device, write_atomically
 from ..diagnosis.reproducer import (
     defects_named,
     defects_reported,
@@ -360,7 +361,7 @@ class StepwellOptMain(xDSLOptMain):
             return
         output = Path(self.args.output_file)
         try:
-            if len(self.context.weights) and self.args.target == "mlir":
+            if len(self.context.weights) and self.args.target == "mlir" and not is_device(output):
                 self.context.weights.save(output.with_suffix(".safetensors"))
             write_atomically(output, self.collected.getvalue().encode())
         except OSError as error:

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from xdsl.utils.exceptions import VerifyException
+
 from ..backends.llvm.machine import check_runs_here
 from ..backends.reference.samples import random_inputs
 from ..compilation import Compilation
-from ..core.errors import CompileError, MiscompilationError, explain
+from ..core.errors import CompileError, MiscompilationError, explain, first_line
 from ..core.module import Module
 from ..core.pipelines import threads_of
 from ..core.records import Record, default_path, write_records
@@ -246,7 +248,8 @@ class KernelSchedule(Steps):
         """The kernel after steps, of which a state has taken the first.
 
         Raises:
-            CompileError: naming the first step that is unknown or not legal.
+            CompileError: naming the first step that is unknown or not legal, or the last one if it
+                is not proved that the iterations of the kernel's loops are independent.
         """
         known = _State((), self._unscheduled) if begin is None else begin
         kernel = known.kernel.clone()
@@ -254,10 +257,17 @@ class KernelSchedule(Steps):
             try:
                 kernel = take(kernel, steps[number])
             except ScheduleError as error:
-                subject = f"schedule of @{self.kernel}: place {number}, {steps[number]}"
-                raise CompileError(f"{subject}: {error}") from error
+                raise self._refused(number, steps, error) from error
+        try:
+            kernel.verify()
+        except VerifyException as error:
+            raise self._refused(len(steps) - 1, steps, first_line(error)) from error
         # As the kernel notes them: with all their arguments, and those that did something.
         return _State(tuple(_parsed(trace_of(kernel))), kernel)
+
+    def _refused(self, place: int, steps: Sequence[Step], reason: object) -> CompileError:
+        subject = f"schedule of @{self.kernel}: place {place}, {steps[place]}"
+        return CompileError(f"{subject}: {reason}")
 
     def _place(self, place: int, count: int) -> int:
         if not -count <= place < count:

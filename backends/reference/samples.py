@@ -32,9 +32,8 @@ def random_inputs(specs: Sequence[ValueSpec], sizes: Mapping[str, int]) -> list[
     known = {d for spec in specs for d in spec.shape if isinstance(d, str)}
     strangers = sizes.keys() - known
     if strangers:
-        raise InputError(
-            explain("--size", "no such symbolic size", expected=sorted(known), got=min(strangers))
-        )
+        fact, expected = "no such symbolic size", ", ".join(sorted(known)) or "none"
+        raise InputError(explain("--size", fact, expected=expected, got=min(strangers)))
     random = np.random.default_rng(0)
 
     def normal(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ..context import CompilerContext, PassHook
 from ..errors import StepwellError, explain
 from ..printing import module_text
-from ..weights import write_atomically
+from ..writing import write_atomically
 from .ir_text import text_of_wrong
 
 

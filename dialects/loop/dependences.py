@@ -197,13 +197,29 @@ def _has_no_solution(equation: Affine, unknowns: Unknowns) -> bool:
     if constant % math.gcd(*(c for monomial, c in equation.terms if monomial)):
         return True
     factor = equation.coefficient(unknowns.distance)
-    least, most = unknowns.ranges.of(equation - Polynomial.atom(unknowns.distance) * factor)
+    rest = equation - Polynomial.atom(unknowns.distance) * factor
+    if factor and _skips(factor, rest, unknowns.size):
+        return True
+    least, most = unknowns.ranges.of(rest)
     if least is None or most is None:
         return False
     factor, size, nearest = abs(factor), unknowns.size, max(0, least, -most)
     if factor == 0:
         return nearest > 0
     return max(-least, most) < factor or (size is not None and nearest > factor * (size - 1))
+
+
+# c * distance + k == 0 (mod g)  <=>  distance == -k / c (mod g / gcd(c, g))
+def _skips(factor: int, rest: Affine, size: int | None) -> bool:
+    """Whether the distances at which the terms with unknowns may make up for the others are all
+    0, or at least the number of iterations."""
+    step = math.gcd(*(c for monomial, c in rest.terms if monomial))
+    if size is None or not step:
+        return False
+    common = math.gcd(factor, step)
+    period = step // common
+    nearest = -(rest.constant // common) * pow(factor // common, -1, period) % period
+    return min(nearest or period, period - nearest) >= size
 
 
 # c * distance + rest == 0 for no distance but 0 if -|c| < rest < |c|
@@ -215,19 +231,24 @@ def _is_too_far(equation: Affine, unknowns: Unknowns) -> bool:
     return all(ends) if factor else any(ends)
 
 
-# a floordiv c == b floordiv c and a mod c == b mod c  <=>  a == b
+# q * c * (p * (a floordiv c)) + p * (q * (a mod c)) == p * q * a
 def _whole(first: Sequence[Affine], second: Sequence[Affine]) -> Iterator[Affine]:
     """Consequences for indices that are split into a quotient and a remainder."""
     for high, low in itertools.permutations(range(len(first)), 2):
-        for by in sorted(_divisors(first[high], FLOOR) & _divisors(first[low], MOD)):
-            one, other = (joined(place[high] * by + place[low]) for place in (first, second))
-            yield one - other
+        for p, divisor in _cuts(first[high], FLOOR):
+            for q in [q for q, other in _cuts(first[low], MOD) if other == divisor]:
+                one, other = (
+                    joined(place[high] * (q * divisor) + place[low] * p)
+                    for place in (first, second)
+                )
+                yield one - other
 
 
-def _divisors(index: Affine, function: AffineBinaryOpKind) -> set[int]:
-    """The divisors of the quotients or remainders in an index."""
+def _cuts(index: Affine, function: AffineBinaryOpKind) -> list[tuple[int, int]]:
+    """The coefficients and divisors of the quotients or remainders in an index."""
     cuts = [atom for atom in index.atoms if isinstance(atom, Quotient)]
-    return {cut.divisor for cut in cuts if cut.function is function}
+    found = {(index.coefficient(c), c.divisor) for c in cuts if c.function is function}
+    return sorted(pair for pair in found if pair[0])
 
 
 def _eliminated(equations: Sequence[Affine], unknowns: Unknowns) -> list[Affine]:

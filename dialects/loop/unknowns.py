@@ -10,7 +10,7 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineExpr, AffineMap
 from xdsl.traits import is_side_effect_free
 
 from ...core.building.affine import CEIL, FLOOR, Affine, Atom, Variable, polynomial, variable
-from ...core.building.facts import Ranges
+from ...core.building.facts import Range, Ranges
 from ...core.building.polynomials import Polynomial
 from .bounds import constant_index
 from .linear import joined, with_dims
@@ -71,6 +71,8 @@ class Unknowns:
             found = self.below(None if loop is None else most_iterations(loop), *key)
         elif found is None:
             found = self.dim(*key)
+            if isinstance(owner, affine.MinOp) and not owner.map.data.num_symbols:
+                self.ranges.know(variable(found), *self._range_of(owner))
         self.values[variable(found).position] = value
         self._sides[variable(found)] = side
         return found
@@ -97,6 +99,18 @@ class Unknowns:
                     by = AffineExpr.constant(divisor)
                     return AffineBinaryOpExpr(kind, self.expr(op.lhs, side), by)
         return None
+
+    def _range_of(self, op: affine.MinOp) -> Range:
+        """The range of a minimum, which is the same in all iterations."""
+        parts = self._applied(op.map.data, op.operands, 0)
+        ends = [self.ranges.of(part) for part in parts]
+        lows = [low for low, _ in ends if low is not None]
+        if len(lows) == len(parts):
+            low = min(lows)
+        else:
+            least = (n for n in (1, 0) if all(self.is_negative(-part + n - 1) for part in parts))
+            low = next(least, None)
+        return low, min((high for _, high in ends if high is not None), default=None)
 
     def _varies(self, value: SSAValue) -> bool:
         """Whether a value may differ between the two iterations."""

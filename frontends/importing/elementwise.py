@@ -200,27 +200,24 @@ def floor_quotient(node: ModelNode, a: Value, b: Value) -> Value:
     return node.emit(graph.DivOp, node.emit(graph.SubOp, a, modulo(node, a, b)), b)
 
 
+def floor_quotient_of_floats(node: ModelNode, a: Value, b: Value) -> Value:
+    """The quotient of floats rounded down before it is rounded to a float: 1.0 // 0.1 is 9."""
+    # (a - r) / b, rounded to an integer, where r is the remainder with the sign of a; 1 less if the
+    # signs of r and b differ; a / b for b = 0
+    rest, zero = remainder(node, a, b), node.scalar(0, a)
+    divided = node.emit(graph.DivOp, node.emit(graph.SubOp, a, rest), b)
+    whole = node.emit(graph.RoundOp, divided)
+    signs = [node.emit(graph.LessOp, value, zero) for value in (rest, b)]
+    exact, by_zero = (node.emit(graph.EqualOp, value, zero) for value in (rest, b))
+    same = node.emit(graph.LogicalNotOp, node.emit(graph.LogicalXorOp, *signs))
+    less = node.emit(graph.SubOp, whole, node.scalar(1, a))
+    found = node.emit(graph.WhereOp, node.emit(graph.LogicalOrOp, exact, same), whole, less)
+    return node.emit(graph.WhereOp, by_zero, node.emit(graph.DivOp, a, b), found)
+
+
 def logarithm(node: ModelNode, x: Value, base: float) -> Value:
     # log_b(x) == log(x) / log(b)
     return node.emit(graph.MulOp, node.emit(graph.LogOp, x), node.scalar(1 / math.log(base), x))
-
-
-def atan2(node: ModelNode, y: Value, x: Value) -> Value:
-    """The angle between -pi and pi of the point (x, y); 0 for the origin."""
-    # atan2(y, x) == atan(y / x), with pi * sign(y) more for x < 0; y / x == sign(x) sign(y) where
-    # they are equal but for signs, also for infinities
-    sizes = [node.emit(graph.AbsOp, value) for value in (y, x)]
-    signs = node.emit(graph.MulOp, *(node.emit(graph.SignOp, value) for value in (y, x)))
-    ratio = node.emit(
-        graph.WhereOp, node.emit(graph.EqualOp, *sizes), signs, node.emit(graph.DivOp, y, x)
-    )
-    zero = node.scalar(0, x)
-    half = node.scalar(math.pi, x)
-    turned = node.emit(
-        graph.WhereOp, node.emit(graph.LessOp, y, zero), node.emit(graph.NegOp, half), half
-    )
-    shift = node.emit(graph.WhereOp, node.emit(graph.LessOp, x, zero), turned, zero)
-    return node.emit(graph.AddOp, node.emit(graph.AtanOp, ratio), shift)
 
 
 def log_sigmoid(node: Emits[V], x: V) -> V:

@@ -19,6 +19,7 @@ from ...core.provenance import named
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import GraphOp, ShapeFacts, element_type, tensor_type
+from ..specs import identifier
 from .diagnostics import UnsupportedNodeError
 from .dtypes import element_type as element_type_of
 from .sizes import check_shape
@@ -221,6 +222,6 @@ class Emitter:
 
 def hint(value: SSAValue, name: str) -> None:
     """Name a value in the text of the IR after its name in the model, if possible."""
-    word = re.sub(r"\W", "_", name, flags=re.ASCII)
-    if value.name_hint is None and word and SSAValue.is_valid_name(word):
+    word = identifier(re.sub(r"\W", "_", name, flags=re.ASCII))
+    if value.name_hint is None and word is not None:
         value.name_hint = word

@@ -39,7 +39,7 @@ _FLOAT_UNARY: dict[str, Builds] = {
     "log1p": graph.Log1pOp,
     "tan": graph.TanOp,
 }
-_UNARY: dict[str, Builds] = {"neg": graph.NegOp, "abs": graph.AbsOp, "sign": graph.SignOp}
+_UNARY: dict[str, Builds] = {"neg": graph.NegOp, "abs": graph.AbsOp}
 _ROUNDING: dict[str, Builds] = {
     "ceil": graph.CeilOp,
     "floor": graph.FloorOp,
@@ -178,8 +178,9 @@ def div_rounded(node: Node, a: Any, b: Any, rounding_mode: str | None = None) ->
         if floor:
             return composed.floor_quotient(node, left, right)
         return node.emit(graph.DivOp, left, right)
-    quotient = node.emit(graph.DivOp, left, right)
-    return node.emit(graph.FloorOp, quotient) if floor else composed.truncated(node, quotient)
+    if floor:
+        return composed.floor_quotient_of_floats(node, left, right)
+    return composed.truncated(node, node.emit(graph.DivOp, left, right))
 
 
 @converts("aten.floor_divide.default")
@@ -211,11 +212,6 @@ def maximum(node: Node, a: Value, b: Value) -> Value:
 @converts("aten.minimum.default")
 def minimum(node: Node, a: Value, b: Value) -> Value:
     return node.emit(graph.MinOp, *_pair(node, a, b))
-
-
-@converts("aten.atan2.default")
-def atan2(node: Node, y: Value, x: Value) -> Value:
-    return composed.atan2(node, *_pair(node, y, x))
 
 
 @converts("aten.lerp.Scalar", "aten.lerp.Tensor")

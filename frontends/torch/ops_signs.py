@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ...dialects.graph import ops as graph
 from ..importing.dtypes import is_float
-from ..importing.elementwise import is_inf, is_nan
+from ..importing.elementwise import cast, is_inf, is_nan
 from ..importing.nodes import Builds
 from ..importing.values import Value
 from .nodes import Node
@@ -39,6 +40,34 @@ def signbit(node: Node, x: Value) -> Value:
     below = node.emit(graph.LessOp, node.emit(graph.DivOp, node.scalar(1, x), x), zero)
     is_zero = node.emit(graph.EqualOp, x, zero)
     return node.emit(graph.WhereOp, is_zero, below, node.emit(graph.LessOp, x, zero))
+
+
+@converts("aten.sign.default")
+def sign(node: Node, x: Value) -> Value:
+    if not is_float(x.dtype):
+        return node.emit(graph.SignOp, node.operand(x, node.dtype))
+    # The sign of NaN is 0 in torch, and NaN in graph.sign.
+    zero = node.scalar(0, x)
+    above, below = node.emit(graph.LessOp, zero, x), node.emit(graph.LessOp, x, zero)
+    return node.emit(graph.SubOp, *(cast(node, one, x.dtype) for one in (above, below)))
+
+
+@converts("aten.atan2.default")
+def atan2(node: Node, y: Value, x: Value) -> Value:
+    # The angle of (|x|, |y|), atan(|y| / |x|), is turned by the signs of x and y, of zeros too. The
+    # quotient of equal sizes, which may be infinite, is 1; that of zeros counts as 0.
+    y, x = (node.operand(value, node.dtype) for value in (y, x))
+    sizes = [node.emit(graph.AbsOp, value) for value in (y, x)]
+    ratio = node.emit(
+        graph.WhereOp,
+        node.emit(graph.EqualOp, *sizes),
+        node.emit(graph.SignOp, sizes[0]),
+        node.emit(graph.DivOp, *sizes),
+    )
+    angle = node.emit(graph.AtanOp, ratio)
+    rest = node.emit(graph.SubOp, node.scalar(math.pi, x), angle)
+    found = node.emit(graph.WhereOp, signbit(node, x), rest, angle)
+    return node.emit(graph.WhereOp, signbit(node, y), node.emit(graph.NegOp, found), found)
 
 
 @converts("aten.copysign.Tensor", "aten.copysign.Scalar")

@@ -70,7 +70,9 @@ def schedule_kernel(
         _rows(schedule, kernel.body.block, reasons)
         merge_fills(schedule)
         for nest in _top_loops(schedule.kernel):
-            schedule.attempt(lambda nest=nest: _nest(schedule, nest, reasons))
+            found: list[str] = []
+            if schedule.attempt(lambda nest=nest, found=found: _nest(schedule, nest, found)):
+                reasons += found
         schedule.drop_unit_loops()
     return schedule, reasons
 

@@ -14,12 +14,12 @@ import mmap
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, Any
 from zipfile import ZIP64_LIMIT, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
 
+from ...core import writing
 from ...core.errors import ImportModelError, explain
 from ...core.reading import ReadingError, opened
 
@@ -111,35 +111,16 @@ def written(path: str | os.PathLike[str]) -> Iterator[Writer]:
     Raises:
         ImportModelError: if the file cannot be written.
     """
-    import tempfile
-
-    target = Path(path)
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    except OSError as error:
-        raise _unwritten(path, error) from error
-    try:
-        with os.fdopen(handle, "wb") as file:
+        with writing.written(path, synced=True) as file:
             writer = Writer(file)
             try:
                 yield writer
             finally:
                 writer.end()
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, target)
-    except BaseException as error:
-        os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise _unwritten(path, error) from error
-        raise
-
-
-def _unwritten(path: str | os.PathLike[str], error: OSError) -> ImportModelError:
-    return ImportModelError(explain("save", f"cannot write {path}: {error.strerror or error}"))
+    except OSError as error:
+        fact = f"cannot write {path}: {error.strerror or error}"
+        raise ImportModelError(explain("save", fact)) from error
 
 
 class Archive:
@@ -243,7 +224,7 @@ def mapped(path: str | os.PathLike[str]) -> Archive:
         with opened(path) as file:
             return mapped_file(os.fspath(path), file)
     except ReadingError as error:
-        fact = f"cannot read {os.fspath(path)}: {error}"
+        fact = f"cannot read {path}: {error}"
         raise ImportModelError(explain("load", fact)) from error
 
 

@@ -272,6 +272,18 @@ def on(known: Distributed, engine: LocalEngine, tries: int = 3, folder: str = ""
     return Distributed(*parts, folder or None, tries)
 
 
+def test_a_closed_engine_runs_nothing(program: Any) -> None:
+    known, _, graph = program
+    with LocalEngine(1) as engine:
+        found = on(known, engine)
+    for call in (
+        lambda: found(features(graph.num_nodes)),
+        lambda: engine.submit(len, "", worker="0"),
+    ):
+        with pytest.raises(sw.StepwellError, match=r"^LocalEngine: it has been closed$"):
+            call()
+
+
 class Losing(LocalEngine):
     """Loses the results of a function, the first times."""
 

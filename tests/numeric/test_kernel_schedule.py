@@ -107,6 +107,24 @@ def test_a_step_that_is_not_legal_changes_nothing(module: sw.Module) -> None:
         getattr(s, NAME[:3])
 
 
+def test_steps_whose_result_is_not_proved_are_refused(module: sw.Module) -> None:
+    s = sw.schedule(module, NAME, start="none", threads=1).split("i", 6, tail="mask")
+    before = s.ir()
+    message = r'place 1, split\(i1, 4, tail=cases\): loop.for: iterations of loop "i0" may depend'
+    with pytest.raises(CompileError, match=message):
+        s.split("i1", 4, tail="cases")
+    assert s.ir() == before
+    s.undo().split("i", 2).reorder("i1", "i0")
+    check(sw.compile(module, threads=1, schedule=s), module)
+
+
+@pytest.mark.parametrize("step", ["loop=i factor=3 tail=mask", "loop=j factor=5"])
+def test_the_default_continues_what_was_begun(module: sw.Module, step: str) -> None:
+    begun = f"loop-split{{kernel={NAME} {step}}}"
+    pipeline = sw.pipeline(threads=1).before("loop-schedule", begun)
+    check(sw.compile(module, pipeline=pipeline), module)
+
+
 def test_what_is_asked_of_a_schedule(module: sw.Module) -> None:
     with pytest.raises(CompileError, match=r"no such kernel, .*got @fused_dens; did you mean @fus"):
         sw.schedule(module, "fused_dens", threads=1)

@@ -207,6 +207,16 @@ def test_operators_with_lists_enumerations_and_types() -> None:
     )
 
 
+@pytest.mark.parametrize("names", [("é", "è"), ("a b", "a_b"), ("1", "_1"), ("x", "y")])
+def test_sizes_without_a_name_are_not_those_of_other_inputs(names: tuple[str, str]) -> None:
+    b = Builder()
+    for name in names:
+        b.output(b.relu(b.input(name, (None, 2))))
+    shapes = [spec.shape for spec in b.module().clone().inputs]
+    assert shapes[0] != shapes[1]
+    assert [shape[1] for shape in shapes] == [2, 2]
+
+
 def test_locations_are_names_or_lines_of_the_program() -> None:
     b = Builder()
     x = b.input("x", (2,))
@@ -321,3 +331,27 @@ def test_inconsistent_csr_is_refused() -> None:
     matrix.indices = np.array([0, 1, 99], dtype=np.int32)
     with pytest.raises(InputError, match="constant: the matrix is inconsistent"):
         Builder().constant(matrix)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda b, x: b.softmax(x, axis="1"), "wrong axis, expected an integer, got '1'"),
+        (lambda b, x: b.softmax(x, axis=[1]), r"wrong axis, expected an integer, got \[1\]"),
+        (lambda b, x: b.reshape(x, [2.0, 3]), "wrong shape, expected a sequence of integers"),
+        (lambda b, x: b.leaky_relu(x, alpha="a"), "wrong alpha, expected a number, got 'a'"),
+        (lambda b, x: b.cast(x, np.float32), r'wrong target, expected a dtype such as "f32", got'),
+        (lambda b, x: b.where(x == 0, 1.0, x), r"Value: == compares no elements; Builder\.equal"),
+        (lambda b, x: b.exp(x) if x else x, r"Value: its elements are known in a call only; "),
+        (lambda _, x: x == np.zeros(3), "Value: == compares no elements"),
+        (lambda *_: Builder(None), "bad function name, expected letters, digits and _, got None"),
+    ],
+)
+def test_arguments_of_another_kind(wrong: Callable[[Any, Any], object], message: str) -> None:
+    b = Builder()
+    x = b.input("x", (2, 3))
+    with pytest.raises(InputError, match=message):
+        wrong(b, x)
+    assert x == x
+    assert x != b.relu(x)
+    assert x in [b.relu(x), x]

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import BytesAttr, StringAttr
 
 from stepwell.core.errors import ImportModelError
 from stepwell.core.module import Module
 from stepwell.core.weights import WeightStore
+from stepwell.frontends.builder import Builder
 from stepwell.frontends.mlir import from_mlir
 
 WEIGHTED = """
@@ -40,6 +42,28 @@ def test_path_with_weights_beside_it_survives_a_round_trip(tmp_path: Path) -> No
     second = from_mlir(tmp_path / "m.mlir")
     assert second.text(locations=True) == first.text(locations=True)
     np.testing.assert_array_equal(second.weights["w0"], array)
+
+
+def test_names_that_are_not_ascii_survive_a_round_trip(tmp_path: Path) -> None:
+    b = Builder("main")
+    b.output(b.relu(b.input("größe", (None, 2)), name="nœud"), name="結果")
+    first = b.module()
+    first.save(tmp_path / "m.mlir")
+    second = from_mlir(tmp_path / "m.mlir")
+    assert second.text(locations=True) == first.text(locations=True)
+    assert [second.inputs[0].name, second.outputs[0].name] == ["größe", "結果"]
+
+
+def test_names_that_are_numbers_can_be_copied() -> None:
+    body = "^_1:\n  cf.br ^_2(%_0 : i32)\n^_2(%_3 : i32):\n  func.return %_3 : i32"
+    module = from_mlir(f"func.func @f(%_0: i32) -> i32 {{\n  cf.br ^_1\n{body}\n}}")
+    assert module.clone().text() == module.text()
+
+
+def test_bytes_that_are_no_text_stay_bytes() -> None:
+    text = from_mlir('func.func @f() attributes {a = "\\FF", b = "\\C3\\A9"} {\n  func.return\n}')
+    found = text.main.attributes
+    assert [type(found[name]) for name in "ab"] == [BytesAttr, StringAttr]
 
 
 def test_weight_names_stay_the_same_however_often_they_are_read() -> None:

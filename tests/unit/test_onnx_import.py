@@ -176,6 +176,14 @@ def test_names_that_the_text_cannot_hold(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.run_reference(x), x + 1)
 
 
+@pytest.mark.parametrize("name", ["_0", "größe"])
+def test_names_that_values_cannot_have_in_the_text(name: str) -> None:
+    node = make_node("Relu", [name], [f"{name}_"])
+    given, made = (make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in (name, f"{name}_"))
+    module = from_onnx(make_model(make_graph([node], "g", [given], [made]), ir_version=10))
+    assert module.clone().inputs[0].name == name
+
+
 def test_import_of_the_package_does_not_load_onnx() -> None:
     code = "import sys, stepwell; sys.exit('onnx' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,22 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("STEPWELL_TUNING")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert default_path() == tmp_path / "stepwell" / "tuning.jsonl"
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_path() == tmp_path / ".local" / "share" / "stepwell" / "tuning.jsonl"
+
+
+def test_a_user_without_a_home_has_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("STEPWELL_TUNING", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
+        assert default_path() is None
+
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+    assert default_path() is None
+    assert sw.compile(module(), threads=1).inputs

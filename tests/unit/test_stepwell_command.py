@@ -204,7 +204,15 @@ def test_explain_an_onnx_model(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["run", "{m}", "-i", "x={m}"], "not an array in NumPy's format"),
         (["bench", "{m}", "--vs", "abacus"], "--vs: unknown peer, expected numpy, onnxruntime"),
         (["bench", "{m}", "--vs", "onnxruntime"], "--vs: onnxruntime runs ONNX models only"),
-        (["bench", "{m}", "--size", "n=3"], "--size: no such symbolic size, expected ['batch']"),
+        (["bench", "{m}", "--size", "n=3"], "--size: no such symbolic size, expected batch, got n"),
+        (
+            ["report", "{m}", "-o", "page.txt"],
+            "--output: the name does not fit a page, expected one",
+        ),
+        (
+            ["report", "{m}", "-o", "no/page.html"],
+            "--output: cannot write no/page.html: the folder",
+        ),
         (["bench", "{m}", "--size", "batch"], "--size: cannot read, expected batch=64, got batch"),
     ],
 )

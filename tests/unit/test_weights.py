@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from stepwell.core.errors import ImportModelError
-from stepwell.core.weights import WeightStore, write_atomically
+from stepwell.core.weights import WeightStore
 
 
 def test_names_are_unique_and_fit_the_text() -> None:
@@ -79,13 +79,3 @@ def test_a_matrix_that_is_inconsistent(
     save_file(arrays, tmp_path / "m.safetensors", {"a": "[2, 2]"})
     with pytest.raises(ImportModelError, match=f'weights: CSR matrix "a": .*({message})'):
         WeightStore.load(tmp_path / "m.safetensors")
-
-
-def test_writing_is_all_or_nothing(tmp_path: Path) -> None:
-    target = tmp_path / "file"
-    write_atomically(target, b"old")
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(OSError, match="directory"):
-        write_atomically(tmp_path / "folder", b"new")
-    assert target.read_bytes() == b"old"
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "folder"], "nothing is left over"

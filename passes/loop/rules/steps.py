@@ -87,6 +87,9 @@ class Schedule:
         self, kernel: KernelOp, target: Target, knobs: Knobs = ANALYTIC, threads: int = 1
     ) -> None:
         self.kernel, self.target, self.knobs, self.threads = kernel, target, knobs, threads
+        self._continues = bool(trace_of(kernel))
+        """Whether the kernel has been scheduled before. Then it may have bounds of which it is not
+        proved that iterations stay independent after another cut."""
         self._kept: list[KernelOp] = []
         self._copy: tuple[KernelOp | None, KernelOp] = None, kernel
         """A kernel to come back to and a copy of it, which a step has refused."""
@@ -105,6 +108,8 @@ class Schedule:
             result = None
         finally:
             self._kept.pop()
+        if result is not None and self._continues and any(self.kernel.dependences()):
+            result = None
         if result is None:
             self.kernel = kernel
         return result

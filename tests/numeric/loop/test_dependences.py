@@ -91,6 +91,17 @@ def tiled(k: Any, x: Any, y: Any) -> None:
         y[i, 3 * j + m] = x[i, 3 * j + m]
 
 
+def reordered(k: Any, x: Any, y: Any) -> None:
+    """The outer loop takes the smaller steps; it misses 0, 3 and 6 from any other of its places."""
+    with k.loops(3, 4, 2) as (m, i, j):
+        y[i, 3 * j + m] = x[i, 3 * j + m]
+
+
+def cut_in_three(k: Any, x: Any, y: Any) -> None:
+    with k.loops(12, 2) as (i, j):
+        y[i // 3, 2 * (i % 3) + j] = x[i // 3, 2 * (i % 3) + j]
+
+
 def skewed(k: Any, x: Any, y: Any) -> None:
     with k.loops(4, 6) as (i, j):
         y[3 - i, j] = x[i, j]
@@ -122,7 +133,9 @@ def idle(k: Any, x: Any, y: Any) -> None:
         y[0, 0] = x[i, j]
 
 
-@pytest.mark.parametrize("kernel", [cut, tiled, skewed, again, scattered, idle])
+@pytest.mark.parametrize(
+    "kernel", [cut, tiled, reordered, cut_in_three, skewed, again, scattered, idle]
+)
 def test_legal_kernels_run(kernel: Callable[..., None]) -> None:
     module = module_of(kernel)
     x = np.random.default_rng(3).integers(0, 6, (4, 6)).astype(np.float32)
@@ -138,18 +151,21 @@ SIZE = st.integers(1, 5)
     store=st.tuples(TERM, TERM, TERM),
     load=st.tuples(TERM, TERM, TERM),
     divisor=st.integers(1, 4),
+    factors=st.tuples(TERM, TERM, TERM),
     sizes=st.tuples(SIZE, SIZE),
 )
-def test_every_dependence_is_found(store, load, divisor, sizes) -> None:
+def test_every_dependence_is_found(store, load, divisor, factors, sizes) -> None:
     """Iterations that meet are found for all coefficients; quotients and remainders included."""
+    p, q, more = factors
 
     def place(terms: tuple[int, int, int], i: int, j: int) -> tuple[int, int]:
         index = terms[0] * i + terms[1] * j + terms[2]
-        return index // divisor, index % divisor
+        return index // divisor * p, index % divisor * q + j * more
 
     def text(terms: tuple[int, int, int]) -> str:
         index = f"d0 * {terms[0]} + d1 * {terms[1]} + {terms[2]}"
-        return f"(d0, d1) -> (({index}) floordiv {divisor}, ({index}) mod {divisor})(%i, %j)"
+        high, low = f"({index}) floordiv {divisor}", f"({index}) mod {divisor}"
+        return f"(d0, d1) -> (({high}) * {p}, ({low}) * {q} + d1 * {more})(%i, %j)"
 
     kind = "memref<?x?xf32>"
     module = parse(

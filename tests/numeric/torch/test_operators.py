@@ -122,6 +122,21 @@ def test_binary() -> None:
     check(Functions(BINARY), args, [({0: N}, {0: N}, {0: N})], [other])
 
 
+def test_binary_of_special_values() -> None:
+    """Quotients that are just below an integer, signs of zeros, infinities and NaN."""
+    numbers = [1.0, 0.3, -1.0, 5.0, 7.5, -0.3, 6.0, 0.0, -0.0, 1e10, math.inf, -math.inf, math.nan]
+    a, b = torch.meshgrid(
+        torch.tensor(numbers), torch.tensor([*numbers, 0.1, -0.1, 0.2, 2.0]), indexing="ij"
+    )
+    functions = {
+        "floor_divide": lambda a, b: a // b,
+        "floor_divide_number": lambda a, b: a // 0.1,
+        "sign": lambda a, b: a.sign(),
+        "atan2": torch.atan2,
+    }
+    check(Functions(functions), [a, b])
+
+
 REDUCTIONS = {
     "sum": lambda x, i: x.sum(),
     "sum_dim": lambda x, i: x.sum(0),
