@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ..core import arguments
+from ..core.argument_order import in_order
 from ..core.display import displayed, write_page
 from ..core.errors import CompileError, TargetError, explain
 from ..core.folding import folded
@@ -333,7 +334,7 @@ class Executable:
             inputs, by_name = (), cast("Mapping[str, object]", inputs[0])
         if by_name is not None:
             # With arguments in order, the call takes the compiled path.
-            return self(*arguments.in_order(signature.inputs, inputs, by_name), out=out)
+            return self(*in_order(signature.inputs, inputs, by_name), out=out)
         if (arrays := arguments.arrays_of_tensors(inputs)) is not None:
             return self(*arrays, out=out)
         checked = arguments.taken(signature.arguments, inputs)
