@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
+from .argument_order import graph_first
 from .arrays import array_of_tensor, csr_of, is_tensor, plain_array, refuse_mask
 from .dims import Dim, Shape
 from .dtype_names import dtype_named
@@ -79,7 +80,8 @@ def taken(
         expected = f"{len(arguments)} ({names})"
         fact = "wrong number of inputs"
         raise InputError(explain(subject, fact, expected=expected, got=len(inputs)))
-    given = _with_matrices(arguments, inputs)
+    ordered = graph_first([argument.spec for argument in arguments], inputs)
+    given = _with_matrices(arguments, inputs if ordered is None else ordered)
     return [
         dense(argument.spec, value)
         if argument.index_dtypes is None
