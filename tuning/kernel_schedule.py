@@ -21,6 +21,7 @@ from ..dialects.loop.nests import ScheduleError, kernel_named, loops_of
 from ..dialects.loop.ops import SCHEDULE, KernelOp
 from ..dialects.loop.trace import structure_of, trace_of
 from ..dialects.loop.trace_text import Step, parse_traces
+from ..passes.loop.rules.predictions import Predictions
 from ..passes.loop.rules.replay import take
 from ..passes.loop.schedule import schedule_kernel
 from .measuring import Bench
@@ -214,6 +215,7 @@ class KernelSchedule(Steps):
             kept=True,
             kernel=self.kernel,
             seconds=timed.seconds,
+            predicted=self._predicted(),
             versions={name: importlib.metadata.version(name) for name in ("stepwell", "llvmlite")},
         )
         write_records(path, [record])
@@ -237,6 +239,12 @@ class KernelSchedule(Steps):
     def _repr_markdown_(self) -> str:
         steps = "".join(f"{number}. `{step}`\n" for number, step in enumerate(self.steps))
         return f"**@{self.kernel}**\n\n{steps}\n```mlir\n{self.ir()}\n```\n"
+
+    def _predicted(self) -> float | None:
+        """The predicted time of the program, relative to that with default schedules."""
+        found = self._compilation
+        predictions = Predictions(found.unscheduled().op, found.target, self._threads)
+        return predictions.ratio(structure_of(self._unscheduled), self.trace)
 
     def _change(self, begin: _State | None, steps: Sequence[Step]) -> Self:
         self._states.append(self._replayed(steps, begin))

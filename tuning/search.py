@@ -34,6 +34,7 @@ from ..dialects.loop.ops import ForOp, KernelOp
 from ..dialects.loop.trace import structure_of
 from ..passes.loop.rules.accesses import cost
 from ..passes.loop.rules.knobs import ANALYTIC, CHOICES, Knobs
+from ..passes.loop.rules.predictions import Predictions
 from ..passes.loop.schedule import schedule_kernel
 
 _LOG = logger("tuning")
@@ -209,6 +210,7 @@ class _Search:
         self.kernels = _kernels_of(module, target, threads)
         if not self.kernels:
             raise CompileError(explain("tune", "the module has no kernel to schedule"))
+        self.predictions = Predictions(module.op, target, threads)
         self._recall()
 
     def _recall(self) -> None:
@@ -308,8 +310,9 @@ class _Search:
                 self.failed += 1
             else:
                 kernel.seconds[trace] = found["seconds"]
-            got = found.get("ratio")
-            _LOG.debug("@%s: %s: %s", kernel.names[0], found.get("error", got), trace)
+            got, predicted = found.get("ratio"), self.predictions.ratio(kernel.key, trace)
+            found_text = found.get("error", f"{got}, predicted {predicted}")
+            _LOG.debug("@%s: %s: %s", kernel.names[0], found_text, trace)
             elapsed = time.monotonic() - self.begun
             self.progress(Progress(kernel.names[0], self.tried, kernel.best(), elapsed))
         return kernel.ratios[trace]
@@ -330,7 +333,7 @@ class _Search:
                 found = self._compare(used, with_it, FINAL)
                 if _is_better(found):
                     # The earlier ratio, the best of many, is biased by chance.
-                    kernel.ratios[trace] = found["ratio"]
+                    kernel.ratios[trace], kernel.seconds[trace] = found["ratio"], found["seconds"]
                     _LOG.info("@%s: %.2f of the time: %s", kernel.names[0], found["ratio"], trace)
                     kept.append((kernel, trace))
                     used = with_it
@@ -363,6 +366,7 @@ class _Search:
             kept,
             kernel.names[0],
             kernel.seconds.get(trace),
+            self.predictions.ratio(kernel.key, trace),
             {name: value for name, value in knobs.items() if value != plain[name]},
             {name: importlib.metadata.version(name) for name in ("stepwell", "llvmlite")},
         )

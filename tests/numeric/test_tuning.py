@@ -95,6 +95,9 @@ def test_the_best_is_kept_and_used(planted, tmp_path) -> None:
     stored = read_records(path).all()
     assert [r for r in stored if r.kept] == [record]
     assert {r.ratio for r in stored if "split(i, 7," in r.trace} == {None}
+    assert record.seconds == 0.5
+    assert all(r.predicted is not None and 0 < r.predicted < 99 for r in stored)
+    assert len({r.predicted for r in stored}) > 5
 
     exe = sw.compile(dense(), threads=1, records=path)
     (decision,) = [d for d in exe.decisions if d.pass_name == "loop-schedule"]

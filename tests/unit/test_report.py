@@ -235,15 +235,17 @@ def test_measured_schedules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     known = Record(structure_of(kernels[0]), "x86-64-v3", 1, "vectorize(j)", 0.75, kept=True)
     traces = {"": 1.5, "split(gone, 8)": 0.5, "vectorize(i)": None}
     others = [replace(known, trace=t, ratio=r, kept=False) for t, r in traces.items()]
+    others.append(replace(known, trace="split(i, 2)", ratio=1.1, predicted=1.25))
     write_records(tmp_path / "records", [known, *others])
     monkeypatch.setenv("STEPWELL_TUNING", str(tmp_path / "records"))
     trials = collect(compilation).trials
     found = {trial.trace: trial for trial in trials}
     default = report().kernels[0].schedule
-    assert found.keys() == {"", "vectorize(j)", default}
+    assert found.keys() == {"", "vectorize(j)", "split(i, 2)", default}
     assert (found[default].measured, found[default].predicted) == (1.0, 1.0)
     assert (found["vectorize(j)"].measured, found["vectorize(j)"].kept) == (0.75, True)
-    # Scalar code has many more instructions.
+    assert found["split(i, 2)"].predicted == 1.25  # as it was recorded
+    # Older records have no prediction; scalar code has many more instructions.
     assert found[""].predicted > 4 * found["vectorize(j)"].predicted > 0
 
 
