@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import importlib.metadata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Self
 from ..backends.llvm.machine import check_runs_here
 from ..backends.reference.samples import random_inputs
 from ..compilation import Compilation
+from ..core.display import ScheduledKernel, displayed
 from ..core.errors import CompileError, MiscompilationError, explain
 from ..core.module import Module
 from ..core.pipelines import threads_of
@@ -48,6 +48,9 @@ class ScheduleTime:
             f"{1e6 * self.seconds:.4g} us a call, {self.ratio:.2f} (+- {self.noise:.2f}) times "
             f"the {1e6 * self.default:.4g} us of the default schedule"
         )
+
+    def _repr_markdown_(self) -> str:
+        return str(self)
 
 
 @dataclass(frozen=True)
@@ -229,12 +232,7 @@ class KernelSchedule(Steps):
         return f"<schedule of @{self.kernel}: {self.trace}>"
 
     def _repr_html_(self) -> str:
-        steps = "".join(f"<li><code>{html.escape(step)}</code></li>" for step in self.steps)
-        return (
-            f'<div><b>@{html.escape(self.kernel)}</b><ol start="0">{steps}</ol>'
-            f"<details open><summary>the kernel</summary><pre>{html.escape(self.ir())}</pre>"
-            "</details></div>"
-        )
+        return displayed(ScheduledKernel(self.kernel, self.steps, self.ir()))
 
     def _repr_markdown_(self) -> str:
         steps = "".join(f"{number}. `{step}`\n" for number, step in enumerate(self.steps))
