@@ -27,6 +27,7 @@ from ..core.errors import CompileError, StepwellError, explain
 from ..core.logs import logger
 from ..core.module import Module
 from ..core.pipelines import passes_in
+from ..core.progress import report
 from ..core.records import Record, default_path, read_records, write_records
 from ..core.target import Target, default_threads, named
 from ..core.worker import Worker
@@ -205,6 +206,7 @@ class _Search:
     ) -> None:
         self.worker, self.target, self.threads = worker, target, threads
         self.path, self.progress = path, progress
+        self.budget_s = 0.0
         self.tried = self.failed = 0
         self.begun = time.monotonic()
         self.kernels = _kernels_of(module, target, threads)
@@ -225,7 +227,7 @@ class _Search:
 
     def run(self, budget_s: float) -> Tuned:
         """Search, compare the best with the default again, and record."""
-        stopped = False
+        stopped, self.budget_s = False, budget_s
         try:
             self._search(self.begun + budget_s * (1 - FINAL_SHARE))
         except KeyboardInterrupt:
@@ -315,6 +317,8 @@ class _Search:
             _LOG.debug("@%s: %s: %s", kernel.names[0], found_text, trace)
             elapsed = time.monotonic() - self.begun
             self.progress(Progress(kernel.names[0], self.tried, kernel.best(), elapsed))
+            note = f"{self.tried} schedules, best {kernel.best():.2f}"
+            report(f"tuning @{kernel.names[0]}", elapsed, self.budget_s, note)
         return kernel.ratios[trace]
 
     def _compare(
