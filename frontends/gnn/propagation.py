@@ -17,8 +17,6 @@ from .context import Context
 from .layers import Layer, Linear, add_bias, apply, chained, layers_of
 from .weights import bias_of, check_width, error, number, require_dense, shaped, whole
 
-_RELU = ReLU()
-
 
 class SGConv(Layer):
     """Simplified graph convolution of Wu et al. (2019): P^K X W^T + b, P the normalised A + I.
@@ -200,7 +198,7 @@ class ARMAConv(Layer):
             weights; None where there are none.
         bias: b, shape (T, K, 1, out), or None.
         num_layers: the number of steps; by default T.
-        act: the activation, by default `ReLU`; None for none.
+        act: the layer after each step, by default `ReLU`; () for none.
 
     Raises:
         InputError: for wrong shapes or dtypes, or if there are no weights for each step.
@@ -216,7 +214,7 @@ class ARMAConv(Layer):
         bias: np.ndarray | None = None,
         *,
         num_layers: int | None = None,
-        act: Layer | None = _RELU,
+        act: Layer | Sequence[Layer] | None = None,
     ) -> None:
         subject = "ARMAConv"
         self.init = shaped(subject, "init_weight", init_weight, (None, None, None))
@@ -237,7 +235,7 @@ class ARMAConv(Layer):
         self.bias = None
         if bias is not None:
             self.bias = shaped(subject, "bias", bias, (given, stacks, 1, out))
-        self.act = layers_of(subject, () if act is None else act)
+        self.act = layers_of(subject, ReLU() if act is None else act)
 
     @property
     def parts(self) -> tuple[Layer, ...]:

@@ -109,7 +109,7 @@ PLAIN: dict[str, Callable[[], Pair]] = {
         num_layers=3,
         act=gnn.Tanh(),
     ),
-    "arma, linear": lambda: same("ARMAConv", {"act": None, "bias": False}, IN, OUT, act=None),
+    "arma, linear": lambda: same("ARMAConv", {"act": None, "bias": False}, IN, OUT, act=()),
     "pna": pna,
     "pna, towers": lambda: pna(towers=2, pre_layers=2, post_layers=3),
     "gin": lambda: with_network("GINConv", IN, eps=0.5),
