@@ -66,6 +66,7 @@ _PLACES = {
     "partition": "distributed.partitioning",
     "patterns": "",
     "pipeline": "core.editable_pipeline",
+    "progress": "core.progress",
     "reduce": "diagnosis.reduction",
     "register_function": "core.functions",
     "schedule": "tuning.kernel_schedule",
@@ -91,6 +92,7 @@ if TYPE_CHECKING:
     )
     from .core.functions import register_function
     from .core.module import Module
+    from .core.progress import progress
     from .core.specs import SparseSpec, TensorSpec, ValueSpec
     from .core.target import Target
     from .core.universe import Universe
@@ -147,6 +149,7 @@ __all__ = [
     "partition",
     "patterns",
     "pipeline",
+    "progress",
     "reduce",
     "register_function",
     "schedule",

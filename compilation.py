@@ -23,6 +23,7 @@ from .core.logs import logger
 from .core.module import Module
 from .core.new_weights import replaced
 from .core.printing import Listing, listing
+from .core.progress import report
 from .core.records import default_path, read_records
 from .core.registry import make_context
 from .core.stages import IR_STAGES, STAGES, TEXT_STAGES, check_stage
@@ -332,6 +333,7 @@ class Compilation:
         """The code of the module at stage `llvm`."""
         ctx.stage, ctx.pass_name = "asm", CODE_GENERATION
         done = sum(map(len, ctx.applied.values()))
+        report(CODE_GENERATION, done, done + 1)
         _LOG.debug(CODE_GENERATION, extra={"done": done, "left": 1})
         with self._observed(ctx), ctx.phase("codegen"):
             if self.code is not None:

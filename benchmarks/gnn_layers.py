@@ -6,6 +6,8 @@
 One layer of 64 features on a random graph of 50,000 nodes and 500,000 edges, which is an edge list
 and an input of each call; weights are those of torch-geometric's layer, by `from_state_dict`. Times
 are of processor time, minima of interleaved rounds, so that they hold on a machine that is shared.
+`HeteroConv` has half of the nodes of each of two types, and a quarter of the edges of each of the
+four types between them.
 """
 
 from __future__ import annotations
@@ -31,6 +33,9 @@ NODES, EDGES, WIDTH, DIM, HEADS, RELATIONS = 50_000, 500_000, 64, 16, 4, 8
 ROUNDS = 5
 TOLERANCE = 1e-4
 """The largest difference to torch-geometric's result, relative to its largest element."""
+
+
+Calls = tuple[Callable[[], Any], Callable[[], Any]]
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,72 @@ class Case:
         make = getattr(gnn, self.kind).from_state_dict
         return theirs, make(theirs.state_dict(), "", *given, **dict(self.ours))
 
+    def calls(self, threads: int) -> Calls:
+        """A call of ours, and one of torch-geometric's."""
+        import torch
+
+        rng = np.random.default_rng(0)
+        theirs, layer = self.made()
+        x, edges = (
+            rng.standard_normal((NODES, WIDTH), np.float32),
+            rng.integers(0, NODES, (2, EDGES)),
+        )
+        extras: dict[str, np.ndarray] = {
+            "attr": rng.standard_normal((EDGES, DIM), np.float32),
+            "weight": rng.random(EDGES, np.float32) + 0.5,
+            "type": rng.integers(0, RELATIONS, EDGES),
+        }
+        extra = [extras[self.extra]] if self.extra else []
+        module = gnn.Sequential(layer).to_module(
+            gnn.EdgeListSpec(weighted=self.extra == "weight"),
+            sw.TensorSpec((None, WIDTH)),
+            edge_attr=sw.TensorSpec((None, DIM)) if self.extra == "attr" else None,
+            edge_type=sw.TensorSpec((None,), "i64") if self.extra == "type" else None,
+        )
+        exe = sw.compile(module, threads=threads)
+        arrays = [edges, *extra, x] if self.extra == "weight" else [edges, x, *extra]
+        tensors = [torch.from_numpy(array) for array in (x, edges, *extra)]
+        return (
+            lambda: exe(*arrays),
+            torch_call(lambda: theirs(*tensors), (), threads),
+        )
+
+
+@dataclass(frozen=True)
+class Hetero:
+    """A `SAGEConv` for each of four types of edges between two types of nodes."""
+
+    def calls(self, threads: int) -> Calls:
+        """A call of ours, and one of torch-geometric's."""
+        import torch
+        from torch_geometric import nn
+
+        torch.manual_seed(0)
+        rng, nodes = np.random.default_rng(0), ("author", "paper")
+        kinds = [(source, "to", target) for source in nodes for target in nodes]
+        theirs = nn.HeteroConv({kind: nn.SAGEConv((WIDTH, WIDTH), WIDTH) for kind in kinds})
+        convs = {
+            kind: gnn.SAGEConv.from_state_dict(theirs.convs[kind].state_dict()) for kind in kinds
+        }
+        module = gnn.HeteroSequential(gnn.HeteroConv(convs)).to_module(
+            dict.fromkeys(kinds, gnn.EdgeListSpec()),
+            dict.fromkeys(nodes, sw.TensorSpec((None, WIDTH))),
+        )
+        exe = sw.compile(module, threads=threads)
+        x = {name: rng.standard_normal((NODES // 2, WIDTH), np.float32) for name in nodes}
+        edges = {kind: rng.integers(0, NODES // 2, (2, EDGES // len(kinds))) for kind in kinds}
+        xs = {name: torch.from_numpy(array) for name, array in x.items()}
+        ends = {kind: torch.from_numpy(array) for kind, array in edges.items()}
+
+        def call() -> Any:
+            found = theirs.eval()(xs, ends)
+            return torch.cat([found[name] for name in nodes])
+
+        return (
+            lambda: np.concatenate(exe(*edges.values(), *x.values())),
+            torch_call(call, (), threads),
+        )
+
 
 def network(*widths: int) -> Any:
     """A linear layer, then others after a ReLU each."""
@@ -82,7 +153,7 @@ def layers(nn: Any) -> list[gnn.Layer]:
 
 _HEADS, _DIM = ("heads", HEADS), ("edge_dim", DIM)
 _OF_HEADS = (WIDTH, WIDTH // HEADS)
-CASES: dict[str, Case] = {
+CASES: dict[str, Case | Hetero] = {
     "GCNConv": Case("GCNConv"),
     "GraphConv, weighted": Case("GraphConv", extra="weight"),
     "GraphConv, max": Case("GraphConv", options=(("aggr", "max"),), ours=(("aggr", "max"),)),
@@ -100,6 +171,7 @@ CASES: dict[str, Case] = {
     "SGConv, K = 2": Case("SGConv", options=(("K", 2),), ours=(("K", 2),)),
     "TAGConv": Case("TAGConv"),
     "ChebConv, K = 3": Case("ChebConv", options=(("K", 3),)),
+    "HeteroConv": Hetero(),
 }
 
 
@@ -113,38 +185,15 @@ class Result:
     error: float
 
 
-def run(name: str, case: Case, threads: int) -> Result:
+def run(name: str, case: Case | Hetero, threads: int) -> Result:
     """Time one layer.
 
     Raises:
         SystemExit: if the results differ.
     """
-    import torch
-
-    rng = np.random.default_rng(0)
-    theirs, layer = case.made()
-    x, edges = rng.standard_normal((NODES, WIDTH), np.float32), rng.integers(0, NODES, (2, EDGES))
-    extras: dict[str, np.ndarray] = {
-        "attr": rng.standard_normal((EDGES, DIM), np.float32),
-        "weight": rng.random(EDGES, np.float32) + 0.5,
-        "type": rng.integers(0, RELATIONS, EDGES),
-    }
-    extra = [extras[case.extra]] if case.extra else []
-    module = gnn.Sequential(layer).to_module(
-        gnn.EdgeListSpec(weighted=case.extra == "weight"),
-        sw.TensorSpec((None, WIDTH)),
-        edge_attr=sw.TensorSpec((None, DIM)) if case.extra == "attr" else None,
-        edge_type=sw.TensorSpec((None,), "i64") if case.extra == "type" else None,
-    )
-    exe = sw.compile(module, threads=threads)
-    arrays = [edges, *extra, x] if case.extra == "weight" else [edges, x, *extra]
-    tensors = [torch.from_numpy(array) for array in (x, edges, *extra)]
-    calls = {
-        "ours": lambda: exe(*arrays),
-        "theirs": torch_call(lambda: theirs(*tensors), (), threads),
-    }
+    calls = dict(zip(("ours", "theirs"), case.calls(threads), strict=True))
     want = np.asarray(calls["theirs"]())
-    error = float(np.abs(exe(*arrays) - want).max() / np.abs(want).max())
+    error = float(np.abs(calls["ours"]() - want).max() / np.abs(want).max())
     if not error <= TOLERANCE:
         raise SystemExit(f"{name}: the results differ by {error:.2g}")
     best = dict.fromkeys(calls, float("inf"))

@@ -14,7 +14,6 @@ from ..backends.llvm.processor import identity
 from ..core.digests import bytes_of, digests
 from ..core.errors import StepwellError
 from ..core.module import Module
-from ..core.plugins import has_plugins
 from ..core.reading import ReadingError, read_bytes
 from ..core.records import default_path
 from ..core.target import Target, host, this_machine
@@ -62,10 +61,10 @@ class Request:
     def surroundings(self) -> Facts | None:
         """What outside of the arguments decides: the machine, the environment, and schedules.
 
-        None if the code of another package takes part, or the schedules cannot be read.
+        None if the schedules cannot be read.
         """
         try:
-            return None if has_plugins() else (_machine(), _records(self.records))
+            return _machine(), _records(self.records)
         except (OSError, OpaqueError, ReadingError, StepwellError):
             return None
 

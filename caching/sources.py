@@ -1,4 +1,4 @@
-"""The digest of the compiler: its sources, and the versions of the packages that it is made of.
+"""The digest of the compiler: its sources and plug-ins, and the versions of its packages.
 
 Reading all sources takes longer than the rest of a hit. So their digest is remembered by a stamp,
 which has the place, the size and the times of each file.
@@ -15,6 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from ..core.errors import StepwellError
+from .packages import files_of_plugins, packages_of_plugins
 
 _ROOT = Path(__file__).parent.parent
 _ENDINGS = (".py", ".ll")
@@ -49,7 +52,7 @@ def stamp() -> Stamp:
     hashed, latest = hashlib.sha256(), 0
     origins = (importlib.util.find_spec(package) for package in _PACKAGES)
     paths = [found.origin for found in origins if found is not None and found.origin]
-    for path in (*paths, *_sources(str(_ROOT))):
+    for path in (*paths, *_sources(str(_ROOT)), *files_of_plugins()):
         state = os.stat(path)
         # Programs can set the time of modification, but not that of the change of the state.
         latest = max(latest, state.st_ctime_ns)
@@ -71,7 +74,9 @@ def sources_digest(memory: Memory, imported_ns: int) -> tuple[str, Stamp] | None
     """
     try:
         return _known(stamp(), memory, imported_ns)
-    except OSError:  # The sources are not files of a folder, or are being replaced.
+    except (OSError, StepwellError):
+        # The sources are not files of a folder, or are being replaced; or a plug-in is broken,
+        # which compilation says.
         return None
 
 
@@ -97,7 +102,9 @@ def _read() -> str:
             hashed.update(f"{package} {metadata.version(package)}\n".encode())
         except metadata.PackageNotFoundError:
             hashed.update(f"{package} is not installed\n".encode())
-    for path in _sources(str(_ROOT)):
+    for package in packages_of_plugins():
+        hashed.update(f"{package.name} {package.version}\n".encode())
+    for path in (*_sources(str(_ROOT)), *files_of_plugins()):
         content = Path(path).read_bytes()
         name = os.path.relpath(path, _ROOT).encode("utf-8", "surrogateescape")
         hashed.update(repr((name, len(content))).encode() + content)

@@ -18,11 +18,13 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from xdsl.ir import Attribute, Block, Data, Operation, ParametrizedAttribute, Region, SSAValue
 
+from .packages import modules_of_plugins
+
 Facts: TypeAlias = tuple[Any, ...]
 """A value as nested tuples of texts, numbers and bytes, with the names of types."""
 
-_OWN = (__name__.partition(".")[0], "xdsl")
-"""The packages whose classes are the same for the same version."""
+_OWN = frozenset((__name__.partition(".")[0], "xdsl"))
+"""The packages whose classes are the same for the same sources of the compiler."""
 
 
 class OpaqueError(Exception):
@@ -163,7 +165,7 @@ def _compound(value: Any, of: Callable[[Any], Facts]) -> Facts:
 
 @functools.cache
 def _class_name(kind: type) -> str:
-    """The full name of a class of xDSL's or ours.
+    """The full name of a class of xDSL's, of ours, or of a plug-in.
 
     Raises:
         OpaqueError: if it is of another package, or the name means something else.
@@ -171,6 +173,7 @@ def _class_name(kind: type) -> str:
     found: Any = sys.modules.get(kind.__module__)
     for part in kind.__qualname__.split("."):
         found = getattr(found, part, None)
-    if found is not kind or kind.__module__.partition(".")[0] not in _OWN:
+    package = kind.__module__.partition(".")[0]
+    if found is not kind or (package not in _OWN and package not in modules_of_plugins()):
         raise OpaqueError(kind.__qualname__)
     return f"{kind.__module__}:{kind.__qualname__}"

@@ -15,12 +15,13 @@ matrix is checked by compiled code on every call.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
+from .argument_order import graph_first
 from .arrays import array_of_tensor, csr_of, is_tensor, plain_array, refuse_mask
 from .dims import Dim, Shape
 from .dtype_names import dtype_named
@@ -79,7 +80,8 @@ def taken(
         expected = f"{len(arguments)} ({names})"
         fact = "wrong number of inputs"
         raise InputError(explain(subject, fact, expected=expected, got=len(inputs)))
-    given = _with_matrices(arguments, inputs)
+    ordered = graph_first([argument.spec for argument in arguments], inputs)
+    given = _with_matrices(arguments, inputs if ordered is None else ordered)
     return [
         dense(argument.spec, value)
         if argument.index_dtypes is None
@@ -150,28 +152,6 @@ def sizes(arguments: Sequence[Argument], values: Sequence[np.ndarray | Csr]) -> 
 def address(array: np.ndarray) -> int:
     """The address of the elements of an array; never null."""
     return (array if array.size else _NOWHERE).ctypes.data
-
-
-def in_order(
-    specs: Sequence[ValueSpec], inputs: Sequence[object], named: Mapping[str, object]
-) -> list[object]:
-    """The arguments of a call in the order of the inputs: first those given by position.
-
-    Raises:
-        InputError: if a name is unknown, an input is given twice, or one is missing.
-    """
-    names = [spec.name for spec in specs]
-    for name in named:
-        if name not in names:
-            expected = ", ".join(names) or "none"
-            raise InputError(explain("call", "unknown input", expected=expected, got=f'"{name}"'))
-        if name in names[: len(inputs)]:
-            raise InputError(explain("call", f'input "{name}" is given by position and by name'))
-    missing = [name for name in names[len(inputs) :] if name not in named]
-    if missing:
-        given = ", ".join([*names[: len(inputs)], *named]) or "none"
-        raise InputError(explain("call", f'input "{missing[0]}" is missing', got=given))
-    return [*inputs, *(named[name] for name in names[len(inputs) :])]
 
 
 def arrays_of_tensors(inputs: Sequence[object]) -> list[object] | None:

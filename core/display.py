@@ -7,10 +7,21 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from .errors import StepwellError, explain
 
 _PACKAGE = __name__.rpartition(".core.")[0]
+
+
+@dataclass(frozen=True)
+class ScheduledKernel:
+    """A kernel with the steps that scheduled it, as text."""
+
+    kernel: str
+    steps: Sequence[str]
+    text: str
 
 
 def displayed(value: object) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
@@ -14,6 +13,7 @@ from .dominance import verify_dominance
 from .errors import CompileError, StepwellError, first_line
 from .fixpoint import bounded_rewrites
 from .logs import logger
+from .progress import report
 from .refusal import FaultyOperator
 from .walks import operations_in
 
@@ -71,11 +71,11 @@ def run_steps(
 
 
 def _report_progress(ctx: CompilerContext) -> None:
-    """Log the pass that begins, with the numbers of passes before and after it."""
-    if _LOG.isEnabledFor(logging.DEBUG):
-        done = sum(map(len, ctx.applied.values()))
-        counts = {"done": done, "left": len(ctx.pending) + 1}
-        _LOG.debug("%s: %s", ctx.stage or "passes", ctx.step or ctx.pass_name, extra=counts)
+    """Report and log the pass that begins, with the numbers of passes before and after it."""
+    done, left = sum(map(len, ctx.applied.values())), len(ctx.pending) + 1
+    stage = ctx.stage or "passes"
+    report(f"{stage}: {ctx.pass_name}", done, done + left)
+    _LOG.debug("%s: %s", stage, ctx.step or ctx.pass_name, extra={"done": done, "left": left})
 
 
 def is_extended(ctx: CompilerContext, op: ModuleOp) -> bool:

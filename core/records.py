@@ -46,6 +46,8 @@ class Record:
     """The name of the kernel, for readers."""
     seconds: float | None = None
     """The time of a call of the measured program."""
+    predicted: float | None = None
+    """The ratio that was predicted by the count of vector instructions; None if it is not known."""
     knobs: Mapping[str, Any] = field(default_factory=dict, hash=False)
     versions: Mapping[str, str] = field(default_factory=dict, hash=False)
 
@@ -170,6 +172,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "kept": (bool,),
     "kernel": (str,),
     "seconds": (float, int, type(None)),
+    "predicted": (float, int, type(None)),
     "knobs": (dict,),
     "versions": (dict,),
 }

@@ -57,7 +57,14 @@ def _record_by_name(fields: dict[str, Any]) -> dict[str, Any]:
 IR_TEXT = Format[str](1)
 """MLIR text of any stage. Text without a version, as people write it, has the current one."""
 
-RECORD = Format[dict[str, Any]](2, {0: lambda fields: fields, 1: _record_by_name})
+RECORD = Format[dict[str, Any]](
+    3,
+    {
+        0: lambda fields: fields,
+        1: _record_by_name,
+        2: lambda fields: {**fields, "predicted": None},
+    },
+)
 """A tuning record, as the fields of its line. The first records, without a version, have 0."""
 
 TRACE = Format[str](2, {1: _cases_by_name})

@@ -24,8 +24,18 @@ def caller_location() -> LocationAttr:
     frame = sys._getframe(1)
     while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == _FOLDER:
         frame = frame.f_back
-    file = StringAttr(Path(frame.f_code.co_filename).name)
+    file = StringAttr(_file_name(frame.f_code.co_filename))
     return FileLineColLoc(file, IntAttr(frame.f_lineno), IntAttr(1))
+
+
+def _file_name(path: str) -> str:
+    """The name of a file of the user's program; of a cell of a notebook its prompt, ``In[3]``."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is not None and hasattr(shell.compile, "format_code_name"):
+        cell = shell.compile.format_code_name(path)
+        if cell is not None:
+            return cell[1]
+    return Path(path).name
 
 
 def reworded(error: Exception, operator: type[Operation], location: LocationAttr) -> InputError:

@@ -100,7 +100,7 @@ class _Collector:
             self.groups = {symbol(op): self._nodes_of(op) for op in work.op.ops}
         kernels = [op for op in work.op.ops if isinstance(op, KernelOp)]
         if stage == "kernels":
-            self.trials = trials_of(kernels, self.compilation)
+            self.trials = trials_of(self.compilation)
         if stage == _NUMBERED:
             number_operations(kernels)
         if not self.kernels or stage == _NUMBERED:

@@ -11,6 +11,7 @@ from typing import Any
 
 from xdsl.dialects import func
 
+from ..core.display import ScheduledKernel
 from ..core.module import Module
 from ..core.printing import module_text
 from ..core.specs import ValueSpec
@@ -26,8 +27,13 @@ _MOST = 40
 """The number of rows of a table that are shown."""
 
 _BOX = "border:1px solid #8884;border-radius:8px;padding:10px 14px;max-width:960px"
-_PRE = "max-height:420px;overflow:auto;font-size:12px;line-height:1.4;background:none"
+_PRE = (
+    "max-height:420px;overflow:auto;font-size:12px;line-height:1.4;background:none;white-space:pre;"
+    "font-family:var(--jp-code-font-family,monospace)"
+)
 _BLUE = "#4c78d8"
+_SIDE = 240
+"""The longer side of the drawing of a matrix, in pixels."""
 
 
 @singledispatch
@@ -64,6 +70,14 @@ def _(kernel: Kernel) -> str:
         # Functions of an interactive session without a history have no source.
         text = inspect.getdoc(kernel.function) or ""
     return _box(f"kernel {kernel.name}", _text("Python", inspect.cleandoc(text), is_open=True))
+
+
+@html_of.register
+def _(schedule: ScheduledKernel) -> str:
+    steps = "".join(f"<li><code>{html.escape(step)}</code></li>" for step in schedule.steps)
+    listed = f'<ol start="0">{steps}</ol>' if steps else "<p>no steps</p>"
+    text = _text("the kernel", schedule.text, is_open=True)
+    return _box(f"schedule of @{schedule.kernel}", listed, text)
 
 
 @html_of.register
@@ -111,7 +125,8 @@ def spy(title: str, found: Pattern) -> str:
         ("shape", f"{rows} x {columns}"),
         ("entries", f"{found.entries}, at most {found.longest} in a row"),
     ]
-    drawings = f'<div style="display:flex;gap:24px">{_cells(found)}{_lengths(found)}</div>'
+    style = "display:flex;flex-wrap:wrap;gap:24px;align-items:flex-start"
+    drawings = f'<div style="{style}">{_cells(found)}{_lengths(found)}</div>'
     return _box(title, _facts(facts), drawings)
 
 
@@ -119,6 +134,8 @@ def _cells(found: Pattern) -> str:
     """The grid of a pattern as SVG."""
     down = len(found.cells) // found.columns
     most = max(found.cells, default=0) or 1
+    longer = max(*found.shape, 1)
+    width, height = (max(48, round(_SIDE * size / longer)) for size in reversed(found.shape))
     squares = "".join(
         f'<rect x="{place % found.columns}" y="{place // found.columns}" width="1" height="1" '
         f'opacity="{0.3 + 0.7 * count / most:.2f}"/>'
@@ -126,7 +143,7 @@ def _cells(found: Pattern) -> str:
         if count
     )
     return (
-        f'<svg viewBox="0 0 {found.columns} {down}" width="240" height="240" role="img" '
+        f'<svg viewBox="0 0 {found.columns} {down}" width="{width}" height="{height}" role="img" '
         f'aria-label="entries of {html.escape(found.name)}" fill="{_BLUE}" '
         f'style="border:1px solid #8884" preserveAspectRatio="none">{squares}</svg>'
     )
@@ -135,8 +152,14 @@ def _cells(found: Pattern) -> str:
 def _lengths(found: Pattern) -> str:
     """The histogram of row lengths as a table with bars."""
     most = max((rows for _, rows in found.lengths), default=0) or 1
+    starts = [least for least, _ in found.lengths]
+    ends = [start - 1 for start in starts[1:]] + [found.longest]
+    if starts != [0, *(1 << n for n in range(len(starts) - 1))]:
+        ends = starts  # each length that occurs has a bin of its own
     lines = [
-        (str(least), str(rows), _bar(rows / most)) for least, rows in found.lengths[:_MOST] if rows
+        (str(least) if least == end else f"{least} to {end}", str(rows), _bar(rows / most))
+        for (least, rows), end in zip(found.lengths[:_MOST], ends, strict=False)
+        if rows
     ]
     return _table(("entries in a row", "rows", ""), lines, raw={2})
 
@@ -160,8 +183,15 @@ def _bar(part: float) -> str:
 def _interface(
     inputs: Iterable[ValueSpec], outputs: Iterable[ValueSpec]
 ) -> Iterator[tuple[str, str]]:
-    yield "takes", "; ".join(map(str, inputs))
-    yield "gives", "; ".join(map(str, outputs))
+    yield "takes", "; ".join(map(_value, inputs))
+    yield "gives", "; ".join(map(_value, outputs))
+
+
+def _value(spec: ValueSpec) -> str:
+    """An input or a result: its name, element type and shape."""
+    sizes = ", ".join(map(str, spec.shape))
+    sparse = f" as {spec.format}, {spec.nnz} entries" if spec.format else ""
+    return f"{spec.name}: {spec.dtype}[{sizes}]{sparse}"
 
 
 def _facts(facts: Iterable[tuple[str, str]]) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ..core import arguments
+from ..core.argument_order import graph_first, in_order
 from ..core.display import displayed, write_page
 from ..core.errors import CompileError, TargetError, explain
 from ..core.folding import folded
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 class Executable:
     """A compiled program. Call it with one argument for each input, in order or by name, or with
     one dict of all by name.
+
+    Where the first input is a graph, the features may come before it: ``exe(x, edge_index)``.
 
     Dense arguments are arrays of exactly the dtype of the input, sparse ones `scipy.sparse`
     matrices, graphs, edge lists of shape (2, E) or ``(indptr, indices, values)``. One result is an
@@ -333,9 +336,11 @@ class Executable:
             inputs, by_name = (), cast("Mapping[str, object]", inputs[0])
         if by_name is not None:
             # With arguments in order, the call takes the compiled path.
-            return self(*arguments.in_order(signature.inputs, inputs, by_name), out=out)
+            return self(*in_order(signature.inputs, inputs, by_name), out=out)
         if (arrays := arguments.arrays_of_tensors(inputs)) is not None:
             return self(*arrays, out=out)
+        if (ordered := graph_first(signature.inputs, inputs)) is not None:
+            return self(*ordered, out=out)
         checked = arguments.taken(signature.arguments, inputs)
         look_for_scipy()
         sizes = loaded.sizes(checked)

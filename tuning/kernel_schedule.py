@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import importlib.metadata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 from ..backends.llvm.machine import check_runs_here
 from ..backends.reference.samples import random_inputs
 from ..compilation import Compilation
+from ..core.display import ScheduledKernel, displayed
 from ..core.errors import CompileError, MiscompilationError, explain, first_line
 from ..core.module import Module
 from ..core.pipelines import threads_of
@@ -23,6 +23,7 @@ from ..dialects.loop.nests import ScheduleError, kernel_named, loops_of
 from ..dialects.loop.ops import SCHEDULE, KernelOp
 from ..dialects.loop.trace import structure_of, trace_of
 from ..dialects.loop.trace_text import Step, parse_traces
+from ..passes.loop.rules.predictions import Predictions
 from ..passes.loop.rules.replay import take
 from ..passes.loop.schedule import schedule_kernel
 from .measuring import Bench
@@ -49,6 +50,9 @@ class ScheduleTime:
             f"{1e6 * self.seconds:.4g} us a call, {self.ratio:.2f} (+- {self.noise:.2f}) times "
             f"the {1e6 * self.default:.4g} us of the default schedule"
         )
+
+    def _repr_markdown_(self) -> str:
+        return str(self)
 
 
 @dataclass(frozen=True)
@@ -216,6 +220,7 @@ class KernelSchedule(Steps):
             kept=True,
             kernel=self.kernel,
             seconds=timed.seconds,
+            predicted=self._predicted(),
             versions={name: importlib.metadata.version(name) for name in ("stepwell", "llvmlite")},
         )
         write_records(path, [record])
@@ -229,16 +234,17 @@ class KernelSchedule(Steps):
         return f"<schedule of @{self.kernel}: {self.trace}>"
 
     def _repr_html_(self) -> str:
-        steps = "".join(f"<li><code>{html.escape(step)}</code></li>" for step in self.steps)
-        return (
-            f'<div><b>@{html.escape(self.kernel)}</b><ol start="0">{steps}</ol>'
-            f"<details open><summary>the kernel</summary><pre>{html.escape(self.ir())}</pre>"
-            "</details></div>"
-        )
+        return displayed(ScheduledKernel(self.kernel, self.steps, self.ir()))
 
     def _repr_markdown_(self) -> str:
         steps = "".join(f"{number}. `{step}`\n" for number, step in enumerate(self.steps))
         return f"**@{self.kernel}**\n\n{steps}\n```mlir\n{self.ir()}\n```\n"
+
+    def _predicted(self) -> float | None:
+        """The predicted time of the program, relative to that with default schedules."""
+        found = self._compilation
+        predictions = Predictions(found.unscheduled().op, found.target, self._threads)
+        return predictions.ratio(structure_of(self._unscheduled), self.trace)
 
     def _change(self, begin: _State | None, steps: Sequence[Step]) -> Self:
         self._states.append(self._replayed(steps, begin))

@@ -27,6 +27,7 @@ from ..core.errors import CompileError, StepwellError, explain
 from ..core.logs import logger
 from ..core.module import Module
 from ..core.pipelines import passes_in
+from ..core.progress import report
 from ..core.records import Record, default_path, read_records, write_records
 from ..core.target import Target, default_threads, named
 from ..core.worker import Worker
@@ -34,6 +35,7 @@ from ..dialects.loop.ops import ForOp, KernelOp
 from ..dialects.loop.trace import structure_of
 from ..passes.loop.rules.accesses import cost
 from ..passes.loop.rules.knobs import ANALYTIC, CHOICES, Knobs
+from ..passes.loop.rules.predictions import Predictions
 from ..passes.loop.schedule import schedule_kernel
 
 _LOG = logger("tuning")
@@ -204,11 +206,13 @@ class _Search:
     ) -> None:
         self.worker, self.target, self.threads = worker, target, threads
         self.path, self.progress = path, progress
+        self.budget_s = 0.0
         self.tried = self.failed = 0
         self.begun = time.monotonic()
         self.kernels = _kernels_of(module, target, threads)
         if not self.kernels:
             raise CompileError(explain("tune", "the module has no kernel to schedule"))
+        self.predictions = Predictions(module.op, target, threads)
         self._recall()
 
     def _recall(self) -> None:
@@ -223,7 +227,7 @@ class _Search:
 
     def run(self, budget_s: float) -> Tuned:
         """Search, compare the best with the default again, and record."""
-        stopped = False
+        stopped, self.budget_s = False, budget_s
         try:
             self._search(self.begun + budget_s * (1 - FINAL_SHARE))
         except KeyboardInterrupt:
@@ -308,10 +312,13 @@ class _Search:
                 self.failed += 1
             else:
                 kernel.seconds[trace] = found["seconds"]
-            got = found.get("ratio")
-            _LOG.debug("@%s: %s: %s", kernel.names[0], found.get("error", got), trace)
+            got, predicted = found.get("ratio"), self.predictions.ratio(kernel.key, trace)
+            found_text = found.get("error", f"{got}, predicted {predicted}")
+            _LOG.debug("@%s: %s: %s", kernel.names[0], found_text, trace)
             elapsed = time.monotonic() - self.begun
             self.progress(Progress(kernel.names[0], self.tried, kernel.best(), elapsed))
+            note = f"{self.tried} schedules, best {kernel.best():.2f}"
+            report(f"tuning @{kernel.names[0]}", elapsed, self.budget_s, note)
         return kernel.ratios[trace]
 
     def _compare(
@@ -330,7 +337,7 @@ class _Search:
                 found = self._compare(used, with_it, FINAL)
                 if _is_better(found):
                     # The earlier ratio, the best of many, is biased by chance.
-                    kernel.ratios[trace] = found["ratio"]
+                    kernel.ratios[trace], kernel.seconds[trace] = found["ratio"], found["seconds"]
                     _LOG.info("@%s: %.2f of the time: %s", kernel.names[0], found["ratio"], trace)
                     kept.append((kernel, trace))
                     used = with_it
@@ -363,6 +370,7 @@ class _Search:
             kept,
             kernel.names[0],
             kernel.seconds.get(trace),
+            self.predictions.ratio(kernel.key, trace),
             {name: value for name, value in knobs.items() if value != plain[name]},
             {name: importlib.metadata.version(name) for name in ("stepwell", "llvmlite")},
         )

@@ -116,6 +116,19 @@ class LoadOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     along axis 1. An axis that the map does not use has one lane. `valid(a : %n)` says that
     only the first `%n` lanes of axis `a` lie inside the buffer; the others are unspecified
     and must not reach a result.
+
+    In a kernel:
+
+    ```mlir
+    loop.kernel @first_lanes(%x: memref<6xf32>) -> (%y: memref<6xf32>) {
+      loop.for "i" %i to 2 {
+        %n = affine.min affine_map<(d0) -> (4, d0 * -4 + 6)>(%i)
+        %v = loop.load %x (d0)[s0] -> (d0 * 4 + s0)(%i) valid(0 : %n) : memref<6xf32>, vector<4xf32>
+        %r = arith.negf %v : vector<4xf32>
+        loop.store %r, %y (d0)[s0] -> (d0 * 4 + s0)(%i) valid(0 : %n) : vector<4xf32>, memref<6xf32>
+      }
+    }
+    ```
     """
 
     name = "loop.load"
@@ -208,6 +221,23 @@ class StoreOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     It reads and writes, lane by lane. Two such stores to one place commute if they have the same
     combiner, so that the iterations of a reduction may run in any order. They are not atomic: only
     loops of the kinds `serial` and `reduction` may accumulate into one place in several iterations.
+
+    In a kernel:
+
+    ```mlir
+    loop.kernel @histogram(%c: memref<6xi32>) -> (%h: memref<4xf32>) {
+      %zero = arith.constant 0.0 : f32
+      %one = arith.constant 1.0 : f32
+      loop.for "j" %j to 4 {
+        loop.store %zero, %h (d0) -> (d0)(%j) : f32, memref<4xf32>
+      }
+      loop.for "i" %i to 6 serial {
+        %n = loop.load %c (d0) -> (d0)(%i) : memref<6xi32>, i32
+        %k = arith.index_cast %n : i32 to index
+        loop.store add %one, %h (d0) -> (d0)(%k) : f32, memref<4xf32>
+      }
+    }
+    ```
     """
 
     name = "loop.store"

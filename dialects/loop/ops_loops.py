@@ -113,6 +113,26 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     the range are combined. With `unroll U`, it runs U iterations at a time, each with its own
     accumulators. A value with a known combiner depends on no other carried value; values that
     depend on each other have the combiner `custom`.
+
+    In a kernel:
+
+    ```mlir
+    loop.kernel @sum_and_maximum(%x: memref<2x4xf32>) -> (%s: memref<2xf32>, %m: memref<2xf32>) {
+      %zero = arith.constant 0.0 : f32
+      %least = arith.constant 0xff800000 : f32
+      loop.for "i" %i to 2 {
+        %sum, %most = loop.for "k" %k to 4 reduction carry(%a = %zero : f32 add,
+            %b = %least : f32 max) {
+          %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<2x4xf32>, f32
+          %t = arith.addf %a, %v : f32
+          %u = arith.maximumf %b, %v : f32
+          loop.yield %t, %u : f32, f32
+        }
+        loop.store %sum, %s (d0) -> (d0)(%i) : f32, memref<2xf32>
+        loop.store %most, %m (d0) -> (d0)(%i) : f32, memref<2xf32>
+      }
+    }
+    ```
     """
 
     name = "loop.for"

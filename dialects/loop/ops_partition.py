@@ -40,6 +40,20 @@ class PartitionPointOp(IRDLOperation):
     begin at row `n`, and each row is in one part, however many entries it has: the path of
     Merrill and Garland, "Merge-Based Parallel Sparse Matrix-Vector Multiplication" (2016), cut
     between rows. There are fewer than 2**31 parts.
+
+    In a kernel:
+
+    ```mlir
+    loop.kernel @bounds(%indptr: memref<5xi32>) -> (%y: memref<2xi32>) {
+      %n = arith.constant 4 : index
+      %parts = arith.constant 2 : index
+      loop.for "t" %t to 2 {
+        %r = loop.partition_point %indptr rows %n part %t of %parts weight 1 : memref<5xi32>
+        %v = arith.index_cast %r : index to i32
+        loop.store %v, %y (d0) -> (d0)(%t) : i32, memref<2xi32>
+      }
+    }
+    ```
     """
 
     name = "loop.partition_point"

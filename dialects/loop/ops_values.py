@@ -57,6 +57,18 @@ class FoldOp(IRDLOperation):
     ```mlir
     %s = loop.fold %v axis 1 add : vector<1x16xf32> -> vector<1x1xf32>
     ```
+
+    In a kernel:
+
+    ```mlir
+    loop.kernel @sums_of_rows(%x: memref<2x4xf32>) -> (%y: memref<2x1xf32>) {
+      loop.for "i" %i to 2 {
+        %v = loop.load %x (d0)[s0, s1] -> (d0, s1)(%i) : memref<2x4xf32>, vector<1x4xf32>
+        %s = loop.fold %v axis 1 add : vector<1x4xf32> -> vector<1x1xf32>
+        loop.store %s, %y (d0)[s0, s1] -> (d0, s1)(%i) : vector<1x1xf32>, memref<2x1xf32>
+      }
+    }
+    ```
     """
 
     name = "loop.fold"
@@ -131,6 +143,25 @@ class LocalOp(IRDLOperation):
     space it is private to a thread: in registers, cache, or stack, and on the heap if it is large
     or of a symbolic size. Which other spaces exist depends on the target; a conversion refuses a
     space that it cannot allocate in.
+
+    In a kernel:
+
+    ```mlir
+    loop.kernel @squares_backwards(%x: memref<2x4xf32>) -> (%y: memref<2x4xf32>) {
+      loop.for "i" %i to 2 {
+        %h = loop.local : memref<4xf32>
+        loop.for "j" %j to 4 {
+          %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<2x4xf32>, f32
+          %w = arith.mulf %v, %v : f32
+          loop.store %w, %h (d0) -> (d0)(%j) : f32, memref<4xf32>
+        }
+        loop.for "k" %k to 4 {
+          %v = loop.load %h (d0) -> (-d0 + 3)(%k) : memref<4xf32>, f32
+          loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %k) : f32, memref<2x4xf32>
+        }
+      }
+    }
+    ```
     """
 
     name = "loop.local"

@@ -31,7 +31,8 @@ from .message_passing import EdgeConv, GINEConv, MessagePassing
 from .norms import BatchNorm, GraphNorm, InstanceNorm, LayerNorm, PairNorm
 from .others import __getattr__ as __getattr__
 from .pooling import GlobalAddPool, GlobalMaxPool, GlobalMeanPool
-from .propagation import APPNP, ChebConv, SGConv, TAGConv
+from .principal import PNAConv
+from .propagation import APPNP, ARMAConv, ChebConv, SGConv, TAGConv
 from .relations import RGCNConv
 from .sequential import Sequential
 from .skips import JumpingKnowledge, Residual
@@ -42,6 +43,7 @@ __all__ = [
     "ELU",
     "GELU",
     "SELU",
+    "ARMAConv",
     "BatchNorm",
     "BatchSpec",
     "ChebConv",
@@ -72,6 +74,7 @@ __all__ = [
     "LogSoftmax",
     "MessagePassing",
     "Mish",
+    "PNAConv",
     "PReLU",
     "PairNorm",
     "PerType",

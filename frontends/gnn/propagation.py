@@ -10,10 +10,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..builder import Value
+from ...dialects.graph.ops_select import WHOLE_END
+from ..builder import Builder, Value
+from .activations import ReLU
 from .context import Context
-from .layers import Layer, Linear, add_bias, apply
-from .weights import bias_of, error, number, require_dense, shaped, whole
+from .layers import Layer, Linear, add_bias, apply, chained, layers_of
+from .weights import bias_of, check_width, error, number, require_dense, shaped, whole
 
 
 class SGConv(Layer):
@@ -181,6 +183,101 @@ class ChebConv(Layer):
         degree = b.scatter_nd(zeros, weights, [b.cast(sources, "i64")], kind="add")
         scale = b.where(b.equal(degree, 0.0), 0.0, b.rsqrt(degree))
         return context.at_sources(scale) * weights * context.at_targets(scale)
+
+
+class ARMAConv(Layer):
+    """Auto-regressive moving average filters of Bianchi et al. (2019): the mean of K stacks.
+
+    A stack repeats y = act(P y W + X V + b), beginning with y = X, where P is the normalised
+    matrix A, without self loops that are not there.
+
+    Args:
+        init_weight: W of the first step, shape (K, in, out).
+        root_weight: V of each of T steps, shape (T, K, in, out); T is 1 where steps share weights.
+        weight: W of later steps, shape (T - 1, K, out, out), or (1, K, out, out) where they share
+            weights; None where there are none.
+        bias: b, shape (T, K, 1, out), or None.
+        num_layers: the number of steps; by default T.
+        act: the layer after each step, by default `ReLU`; () for none.
+
+    Raises:
+        InputError: for wrong shapes or dtypes, or if there are no weights for each step.
+    """
+
+    _state = {key: key for key in ("init_weight", "root_weight", "weight", "bias")}
+
+    def __init__(
+        self,
+        init_weight: np.ndarray,
+        root_weight: np.ndarray,
+        weight: np.ndarray | None = None,
+        bias: np.ndarray | None = None,
+        *,
+        num_layers: int | None = None,
+        act: Layer | Sequence[Layer] | None = None,
+    ) -> None:
+        subject = "ARMAConv"
+        self.init = shaped(subject, "init_weight", init_weight, (None, None, None))
+        stacks, width, out = self.init.shape
+        self.root = shaped(subject, "root_weight", root_weight, (None, stacks, width, out))
+        given = len(self.root)
+        self.steps = whole(subject, "num_layers", given if num_layers is None else num_layers)
+        if given not in (1, self.steps):
+            fact = "root_weight does not have weights of each step"
+            raise error(subject, fact, f"{self.steps} or 1", given)
+        # torch-geometric keeps weights of a second step where there is none.
+        later = 0 if self.steps == 1 else 1 if given == 1 else self.steps - 1
+        if later and weight is None:
+            raise error(subject, "weight is missing", f"those of {later} steps", "none")
+        self.weight = None
+        if later:
+            self.weight = shaped(subject, "weight", weight, (later, stacks, out, out))
+        self.bias = None
+        if bias is not None:
+            self.bias = shaped(subject, "bias", bias, (given, stacks, 1, out))
+        self.act = layers_of(subject, ReLU() if act is None else act)
+
+    @property
+    def parts(self) -> tuple[Layer, ...]:
+        return self.act
+
+    def emit(self, context: Context, x: Value, name: str) -> Value:
+        require_dense("ARMAConv", f'layer "{name}"', x)
+        check_width("ARMAConv", name, x, self.init.shape[1])
+        b, (stacks, _, out) = context.builder, self.init.shape
+        a = b.normalize(context.adjacency, self_loops=False)
+        y = b.matmul(x, self._constant(b, x, self.init, f"{name}.init_weight"))
+        for step in range(self.steps):
+            own = min(step, len(self.root) - 1)
+            if step:
+                y = self._products(b, y, step, name)
+            root = self._constant(b, x, self.root[own], f"{name}.root_weight_{own}")
+            y = b.spmm(a, y) + b.matmul(x, root)
+            if self.bias is not None:
+                y = add_bias(context, y, self.bias[own].reshape(-1), f"{name}.bias_{own}")
+            y = chained(context, self.act, y, f"{name}.act_{step}")
+        if stacks == 1:
+            return y
+        return b.reduce(b.reshape(y, [-1, stacks, out]), "mean", [1], False)
+
+    def _products(self, b: Builder, y: Value, step: int, name: str) -> Value:
+        """The features of each stack times the weights of a later step."""
+        assert self.weight is not None
+        own, (stacks, _, out) = min(step, len(self.weight)) - 1, self.init.shape
+        parts = [
+            b.matmul(
+                b.slice(y, starts=[0, k * out], ends=[WHOLE_END, (k + 1) * out]),
+                b.constant(self.weight[own, k], f"{name}.weight_{own}_{k}", y.dtype),
+            )
+            for k in range(stacks)
+        ]
+        return parts[0] if stacks == 1 else b.concat(parts, axis=1)
+
+    @staticmethod
+    def _constant(b: Builder, x: Value, weight: np.ndarray, name: str) -> Value:
+        """The weights (K, in, out) of all stacks beside one another, (in, K out)."""
+        wide = np.ascontiguousarray(weight.swapaxes(0, 1)).reshape(weight.shape[1], -1)
+        return b.constant(wide, name, x.dtype)
 
 
 def _linears(subject: str, weights: Sequence[np.ndarray]) -> tuple[Linear, ...]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from ..builder import Value
 from .context import Context
-from .layers import Layer, apply, checked, named
-from .weights import error, one_of
+from .layers import Layer, Linear, apply, checked, named
+from .weights import check_width, error, one_of, shaped
 
 
 class Residual(Layer):
@@ -49,19 +51,50 @@ class JumpingKnowledge(Layer):
     Args:
         layers: the layers; a `Sequential` for several that count as one, such as a convolution and
             its activation.
-        mode: "cat" for the results beside one another, "max" for the largest of each feature.
+        mode: "cat" for the results beside one another, "max" for the largest of each feature,
+            "lstm" for their mean weighted by attention: the softmax of scores, which a linear layer
+            computes of the states of a bidirectional LSTM over the layers.
+        lstm: the weights of torch's LSTM of H units for each direction, forward and then backward:
+            of its input (4 H, F) and of its state (4 H, H), and the biases of both, (4 H,).
+        att: weight (1, 2 H) and bias (1,) of the linear layer.
 
     Raises:
-        InputError: if there is no layer, an argument is not a layer, or for an unknown `mode`.
+        InputError: if there is no layer, an argument is not a layer, for an unknown `mode`, for
+            weights with another mode than "lstm" or none with it, or for wrong shapes or dtypes.
     """
 
-    def __init__(self, layers: Sequence[Layer], mode: str = "cat") -> None:
+    _state = {
+        "lstm": " ".join(
+            f"lstm.{kind}_l0{end}"
+            for end in ("", "_reverse")
+            for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        ),
+        "att": "att.weight att.bias",
+    }
+
+    def __init__(
+        self,
+        layers: Sequence[Layer],
+        mode: str = "cat",
+        *,
+        lstm: Sequence[np.ndarray] | None = None,
+        att: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> None:
         self.inner = checked("JumpingKnowledge", tuple(layers))
-        self.mode = one_of("JumpingKnowledge", "mode", mode, ("cat", "max"))
+        self.mode = one_of("JumpingKnowledge", "mode", mode, ("cat", "max", "lstm"))
+        if {lstm is None, att is None} != {mode != "lstm"}:
+            fact = f'weights do not go with mode "{mode}"'
+            expected = "lstm and att" if mode == "lstm" else "none"
+            got = [name for name, given in (("lstm", lstm), ("att", att)) if given is not None]
+            raise error("JumpingKnowledge", fact, expected, ", ".join(got) or "none")
+        if lstm is not None and att is not None:
+            self.att = Linear(*att)
+            self.input, self.state, self.bias = _lstm_weights(lstm)
+            shaped("JumpingKnowledge", "att", self.att.weight, (1, 2 * self.state.shape[2]))
 
     @property
     def parts(self) -> tuple[Layer, ...]:
-        return self.inner
+        return (*self.inner, self.att) if self.mode == "lstm" else self.inner
 
     def emit(self, context: Context, x: Value, name: str) -> Value:
         results = list[Value]()
@@ -75,7 +108,49 @@ class JumpingKnowledge(Layer):
         if len(widths) > 1:
             fact = f'results in layer "{name}" differ in width'
             raise error("JumpingKnowledge", fact, "one width", sorted(map(str, widths)))
+        if self.mode == "lstm":
+            return self._attended(context, results, name)
         largest = results[0]
         for value in results[1:]:
             largest = b.max(largest, value)
         return largest
+
+    def _attended(self, context: Context, results: Sequence[Value], name: str) -> Value:
+        """The mean of the results of layers, weighted by attention."""
+        b, units, width = context.builder, self.state.shape[2], self.input.shape[2]
+        check_width("JumpingKnowledge", name, results[0], width)
+        steps = b.concat([b.reshape(x, [1, -1, width]) for x in results], axis=0)
+        kinds = {"weight_ih": self.input, "weight_hh": self.state, "bias": self.bias}
+        weights = [b.constant(w, f"{name}.lstm.{kind}", steps.dtype) for kind, w in kinds.items()]
+        states, _, _ = b.lstm(steps, *weights, direction="bidirectional")
+        beside = b.reshape(b.transpose(states, [0, 2, 1, 3]), [len(results), -1, 2 * units])
+        shares = b.softmax(apply(context, self.att, beside, f"{name}.att"), axis=0)
+        return b.reduce(steps * shares, "sum", [0], False)
+
+
+def _lstm_weights(given: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The weights of torch's LSTM, as `Builder.lstm` takes those of two directions.
+
+    Raises:
+        InputError: if they are not eight arrays of fitting shapes.
+    """
+    if len(given) != 8:
+        fact = "lstm does not have the weights of two directions"
+        raise error("JumpingKnowledge", fact, "8 arrays", len(given))
+    gates, width = shaped("JumpingKnowledge", "lstm", given[0], (None, None)).shape
+    units = gates // 4
+    shapes = ((4 * units, width), (4 * units, units), (4 * units,), (4 * units,))
+    ordered = [
+        _gates_in_order(shaped("JumpingKnowledge", "lstm", array, shape))
+        for array, shape in zip(given, (*shapes, *shapes), strict=True)
+    ]
+    forward, backward = ordered[:4], ordered[4:]
+    biases = [np.concatenate(own[2:]) for own in (forward, backward)]
+    inputs, states = (np.stack([forward[n], backward[n]]) for n in (0, 1))
+    return inputs, states, np.stack(biases)
+
+
+def _gates_in_order(array: np.ndarray) -> np.ndarray:
+    """The rows of torch's gates input, forget, cell, output in the order of `Builder.lstm`."""
+    first, forget, cell, output = np.split(array, 4)
+    return np.concatenate([first, output, forget, cell])

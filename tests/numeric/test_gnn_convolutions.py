@@ -492,6 +492,11 @@ class Short(gnn.MessagePassing):
         return x_j
 
 
+def pna_of(pre: Any = (LINEAR,), post: Any = (LINEAR,), **options: Any) -> gnn.Layer:
+    names: dict[str, Any] = {"aggregators": ["sum"], "scalers": ["identity"], **options}
+    return gnn.PNAConv(pre, post, (floats(2, OUT), None), avg_deg=(2.0, 1.0), **names)
+
+
 GATV2 = LAYERS["gatv2 (False, True)"][0]
 GRAPH = gnn.Graph.from_edge_index([[0], [1]], 4)
 
@@ -556,6 +561,23 @@ GRAPH = gnn.Graph.from_edge_index([[0], [1]], 4)
         (lambda: gnn.SGConv(floats(3, 5), K=0), "K is wrong, expected an integer of 1 or more"),
         (lambda: gnn.APPNP(3, 1.5), "alpha is not a probability, expected 0 to 1, got 1.5"),
         (lambda: gnn.TAGConv([]), "TAGConv: there is no weight"),
+        (
+            lambda: gnn.ARMAConv(floats(2, 5, 3), floats(3, 2, 5, 3)),
+            "ARMAConv: weight is missing, expected those of 2 steps, got none",
+        ),
+        (
+            lambda: gnn.ARMAConv(floats(2, 5, 3), floats(3, 2, 5, 3), num_layers=2),
+            "root_weight does not have weights of each step, expected 2 or 1, got 3",
+        ),
+        (lambda: gnn.ARMAConv(floats(2, 5, 3), floats(1, 1, 5, 3)), r"expected \(any, 2, 5, 3\)"),
+        (lambda: pna_of([LINEAR], []), "pre and post do not have the layers of each tower"),
+        (lambda: pna_of(scalers=["cubic"]), "unknown scaler, expected identity, .*got 'cubic'"),
+        (lambda: pna_of(aggregators=["median"]), "unknown aggregator, expected sum, .*'median'"),
+        (lambda: pna_of(aggregators="sum"), "aggregators is no list of names, got 'sum'"),
+        (
+            lambda: build(pna_of([LINEAR] * 2, [LINEAR] * 2, divide_input=True)),
+            'towers of layer "pnaconv_0" do not divide the features, expected a multiple of 2',
+        ),
         (lambda: gnn.GINEConv(LINEAR, eps="one"), "eps is not a number"),  # type: ignore[arg-type]
     ],
 )

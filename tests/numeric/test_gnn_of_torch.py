@@ -46,6 +46,39 @@ def with_network(kind: str, width: int, **options: Any) -> Pair:
     return theirs, lambda s: getattr(gnn, kind).from_state_dict(s, "", layers(nn), **ours)
 
 
+AGGREGATORS = ["mean", "min", "max", "std", "var", "sum"]
+SCALERS = ["identity", "amplification", "attenuation", "linear", "inverse_linear"]
+
+
+def pna(width: int = IN, **options: Any) -> Pair:
+    histogram = torch.tensor([1, 4, 3, 2, 0, 1])
+    theirs = pyg.PNAConv(width, OUT, AGGREGATORS, SCALERS, histogram, **options)
+    names = {"aggregators": AGGREGATORS, "scalers": SCALERS}
+    return theirs, lambda state: gnn.PNAConv.from_state_dict(state, "", **names)
+
+
+def divided() -> Pair:
+    """A network whose towers get parts of the features."""
+    options = {"divide_input": True}
+    lin = torch.nn.Linear(IN, 8)
+    theirs, _ = pna(8, towers=2, edge_dim=EDGE, act="tanh", pre_layers=2, **options)
+
+    class Both(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lin, self.conv = lin, theirs
+
+        def forward(self, x: Any, edge_index: Any, edge_attr: Any) -> Any:
+            return self.conv(self.lin(x), edge_index, edge_attr)
+
+    def ours(state: Any) -> gnn.Layer:
+        first = gnn.Linear.from_state_dict(state, "lin.")
+        own = {"aggregators": AGGREGATORS, "scalers": SCALERS, "act": gnn.Tanh(), **options}
+        return gnn.Sequential(first, gnn.PNAConv.from_state_dict(state, "conv.", **own))
+
+    return Both(), ours
+
+
 HEADS = {"heads": 2}
 PLAIN: dict[str, Callable[[], Pair]] = {
     "gcn": lambda: same("GCNConv", {}, IN, OUT),
@@ -66,6 +99,19 @@ PLAIN: dict[str, Callable[[], Pair]] = {
     "sg": lambda: same("SGConv", {"K": 2}, IN, OUT, K=2),
     "tag": lambda: same("TAGConv", {"K": 2}, IN, OUT),
     "cheb": lambda: same("ChebConv", {"K": 3}, IN, OUT),
+    "arma": lambda: same("ARMAConv", {}, IN, OUT),
+    "arma, stacks": lambda: same("ARMAConv", {"num_stacks": 2, "num_layers": 3}, IN, OUT),
+    "arma, shared": lambda: same(
+        "ARMAConv",
+        {"num_stacks": 2, "num_layers": 3, "shared_weights": True, "act": torch.nn.Tanh()},
+        IN,
+        OUT,
+        num_layers=3,
+        act=gnn.Tanh(),
+    ),
+    "arma, linear": lambda: same("ARMAConv", {"act": None, "bias": False}, IN, OUT, act=()),
+    "pna": pna,
+    "pna, towers": lambda: pna(towers=2, pre_layers=2, post_layers=3),
     "gin": lambda: with_network("GINConv", IN, eps=0.5),
     "gin, trained": lambda: with_network("GINConv", IN, eps=0.5, train_eps=True),
     "edge_conv": lambda: with_network("EdgeConv", 2 * IN),
@@ -82,6 +128,8 @@ WITH_FEATURES: dict[str, Callable[[], Pair]] = {
     "gatv2": lambda: same("GATv2Conv", {"edge_dim": EDGE, **HEADS}, IN, 3),
     "transformer": lambda: same("TransformerConv", {"edge_dim": EDGE, **HEADS}, IN, 3, heads=2),
     "gine": lambda: with_network("GINEConv", IN, edge_dim=EDGE),
+    "pna": lambda: pna(edge_dim=EDGE),
+    "pna, divided": divided,
 }
 WEIGHTED: dict[str, Callable[[], Pair]] = {
     "gcn": lambda: same("GCNConv", {}, IN, OUT),
@@ -91,6 +139,7 @@ WEIGHTED: dict[str, Callable[[], Pair]] = {
     "sg": lambda: same("SGConv", {}, IN, 3),
     "tag": lambda: same("TAGConv", {}, IN, OUT),
     "cheb": lambda: same("ChebConv", {"K": 3}, IN, OUT),
+    "arma": lambda: same("ARMAConv", {"num_layers": 2}, IN, OUT),
 }
 TYPED: dict[str, Callable[[], Pair]] = {
     "rgcn": lambda: same("RGCNConv", {}, IN, OUT, RELATIONS),
@@ -176,6 +225,34 @@ def test_activations(name: str, case: Case) -> None:
 
 def test_appnp(case: Case) -> None:
     compare((pyg.APPNP(3, 0.2), lambda _: gnn.APPNP(3, 0.2)), case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["arma, stacks", "pna, towers"])
+def test_compiled_layers(name: str, case: Case) -> None:
+    theirs, make = PLAIN[name]()
+    model = gnn.Sequential(make(theirs.state_dict()))
+    exe = sw.compile(model.to_module(gnn.EdgeListSpec(), sw.TensorSpec((None, IN))), threads=1)
+    with torch.no_grad():
+        want = theirs.eval()(torch.from_numpy(case.x), torch.from_numpy(case.edges)).numpy()
+    np.testing.assert_allclose(exe(case.edges, case.x), want, rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("mode", ["cat", "max", "lstm"])
+def test_jumping_knowledge(mode: str, case: Case) -> None:
+    torch.manual_seed(0)
+    sizes = {"channels": OUT, "num_layers": 3} if mode == "lstm" else {}
+    jump = pyg.JumpingKnowledge(mode, **sizes)
+    linears = [torch.nn.Linear(width, OUT) for width in (IN, OUT, OUT)]
+    with torch.no_grad():
+        results = [torch.from_numpy(case.x)]
+        for linear in linears:
+            results.append(linear(results[-1]))
+        want = jump(results[1:]).numpy()
+    ours = [gnn.Linear.from_state_dict(linear.state_dict()) for linear in linears]
+    layer = gnn.JumpingKnowledge.from_state_dict(jump.state_dict(), "", ours, mode=mode)
+    module = gnn.Sequential(layer).to_module(gnn.EdgeListSpec(), sw.TensorSpec((None, IN)))
+    np.testing.assert_allclose(module.run_reference(case.edges, case.x), want, rtol=1e-4, atol=2e-5)
 
 
 def test_layers_between_two_types_of_nodes() -> None:

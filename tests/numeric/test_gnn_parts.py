@@ -277,6 +277,18 @@ ONE = np.ones((2, WIDTH), np.float32)
         (lambda: gnn.JumpingKnowledge([], "cat"), "JumpingKnowledge: there is no layer"),
         (lambda: gnn.JumpingKnowledge([gnn.ReLU()], "sum"), "unknown mode, expected cat, max"),
         (
+            lambda: gnn.JumpingKnowledge([gnn.ReLU()], "lstm"),
+            'weights do not go with mode "lstm", expected lstm and att, got none',
+        ),
+        (
+            lambda: gnn.JumpingKnowledge([gnn.ReLU()], "max", att=(ONE, ONE[0])),
+            'weights do not go with mode "max", expected none, got att',
+        ),
+        (
+            lambda: gnn.JumpingKnowledge([gnn.ReLU()], "lstm", lstm=[ONE] * 4, att=(ONE[:1], None)),
+            "lstm does not have the weights of two directions, expected 8 arrays, got 4",
+        ),
+        (
             lambda: module_of(gnn.Residual(gnn.Linear(ONE))),
             'layer "residual_0" and its input differ in width, expected 5, or a shortcut, got 2',
         ),

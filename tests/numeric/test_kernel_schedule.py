@@ -191,6 +191,8 @@ def test_it_is_timed_and_recorded(
     assert s.record(path) == path
     (record,) = read_records(path).all()
     assert (record.trace, record.kept, record.kernel) == (s.trace, True, NAME)
+    assert record.predicted is not None
+    assert record.predicted > 1, "scalars in place of vectors"
     exe = sw.compile(module, threads=1, records=path)
     assert f'"{s.trace}"' in exe.ir("scheduled")
     s.split("i", 2)

@@ -16,6 +16,7 @@ import stepwell as sw
 from stepwell.compilation import Compilation
 from stepwell.core.errors import CompileError, StepwellError
 from stepwell.core.pipelines import pipeline
+from stepwell.core.progress import Step, followed
 from stepwell.core.records import Record, read_records, write_records
 from stepwell.core.target import host
 from stepwell.core.worker import Worker
@@ -86,7 +87,11 @@ def planted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Pa
 def test_the_best_is_kept_and_used(planted, tmp_path) -> None:
     path = tmp_path / "tuning.jsonl"
     planted(FIVE)
-    tuned = tune(dense(), 6, threads=1, records=path, timeout_s=0.5)
+    steps = list[Step]()
+    with followed(steps.append):
+        tuned = tune(dense(), 6, threads=1, records=path, timeout_s=0.5)
+    assert steps[-1].note == f"{tuned.tried} schedules, best 0.50"
+    assert (steps[-1].total, 0 < steps[-1].done < 30) == (6, True)
     (record,) = tuned.kept
     assert "split(i, 5," in record.trace
     assert (record.ratio, tuned.ratio, tuned.stopped) == (0.5, 0.5, False)
@@ -95,6 +100,9 @@ def test_the_best_is_kept_and_used(planted, tmp_path) -> None:
     stored = read_records(path).all()
     assert [r for r in stored if r.kept] == [record]
     assert {r.ratio for r in stored if "split(i, 7," in r.trace} == {None}
+    assert record.seconds == 0.5
+    assert all(r.predicted is not None and 0 < r.predicted < 99 for r in stored)
+    assert len({r.predicted for r in stored}) > 5
 
     exe = sw.compile(dense(), threads=1, records=path)
     (decision,) = [d for d in exe.decisions if d.pass_name == "loop-schedule"]

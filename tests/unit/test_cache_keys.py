@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import os
 import subprocess
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -41,7 +43,7 @@ from xdsl.irdl import irdl_attr_definition
 
 import stepwell as sw
 from stepwell.backends.llvm import processor
-from stepwell.caching import keys, sources
+from stepwell.caching import keys, packages, sources, structure
 from stepwell.caching.keys import Request
 from stepwell.caching.structure import OpaqueError, facts_of, structure_digest
 from stepwell.core import target as targets
@@ -288,8 +290,6 @@ def test_what_is_not_known_has_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Request(model(), "host", print, *plain[1:]).key("s", ()) is None
     request = Request(model(), "host", *plain)
     assert request.surroundings() is not None
-    monkeypatch.setattr(keys, "has_plugins", lambda: True)
-    assert request.surroundings() is None
 
 
 def test_keys_are_the_same_in_every_process() -> None:
@@ -418,6 +418,119 @@ def test_sources_that_changed_after_the_import_are_not_those_that_run(
     assert sources.sources_digest(Known(), changed_ns - 1) is None
     monkeypatch.setattr(sources, "_ROOT", package / "nowhere")
     assert sources.sources_digest(Known(), 1 << 62) is None
+
+
+def installed(
+    site: Path, name: str, version: str, *, requires: str = "", editable: bool = False
+) -> None:
+    """Describe a distribution as an installer does."""
+    info = site / f"{name}-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nRequires-Dist: {requires}\n"
+    )
+    files = "" if editable else f"{name}/__init__.py,,\n"
+    (info / "RECORD").write_text(f"{files}{info.name}/METADATA,,\n")
+    (info / "entry_points.txt").write_text(f"[xdsl.universe]\n{name} = {name}:UNIVERSE\n")
+    if editable:
+        (info / "direct_url.json").write_text(
+            '{"url": "file:///x", "dir_info": {"editable": true}}'
+        )
+
+
+@pytest.fixture
+def acme(
+    package: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: Any
+) -> Iterator[Path]:
+    """Where the files of a plug-in are, which requires two packages; one of these is editable."""
+    site, work = (tmp_path_factory.mktemp(name) for name in ("site", "work"))
+    for folder, name in ((site, "acme_ops"), (work, "acme_base"), (site, "acme_math")):
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").write_text("1")
+        monkeypatch.syspath_prepend(folder)
+    (site / "acme_ops" / "table.bin").write_text("1")
+    installed(site, "acme_ops", "1.0", requires="acme-base >= 1\nRequires-Dist: stepwell")
+    installed(site, "acme_base", "1.0", requires="acme.math", editable=True)
+    installed(site, "acme_math", "1.0")
+    monkeypatch.setattr(packages, "plugins", lambda: (SimpleNamespace(package="acme_ops"),))
+    packages.packages_of_plugins.cache_clear()
+    yield site
+    packages.packages_of_plugins.cache_clear()
+
+
+def digest_anew() -> str:
+    packages.packages_of_plugins.cache_clear()
+    return digest(Known())
+
+
+def test_plugins_count_by_their_files_and_versions(acme: Path) -> None:
+    (base,) = (Path(entry) for entry in sys.path if (Path(entry) / "acme_base").is_dir())
+    found = [digest_anew()]
+    assert digest_anew() == found[0]
+    for path in (acme / "acme_ops" / "__init__.py", acme / "acme_ops" / "table.bin"):
+        path.write_text("2")
+        found.append(digest_anew())
+    (base / "acme_base" / "new.py").write_text("")  # of a package that is edited
+    found.append(digest_anew())
+    for name in ("acme_ops", "acme_math"):
+        (acme / f"{name}-1.0.dist-info").rename(acme / f"{name}-2.0.dist-info")
+        metadata = acme / f"{name}-2.0.dist-info" / "METADATA"
+        metadata.write_text(metadata.read_text().replace("Version: 1.0", "Version: 2.0"))
+        importlib.invalidate_caches()
+        found.append(digest_anew())
+    assert len(set(found)) == len(found)
+    (acme / "acme_math" / "__init__.py").write_text("2")  # known by its version
+    (acme / "acme_ops" / ".hidden").write_text("2")
+    assert digest_anew() == found[-1]
+    assert packages.modules_of_plugins() == {"acme_ops", "acme_base"}
+
+
+def test_plugins_that_changed_after_the_import_are_not_those_that_run(
+    acme: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "_CLOCKS_DIFFER_BY", 0)
+    latest = sources.stamp().changed
+    time.sleep(0.01)
+    (acme / "acme_ops" / "__init__.py").write_text("3")
+    assert sources.stamp().changed > latest
+    assert sources.sources_digest(Known(), latest) is None
+
+
+def test_plugins_whose_files_are_not_known_have_no_digest(
+    acme: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_digest() -> bool:
+        packages.packages_of_plugins.cache_clear()
+        return sources.sources_digest(Known(), time.time_ns()) is None
+
+    assert not no_digest()
+    monkeypatch.setattr(packages, "_MOST_FILES", 2)
+    assert not no_digest()
+    monkeypatch.setattr(packages, "_MOST_FILES", 1)
+    assert no_digest()
+    monkeypatch.undo()
+    for plugin in ("nobody", "acme_ops"):
+        monkeypatch.setattr(sources, "_ROOT", Path(sources.__file__).parent)
+        monkeypatch.setattr(sources, "_CLOCKS_DIFFER_BY", -(10**12))
+        monkeypatch.setattr(packages, "plugins", lambda p=plugin: (SimpleNamespace(package=p),))
+        assert no_digest()
+
+    def broken() -> None:
+        raise sw.StepwellError("package: cannot be loaded")
+
+    monkeypatch.setattr(packages, "plugins", broken)
+    assert no_digest()
+
+
+def test_classes_of_plugins_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    value = ForeignAttr(1)
+    monkeypatch.setattr(structure, "modules_of_plugins", lambda: {__name__.partition(".")[0]})
+    structure._class_name.cache_clear()
+    assert digest_of(value) == digest_of(ForeignAttr(1)) != digest_of(ForeignAttr(2))
+    monkeypatch.undo()
+    structure._class_name.cache_clear()
+    with pytest.raises(OpaqueError):
+        digest_of(value)
 
 
 def test_long_arrays_are_digested_on_threads() -> None:

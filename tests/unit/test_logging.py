@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -17,8 +18,10 @@ from rich.console import Console
 import stepwell as sw
 from stepwell import cached
 from stepwell.caching import sources
-from stepwell.core.logs import NAMES, logger
-from stepwell.tools import progress
+from stepwell.core import progress
+from stepwell.core.logs import NAMES
+from stepwell.core.progress import Step, followed, report
+from stepwell.tools import progress as commands
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -70,28 +73,57 @@ def test_loggers_are_documented() -> None:
     assert {*re.findall(r"^\| `stepwell\.(\w+)`", page, re.MULTILINE)} == {*NAMES}
 
 
-def test_progress_of_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = Console(file=io.StringIO(), force_terminal=True, width=100, color_system=None)
-    monkeypatch.setattr(progress, "err", screen)
-    monkeypatch.setattr(progress, "AFTER", 0.0)
-    log = logger("passes")
-    level, handlers = log.level, [*log.handlers]
-    with progress.passes_shown("compiling"):
-        log.debug("optimized: graph-cse", extra={"done": 3, "left": 9})
-        end = time.monotonic() + 5
-        while "3/12" not in screen.file.getvalue() and time.monotonic() < end:  # type: ignore[attr-defined]
+def screen(terminal: bool = True) -> Console:
+    return Console(file=io.StringIO(), force_terminal=terminal, width=100, color_system=None)
+
+
+def text_of(console: Console, text: str = "", seconds: float = 5.0) -> str:
+    """What is on a screen, once a text is there."""
+    end, file = time.monotonic() + seconds, cast(io.StringIO, console.file)
+    while text not in file.getvalue() and time.monotonic() < end:
+        time.sleep(0.02)
+    return file.getvalue()
+
+
+def test_progress_shows_steps() -> None:
+    console = screen()
+    with sw.progress("compiling", after=0.0, console=console):
+        report("optimized: graph-cse", 3, 12)
+        assert "3/12" in text_of(console, "3/12")
+        report("tuning @k[red]", 1.5, 60.0, "4 schedules, best 0.93")
+        assert "best 0.93" in text_of(console, "best 0.93")
+        with sw.progress("inner", after=0.0, console=console):  # one bar at a time
+            report("optimized: graph-simplify", 4, 12)
+        shown = text_of(console, "graph-simplify")
+    assert all(text in shown for text in ("optimized: graph-cse", "tuning @k[red]", "4/12"))
+    assert "inner" not in shown
+    before = text_of(console)
+    report("nobody follows", 1, 2)
+    assert text_of(console) == before
+
+
+def test_passes_report_their_progress() -> None:
+    steps = list[Step]()
+    with followed(steps.append):
+        exe = sw.compile(model(), threads=1, check=True)
+    assert steps[0].text == "optimized: graph-simplify-inference"
+    assert steps[-1].text == "code generation"
+    assert [step.done for step in steps] == [*range(len(steps))]
+    assert steps[-1].note == f"{len(steps) - 1}/{len(steps)}"
+    assert exe.changes
+
+
+def test_no_progress_of_what_is_done_soon_or_without_a_terminal() -> None:
+    for console, after in ((screen(), 60.0), (screen(terminal=False), 0.0)):
+        with sw.progress(after=after, console=console):
+            sw.compile(model(), threads=1)(np.zeros(4, np.float32))
             time.sleep(0.05)
-    shown = screen.file.getvalue()  # type: ignore[attr-defined]
-    assert "optimized: graph-cse" in shown
-    assert "3/12" in shown
-    assert (log.level, log.handlers) == (level, handlers)
+        assert text_of(console) == ""
 
 
-def test_no_progress_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = Console(file=io.StringIO(), width=100)
-    monkeypatch.setattr(progress, "err", screen)
+def test_commands_show_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    console = screen()
+    monkeypatch.setattr(commands, "err", console)
     monkeypatch.setattr(progress, "AFTER", 0.0)
-    with progress.passes_shown("compiling"):
-        assert not logger("passes").isEnabledFor(logging.DEBUG)
-        sw.compile(model(), threads=1)(np.zeros(4, np.float32))
-    assert screen.file.getvalue() == ""  # type: ignore[attr-defined]
+    with commands.passes_shown("compiling"):
+        assert "compiling" in text_of(console, "compiling")

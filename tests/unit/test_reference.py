@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from stepwell.dialects.graph.ops import ClipOp, CumulativeOp, ExpOp, TopKOp
 from stepwell.tools.reference.constraints import property_type, value_type
 from stepwell.tools.reference.documents import document_of
 from stepwell.tools.reference.errors import kinds_of_errors
-from stepwell.tools.reference.examples import example_of, parsed
+from stepwell.tools.reference.examples import Example, example_of, kernel_example_of, parsed
 from stepwell.tools.reference.markdown import page, table
 from stepwell.tools.reference.pages import PAGES
 from stepwell.tools.reference.semantics import numpy_source
@@ -101,6 +103,35 @@ def test_an_example_shows_operands_and_results() -> None:
     assert large is not None
     assert large.shown() == ""
     assert example_of("graph.yield %x : tensor<2xf32>") is None
+
+
+def kernels() -> dict[str, Example]:
+    """The examples that are kernels, by the names of these."""
+    texts = [text for op in OPERATIONS for text in document_of(op).examples]
+    found = {parsed(text)[0]: kernel_example_of(text) for text in texts}
+    return {op.sym_name.data: e for op, e in found.items() if e is not None}  # type: ignore[attr-defined]
+
+
+def test_kernels_of_the_page_run() -> None:
+    """What they compute is that of NumPy, and all of their results is written."""
+    found = kernels()
+    expected: dict[str, Callable[..., Any]] = {
+        "relu": lambda x: np.maximum(x, 0),
+        "sums_of_rows": lambda x: x.sum(1, keepdims=True),
+        "sum_and_maximum": lambda x: (x.sum(1), x.max(1)),
+        "histogram": lambda c: np.bincount(c, minlength=4),
+        "first_lanes": lambda x: -x,
+        "squares_backwards": lambda x: (x * x)[:, ::-1],
+        "bounds": lambda indptr: [0, 1],
+    }
+    assert found.keys() == expected.keys()
+    for name, example in found.items():
+        want = expected[name](*example.inputs.values())
+        several = want if isinstance(want, tuple) else (want,)
+        for got, right in zip(example.results.values(), several, strict=True):
+            np.testing.assert_allclose(got, right, err_msg=name)
+        assert example.shown()
+    assert kernel_example_of("%y = graph.neg %x : (tensor<2xf32>) -> tensor<2xf32>") is None
 
 
 def test_the_source_in_numpy() -> None:

@@ -6,11 +6,12 @@ import base64
 import gzip
 import json
 import re
+import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -235,15 +236,17 @@ def test_measured_schedules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     known = Record(structure_of(kernels[0]), "x86-64-v3", 1, "vectorize(j)", 0.75, kept=True)
     traces = {"": 1.5, "split(gone, 8)": 0.5, "vectorize(i)": None}
     others = [replace(known, trace=t, ratio=r, kept=False) for t, r in traces.items()]
+    others.append(replace(known, trace="split(i, 2)", ratio=1.1, predicted=1.25))
     write_records(tmp_path / "records", [known, *others])
     monkeypatch.setenv("STEPWELL_TUNING", str(tmp_path / "records"))
     trials = collect(compilation).trials
     found = {trial.trace: trial for trial in trials}
     default = report().kernels[0].schedule
-    assert found.keys() == {"", "vectorize(j)", default}
+    assert found.keys() == {"", "vectorize(j)", "split(i, 2)", default}
     assert (found[default].measured, found[default].predicted) == (1.0, 1.0)
     assert (found["vectorize(j)"].measured, found["vectorize(j)"].kept) == (0.75, True)
-    # Scalar code has many more instructions.
+    assert found["split(i, 2)"].predicted == 1.25  # as it was recorded
+    # Older records have no prediction; scalar code has many more instructions.
     assert found[""].predicted > 4 * found["vectorize(j)"].predicted > 0
 
 
@@ -281,6 +284,15 @@ def test_notebooks_display_matrices_of_scipy() -> None:
         assert "3 x 5" in show(matrix)
         assert show(matrix).count("<rect") == 3
     assert made[sp.sparray](sp.coo_array(np.ones(3))) is None
+    wide = made[sp.sparray](sp.csr_array((100, 200)))
+    assert 'width="240" height="120"' in wide, "a drawing has the proportions of the matrix"
+    many = np.repeat([0, 1, *range(2, 30)], 2)
+    rows = sp.csr_array((np.arange(40) < many[:, None]).astype(float))
+    labels = re.findall(
+        r"<td[^>]*>([0-9]+(?: to [0-9]+)?)</td><td[^>]*>\d+</td><td[^>]*><div",
+        made[sp.sparray](rows),
+    )
+    assert labels == ["0", "1", "2 to 3", "4 to 7", "8 to 15", "16 to 29"]
 
 
 @sw.kernel
@@ -289,12 +301,26 @@ def doubled(k: Any, x: Any, y: Any) -> None:
         y[i] = x[i] + x[i]
 
 
+def test_operators_of_a_notebook_are_named_by_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As IPython knows it; the file of a cell has a number for a name."""
+    names = {"/tmp/ipykernel_1/123.py": ("Cell", "In[3]")}
+    shell = SimpleNamespace(compile=SimpleNamespace(format_code_name=names.get))
+    ipython = SimpleNamespace(get_ipython=lambda: shell)
+    monkeypatch.setitem(sys.modules, "IPython", cast(Any, ipython))
+    source = "b.output(b.relu(\n    b.input('x', (2,), 'f32')), name='y')"
+    for path, name in (("/tmp/ipykernel_1/123.py", "In[3]:1"), ("/home/model.py", "model.py:1")):
+        b = sw.Builder("main")
+        exec(compile(source, path, "exec"), {"b": b})
+        (relu,) = [op for op in b.module().op.walk() if op.name == "graph.relu"]
+        assert name in str(relu.location).replace('":', ":").replace('"', "")
+
+
 def test_notebooks_display_objects() -> None:
     graph = gnn.Graph.from_edge_index(np.array([[0, 1, 2, 2], [1, 2, 0, 1]]), 3)
     profile = executable().profile(floats(8, 64), repeat=2)
     for value, texts in (
-        (model(), ("module net", "x: 8x64xf32", "2 graph.dense", "dense_resource")),
-        (executable(), ("y: 8x16xf32", "one kernel for graph.dense, graph.relu")),
+        (model(), ("module net", "x: f32[8, 64]", "2 graph.dense", "dense_resource")),
+        (executable(), ("y: f32[8, 16]", "one kernel for graph.dense, graph.relu")),
         (profile, ("fused_dense_relu", "per run", "of the limit", "<td", "block/fc1")),
         (doubled, ("kernel doubled", "y[i] = x[i] + x[i]")),
         (graph, ("3 x 3", "4, at most 2 in a row", "<svg")),

@@ -132,7 +132,7 @@ class TestRecords:
 
     def test_lines_state_their_version(self, tmp_path: Path) -> None:
         write_records(tmp_path / "r", [self.FIRST])
-        assert json.loads((tmp_path / "r").read_text())["version"] == 2
+        assert json.loads((tmp_path / "r").read_text())["version"] == 3
 
     def test_those_without_one_are_of_the_first(self, tmp_path: Path) -> None:
         fields = json.loads(self.FIRST.line())
@@ -144,9 +144,15 @@ class TestRecords:
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         (tmp_path / "r").write_text(self.FIRST.line())
-        steps = {2: lambda fields: {**fields, "trace": "split(i, 8)"}}
-        monkeypatch.setattr(records, "RECORD", Format(3, steps))
+        steps = {3: lambda fields: {**fields, "trace": "split(i, 8)"}}
+        monkeypatch.setattr(records, "RECORD", Format(4, steps))
         assert read_records(tmp_path / "r").all() == [replace(self.FIRST, trace="split(i, 8)")]
+
+    def test_the_second_version_has_no_predictions(self, tmp_path: Path) -> None:
+        fields = {**json.loads(self.FIRST.line()), "version": 2}
+        del fields["predicted"]
+        (tmp_path / "r").write_text(json.dumps(fields))
+        assert read_records(tmp_path / "r").all() == [self.FIRST]
 
     def test_traces_of_the_first_version_name_each_nest(self, tmp_path: Path) -> None:
         fields = {**json.loads(self.FIRST.line()), "version": 1}
@@ -165,12 +171,12 @@ class TestRecords:
     @pytest.mark.parametrize(
         ("version", "message"),
         [
-            ("9", rf"cannot read line 1 of .*/r: {NEWER.replace('1', '0 to 2')}"),
+            ("9", rf"cannot read line 1 of .*/r: {NEWER.replace('1', '0 to 3')}"),
             ("true", '"version" is True'),
         ],
     )
     def test_others_are_refused(self, version: str, message: str, tmp_path: Path) -> None:
-        line = self.FIRST.line().replace('"version": 2', f'"version": {version}')
+        line = self.FIRST.line().replace('"version": 3', f'"version": {version}')
         (tmp_path / "r").write_text(line)
         with pytest.raises(sw.CompileError, match=message):
             read_records(tmp_path / "r")

@@ -21,12 +21,14 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
+from ...backends.reference.machine import run_kernel
 from ...core.dtypes import dtype_of
 from ...core.module import Module
 from ...core.parsing import MlirParser
 from ...core.registry import make_context
-from ...core.typed import tensor_type
+from ...core.typed import memref_type, tensor_type
 from ...core.weights import WeightStore
+from ...dialects.loop.ops import KernelOp
 from ...dialects.sparse_tensor import csr, is_sparse
 
 if TYPE_CHECKING:
@@ -49,9 +51,8 @@ _PLACES = ((0, 1), (0, 3), (2, 0), (3, 2))
 
 @dataclass(frozen=True)
 class Example:
-    """A program of one operator, with inputs and the results of the reference."""
+    """Inputs, and the results of the reference."""
 
-    module: Module
     inputs: dict[str, Any]
     results: dict[str, Any]
 
@@ -63,6 +64,13 @@ class Example:
         inputs = [_shown(name, array) for name, array in self.inputs.items()]
         results = [_shown(name, array) for name, array in self.results.items()]
         return "\n".join([*inputs, "", *results])
+
+
+@dataclass(frozen=True)
+class ProgramExample(Example):
+    """A program of one operator, with inputs and results."""
+
+    module: Module
 
 
 def parsed(text: str) -> tuple[Operation, ...]:
@@ -86,7 +94,34 @@ def parsed(text: str) -> tuple[Operation, ...]:
     return tuple(found)
 
 
-def example_of(text: str) -> Example | None:
+def kernel_example_of(text: str) -> Example | None:
+    """Run an example that is a kernel on made-up inputs; None for any other.
+
+    Raises:
+        CompileError: if it makes an invalid access.
+    """
+    kernel = parsed(text)[0]
+    if not isinstance(kernel, KernelOp):
+        return None
+    arrays = dict[str, Any]()
+    count = len(kernel.inputs)
+    for place, argument in enumerate(kernel.body.block.args):
+        kind, name = memref_type(argument), argument.name_hint or f"x{place}"
+        shape = tuple(UNKNOWN if n == DYNAMIC_INDEX else n for n in kind.get_shape())
+        dtype = dtype_of(kind.element_type)
+        if place >= count:
+            # What a kernel does not write is seen.
+            arrays[name] = np.full(shape, np.nan if dtype.kind == "f" else -1, dtype)
+        elif name == "indptr":
+            arrays[name] = np.cumsum(_cycled((0, 5, 1, 0, 2), shape, 0)).astype(dtype)
+        else:
+            arrays[name] = _numbers(shape, dtype, place, UNKNOWN)
+    run_kernel(kernel, list(arrays.values()))
+    items = list(arrays.items())
+    return Example(dict(items[:count]), dict(items[count:]))
+
+
+def example_of(text: str) -> ProgramExample | None:
     """Run an example of operators on made-up operands.
 
     None where it does not stand alone: it calls a function, names a weight, or is a part of a
@@ -102,7 +137,7 @@ def example_of(text: str) -> Example | None:
     given = results if isinstance(results, tuple) else (results,)
     names = [spec.name for spec in module.outputs]
     inputs = dict(zip([spec.name for spec in module.inputs], arrays, strict=True))
-    return Example(module, inputs, dict(zip(names, given, strict=True)))
+    return ProgramExample(inputs, dict(zip(names, given, strict=True)), module)
 
 
 def _stands_alone(op: Operation) -> bool:
@@ -150,6 +185,11 @@ def _array(op: Operation, operand: SSAValue, place: int) -> Array:
     limit = _limit(op, operand)
     if _delimits(op, operand):
         return np.linspace(0, limit, shape[0]).astype(dtype)
+    return _numbers(shape, dtype, place, limit)
+
+
+def _numbers(shape: tuple[int, ...], dtype: np.dtype[Any], place: int, limit: int) -> np.ndarray:
+    """Numbers for the operand at a place; integers are below a limit."""
     if dtype.kind == "b":
         return _cycled(_TRUTHS, shape, 0).astype(dtype)
     if dtype.kind in "iu":

@@ -15,7 +15,7 @@ from ...dialects.graph.interfaces import GraphOp
 from ...frontends.operators import signature_of
 from .constraints import property_type, value_type
 from .documents import Document, document_of
-from .examples import example_of
+from .examples import example_of, kernel_example_of
 from .markdown import code, folded, page, table
 from .semantics import numpy_source
 
@@ -90,9 +90,10 @@ def _operation(op: Any) -> Iterator[str]:
 def _run(document: Document) -> Iterator[str]:
     """What the examples of an operator compute."""
     for ir in document.examples:
-        example = example_of(ir)
+        kernel = kernel_example_of(ir)
+        example = example_of(ir) if kernel is None else kernel
         if example is not None and example.shown():
-            yield "On these operands the example gives"
+            yield f"On these operands the {'example' if kernel is None else 'kernel'} gives"
             yield code(example.shown(), "python")
 
 
