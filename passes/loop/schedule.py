@@ -24,6 +24,7 @@ from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.trace import structure_of, trace_of
 from .rules.blocks import schedule_blocks
 from .rules.borders import cut_border
+from .rules.cascades import cascade_entries
 from .rules.columns import schedule_carried_rows, schedule_columns
 from .rules.contraction import schedule_contraction
 from .rules.heads import schedule_heads
@@ -72,6 +73,7 @@ def schedule_kernel(
         for nest in _top_loops(schedule.kernel):
             schedule.attempt(lambda nest=nest: _nest(schedule, nest, reasons))
         schedule.drop_unit_loops()
+        cascade_entries(schedule)
     return schedule, reasons
 
 
