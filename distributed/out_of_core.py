@@ -67,9 +67,10 @@ def out_of_core(
         raise InputError(explain("out_of_core", "not a partition", expected="a Partition", got=got))
     budget = _bytes(memory)
     program = split(module)
+    program.check_graph("out_of_core", partition)
+    program.refuse_sparse("out_of_core")
     for spec in program.inputs:
-        other = spec.format is not None and spec.name != program.graph
-        if other or program.is_of_entries(spec.name):
+        if program.is_of_entries(spec.name):
             fact = f'argument "{spec.name}" is neither of nodes nor the same for all'
             raise UnsupportedError(explain("out_of_core", fact))
     stages = [compile(stage.module, threads=threads, **options) for stage in program.stages]
@@ -94,9 +95,10 @@ class OutOfCore:
     """A program that runs out of core, made by `stepwell.out_of_core`.
 
     Call it with the arguments of the program, in order, without the graph. An argument with a row
-    for each node is an array, the path of a `.npy` file, or an object with `shape`, `dtype` and
-    ``read(rows)``, which returns the rows of some numbers (int64, ascending). Others are arrays.
-    Nodes are in their original order, in arguments as in results.
+    for each node is an array, the path of a `.npy` file, a sparse matrix, whose rows are dense as
+    they are read, or an object with `shape`, `dtype` and ``read(rows)``, which returns the rows of
+    some numbers (int64, ascending). Others are arrays. Nodes are in their original order, in
+    arguments as in results.
     """
 
     def __init__(

@@ -193,8 +193,8 @@ def load(
         setting: what all tasks share.
         given: the part.
         rows: the original numbers of its nodes.
-        source: the argument: an array, the path of an `.npy` file, or an object with `read(rows)`;
-            or the rows themselves, as a tuple.
+        source: the argument: an array, a sparse matrix, the path of an `.npy` file, or an object
+            with `read(rows)`; or the rows themselves, as a tuple.
         exchanged: whether the block has room for the halo.
         spare: a block to use again.
     """
@@ -203,10 +203,7 @@ def load(
     count = len(rows) + (len(part.halo) if exchanged else 0)
     block = spare or setting.block("input", part, (count, *found.shape[1:]), found.dtype)
     own = block.open(write=True)[: len(rows)]
-    if isinstance(source, tuple):
-        own[...] = source[0]
-    else:
-        gather(found, rows, own)
+    gather(found, np.arange(len(rows)) if isinstance(source, tuple) else rows, own)
     return block
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import stepwell as sw
 from stepwell.distributed.out_of_core import OutOfCore, _Run
@@ -137,6 +138,16 @@ def test_results_are_those_of_one_call(model: str, tmp_path: Path, partition: Pa
         found = np.load(tmp_path / "y.npy")
         np.testing.assert_allclose(found, expected(model), rtol=1e-5, atol=1e-5)
         assert sorted(path.name for path in tmp_path.iterdir()) == ["x.npy", "y.npy"]
+
+
+def test_features_of_a_sparse_matrix(sage: OutOfCore, wanted: np.ndarray, tmp_path: Path) -> None:
+    """Beside an edge list, whose place the partition takes."""
+    sage(sp.csr_array(X), out=tmp_path / "y.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), wanted, rtol=1e-5, atol=1e-6)
+    module = MODELS["sage"].to_module(gnn.EdgeListSpec(), sw.TensorSpec((None, WIDTH)))
+    whole = sw.partition(ENDS, 1, num_nodes=NODES)
+    sw.out_of_core(module, whole, opt_level=0)(X, out=tmp_path / "z.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "z.npy"), wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_rows_are_read_in_order(sage: OutOfCore, wanted: np.ndarray, tmp_path: Path) -> None:
@@ -352,14 +363,14 @@ def test_results_over_all_nodes(partition: Partition, visits: Visits, tmp_path: 
 def test_programs_of_other_kinds(partition: Partition) -> None:
     def built(build: Callable[[sw.Builder, Any, Any], Any]) -> sw.Module:
         b = sw.Builder("main")
-        a, x = b.input("a", sw.SparseSpec(("n", "n"))), b.input("x", ("n", 3))
+        a, x = b.input("a", sw.SparseSpec(("n", "n"), nnz="e")), b.input("x", ("n", 3))
         b.output(b.spmm(a, x), name="y")
         b.output(build(b, a, x), name="v")
         return b.module()
 
     wrong: list[tuple[Callable[[sw.Builder, Any, Any], Any], str]] = [
         (
-            lambda b, a, x: b.spmm(b.input("z", sw.SparseSpec(("n", 5))), b.input("w", (5, 3))),
+            lambda b, a, x: b.aggregate(a, x, b.input("z", ("e",))),
             'argument "z" is neither of nodes nor the same for all',
         ),
     ]
