@@ -18,6 +18,7 @@ import scipy.sparse as sp
 import stepwell as sw
 from stepwell.distributed.out_of_core import OutOfCore, _Run
 from stepwell.distributed.partition import Partition
+from stepwell.distributed.report import Machine
 from stepwell.distributed.tiles import tiles
 from stepwell.frontends import gnn
 
@@ -138,6 +139,44 @@ def test_results_are_those_of_one_call(model: str, tmp_path: Path, partition: Pa
         found = np.load(tmp_path / "y.npy")
         np.testing.assert_allclose(found, expected(model), rtol=1e-5, atol=1e-5)
         assert sorted(path.name for path in tmp_path.iterdir()) == ["x.npy", "y.npy"]
+
+
+def test_the_report_is_what_a_run_reads(
+    sage: OutOfCore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bytes of each stage, and its tiles, which are found without features."""
+    read: list[int] = []
+    for name in ("_read_rows", "_read_columns"):
+        original = getattr(_Run, name)
+
+        def counted(*given: Any, original: Any = original) -> Any:
+            found = original(*given)
+            if given[1] not in given[0]._whole:
+                read[-1] += found.nbytes
+            return found
+
+        monkeypatch.setattr(_Run, name, counted)
+    run_stage = _Run._run_stage
+    monkeypatch.setattr(_Run, "_run_stage", lambda *given: (read.append(0), run_stage(*given))[1])
+    sage(X, out=tmp_path / "y.npy")
+    report, entries = sage.report(Machine(disk=1)), len(ENDS[0])
+    # Beside the graph: columns of 32 bits and row pointers of 64, without weights.
+    graph = 4 * entries + 8 * NODES
+    assert report.read == [own + graph for own in read]
+    # A product to aggregate, and one of the own row; the second layer narrows 8 features to 7.
+    assert report.written == [4 * NODES * width for width in (8 + 8, 8 + 7, 7)]
+    for stage in report.costs:
+        assert sum(cost.entries for cost in stage) == entries
+        assert sum(cost.rows for cost in stage) == NODES
+        assert {cost.bound for cost in stage} == {"disk"}
+        ends = dict.fromkeys(range(3), 0)
+        for cost in stage:
+            assert cost.first == ends[cost.part]
+            ends[cost.part] += cost.rows
+    assert report.seconds > sum(report.read)
+    text = sage.explain()
+    assert f"stage 0: {len(report.costs[0])} tiles, " in text
+    assert text.count("disk") == sum(map(len, report.costs))
 
 
 def test_features_of_a_sparse_matrix(sage: OutOfCore, wanted: np.ndarray, tmp_path: Path) -> None:
