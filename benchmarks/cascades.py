@@ -14,11 +14,14 @@ import functools
 import re
 import time
 from collections.abc import Callable
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 import typer
+from large_graphs import WIDTH, module
 from operators import Operator, conv, normal, unary
+from parts import graph_of
 from rich.console import Console
 from rich.table import Table
 
@@ -26,7 +29,7 @@ import stepwell as sw
 
 TURN_SECONDS = 1e-3
 ROUNDS = 200
-CASCADE = re.compile(r"; cascade\([^)]*\)")
+CASCADE = re.compile(r"(?:; )?cascade\([^)]*\)")
 KERNEL = re.compile(r'loop\.kernel @(\w+).*loop\.schedule = "([^"]*)"')
 
 
@@ -48,6 +51,28 @@ CASES: dict[str, Operator] = {
     "conv 3x3, 512 channels, 7 x 7": conv(512, 7, 512, 3, 1, 1),
     "conv 1x1, 1024 channels, 14 x 14": conv(1024, 14, 256, 1, 1, 0),
     "conv 7x7, 3 channels, 224 x 224": conv(3, 224, 64, 7, 2, 3),
+}
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network of two layers and 64 features on a power-law graph."""
+
+    name: str
+    nodes: int
+
+    def module(self) -> sw.Module:
+        return module(self.name)
+
+    def arrays(self) -> tuple[Any, ...]:
+        graph = graph_of(self.nodes, 4 * self.nodes)
+        return graph.to_csr(), normal(self.nodes, WIDTH)
+
+
+NETWORKS = {
+    f"{name}, {nodes:,} nodes": Network(name, nodes)
+    for nodes in (2_708, 50_000)
+    for name in ("GCN", "SAGE", "GAT")
 }
 
 
@@ -77,7 +102,7 @@ def main(
 ) -> None:
     """Print the table."""
     table = Table("kernel", "without", "with, minimum", "with, median")
-    for name, operator in CASES.items():
+    for name, operator in (CASES | NETWORKS).items():
         if only not in name:
             continue
         arrays = operator.arrays()

@@ -6,8 +6,9 @@
 
 The graph is a power-law graph (`rmat.py`), networks have two layers and 64 features
 (`large_graphs.py`). All ways take the same cores and their calls take turns; times are minima, in
-seconds. `exchanged` is what a call counts, `predicted` what the report says. With `--simulate`
-nothing runs: parts grow in number at a constant size, and times are those of `report.Machine`.
+seconds. `exchanged` is what a call counts, `predicted` what the report says; `error` is relative
+to 1 + |result|. With `--simulate` nothing runs: parts grow in number at a constant size, and
+times are those of `report.Machine`.
 """
 
 from __future__ import annotations
@@ -63,6 +64,11 @@ def engines(workers: int, only: str) -> Iterator[dict[str, Engine]]:
         yield {name: made[name]() for name in names}
 
 
+def difference(found: np.ndarray, expected: np.ndarray) -> float:
+    """What `np.allclose` compares with `rtol` and `atol` if they are equal."""
+    return float((np.abs(found - expected) / (1 + np.abs(expected))).max())
+
+
 def minima(ways: dict[str, Callable[[], Any]], repeat: int) -> dict[str, float]:
     """The shortest time of each way, whose calls take turns."""
     times: dict[str, list[float]] = {name: [] for name in ways}
@@ -88,7 +94,7 @@ def measure(
             exe = sw.compile(module(name), threads=threads)
             programs = {way: sw.distribute(module(name), partition, e) for way, e in found.items()}
             expected = exe(matrix, x)
-            errors = {w: float(np.abs(p(x) - expected).max()) for w, p in programs.items()}
+            errors = {w: difference(p(x), expected) for w, p in programs.items()}
             ways: dict[str, Callable[[], Any]] = {"one process": lambda e=exe: e(matrix, x)}
             ways |= {way: lambda p=p: p(x) for way, p in programs.items()}
             times = minima(ways, repeat)

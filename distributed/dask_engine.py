@@ -13,6 +13,8 @@ from ..core.errors import StepwellError, explain
 from .blocks import hostname
 from .engines import Engine, Worker, lost
 
+_TRIES = 3
+"""How often data is sent to a worker that is there; Dask waits for half a minute each time."""
 _PATIENCE = 1.0
 """The seconds after which a wait looks whether the scheduler is still there."""
 
@@ -59,13 +61,35 @@ class DaskEngine(Engine):
         return [Worker(address, self._hosts[address], threads[address]) for address in known]
 
     def put(self, value: object, worker: str) -> Any:
-        """A handle of a value, which is sent to a worker."""
-        self._require_scheduler()
-        try:
-            return _Task(self._scattered(value, worker), worker)
-        except (OSError, TimeoutError, CancelledError, ValueError, KeyError) as error:
+        """A handle of a value, which is sent to a worker.
+
+        Raises:
+            WorkerLostError: if the worker has ended.
+            StepwellError: if the scheduler is lost, or the worker is there and takes no data: it is
+                paused, or too busy to answer.
+        """
+        for _ in range(_TRIES):
             self._require_scheduler()
-            raise lost(worker) from error
+            try:
+                return _Task(self._scattered(value, worker), worker)
+            except (CancelledError, ValueError, KeyError) as error:
+                self._require_scheduler()
+                raise lost(worker) from error
+            except OSError as error:
+                # So end connections, and waits for a worker that is paused or busy.
+                self._require_scheduler()
+                if not self._is_there(worker):
+                    raise lost(worker) from error
+        fact = f'worker "{worker}" takes no data'
+        hint = "it is paused for want of memory (memory_limit of Dask), or too busy to answer"
+        raise StepwellError(explain("distribute", fact, hint=hint))
+
+    def _is_there(self, worker: str) -> bool:
+        """Whether the scheduler knows a worker."""
+        try:
+            return worker in self.client.nthreads()
+        except (OSError, CancelledError) as error:
+            raise _scheduler_lost() from error
 
     def _scattered(self, value: object, worker: str) -> Any:
         """The future of a value that goes to a worker, not by way of the scheduler."""

@@ -67,8 +67,9 @@ class Distributed:
     """A program on the parts of a graph. Call it with its arguments, in order, without the graph.
 
     An argument with a row for each node is an array, the path of an `.npy` file that workers can
-    read, or an object with `shape`, `dtype` and ``read(rows)``. Nodes are in their original order,
-    in arguments as in results. Other arguments are arrays, which all parts get.
+    read, a sparse matrix, or an object with `shape`, `dtype` and ``read(rows)``; rows of a matrix
+    are dense as they are read. Nodes are in their original order, in arguments as in results.
+    Other arguments are arrays, which all parts get.
 
     Attributes:
         plan: its stages, compiled, and the partition.

@@ -8,6 +8,7 @@ from there; if its host is gone, from the arguments of the program.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -231,21 +232,22 @@ class Run:
         """Bring the arguments of the program to the workers; returns the parts that failed."""
         pending: list[tuple[int, str, Any]] = []
         failed: list[int] = []
-        here: list[tuple[int, str, np.ndarray]] = []
+        here: list[tuple[int, str, Any]] = []
         for part in parts:
             for name, value in self._inputs.items():
-                if isinstance(value, np.ndarray) and self._workers[part].host == hostname():
+                if _is_held(value) and self._workers[part].host == hostname():
                     here.append((part, name, value))
                     continue
                 with self._noting(part, failed):
                     pending.append((part, name, self._loading(part, name, value)))
-        _at_once(self._load_here, here, sum(value.nbytes for _, _, value in here))
+        size = sum(math.prod(value.shape) * value.dtype.itemsize for _, _, value in here)
+        _at_once(self._load_here, here, size)
         for part, name, handle in pending:
             with self._noting(part, failed):
                 self._blocks[part][name] = self.engine.get(handle)
         return failed
 
-    def _load_here(self, given: tuple[int, str, np.ndarray]) -> None:
+    def _load_here(self, given: tuple[int, str, Any]) -> None:
         """Write rows of an argument in this process."""
         part, name, value = given
         source, nodes = self.placement.here(part), self.partition.nodes(part)
@@ -258,7 +260,7 @@ class Run:
     def _loading(self, part: int, name: str, value: Any) -> Any:
         """The handle of rows of an argument, which a worker reads or is sent."""
         worker, rows = self._workers[part].name, self.partition.nodes(part)
-        source = (value[rows],) if isinstance(value, np.ndarray) else value
+        source = (value[rows],) if _is_held(value) else value
         given, exchanged = self.engine.put(source, worker), name in self.schedule.exchanged
         arguments = *self._shared(part), rows, given, exchanged
         return self.engine.submit(tasks.load, *arguments, worker=worker)
@@ -384,6 +386,13 @@ class Run:
         for part, blocks in enumerate(self._blocks):
             for name in [n for n in blocks if self.schedule.last_use.get(n, -1) <= number]:
                 self.room.give(part, blocks.pop(name))
+
+
+def _is_held(argument: Any) -> bool:
+    """Whether an argument is in the memory of this process, as an array or a sparse matrix."""
+    from scipy.sparse import issparse
+
+    return isinstance(argument, np.ndarray) or issparse(argument)
 
 
 def _at_once(work: Callable[[Item], None], items: Sequence[Item], size: int) -> None:

@@ -31,8 +31,8 @@ def run_on_ranks(program: Distributed, communicator: Any, *inputs: Any) -> tuple
         program: the same on all ranks, from `stepwell.distribute`.
         communicator: an `mpi4py.MPI.Comm`. All its ranks call this.
         inputs: the arguments of the program, without the graph. One with a row for each node is
-            the array of all nodes, the path of an `.npy` file, or an object with `read(rows)`; each
-            rank reads the rows of its part. Others are the same on all ranks.
+            the array of all nodes, a sparse matrix, the path of an `.npy` file, or an object with
+            `read(rows)`; each rank reads the rows of its part. Others are the same on all ranks.
 
     Returns:
         The results: those with a row for each node have the rows of the part of this rank, whose

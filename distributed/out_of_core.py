@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +13,7 @@ import numpy as np
 
 from ..compiler import compile
 from ..core.arrays import is_integer
-from ..core.dims import Dim, product
+from ..core.dims import Dim
 from ..core.dtype_names import dtype_named
 from ..core.errors import InputError, UnsupportedError, explain
 from ..core.module import Module
@@ -24,14 +25,14 @@ from .combining import combined
 from .partition import Part, Partition
 from .program import SplitProgram, Stage, split
 from .progress import shown
+from .report import Machine, TileReport
 from .results import Result, result_of
 from .rows import Mapped, Rows, gather
-from .tiles import Tile, tiles
+from .tiles import Tile
+from .tiling import Tiling
 from .work import Work, key_of
 
 _UNITS = {"KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40}
-_EXTRA = 24
-"""Bytes for each column of a tile: its number, and memory to find it."""
 
 
 def out_of_core(
@@ -67,9 +68,10 @@ def out_of_core(
         raise InputError(explain("out_of_core", "not a partition", expected="a Partition", got=got))
     budget = _bytes(memory)
     program = split(module)
+    program.check_graph("out_of_core", partition)
+    program.refuse_sparse("out_of_core")
     for spec in program.inputs:
-        other = spec.format is not None and spec.name != program.graph
-        if other or program.is_of_entries(spec.name):
+        if program.is_of_entries(spec.name):
             fact = f'argument "{spec.name}" is neither of nodes nor the same for all'
             raise UnsupportedError(explain("out_of_core", fact))
     stages = [compile(stage.module, threads=threads, **options) for stage in program.stages]
@@ -94,9 +96,10 @@ class OutOfCore:
     """A program that runs out of core, made by `stepwell.out_of_core`.
 
     Call it with the arguments of the program, in order, without the graph. An argument with a row
-    for each node is an array, the path of a `.npy` file, or an object with `shape`, `dtype` and
-    ``read(rows)``, which returns the rows of some numbers (int64, ascending). Others are arrays.
-    Nodes are in their original order, in arguments as in results.
+    for each node is an array, the path of a `.npy` file, a sparse matrix, whose rows are dense as
+    they are read, or an object with `shape`, `dtype` and ``read(rows)``, which returns the rows of
+    some numbers (int64, ascending). Others are arrays. Nodes are in their original order, in
+    arguments as in results.
     """
 
     def __init__(
@@ -106,8 +109,8 @@ class OutOfCore:
         partition: Partition,
         memory: int,
     ) -> None:
-        self._program, self._stages = program, tuple(stages)
-        self._partition, self._memory = partition, memory
+        self._program, self._stages, self._partition = program, tuple(stages), partition
+        self._memory = memory
 
     @property
     def inputs(self) -> list[ValueSpec]:
@@ -163,12 +166,31 @@ class OutOfCore:
         text, weights = program.module.text(), program.module.weights
         place = Path(folder) if folder is not None else _beside(targets)
         work = Work(place, key_of(text, weights, self._partition, rows, whole))
-        run = _Run(program, self._stages, self._partition, self._memory, rows, whole, work)
+        run = _Run(self._tiling, self._partition, rows, whole, work)
         with shown(len(self._stages), run.entries, progress) as advance:
             run.run(advance)
         for (_, value), target in zip(program.outputs, targets, strict=True):
             run.deliver(value, target)
         work.remove()
+
+    @functools.cached_property
+    def _tiling(self) -> Tiling:
+        return Tiling(self._program, self._stages, self._partition, self._memory)
+
+    def explain(self, machine: Machine | None = None) -> str:
+        """For each stage and tile the rows, entries, columns and bytes, and what bounds its time.
+
+        Args:
+            machine: what it runs on; by default that of `report.Machine`.
+
+        Raises:
+            InputError: if a row does not fit into memory.
+        """
+        return str(self.report(machine))
+
+    def report(self, machine: Machine | None = None) -> TileReport:
+        """What `explain` prints, as numbers."""
+        return self._tiling.report(machine or Machine())
 
     def _targets(self, out: Any) -> list[Result]:
         several = len(self.outputs) > 1
@@ -196,63 +218,48 @@ class _Run:
 
     def __init__(
         self,
-        program: SplitProgram,
-        stages: Sequence[Executable],
+        tiling: Tiling,
         partition: Partition,
-        memory: int,
         rows: Mapping[str, Rows],
         whole: Mapping[str, np.ndarray],
         work: Work,
     ) -> None:
-        self._program, self._stages, self._partition = program, stages, partition
-        self._memory, self._rows, self._whole, self._work = memory, rows, dict(whole), work
-        self._parts = list(partition)
-        counts = [part.num_entries for part in self._parts]
-        self._first_entries = np.cumsum([0, *counts])
-        self.entries = sum(counts)
+        program = self._program = tiling.program
+        self._tiling, self._partition = tiling, partition
+        self._rows, self._whole, self._work = rows, dict(whole), work
+        self._first_entries = np.cumsum([0, *(part.num_entries for part in tiling.parts)])
+        self.entries = tiling.entries
         """The number of entries that each stage visits."""
-        self._sizes = self._known_sizes()
         read = {i.value for stage in program.stages for i in stage.inputs}
         self._original = {value for _, value in program.outputs if value not in read}
         """The values whose rows are stored in the original order of nodes."""
 
-    def _known_sizes(self) -> dict[str, int]:
-        sizes = {str(d): n for v in self._whole for d, n in self._named(v, self._whole[v].shape)}
-        for name, rows in self._rows.items():
-            sizes |= {str(d): n for d, n in self._named(name, rows.shape)}
-        own = self._program.sizes
-        return sizes | {own.nodes: self._partition.num_nodes, own.edges: self.entries}
-
-    def _named(self, value: str, shape: Sequence[int]) -> list[tuple[object, int]]:
-        pairs = zip(self._program.specs[value].shape, shape, strict=True)
-        return [(dim, size) for dim, size in pairs if isinstance(dim, str)]
-
     def run(self, advance: Callable[[int, int], None]) -> None:
         """Run what is left of the stages; `advance` takes the stage and visited entries."""
-        for number, (stage, exe) in enumerate(zip(self._program.stages, self._stages, strict=True)):
+        pairs = zip(self._program.stages, self._tiling.stages, strict=True)
+        for number, (stage, exe) in enumerate(pairs):
             if number < self._work.finished:
                 advance(number, self.entries)
                 self._read_whole(number)
                 continue
-            self._run_stage(stage, exe, lambda entries, n=number: advance(n, entries))
+            self._run_stage(number, stage, exe, lambda entries, n=number: advance(n, entries))
             self._work.finish(number + 1)
             for value in self._program.specs:
                 if value not in self._rows and self._program.last_use(value) == number:
                     self._work.discard(value)
 
-    def _run_stage(self, stage: Stage, exe: Executable, advance: Callable[[int], None]) -> None:
+    def _run_stage(
+        self, number: int, stage: Stage, exe: Executable, advance: Callable[[int], None]
+    ) -> None:
         made = {
             name: self._work.create(name, *self._layout(name))
             for name in stage.results
             if self._is_sliced(name)
         }
         partial = {name: _Partial() for name in stage.results if name not in made}
-        dtype = self._program.specs[self._program.graph].dtype
-        for part in filter(lambda part: part.num_rows, self._parts):
-            spare = 5 * (part.num_rows + len(part.halo))
-            for tile in tiles(part, dtype, self._cost(exe), self._memory - spare, stage.whole):
-                self._run_tile(stage, exe, part, tile, made, partial)
-                advance(tile.matrix.nnz)
+        for part, tile in self._tiling.of(number):
+            self._run_tile(stage, exe, part, tile, made, partial)
+            advance(tile.matrix.nnz)
         for array in made.values():
             _flush(array)
         for name, found in partial.items():
@@ -302,28 +309,9 @@ class _Run:
             elif target is None:
                 made[name][place] = result
 
-    def _cost(self, exe: Executable) -> Callable[[int, int, int], int]:
-        """The bytes of a call of a stage, by the sizes of a tile."""
-        signature, own = exe._loaded.signature, self._program.sizes
-        item = dtype_named(self._program.specs[self._program.graph].dtype).itemsize
-        dense = [signature.arena]
-        for argument in signature.arguments:
-            if argument.entries is None:
-                size = Dim.of(dtype_named(argument.spec.dtype).itemsize)
-                dense.append(product(argument.shape) * size)
-        for spec, shape in zip(signature.outputs, signature.largest_shapes, strict=True):
-            dense.append(product(shape) * Dim.of(dtype_named(spec.dtype).itemsize))
-
-        def cost(rows: int, columns: int, entries: int) -> int:
-            sizes = {**self._sizes, own.nodes: rows, own.columns: columns, own.edges: entries}
-            matrix = 8 * rows + (4 + item) * entries
-            return sum(dim.evaluate(sizes) for dim in dense) + matrix + _EXTRA * columns
-
-        return cost
-
     def _layout(self, value: str) -> tuple[tuple[int, ...], Any]:
         spec = self._program.specs[value]
-        shape = tuple(Dim.parse(str(size)).evaluate(self._sizes) for size in spec.shape)
+        shape = tuple(Dim.parse(str(size)).evaluate(self._tiling.sizes) for size in spec.shape)
         return shape, dtype_named(spec.dtype)
 
     def _stored(self, value: str) -> np.ndarray:
@@ -362,7 +350,7 @@ class _Run:
             return
         shape, dtype = self._layout(value)
         copy = self._work.create("result", shape, dtype)
-        for part in filter(lambda part: part.num_rows, self._parts):
+        for part in filter(lambda part: part.num_rows, self._tiling.parts):
             nodes = self._partition.nodes(part.index)
             copy[nodes] = (
                 gather(self._rows[value], nodes)

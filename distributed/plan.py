@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.dtype_names import dtype_named
-from ..core.errors import CompileError, InputError, explain
+from ..core.errors import InputError, explain
 from ..core.specs import ValueSpec
 from ..runtime.executable import Executable
 from ..runtime.results import given
@@ -18,6 +18,7 @@ from .arguments import arguments_of
 from .driver import Schedule
 from .partition import Partition
 from .program import SplitProgram
+from .rows import Sparse
 from .tasks import Job, StageCode
 
 
@@ -31,16 +32,15 @@ class Plan:
 
     Raises:
         CompileError: if a second argument is sparse.
+        InputError: if the graph has weights that the program has no use for.
     """
 
     def __init__(
         self, program: SplitProgram, stages: Sequence[Executable], partition: Partition
     ) -> None:
         self.program, self.stages, self.partition = program, list(stages), partition
-        for spec in self.inputs:
-            if spec.format is not None:
-                fact = f'argument "{spec.name}" is a second sparse matrix'
-                raise CompileError(explain("distribute", fact, expected="a dense array"))
+        program.check_graph("distribute", partition)
+        program.refuse_sparse("distribute")
 
     @property
     def inputs(self) -> list[ValueSpec]:
@@ -98,9 +98,10 @@ class Plan:
         rows: dict[str, Any] = {}
         whole: dict[str, Any] = {}
         for name, value in zip(found, inputs, strict=True):
-            # Other processes open what has rows: they are sent the argument itself.
             if self.program.is_of_rows(name):
-                rows[name] = value
+                given = found[name]
+                # Other processes open what has rows: they are sent the argument itself.
+                rows[name] = given.matrix if isinstance(given, Sparse) else value
             else:
                 whole[name] = found[name]
         return rows, whole

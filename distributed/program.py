@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 
 from ..core.context import CompilerContext
 from ..core.decisions import Decision
-from ..core.errors import CompileError, explain
+from ..core.errors import CompileError, InputError, explain
 from ..core.module import Module
 from ..core.pipelines import run_passes
 from ..core.registry import make_context
@@ -27,6 +27,8 @@ from ..dialects.graph.ops import CombineOp, ExchangeOp
 from ..dialects.graph.shapes import SymbolicShapes
 from ..passes.graph.halo.alignment import graph_of
 from ..passes.graph.halo.emission import WHOLE_PART
+from .edge_lists import take_graph
+from .partition import Partition
 
 _BEFORE = (
     "graph-simplify-inference",
@@ -103,6 +105,7 @@ class SplitProgram:
         combined: the results over all nodes, and how parts combine them.
         module: the module of which it is made, with all stages.
         decisions: what was cut, and why.
+        unweighted: whether each edge of the graph weighs 1.
     """
 
     inputs: tuple[ValueSpec, ...]
@@ -114,6 +117,21 @@ class SplitProgram:
     combined: Mapping[str, ReduceKind]
     module: Module
     decisions: tuple[Decision, ...]
+    unweighted: bool = False
+
+    def check_graph(self, subject: str, partition: Partition) -> None:
+        """Raise `InputError` if a graph has weights that the program has no use for."""
+        if self.unweighted and any(part.values is not None for part in partition):
+            fact, expected = "the edges of the partition have weights", "none, or weighted=True"
+            raise InputError(explain(subject, fact, expected=f"{expected} of gnn.EdgeListSpec"))
+
+    def refuse_sparse(self, subject: str) -> None:
+        """Raise `CompileError` if an argument beside the graph is sparse."""
+        for spec in self.inputs:
+            if spec.format is not None and spec.name != self.graph:
+                fact = f'argument "{spec.name}" is a second sparse matrix'
+                expected = "a program of sw.TensorSpec; a sparse matrix of rows fits it"
+                raise CompileError(explain(subject, fact, expected=expected))
 
     def is_of_rows(self, value: str) -> bool:
         """Whether a value has a row for each node."""
@@ -137,7 +155,8 @@ def split(module: Module, sent: int = 64) -> SplitProgram:
     """Cut a program where it needs rows of other parts.
 
     Args:
-        module: a program with a graph among its arguments, such as one of ``gnn.GraphSpec()``.
+        module: a program with a graph among its arguments, such as one of ``gnn.GraphSpec()``, or
+            with an edge list, as of ``gnn.EdgeListSpec()``, which becomes one.
         sent: the operations on numbers in the time in which a byte travels to another part.
 
     Raises:
@@ -148,16 +167,17 @@ def split(module: Module, sent: int = 64) -> SplitProgram:
         fact = "not a module"
         raise CompileError(explain("distribute", fact, expected="stepwell.Module", got=got))
     copy = module.clone()
+    weighted = take_graph(copy.main)
     context = make_context(copy.weights)
     graph = graph_of(copy.main, SymbolicShapes(copy.main))
     if isinstance(graph, str):
         raise CompileError(f"distribute: {graph}")
     run_passes(context, copy.op, ",".join((*_BEFORE, f"graph-split-at-halo{{sent={sent}}}")))
     copy.verify()
-    return _read(copy, context)
+    return _read(copy, context, weighted is False)
 
 
-def _read(module: Module, context: CompilerContext) -> SplitProgram:
+def _read(module: Module, context: CompilerContext, unweighted: bool) -> SplitProgram:
     reader = _Reader(module)
     main = module.main
     names = reader.names
@@ -169,7 +189,7 @@ def _read(module: Module, context: CompilerContext) -> SplitProgram:
     stages, decisions = tuple(reader.stages), (*module.decisions, *context.decisions)
     inputs = tuple(module.inputs)
     facts = graph.name, sizes, specs, reader.combined
-    return SplitProgram(inputs, outputs, stages, *facts, module, decisions)
+    return SplitProgram(inputs, outputs, stages, *facts, module, decisions, unweighted)
 
 
 def _refuse_other_sizes(specs: Mapping[str, ValueSpec], sizes: Sizes) -> None:

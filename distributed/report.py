@@ -1,9 +1,9 @@
-"""What a program on parts costs: rows, entries, halo and bytes of each part, what bounds it."""
+"""What a program on parts or tiles costs: rows, entries and bytes of each, and what bounds it."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..core.dims import Dim
 from ..core.dtype_names import dtype_named
@@ -11,6 +11,7 @@ from ..dialects.graph.interfaces import GraphOp
 from ..dialects.graph.shapes import SymbolicShapes
 from .partition import Part, Partition
 from .program import SplitProgram, Stage
+from .tiles import Tile
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,23 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Cost:
+class Timed:
+    """Something that takes time.
+
+    Attributes:
+        seconds: the time for each of compute, memory, disk and network on a machine.
+    """
+
+    seconds: dict[str, float] = field(kw_only=True)
+
+    @property
+    def bound(self) -> str:
+        """What takes the most time: compute, memory, disk or network."""
+        return max(self.seconds, key=lambda name: self.seconds[name])
+
+
+@dataclass(frozen=True)
+class Cost(Timed):
     """What a stage costs on a part.
 
     Attributes:
@@ -51,7 +68,6 @@ class Cost:
         sent: the bytes that other parts need of it.
         moved: the bytes that it reads from memory and writes.
         flops: the operations on numbers.
-        seconds: the time for each of them on a machine, by name.
     """
 
     stage: int
@@ -63,12 +79,6 @@ class Cost:
     sent: int
     moved: int
     flops: int
-    seconds: dict[str, float]
-
-    @property
-    def bound(self) -> str:
-        """What takes the most time: compute, memory, disk or network."""
-        return max(self.seconds, key=lambda name: self.seconds[name])
 
     @property
     def time(self) -> float:
@@ -111,24 +121,85 @@ class Report:
             balance = self.balance[number]
             total = _scaled(self.exchanged[number], "B")
             lines.append(f"stage {number}: {total} exchanged, balance {balance:.2f}")
-            lines.append("  ".join(f"{name:>9}" for name in head))
-            lines += [
-                "  ".join(
-                    f"{text:>9}"
-                    for text in (
-                        cost.part,
-                        cost.rows,
-                        cost.entries,
-                        cost.halo,
-                        _scaled(cost.received, "B"),
-                        _scaled(cost.sent, "B"),
-                        _scaled(cost.moved, "B"),
-                        f"{cost.time * 1e3:.3g} ms",
-                        cost.bound,
-                    )
-                )
-                for cost in stage
-            ]
+            lines.append(_line(*head))
+            for cost in stage:
+                moved = (_scaled(n, "B") for n in (cost.received, cost.sent, cost.moved))
+                counts = cost.part, cost.rows, cost.entries, cost.halo
+                lines.append(_line(*counts, *moved, f"{cost.time * 1e3:.3g} ms", cost.bound))
+        return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class TileCost(Timed):
+    """What a stage costs on a tile, out of core.
+
+    Attributes:
+        stage: the number of the stage.
+        part: the number of the part.
+        first: the first row of the tile in the part.
+        rows: the nodes of the tile.
+        entries: the stored entries of its rows.
+        columns: the nodes whose rows it reads.
+        read: the bytes of files that it reads: the graph, arguments and results of stages.
+        written: the bytes of results.
+        moved: the bytes that it reads from memory and writes.
+        flops: the operations on numbers.
+    """
+
+    stage: int
+    part: int
+    first: int
+    rows: int
+    entries: int
+    columns: int
+    read: int
+    written: int
+    moved: int
+    flops: int
+
+    @property
+    def time(self) -> float:
+        """The seconds of the tile: it is read, computed and written, one after the other."""
+        compute, memory = (self.seconds[name] for name in ("compute", "memory"))
+        return max(compute, memory) + self.seconds["disk"]
+
+
+@dataclass(frozen=True)
+class TileReport:
+    """The costs of all stages on all tiles.
+
+    Attributes:
+        costs: for each stage those of each tile.
+    """
+
+    costs: tuple[tuple[TileCost, ...], ...]
+
+    @property
+    def read(self) -> list[int]:
+        """For each stage the bytes that are read from files."""
+        return [sum(cost.read for cost in stage) for stage in self.costs]
+
+    @property
+    def written(self) -> list[int]:
+        """For each stage the bytes that are written to files."""
+        return [sum(cost.written for cost in stage) for stage in self.costs]
+
+    @property
+    def seconds(self) -> float:
+        """The time of a call."""
+        return sum(cost.time for stage in self.costs for cost in stage)
+
+    def __str__(self) -> str:
+        head = "part", "first", "rows", "entries", "columns", "read", "written", "time", "bound"
+        lines: list[str] = []
+        for number, stage in enumerate(self.costs):
+            read, written = (_scaled(n[number], "B") for n in (self.read, self.written))
+            lines.append(f"stage {number}: {len(stage)} tiles, {read} read, {written} written")
+            lines.append(_line(*head))
+            for cost in stage:
+                moved = (_scaled(n, "B") for n in (cost.read, cost.written))
+                counts = cost.part, cost.first, cost.rows, cost.entries, cost.columns
+                lines.append(_line(*counts, *moved, f"{cost.time * 1e3:.3g} ms", cost.bound))
         return "\n".join(lines) + "\n"
 
 
@@ -151,13 +222,27 @@ def report(
     parts = list(partition)
     costs = []
     for number, stage in enumerate(program.stages):
-        work = _Work(program, stage)
+        work = StageWork(program, stage)
         costs.append(tuple(work.cost(number, part, machine, in_memory, on_disk) for part in parts))
     return Report(tuple(costs))
 
 
-class _Work:
-    """What a stage takes, in sizes of a part."""
+@dataclass(frozen=True)
+class Size:
+    """The numbers of rows, columns and entries of a part or a tile."""
+
+    rows: int
+    columns: int
+    entries: int
+
+    @staticmethod
+    def of(part: Part) -> Size:
+        """That of a part."""
+        return Size(part.num_rows, part.num_rows + len(part.halo), part.num_entries)
+
+
+class StageWork:
+    """What a stage takes, in sizes of a part or a tile."""
 
     def __init__(self, program: SplitProgram, stage: Stage) -> None:
         self.program, self.stage = program, stage
@@ -171,20 +256,33 @@ class _Work:
     def cost(
         self, number: int, part: Part, machine: Machine, in_memory: bool, on_disk: bool
     ) -> Cost:
-        halo = len(part.halo)
+        halo, size = len(part.halo), Size.of(part)
         received = halo * self.width
         sent = sum(len(rows) for rows in part.sends) * self.width
-        flops = self._at(part, self.flops)
-        moved = self._moved(part) + 2 * received
+        flops = self._at(size, self.flops)
+        moved = self._moved(size) + 2 * received
         messages = sum(len(rows) > 0 for rows in part.sends) if self.width else 0
         seconds = {"compute": flops / machine.flops, "memory": moved / machine.memory}
         if on_disk:
-            seconds["disk"] = (self._stored(part) + received) / machine.disk
+            seconds["disk"] = (self._stored(size) + received) / machine.disk
         if not in_memory:
             travel = max(received, sent) / machine.network + messages * machine.latency
             seconds["network"] = travel
-        sizes = part.num_rows, part.num_entries, halo
-        return Cost(number, part.index, *sizes, received, sent, moved, flops, seconds)
+        sizes = size.rows, size.entries, halo
+        counts = received, sent, moved, flops
+        return Cost(number, part.index, *sizes, *counts, seconds=seconds)
+
+    def cost_of_tile(self, number: int, part: Part, tile: Tile, machine: Machine) -> TileCost:
+        """What it costs on a tile, whose graph, arguments and results are in files."""
+        size = Size(tile.end - tile.first, len(tile.columns), tile.matrix.nnz)
+        graph = 4 if part.values is None else 4 + part.values.itemsize
+        read = graph * size.entries + 8 * size.rows + self._read(size)
+        written = sum(self._sliced(size, name) for name in self.stage.results)
+        flops, moved = self._at(size, self.flops), self._moved(size)
+        seconds = {"compute": flops / machine.flops, "memory": moved / machine.memory}
+        seconds["disk"] = (read + written) / machine.disk
+        sizes, counts = (size.rows, size.entries, size.columns), (read, written, moved, flops)
+        return TileCost(number, part.index, tile.first, *sizes, *counts, seconds=seconds)
 
     def _row(self, value: str) -> int:
         """The bytes of a value for one node."""
@@ -192,34 +290,61 @@ class _Work:
         sizes = [size for size in spec.shape[1:] if isinstance(size, int)]
         return math.prod(sizes) * dtype_named(spec.dtype).itemsize
 
-    def _at(self, part: Part, count: Dim) -> int:
-        sizes = self.program.sizes
-        known = {sizes.nodes: part.num_rows, sizes.edges: part.num_entries}
-        known[sizes.columns] = part.num_rows + len(part.halo)
+    def _at(self, size: Size, count: Dim) -> int:
+        known = self._known(size)
         return count.evaluate({name: known.get(name, 1) for name in count.symbols})
 
-    def _moved(self, part: Part) -> int:
+    def _moved(self, size: Size) -> int:
         """The bytes of arguments and results; a row that entries refer to is read for each."""
         total = 0
         for given in self.stage.inputs:
             if given.value == self.program.graph:
-                total += part.num_entries * 8 + part.num_rows * 8
+                total += self._graph(size)
             elif given.halo:
-                total += part.num_entries * self._row(given.value)
+                total += size.entries * self._row(given.value)
             else:
-                total += self._size(part, given.value)
-        return total + sum(self._size(part, name) for name in self.stage.results)
+                total += self._size(size, given.value)
+        return total + self._results(size)
 
-    def _stored(self, part: Part) -> int:
+    def _graph(self, size: Size) -> int:
+        """The bytes of the rows of the graph in memory, with weights of f32."""
+        return size.entries * 8 + size.rows * 8
+
+    def _stored(self, size: Size) -> int:
         """The bytes of the arguments and results for the nodes and entries of a part."""
         read = {i.value: None for i in self.stage.inputs if i.value != self.program.graph}
-        return sum(self._size(part, name) for name in (*read, *self.stage.results))
+        return sum(self._size(size, name) for name in read) + self._results(size)
 
-    def _size(self, part: Part, value: str) -> int:
-        spec, sizes = self.program.specs[value], self.program.sizes
-        known = {sizes.nodes: part.num_rows, sizes.edges: part.num_entries}
+    def _read(self, size: Size) -> int:
+        """The bytes of the arguments of a tile that differ between tiles, the graph aside."""
+        return sum(
+            size.columns * self._row(i.value) if i.halo else self._sliced(size, i.value)
+            for i in self.stage.inputs
+            if i.value != self.program.graph
+        )
+
+    def _sliced(self, size: Size, value: str) -> int:
+        """The bytes of a value of a tile; 0 if it is the same for all."""
+        of_tile = self.program.is_of_rows(value) or self.program.is_of_entries(value)
+        return self._size(size, value) if of_tile else 0
+
+    def _results(self, size: Size) -> int:
+        """The bytes of the results."""
+        return sum(self._size(size, name) for name in self.stage.results)
+
+    def _known(self, size: Size) -> dict[str, int]:
+        sizes = self.program.sizes
+        known = {sizes.nodes: size.rows, sizes.edges: size.entries}
+        return known | {sizes.columns: size.columns}
+
+    def _size(self, size: Size, value: str) -> int:
+        spec, known = self.program.specs[value], self._known(size)
         count = math.prod(n if isinstance(n, int) else known.get(n, 1) for n in spec.shape)
         return count * dtype_named(spec.dtype).itemsize
+
+
+def _line(*texts: object) -> str:
+    return "  ".join(f"{text:>9}" for text in texts)
 
 
 def _scaled(count: int, unit: str) -> str:

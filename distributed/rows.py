@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.lib import format as npy
 
 from ..core.reading import ReadingError, map_npy
 from .errors import damaged, error, unwritten
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 BLOCK = 1 << 24
 """The number of bytes that are read at a time."""
@@ -44,12 +47,26 @@ class Mapped:
         return np.take(self.array, rows, axis=0)
 
 
+class Sparse:
+    """The rows of a sparse matrix, which are dense as they are read."""
+
+    def __init__(self, matrix: csr_array) -> None:
+        self.matrix = matrix
+        self.shape: tuple[int, ...] = matrix.shape
+        self.dtype: np.dtype[Any] = matrix.dtype
+
+    def read(self, rows: np.ndarray) -> np.ndarray:
+        return self.matrix[rows].toarray()
+
+
 def rows_of(name: str, value: Any) -> Rows:
-    """The rows of an argument: an array, a path of a `.npy` file, or what has `read`.
+    """The rows of an argument: an array, a path of a `.npy` file, a matrix, or what has `read`.
 
     Raises:
         InputError: if it is none of these, or the file is damaged.
     """
+    from scipy.sparse import csr_array, issparse
+
     if isinstance(value, str | os.PathLike):
         try:
             return Mapped(map_npy(value), value)
@@ -59,7 +76,10 @@ def rows_of(name: str, value: Any) -> Rows:
         return Mapped(value)
     if isinstance(value, Rows):
         return value
-    expected = "an array, a path of a .npy file, or an object with shape, dtype and read"
+    if issparse(value):
+        matrix: Any = value
+        return Sparse(csr_array(matrix))
+    expected = "an array, a path of a .npy file, a matrix, or an object with shape, dtype and read"
     raise error(f'no rows for input "{name}"', expected, type(value).__name__)
 
 

@@ -193,8 +193,8 @@ def load(
         setting: what all tasks share.
         given: the part.
         rows: the original numbers of its nodes.
-        source: the argument: an array, the path of an `.npy` file, or an object with `read(rows)`;
-            or the rows themselves, as a tuple.
+        source: the argument: an array, a sparse matrix, the path of an `.npy` file, or an object
+            with `read(rows)`; or the rows themselves, as a tuple.
         exchanged: whether the block has room for the halo.
         spare: a block to use again.
     """
@@ -203,10 +203,7 @@ def load(
     count = len(rows) + (len(part.halo) if exchanged else 0)
     block = spare or setting.block("input", part, (count, *found.shape[1:]), found.dtype)
     own = block.open(write=True)[: len(rows)]
-    if isinstance(source, tuple):
-        own[...] = source[0]
-    else:
-        gather(found, rows, own)
+    gather(found, np.arange(len(rows)) if isinstance(source, tuple) else rows, own)
     return block
 
 
@@ -241,11 +238,9 @@ def start(
         blocks: the values of the part.
         spares: blocks for results that are used again.
     """
-    stage, part = job.stages[number], given.open()
-    made = _results(job, stage, setting, part, spares)
-    call = _Call(job, stage, setting, part, {**blocks, **made})
-    if not stage.is_whole:
-        call.compute(0, part.inner, part.num_rows)
+    call, made = _begun(job, number, setting, given, blocks, spares)
+    if not call.stage.is_whole:
+        call.compute(0, call.part.inner, call.part.num_rows)
     return Made(made)
 
 
@@ -290,24 +285,24 @@ def compute(
     *halos: Halo,
 ) -> Made:
     """Compute all rows of a stage whose halo is there already: `start` and `finish` in one."""
-    stage, part = job.stages[number], given.open()
-    made = _results(job, stage, setting, part, spares)
+    call, made = _begun(job, number, setting, given, blocks, spares)
+    part = call.part
     shared, sent = _receive(part, blocks, received, halos)
-    call = _Call(job, stage, setting, part, {**blocks, **made})
     call.compute(0, part.num_rows, part.num_rows + len(part.halo))
     return Made(made, shared, sent)
 
 
-def _results(
-    job: Job, stage: StageCode, setting: Setting, part: Part, spares: Blocks
-) -> dict[str, Block]:
-    """Blocks for the results of a stage."""
+def _begun(
+    job: Job, number: int, setting: Setting, given: PartSource, blocks: Blocks, spares: Blocks
+) -> tuple[_Call, dict[str, Block]]:
+    """A stage on a part, and the blocks for its results."""
+    stage, part = job.stages[number], given.open()
     made: dict[str, Block] = {}
     for name, spec in zip(stage.results, stage.specs, strict=True):
         shape = shape_of(job, part, spec, name in stage.exchanged)
         dtype = dtype_named(spec.dtype)
         made[name] = spares.get(name) or setting.block(name, part, shape, dtype)
-    return made
+    return _Call(job, stage, setting, part, {**blocks, **made}), made
 
 
 def _receive(

@@ -17,7 +17,7 @@ from ..core.weights import WeightStore
 from ..core.writing import write_atomically
 from .errors import damaged, error, unwritten
 from .partition import Partition
-from .rows import Mapped, Rows, create_npy, gather
+from .rows import Mapped, Rows, Sparse, create_npy, gather
 
 _STATE = "state.json"
 _KIND = "stepwell run"
@@ -171,5 +171,9 @@ def _more(rows: Rows) -> Iterator[np.ndarray]:
     if isinstance(rows, Mapped) and rows.path is not None:
         status = os.stat(rows.path)
         yield np.array([status.st_size, status.st_mtime_ns])
-    elif isinstance(rows, Mapped) and rows.array.nbytes <= _SMALL:
-        yield rows.array
+        return
+    arrays = [rows.array] if isinstance(rows, Mapped) else []
+    if isinstance(rows, Sparse):
+        arrays = [rows.matrix.indptr, rows.matrix.indices, rows.matrix.data]
+    if sum(array.nbytes for array in arrays) <= _SMALL:
+        yield from arrays

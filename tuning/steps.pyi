@@ -39,13 +39,15 @@ class Steps:
                     s + t
 
         With a factor of 1 there is no inner loop: each iteration is a chunk, with the reductions in it.
+        A loop over the entries of a row gets an attribute; its chunks are made when it is lowered.
+
         The rounding error of a sum grows like the square root of the number of terms that are added one
         after the other, of which there are f + n / f instead of n. (P. Blanchard, N. Higham and
         T. Mary, A Class of Fast and Accurate Summation Algorithms, 2020.)
 
         Raises:
-            ScheduleError: if the loop is over entries, if it is no reduction, or one with the combiner
-                `custom`, and for a factor of 1 if it is unrolled.
+            ScheduleError: if the loop is no reduction, or one with the combiner `custom`, for a factor
+                of 1 if it is unrolled, and if it is over entries and a cascade already.
         """
 
     def compute_at(self, nest: str, loop: str) -> Self:

@@ -56,7 +56,11 @@ def _for(op: loop.ForOp, state: State) -> None:
         if state.indices.facts.of(upper)[1] == 1:
             _at_most_once(op, state, bounds)
             return
-    state.whole(op.results, _iterated(op, state, lower, bounds, upper, at_once))
+    parts = state.all_parts(op.inits)
+    if op.chunk is not None:
+        state.whole(op.results, _in_chunks(op, state, lower, upper, op.chunk, parts))
+        return
+    state.whole(op.results, _iterated(op, state, lower, bounds, upper, at_once, parts))
 
 
 # min(1, n) > 0  ==  n > 0
@@ -134,9 +138,23 @@ def _iterated(
     bounds: Sequence[Form],
     upper: Form,
     at_once: int,
+    parts: list[SSAValue],
 ) -> list[SSAValue]:
-    """Emit all iterations, up to the least of the bounds; return the parts of the results."""
-    parts, known = state.all_parts(op.inits), (upper - lower).number
+    """Emit all iterations, up to the least of the bounds.
+
+    Args:
+        op: the loop.
+        state: the state of the conversion.
+        lower: the first iteration.
+        bounds: the bounds.
+        upper: the least of them.
+        at_once: how many iterations run at a time.
+        parts: the parts of the carried values of the first iteration.
+
+    Returns:
+        Those after the last one.
+    """
+    known = (upper - lower).number
     if known is not None and known <= at_once:
         # Unrolled completely, with a few independent chains of accumulators.
         chains = max(1, min(known, _UNROLLED_ACCUMULATORS, at_once))
@@ -165,6 +183,28 @@ def _iterated(
             groups[number] = _iteration(op, state, full + number, groups[number])
         return _joined(op, state, groups)
     return _loop(op, state, full, upper, 1, [_joined(op, state, groups)], several)[0]
+
+
+def _in_chunks(
+    op: loop.ForOp,
+    state: State,
+    lower: Form,
+    upper: Form,
+    count: int,
+    parts: list[SSAValue],
+) -> list[SSAValue]:
+    """Emit chunks of `count` iterations; each starts from neutral values, and is joined to totals.
+
+    Takes and returns the parts of the carried values, as `_iterated`.
+    """
+
+    def chunk(first: Form, totals: list[list[SSAValue]]) -> list[list[SSAValue]]:
+        end = state.indices.least([first + count, upper])
+        _, fresh = _accumulators(op, state, parts, 2)
+        sums = _iterated(op, state, first, [end], end, op.at_once, fresh)
+        return [_joined(op, state, [*totals, sums])]
+
+    return _loop(op, state, lower, upper, count, [parts], chunk)[0]
 
 
 def _whole_steps(op: loop.ForOp, state: State, count: Form, at_once: int) -> Form:

@@ -111,8 +111,9 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     to the next; its results are the final values. A `reduction` accumulates values in any order:
     each has a combiner, by which the body accumulates it, and by which accumulators over parts of
     the range are combined. With `unroll U`, it runs U iterations at a time, each with its own
-    accumulators. A value with a known combiner depends on no other carried value; values that
-    depend on each other have the combiner `custom`.
+    accumulators. With `cascade N`, which only a loop over entries has, each N iterations start from
+    neutral values, and are combined with a total. A value with a known combiner depends on no other
+    carried value; values that depend on each other have the combiner `custom`.
 
     In a kernel:
 
@@ -146,6 +147,7 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     entries = opt_prop_def(UnitAttr)
     combiners = opt_prop_def(ArrayAttr[CombineAttr])
     unroll = opt_prop_def(IntegerAttr.constr(i64))
+    cascade = opt_prop_def(IntegerAttr.constr(i64))
     last = var_result_def()
     body = region_def("single_block")
 
@@ -163,6 +165,7 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         inits: Sequence[SSAValue] = (),
         combines: Sequence[Combine] = (),
         unroll: int | None = None,
+        cascade: int | None = None,
     ) -> None:
         if isinstance(bound, int):
             bound = AffineMap.constant_map(bound)
@@ -177,6 +180,8 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
             properties["combiners"] = ArrayAttr([CombineAttr(combine) for combine in combines])
         if unroll is not None:
             properties["unroll"] = IntegerAttr(unroll, i64)
+        if cascade is not None:
+            properties["cascade"] = IntegerAttr(cascade, i64)
         types = [init.type for init in inits]
         if body is None:
             body = Region(Block(arg_types=[*([INDEX] * (2 if matrix else 1)), *types]))
@@ -256,12 +261,18 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     @property
     def is_scheduled(self) -> bool:
         """Whether a schedule has chosen how the iterations run."""
-        return self.unroll is not None or self.kind.data.is_scheduled
+        chosen = self.unroll is not None or self.cascade is not None
+        return chosen or self.kind.data.is_scheduled
 
     @property
     def at_once(self) -> int:
         """How many iterations of a reduction run at a time."""
         return 1 if self.unroll is None else self.unroll.value.data
+
+    @property
+    def chunk(self) -> int | None:
+        """The iterations of a loop over entries that accumulate on their own, None for all."""
+        return None if self.cascade is None else self.cascade.value.data
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
@@ -318,7 +329,7 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         if self.results and kind not in (LoopKind.SERIAL, LoopKind.REDUCTION):
             refuse(self, "wrong kind of a loop that carries values", "serial or reduction", kind)
         if not self.is_reduction:
-            if self.combiners is not None or self.unroll is not None:
+            if self.combiners is not None or self.unroll is not None or self.cascade is not None:
                 refuse(self, "has combiners or accumulators", "a reduction", kind)
             return
         if not self.results:
@@ -329,6 +340,17 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
             refuse(self, "wrong unroll", "at least 1", self.at_once)
         if self.unroll is not None and not self.is_joinable:
             refuse(self, "a custom reduction cannot be split into several accumulators")
+        self._verify_chunk(self.chunk)
+
+    def _verify_chunk(self, chunk: int | None) -> None:
+        if chunk is None:
+            return
+        if not self.over_entries:
+            refuse(self, "a loop over a bound is no cascade", "two loops")
+        if chunk < 1:
+            refuse(self, "wrong cascade", "at least 1", chunk)
+        if not self.is_joinable:
+            refuse(self, "chunks of a custom reduction cannot be combined")
 
     # Text.
 
@@ -349,6 +371,8 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
             printer.print_string(f"{self.kind.data} ")
         if self.unroll is not None:
             printer.print_string(f"unroll {self.at_once} ")
+        if self.chunk is not None:
+            printer.print_string(f"cascade {self.chunk} ")
         if self.results:
             print_carried(printer, self.carried, self.inits, self.combines)
         if self.over_entries:
@@ -371,14 +395,15 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
             bound, operands = parse_bound(parser)
         kind = parser.parse_optional_str_enum(LoopKind) or LoopKind.PARALLEL
         unroll = parser.parse_integer() if parser.parse_optional_keyword("unroll") else None
+        cascade = parser.parse_integer() if parser.parse_optional_keyword("cascade") else None
         carried, inits, combines = parse_carried(parser)
         matrix: list[SSAValue] = []
         for number, array in enumerate(arrays):
             parser.parse_punctuation("," if number else ":")
             matrix.append(parser.resolve_operand(array, parser.parse_type()))
         body = parser.parse_region([*variables, *carried])
-        more = {"matrix": matrix, "inits": inits, "combines": combines, "unroll": unroll}
-        op = cls(name, bound.data, operands, kind, body, **more)
+        more = {"matrix": matrix, "inits": inits, "combines": combines}
+        op = cls(name, bound.data, operands, kind, body, **more, unroll=unroll, cascade=cascade)
         op.attributes |= parser.parse_optional_attr_dict()
         return op
 
@@ -439,6 +464,7 @@ class DropInvariantCarry(RewritePattern):
             inits=[inits[n] for n in kept],
             combines=[op.combines[n] for n in kept] if op.is_reduction else (),
             unroll=None if op.unroll is None else op.at_once,
+            cascade=op.chunk,
         )
         new.attributes |= op.attributes
         results: list[SSAValue] = list(inits)

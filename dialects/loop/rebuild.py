@@ -139,6 +139,7 @@ class Rebuild(Bindings):
             inits=inits,
             combines=source.combines if combines is None else combines,
             unroll=None if source.unroll is None else source.at_once,
+            cascade=source.chunk,
         )
         for old, new in zip(source.carried, op.carried, strict=False):
             new.name_hint = old.name_hint

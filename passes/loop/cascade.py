@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
@@ -34,17 +35,17 @@ def cascade(kernel: Consumed, loop: str, factor: int) -> KernelOp:
                 s + t
 
     With a factor of 1 there is no inner loop: each iteration is a chunk, with the reductions in it.
+    A loop over the entries of a row gets an attribute; its chunks are made when it is lowered.
+
     The rounding error of a sum grows like the square root of the number of terms that are added one
     after the other, of which there are f + n / f instead of n. (P. Blanchard, N. Higham and
     T. Mary, A Class of Fast and Accurate Summation Algorithms, 2020.)
 
     Raises:
-        ScheduleError: if the loop is over entries, if it is no reduction, or one with the combiner
-            `custom`, and for a factor of 1 if it is unrolled.
+        ScheduleError: if the loop is no reduction, or one with the combiner `custom`, for a factor
+            of 1 if it is unrolled, and if it is over entries and a cascade already.
     """
     target = loop_named(STEP, kernel, loop)
-    if target.over_entries:
-        raise refusal(STEP, kernel, target, "is over the entries of a row")
     if not target.is_joinable:
         got = ", ".join(target.combines) or target.kind.data
         expected = "a reduction by add, mul, max or min"
@@ -52,6 +53,11 @@ def cascade(kernel: Consumed, loop: str, factor: int) -> KernelOp:
     check_number(STEP, kernel, target, "factor", factor)
     if factor == 1 and target.unroll is not None:
         raise refusal(STEP, kernel, target, "is unrolled", "a factor above 1", factor)
+    if target.over_entries:
+        if target.chunk is not None:
+            raise refusal(STEP, kernel, target, "is a cascade already")
+        target.cascade = IntegerAttr(factor, i64)
+        return noted(kernel, "cascade", loop, factor)
     return noted(_Cascade(kernel, target, factor).run(), "cascade", loop, factor)
 
 
@@ -154,8 +160,8 @@ class LoopCascadePass(PrimitivePass):
       loop.store %s, %y () -> (0)() : f32, memref<1xf32> }
     ```
 
-    Requires: a reduction over a bound, scalar or of blocks.
-    Leaves: loops named after it, with 0 and 1 appended.
+    Requires: a reduction, scalar or of blocks.
+    Leaves: loops named after it, with 0 and 1 appended; one over entries with `cascade`.
     """
 
     name = "loop-cascade"

@@ -105,8 +105,8 @@ def _check_parallel(
 
 def _reduction(kernel: KernelOp, name: str) -> ForOp:
     loop = loop_named(STEP, kernel, name)
-    if not loop.is_reduction or loop.unroll is not None:
-        expected = "a reduction that is not unrolled"
+    if not loop.is_reduction or loop.is_scheduled:
+        expected = "a reduction that is not unrolled, and no cascade"
         raise refusal(STEP, kernel, loop, "cannot be merged", expected)
     return loop
 

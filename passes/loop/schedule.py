@@ -24,6 +24,7 @@ from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.trace import structure_of, trace_of
 from .rules.blocks import schedule_blocks
 from .rules.borders import cut_border
+from .rules.cascades import cascade_entries
 from .rules.columns import schedule_carried_rows, schedule_columns
 from .rules.contraction import schedule_contraction
 from .rules.heads import schedule_heads
@@ -74,6 +75,7 @@ def schedule_kernel(
             if schedule.attempt(lambda nest=nest, found=found: _nest(schedule, nest, found)):
                 reasons += found
         schedule.drop_unit_loops()
+        cascade_entries(schedule)
     return schedule, reasons
 
 

@@ -15,6 +15,7 @@ from stepwell.core.errors import StepwellError
 from stepwell.distributed import tasks
 from stepwell.distributed.dask_engine import DaskEngine
 from stepwell.distributed.distributing import distribute
+from stepwell.distributed.engines import WorkerLostError
 
 from .parts import attention, features, gcn, random_graph, weights
 
@@ -54,6 +55,37 @@ def test_as_one_program(threads: Any, share: bool) -> None:
     assert found.traffic.exchanged == found.report().exchanged
     assert found.traffic.sent == ([0, 0, 0] if share else found.report().exchanged)
     assert found.report().costs[1][0].bound in ("compute", "memory", "network")
+
+
+class Busy:
+    """A client whose worker lets some transfers time out."""
+
+    status = "running"
+
+    def __init__(self, times: int, error: Exception, *workers: str) -> None:
+        self.left, self.error, self.known = times, error, dict.fromkeys(workers, 1)
+
+    def scatter(self, values: list[object], **options: Any) -> list[object]:
+        self.left -= 1
+        if self.left >= 0:
+            raise self.error
+        return values
+
+    def nthreads(self) -> dict[str, int]:
+        return self.known
+
+
+@pytest.mark.parametrize("error", [TimeoutError("No valid workers found"), OSError("Timed out")])
+def test_a_busy_worker_has_not_ended(error: Exception) -> None:
+    """Nor has one that Dask has paused; it is asked again."""
+    assert DaskEngine(Busy(2, error, "a")).put(7, "a").future == 7
+    message = 'worker "a" takes no data; it is paused for want of memory'
+    with pytest.raises(StepwellError, match=message) as found:
+        DaskEngine(Busy(3, error, "a")).put(7, "a")
+    assert not isinstance(found.value, WorkerLostError)
+    for client in (Busy(1, error, "b"), Busy(1, ValueError("none"), "a")):
+        with pytest.raises(WorkerLostError, match='worker "a" ended before its work did'):
+            DaskEngine(client).put(7, "a")
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import stepwell as sw
 from stepwell.core.errors import CompileError, InputError, StepwellError
@@ -164,7 +165,7 @@ def test_arguments_on_disk(program: Any, tmp_path: Path) -> None:
         def read(self, rows: np.ndarray) -> np.ndarray:
             return x[rows]
 
-    for source in (str(tmp_path / "x.npy"), tmp_path / "x.npy", Rows()):
+    for source in (str(tmp_path / "x.npy"), tmp_path / "x.npy", Rows(), sp.coo_matrix(x)):
         assert_near(found(source), expected(module, graph, x))
 
 
@@ -228,8 +229,86 @@ def test_what_cannot_be_distributed() -> None:
     sparse = gnn.Sequential(gnn.GCNConv(weights(6, 2))).to_module(
         gnn.GraphSpec(), sw.SparseSpec((None, 6))
     )
-    with pytest.raises(CompileError, match='argument "features" is a second sparse matrix'):
+    message = 'argument "features" is a second sparse matrix, expected a program of sw.TensorSpec'
+    with pytest.raises(CompileError, match=f"distribute: {message}"):
         distribute(sparse, part)
+    with pytest.raises(CompileError, match=f"out_of_core: {message}"):
+        sw.out_of_core(sparse, part)
+
+
+def of_edges(layer: gnn.Layer, **options: Any) -> sw.Module:
+    spec = gnn.EdgeListSpec(**options)
+    return gnn.Sequential(layer).to_module(spec, sw.TensorSpec((None, 6)))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_partition_is_an_edge_list(weighted: bool) -> None:
+    """In the place of the list, its weights included; repeated edges stay several."""
+    ends = np.random.default_rng(3).integers(0, 40, (2, 150))
+    values = np.linspace(0.5, 2, 150, dtype=np.float32) if weighted else None
+    module, x = of_edges(gnn.GCNConv(weights(6, 3)), weighted=weighted), features(40)
+    given = [(ends, values)] if weighted else [ends]
+    partition = sw.partition(given, 3, num_nodes=40)
+    found = distribute(module, partition, threads_of(1), opt_level=0)
+    assert [spec.name for spec in found.inputs] == ["features"]
+    inputs = (ends, values, x) if weighted else (ends, x)
+    assert_near(found(x), module.run_reference(*inputs))
+    if weighted:
+        message = "the edges of the partition have weights, expected none, or weighted=True"
+        for make, name in ((distribute, "distribute"), (sw.out_of_core, "out_of_core")):
+            with pytest.raises(InputError, match=f"{name}: {message}"):
+                make(of_edges(gnn.GCNConv(weights(6, 3))), partition)
+
+
+def lists(build: Callable[..., Any]) -> sw.Module:
+    """A program of the sources and targets of edges, the list, features and weights."""
+    b = sw.Builder("main")
+    e, x, w = b.input("e", (2, "e"), "i64"), b.input("x", ("n", 3)), b.input("w", ("e",))
+    ends = [b.reshape(b.slice(e, [n, 0], [n + 1, 2**63 - 1]), [-1]) for n in range(2)]
+    b.output(build(b, *ends, x, w), name="y")
+    return b.module()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: of_edges(gnn.GATConv(weights(4, 6), weights(1, 2, 2), weights(1, 2, 2))),
+            "the program adds self loops to an edge list",
+        ),
+        (
+            lambda: lists(lambda b, s, t, x, w: b.spmm(b.csr_from_edges(s, t, (x, x))[0], x)),
+            "the rows of the matrix are not the targets of an edge list that is an argument",
+        ),
+        (
+            lambda: lists(
+                lambda b, s, t, x, w: b.spmm(b.csr_from_edges(t, s, (x, x), w * w)[0], x)
+            ),
+            "the weights of edges are computed",
+        ),
+        (
+            lambda: lists(
+                lambda b, s, t, x, w: (
+                    b.spmm(b.csr_from_edges(t, s, (x, x), w)[0], x) + b.reduce(w, "sum", [0])
+                )
+            ),
+            'argument "w" is used by edges in the order of the list',
+        ),
+        (
+            lambda: lists(
+                lambda b, s, t, x, w: b.spmm(
+                    b.csr_from_edges(t, s, (x, x))[0],
+                    b.spmm(b.csr_from_edges(s, t, (x, x))[0], x),
+                )
+            ),
+            "the program sorts several edge lists",
+        ),
+    ],
+)
+def test_edge_lists_of_other_kinds(make: Callable[[], sw.Module], message: str) -> None:
+    expected = r"expected edges that are sorted .* of gnn\.EdgeListSpec\(\); or use gnn\.GraphSpec"
+    with pytest.raises(CompileError, match=f"distribute: {message}, {expected}"):
+        distribute(make(), sw.partition(random_graph(5, 9), 2))
 
 
 def test_memory_is_used_again(program: Any) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pytest
+import scipy.sparse as sp
 
 import stepwell as sw
 
@@ -49,3 +52,27 @@ def test_long_sums() -> None:
     )
     for name, got, right in zip(results, found, exact, strict=True):
         assert ulps(got, right) <= 4, name
+
+
+@pytest.mark.parametrize(("width", "heads"), [(1, 0), (64, 0), (8, 3)])
+def test_long_rows(width: int, heads: int) -> None:
+    """Of a sparse matrix, beside short and empty ones: as blocks, in lanes, and of heads."""
+    lengths = [0, 3, TERMS, 1, 255, 1030, 0, 4 * TERMS]
+    indptr = np.cumsum([0, *lengths])
+    rng = np.random.default_rng(1)
+    indices = rng.integers(0, 50, indptr[-1])
+    matrix = sp.csr_array((factors(len(indices)), indices, indptr), shape=(len(lengths), 50))
+    shape = (50, heads, width) if heads else (50, width)
+    x, scores = factors(*shape), factors(len(indices), max(heads, 1))
+    b = sw.Builder("main")
+    a, y = b.input("a", sw.SparseSpec((len(lengths), 50), nnz="e")), b.input("x", shape)
+    if heads:
+        b.output(b.aggregate(a, y, b.input("s", ("e", heads))), name="y")
+    else:
+        b.output(b.spmm(a, y), name="y")
+    exe = sw.compile(b.module(), threads=1)
+    found = exe(matrix, x, scores) if heads else exe(matrix, x)
+    weights = scores[:, :, None] if heads else matrix.data[:, None]
+    terms = weights.astype(np.float64) * x[indices]
+    exact = np.stack([terms[p:q].sum(0) for p, q in pairwise(indptr)])
+    assert ulps(found, exact) <= 4

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import stepwell as sw
 from stepwell.distributed.out_of_core import OutOfCore, _Run
 from stepwell.distributed.partition import Partition
+from stepwell.distributed.report import Machine
 from stepwell.distributed.tiles import tiles
 from stepwell.frontends import gnn
 
@@ -137,6 +139,54 @@ def test_results_are_those_of_one_call(model: str, tmp_path: Path, partition: Pa
         found = np.load(tmp_path / "y.npy")
         np.testing.assert_allclose(found, expected(model), rtol=1e-5, atol=1e-5)
         assert sorted(path.name for path in tmp_path.iterdir()) == ["x.npy", "y.npy"]
+
+
+def test_the_report_is_what_a_run_reads(
+    sage: OutOfCore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bytes of each stage, and its tiles, which are found without features."""
+    read: list[int] = []
+    for name in ("_read_rows", "_read_columns"):
+        original = getattr(_Run, name)
+
+        def counted(*given: Any, original: Any = original) -> Any:
+            found = original(*given)
+            if given[1] not in given[0]._whole:
+                read[-1] += found.nbytes
+            return found
+
+        monkeypatch.setattr(_Run, name, counted)
+    run_stage = _Run._run_stage
+    monkeypatch.setattr(_Run, "_run_stage", lambda *given: (read.append(0), run_stage(*given))[1])
+    sage(X, out=tmp_path / "y.npy")
+    report, entries = sage.report(Machine(disk=1)), len(ENDS[0])
+    # Beside the graph: columns of 32 bits and row pointers of 64, without weights.
+    graph = 4 * entries + 8 * NODES
+    assert report.read == [own + graph for own in read]
+    # A product to aggregate, and one of the own row; the second layer narrows 8 features to 7.
+    assert report.written == [4 * NODES * width for width in (8 + 8, 8 + 7, 7)]
+    for stage in report.costs:
+        assert sum(cost.entries for cost in stage) == entries
+        assert sum(cost.rows for cost in stage) == NODES
+        assert {cost.bound for cost in stage} == {"disk"}
+        ends = dict.fromkeys(range(3), 0)
+        for cost in stage:
+            assert cost.first == ends[cost.part]
+            ends[cost.part] += cost.rows
+    assert report.seconds > sum(report.read)
+    text = sage.explain()
+    assert f"stage 0: {len(report.costs[0])} tiles, " in text
+    assert text.count("disk") == sum(map(len, report.costs))
+
+
+def test_features_of_a_sparse_matrix(sage: OutOfCore, wanted: np.ndarray, tmp_path: Path) -> None:
+    """Beside an edge list, whose place the partition takes."""
+    sage(sp.csr_array(X), out=tmp_path / "y.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), wanted, rtol=1e-5, atol=1e-6)
+    module = MODELS["sage"].to_module(gnn.EdgeListSpec(), sw.TensorSpec((None, WIDTH)))
+    whole = sw.partition(ENDS, 1, num_nodes=NODES)
+    sw.out_of_core(module, whole, opt_level=0)(X, out=tmp_path / "z.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "z.npy"), wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_rows_are_read_in_order(sage: OutOfCore, wanted: np.ndarray, tmp_path: Path) -> None:
@@ -352,14 +402,14 @@ def test_results_over_all_nodes(partition: Partition, visits: Visits, tmp_path: 
 def test_programs_of_other_kinds(partition: Partition) -> None:
     def built(build: Callable[[sw.Builder, Any, Any], Any]) -> sw.Module:
         b = sw.Builder("main")
-        a, x = b.input("a", sw.SparseSpec(("n", "n"))), b.input("x", ("n", 3))
+        a, x = b.input("a", sw.SparseSpec(("n", "n"), nnz="e")), b.input("x", ("n", 3))
         b.output(b.spmm(a, x), name="y")
         b.output(build(b, a, x), name="v")
         return b.module()
 
     wrong: list[tuple[Callable[[sw.Builder, Any, Any], Any], str]] = [
         (
-            lambda b, a, x: b.spmm(b.input("z", sw.SparseSpec(("n", 5))), b.input("w", (5, 3))),
+            lambda b, a, x: b.aggregate(a, x, b.input("z", ("e",))),
             'argument "z" is neither of nodes nor the same for all',
         ),
     ]

@@ -154,15 +154,20 @@ def entry_loops(op: Operation) -> list[ForOp]:
 
 def entries_of_a_row(loop: ForOp) -> int:
     """How many entries a row has on average, at least 1."""
-    indptr, indices = loop.matrix
-    rows = memref_type(indptr).get_shape()[0] - 1
+    rows, known = memref_type(loop.matrix[0]).get_shape()[0] - 1, stored_entries(loop)
+    return UNKNOWN_ENTRIES if known is None or rows < 1 else max(1, round(known / rows))
+
+
+def stored_entries(loop: ForOp) -> int | None:
+    """How many entries the matrix of a loop over entries has, if that is fixed."""
+    indices = loop.matrix[1]
     owner = indices.owner
     kernel = owner.parent_op() if isinstance(owner, Block) else None
-    if isinstance(indices, BlockArgument) and isinstance(kernel, KernelOp) and rows > 0:
+    if isinstance(indices, BlockArgument) and isinstance(kernel, KernelOp):
         known = kernel.attrs_of(indices.index).get(ENTRIES)
         if isinstance(known, IntegerAttr):
-            return max(1, round(known.value.data / rows))
-    return UNKNOWN_ENTRIES
+            return known.value.data
+    return None
 
 
 def power_of_two_up_to(count: int) -> int:

@@ -10,10 +10,12 @@ import itertools
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import SSAValue
 
 from ....dialects.loop.attrs import Combine
 from ....dialects.loop.loops import enclosing, extent_of, loops_in
 from ....dialects.loop.ops import ForOp, element_type
+from .accesses import entry_loops, stored_entries
 from .steps import Schedule
 
 TERMS = 256
@@ -33,6 +35,29 @@ def cascade_sums(schedule: Schedule, reductions: Sequence[str]) -> None:
         sums = [inner, *itertools.takewhile(_is_rounded, enclosing(inner))]
         if _is_rounded(inner) and (found := _chunks(sums)):
             schedule.cascade(*found)
+
+
+def cascade_entries(schedule: Schedule) -> None:
+    """Make cascades of the sums of floats over the entries of rows: any row may be a long one."""
+    for loop in entry_loops(schedule.kernel):
+        if loop.is_joinable and _adds_floats(loop) and not _are_few(loop):
+            schedule.cascade(loop.loop_name.data, TERMS * loop.at_once)
+
+
+def _are_few(loop: ForOp) -> bool:
+    """Whether a matrix has so few entries that no row is long."""
+    entries = stored_entries(loop)
+    return entries is not None and entries <= TERMS * loop.at_once
+
+
+def _adds_floats(loop: ForOp) -> bool:
+    """Whether a reduction has a sum of floats."""
+    pairs = zip(loop.combines, loop.carried, strict=True)
+    return any(c == Combine.ADD and _is_float(value) for c, value in pairs)
+
+
+def _is_float(value: SSAValue) -> bool:
+    return isinstance(element_type(value.type), AnyFloat)
 
 
 def innermost(loop: ForOp) -> list[str]:
@@ -60,7 +85,7 @@ def _chunks(loops: Sequence[ForOp]) -> tuple[str, int] | None:
 
 def _is_rounded(loop: ForOp) -> bool:
     """Whether a loop over a bound is a sum whose order shows in its result."""
-    floats = all(isinstance(element_type(value.type), AnyFloat) for value in loop.carried)
+    floats = all(map(_is_float, loop.carried))
     return floats and not loop.over_entries and set(loop.combines) == {Combine.ADD}
 
 

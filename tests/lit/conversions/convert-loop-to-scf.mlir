@@ -154,6 +154,27 @@ loop.kernel @spmm_by_fours(%ip: memref<?xi32>, %ix: memref<?xi32>, %v: memref<?x
   loop.store %s, %y ()[s0] -> (0, s0)() : vector<8xf32>, memref<1x8xf32>
 }
 
+// Chunks of entries start from 0, and are added to the total; the last one ends with the row.
+
+// CHECK-LABEL: func.func private @spmm_in_chunks(
+// CHECK:         %[[TOTAL:[a-z0-9_]+]] = scf.for %[[C:[a-z0-9_]+]] = %{{.*}} to %[[END:[a-z0-9_]+]] step %{{.*}} iter_args(%[[T:[a-z0-9_]+]] = %{{.*}}) -> (f32) {
+// CHECK-NEXT:      %[[NEXT:[a-z0-9_]+]] = arith.addi %[[C]]
+// CHECK-NEXT:      %[[STOP:[a-z0-9_]+]] = arith.minsi
+// CHECK:           scf.for %{{.*}} = %[[C]] to %{{.*}} step %{{.*}} iter_args(%[[A:[a-z0-9_]+]] = %[[ZERO:[a-z0-9_]+]], %[[B:[a-z0-9_]+]] = %[[ZERO]]) -> (f32, f32) {
+// CHECK:           %[[S:[a-z0-9_]+]] = scf.for %{{.*}} to %[[STOP]] step
+// CHECK:           %[[U:[a-z0-9_]+]] = arith.addf %[[T]], %[[S]] : f32
+// CHECK-NEXT:      scf.yield %[[U]] : f32
+// CHECK:         memref.store %[[TOTAL]]
+loop.kernel @spmm_in_chunks(%ip: memref<?xi32>, %ix: memref<?xi32>, %x: memref<?xf32>) -> (%y: memref<1xf32>) {
+  %bias = arith.constant 1.0 : f32
+  %s = loop.for "e" %p, %j of %ip, %ix row () -> (0)() reduction unroll 2 cascade 512 carry(%acc = %bias : f32 add) : memref<?xi32>, memref<?xi32> {
+    %b = loop.load %x (d0) -> (d0)(%j) : memref<?xf32>, f32
+    %t = arith.addf %acc, %b : f32
+    loop.yield %t : f32
+  }
+  loop.store %s, %y () -> (0)() : f32, memref<1xf32>
+}
+
 // A fold: halves of a vector, then its last lanes.
 
 // CHECK-LABEL: func.func private @fold(

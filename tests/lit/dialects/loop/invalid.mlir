@@ -201,6 +201,36 @@ loop.kernel @k(%n: index) -> () {
 
 // -----
 
+loop.kernel @k(%n: index) -> () {
+  %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: a loop over a bound is no cascade, expected two loops}}
+  %s = loop.for "k" %k to %n reduction cascade 4 carry(%acc = %z : f32 add) {
+    loop.yield %acc : f32
+  }
+}
+
+// -----
+
+loop.kernel @k(%indptr: memref<?xi32>, %indices: memref<?xi32>, %n: index) -> () {
+  %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: wrong cascade, expected at least 1, got 0}}
+  %s = loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%n) reduction cascade 0 carry(%acc = %z : f32 add) : memref<?xi32>, memref<?xi32> {
+    loop.yield %acc : f32
+  }
+}
+
+// -----
+
+loop.kernel @k(%indptr: memref<?xi32>, %indices: memref<?xi32>, %n: index) -> () {
+  %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: chunks of a custom reduction cannot be combined}}
+  %s = loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%n) reduction cascade 4 carry(%acc = %z : f32 custom) : memref<?xi32>, memref<?xi32> {
+    loop.yield %acc : f32
+  }
+}
+
+// -----
+
 loop.kernel @k(%indptr: memref<?xi32>, %indices: memref<?xi32>, %n: index) -> () {
   // expected-error @+1 {{loop.for: rows differ in length, expected a loop that is not cut into equal parts, got unroll}}
   loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%n) unroll : memref<?xi32>, memref<?xi32> {

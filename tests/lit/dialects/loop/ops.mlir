@@ -55,14 +55,14 @@ loop.kernel @bounds(%n: index) -> (%y: memref<?xf32>) {
 }
 
 // CHECK-LABEL: loop.kernel @entries
-// CHECK:       %[[s:.*]] = loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) reduction carry(%[[acc:.*]] = %[[low:.*]] : f32 max) : memref<?xi32>, memref<?xi64> {
+// CHECK:       %[[s:.*]] = loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) reduction unroll 2 cascade 512 carry(%[[acc:.*]] = %[[low:.*]] : f32 max) : memref<?xi32>, memref<?xi64> {
 // CHECK-NEXT:    %[[v:.*]] = loop.load %values (d0) -> (d0)(%p) : memref<?xf32>, f32
 // CHECK:         loop.yield
 // CHECK-NEXT:  }
 loop.kernel @entries(%indptr: memref<?xi32>, %indices: memref<?xi64>, %values: memref<?xf32>, %n: index) -> (%y: memref<?xf32>) {
   %low = arith.constant 0xFF800000 : f32
   loop.for "i" %i to %n {
-    %s = loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) reduction carry(%acc = %low : f32 max) : memref<?xi32>, memref<?xi64> {
+    %s = loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) reduction unroll 2 cascade 512 carry(%acc = %low : f32 max) : memref<?xi32>, memref<?xi64> {
       %v = loop.load %values (d0) -> (d0)(%p) : memref<?xf32>, f32
       %t = arith.maximumf %acc, %v : f32
       loop.yield %t : f32

@@ -3,13 +3,14 @@
 // RUN: stepwell-opt %s -p "loop-cascade{kernel=window loop=r}" | filecheck %s --check-prefix=WINDOW
 // RUN: stepwell-opt %s -p "loop-unroll{kernel=window loop=s factor=2},loop-cascade{kernel=window loop=s factor=4}" | filecheck %s --check-prefix=UNROLLED
 // RUN: not stepwell-opt %s -p "loop-unroll{kernel=window loop=s factor=2},loop-cascade{kernel=window loop=s}" 2>&1 | filecheck %s --check-prefix=ONE
-// RUN: not stepwell-opt %s -p "loop-cascade{kernel=others loop=e factor=4}" 2>&1 | filecheck %s --check-prefix=ENTRIES
+// RUN: stepwell-opt %s -p "loop-cascade{kernel=others loop=e factor=4}" | filecheck %s --check-prefix=ENTRIES
+// RUN: not stepwell-opt %s -p "loop-cascade{kernel=others loop=e factor=4},loop-cascade{kernel=others loop=e factor=2}" 2>&1 | filecheck %s --check-prefix=TWICE
 // RUN: not stepwell-opt %s -p "loop-cascade{kernel=others loop=i factor=4}" 2>&1 | filecheck %s --check-prefix=PARALLEL
 // RUN: not stepwell-opt %s -p "loop-cascade{kernel=others loop=c factor=4}" 2>&1 | filecheck %s --check-prefix=CUSTOM
 // RUN: not stepwell-opt %s -p "loop-cascade{kernel=product loop=k factor=0}" 2>&1 | filecheck %s --check-prefix=FACTOR
 
 // ONE: loop-cascade: loop "s" of @window: is unrolled, expected a factor above 1, got 1
-// ENTRIES: loop-cascade: loop "e" of @others: is over the entries of a row
+// TWICE: loop-cascade: loop "e" of @others: is a cascade already
 // PARALLEL: loop-cascade: loop "i" of @others: its chunks cannot be combined, expected a reduction by add, mul, max or min, got parallel
 // CUSTOM: loop-cascade: loop "c" of @others: its chunks cannot be combined, expected a reduction by add, mul, max or min, got custom
 // FACTOR: loop-cascade: loop "k" of @product: wrong factor, expected at least 1, got 0
@@ -68,6 +69,10 @@ loop.kernel @window(%x: memref<3x5xf32>) -> (%y: memref<2xf32>) {
   loop.store %b, %y () -> (1)() : f32, memref<2xf32>
 }
 
+// The chunks of the entries of a row are made when the loop is lowered.
+// ENTRIES-LABEL: loop.kernel @others
+// ENTRIES-SAME:    loop.schedule = "cascade(e, 4)"
+// ENTRIES:         loop.for "e" %{{.*}} row (d0) -> (d0)(%i) reduction cascade 4 carry(
 loop.kernel @others(%indptr: memref<4xi32> {loop.indptr}, %indices: memref<?xi32>, %x: memref<?xf32>) -> (%y: memref<3xf32>) {
   %z = arith.constant 0.0 : f32
   loop.for "i" %i to 3 {

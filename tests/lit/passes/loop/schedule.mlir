@@ -390,14 +390,14 @@ loop.kernel @exp_any(%x: memref<?xf32>) -> (%y: memref<?xf32>) {
 
 // A sparse product: a row of features in registers over the entries, rows shared by their entries.
 // V4-LABEL: loop.kernel @spmm
-// V4-SAME:  attributes {loop.schedule = "balance(i, e, 384, weight=9); tiles(i0); vectorize(j); unroll(e, 4)"} {
+// V4-SAME:  attributes {loop.schedule = "balance(i, e, 384, weight=9); tiles(i0); vectorize(j); unroll(e, 4); cascade(e, 1024)"} {
 // V4:       loop.for "i0" {{.*}} tiles {
 // V4:         %[[A:.*]] = loop.partition_point %indptr rows %n part %i0 of
 // V4:         %[[B:.*]] = loop.partition_point %indptr rows %n part
 // V4-NEXT:    loop.for "i1" %i1 to min (d0, d1) -> (((d0 * -1) + d1))(%[[A]], %[[B]])
-// V4:           loop.for "e" {{.*}} reduction unroll 4 carry(%{{.*}} = %{{.*}} : vector<16xf32> add)
+// V4:           loop.for "e" {{.*}} reduction unroll 4 cascade 1024 carry(%{{.*}} = %{{.*}} : vector<16xf32> add)
 // V3-LABEL: loop.kernel @spmm
-// V3:           loop.for "e" {{.*}} reduction unroll 2 carry(%{{.*}} = %{{.*}} : vector<16xf32> add)
+// V3:           loop.for "e" {{.*}} reduction unroll 2 cascade 512 carry(%{{.*}} = %{{.*}} : vector<16xf32> add)
 loop.kernel @spmm(%indptr: memref<?xi32>, %indices: memref<?xi32>, %values: memref<?xf32>, %x: memref<?x16xf32>) -> (%y: memref<?x16xf32>) {
   %z = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
@@ -417,9 +417,9 @@ loop.kernel @spmm(%indptr: memref<?xi32>, %indices: memref<?xi32>, %values: memr
 
 // 13264 entries in 2708 rows: five in a row, which are too few for four accumulators.
 // V4-LABEL: loop.kernel @short
-// V4-SAME:  loop.schedule = "balance(i, e, 235, weight=9); tiles(i0); vectorize(j); unroll(e, 2)"
+// V4-SAME:  loop.schedule = "balance(i, e, 235, weight=9); tiles(i0); vectorize(j); unroll(e, 2); cascade(e, 512)"
 // V3-LABEL: loop.kernel @short
-// V3-SAME:  unroll(e, 2)"
+// V3-SAME:  unroll(e, 2); cascade(e, 512)"
 loop.kernel @short(%indptr: memref<2709xi32>, %indices: memref<?xi32> {loop.entries = 13264 : i64}, %values: memref<?xf32>, %x: memref<2708x16xf32>) -> (%y: memref<2708x16xf32>) {
   %z = arith.constant 0.0 : f32
   loop.for "i" %i to 2708 {
