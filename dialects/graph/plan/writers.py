@@ -64,7 +64,7 @@ class _WriterPlanner:
         return None
 
     def _needs_rows_of_entries(self, op: GraphOp) -> bool:
-        """Whether an operator needs the rows or columns of entries that it does not visit itself."""
+        """Whether an operator needs rows or columns of entries that it does not visit itself."""
         kinds = (AtomKind.ROW_OF_ENTRY, AtomKind.COLUMN_OF_ENTRY)
         recordings = map(self.values.recording, op.results)
         return any(atom.kind in kinds for recording in recordings for atom in recording.atoms)
