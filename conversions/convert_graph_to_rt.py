@@ -16,6 +16,7 @@ from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType, i32
 from xdsl.ir import Operation, Region, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import PatternRewriterListener
 from xdsl.rewriter import Rewriter
 
 from ..core.budgets import EXACT
@@ -23,6 +24,7 @@ from ..core.context import count, decide, weights_of
 from ..core.dims import Dim
 from ..core.module import is_public
 from ..core.refusal import refused
+from ..core.walks import erase_dead
 from ..core.weights import WeightStore
 from ..dialects.graph.signature import signature_attributes
 from ..dialects.rt import ops as rt
@@ -70,6 +72,8 @@ def _convert(
     function.append(func.ReturnOp(status))
     kind = ([arg.type for arg in function.block.args], [i32])
     region = Region(function.block)
+    erase_dead(region, PatternRewriterListener())
+    constants.renumber()
     result = func.FuncOp(source.sym_name.data, kind, region, source.sym_visibility)
     result.location = source.location
     facts = function.shapes, function.reported, arena.first.size

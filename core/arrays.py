@@ -89,3 +89,17 @@ def csr_of(matrix: Any) -> csr_array:
     np.cumsum(np.bincount(rows, minlength=matrix.shape[0]), out=indptr[1:])
     parts = (matrix.data[order], matrix.col[order], indptr)
     return csr_array(parts, shape=matrix.shape)
+
+
+def csr_sharing(
+    indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, shape: tuple[int, ...]
+) -> csr_array:
+    """The CSR matrix of these arrays, which it shares; they keep their dtypes, and are not checked.
+
+    The constructor would give offsets and column indices one dtype, and refuses 16-bit floats.
+    """
+    from scipy.sparse import csr_array
+
+    matrix = cast("csr_array", csr_array(shape))
+    matrix.indptr, matrix.indices, matrix.data = indptr, indices, values
+    return matrix

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.arrays import csr_sharing
 from ..core.dtype_names import dtype_named
 from ..core.errors import InputError, explain
 from .arrays import HEADER, Folder, read_folder
@@ -116,13 +117,8 @@ def csr_of_parts(
     dtype: np.dtype[Any],
 ) -> csr_array:
     """The matrix of these arrays, which it shares; without values, each is 1."""
-    from scipy.sparse import csr_array
-
-    result = csr_array((len(indptr) - 1, columns), dtype=dtype)
     data = np.ones(len(indices), dtype) if values is None else values.astype(dtype, copy=False)
-    # Set one by one: the constructor gives pointers and columns one dtype.
-    result.indptr, result.indices, result.data = indptr, indices, data
-    return result
+    return csr_sharing(indptr, indices, data, (len(indptr) - 1, columns))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from xdsl.dialects.builtin import AffineMapAttr
 
+from ..core.arrays import csr_sharing
 from ..core.dtype_names import as_buffer
 from ..core.dtypes import dtype_of
 from ..core.errors import CompileError, explain
@@ -99,11 +100,7 @@ def _checked(name: str, matrix: csr_array) -> csr_array:
     Raises:
         CompileError: if the matrix is inconsistent.
     """
-    from scipy.sparse import csr_array
-
-    own = csr_array(matrix.shape, dtype=matrix.dtype)
-    # Set one by one: the constructor would check them, with other errors.
-    own.indptr, own.indices, own.data = matrix.indptr.copy(), matrix.indices.copy(), matrix.data
+    own = csr_sharing(matrix.indptr.copy(), matrix.indices.copy(), matrix.data, matrix.shape)
     try:
         own.check_format(full_check=True)
     except ValueError as error:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from ..core.arrays import csr_sharing
 from ..core.dtype_names import dtype_named
 from ..core.functions import call, registered
 
@@ -89,18 +90,13 @@ def _array(words: Iterator[int], operand: Operand, writable: bool) -> Array:
     dtype = dtype_named(operand.dtype)
     if operand.indices is None:
         return _view(words, dtype, len(operand.shape), writable)
-    from scipy.sparse import csr_array
-
     positions, columns = map(dtype_named, operand.indices)
     indptr = _view(words, positions, 1, writable)
     indices = _view(words, columns, 1, writable)
     values = _view(words, dtype, 1, writable)
     width = operand.shape[1]
     shape = (len(indptr) - 1, next(words) if width is None else width)
-    matrix = csr_array(shape, dtype=dtype)
-    # Set one by one: the constructor may convert, and so copy, the indices.
-    matrix.indptr, matrix.indices, matrix.data = indptr, indices, values
-    return matrix
+    return csr_sharing(indptr, indices, values, shape)
 
 
 def _view(words: Iterator[int], dtype: np.dtype[Any], rank: int, writable: bool) -> np.ndarray:

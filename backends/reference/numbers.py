@@ -316,7 +316,7 @@ MEANINGS: dict[str, Meaning] = {
     "affine.min": _apply,
     "arith.bitcast": reinterpret,
     "arith.ceildivsi": plain(lambda a, b: -np.floor_divide(np.negative(a), b)),
-    "arith.ceildivui": _signs_dropped(lambda a, b: -(-a // b)),
+    "arith.ceildivui": _signs_dropped(lambda a, b: a // b + (a % b != 0)),
     "arith.cmpf": compare_floats,
     "arith.cmpi": compare_integers,
     "arith.constant": constant,

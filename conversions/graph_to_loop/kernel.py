@@ -23,7 +23,7 @@ from ...dialects.graph.plan.contract import faults_of
 from ...dialects.graph.plan.nest_plan import NestPlan, ResultNest
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.loop import ops as loop
-from ...dialects.loop.inside import Reader
+from ...dialects.loop.inside import Reader, buffer_of
 from .arguments import argument_attrs, arguments_of
 from .nest import NestBuilder
 from .writing import NestWriter
@@ -75,7 +75,7 @@ def build_kernel(
     if plan.writer is not None:
         _verify_written(kernel, plan.writer)
     if any(isinstance(op, GraphOp) and op.is_foreign for op in function.body.block.ops):
-        _require_inside(kernel, function, shapes, source_of)
+        _require_inside(kernel, function, shapes, source_of, plan.writer)
     return kernel
 
 
@@ -84,13 +84,17 @@ def _require_inside(
     function: func.FuncOp,
     shapes: SymbolicShapes,
     source_of: Mapping[Operation, Operation],
+    writer: GraphOp | None,
 ) -> None:
     """Raise if an access that users wrote may be outside of its buffer."""
 
     def is_trusted(access: Reader) -> bool:
-        # A built-in operator, such as a sort, may know more of the indices that it computes, and
-        # so may a kernel that is trusted.
+        # A built-in operator, such as a sort, may know more of the indices that it computes and of
+        # its own memory, and so may a kernel that is trusted.
         ops = computed_indices(access)
+        local = buffer_of(access).owner
+        if writer is not None and isinstance(local, loop.LocalOp) and source_of[local] is writer:
+            return not writer.is_foreign
         return bool(ops) and not any(map(is_foreign, (access, *ops)))
 
     def is_foreign(op: Operation) -> bool:

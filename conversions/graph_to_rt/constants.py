@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import AffineMapAttr, MemRefType
+from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, MemRefType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...core.refusal import refused
@@ -26,7 +26,7 @@ class Constants:
 
     def __init__(self, function: BufferFunction, weights: WeightStore) -> None:
         self.function, self.weights = function, weights
-        self._emitted: dict[tuple[str, Attribute, Attribute | None], SSAValue] = {}
+        self._emitted: dict[tuple[str, Attribute, Attribute | None], rt.ConstantOp] = {}
         self._packed: dict[tuple[SSAValue, Attribute], list[SSAValue]] = {}
         self._literals: dict[Operation, str] = {}
 
@@ -103,8 +103,15 @@ class Constants:
             slot = len(self._emitted)
             constant = rt.ConstantOp(self.function.context, slot, name, kind, packing)
             constant.location = op.location
-            self._emitted[key] = self.function.insert(constant)
-        return self._emitted[key]
+            self.function.insert(constant)
+            self._emitted[key] = constant
+        return self._emitted[key].result
+
+    def renumber(self) -> None:
+        """Number the slots of those that are used: regions may capture others."""
+        used = [constant for constant in self._emitted.values() if constant.result.uses]
+        for slot, constant in enumerate(used):
+            constant.slot = IntegerAttr(slot, i64)
 
 
 def as_type(function: BufferFunction, buffer: SSAValue, kind: Attribute) -> SSAValue:

@@ -95,4 +95,6 @@ def degrees(matrix: csr_array, self_loops: bool, power: float) -> np.ndarray:
     if self_loops:
         degree = degree + remaining_self_loops(matrix)
     with np.errstate(all="ignore"):
+        if power == -0.5:  # np.power(-inf, -0.5) is 0, but the root of a negative sum is NaN
+            return np.where(degree == 0, degree, 1 / np.sqrt(degree))
         return np.where(degree == 0, degree, np.power(degree, degree.dtype.type(power)))

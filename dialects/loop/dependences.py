@@ -42,6 +42,7 @@ from ...core.building.affine import (
     Quotient,
 )
 from ...core.building.polynomials import Polynomial
+from ...core.typed import memref_type
 from .bounds import constant_index
 from .linear import joined
 from .loops import enclosing, loops_in, most_iterations
@@ -109,6 +110,8 @@ def unwritten(body: Block, outputs: Collection[SSAValue]) -> Iterator[Access]:
         stores = written.setdefault(op.buffer, [])
         if isinstance(op, LoadOp) or op.accumulates:
             fresh = op.buffer in outputs or isinstance(op.buffer.owner, LocalOp)
+            if 0 in memref_type(op.buffer).get_shape():
+                continue  # There is no place in it, and loops that do not run may be gone.
             if fresh and not any(_may_meet(store, op, None) for store in stores) and _may_run(op):
                 yield op
         if isinstance(op, StoreOp):

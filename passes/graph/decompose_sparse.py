@@ -153,6 +153,7 @@ class NormalizedEntries(RewritePattern):
         symmetric = op.kind.data == NormalizeKind.SYMMETRIC
         scale = graph.DegreeOp(op.a, power=-0.5 if symmetric else -1.0)
         new = [scale, *by_rows_and_columns(op.a, scale.result, scale.result if symmetric else None)]
+        new[-1].set_result_types([op.result.type])  # one that is known to be square
         for part in new:
             part.location = op.location
         rewriter.replace(op, new)

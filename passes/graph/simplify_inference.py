@@ -185,7 +185,7 @@ class GroupNormIsPrimitives(RewritePattern):
     def match_and_rewrite(self, op: graph.GroupNormOp, rewriter: PatternRewriter) -> None:
         axis, sizes = op.axis_from_front, tensor_type(op.x).get_shape()
         trailing = [-1 if n == DYNAMIC_INDEX else n for n in sizes[axis + 1 :]]
-        if trailing.count(-1) > 1 or 0 in trailing:
+        if trailing.count(-1) > 1 or 0 in sizes[axis:]:  # 0 would copy a size
             return
         new = Composition(op, rewriter)
         groups = [op.groups.value.data, op.channels_of_group]
@@ -256,7 +256,7 @@ class GraphSimplifyInferencePass(ModulePass):
     Requires: nothing.
     Leaves: no `graph.batch_norm` but in 16 bits, no `graph.dropout` but between different types,
         no normalisation but a `graph.batch_norm_training` whose statistics are used and a
-        `graph.group_norm` with two symbolic sizes after the channels.
+        `graph.group_norm` with two symbolic sizes after the channels, or without elements.
     """
 
     name = "graph-simplify-inference"

@@ -43,9 +43,13 @@ INVALID = "result does not verify"
 """Part of the error for a pass that makes invalid IR."""
 BOUND = "graph-bind-params{names=x0}"
 """Makes the first input a constant."""
-LIMITS = ("an opaque operator has no kernel", "expected a size with an upper bound")
+LIMITS = (
+    "an opaque operator has no kernel",
+    "expected a size with an upper bound",
+    "is not that of an argument",
+)
 """Parts of errors for what has no kernel, unless it is folded or replaced where a pass knows its
-user, and for memory that has to be allocated earlier."""
+user, for memory that has to be allocated earlier, and for a quotient that users have to name."""
 
 
 @dataclass(frozen=True)

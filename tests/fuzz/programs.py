@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Block, SSAValue
+from xdsl.pattern_rewriter import PatternRewriterListener
 
 import stepwell as sw
 from stepwell.backends.reference.sizes import check_sizes
@@ -23,7 +24,10 @@ from stepwell.core.dtypes import element_type_of
 from stepwell.core.module import Module
 from stepwell.core.specs import SparseSpec
 from stepwell.core.typed import tensor_type
-from stepwell.dialects.graph.interfaces import FusionKind, GraphOp
+from stepwell.core.walks import erase_dead
+from stepwell.dialects.graph.interfaces import GraphOp
+from stepwell.dialects.graph.kinds import FusionKind
+from stepwell.dialects.graph.ops import AttentionOp
 from stepwell.dialects.sparse_tensor import is_sparse
 from stepwell.frontends.values import Value
 
@@ -37,6 +41,9 @@ LARGEST_SIZE = 40
 """Of a dimension that is copied from another one; kernels have tails from 2 elements to 33."""
 TRIES, TRIES_OF_OPERANDS = 3, 80
 _MOVES = (FusionKind.BROADCAST, FusionKind.INJECTIVE)
+_SUMS = (FusionKind.REDUCTION, FusionKind.CONTRACTION, FusionKind.NEST, FusionKind.OPAQUE)
+LARGE = 1e16
+"""Of this a sum of products of two still is far from the largest f32."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +131,8 @@ class Program:
             self.values.append(self._input(Leaf(_FLOAT, (2,), (None,), _argument(_FLOAT, (2,)))))
         self._return()
         module = self.builder.module()
+        # A structure that was not finished may leave operators, whose checks nobody is to miss.
+        erase_dead(module.op.body, PatternRewriterListener())
         # Symbolic sizes that are equal in each operator may be different ones in the program.
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -227,6 +236,8 @@ class Program:
         self, op: GraphOp, operands: Sequence[Held | Leaf], arrays: Sequence[Array]
     ) -> tuple[Array, ...] | None:
         """What an operator gives; None where it cannot be part of the program."""
+        if self.special and _is_unspecified(op, arrays):
+            return None
         if self.in_loop and (op.checked_operands or op.size_results or op.size_bounds):
             return None
         for number, operand in enumerate(operands):
@@ -329,6 +340,26 @@ class Program:
         for held in chosen:
             value = self.builder.to_dense(held.value) if held.kind.sparse else held.value
             self.builder.output(value)
+
+
+def _is_unspecified(op: GraphOp, arrays: Sequence[Array]) -> bool:
+    """Whether infinities and NaN among the results depend on how they are computed.
+
+    The order of a sum decides whether it overflows on the way. The value of a key that is masked
+    is multiplied by 0, or left out.
+    """
+    if isinstance(op, AttentionOp):
+        return True
+    return op.fusion in _SUMS and any(map(_is_large, arrays))
+
+
+def _is_large(array: Array) -> bool:
+    """Whether an array has finite numbers whose products may be near the largest float."""
+    elements = array if isinstance(array, np.ndarray) else array.data
+    if not is_real(elements.dtype):
+        return False
+    wide = np.abs(elements.astype(np.float64))
+    return bool(np.any(np.isfinite(wide) & (wide > LARGE)))
 
 
 _FLOAT = Kind(element_type_of(np.dtype(np.float32)), 1)

@@ -86,6 +86,28 @@ def test_operands_of_a_condition_are_passed_and_one_result_is_one_value() -> Non
     checked(b, ((flag(True), a), (a + 3,)), ((flag(False), a), (a * 3,)))
 
 
+CAPTURED = """
+func.func @main(%p: tensor<i1>) -> tensor<f32> {
+  %0 = graph.constant dense<1.0> : tensor<f32>
+  %1 = graph.constant dense<2.0> : tensor<f32>
+  %2 = graph.if %p captures(%0, %1 : tensor<f32>, tensor<f32>) -> (tensor<f32>) {
+  ^bb0(%3: tensor<f32>, %4: tensor<f32>):
+    graph.yield %4 : tensor<f32>
+  } else {
+  ^bb0(%5: tensor<f32>, %6: tensor<f32>):
+    graph.yield %6 : tensor<f32>
+  }
+  func.return %2 : tensor<f32>
+}
+"""
+
+
+def test_a_constant_is_captured_that_nothing_reads() -> None:
+    exe = sw.compile(sw.from_mlir(CAPTURED), opt_level=0, threads=1)
+    assert exe.ir("buffers").count("rt.constant") == 1
+    assert exe(flag(True)) == np.float32(2)
+
+
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 7])
 def test_carried_values_swap_places(count: int) -> None:
     b = sw.Builder()

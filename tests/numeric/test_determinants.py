@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
+from scipy.sparse import csr_array
 
 import stepwell as sw
 
@@ -16,6 +17,18 @@ def program(shape: tuple[int | str, ...], dtype: str = "f64") -> sw.Module:
     b = sw.Builder("main")
     b.output(b.det(b.input("x", shape, dtype) * 1.0) + 1.0)
     return b.module()
+
+
+@pytest.mark.parametrize("size", [0, 2])
+def test_matrices_at_entries(size: int) -> None:
+    """The loops of the determinant do not visit entries, whose rows are looked up before."""
+    b = sw.Builder("main")
+    a, x = b.input("a", sw.SparseSpec((3, 3), "f64")), b.input("x", (3, size, size), "f64")
+    b.output(b.det(b.at_entries(a, x, 0)))
+    given = csr_array(np.array([[1.0, 0, 1], [0, 0, 0], [0, 1, 0]]))
+    x = RNG.standard_normal((3, size, size))
+    got = sw.compile(b.module(), threads=1)(given, x)
+    np.testing.assert_allclose(got, np.linalg.det(x)[[0, 0, 2]], rtol=1e-9)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -11,7 +11,9 @@ from scipy.sparse import csr_array, random_array
 
 import stepwell as sw
 from stepwell.core.dtypes import dtype_of
+from stepwell.core.registry import make_context
 from stepwell.frontends.arrays import element_type_named
+from stepwell.passes.graph.bind_params import GraphBindParamsPass
 
 RNG = np.random.default_rng(5)
 
@@ -177,6 +179,29 @@ def test_a_constant_sparse_argument() -> None:
     b.output(b.call_packed("functions.product", matrix, x, results=sw.TensorSpec((6, 2))))
     x = RNG.standard_normal((4, 2), np.float32)
     np.testing.assert_allclose(sw.compile(b.module(), threads=1)(x), matrix @ x, rtol=1e-5)
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_a_sparse_argument_of_16_bits(constant: bool) -> None:
+    """The constructor of SciPy refuses its dtype."""
+
+    @sw.register_function("functions.sums")
+    def sums(a: csr_array, y: np.ndarray) -> None:
+        y[...] = 0
+        np.add.at(y, np.repeat(np.arange(6), np.diff(a.indptr)), a.data.astype(np.float32))
+
+    wide = csr_array(random_array((6, 4), density=0.5, rng=RNG, dtype=np.float32))
+    parts = wide.data.astype(np.float16), wide.indices, wide.indptr
+    matrix = csr_array(parts, shape=(6, 4))
+    b = sw.Builder("main")
+    a = b.input("a", sw.SparseSpec((6, 4), "f16"))
+    b.output(b.call_packed("functions.sums", a, results=sw.TensorSpec((6,))))
+    module = b.module()
+    if constant:
+        GraphBindParamsPass().bind(make_context(module.weights), module.op, {"a": matrix})
+    got = sw.compile(module, threads=1)(*(() if constant else (matrix,)))
+    wide.data = parts[0].astype(np.float32)
+    np.testing.assert_allclose(got, wide.sum(axis=1), rtol=1e-6)  # sums of up to four terms
 
 
 def failing(function: Callable[..., object]) -> str:

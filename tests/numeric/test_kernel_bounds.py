@@ -435,3 +435,19 @@ def test_rows_of_matrices_are_there() -> None:
         program(later, "n")
     with pytest.raises(sw.InputError, match=r"kernel sums: .* expected 4 <= n, got 4 > 2"):
         program(sums, 4)(matrix)
+
+
+def test_an_operator_knows_its_own_memory() -> None:
+    """The product counts the rows that it keeps, which is no access of the kernel before it."""
+
+    def doubled(k: Any, x: Any, y: Any) -> None:
+        with k.loops(*y.shape) as (i, j):
+            y[i, j] = x[i, j] + x[i, j]
+
+    b = sw.Builder("main")
+    a, x = b.input("a", sw.SparseSpec((4, 3))), b.input("x", (3, 2))
+    twice = b.call_kernel(sw.kernel(doubled), x, results=sw.TensorSpec((3, 2)))
+    b.output(b.aggregate_dense(a, twice, np.ones((2, 2, 5), np.float32), "var"))
+    matrix, x = csr_array(np.eye(4, 3, dtype=np.float32)), vector(6).reshape(3, 2)
+    got = sw.compile(b.module(), threads=1)(matrix, x)
+    np.testing.assert_array_equal(got, b.module().run_reference(matrix, x))

@@ -121,6 +121,14 @@ def test_a_graph_with_computed_weights_is_normalized(kind: str, self_loops: bool
     check(b.module(), dense @ x, matrix)
 
 
+@pytest.mark.parametrize("level", [0, 3])
+def test_the_root_of_a_negative_sum_is_nan(level: int) -> None:
+    matrix = sp.csr_array(np.array([[-np.inf, 1], [0, -4]], np.float32))
+    b = Builder()
+    b.output(b.degree(b.input("a", sw.SparseSpec((2, 2))), power=-0.5))
+    check(b.module(), np.full(2, np.nan), matrix, level=level)
+
+
 def test_what_would_be_dense_is_one_error() -> None:
     b = Builder()
     a = b.input("a", sw.SparseSpec((3, 4)))

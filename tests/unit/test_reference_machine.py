@@ -80,3 +80,15 @@ def test_affine_maps_run_as_they_are_evaluated() -> None:
     for numbers in itertools.product(range(-4, 5), repeat=3):
         assert evaluator(map)(numbers) == map.eval(numbers[:2], numbers[2:])
     assert evaluator(AffineMap(2, 0, (e, d)))([3, 4]) == (4, 3)
+
+
+def test_unsigned_quotients_are_rounded_up() -> None:
+    """A negated unsigned number is no small one."""
+    groups = machine("""
+func.func @groups(%n: index) -> index {
+  %c7 = arith.constant 7 : index
+  %q = arith.ceildivui %n, %c7 : index
+  func.return %q : index
+}
+""")
+    assert [result(groups, "groups", n) for n in (0, 1, 7, 8, 9)] == [0, 1, 1, 2, 2]

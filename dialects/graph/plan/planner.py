@@ -132,7 +132,7 @@ class _Planner:
             nest = self._nest_of(number)
             key: object = number
             if rank(nest.source) == 1 and self.values.is_deep(value):
-                key = self.values.shapes.shape(nest.source)[0]
+                key = self.values.shapes.shape(nest.source)  # no bare size: it may equal a number
             elif nest.reshapes == [None]:
                 sources = self._sources(value)
                 own = self._rows_of(value, sources) or number

@@ -9,6 +9,7 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from ..interfaces import GraphOp
+from .accesses import AtomKind
 from .group_values import GroupValues
 from .nest_plan import NestPlan, Refusal
 
@@ -52,12 +53,21 @@ class _WriterPlanner:
         if deep is not None:
             where = "in" if sources else "before"
             return Refusal(deep, f"a reduction cannot be {where} the loops of {self.writer.name}")
+        if self._needs_rows_of_entries(op):
+            why = "the row of a stored entry is needed"
+            return Refusal(value, f"{why} in the loops of {self.writer.name}")
         if len(sources) > 1:
             return Refusal(value, f"it needs several results of {self.writer.name} at once")
         if not all(self.values.uses.at_own_index(op, operand) for operand in read):
             return Refusal(value, f"{self.writer.name} writes elements in another order")
         self.made |= {result: source for source in sources for result in op.results}
         return None
+
+    def _needs_rows_of_entries(self, op: GraphOp) -> bool:
+        """Whether an operator needs rows or columns of entries that it does not visit itself."""
+        kinds = (AtomKind.ROW_OF_ENTRY, AtomKind.COLUMN_OF_ENTRY)
+        recordings = map(self.values.recording, op.results)
+        return any(atom.kind in kinds for recording in recordings for atom in recording.atoms)
 
     def _refusal_of(self, value: SSAValue) -> Refusal | None:
         """Why a result of the group is not computed where an element is written."""

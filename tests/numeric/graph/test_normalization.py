@@ -248,6 +248,19 @@ def test_batch_norm_training(
     assert ("graph.batch_norm_training" in exe.ir("optimized")) == stays
 
 
+@pytest.mark.parametrize("level", [0, 3])
+def test_no_channels(level: int) -> None:
+    """The means, of which there are 0, are not computed in the nest of result 0."""
+    b = sw.Builder()
+    x = b.input("x", (2, 0, 3))
+    y, mean, _ = b.batch_norm_training(x)
+    b.output(y)
+    b.output(b.group_norm(x, 2, mean))
+    exe = sw.compile(b.module(), threads=1, opt_level=level)
+    empty = np.zeros((2, 0, 3), np.float32)
+    assert [result.shape for result in exe(empty)] == [empty.shape, empty.shape]
+
+
 @pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
 @pytest.mark.parametrize(("scaled", "shifted"), [(False, False), (True, False), (False, True)])
 def test_batch_norm_without_parameters(scaled: bool, shifted: bool, dtype: str) -> None:

@@ -295,6 +295,20 @@ loop.kernel @local(%x: memref<8xf32>) -> (%y: memref<8xf32>) {
         parse(text).verify()
 
 
+def test_a_buffer_without_elements_is_not_read() -> None:
+    """A pass may have erased the loops that fill it, which do not run."""
+    parse("""
+loop.kernel @counts(%x: memref<?xi32>) -> (%y: memref<0xi32>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xi32>
+  loop.for "k" %k to %n serial {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<?xi32>, i32
+    %i = arith.index_cast %v : i32 to index
+    loop.store add %v, %y (d0) -> (d0)(%i) : i32, memref<0xi32>
+  }
+}""").verify()
+
+
 def test_lanes_are_not_stored_to_one_place() -> None:
     """Vectorizing looks for itself: it is also given kernels that nobody has verified."""
     text = """

@@ -61,3 +61,12 @@ func.func @with_loops(%a: !csr) -> tensor<?xf32> {
   %y = graph.entries %b : (!csr) -> tensor<?xf32>
   func.return %y : tensor<?xf32>
 }
+
+// The sizes of a normalized matrix are equal, and known where one of them was.
+// CHECK-LABEL: func.func @normalized_of_an_open_size
+// CHECK: graph.with_entries {{.*}} -> tensor<9x9xf32, #csr>
+func.func @normalized_of_an_open_size(%a: tensor<?x9xf32, #csr>) -> !csr {
+  %b = graph.normalize row %a self_loops = false : (tensor<?x9xf32, #csr>) -> tensor<?x9xf32, #csr>
+  %c = graph.normalize symmetric %b self_loops = false : (tensor<?x9xf32, #csr>) -> !csr
+  func.return %c : !csr
+}

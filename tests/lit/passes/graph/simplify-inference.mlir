@@ -111,6 +111,14 @@ func.func @group_norm_with_two_symbolic_sizes_stays(%x: tensor<2x6x?x?xf32>) -> 
   func.return %y : tensor<2x6x?x?xf32>
 }
 
+// A size of 0 in a reshape would copy one of x.
+// CHECK-LABEL: func.func @group_norm_without_channels_stays
+// CHECK-NEXT: graph.group_norm
+func.func @group_norm_without_channels_stays(%x: tensor<2x0x3xf32>) -> tensor<2x0x3xf32> {
+  %y = graph.group_norm %x groups = 2 axis = 1 epsilon = 1.0e-05 : (tensor<2x0x3xf32>) -> tensor<2x0x3xf32>
+  func.return %y : tensor<2x0x3xf32>
+}
+
 // CHECK-LABEL: func.func @rms_norm
 // CHECK-SAME: (%[[x:[^:]*]]: tensor<4x8xf32>
 // CHECK-NEXT: %[[square:.*]] = graph.mul %[[x]], %[[x]]
