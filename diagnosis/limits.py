@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,6 +28,8 @@ class Limits:
     def __init__(self, module: Module, max_ulp: float | None) -> None:
         self._operators, self._max_ulp = module.clone(), max_ulp
         self._digits = digits_of(module.op)
+        self._growths: dict[tuple[float, int], tuple[list[Any], float]] = {}
+        """The last inputs for a limit and a number of digits, and how far it grows on them."""
 
     def narrow(self, op: ModuleOp) -> None:
         """Take note of the types of the program after a pass: the narrowest one counts."""
@@ -71,7 +74,16 @@ class Limits:
         limit = budget.of(terms, self._digits)
         yield limit
         if limit:
-            yield max(limit, growth(self._operators, inputs, limit, self._digits))
+            yield max(limit, self._growth(inputs, limit))
+
+    def _growth(self, inputs: list[Any], limit: float) -> float:
+        """How far a limit grows in the program: as for the last inputs, where they are the same."""
+        key = limit, self._digits
+        known, found = self._growths.get(key, ([], 0.0))
+        if len(known) != len(inputs) or any(map(operator.is_not, known, inputs)):
+            found = growth(self._operators, inputs, limit, self._digits)
+            self._growths[key] = [*inputs], found
+        return found
 
     def tolerance(self, limit: float) -> Tolerance:
         """A limit in units of the narrowest type of the program; a given one, of each value."""

@@ -48,6 +48,8 @@ class Writes(CallListener):
         self._function, self._left = function, time
         self._watched: list[Memory | None] | None = None
         self._writers: list[Operation] = []
+        self._begun: tuple[Operation | None, PythonValues] = None, ()
+        """The operation that began last, with its operands."""
         self._done, self._count = False, 0
 
     def will_call(self, name: str, args: PythonValues) -> None:
@@ -63,6 +65,10 @@ class Writes(CallListener):
         if name == self._function and self._watched is not None:
             self._done = True
 
+    def will_interpret_op(self, op: Operation, args: PythonValues) -> None:
+        """Note what the operation may write to."""
+        self._begun = op, args
+
     def did_interpret_op(self, op: Operation, results: PythonValues) -> None:
         """Record the bytes that an operation without results has changed."""
         if self._watched is None or self._done:
@@ -75,11 +81,13 @@ class Writes(CallListener):
             return
         if op.has_trait(IsTerminator):
             return
+        begun, args = self._begun
         for memory in self._watched:
-            if memory is None:
+            # An operation that calls others ends after these, whose operands were noted since.
+            if memory is None or (begun is op and not any(_shares(arg, memory[0]) for arg in args)):
                 continue
             now, before, writer = memory
-            changed = np.flatnonzero(now != before)
+            changed = _changed(now, before)
             if changed.size:
                 before[changed] = now[changed]
                 writer[changed] = len(self._writers)
@@ -102,6 +110,22 @@ class Writes(CallListener):
     def operation(self, number: int) -> Operation | None:
         """The operation of a write."""
         return self._writers[number] if number >= 0 else None
+
+
+def _shares(value: Any, watched: np.ndarray) -> bool:
+    """Whether an operand may be memory with some of the watched bytes."""
+    if isinstance(value, Pointer):
+        return value.allocation is None or np.may_share_memory(value.allocation.bytes, watched)
+    return isinstance(value, np.ndarray) and np.may_share_memory(value, watched)
+
+
+def _changed(now: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """Where bytes differ. They are compared as words, because most are equal."""
+    whole = now.size // 8 * 8
+    words = now[:whole].view(np.uint64) != before[:whole].view(np.uint64)
+    places = (8 * np.flatnonzero(words)[:, None] + np.arange(8)).reshape(-1)
+    places = np.concatenate([places, np.arange(whole, now.size)])
+    return places[now[places] != before[places]]
 
 
 def _memory(value: Any) -> Memory | None:

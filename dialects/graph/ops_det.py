@@ -97,9 +97,11 @@ class _Rows:
             x = self.matrix.at((row, place))
             # Where the pivot is 0, x is 0 or NaN.
             factor = scalars.select(nest, is_zero, x, scalars.divide(nest, x, pivot))
-            factor = scalars.select(nest, scalars.less(nest, number, own), factor, zero)
+            is_below = scalars.less(nest, number, own)
             with nest.loops([self.size]) as (column,):
                 change = scalars.mul(nest, factor, self.matrix.at((place, column)))
+                # Other rows stay as they are, infinities included.
+                change = scalars.select(nest, is_below, change, zero)
                 before = self.matrix.at((row, column))
                 self.matrix.put((row, column), scalars.sub(nest, before, change))
             return nothing

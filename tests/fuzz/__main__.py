@@ -49,6 +49,9 @@ def main() -> None:
         if given.record:
             record.add(level, first, reached, summary)
             record.write()
+    if given.record:
+        for name, count in record.rare().items():
+            print(f"so far only {count} times: {name}")
     raise SystemExit(differences > 0)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -113,7 +112,7 @@ def check(case: Case, way: Way, choices: Choices, compiles: bool = True) -> Outc
         DifferenceError: if anything differs, or an error is none of those that users are to see.
     """
     counts = Counts(way.skipped)
-    operations = Counter(op.name for op in case.module.op.walk())
+    counts.occur(case.module.op)
     compared, refusal = Comparison(case, way), ""
     try:
         kinds = [compared.before(counts)]
@@ -128,7 +127,7 @@ def check(case: Case, way: Way, choices: Choices, compiles: bool = True) -> Outc
     except DifferenceError as error:
         raise DifferenceError(f"{error} {compared.steps or ''}") from error
     order = ("refused", "unmeasured", "same")
-    return Outcome(min(kinds, key=order.index), counts.passes, operations, refusal)
+    return Outcome(min(kinds, key=order.index), counts.passes, counts.operations, refusal)
 
 
 class Comparison:

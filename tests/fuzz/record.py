@@ -7,9 +7,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from stepwell.core.registry import own_dialects, own_passes
+
 from .running import Summary
 
 PATH = Path(__file__).with_name("record.json")
+DIALECTS = ("graph", "loop", "rt")
+LEAST = 100
+"""How often each pass is to run, and each operation of these dialects is to occur."""
 
 
 @dataclass
@@ -45,6 +50,14 @@ class Record:
         self.kinds[level] = dict(sorted(kinds.items()))
         self.passes = dict(sorted((Counter(self.passes) + summary.passes).items()))
         self.operations = dict(sorted((Counter(self.operations) + summary.operations).items()))
+
+    def rare(self) -> dict[str, int]:
+        """The passes that ran, and the operations that occurred, less than `LEAST` times."""
+        loads = own_dialects()
+        operations = [op.name for name in DIALECTS for op in loads[name]().operations]
+        counts = {name: self.passes.get(name, 0) for name in own_passes()}
+        counts |= {name: self.operations.get(name, 0) for name in operations}
+        return {name: count for name, count in counts.items() if count < LEAST}
 
     def write(self) -> None:
         """Write the record of the repository."""

@@ -150,3 +150,6 @@ def test_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert again.ranges == {"graph": [[0, 4]]}
     assert again.kinds == {"graph": {"different": 2, "same": 2}}
     assert (again.passes, again.operations) == ({"cse": 4}, {"graph.add": 2})
+    assert again.rare().items() >= {"graph.add": 2, "rt.clock": 0, "loop-own": 0}.items()
+    again.passes["loop-own"] = again.operations["rt.clock"] = 100
+    assert not again.rare().keys() & {"loop-own", "rt.clock"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -257,8 +256,8 @@ def check_tiles(seed: int) -> Outcome:
     text, weights = tiles.text(), WeightStore()
     weights.add("w", tiles.numbers(np.random.default_rng(seed), (tiles.columns,)))
     module = sw.from_mlir(text, weights)
-    operations = Counter(op.name for op in module.op.walk())
     counts, inputs = Counts(), [tiles.inputs() for _ in range(2)]
+    counts.occur(module.op)
     expected = [_outcome(interpreted(module.op, lowered(module)), arrays) for arrays in inputs]
     exe = _compiled(module, choices, counts)
     for wanted, arrays in zip(expected, inputs, strict=True):
@@ -268,7 +267,7 @@ def check_tiles(seed: int) -> Outcome:
                 raise DifferenceError(f"expected {wanted}, got {got}")
         elif distance(got, wanted)[0] > MOST_ULP * tiles.count:
             raise DifferenceError(f"expected {wanted}, got {got}")
-    return Outcome("same", counts.passes, operations)
+    return Outcome("same", counts.passes, counts.operations)
 
 
 def _compiled(module: Module, choices: Choices, counts: Counts) -> sw.Executable:
@@ -281,7 +280,7 @@ def _compiled(module: Module, choices: Choices, counts: Counts) -> sw.Executable
         if choices.chance(0.5):
             run_passes(make_context(work.weights), work.op, first)
         later = {stage: texts[stage] for stage in ("loops", "llvm")}
-        if choices.chance(0.1):
+        if choices.chance(0.3):
             later["llvm"] = f"rt-profile,{later['llvm']}"
         target = choices.among("host", "x86-64-v2")
         return sw.compile(work, target, pipeline=later, hooks=[counts], records=False)

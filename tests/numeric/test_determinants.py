@@ -68,6 +68,15 @@ def test_pivots() -> None:
     np.testing.assert_allclose(exe(x) - 1, [-1, 1, 0, 0, np.nan, -1], atol=1e-12)
 
 
+def test_infinities() -> None:
+    """Elimination leaves the rows above as they are: 0 times an infinity would be NaN."""
+    module = program((3, 2, 2))
+    inf = np.inf
+    x = np.array([[[0.7, -inf], [0.4, 1.8]], [[0.4, 1.8], [0.7, -inf]], [[inf, 1], [1, 1]]])
+    np.testing.assert_array_equal(module.run_reference(x), [inf, -inf, inf])
+    np.testing.assert_array_equal(sw.compile(module, threads=1)(x), [inf, -inf, inf])
+
+
 def test_onnx() -> None:
     x = make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, 3])
     y = make_tensor_value_info("y", TensorProto.FLOAT, None)

@@ -165,3 +165,13 @@ def test_replayed_calls_are_not_watched_and_long_ones_refused(
             continue
         call(machine, function, [2, y + 1, y])
         assert (watching.numbers(-1, 2, 4) >= 0).all() == (except_for is not None)
+
+
+def test_changed_bytes_are_found_by_words() -> None:
+    for size in (0, 1, 7, 8, 9, 24, 31):
+        before = np.zeros(size, np.uint8)
+        for places in ([], [0], [size - 1], [*range(size)], [0, size // 2]):
+            now = before.copy()
+            now[[place for place in places if size]] = 1
+            expected = np.flatnonzero(now != before)
+            np.testing.assert_array_equal(writes._changed(now, before), expected)

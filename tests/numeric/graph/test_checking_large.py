@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,10 @@ from xdsl.passes import ModulePass
 
 import stepwell as sw
 from stepwell.backends.llvm import translate
-from stepwell.core.budgets import EXACT
+from stepwell.core.budgets import EXACT, ROUNDING
 from stepwell.core.context import Change
 from stepwell.core.registry import passes
-from stepwell.diagnosis import checks
+from stepwell.diagnosis import checks, limits
 from stepwell.diagnosis import smaller as sizes
 from stepwell.diagnosis.limits import Limits
 from stepwell.diagnosis.smaller import is_large, made_up, smaller
@@ -301,6 +302,25 @@ def test_a_given_limit_is_that_of_each_pass() -> None:
     limits.compare(change, before, apart, [], EXACT, passes=3)
     with pytest.raises(sw.MiscompilationError, match=r"several passes: .* the limit is 4 ulp"):
         limits.compare(change, before, apart, [], EXACT, passes=2)
+
+
+def test_growth_is_measured_once_for_the_same_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[list[Any]] = []
+
+    def growth(module: sw.Module, inputs: list[Any], limit: float, digits: int) -> float:
+        measured.append(inputs)
+        return float(inputs[0])
+
+    monkeypatch.setattr(limits, "growth", growth)
+    one, change = np.ones(3, np.float32), Change("fused", "a pass", 0.0, 0, "")
+    found, before = Limits(mlp(), max_ulp=None), Trace((one,))
+    apart = Trace((one + 9 * np.spacing(np.float32(1)),))
+    small, large = [np.float32(5)], [np.float32(50)]
+    for inputs in (small, small, [*large], [*large]):
+        with suppress(sw.MiscompilationError):
+            found.compare(change, before, apart, inputs, ROUNDING)
+            assert inputs == large
+    assert measured == [small, large]
 
 
 def test_sizes_keep_their_order_and_remainders() -> None:
