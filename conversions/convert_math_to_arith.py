@@ -1,9 +1,9 @@
-"""`math` functions of f32 become arithmetic that every vector unit has.
+"""`math` functions of f32, and some of f64, become arithmetic that every vector unit has.
 
 LLVM lowers `llvm.exp` of a vector to a call of the C library for each lane. Here each function
 becomes a few dozen instructions on all lanes at once: the formulas are in `polynomials.py`, each
-with its maximum error over all of f32. Source: `math`. Target: `arith` and those operations of
-`math` that are one instruction.
+with its maximum error over all of f32, and for f64 in `doubles.py`. Source: `math`. Target:
+`arith` and those operations of `math` that are one instruction.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import zip_longest
 
 from xdsl.context import Context
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, ModuleOp, bf16, f16, f32
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, ModuleOp, bf16, f16, f32, f64
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -29,7 +29,7 @@ from ..core.context import target_of
 from ..core.target import Target, named
 from ..core.walks import operations_in
 from ..dialects.upstream import ops as upstream
-from .math_to_arith import halves, polynomials, power
+from .math_to_arith import doubles, halves, polynomials, power
 from .math_to_arith.arithmetic import Arithmetic
 from .math_to_arith.widening import widen
 
@@ -44,6 +44,12 @@ _F32: dict[type[Operation], _Expansion] = {
     math.LogOp: polynomials.log,
     math.PowFOp: power.power,
     math.TanhOp: polynomials.tanh,
+}
+
+_F64: dict[type[Operation], _Expansion] = {
+    math.ErfOp: doubles.erf,
+    math.ExpOp: doubles.exp,
+    math.LogOp: doubles.log,
 }
 
 _CONSTANT_POWERS: dict[float, _Expansion] = {
@@ -83,14 +89,17 @@ def _expansion(op: Operation, target: Target) -> tuple[_Expansion, tuple[SSAValu
         exponent = _constant(op.rhs)
         if exponent in _CONSTANT_POWERS:
             return _CONSTANT_POWERS[exponent], (op.lhs,)
-    if isinstance(op, math.ErfOp):
+    element = get_element_type_or_self(op.results[0].type) if op.results else None
+    if element == f64:
+        expansion = _F64.get(type(op))
+    elif element != f32:
+        return None
+    elif isinstance(op, math.ErfOp):
         quick = FastMathFlag.APPROX_FUNC in op.fastmath.data
         expansion = polynomials.quick_erf if quick else polynomials.erf
     else:
         expansion = _F32.get(type(op))
-    if expansion is None or get_element_type_or_self(op.results[0].type) != f32:
-        return None
-    return expansion, tuple(op.operands)
+    return None if expansion is None else (expansion, tuple(op.operands))
 
 
 def _conversion(
@@ -204,7 +213,7 @@ def _unfuse(module: ModuleOp) -> None:
 
 @dataclass(frozen=True)
 class ConvertMathToArithPass(ModulePass):
-    """Expand transcendental functions of f32, scalar or vector, into arithmetic.
+    """Expand transcendental functions, scalar or vector, into arithmetic.
 
     Before:
     ```mlir
@@ -227,12 +236,13 @@ class ConvertMathToArithPass(ModulePass):
     ```
 
     Requires: nothing; `math` operations may stand anywhere.
-    Leaves: no erf, exp, exp2, expm1, log, log1p, log2, powf, tanh of f32, and no rsqrt and no
-    powf with an exponent of -1, -0.5, 0.5, 1, 2, 3 or 4 of any float type. Operations that are
-    one instruction (absf, ceil, copysign, floor, fma, roundeven, sqrt...) and the functions of
-    f64 stay for `convert-math-to-llvm`; on a target without fma that one is a product and a
-    sum. Numbers of 16 bits are computed with in f32 where the target has no arithmetic for
-    them, and f16 is converted by arithmetic on its bits where it has no instruction for that.
+    Leaves: no erf, exp, exp2, expm1, log, log1p, log2, powf, tanh of f32, no erf, exp, log of
+    f64, and no rsqrt and no powf with an exponent of -1, -0.5, 0.5, 1, 2, 3 or 4 of any float
+    type. Operations that are one instruction (absf, ceil, copysign, floor, fma, roundeven,
+    sqrt...) and other functions of f64 stay for `convert-math-to-llvm`; on a target without fma
+    that one is a product and a sum. Numbers of 16 bits are computed with in f32 where the target
+    has no arithmetic for them, and f16 is converted by arithmetic on its bits where it has no
+    instruction for that.
     With AVX-512 16 lanes are multiplied by 2^n by `x86vector.avx512.mask.scalef`.
     Constants stand once at the entry of the function. Neighbours of one kind are expanded
     together, a step of each in turn.

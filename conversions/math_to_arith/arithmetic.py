@@ -1,7 +1,7 @@
-"""Emits arithmetic on f32 scalars and vectors, operation by operation.
+"""Emits arithmetic on scalars and vectors of floats, operation by operation.
 
-The formulas of `polynomials.py` are written in it: `e.fma(a, b, c)` appends one operation and
-returns its value.
+The formulas of `polynomials.py` and `doubles.py` are written in it: `e.fma(a, b, c)` appends one
+operation and returns its value.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ def _split(e: Arithmetic, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     return e.cast(upstream.SIToFPOp, k, e.f32), f
 
 
-def _log_special(e: Arithmetic, x: SSAValue, result: SSAValue, pole: float) -> SSAValue:
+def log_special(e: Arithmetic, x: SSAValue, result: SSAValue, pole: float) -> SSAValue:
     """`result` where x is in (pole, inf), else -inf, inf or NaN."""
     finite = e.compare("olt", x, e.constant(scalar_math.inf))
     result = e.select(finite, result, x)
@@ -241,7 +241,7 @@ def log(e: Arithmetic, x: SSAValue) -> SSAValue:
     """Natural logarithm to 1.07 ulp."""
     k, f = _split(e, x)
     result = e.fma(k, e.constant(_LN2 * 2.0**-23), _log_of_one_plus(e, f))
-    return _log_special(e, x, result, 0.0)
+    return log_special(e, x, result, 0.0)
 
 
 def log2(e: Arithmetic, x: SSAValue) -> SSAValue:
@@ -249,7 +249,7 @@ def log2(e: Arithmetic, x: SSAValue) -> SSAValue:
     k, f = _split(e, x)
     k = e.mul(k, e.constant(2.0**-23))
     result = e.fma(_log_of_one_plus(e, f), e.constant(_LOG2_E), k)
-    return _log_special(e, x, result, 0.0)
+    return log_special(e, x, result, 0.0)
 
 
 def log1p(e: Arithmetic, x: SSAValue) -> SSAValue:
@@ -266,7 +266,7 @@ def log1p(e: Arithmetic, x: SSAValue) -> SSAValue:
     f = e.add(f, e.fma(four, e.constant(0.25), e.constant(-1.0)))
     k = e.cast(upstream.SIToFPOp, k, e.f32)
     result = e.fma(k, e.constant(_LN2 * 2.0**-23), _log_of_one_plus(e, f))
-    return e.copysign(_log_special(e, x, result, -1.0), x)
+    return e.copysign(log_special(e, x, result, -1.0), x)
 
 
 # Sigmoids

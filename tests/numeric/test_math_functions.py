@@ -2,7 +2,7 @@
 
 The expansions are evaluated operation by operation with NumPy, and as machine code, on whole
 arrays of inputs: a sample of all f32, or with `STEPWELL_EXHAUSTIVE=1` the machine code on
-every one of them (half an hour).
+every one of them (half an hour). In f64 they are random numbers, against extended precision.
 """
 
 from __future__ import annotations
@@ -174,19 +174,21 @@ FUNCTIONS: dict[str, tuple[Callable[[Array], Array], float]] = {
 """The function in f64, and the error over all of f32 that `polynomials.py` states."""
 
 
-def compiled(name: str, arity: int = 1) -> Callable[..., Array]:
-    """Machine code of a loop that does `math.<name>` on 16 lanes."""
-    arguments = [f"%x{i}" for i in range(arity)]
-    loads = [f"%a{i} = vector.load %x{i}[%i] : memref<?xf32>, vector<16xf32>" for i in range(arity)]
+def compiled(name: str, arity: int = 1, type: str = "f32") -> Callable[..., Array]:
+    """Machine code of a loop that does `math.<name>` on 16 lanes of f32, or 8 of f64."""
+    dtype = DTYPES[type]
+    arguments, width = [f"%x{i}" for i in range(arity)], 64 // np.dtype(dtype).itemsize
+    buffer, lanes = f"memref<?x{type}>", f"vector<{width}x{type}>"
+    loads = [f"%a{i} = vector.load %x{i}[%i] : {buffer}, {lanes}" for i in range(arity)]
     text = f"""
-      func.func @f({"".join(f"{x}: memref<?xf32>, " for x in arguments)}%y: memref<?xf32>) {{
+      func.func @f({"".join(f"{x}: {buffer}, " for x in arguments)}%y: {buffer}) {{
         %zero = arith.constant 0 : index
-        %step = arith.constant 16 : index
-        %n = memref.dim %y, %zero : memref<?xf32>
+        %step = arith.constant {width} : index
+        %n = memref.dim %y, %zero : {buffer}
         scf.for %i = %zero to %n step %step {{
           {" ".join(loads)}
-          %r = math.{name} {", ".join(f"%a{i}" for i in range(arity))} : vector<16xf32>
-          vector.store %r, %y[%i] : memref<?xf32>, vector<16xf32>
+          %r = math.{name} {", ".join(f"%a{i}" for i in range(arity))} : {lanes}
+          vector.store %r, %y[%i] : {buffer}, {lanes}
         }}
         func.return
       }}"""
@@ -200,7 +202,7 @@ def compiled(name: str, arity: int = 1) -> Callable[..., Array]:
     def call(*inputs: Array) -> Array:
         assert code.addresses, "the code lives as long as this closure"
         count = inputs[0].size
-        arrays = [np.concatenate([x, np.zeros(-count % 16, np.float32)]) for x in inputs]
+        arrays = [np.concatenate([x, np.zeros(-count % width, dtype)]) for x in inputs]
         arrays.append(np.empty_like(arrays[0]))
         function(*(word for array in arrays for word in (array.ctypes.data, array.size)))
         return arrays[-1][:count]
@@ -337,6 +339,75 @@ def test_constant_powers(exponent: float, type: str) -> None:
     assert error.max() <= 2.0, (x[error.argmax()], y[error.argmax()])
     wrong = (np.signbit(y) != np.signbit(exact)) & ~np.isnan(exact)
     assert not wrong.any(), (x[wrong][:5], y[wrong][:5])
+
+
+def exact_erf(x: Array) -> Array:
+    """The error function in extended precision, by a series whose terms have one sign."""
+    t = np.minimum(np.abs(x.astype(np.longdouble)), 7)
+    total = term = t
+    for n in range(1, 200):
+        term = term * (2 * t * t / (2 * n + 1))
+        total = total + term
+    pi = np.longdouble("3.14159265358979323846264338327950288")
+    return np.copysign(2 / np.sqrt(pi) * np.exp(-t * t) * total, x)
+
+
+FUNCTIONS_OF_F64: dict[str, tuple[Callable[[Array], Array], float]] = {
+    "erf": (exact_erf, 0.90),
+    "exp": (lambda x: np.exp(x.astype(np.longdouble)), 0.79),
+    "log": (lambda x: np.log(x.astype(np.longdouble)), 0.83),
+}
+"""The function in extended precision, and the error that `doubles.py` states."""
+COUNT_OF_F64 = 4_000_000 if EXHAUSTIVE else 20_000
+
+
+def numbers_of_f64() -> Iterator[Array]:
+    """Numbers of all bits, those around 1, and around the ends of the results of `exp`."""
+    rng, count = np.random.default_rng(0), COUNT_OF_F64
+    yield rng.integers(0, 1 << 64, count, dtype=np.uint64).view(np.float64)
+    yield rng.uniform(-2.0, 2.0, count)
+    yield rng.uniform(-750.0, 712.0, count)
+    yield rng.uniform(-6.5, 6.5, count)
+    yield 1.0 + rng.standard_normal(count) * 10.0 ** rng.uniform(-16.0, 0.0, count)
+    yield np.ldexp(rng.uniform(-1.0, 1.0, count), rng.integers(-1074, -1000, count))
+    bounds = np.array([0.85, 5.93, 2 / 3, 4 / 3, 2.0**-1022, 709.782712893384, -745.1332191019411])
+    yield np.concatenate([np.nextafter(bounds, end) for end in (-np.inf, 0.0, np.inf)])
+
+
+@pytest.mark.parametrize("name", FUNCTIONS_OF_F64)
+def test_error_and_sign_in_f64(name: str) -> None:
+    (function, stated), values = FUNCTIONS_OF_F64[name], compiled(name, type="f64")
+    for x in numbers_of_f64():
+        with np.errstate(all="ignore"):
+            y, exact = values(x), function(x)
+            rounded = exact.astype(np.float64)
+            ulp = np.ldexp(np.longdouble(1), np.maximum(np.frexp(exact)[1] - 1, -1022) - 52)
+            error = np.abs(y.astype(np.longdouble) - exact) / ulp
+        alike = (y == rounded) | (np.isnan(y) & np.isnan(rounded))
+        ends = ~np.isfinite(y) | ~np.isfinite(rounded)
+        error = np.where(ends, np.where(alike, 0.0, np.inf), error)
+        worst = int(np.argmax(error))
+        assert error[worst] <= stated, f"{name}({x[worst]!r}) = {y[worst]!r}, not {exact[worst]}"
+        wrong = (np.signbit(y) != np.signbit(exact)) & ~np.isnan(rounded)
+        assert not wrong.any(), f"{name}({x[wrong][:5]}) = {y[wrong][:5]}"
+
+
+SPECIAL_OF_F64 = {
+    "erf": "0:0 -0:-0 inf:1 -inf:-1 5.93:1 -5.93:-1 1.7e308:1 nan:nan",
+    "exp": "0:1 -0:1 inf:inf -inf:0 710:inf -746:0 5e-324:1 1.7e308:inf -1.7e308:0 nan:nan",
+    "log": "1:0 0:-inf -0:-inf inf:inf -1:nan -inf:nan -5e-324:nan nan:nan",
+}
+"""Argument:result, exactly, with the signs of zeros."""
+
+
+@pytest.mark.parametrize("name", SPECIAL_OF_F64)
+def test_special_values_in_f64(name: str) -> None:
+    pairs = [pair.split(":") for pair in SPECIAL_OF_F64[name].split()]
+    x, expected = np.array(pairs).astype(np.float64).T.copy()
+    y = compiled(name, type="f64")(x)
+    np.testing.assert_array_equal(y, expected)
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(y)[numbers], np.signbit(expected)[numbers])
 
 
 def test_lanes_are_like_scalars() -> None:

@@ -200,8 +200,27 @@ func.func @shared(%x: f32, %n: index, %step: index) -> f32 {
   func.return %y : f32
 }
 
+// The exponent of a power of two has 11 bits, in two halves; a NaN is clamped to itself.
+// CHECK-LABEL: func.func @double
+// CHECK:         [[x:%.*]] = arith.minimumf %x, {{%.*}} : vector<8xf64>
+// CHECK:         arith.maximumf [[x]], {{%.*}} : vector<8xf64>
+// CHECK:         [[bits:%.*]] = arith.bitcast {{%.*}} : vector<8xf64> to vector<8xi64>
+// CHECK-NEXT:    arith.shli [[bits]], {{%.*}} : vector<8xi64>
+// CHECK:         %e = arith.mulf
+// CHECK-NOT:     math.exp
+// CHECK:         arith.divf {{%.*}} : vector<8xf64>
+// CHECK-NOT:     math.log
+// CHECK:         math.copysign {{%.*}} : vector<8xf64>
+// CHECK-NOT:     math.erf
+func.func @double(%x: vector<8xf64>) -> vector<8xf64> {
+  %e = math.exp %x : vector<8xf64>
+  %l = math.log %e : vector<8xf64>
+  %y = math.erf %l fastmath<afn> : vector<8xf64>
+  func.return %y : vector<8xf64>
+}
+
 // CHECK-LABEL: func.func @kept
-// CHECK-NEXT:    %0 = math.exp %x : f64
+// CHECK-NEXT:    %0 = math.tan %x : f64
 // CHECK-NEXT:    %1 = math.powf %x, %0 : f64
 // CHECK-NEXT:    %2 = math.sqrt %y : f32
 // CHECK-NEXT:    %3 = math.floor %2 : f32
@@ -209,7 +228,7 @@ func.func @shared(%x: f32, %n: index, %step: index) -> f32 {
 // CHECK-NEXT:    %5 = math.copysign %4, %y : f32
 // CHECK-NEXT:    func.return %1, %5 : f64, f32
 func.func @kept(%x: f64, %y: f32) -> (f64, f32) {
-  %0 = math.exp %x : f64
+  %0 = math.tan %x : f64
   %1 = math.powf %x, %0 : f64
   %2 = math.sqrt %y : f32
   %3 = math.floor %2 : f32
