@@ -481,6 +481,8 @@ class GraphOperators:
     ) -> Value:
         """The sum of the entries of each row, raised to a power; 0 where the sum is 0.
 
+        For the power -1/2 that is 1 / sqrt(sum), NaN for any sum below 0, -infinity included.
+
         With `self_loops` each row of a square matrix has one self loop: see `MissingSelfLoopsOp`.
 
         %d = graph.degree %a self_loops = true power = -5.0e-01
