@@ -46,9 +46,11 @@ LIMITS = (
     "an opaque operator has no kernel",
     "expected a size with an upper bound",
     "is not that of an argument",
+    "func.call: cannot be converted to the run time",
 )
 """Parts of errors for what has no kernel, unless it is folded or replaced where a pass knows its
-user, for memory that has to be allocated earlier, and for a quotient that users have to name."""
+user, for memory that has to be allocated earlier, for a quotient that users have to name, and for
+what `graph-split-at-halo` cut, which runs on parts of a graph."""
 
 
 @dataclass(frozen=True)
