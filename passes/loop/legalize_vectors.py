@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from ...core.refusal import refused
 from ...core.target import Target, named
 from ...core.typed import bits
 from ...core.walks import operations_in
-from ...dialects.loop.nests import EXPENSIVE
+from ...dialects.loop.nests import EXPENSIVE, MOST_LANES
 from ...dialects.loop.ops import FoldOp, KernelOp, LoadOp, StoreOp, block_shape
 from ...dialects.loop.vectors import INTERLEAVE, VECTORS, Cut, Shape, Vectors, VectorsAttr
 from ...dialects.upstream import ops as upstream
@@ -37,6 +38,14 @@ def legalize_vectors(kernel: KernelOp, target: Target) -> Vectors | None:
     shapes = list(dict.fromkeys(kind.get_shape() for kind in types))
     if () in shapes:
         raise refused(kernel, "a vector has no axis", subject=LoopLegalizeVectorsPass.name)
+    if (largest := max(map(math.prod, shapes))) > MOST_LANES:
+        raise refused(
+            kernel,
+            "a vector has too many lanes",
+            subject=LoopLegalizeVectorsPass.name,
+            expected=f"at most {MOST_LANES}",
+            got=largest,
+        )
     most = target.lanes(_widest(types))
     found = _merged(ops, most) | _columns(ops, most)
     merged = [shape for shape in shapes if shape in found]

@@ -116,6 +116,16 @@ def test_what_is_not_legal_is_refused(message: str) -> None:
     assert str(caught.value) == f"convert-loop-to-scf: {message}"
 
 
+def test_a_vector_of_too_many_lanes_is_refused() -> None:
+    """It would be cut into billions of machine vectors."""
+    fact = "a vector has too many lanes, expected at most 65536, got 4294967296"
+    with pytest.raises(PassFailedException, match=f"^loop-legalize-vectors: {fact}$"):
+        converted("""
+            loop.kernel @k(%x: memref<4294967296xf32>) -> (%y: memref<4xf32>) {
+              %v = loop.load %x ()[s0] -> (s0)() : memref<4294967296xf32>, vector<4294967296xf32>
+            }""")
+
+
 def test_a_vector_without_an_axis_is_refused() -> None:
     with pytest.raises(PassFailedException, match=r"^loop-legalize-vectors: a vector has no axis$"):
         converted("""
