@@ -133,7 +133,7 @@ def key_of(
     """What a run is recognised by: the program, the partition and the arguments.
 
     Arguments with a row for each node are known by their shape, dtype and evenly spaced rows; and
-    a file by its size and date, or a small array by all its numbers.
+    a file by its size and date, or a small array by all its numbers. Others are never recognised.
     """
     digest = hashlib.sha256(text.encode())
     for piece in _pieces(weights, partition, rows, whole):
@@ -175,5 +175,8 @@ def _more(rows: Rows) -> Iterator[np.ndarray]:
     arrays = [rows.array] if isinstance(rows, Mapped) else []
     if isinstance(rows, Sparse):
         arrays = [rows.matrix.indptr, rows.matrix.indices, rows.matrix.data]
-    if sum(array.nbytes for array in arrays) <= _SMALL:
+    if arrays and sum(array.nbytes for array in arrays) <= _SMALL:
         yield from arrays
+    else:
+        # What its other rows are is not known: no other run has the same key.
+        yield np.frombuffer(os.urandom(16), np.uint8)

@@ -258,6 +258,8 @@ def test_other_features_that_begin_alike(
     assert visits.during(lambda: sage(path, out=y)) == every
     visits.during(lambda: sage(X, out=y), every - 1)
     assert visits.during(lambda: sage(other, out=y)) == every
+    visits.during(lambda: sage(Features(X), out=y), every - 1)
+    assert visits.during(lambda: sage(Features(other), out=y)) == every
 
 
 def test_damaged_values_are_one_error(sage: OutOfCore, visits: Visits, tmp_path: Path) -> None:
