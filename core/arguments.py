@@ -203,7 +203,7 @@ def _as_array(spec: ValueSpec, value: object) -> np.ndarray:
         array = plain_array(value)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
         raise _wrong(spec, f"not an array ({error})", "numpy.ndarray", _name(value)) from error
-    if array.dtype == object and not isinstance(value, np.ndarray):
+    if array.dtype == object and not issubclass(type(value), np.ndarray):
         raise _wrong(spec, "not an array", "numpy.ndarray", _name(value))
     return array
 
