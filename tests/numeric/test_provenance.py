@@ -121,8 +121,12 @@ SLOW = ("fashion_mnist", "group_dense_add", "user_deployment", "user_performance
     ],
 )
 def test_examples(
-    name: str, real_data: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+    name: str,
+    real_data: Callable[[str], Path],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     for file in DATA.get(name, ()):
         real_data(file)  # skips without it
     if name.startswith("train_"):
