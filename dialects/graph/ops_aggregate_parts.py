@@ -13,6 +13,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def
 
 from ...core.dims import Dim, Shape
+from ...core.errors import InputError, explain
 from ...core.typed import dense_array, sparse_array
 from . import scalars
 from .attrs import FLOAT_TENSOR, SPARSE_TENSOR, AggregateKind, AggregateKindAttr
@@ -44,6 +45,7 @@ KINDS = (
     AggregateKind.STD,
 )
 """Those by which a row without entries is 0."""
+_ROWS = "a does not have one row for each part of each node"
 _TILE = 256
 """Nodes whose rows of one part are multiplied at a time."""
 
@@ -113,7 +115,11 @@ class AggregateDenseOp(AggregationOp):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         a, (x, w) = sparse_array(arrays[0]), (widened(dense_array(array)) for array in arrays[1:])
         parts, _, columns = w.shape
-        nodes = a.shape[0] // parts
+        nodes, rest = divmod(a.shape[0], parts)
+        if rest:
+            # With a number of parts that is not known, nothing else compares the two.
+            expected = f"a multiple of {parts}"
+            raise InputError(explain(self.name, _ROWS, expected=expected, got=a.shape[0]))
         found = np.zeros((nodes, columns), w.dtype)
         with np.errstate(all="ignore"):
             rows = self.combined(a, x[a.indices])
@@ -227,9 +233,8 @@ def _nodes(rows: Dim, parts: Dim, facts: ShapeFacts) -> Dim:
     nodes = rows.exact_div(parts)
     if nodes is not None:
         return nodes
-    fact = "a does not have one row for each part of each node"
     if rows.is_static and parts.is_static:
-        facts.fail(fact, f"a multiple of {parts}", rows)
+        facts.fail(_ROWS, f"a multiple of {parts}", rows)
     nodes = rows.floordiv(parts.value) if parts.is_static else facts.fresh()
-    facts.equal(rows, nodes * parts, fact)
+    facts.equal(rows, nodes * parts, _ROWS)
     return nodes

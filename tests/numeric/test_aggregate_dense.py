@@ -98,6 +98,16 @@ def test_a_symbolic_number_of_parts_is_not_zero() -> None:
         b.module().run_reference(matrix(0, 1, 7, 0), random((7, 2)), random((0, 2, 4)))
 
 
+def test_a_symbolic_number_of_parts_divides_the_rows() -> None:
+    b = sw.Builder("main")
+    a = b.input("a", sw.SparseSpec(("m", "n")))
+    x, w = b.input("x", ("n", 6)), b.input("w", ("p", 6, 5))
+    b.output(b.aggregate_dense(a, x, w))
+    module, one = b.module(), csr_array(np.ones((3, 2), np.float32))
+    with pytest.raises(sw.InputError, match="each node, expected a multiple of 2, got 3"):
+        module.run_reference(one, random((2, 6)), random((2, 6, 5)))
+
+
 def test_rows_without_entries_are_not_multiplied() -> None:
     parts = np.ones(1, np.float32), np.zeros(1, np.int32), np.array([0, 1, 1, 1, 1], np.int32)
     a = csr_array(parts, (4, 1))
