@@ -40,7 +40,8 @@ def cascade_sums(schedule: Schedule, reductions: Sequence[str]) -> None:
 def cascade_entries(schedule: Schedule) -> None:
     """Make cascades of the sums of floats over the entries of rows: any row may be a long one."""
     for loop in entry_loops(schedule.kernel):
-        if loop.is_joinable and _adds_floats(loop) and not _are_few(loop):
+        is_long = _adds_floats(loop) and not _are_few(loop)
+        if loop.is_joinable and loop.chunk is None and is_long:
             schedule.cascade(loop.loop_name.data, TERMS * loop.at_once)
 
 

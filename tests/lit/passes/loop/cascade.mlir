@@ -4,6 +4,7 @@
 // RUN: stepwell-opt %s -p "loop-unroll{kernel=window loop=s factor=2},loop-cascade{kernel=window loop=s factor=4}" | filecheck %s --check-prefix=UNROLLED
 // RUN: not stepwell-opt %s -p "loop-unroll{kernel=window loop=s factor=2},loop-cascade{kernel=window loop=s}" 2>&1 | filecheck %s --check-prefix=ONE
 // RUN: stepwell-opt %s -p "loop-cascade{kernel=others loop=e factor=4}" | filecheck %s --check-prefix=ENTRIES
+// RUN: stepwell-opt %s -p "loop-cascade{kernel=others loop=e factor=4},loop-schedule" | filecheck %s --check-prefix=ENTRIES
 // RUN: not stepwell-opt %s -p "loop-cascade{kernel=others loop=e factor=4},loop-cascade{kernel=others loop=e factor=2}" 2>&1 | filecheck %s --check-prefix=TWICE
 // RUN: not stepwell-opt %s -p "loop-cascade{kernel=others loop=i factor=4}" 2>&1 | filecheck %s --check-prefix=PARALLEL
 // RUN: not stepwell-opt %s -p "loop-cascade{kernel=others loop=c factor=4}" 2>&1 | filecheck %s --check-prefix=CUSTOM
