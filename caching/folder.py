@@ -162,7 +162,7 @@ def folder_of_user() -> Folder | None:
         StepwellError: if the environment has a wrong limit.
     """
     named = os.environ.get(VARIABLE)
-    if not is_supported() or (named is not None and named.strip().lower() in ("", OFF)):
+    if not is_supported() or (named is not None and named.strip().lower() in ("", "0", OFF)):
         return None
     if named is not None:
         return Folder(Path(named), _limit())

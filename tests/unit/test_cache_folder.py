@@ -255,7 +255,7 @@ def test_processes_share_a_folder(folder: Folder) -> None:
 
 def test_the_environment_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    for text in ("off", "OFF ", ""):
+    for text in ("off", "OFF ", "0", ""):
         monkeypatch.setenv("STEPWELL_CACHE", text)
         assert folder_of_user() is None
     monkeypatch.setenv("STEPWELL_CACHE", str(tmp_path / "own"))
