@@ -139,6 +139,7 @@ def in_torch(case: Case, arrays: data.Arrays) -> np.ndarray | None:
         with torch.inference_mode():
             result = case.torch(torch, *(_tensor(torch, array) for array in arrays))
     except (NotImplementedError, RuntimeError):
+        # torch has no kernel for this element type: its cell stays empty.
         return None
     if result.dtype == torch.bfloat16:
         return result.contiguous().view(torch.int16).numpy().view(bfloat16)

@@ -84,7 +84,7 @@ def minima(ways: dict[str, Callable[[], Any]], repeat: int) -> dict[str, float]:
 def measure(
     nodes: int, edges: int, parts: int, threads: int, repeat: int, only: str, network: str
 ) -> Table:
-    """The times of all ways, or of those that are asked for."""
+    """The times of all ways, or of the selected ones."""
     graph, rng = graph_of(nodes, edges), np.random.default_rng(0)
     x = rng.standard_normal((nodes, WIDTH)).astype(np.float32)
     partition, matrix = sw.partition(graph, parts), graph.to_csr()
