@@ -20,6 +20,7 @@ from ..core.dtype_names import is_real
 from ..core.errors import StepwellError
 from ..core.module import Module
 from ..dialects.graph.interfaces import FusionKind, GraphOp
+from ..dialects.graph.matrices import with_values
 from ..dialects.graph.ops import ConstantOp
 from ..dialects.graph.shapes import SymbolicShapes, sizes_of
 from .traces import Trace, dense
@@ -137,9 +138,7 @@ class _Noise:
     def of(self, array: Any, sums: bool) -> Any:
         """Numbers moved by `size` relative to each, or if they are sums to the largest."""
         if not isinstance(array, np.ndarray):
-            moved = array.copy()
-            moved.data = self.of(array.data, sums)
-            return moved
+            return with_values(array, self.of(array.data, sums))
         if not is_real(array.dtype) or not array.size:
             return array
         wide = array.astype(np.float64 if array.dtype.itemsize < 8 else np.longdouble)

@@ -34,8 +34,10 @@ ROWS_AT_ONCE, KEYS_AT_ONCE = 4, 32
 
 def write_attention(nest: WritingNest, op: Attention) -> None:
     """Write the result of an attention."""
-    batch = [nest.extent(op.k, dim) for dim in range(rank(op.k) - 2)]
-    shared = _shared(nest, op)
+    shared, heads = _shared(nest, op), rank(op.q) - 3
+    # Where two sizes are to be equal, loops have that of q, which is that of the result.
+    batch = [nest.extent(op.q, dim) for dim in range(heads)]
+    batch.append(nest.extent(op.k if shared > 1 else op.q, heads))
     for tiles in tiles_of(nest.extent(op.q, rank(op.q) - 2), shared):
         with nest.loops([*batch, tiles.count]) as (*outer, number):
             first = tiles.start + number * tiles.step

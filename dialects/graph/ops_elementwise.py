@@ -361,14 +361,14 @@ class GeluOp(FloatUnaryOp):
         return scalars.fma(nest, half_x, cdf, half_x)
 
     def array(self, x: np.ndarray) -> np.ndarray:
-        from scipy.special import erf
+        from scipy.special import erfc
 
         real = x.dtype.type
         if self.approximate.data == Approximation.TANH:
-            cdf = np.tanh(real(_GELU_SCALE) * x * (real(1) + real(_GELU_CUBIC) * x * x))
-        else:
-            cdf = erf(x * real(scalar_math.sqrt(0.5)))
-        return real(0.5) * x * (real(1) + cdf)
+            tanh = np.tanh(real(_GELU_SCALE) * x * (real(1) + real(_GELU_CUBIC) * x * x))
+            return real(0.5) * x * (real(1) + tanh)
+        # 1 + erf(x) is erfc(-x), without the cancellation.
+        return real(0.5) * x * erfc(x * real(-scalar_math.sqrt(0.5)))
 
 
 _GELU_SCALE = scalar_math.sqrt(2.0 / scalar_math.pi)

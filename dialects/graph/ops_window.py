@@ -212,9 +212,9 @@ def conv_at(
 
 def _first_channel(x: SSAValue, w: SSAValue, groups: int, filter: AffineExpr) -> AffineExpr:
     """The first channel of x that a filter reads."""
-    if groups == 1:
-        return AffineExpr.constant(0)
     filters, channels = tensor_type(w).get_shape()[:2]
+    if groups == 1 or filters == 0:
+        return AffineExpr.constant(0)
     if channels < 0:
         channels = tensor_type(x).get_shape()[1] // groups
     return filter // (filters // groups) * channels
