@@ -125,7 +125,7 @@ class SortEdgesOp(GraphOp):
 
     def write(self, nest: WritingNest) -> None:
         begins, ranks = self._count(nest)
-        size, edges = nest.extent(self.targets, 0), nest.extent(self.rows, 0)
+        size, edges = nest.extent(self.targets, 0), nest.extent(self.indices, 0)
         with nest.loops([size + 1]) as (place,):
             nest.write(0, (place,), begins.at((place,)))
         # A column, and the edge in the upper half where it is needed: a store to a random place
@@ -156,7 +156,7 @@ class SortEdgesOp(GraphOp):
 
     def _count(self, nest: WritingNest) -> tuple[LocalBuffer, LocalBuffer]:
         """Where each row begins, and how many edges of its row come before each edge."""
-        size, edges = nest.extent(self.targets, 0), nest.extent(self.rows, 0)
+        size, edges = nest.extent(self.targets, 0), nest.extent(self.indices, 0)
         begins, ranks = nest.local((size + 1,), i32), nest.local((edges,), i32)
         zero, one = nest.constant(0, i32), nest.constant(1, i32)
         with nest.loops([size + 1]) as own:

@@ -51,6 +51,10 @@ class Axes:
         self._variables: dict[SSAValue, ForOp] = {}
         for target in targets:
             self._take(target)
+        for outer, inner in self.inner.items():
+            if outer in self.targets:
+                fact = f'its partial sums are those of "{outer.loop_name.data}", an axis as well'
+                raise self.refuse(inner, fact)
         self.root = self._outermost()
         self._visit(self.root)
 

@@ -96,7 +96,7 @@ def test_the_best_is_kept_and_used(planted, tmp_path) -> None:
     assert "split(i, 5," in record.trace
     assert (record.ratio, tuned.ratio, tuned.stopped) == (0.5, 0.5, False)
     assert tuned.failed >= 2, "a crash and a hang cost one candidate each"
-    assert tuned.tried > 15
+    assert tuned.tried > tuned.failed + 3, "the search goes on after that"
     stored = read_records(path).all()
     assert [r for r in stored if r.kept] == [record]
     assert {r.ratio for r in stored if "split(i, 7," in r.trace} == {None}

@@ -19,10 +19,12 @@
 // RUN: not stepwell-opt %s -p "loop-split{kernel=refused loop=q factor=4},loop-vectorize{kernel=refused loops=q1}" 2>&1 | filecheck %s --check-prefix=CUSTOM
 // RUN: not stepwell-opt %s -p "loop-vectorize{kernel=dense loops=j},loop-vectorize{kernel=dense loops=i}" 2>&1 | filecheck %s --check-prefix=AGAIN
 // RUN: stepwell-opt %s -p "loop-split{kernel=beside loop=k factor=2},loop-split{kernel=beside loop=l factor=2},loop-vectorize{kernel=beside loops=k1,l1,j}" | filecheck %s --check-prefix=BESIDE
+// RUN: not stepwell-opt %s -p "loop-split{kernel=dense loop=k factor=9},loop-split{kernel=dense loop=k1 factor=3},loop-vectorize{kernel=dense loops=k10,k11}" 2>&1 | filecheck %s --check-prefix=HALVES
 
 // ROWS: loop-vectorize: loop "i" of @spmm: its rows differ in length, see "e"
 // ENTRY: loop-vectorize: loop "e" of @spmm: rows differ in length, so entries cannot be an axis
 // WHOLE: loop-vectorize: loop "k" of @dense: is not the whole body of another reduction; split it first
+// HALVES: loop-vectorize: loop "k11" of @dense: its partial sums are those of "k10", an axis as well
 // TWICE: loop-vectorize: loop "j" of @dense: is named twice
 // SIZE: loop-vectorize: loop "n" of @refused: its size is not known, expected a constant bound; split it first
 // APART: loop-vectorize: loop "l" of @apart: is not inside of loop "j"
