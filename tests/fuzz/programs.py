@@ -250,13 +250,15 @@ class Program:
                 with limited():
                     check_sizes(op, arrays)
                     results = op.reference(*arrays)
-            except (sw.StepwellError, TooLongError):
+            except (sw.StepwellError, TooLongError, MemoryError):
                 return None
             except (ValueError, IndexError):
                 # Symbolic sizes, counts of entries, or sizes in operands, which a call checks.
                 if op.size_operands or any(map(_is_open, op.operands)):
                     return None
                 raise
+        if not all(map(_has_type, results, op.results)):
+            return None
         return results if all(self.is_welcome(result) for result in results) else None
 
     def is_welcome(self, result: Array) -> bool:
@@ -377,6 +379,12 @@ def _is_open(value: SSAValue) -> bool:
     """Whether a size is only known in a call."""
     kind = tensor_type(value)
     return is_sparse(kind) or not kind.has_static_shape()
+
+
+def _has_type(array: Array, value: SSAValue) -> bool:
+    """Whether it has the known sizes of a type, as it has where no call refuses the operands."""
+    known = tensor_type(value).get_shape()
+    return all(n in (DYNAMIC_INDEX, size) for n, size in zip(known, array.shape, strict=True))
 
 
 def _dtype(array: Array) -> np.dtype[Any]:
