@@ -1,9 +1,9 @@
 """`math` functions of f32, and some of f64, become arithmetic that every vector unit has.
 
 LLVM lowers `llvm.exp` of a vector to a call of the C library for each lane. Here each function
-becomes a few dozen instructions on all lanes at once: the formulas are in `polynomials.py`, each
-with its maximum error over all of f32, and for f64 in `doubles.py`. Source: `math`. Target:
-`arith` and those operations of `math` that are one instruction.
+becomes a few dozen instructions on all lanes at once: the formulas are in `polynomials.py` and
+`arcs.py`, each with its maximum error over all of f32, and for f64 in `doubles.py`. Source: `math`.
+Target: `arith` and those operations of `math` that are one instruction.
 """
 
 from __future__ import annotations
@@ -29,13 +29,16 @@ from ..core.context import target_of
 from ..core.target import Target, named
 from ..core.walks import operations_in
 from ..dialects.upstream import ops as upstream
-from .math_to_arith import doubles, halves, polynomials, power
+from .math_to_arith import arcs, double_power, doubles, halves, polynomials, power
 from .math_to_arith.arithmetic import Arithmetic
 from .math_to_arith.widening import widen
 
 _Expansion = Callable[..., SSAValue]
 
 _F32: dict[type[Operation], _Expansion] = {
+    math.AcosOp: arcs.acos,
+    math.AsinOp: arcs.asin,
+    math.AtanOp: arcs.atan,
     math.Exp2Op: polynomials.exp2,
     math.ExpM1Op: polynomials.expm1,
     math.ExpOp: polynomials.exp,
@@ -48,8 +51,13 @@ _F32: dict[type[Operation], _Expansion] = {
 
 _F64: dict[type[Operation], _Expansion] = {
     math.ErfOp: doubles.erf,
+    math.Exp2Op: doubles.exp2,
+    math.ExpM1Op: doubles.expm1,
     math.ExpOp: doubles.exp,
+    math.Log1pOp: doubles.log1p,
+    math.Log2Op: doubles.log2,
     math.LogOp: doubles.log,
+    math.PowFOp: double_power.power,
 }
 
 _CONSTANT_POWERS: dict[float, _Expansion] = {
@@ -91,7 +99,9 @@ def _expansion(op: Operation, target: Target) -> tuple[_Expansion, tuple[SSAValu
             return _CONSTANT_POWERS[exponent], (op.lhs,)
     element = get_element_type_or_self(op.results[0].type) if op.results else None
     if element == f64:
-        expansion = _F64.get(type(op))
+        # A product of pairs is precise by what a fused multiply-add does not round.
+        pairs = isinstance(op, math.PowFOp)
+        expansion = None if pairs and not target.fma else _F64.get(type(op))
     elif element != f32:
         return None
     elif isinstance(op, math.ErfOp):
@@ -236,13 +246,13 @@ class ConvertMathToArithPass(ModulePass):
     ```
 
     Requires: nothing; `math` operations may stand anywhere.
-    Leaves: no erf, exp, exp2, expm1, log, log1p, log2, powf, tanh of f32, no erf, exp, log of
-    f64, and no rsqrt and no powf with an exponent of -1, -0.5, 0.5, 1, 2, 3 or 4 of any float
-    type. Operations that are one instruction (absf, ceil, copysign, floor, fma, roundeven,
-    sqrt...) and other functions of f64 stay for `convert-math-to-llvm`; on a target without fma
-    that one is a product and a sum. Numbers of 16 bits are computed with in f32 where the target
-    has no arithmetic for them, and f16 is converted by arithmetic on its bits where it has no
-    instruction for that.
+    Leaves: no erf, exp, exp2, expm1, log, log1p, log2 of f32 and f64, no acos, asin, atan, powf,
+    tanh of f32, and no rsqrt and no powf with an exponent of -1, -0.5, 0.5, 1, 2, 3 or 4 of any
+    float type; no powf of f64 on a target with fma. Operations that are one instruction (absf,
+    ceil, copysign, floor, fma, roundeven, sqrt...) and other functions of f64 stay for
+    `convert-math-to-llvm`; on a target without fma that one is a product and a sum. Numbers of 16
+    bits are computed with in f32 where the target has no arithmetic for them, and f16 is converted
+    by arithmetic on its bits where it has no instruction for that.
     With AVX-512 16 lanes are multiplied by 2^n by `x86vector.avx512.mask.scalef`.
     Constants stand once at the entry of the function. Neighbours of one kind are expanded
     together, a step of each in turn.

@@ -18,14 +18,33 @@ from xdsl.ir import SSAValue
 from .arithmetic import Arithmetic
 from .polynomials import log_special
 
+# Sums without an error
+
+
+def two_sum(e: Arithmetic, a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """a + b, rounded, and what that lacks (Knuth)."""
+    total = e.add(a, b)
+    of_b = e.sub(total, a)
+    return total, e.add(e.sub(a, e.sub(total, of_b)), e.sub(b, of_b))
+
+
+def quick_two_sum(e: Arithmetic, a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """The same where a is 0 or |a| >= |b| (Dekker)."""
+    total = e.add(a, b)
+    return total, e.sub(b, e.sub(total, a))
+
+
 # Exponentials
 
-_LOG2_E = 1.4426950408889634
+_LOG2_E, _LOG2_E_REST = 1.4426950408889634, 2.0355273740931033e-17
 # ln 2 in two parts, the first of 32 bits: n times it is exact.
-_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-# Adding this to |t| < 2^51 rounds t to an integer n, and puts n + 2 * 1023 in the low bits: each
-# half of 2^n has an exponent of its own.
-_ROUND_HALVES = 1.5 * 2.0**52 + 2 * 1023
+LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+# The same to f64, and the rest.
+_LN2, _LN2_REST = 0.6931471805599453, 2.3190468138462996e-17
+# Adding this to |t| < 2^51 rounds t to an integer n, and puts n + 1023 in the low bits.
+_ROUND = 1.5 * 2.0**52 + 1023
+# The same with n + 2 * 1023: each half of 2^n has an exponent of its own.
+_ROUND_HALVES = _ROUND + 1023
 _EXPONENT = -1 << 52  # sign and exponent
 
 _EXP = (
@@ -57,18 +76,70 @@ def _times_two_to(e: Arithmetic, p: SSAValue, rounded: SSAValue) -> SSAValue:
     return e.mul(e.mul(p, e.bitcast(floor, e.f64)), e.bitcast(ceil, e.f64))
 
 
+def _plus_one(e: Arithmetic, one: SSAValue, r: SSAValue, lost: SSAValue) -> SSAValue:
+    """one + (e^(r + lost) - 1) for |r| <= ln(2) / 2, where `one` is 0 or at least |r|."""
+    total, more = quick_two_sum(e, one, r)
+    return e.add(total, e.fma(e.mul(r, r), e.polynomial(r, _EXP), e.add(more, lost)))
+
+
+def _plus_one_precisely(e: Arithmetic, one: SSAValue, r: SSAValue, lost: SSAValue) -> SSAValue:
+    """The same, of which r^2 / 2 is not rounded."""
+    square = e.mul(r, r)
+    half = e.mul(square, e.constant(0.5))
+    cubic = e.mul(e.mul(square, r), e.polynomial(r, _EXP[1:]))
+    lost = e.fma(e.fma(r, r, e.unary(arith.NegfOp, square)), e.constant(0.5), lost)
+    total, first = quick_two_sum(e, one, r)
+    total, second = quick_two_sum(e, total, half)
+    return e.add(total, e.add(e.add(first, second), e.add(lost, cubic)))
+
+
+def _reduced(
+    e: Arithmetic, x: SSAValue, low: SSAValue | None = None
+) -> tuple[SSAValue, SSAValue, SSAValue, SSAValue]:
+    """x + low as n ln 2 + r + lost: r, lost, n, and n + _ROUND_HALVES."""
+    rounded = e.fma(x, e.constant(_LOG2_E), e.constant(_ROUND_HALVES))
+    n = e.sub(rounded, e.constant(_ROUND_HALVES))
+    high, less = e.fma(n, e.constant(-LN2_HIGH), x), e.mul(n, e.constant(LN2_LOW))
+    less = less if low is None else e.sub(less, low)
+    r = e.sub(high, less)
+    return r, e.sub(e.sub(high, r), less), n, rounded
+
+
 def exp(e: Arithmetic, x: SSAValue) -> SSAValue:
     """e^x to 0.65 ulp, or 0.79 where it is denormal: as in f32, but r and 1 + r are pairs."""
     x = e.clamp(x, e.constant(-746.0), e.constant(710.0))
-    rounded = e.fma(x, e.constant(_LOG2_E), e.constant(_ROUND_HALVES))
-    n = e.sub(rounded, e.constant(_ROUND_HALVES))
-    high, low = e.fma(n, e.constant(-_LN2_HIGH), x), e.mul(n, e.constant(_LN2_LOW))
-    r = e.sub(high, low)
-    lost = e.sub(e.sub(high, r), low)
-    total = e.add(e.constant(1.0), r)
-    more = e.add(e.sub(r, e.sub(total, e.constant(1.0))), lost)
-    square = e.fma(e.mul(r, r), e.polynomial(r, _EXP), more)
-    return _times_two_to(e, e.add(total, square), rounded)
+    r, lost, _, rounded = _reduced(e, x)
+    return _times_two_to(e, _plus_one(e, e.constant(1.0), r, lost), rounded)
+
+
+def exp_of_pair(e: Arithmetic, x: SSAValue, low: SSAValue) -> SSAValue:
+    """e^(x + low) to 0.60 ulp, where `low` is at most the last place of x and |x| <= 1000."""
+    r, lost, _, rounded = _reduced(e, x, low)
+    return _times_two_to(e, _plus_one_precisely(e, e.constant(1.0), r, lost), rounded)
+
+
+def exp2(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """2^x to 0.68 ulp, or 0.79 where it is denormal: x = n + t, 2^x = e^(t ln 2) 2^n."""
+    x = e.clamp(x, e.constant(-1076.0), e.constant(1025.0))
+    rounded = e.add(x, e.constant(_ROUND_HALVES))
+    t = e.sub(x, e.sub(rounded, e.constant(_ROUND_HALVES)))
+    r = e.mul(t, e.constant(_LN2))
+    lost = e.fma(t, e.constant(_LN2), e.unary(arith.NegfOp, r))
+    lost = e.fma(t, e.constant(_LN2_REST), lost)
+    return _times_two_to(e, _plus_one(e, e.constant(1.0), r, lost), rounded)
+
+
+def expm1(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """e^x - 1 to 0.80 ulp: with x = n ln 2 + r it is 2^n ((1 - 2^-n) + (e^r - 1))."""
+    clamped = e.clamp(x, e.constant(-40.0), e.constant(710.0))
+    r, lost, n, rounded = _reduced(e, clamped)
+    # Beyond 2^-60 it does not count.
+    bits = e.sub(e.constant(_ROUND), e.minimum(n, e.constant(60.0)))
+    inverse = e.bitcast(e.wrapping(arith.ShLIOp, e.bitcast(bits, e.i64), e.wide_bits(52)), e.f64)
+    one = e.sub(e.constant(1.0), inverse)
+    lost = e.add(lost, e.sub(e.sub(e.constant(1.0), one), inverse))
+    total = _plus_one_precisely(e, one, r, lost)
+    return e.copysign(_times_two_to(e, total, rounded), x)
 
 
 # Logarithms
@@ -76,6 +147,8 @@ def exp(e: Arithmetic, x: SSAValue) -> SSAValue:
 _TWO_THIRDS = 0x3FE5555555555555
 _SMALLEST_NORMAL = 2.0**-1022
 _INTEGER = 0x433 << 52  # 2^52: its last bit is worth 1
+_BIAS = 2.0**52 + 1023
+_ONE, _FOUR = 1023 << 52, 1025 << 52
 _MANTISSA = (1 << 52) - 1
 
 _LOG = (
@@ -91,34 +164,93 @@ _LOG = (
 """(log((1 + s) / (1 - s)) / s - 2) / z in z = s^2 <= 0.04, relative error of it all 2^-62."""
 
 
-def _split(e: Arithmetic, x: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """x > 0 as 2^k (1 + f) with |f| <= 1/3: (k, f)."""
-    small = e.compare("olt", x, e.constant(_SMALLEST_NORMAL))
-    x = e.select(small, e.mul(x, e.constant(2.0**54)), x)
-    offset = e.wide_bits((1023 << 52) - _TWO_THIRDS)
-    biased = e.wrapping(arith.AddiOp, e.bitcast(x, e.i64), offset)
+def _biased(e: Arithmetic, x: SSAValue, least: int = _TWO_THIRDS) -> SSAValue:
+    """The bits of x / least, as if mantissas were subtracted: k + 1023 is its exponent."""
+    return e.wrapping(arith.AddiOp, e.bitcast(x, e.i64), e.wide_bits(_ONE - least))
+
+
+def _exponent(e: Arithmetic, biased: SSAValue, bias: SSAValue | None = None) -> SSAValue:
+    """k as a number."""
     k = e.integer(arith.ShRUIOp, biased, e.wide_bits(52))
     k = e.bitcast(e.integer(arith.OrIOp, k, e.wide_bits(_INTEGER)), e.f64)
-    bias = 2.0**52 + 1023
-    k = e.sub(k, e.select(small, e.constant(bias + 54), e.constant(bias)))
+    return e.sub(k, e.constant(_BIAS) if bias is None else bias)
+
+
+def split(e: Arithmetic, x: SSAValue, least: int = _TWO_THIRDS) -> tuple[SSAValue, SSAValue]:
+    """x > 0 as 2^k (1 + f), where 1 + f is at least the number of the bits `least`: (k, f).
+
+    By default |f| <= 1/3.
+    """
+    small = e.compare("olt", x, e.constant(_SMALLEST_NORMAL))
+    biased = _biased(e, e.select(small, e.mul(x, e.constant(2.0**54)), x), least)
+    k = _exponent(e, biased, e.select(small, e.constant(_BIAS + 54), e.constant(_BIAS)))
     mantissa = e.integer(arith.AndIOp, biased, e.wide_bits(_MANTISSA))
-    mantissa = e.wrapping(arith.AddiOp, mantissa, e.wide_bits(_TWO_THIRDS))
+    mantissa = e.wrapping(arith.AddiOp, mantissa, e.wide_bits(least))
     return k, e.sub(e.bitcast(mantissa, e.f64), e.constant(1.0))
 
 
-def log(e: Arithmetic, x: SSAValue) -> SSAValue:
-    """Natural logarithm to 0.83 ulp.
+def _quotient(e: Arithmetic, f: SSAValue) -> SSAValue:
+    """s = f / (2 + f)."""
+    return e.div(f, e.add(f, e.constant(2.0)))
+
+
+def _log_of_one_plus(
+    e: Arithmetic, f: SSAValue, s: SSAValue, low: SSAValue
+) -> tuple[SSAValue, SSAValue]:
+    """f^2 / 2, and what makes log(1 + f) + low of f - f^2 / 2.
 
     With s = f / (2 + f), log(1 + f) == f - f^2 / 2 + s (f^2 / 2 + R(s^2)).
     """
-    k, f = _split(e, x)
-    s = e.div(f, e.add(f, e.constant(2.0)))
     z = e.mul(s, s)
     half = e.mul(e.mul(f, f), e.constant(0.5))
-    series = e.fma(z, e.polynomial(z, _LOG), half)
-    rest = e.fma(s, series, e.mul(k, e.constant(_LN2_LOW)))
-    result = e.fma(k, e.constant(_LN2_HIGH), e.sub(f, e.sub(half, rest)))
-    return log_special(e, x, result, 0.0)
+    return half, e.fma(s, e.fma(z, e.polynomial(z, _LOG), half), low)
+
+
+def _with_exponent(
+    e: Arithmetic, k: SSAValue, f: SSAValue, s: SSAValue, low: SSAValue | None = None
+) -> SSAValue:
+    """k ln 2 + log(1 + f) + low."""
+    less = e.mul(k, e.constant(LN2_LOW))
+    half, rest = _log_of_one_plus(e, f, s, less if low is None else e.add(less, low))
+    return e.fma(k, e.constant(LN2_HIGH), e.sub(f, e.sub(half, rest)))
+
+
+def log(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """Natural logarithm to 0.83 ulp."""
+    k, f = split(e, x)
+    return log_special(e, x, _with_exponent(e, k, f, _quotient(e, f)), 0.0)
+
+
+def log2(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """Logarithm to base 2 to 0.71 ulp; exact at powers of 2."""
+    k, f = split(e, x)
+    half, rest = _log_of_one_plus(e, f, _quotient(e, f), e.constant(0.0))
+    high, lost = quick_two_sum(e, f, e.unary(arith.NegfOp, half))
+    low = e.add(lost, rest)
+    product = e.mul(high, e.constant(_LOG2_E))
+    lost = e.fma(high, e.constant(_LOG2_E), e.unary(arith.NegfOp, product))
+    low = e.fma(low, e.constant(_LOG2_E), e.fma(high, e.constant(_LOG2_E_REST), lost))
+    total, lost = quick_two_sum(e, k, product)
+    return log_special(e, x, e.add(total, e.add(lost, low)), 0.0)
+
+
+def log1p(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """log(1 + x) to 0.80 ulp: as in f32, but f is a pair.
+
+    f = 2^-k x + (2^-k - 1); 1 / (1 + f) is nearly (1 - s)^2.
+    """
+    biased = _biased(e, e.add(x, e.constant(1.0)))
+    k = _exponent(e, biased)
+    shift = e.integer(arith.AndIOp, biased, e.wide_bits(_EXPONENT))
+    shift = e.wrapping(arith.SubiOp, shift, e.wide_bits(_ONE))
+    scaled = e.bitcast(e.wrapping(arith.SubiOp, e.bitcast(x, e.i64), shift), e.f64)
+    four = e.bitcast(e.wrapping(arith.SubiOp, e.wide_bits(_FOUR), shift), e.f64)
+    one = e.fma(four, e.constant(0.25), e.constant(-1.0))
+    f, lost = two_sum(e, scaled, one)
+    s = _quotient(e, f)
+    slope = e.sub(e.constant(1.0), s)
+    result = _with_exponent(e, k, f, s, e.mul(lost, e.mul(slope, slope)))
+    return e.copysign(log_special(e, x, result, -1.0), x)
 
 
 # The error function

@@ -61,6 +61,9 @@ _EXP2_F64 = (
 """2^r for |r| <= 1/2, relative error 2^-28.9."""
 
 
+_LARGEST = 3.4028234663852886e38
+
+
 def _exp2_f64(e: Arithmetic, z: SSAValue) -> SSAValue:
     """2^z as f32: z = n + r, and n is added to the exponent of 2^r, which is rounded at last."""
     z = e.clamp(z, e.double(-152.0), e.double(129.0))
@@ -73,13 +76,17 @@ def _exp2_f64(e: Arithmetic, z: SSAValue) -> SSAValue:
 
 
 def power(e: Arithmetic, x: SSAValue, y: SSAValue) -> SSAValue:
-    """x^y to 0.75 ulp: 2^(y log2 |x|), the product in f64; special cases as IEEE 754 `pow`."""
-    largest = e.constant(3.4028234663852886e38)
-    magnitude = e.unary(math.AbsFOp, x)
+    """x^y to 0.75 ulp: 2^(y log2 |x|), the product in f64."""
     # A finite y keeps 1^inf = 1.
-    exponent = e.clamp(y, e.constant(-3.4028234663852886e38), largest)
+    exponent = e.clamp(y, e.constant(-_LARGEST), e.constant(_LARGEST))
     exponent = e.cast(arith.ExtFOp, exponent, e.f64)
+    magnitude = e.unary(math.AbsFOp, x)
     result = _exp2_f64(e, e.mul(exponent, _log2_f64(e, magnitude)))
+    return special(e, x, y, result)
+
+
+def special(e: Arithmetic, x: SSAValue, y: SSAValue, result: SSAValue) -> SSAValue:
+    """x^y, where `result` is |x|^y; special cases as IEEE 754 `pow`."""
     rounded = e.unary(math.RoundEvenOp, y)
     whole = e.compare("oeq", rounded, y)
     half = e.mul(y, e.constant(0.5))
@@ -87,7 +94,7 @@ def power(e: Arithmetic, x: SSAValue, y: SSAValue) -> SSAValue:
     odd = e.integer(arith.AndIOp, odd, whole)
     result = e.copysign(result, e.select(odd, x, e.constant(1.0)))
     negative = e.compare("olt", x, e.constant(0.0))
-    finite = e.compare("ole", magnitude, largest)
+    finite = e.compare("olt", e.unary(math.AbsFOp, x), e.constant(scalar_math.inf))
     inexact = e.compare("une", rounded, y)
     invalid = e.integer(arith.AndIOp, e.integer(arith.AndIOp, negative, finite), inexact)
     result = e.select(invalid, e.constant(scalar_math.nan), result)

@@ -8,6 +8,7 @@ every one of them (half an hour). In f64 they are random numbers, against extend
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -50,6 +51,7 @@ DTYPES = {
 
 PREDICATES: dict[int, Callable[[Array, Array], Array]] = {
     1: np.equal,
+    2: np.greater,
     4: np.less,
     5: np.less_equal,
     9: lambda a, b: ~np.less_equal(a, b),
@@ -161,6 +163,9 @@ def ulps(result: Array, exact: Array) -> Array:
 
 
 FUNCTIONS: dict[str, tuple[Callable[[Array], Array], float]] = {
+    "acos": (np.arccos, 1.15),
+    "asin": (np.arcsin, 1.17),
+    "atan": (np.arctan, 1.20),
     "erf": (special.erf, 0.87),
     "exp": (np.exp, 0.90),
     "exp2": (np.exp2, 0.88),
@@ -171,9 +176,10 @@ FUNCTIONS: dict[str, tuple[Callable[[Array], Array], float]] = {
     "rsqrt": (lambda x: 1.0 / np.sqrt(x), 1.50),
     "tanh": (np.tanh, 3.33),
 }
-"""The function in f64, and the error over all of f32 that `polynomials.py` states."""
+"""The function in f64, and the error over all of f32 that `polynomials.py` or `arcs.py` states."""
 
 
+@functools.cache
 def compiled(name: str, arity: int = 1, type: str = "f32") -> Callable[..., Array]:
     """Machine code of a loop that does `math.<name>` on 16 lanes of f32, or 8 of f64."""
     dtype = DTYPES[type]
@@ -235,6 +241,9 @@ def test_error_and_sign(name: str, run: Callable[[str], Callable[[Array], Array]
 inf, nan, tiny, largest = np.inf, np.nan, 2.0**-149, 3.4028234663852886e38
 
 SPECIAL = {
+    "acos": "1:0 1.0000001:nan -1.0000001:nan inf:nan -inf:nan 0:1.5707964 -1:3.1415927",
+    "asin": "0:0 -0:-0 1e-45:1e-45 1:1.5707964 -1:-1.5707964 1.0000001:nan inf:nan -inf:nan",
+    "atan": "0:0 -0:-0 -1e-45:-1e-45 inf:1.5707964 -inf:-1.5707964 3.4e38:1.5707964",
     "erf": "0:0 -0:-0 inf:1 -inf:-1 4:1 -4:-1 3.4e38:1",
     "exp": "0:1 -0:1 inf:inf -inf:0 89:inf -104:0 1e-45:1",
     "exp2": "0:1 inf:inf -inf:0 128:inf 127:1.7014118e38 -149:1e-45 -151:0",
@@ -355,23 +364,46 @@ def exact_erf(x: Array) -> Array:
 FUNCTIONS_OF_F64: dict[str, tuple[Callable[[Array], Array], float]] = {
     "erf": (exact_erf, 0.90),
     "exp": (lambda x: np.exp(x.astype(np.longdouble)), 0.79),
+    "exp2": (lambda x: np.exp2(x.astype(np.longdouble)), 0.79),
+    "expm1": (lambda x: np.expm1(x.astype(np.longdouble)), 0.81),
     "log": (lambda x: np.log(x.astype(np.longdouble)), 0.83),
+    "log1p": (lambda x: np.log1p(x.astype(np.longdouble)), 0.81),
+    "log2": (lambda x: np.log2(x.astype(np.longdouble)), 0.72),
 }
 """The function in extended precision, and the error that `doubles.py` states."""
 COUNT_OF_F64 = 4_000_000 if EXHAUSTIVE else 20_000
 
 
 def numbers_of_f64() -> Iterator[Array]:
-    """Numbers of all bits, those around 1, and around the ends of the results of `exp`."""
+    """Numbers of all bits, those around 1, and around the ends of the results of `exp`, `exp2`."""
     rng, count = np.random.default_rng(0), COUNT_OF_F64
     yield rng.integers(0, 1 << 64, count, dtype=np.uint64).view(np.float64)
     yield rng.uniform(-2.0, 2.0, count)
     yield rng.uniform(-750.0, 712.0, count)
+    yield rng.uniform(-1080.0, 1030.0, count)
+    yield rng.uniform(0.3, 0.5, count)
     yield rng.uniform(-6.5, 6.5, count)
     yield 1.0 + rng.standard_normal(count) * 10.0 ** rng.uniform(-16.0, 0.0, count)
     yield np.ldexp(rng.uniform(-1.0, 1.0, count), rng.integers(-1074, -1000, count))
     bounds = np.array([0.85, 5.93, 2 / 3, 4 / 3, 2.0**-1022, 709.782712893384, -745.1332191019411])
+    bounds = np.append(bounds, [1024.0, -1022.0, -1075.0, -1.0, 1 / 3, -1 / 3, 2.0**53, 37.4])
     yield np.concatenate([np.nextafter(bounds, end) for end in (-np.inf, 0.0, np.inf)])
+
+
+def check_in_f64(name: str, y: Array, exact: Array, stated: float, *arguments: Array) -> None:
+    """The errors of results in f64, and their signs."""
+    with np.errstate(all="ignore"):
+        rounded = exact.astype(np.float64)
+        ulp = np.ldexp(np.longdouble(1), np.maximum(np.frexp(exact)[1] - 1, -1022) - 52)
+        error = np.abs(y.astype(np.longdouble) - exact) / ulp
+    alike = (y == rounded) | (np.isnan(y) & np.isnan(rounded))
+    ends = ~np.isfinite(y) | ~np.isfinite(rounded)
+    error = np.where(ends, np.where(alike, 0.0, np.inf), error)
+    worst = int(np.argmax(error))
+    given = [x[worst] for x in arguments]
+    assert error[worst] <= stated, f"{name}{given} = {y[worst]!r}, not {exact[worst]}"
+    wrong = (np.signbit(y) != np.signbit(exact)) & ~np.isnan(rounded)
+    assert not wrong.any(), f"{name}{[x[wrong][:5] for x in arguments]} = {y[wrong][:5]}"
 
 
 @pytest.mark.parametrize("name", FUNCTIONS_OF_F64)
@@ -379,23 +411,51 @@ def test_error_and_sign_in_f64(name: str) -> None:
     (function, stated), values = FUNCTIONS_OF_F64[name], compiled(name, type="f64")
     for x in numbers_of_f64():
         with np.errstate(all="ignore"):
-            y, exact = values(x), function(x)
-            rounded = exact.astype(np.float64)
-            ulp = np.ldexp(np.longdouble(1), np.maximum(np.frexp(exact)[1] - 1, -1022) - 52)
-            error = np.abs(y.astype(np.longdouble) - exact) / ulp
-        alike = (y == rounded) | (np.isnan(y) & np.isnan(rounded))
-        ends = ~np.isfinite(y) | ~np.isfinite(rounded)
-        error = np.where(ends, np.where(alike, 0.0, np.inf), error)
-        worst = int(np.argmax(error))
-        assert error[worst] <= stated, f"{name}({x[worst]!r}) = {y[worst]!r}, not {exact[worst]}"
-        wrong = (np.signbit(y) != np.signbit(exact)) & ~np.isnan(rounded)
-        assert not wrong.any(), f"{name}({x[wrong][:5]}) = {y[wrong][:5]}"
+            exact = function(x)
+        check_in_f64(name, values(x), exact, stated, x)
+
+
+def check_power_in_f64(x: Array, y: Array, stated: float) -> None:
+    with np.errstate(all="ignore"):
+        exact = np.power(x.astype(np.longdouble), y.astype(np.longdouble))
+    check_in_f64("powf", compiled("powf", 2, "f64")(x, y), exact, stated, x, y)
+
+
+def test_power_special_cases_in_f64() -> None:
+    near = [1 - 2.0**-53, 1 + 2.0**-52, 2.0**52 + 1, 2.0**53 - 1, 2.0**53, 2.0**53 + 2]
+    sizes = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 5e-324, 1e-308, *near, 1e19, 1.7e308, inf]
+    values = np.array([*sizes, *(-value for value in sizes), nan])
+    x, y = np.meshgrid(values, values)
+    check_power_in_f64(x.ravel(), y.ravel(), 0.79)
+
+
+def test_power_error_in_f64() -> None:
+    rng, count = np.random.default_rng(0), COUNT_OF_F64
+    bits = rng.integers(0, 1 << 64, (2, count), dtype=np.uint64).view(np.float64)
+    check_power_in_f64(bits[0], bits[1], 0.79)
+    # Bases of all sizes, denormal ones, near 1 and of some units, with exponents that give every
+    # size of result; denormal ones are rounded twice.
+    near_one = 1.0 + rng.standard_normal(count) * 10.0 ** rng.uniform(-16.0, -1.0, count)
+    denormal = np.ldexp(rng.uniform(0.5, 1.0, count), rng.integers(-1073, -1000, count))
+    for least, stated in ((-1022.0, 0.61), (-1076.0, 0.79)):
+        size = rng.uniform(least, 1025.0, count)
+        for x in (np.abs(bits[0]), near_one, denormal, rng.uniform(0.3, 3.0, count)):
+            with np.errstate(all="ignore"):
+                y = size / np.log2(x)
+            check_power_in_f64(x, y, stated)
+    # Negative bases with whole and half exponents.
+    x = rng.standard_normal(count) * 10.0
+    check_power_in_f64(x, rng.integers(-40, 40, count) / 2, 0.61)
 
 
 SPECIAL_OF_F64 = {
     "erf": "0:0 -0:-0 inf:1 -inf:-1 5.93:1 -5.93:-1 1.7e308:1 nan:nan",
     "exp": "0:1 -0:1 inf:inf -inf:0 710:inf -746:0 5e-324:1 1.7e308:inf -1.7e308:0 nan:nan",
+    "exp2": "0:1 -0:1 inf:inf -inf:0 1024:inf -1074:5e-324 -1076:0 nan:nan",
+    "expm1": "0:0 -0:-0 5e-324:5e-324 inf:inf -inf:-1 710:inf -40:-1 -1.7e308:-1 nan:nan",
     "log": "1:0 0:-inf -0:-inf inf:inf -1:nan -inf:nan -5e-324:nan nan:nan",
+    "log1p": "0:0 -0:-0 -1:-inf inf:inf -1.5:nan -inf:nan 5e-324:5e-324 -5e-324:-5e-324 nan:nan",
+    "log2": "1:0 0:-inf -0:-inf inf:inf 8:3 5e-324:-1074 8.98846567431158e307:1023 -1:nan nan:nan",
 }
 """Argument:result, exactly, with the signs of zeros."""
 

@@ -219,9 +219,46 @@ func.func @double(%x: vector<8xf64>) -> vector<8xf64> {
   func.return %y : vector<8xf64>
 }
 
+// CHECK-LABEL: func.func @others_of_doubles
+// CHECK-NOT:     math.{{exp|log}}
+// CHECK:         func.return
+func.func @others_of_doubles(%x: f64) -> (f64, f64, f64, f64) {
+  %0 = math.exp2 %x : f64
+  %1 = math.expm1 %x : f64
+  %2 = math.log2 %x : f64
+  %3 = math.log1p %x : f64
+  func.return %0, %1, %2, %3 : f64, f64, f64, f64
+}
+
+// A product is a number and what it lacks, which takes a fused operation.
+// CHECK-LABEL: func.func @power_of_doubles
+// CHECK:         [[z:%.*]] = arith.mulf [[s:%.*]], [[s]] : vector<8xf64>
+// CHECK-NEXT:    [[minus:%.*]] = arith.negf [[z]] : vector<8xf64>
+// CHECK-NEXT:    math.fma [[s]], [[s]], [[minus]] : vector<8xf64>
+// CHECK-NOT:     math.powf
+// CHECK:         func.return
+// UNFUSED-LABEL: func.func @power_of_doubles
+// UNFUSED-NEXT:  math.powf %x, %y : vector<8xf64>
+func.func @power_of_doubles(%x: vector<8xf64>, %y: vector<8xf64>) -> vector<8xf64> {
+  %z = math.powf %x, %y : vector<8xf64>
+  func.return %z : vector<8xf64>
+}
+
+// Both ranges are computed, and a lane takes its own.
+// CHECK-LABEL: func.func @arc
+// CHECK:         [[size:%.*]] = math.absf %x : vector<8xf32>
+// CHECK-NEXT:    [[large:%.*]] = arith.cmpf ogt, [[size]], {{%.*}} : vector<8xf32>
+// CHECK:         [[root:%.*]] = math.sqrt {{%.*}} : vector<8xf32>
+// CHECK-NEXT:    arith.select [[large]], [[root]], [[size]] : vector<8xi1>, vector<8xf32>
+// CHECK:         %y = math.copysign {{%.*}}, %x : vector<8xf32>
+func.func @arc(%x: vector<8xf32>) -> vector<8xf32> {
+  %y = math.asin %x : vector<8xf32>
+  func.return %y : vector<8xf32>
+}
+
 // CHECK-LABEL: func.func @kept
 // CHECK-NEXT:    %0 = math.tan %x : f64
-// CHECK-NEXT:    %1 = math.powf %x, %0 : f64
+// CHECK-NEXT:    %1 = math.asin %0 : f64
 // CHECK-NEXT:    %2 = math.sqrt %y : f32
 // CHECK-NEXT:    %3 = math.floor %2 : f32
 // CHECK-NEXT:    %4 = math.fma %3, %3, %y : f32
@@ -229,7 +266,7 @@ func.func @double(%x: vector<8xf64>) -> vector<8xf64> {
 // CHECK-NEXT:    func.return %1, %5 : f64, f32
 func.func @kept(%x: f64, %y: f32) -> (f64, f32) {
   %0 = math.tan %x : f64
-  %1 = math.powf %x, %0 : f64
+  %1 = math.asin %0 : f64
   %2 = math.sqrt %y : f32
   %3 = math.floor %2 : f32
   %4 = math.fma %3, %3, %y : f32
