@@ -103,7 +103,7 @@ class SoftmaxOverEntriesOp(GraphOp, ABC):
         return scalars.select(nest, loop, nest.constant(-np.inf, score.type), score)
 
     def row(self, nest: Nest, row: AffineExpr, rest: Index) -> tuple[SSAValue, SSAValue]:
-        """The maximum of a row, and the sum of exp(score - maximum).
+        """The origin of the scores of a row, and the sum of exp(score - origin).
 
         The maximum ignores a NaN, which makes the sum NaN.
         """
@@ -118,15 +118,16 @@ class SoftmaxOverEntriesOp(GraphOp, ABC):
         maximum = nest.pattern(self.matrix, row, "maxnum", lowest, larger)
         if own is not None:
             maximum = scalars.larger(nest, own, maximum)
+        origin = scalars.origin_of_softmax(nest, maximum)
 
         def accumulate(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
             score = self.score(nest, (position, *rest), row, column)
-            return scalars.add(nest, total, exp_less(nest, score, maximum))
+            return scalars.add(nest, total, exp_less(nest, score, origin))
 
         first = scalars.zero(nest, type)
         if own is not None:
-            first = exp_less(nest, own, maximum)
-        return maximum, nest.pattern(self.matrix, row, "add", first, accumulate)
+            first = exp_less(nest, own, origin)
+        return origin, nest.pattern(self.matrix, row, "add", first, accumulate)
 
 
 def softmax_of_rows(a: csr_array, scores: np.ndarray) -> np.ndarray:
@@ -139,9 +140,9 @@ def softmax_of_rows(a: csr_array, scores: np.ndarray) -> np.ndarray:
     return e / total[rows]
 
 
-def exp_less(nest: Nest, score: SSAValue, maximum: SSAValue) -> SSAValue:
-    """exp(score - maximum)."""
-    return nest.insert(math.ExpOp(scalars.sub(nest, score, maximum)))
+def exp_less(nest: Nest, score: SSAValue, origin: SSAValue) -> SSAValue:
+    """exp(score - origin)."""
+    return nest.insert(math.ExpOp(scalars.sub(nest, score, origin)))
 
 
 @irdl_op_definition
@@ -183,9 +184,9 @@ class EdgeSoftmaxOp(SoftmaxOverEntriesOp):
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         row, column = nest.entry(self.a, index[0])
-        maximum, total = self.row(nest, row, index[1:])
+        origin, total = self.row(nest, row, index[1:])
         score = self.score(nest, index, row, column)
-        return scalars.divide(nest, exp_less(nest, score, maximum), total)
+        return scalars.divide(nest, exp_less(nest, score, origin), total)
 
 
 @irdl_op_definition
@@ -227,5 +228,5 @@ class OwnSoftmaxOp(SoftmaxOverEntriesOp):
             return self.stored(own / total)
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        maximum, total = self.row(nest, index[0], index[1:])
-        return scalars.divide(nest, exp_less(nest, nest.at(self.own, index), maximum), total)
+        origin, total = self.row(nest, index[0], index[1:])
+        return scalars.divide(nest, exp_less(nest, nest.at(self.own, index), origin), total)

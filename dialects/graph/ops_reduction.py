@@ -238,7 +238,7 @@ class NormalizedExponentialOp(AxisOp, ABC):
         return x - np.max(x, axis=self.axis_from_front, keepdims=True, initial=-np.inf)
 
     def row(self, nest: Nest, index: Index) -> tuple[SSAValue, SSAValue]:
-        """The maximum of the row of an index, and the sum of `exponential` over the row.
+        """The origin of the row of an index, and the sum of `exponential` over the row.
 
         The maximum ignores a NaN, which makes the sum NaN.
         """
@@ -253,17 +253,21 @@ class NormalizedExponentialOp(AxisOp, ABC):
             return scalars.larger(nest, nest.at(self.x, along(k)), best)
 
         lowest = nest.constant(-np.inf, type)
-        maximum = nest.reduce(extents, "maxnum", lowest, larger)
+        origin = self.origin(nest, nest.reduce(extents, "maxnum", lowest, larger))
 
         def accumulate(k: Index, total: SSAValue) -> SSAValue:
-            return scalars.add(nest, total, self.exponential(nest, along(k), maximum))
+            return scalars.add(nest, total, self.exponential(nest, along(k), origin))
 
         total = nest.reduce(extents, "add", scalars.zero(nest, type), accumulate)
-        return maximum, total
+        return origin, total
 
-    def exponential(self, nest: Nest, index: Index, maximum: SSAValue) -> SSAValue:
-        """exp(x - maximum) at an index."""
-        return nest.insert(math.ExpOp(scalars.sub(nest, nest.at(self.x, index), maximum)))
+    def origin(self, nest: Nest, maximum: SSAValue) -> SSAValue:
+        """What elements are less before their exponentials are taken."""
+        return maximum
+
+    def exponential(self, nest: Nest, index: Index, origin: SSAValue) -> SSAValue:
+        """exp(x - origin) at an index."""
+        return nest.insert(math.ExpOp(scalars.sub(nest, nest.at(self.x, index), origin)))
 
 
 @irdl_op_definition
@@ -282,14 +286,17 @@ class SoftmaxOp(NormalizedExponentialOp):
             return self.stored(e / e.sum(axis=self.axis_from_front, keepdims=True))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        maximum, total = self.row(nest, index)
+        origin, total = self.row(nest, index)
         one = nest.constant(1.0, total.type)
         scale = scalars.divide(nest, one, total)
-        return scalars.mul(nest, self.exponential(nest, index, maximum), scale)
+        return scalars.mul(nest, self.exponential(nest, index, origin), scale)
 
-    def exponential(self, nest: Nest, index: Index, maximum: SSAValue) -> SSAValue:
-        """exp(x - maximum) at an index, computed once if the row is contiguous."""
-        compute = partial(super().exponential, nest, maximum=maximum)
+    def origin(self, nest: Nest, maximum: SSAValue) -> SSAValue:
+        return scalars.origin_of_softmax(nest, maximum)
+
+    def exponential(self, nest: Nest, index: Index, origin: SSAValue) -> SSAValue:
+        """exp(x - origin) at an index, computed once if the row is contiguous."""
+        compute = partial(super().exponential, nest, origin=origin)
         if self.axis_from_front != len(index) - 1:
             return compute(index)
         return nest.keep(self.result, index, compute)

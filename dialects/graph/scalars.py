@@ -69,6 +69,19 @@ def fma(nest: Scalars, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
     return add(nest, mul(nest, a, b), c)
 
 
+def origin_of_softmax(nest: Scalars, maximum: SSAValue) -> SSAValue:
+    """The number that a softmax takes from its elements before their exponentials.
+
+    It cancels in the quotients by their sum, so that any number will do from which none is far
+    above. A difference of 64 from the maximum is rounded by up to 2^-18 in f32, which makes 64 ulp
+    of its exponential; one from 0 is exact. So it is 0 where the maximum is from 0 to 60, or to 500
+    in f64. Of a larger maximum it is as much below it, and of a negative one the maximum itself.
+    """
+    most = nest.constant(500.0 if maximum.type == f64 else 60.0, maximum.type)
+    below, none = sub(nest, maximum, most), zero(nest, maximum.type)
+    return larger(nest, below, select(nest, less(nest, maximum, none), maximum, none))
+
+
 def larger(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
     """a where it is larger than b, else b: a NaN `a` is passed over."""
     if not is_float(a.type):

@@ -367,8 +367,8 @@ FUNCTIONS_OF_F64: dict[str, tuple[Callable[[Array], Array], float]] = {
     "exp2": (lambda x: np.exp2(x.astype(np.longdouble)), 0.79),
     "expm1": (lambda x: np.expm1(x.astype(np.longdouble)), 0.81),
     "log": (lambda x: np.log(x.astype(np.longdouble)), 0.83),
-    "log1p": (lambda x: np.log1p(x.astype(np.longdouble)), 0.81),
-    "log2": (lambda x: np.log2(x.astype(np.longdouble)), 0.72),
+    "log1p": (lambda x: np.log1p(x.astype(np.longdouble)), 0.85),
+    "log2": (lambda x: np.log2(x.astype(np.longdouble)), 0.77),
 }
 """The function in extended precision, and the error that `doubles.py` states."""
 COUNT_OF_F64 = 4_000_000 if EXHAUSTIVE else 20_000
