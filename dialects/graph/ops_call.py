@@ -187,6 +187,23 @@ class CallDpsOp(CallLikeOp):
 
     %y = graph.call_dps @kernel(%x, %w) dims [["batch", ""]]
         : (tensor<?x784xf32>, tensor<128x784xf32>) -> tensor<?x128xf32>
+
+    In a program:
+
+    ```mlir
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = graph.call_dps @relu(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %y : tensor<4xf32>
+    }
+    loop.kernel @relu(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
+      %zero = arith.constant 0.0 : f32
+      loop.for "i" %i to 4 {
+        %v = loop.load %x (d0) -> (d0)(%i) : memref<4xf32>, f32
+        %w = arith.maximumf %v, %zero : f32
+        loop.store %w, %y (d0) -> (d0)(%i) : f32, memref<4xf32>
+      }
+    }
+    ```
     """
 
     name = "graph.call_dps"
@@ -302,6 +319,15 @@ class CallPackedOp(CallLikeOp):
 
     %y = graph.call_packed "env.linear"(%x) dims [["batch", ""]]
         : (tensor<?x784xf32>) -> tensor<?x128xf32>
+
+    In a program, with a registered function that doubles:
+
+    ```mlir
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = graph.call_packed "env.double"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %y : tensor<4xf32>
+    }
+    ```
     """
 
     name = "graph.call_packed"

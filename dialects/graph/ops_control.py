@@ -40,6 +40,22 @@ class YieldOp(IRDLOperation):
     """Ends a region with the values that it gives.
 
     graph.yield %a, %b : tensor<4xf32>, tensor<i64>
+
+    In a program:
+
+    ```mlir
+    func.func @main(%x: tensor<4xf32>, %positive: tensor<i1>) -> tensor<4xf32> {
+      %y = graph.if %positive captures(%x : tensor<4xf32>) -> (tensor<4xf32>) {
+      ^bb0(%a: tensor<4xf32>):
+        graph.yield %a : tensor<4xf32>
+      } else {
+      ^bb0(%a: tensor<4xf32>):
+        %n = graph.neg %a : (tensor<4xf32>) -> tensor<4xf32>
+        graph.yield %n : tensor<4xf32>
+      }
+      func.return %y : tensor<4xf32>
+    }
+    ```
     """
 
     name = "graph.yield"

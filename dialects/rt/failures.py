@@ -29,6 +29,27 @@ class IterationOp(IRDLOperation):
     """The context for an iteration: what fails with it reports the number of that and the loop.
 
     %inner = rt.iteration %ctx, %i "graph.loop"
+
+    In a program:
+
+    ```mlir
+    func.func @main(%ctx: !rt.context, %x: memref<4xi64>, %y: memref<4xi64>) -> i32
+        attributes {graph.signature = (tensor<4xi64>) -> tensor<4xi64>} {
+      %zero = arith.constant 0 : index
+      %one = arith.constant 1 : index
+      %four = arith.constant 4 : index
+      %least = arith.constant 1 : i64
+      scf.for %i = %zero to %four step %one {
+        %inner = rt.iteration %ctx, %i "graph.loop"
+        %v = memref.load %x[%i] : memref<4xi64>
+        %positive = arith.cmpi sge, %v, %least : i64
+        rt.check %inner, %positive, "x: not positive"
+        memref.store %v, %y[%i] : memref<4xi64>
+      }
+      %ok = arith.constant 0 : i32
+      func.return %ok : i32
+    }
+    ```
     """
 
     name = "rt.iteration"

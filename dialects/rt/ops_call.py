@@ -72,6 +72,25 @@ class CallOp(IRDLOperation):
     """Calls a kernel or a function that returns nothing: inputs, then results.
 
     rt.call @dense(%x, %w, %y) : memref<?x784xf32>, memref<128x784xf32>, memref<?x128xf32>
+
+    In a program:
+
+    ```mlir
+    func.func @main(%ctx: !rt.context, %x: memref<4xf32>, %y: memref<4xf32>) -> i32
+        attributes {graph.signature = (tensor<4xf32>) -> tensor<4xf32>} {
+      rt.call @relu(%x, %y) : memref<4xf32>, memref<4xf32>
+      %ok = arith.constant 0 : i32
+      func.return %ok : i32
+    }
+    loop.kernel @relu(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
+      %zero = arith.constant 0.0 : f32
+      loop.for "i" %i to 4 {
+        %v = loop.load %x (d0) -> (d0)(%i) : memref<4xf32>, f32
+        %w = arith.maximumf %v, %zero : f32
+        loop.store %w, %y (d0) -> (d0)(%i) : f32, memref<4xf32>
+      }
+    }
+    ```
     """
 
     name = "rt.call"
@@ -96,6 +115,24 @@ class CallTilesOp(IRDLOperation):
     rt.call_tiles %n, @dense_tile(%x, %y) : memref<?xf32>, memref<?xf32>
 
     `rt.parallel_tiles` after its body has become a function.
+
+    In a program:
+
+    ```mlir
+    func.func @main(%ctx: !rt.context, %x: memref<4xf32>, %y: memref<4xf32>) -> i32
+        attributes {graph.signature = (tensor<4xf32>) -> tensor<4xf32>} {
+      %n = arith.constant 4 : index
+      rt.call_tiles %n, @negate_tile(%x, %y) : memref<4xf32>, memref<4xf32>
+      %ok = arith.constant 0 : i32
+      func.return %ok : i32
+    }
+    func.func private @negate_tile(%tile: index, %a: memref<4xf32>, %b: memref<4xf32>) {
+      %v = memref.load %a[%tile] : memref<4xf32>
+      %w = arith.negf %v : f32
+      memref.store %w, %b[%tile] : memref<4xf32>
+      func.return
+    }
+    ```
     """
 
     name = "rt.call_tiles"
@@ -137,6 +174,17 @@ class CallPackedOp(FailingOp):
     all its sizes, for each index itself, and returns an i32 that is not 0 when it failed.
     `as (tensor<4xi1>) -> tensor<4xf32>` says which tensors the buffers are, where they do not
     say it themselves: a byte may be a boolean, and a sparse matrix is several buffers.
+
+    In a program, with a registered function that doubles:
+
+    ```mlir
+    func.func @main(%ctx: !rt.context, %x: memref<4xf32>, %y: memref<4xf32>) -> i32
+        attributes {graph.signature = (tensor<4xf32>) -> tensor<4xf32>} {
+      rt.call_packed %ctx, 0 "env.double" ins(%x : memref<4xf32>) outs(%y : memref<4xf32>)
+      %ok = arith.constant 0 : i32
+      func.return %ok : i32
+    }
+    ```
     """
 
     name = "rt.call_packed"

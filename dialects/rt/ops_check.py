@@ -39,6 +39,22 @@ class CheckOp(FailingOp):
     """Ends the call where `condition` is false. `{0}`, `{1}`, `{2}` in the message are details.
 
     rt.check %ctx, %ok, "x: sizes of dimension 0 differ, expected {0}, got {1}"(%m, %n)
+
+    In a program:
+
+    ```mlir
+    func.func @main(%ctx: !rt.context, %x: memref<i64>, %y: memref<i64>) -> i32
+        attributes {graph.signature = (tensor<i64>) -> tensor<i64>} {
+      %limit = arith.constant 2 : index
+      %v = memref.load %x[] : memref<i64>
+      %got = arith.index_cast %v : i64 to index
+      %below = arith.cmpi slt, %got, %limit : index
+      rt.check %ctx, %below, "x: too large, expected below {0}, got {1}"(%limit, %got)
+      memref.store %v, %y[] : memref<i64>
+      %ok = arith.constant 0 : i32
+      func.return %ok : i32
+    }
+    ```
     """
 
     name = "rt.check"
@@ -86,6 +102,22 @@ class CheckCsrOp(FailingOp):
 
     Row pointers start at 0, never decrease and end at the number of entries; column indices
     lie in [0, columns). Indices need not be sorted.
+
+    In a program:
+
+    ```mlir
+    func.func @main(%ctx: !rt.context, %indptr: memref<4xi32>, %indices: memref<6xi32>,
+        %entries: memref<i32>) -> i32
+        attributes {graph.signature = (tensor<4xi32>, tensor<6xi32>) -> tensor<i32>} {
+      %columns = arith.constant 3 : index
+      rt.check_csr %ctx, %indptr, %indices, %columns "graph" : memref<4xi32>, memref<6xi32>
+      %last = arith.constant 3 : index
+      %n = memref.load %indptr[%last] : memref<4xi32>
+      memref.store %n, %entries[] : memref<i32>
+      %ok = arith.constant 0 : i32
+      func.return %ok : i32
+    }
+    ```
     """
 
     name = "rt.check_csr"
@@ -135,6 +167,21 @@ class CheckIndexOp(FailingOp):
     With `from_front`, an index does not count from the back: 0 <= i < extent.
 
     rt.check_index %ctx, %indices, %extent "ids" : memref<?x?xi64>
+
+    In a program:
+
+    ```mlir
+    func.func @main(%ctx: !rt.context, %ids: memref<4xi64>, %first: memref<i64>) -> i32
+        attributes {graph.signature = (tensor<4xi64>) -> tensor<i64>} {
+      %extent = arith.constant 3 : index
+      rt.check_index %ctx, %ids, %extent "ids" : memref<4xi64>
+      %zero = arith.constant 0 : index
+      %v = memref.load %ids[%zero] : memref<4xi64>
+      memref.store %v, %first[] : memref<i64>
+      %ok = arith.constant 0 : i32
+      func.return %ok : i32
+    }
+    ```
     """
 
     name = "rt.check_index"
@@ -179,6 +226,21 @@ class CheckOffsetsOp(FailingOp):
     """Ends the call where an offset is not in [0, extent], or is above the next one.
 
     rt.check_offsets %ctx, %offsets, %extent "ids" : memref<?xi64>
+
+    In a program:
+
+    ```mlir
+    func.func @main(%ctx: !rt.context, %offsets: memref<4xi64>, %first: memref<i64>) -> i32
+        attributes {graph.signature = (tensor<4xi64>) -> tensor<i64>} {
+      %extent = arith.constant 3 : index
+      rt.check_offsets %ctx, %offsets, %extent "parts" : memref<4xi64>
+      %zero = arith.constant 0 : index
+      %v = memref.load %offsets[%zero] : memref<4xi64>
+      memref.store %v, %first[] : memref<i64>
+      %ok = arith.constant 0 : i32
+      func.return %ok : i32
+    }
+    ```
     """
 
     name = "rt.check_offsets"

@@ -25,6 +25,21 @@ class ClockOp(IRDLOperation):
     """Nanoseconds on a clock that only goes forward.
 
     %since = rt.clock : i64
+
+    In a program:
+
+    ```mlir
+    func.func @main(%ctx: !rt.context, %forward: memref<i64>) -> i32
+        attributes {graph.signature = () -> tensor<i64>} {
+      %since = rt.clock : i64
+      %until = rt.clock : i64
+      %later = arith.cmpi sge, %until, %since : i64
+      %v = arith.extui %later : i1 to i64
+      memref.store %v, %forward[] : memref<i64>
+      %ok = arith.constant 0 : i32
+      func.return %ok : i32
+    }
+    ```
     """
 
     name = "rt.clock"
@@ -42,6 +57,29 @@ class RecordOp(IRDLOperation):
     """Adds the time since `since` to row `row` of a table, and 1 to the number next to it.
 
     rt.record %since, %times 2 : memref<4x2xi64>
+
+    In a program:
+
+    ```mlir
+    func.func @main(%ctx: !rt.context, %count: memref<i64>) -> i32
+        attributes {graph.signature = () -> tensor<i64>} {
+      %bytes = arith.constant 64 : index
+      %first = arith.constant 0 : index
+      %second = arith.constant 1 : index
+      %none = arith.constant 0 : i64
+      %arena = rt.arena %ctx, %bytes : memref<?xi8>
+      %times = memref.view %arena[%first][] : memref<?xi8> to memref<1x2xi64>
+      memref.store %none, %times[%first, %first] : memref<1x2xi64>
+      memref.store %none, %times[%first, %second] : memref<1x2xi64>
+      %since = rt.clock : i64
+      rt.record %since, %times 0 : memref<1x2xi64>
+      rt.record %since, %times 0 : memref<1x2xi64>
+      %n = memref.load %times[%first, %second] : memref<1x2xi64>
+      memref.store %n, %count[] : memref<i64>
+      %ok = arith.constant 0 : i32
+      func.return %ok : i32
+    }
+    ```
     """
 
     name = "rt.record"

@@ -27,6 +27,26 @@ class ConstantOp(IRDLOperation):
     """A packed constant: entry `slot` of the context's table; `packing` says how it was laid out.
 
     %w = rt.constant %ctx, 3 "w0" : memref<128x784xf32>
+
+    In a program:
+
+    ```mlir
+    func.func @main(%ctx: !rt.context, %x: memref<4xf32>, %y: memref<4xf32>) -> i32
+        attributes {graph.signature = (tensor<4xf32>) -> tensor<4xf32>} {
+      %w = rt.constant %ctx, 0 "w" : memref<4xf32>
+      rt.call @scaled(%x, %w, %y) : memref<4xf32>, memref<4xf32>, memref<4xf32>
+      %ok = arith.constant 0 : i32
+      func.return %ok : i32
+    }
+    loop.kernel @scaled(%x: memref<4xf32>, %w: memref<4xf32>) -> (%y: memref<4xf32>) {
+      loop.for "i" %i to 4 {
+        %v = loop.load %x (d0) -> (d0)(%i) : memref<4xf32>, f32
+        %f = loop.load %w (d0) -> (d0)(%i) : memref<4xf32>, f32
+        %p = arith.mulf %v, %f : f32
+        loop.store %p, %y (d0) -> (d0)(%i) : f32, memref<4xf32>
+      }
+    }
+    ```
     """
 
     name = "rt.constant"
@@ -77,6 +97,27 @@ class SliceOp(IRDLOperation):
     """The part of a buffer at an index of its first dimension, without a copy.
 
     %row = rt.slice %x, %i : memref<?x4xf32> to memref<4xf32>
+
+    In a program:
+
+    ```mlir
+    func.func @main(%ctx: !rt.context, %x: memref<2x4xf32>, %y: memref<4xf32>) -> i32
+        attributes {graph.signature = (tensor<2x4xf32>) -> tensor<4xf32>} {
+      %last = arith.constant 1 : index
+      %row = rt.slice %x, %last : memref<2x4xf32> to memref<4xf32>
+      rt.call @relu(%row, %y) : memref<4xf32>, memref<4xf32>
+      %ok = arith.constant 0 : i32
+      func.return %ok : i32
+    }
+    loop.kernel @relu(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
+      %zero = arith.constant 0.0 : f32
+      loop.for "i" %i to 4 {
+        %v = loop.load %x (d0) -> (d0)(%i) : memref<4xf32>, f32
+        %w = arith.maximumf %v, %zero : f32
+        loop.store %w, %y (d0) -> (d0)(%i) : f32, memref<4xf32>
+      }
+    }
+    ```
     """
 
     name = "rt.slice"
@@ -113,6 +154,30 @@ class ArenaOp(IRDLOperation):
     %arena = rt.arena %ctx, %bytes : memref<?xi8>
 
     Buffers are `memref.view`s of it.
+
+    In a program:
+
+    ```mlir
+    func.func @main(%ctx: !rt.context, %x: memref<4xf32>, %y: memref<4xf32>) -> i32
+        attributes {graph.signature = (tensor<4xf32>) -> tensor<4xf32>} {
+      %bytes = arith.constant 64 : index
+      %start = arith.constant 0 : index
+      %arena = rt.arena %ctx, %bytes : memref<?xi8>
+      %h = memref.view %arena[%start][] : memref<?xi8> to memref<4xf32>
+      rt.call_packed %ctx, 0 "env.double" ins(%x : memref<4xf32>) outs(%h : memref<4xf32>)
+      rt.call @relu(%h, %y) : memref<4xf32>, memref<4xf32>
+      %ok = arith.constant 0 : i32
+      func.return %ok : i32
+    }
+    loop.kernel @relu(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
+      %zero = arith.constant 0.0 : f32
+      loop.for "i" %i to 4 {
+        %v = loop.load %x (d0) -> (d0)(%i) : memref<4xf32>, f32
+        %w = arith.maximumf %v, %zero : f32
+        loop.store %w, %y (d0) -> (d0)(%i) : f32, memref<4xf32>
+      }
+    }
+    ```
     """
 
     name = "rt.arena"

@@ -34,6 +34,24 @@ class YieldOp(IRDLOperation):
     """Ends the body of `rt.parallel_tiles`.
 
     rt.yield
+
+    In a program:
+
+    ```mlir
+    func.func @main(%ctx: !rt.context, %squares: memref<4xi64>) -> i32
+        attributes {graph.signature = () -> tensor<4xi64>} {
+      %n = arith.constant 4 : index
+      rt.parallel_tiles %n captures(%squares : memref<4xi64>) {
+      ^bb0(%tile: index, %all: memref<4xi64>):
+        %square = arith.muli %tile, %tile : index
+        %v = arith.index_cast %square : index to i64
+        memref.store %v, %all[%tile] : memref<4xi64>
+        rt.yield
+      }
+      %ok = arith.constant 0 : i32
+      func.return %ok : i32
+    }
+    ```
     """
 
     name = "rt.yield"
@@ -68,6 +86,24 @@ class ParallelTilesOp(IRDLOperation):
     The body uses nothing but the tile and the captures; tiles write disjoint memory. With
     `alternating` each execution runs them in the opposite order of the one before, and each thread
     the same tiles if it can: it begins with those whose data its caches still hold.
+
+    In a program:
+
+    ```mlir
+    func.func @main(%ctx: !rt.context, %x: memref<4xf32>, %y: memref<4xf32>) -> i32
+        attributes {graph.signature = (tensor<4xf32>) -> tensor<4xf32>} {
+      %n = arith.constant 4 : index
+      rt.parallel_tiles %n captures(%x, %y : memref<4xf32>, memref<4xf32>) {
+      ^bb0(%tile: index, %a: memref<4xf32>, %b: memref<4xf32>):
+        %v = memref.load %a[%tile] : memref<4xf32>
+        %w = arith.negf %v : f32
+        memref.store %w, %b[%tile] : memref<4xf32>
+        rt.yield
+      }
+      %ok = arith.constant 0 : i32
+      func.return %ok : i32
+    }
+    ```
     """
 
     name = "rt.parallel_tiles"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -17,16 +18,23 @@ from stepwell.dialects.graph.ops import ClipOp, CumulativeOp, ExpOp, TopKOp
 from stepwell.tools.reference.constraints import property_type, value_type
 from stepwell.tools.reference.documents import document_of
 from stepwell.tools.reference.errors import kinds_of_errors
-from stepwell.tools.reference.examples import Example, example_of, kernel_example_of, parsed
+from stepwell.tools.reference.examples import (
+    Example,
+    ModuleExample,
+    example_of,
+    kernel_example_of,
+    parsed,
+)
 from stepwell.tools.reference.markdown import page, table
 from stepwell.tools.reference.pages import PAGES
+from stepwell.tools.reference.programs import program_example_of
 from stepwell.tools.reference.semantics import numpy_source
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "reference"
 OPERATIONS = [op for name in ("graph", "loop", "rt") for op in own_dialects()[name]().operations]
 CALLS = {"graph.call_dps", "graph.call_packed", "graph.yield"}
-"""Operators whose examples need a function, or a region around them."""
+"""Operators whose examples are programs: they need a function, or a region around them."""
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -65,7 +73,7 @@ def test_explained_messages_exist() -> None:
 
 @pytest.mark.parametrize("op", OPERATIONS, ids=[op.name for op in OPERATIONS])
 def test_each_operation_has_an_example(op: type) -> None:
-    examples = document_of(op).examples
+    examples = [text for text in document_of(op).examples if not text.startswith("func.func ")]
     assert examples
     for example in examples:
         assert parsed(example)[0].name.partition(".")[0] == op.name.partition(".")[0]  # type: ignore[attr-defined]
@@ -108,6 +116,7 @@ def test_an_example_shows_operands_and_results() -> None:
 def kernels() -> dict[str, Example]:
     """The examples that are kernels, by the names of these."""
     texts = [text for op in OPERATIONS for text in document_of(op).examples]
+    texts = [text for text in texts if not text.startswith("func.func ")]
     found = {parsed(text)[0]: kernel_example_of(text) for text in texts}
     return {op.sym_name.data: e for op, e in found.items() if e is not None}  # type: ignore[attr-defined]
 
@@ -132,6 +141,70 @@ def test_kernels_of_the_page_run() -> None:
             np.testing.assert_allclose(got, right, err_msg=name)
         assert example.shown()
     assert kernel_example_of("%y = graph.neg %x : (tensor<2xf32>) -> tensor<2xf32>") is None
+
+
+@functools.cache
+def programs() -> dict[str, ModuleExample]:
+    """The examples that are programs, by the operations that they show."""
+    found = {
+        op.name: [made for text in document_of(op).examples if (made := program_example_of(text))]  # type: ignore[attr-defined]
+        for op in OPERATIONS
+    }
+    return {name: example for name, examples in found.items() for example in examples}
+
+
+def test_programs_of_the_page_run() -> None:
+    """What they compute, interpreted and compiled, is that of NumPy; checks that fail say so."""
+    expected: dict[str, Callable[..., Any] | str] = {
+        "graph.call_dps": lambda x: np.maximum(x, 0),
+        "graph.call_packed": lambda x: 2 * x,
+        "graph.yield": lambda x, positive: x if positive else -x,
+        "rt.arena": lambda x: np.maximum(2 * x, 0),
+        "rt.call": lambda x: np.maximum(x, 0),
+        "rt.call_packed": lambda x: 2 * x,
+        "rt.call_tiles": lambda x: -x,
+        "rt.check": "InputError: x: too large, expected below 2, got 3",
+        "rt.check_csr": "InputError: graph: column index out of range at entry 3, got 3",
+        "rt.check_index": "InputError: ids: index out of range at position 0, "
+        "expected -3 to 2, got 3",
+        "rt.check_offsets": "InputError: parts: offsets decrease after position 0, got 3",
+        "rt.clock": lambda: 1,
+        "rt.constant": lambda x, w: x * w,
+        "rt.iteration": "InputError: x: not positive; iteration 3 of graph.loop",
+        "rt.parallel_tiles": lambda x: -x,
+        "rt.record": lambda: 2,
+        "rt.slice": lambda x: np.maximum(x[1], 0),
+        "rt.yield": lambda: np.arange(4) ** 2,
+    }
+    found = programs()
+    assert found.keys() == expected.keys()
+    assert {op.name for op in OPERATIONS if op.name.startswith("rt.")} <= found.keys()  # type: ignore[attr-defined]
+    for name, example in found.items():
+        want, arrays = expected[name], list(example.inputs.values())
+        exe, count = sw.compile(example.module, threads=1), len(example.module.inputs)
+        if isinstance(want, str):
+            assert example.shown().endswith("\n\n" + want)
+            with pytest.raises(sw.InputError, match=re.escape(want.removeprefix("InputError: "))):
+                exe(*arrays[:count])
+            continue
+        (got,) = example.results.values()
+        np.testing.assert_array_equal(got, want(*arrays), err_msg=name)
+        np.testing.assert_array_equal(exe(*arrays[:count]), got, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("name", "good"),
+    [
+        ("rt.check", (np.int64(1),)),
+        ("rt.check_csr", (np.array([0, 5, 6, 6], "i4"), np.array([1, 2, 0, 2, 1, 2], "i4"))),
+        ("rt.check_index", (np.array([-3, 1, 2, 0]),)),
+        ("rt.check_offsets", (np.array([0, 1, 1, 3]),)),
+        ("rt.iteration", (np.array([3, 1, 2, 1]),)),
+    ],
+)
+def test_programs_whose_checks_fail_accept_others(name: str, good: tuple[Any, ...]) -> None:
+    exe = sw.compile(programs()[name].module, threads=1)
+    exe(*good)
 
 
 def test_the_source_in_numpy() -> None:

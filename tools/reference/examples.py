@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,10 +51,11 @@ _PLACES = ((0, 1), (0, 3), (2, 0), (3, 2))
 
 @dataclass(frozen=True)
 class Example:
-    """Inputs, and the results of the reference."""
+    """Inputs, and the results of the reference, or the error that it raises."""
 
     inputs: dict[str, Any]
     results: dict[str, Any]
+    error: str = ""
 
     def shown(self) -> str:
         """Inputs and results as text; empty where they are too many numbers to look at."""
@@ -63,14 +64,14 @@ class Example:
             return ""
         inputs = [_shown(name, array) for name, array in self.inputs.items()]
         results = [_shown(name, array) for name, array in self.results.items()]
-        return "\n".join([*inputs, "", *results])
+        return "\n".join([*inputs, "", *results, self.error]).strip("\n")
 
 
 @dataclass(frozen=True)
-class ProgramExample(Example):
-    """A program of one operator, with inputs and results."""
+class ModuleExample(Example):
+    """A module, with inputs and results."""
 
-    module: Module
+    module: Module = field(kw_only=True)
 
 
 def parsed(text: str) -> tuple[Operation, ...]:
@@ -112,16 +113,14 @@ def kernel_example_of(text: str) -> Example | None:
         if place >= count:
             # What a kernel does not write is seen.
             arrays[name] = np.full(shape, np.nan if dtype.kind == "f" else -1, dtype)
-        elif name == "indptr":
-            arrays[name] = np.cumsum(_cycled((0, 5, 1, 0, 2), shape, 0)).astype(dtype)
         else:
-            arrays[name] = _numbers(shape, dtype, place, UNKNOWN)
+            arrays[name] = array_named(name, shape, dtype, place)
     run_kernel(kernel, list(arrays.values()))
     items = list(arrays.items())
     return Example(dict(items[:count]), dict(items[count:]))
 
 
-def example_of(text: str) -> ProgramExample | None:
+def example_of(text: str) -> ModuleExample | None:
     """Run an example of operators on made-up operands.
 
     None where it does not stand alone: it calls a function, names a weight, or is a part of a
@@ -137,7 +136,7 @@ def example_of(text: str) -> ProgramExample | None:
     given = results if isinstance(results, tuple) else (results,)
     names = [spec.name for spec in module.outputs]
     inputs = dict(zip([spec.name for spec in module.inputs], arrays, strict=True))
-    return ProgramExample(inputs, dict(zip(names, given, strict=True)), module)
+    return ModuleExample(inputs, dict(zip(names, given, strict=True)), module=module)
 
 
 def _stands_alone(op: Operation) -> bool:
@@ -185,16 +184,25 @@ def _array(op: Operation, operand: SSAValue, place: int) -> Array:
     limit = _limit(op, operand)
     if _delimits(op, operand):
         return np.linspace(0, limit, shape[0]).astype(dtype)
-    return _numbers(shape, dtype, place, limit)
+    return numbers(shape, dtype, place, limit)
 
 
-def _numbers(shape: tuple[int, ...], dtype: np.dtype[Any], place: int, limit: int) -> np.ndarray:
+def numbers(
+    shape: tuple[int, ...], dtype: np.dtype[Any], place: int, limit: int = UNKNOWN
+) -> np.ndarray:
     """Numbers for the operand at a place; integers are below a limit."""
     if dtype.kind == "b":
         return _cycled(_TRUTHS, shape, 0).astype(dtype)
     if dtype.kind in "iu":
         return (_cycled(_INTEGERS, shape, place) % limit).astype(dtype)
     return _cycled(_POSITIVE if place else _SIGNED, shape, 0).astype(dtype)
+
+
+def array_named(name: str, shape: tuple[int, ...], dtype: np.dtype[Any], place: int) -> np.ndarray:
+    """Numbers for the operand with a name: row pointers, or any."""
+    if name == "indptr":
+        return np.cumsum(_cycled((0, 5, 1, 0, 2), shape, 0)).astype(dtype)
+    return numbers(shape, dtype, place)
 
 
 def _delimits(op: Operation, operand: SSAValue) -> bool:

@@ -17,6 +17,7 @@ from .constraints import property_type, value_type
 from .documents import Document, document_of
 from .examples import example_of, kernel_example_of
 from .markdown import code, folded, page, table
+from .programs import program_example_of
 from .semantics import numpy_source
 
 _HIDDEN = frozenset({"operandSegmentSizes", "resultSegmentSizes"})
@@ -89,12 +90,15 @@ def _operation(op: Any) -> Iterator[str]:
 
 def _run(document: Document) -> Iterator[str]:
     """What the examples of an operator compute."""
+    readers = {"program": program_example_of, "kernel": kernel_example_of, "example": example_of}
     for ir in document.examples:
-        kernel = kernel_example_of(ir)
-        example = example_of(ir) if kernel is None else kernel
-        if example is not None and example.shown():
-            yield f"On these operands the {'example' if kernel is None else 'kernel'} gives"
-            yield code(example.shown(), "python")
+        found = ((noun, example) for noun, read in readers.items() if (example := read(ir)))
+        noun, example = next(found, ("", None))
+        if example is None or not example.shown():
+            continue
+        on = "On these operands the" if example.inputs else "The"
+        yield f"{on} {noun} {'ends with' if example.error else 'gives'}"
+        yield code(example.shown(), "text" if example.error else "python")
 
 
 def _attributes(dialect: Dialect) -> Iterator[str]:
