@@ -27,6 +27,7 @@ from .dims import Dim, Shape
 from .dtype_names import dtype_named
 from .edge_index import csr_of_edges, is_edge_index
 from .errors import InputError, explain
+from .nested_arguments import flattened
 from .specs import ValueSpec
 
 if TYPE_CHECKING:
@@ -75,12 +76,14 @@ def taken(
     Raises:
         InputError: if one is missing, too many, or does not fit its argument.
     """
+    specs = [argument.spec for argument in arguments]
+    inputs = flattened(specs, inputs) or inputs
     if len(inputs) != len(arguments):
         names = ", ".join(argument.spec.name for argument in arguments) or "none"
         expected = f"{len(arguments)} ({names})"
         fact = "wrong number of inputs"
         raise InputError(explain(subject, fact, expected=expected, got=len(inputs)))
-    ordered = graph_first([argument.spec for argument in arguments], inputs)
+    ordered = graph_first(specs, inputs)
     given = _with_matrices(arguments, inputs if ordered is None else ordered)
     return [
         dense(argument.spec, value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -29,13 +29,13 @@ from .dominance import verify_dominance, verify_module
 from .dtypes import ELEMENT_TYPES
 from .errors import CompileError, StepwellError, explain, first_line
 from .printing import module_text
-from .specs import ValueSpec
+from .specs import Key, ValueSpec
 from .weights import WeightStore
 from .writing import is_device, write_atomically
 
-NAME, DIMS, NNZ = "graph.name", "graph.dims", "graph.nnz"
-"""Attributes of arguments and results: the public name, the names of the dimensions, and the
-number of stored entries."""
+NAME, DIMS, NNZ, PATH = "graph.name", "graph.dims", "graph.nnz", "graph.path"
+"""Attributes of arguments and results: the public name, the names of the dimensions, the number of
+stored entries, and the place in an argument of the model that is a dictionary or a sequence."""
 SIGNATURE, ARGUMENTS, RESULTS = "graph.signature", "graph.arguments", "graph.results"
 """Attributes of a function on buffers: its type as one of tensors, and their attributes."""
 
@@ -270,6 +270,7 @@ def _spec(kind: Attribute, attrs: Mapping[str, Attribute], default_name: str) ->
         str(kind.element_type),
         "csr" if sparse else None,
         _entries(attrs.get(NNZ)) if sparse else None,
+        tuple(_keys(attrs.get(PATH))),
     )
 
 
@@ -277,6 +278,36 @@ def _entries(attr: Attribute | None) -> int | str:
     if isinstance(attr, IntegerAttr):
         return attr.value.data
     return attr.data if isinstance(attr, StringAttr) else "?"
+
+
+def _keys(attr: Attribute | None) -> Iterator[Key]:
+    """The keys of a path."""
+    for key in attr if isinstance(attr, ArrayAttr) else ():
+        if isinstance(key, StringAttr):
+            yield key.data
+        elif isinstance(key, IntegerAttr):
+            yield key.value.data
+        elif isinstance(key, ArrayAttr):
+            yield tuple(part.data for part in key if isinstance(part, StringAttr))
+
+
+def state_paths(function: func.FuncOp, paths: Mapping[str, Sequence[Key]]) -> None:
+    """State the places of inputs in the arguments of a model, by the names of the inputs."""
+    from xdsl.dialects.builtin import i64
+
+    def attribute(key: Key) -> Attribute:
+        if isinstance(key, tuple):
+            return ArrayAttr(list(map(StringAttr, key)))
+        return StringAttr(key) if isinstance(key, str) else IntegerAttr(key, i64)
+
+    specs, attrs = specs_of(function)[0], face_of(function).arguments
+    stated = [
+        {**given, PATH: ArrayAttr(list(map(attribute, paths[spec.name])))}
+        if spec.name in paths
+        else given
+        for spec, given in zip(specs, attrs, strict=True)
+    ]
+    function.arg_attrs = ArrayAttr(list(map(DictionaryAttr, stated)))
 
 
 def argument_attrs(

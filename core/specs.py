@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,18 @@ class SparseSpec:
     indptr_dtype: str = "i32"
 
 
+Key: TypeAlias = str | int | tuple[str, ...]
+"""Where a part of an argument is: a key of a dictionary, or a number in a sequence."""
+
+
 @dataclass(frozen=True)
 class ValueSpec:
     """An input or output of a model as a caller sees it.
 
     A dimension is an int, or a str where it is symbolic. `format` is None for a dense array
-    and "csr" for a sparse one with `nnz` stored entries.
+    and "csr" for a sparse one with `nnz` stored entries. An input that is a part of an argument of
+    the model, a dictionary or a sequence, has a `path`: the name of the argument, then keys, such
+    as ``("edge_index_dict", ("paper", "cites", "paper"))``.
     """
 
     name: str
@@ -39,6 +46,7 @@ class ValueSpec:
     dtype: str
     format: str | None = None
     nnz: int | str | None = None
+    path: tuple[Key, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
         shape = "x".join(str(d) for d in self.shape)

@@ -14,6 +14,7 @@ from ..core.argument_order import graph_first, in_order
 from ..core.display import displayed, write_page
 from ..core.errors import CompileError, TargetError, explain
 from ..core.folding import folded
+from ..core.nested_arguments import flattened
 from ..core.specs import ValueSpec
 from ..core.stages import TEXT_STAGES, check_stage
 from . import attachment, objects, results
@@ -41,7 +42,9 @@ class Executable:
     """A compiled program. Call it with one argument for each input, in order or by name, or with
     one dict of all by name.
 
-    Where the first input is a graph, the features may come before it: ``exe(x, edge_index)``.
+    Where the first input is a graph, the features may come before it: ``exe(x, edge_index)``. What
+    was a dictionary or a sequence for the model may be one for a call, by position or by the name
+    that the model has for it: ``exe(x_dict, edge_index_dict)``.
 
     Dense arguments are arrays of exactly the dtype of the input, sparse ones `scipy.sparse`
     matrices, graphs, edge lists of shape (2, E) or ``(indptr, indices, values)``. One result is an
@@ -331,6 +334,8 @@ class Executable:
     def __call__(self, /, *inputs: object, out: object = None, **named: object) -> Any:
         loaded = self._loaded
         signature = loaded.signature
+        if (flat := flattened(signature.inputs, inputs, named)) is not None:
+            return self(*flat, out=out)
         by_name: Mapping[str, object] | None = named or None
         if len(inputs) == 1 and not named and isinstance(inputs[0], Mapping):
             inputs, by_name = (), cast("Mapping[str, object]", inputs[0])

@@ -128,7 +128,10 @@ def _index_dtypes(entry: Mapping[str, Any]) -> IndexDtypes | None:
 
 def _spec(entry: Mapping[str, Any]) -> ValueSpec:
     shape = tuple(entry["shape"])
-    return ValueSpec(entry["name"], shape, entry["dtype"], entry["format"], entry["nnz"])
+    # Files of Stepwell 0.1 or older have no paths.
+    keys = [tuple(key) if isinstance(key, list) else key for key in entry.get("path", ())]
+    named = entry["name"], shape, entry["dtype"], entry["format"], entry["nnz"]
+    return ValueSpec(*named, tuple(keys))
 
 
 def _callee(entry: Mapping[str, Any]) -> Callee:

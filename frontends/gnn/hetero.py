@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core.errors import InputError
-from ...core.module import Module
+from ...core.module import Module, state_paths
+from ...core.specs import Key
 from ..builder import Builder, Value
 from .context import Context
 from .graph import EdgeListSpec, Graph, GraphSpec
@@ -183,7 +184,8 @@ class HeteroSequential:
         Returns:
             A program whose arguments are the graphs, the features, then those of edges, each in the
             order given here, and whose results have the names of types of nodes. The argument of a
-            graph is called ``author__writes__paper__edge_index``.
+            graph is called ``author__writes__paper__edge_index``. A call also takes dictionaries as
+            models of torch-geometric do: ``exe(x_dict, edge_index_dict, edge_attr_dict)``.
 
         Raises:
             InputError: if graphs, features and layers do not fit together.
@@ -210,7 +212,9 @@ class HeteroSequential:
         found = self._emit(HeteroContext(builder, contexts), xs)
         for kind in found if outputs is None else outputs:
             builder.output(_known("HeteroSequential", "features of", kind, found), kind)
-        return builder.module()
+        module = builder.module()
+        state_paths(module.main, _paths(xs, relations))
+        return module
 
     def _emit(self, context: HeteroContext, xs: Features) -> Features:
         nodes = Context(context.builder)
@@ -250,6 +254,18 @@ def _relations(
         symbol = _symbols(map("__".join, graphs), "edges")[name]
         relation = Relation(graph, spec.dtype, sources, targets, f"{name}__", attrs.get(kind))
         yield kind, replace(relation, symbol=symbol)
+
+
+def _paths(
+    features: Iterable[str], relations: Mapping[EdgeType, Relation]
+) -> dict[str, tuple[Key, ...]]:
+    """The places of arguments in the dictionaries that models of torch-geometric take."""
+    found: dict[str, tuple[Key, ...]] = {kind: ("x_dict", kind) for kind in features}
+    for kind, relation in relations.items():
+        for name in ("edge_index", "edge_weight", "edge_attr"):
+            found[f"{relation.prefix}{name}"] = (f"{name}_dict", kind)
+        found[f"{relation.prefix}graph"] = ("edge_index_dict", kind)
+    return found
 
 
 def _sizes(specs: Mapping[str, Spec]) -> dict[str, int | str]:

@@ -13,7 +13,7 @@ from xdsl.ir import Block
 
 from ...core.dims import Dim, Shape
 from ...core.errors import ImportModelError, explain
-from ...core.module import Module
+from ...core.module import Module, state_paths
 from ...core.provenance import named
 from ...core.weights import WeightStore
 from ...dialects.graph.size_guards import GUARDS, guards_attribute
@@ -24,7 +24,7 @@ from ..importing.values import Value, static_shape
 from .conditions import conditions
 from .dtypes import array_of, numpy_dtype
 from .exporting import exported
-from .naming import given_sizes
+from .naming import argument_paths, given_sizes
 from .nodes import Node
 from .places import described
 from .registry import closest, conversion, load_conversions
@@ -42,9 +42,10 @@ def from_torch(
     """Read a model of PyTorch.
 
     The model is exported with `torch.export`. Its inputs are the tensors in `args` and `kwargs`,
-    flattened as torch flattens them, under the names of the exported program; other arguments are
-    constants. Weights go to the weight store under their qualified names, without a copy: a change
-    of the model's weights after this call may or may not reach the module.
+    flattened as torch flattens them, under the names of the exported program; a call takes them
+    like that, or in dictionaries and sequences as the model does. Other arguments are constants.
+    Weights go to the weight store under their qualified names, without a copy: a change of the
+    model's weights after this call may or may not reach the module.
 
     Args:
         model: a `torch.nn.Module` in evaluation mode, a `torch.export.ExportedProgram`, or the
@@ -329,6 +330,7 @@ class _ProgramImporter(Importer):
         shapes = [(i.name, i.shape) for i in inputs]
         entries = {i.name: i.entries for i in inputs if i.entries is not None}
         module = module_of(self.body, self.weights, shapes, outputs, entries)
+        state_paths(module.main, argument_paths(self.program))
         least = {symbol: int(dim.min) for symbol, dim in given.items()}
         if guards := conditions(self.program, self.sizes, least):
             module.main.attributes[GUARDS] = guards_attribute(guards)

@@ -1,12 +1,13 @@
-"""The sizes that the user gives a name and a range, in the `dynamic_shapes` of an export."""
+"""The names that users give: of sizes in the `dynamic_shapes` of an export, and of arguments."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
+from ...core.specs import Key
 from .library import library
 
 
@@ -33,6 +34,27 @@ def given_sizes(
             if expression is not None and expression.is_Symbol:
                 dims.setdefault(str(expression), dim)
     return dims
+
+
+def argument_paths(program: Any) -> dict[str, tuple[Key, ...]]:
+    """The places of the inputs that are parts of dictionaries and sequences, by their names."""
+    tree, spec = library().utils._pytree, program.call_spec.in_spec
+    arguments = program.module_call_graph[0].signature.forward_arg_names or ()
+    leaves, _ = tree.tree_flatten_with_path(tree.tree_unflatten(list(range(spec.num_leaves)), spec))
+    inputs = [s.arg for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
+    found: dict[str, tuple[Key, ...]] = {}
+    for given, (path, _) in zip(inputs, leaves, strict=False):
+        kind, first, *rest = map(_key, path)
+        name = arguments[first] if kind == 0 and first < len(arguments) else first
+        keys = (name, *rest)
+        if rest and hasattr(given, "name") and all(map(_is_key, keys)):
+            found[given.name] = keys
+    return found
+
+
+def _is_key(key: object) -> TypeGuard[Key]:
+    texts = isinstance(key, tuple) and all(isinstance(part, str) for part in key)
+    return texts or isinstance(key, (str, int))
 
 
 def _steps(module: Any, path: Sequence[Any]) -> list[Any]:
