@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..core.errors import StepwellError, explain
+from ..core.errors import InputError, StepwellError, explain
 from .console import err as err
 from .console import out as out
-from .models import load_model, parse_shapes, read_or_make_inputs
+from .models import ARTEFACT, load_model, parse_shapes, read_or_make_inputs
 from .progress import passes_shown
 
 if TYPE_CHECKING:
     from ..compilation import Compilation
     from ..core.context import PassHook
     from ..core.module import Module
+    from ..core.specs import ValueSpec
     from ..runtime.executable import Executable
 
 ModelPath = Annotated[
     Path,
     typer.Argument(
-        help="An ONNX model (.onnx), an exported program of torch (.pt2) or MLIR text (.mlir).",
+        help="An ONNX model (.onnx), an exported program of torch (.pt2), MLIR text (.mlir), or a "
+        "saved program (.stepwell).",
         show_default=False,
     ),
 ]
@@ -112,6 +114,44 @@ class CompileOptions(ModelOptions):
             )
         return exe, time.perf_counter() - start
 
+    def program(self, path: Path) -> Executable:
+        """The saved program in a file, or the compiled one of the model in it.
+
+        Raises:
+            InputError: if options say how to compile, and it is a saved program.
+        """
+        return self.called(path, lambda _: [])[0]
+
+    def called(
+        self, path: Path, arguments: Callable[[Sequence[ValueSpec]], list[Any]]
+    ) -> tuple[Executable, list[Any]]:
+        """The program of a file, and the arguments for its inputs, which are read first.
+
+        Raises:
+            InputError: if options say how to compile, and it is a saved program.
+        """
+        if path.suffix == ARTEFACT:
+            exe = self.saved(path)
+            return exe, arguments(exe.inputs)
+        module = self.load(path)
+        arrays = arguments(module.inputs)
+        return self.compiled(module)[0], arrays
+
+    def saved(self, path: Path) -> Executable:
+        """The saved program in a file.
+
+        Raises:
+            InputError: if options say how to compile.
+        """
+        from ..loading import load
+
+        for option in fields(self):
+            if getattr(self, option.name) != option.default:
+                name = "--shape" if option.name == "shapes" else f"--{option.name}"
+                raise InputError(explain(name, f"{path.name} is compiled already"))
+        with err.status(f"loading {path.name}"):
+            return load(path)
+
     def way_down(self, module: Module, hooks: Sequence[PassHook] = ()) -> Compilation:
         """The compilation of a module; this machine need not be able to run the target."""
         from ..compilation import Compilation
@@ -171,13 +211,13 @@ class CallOptions:
         int | None, typer.Option("--repeat", help="The number of runs (else about 0.3 s of them).")
     ] = None
 
-    def arrays(self, module: Module) -> list[Any]:
-        """The arguments of calls.
+    def arrays(self, specs: Sequence[ValueSpec]) -> list[Any]:
+        """The arguments of calls of a program with these inputs.
 
         Raises:
             InputError: if an option is wrong.
         """
-        return read_or_make_inputs(self.inputs, self.sizes, module.inputs)
+        return read_or_make_inputs(self.inputs, self.sizes, specs)
 
 
 def read_passes(path: Path) -> str:

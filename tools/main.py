@@ -28,7 +28,7 @@ from .grouped import grouped
 from .instrumented import instrumented
 from .instruments import Instruments
 from .messages import worded
-from .models import parse_sizes
+from .models import ARTEFACT, parse_sizes, stage_in
 from .outputs import check_compiled
 from .profile import profile
 from .progress import passes_shown
@@ -120,9 +120,13 @@ def compile_(
 
     `stepwell compile model.onnx --emit loops`
 
-    Without `--emit`, prints inputs and outputs, the compile time, and the decisions of passes.
+    Without `--emit`, prints inputs and outputs, the compile time, and the decisions of passes. A
+    program that was written before is shown as it is, from stage `optimized` on.
     """
     _check_written(emit, output, targets, brief)
+    if model.suffix == ARTEFACT:
+        _show_saved(options.saved(model), emit, output, targets, brief)
+        return
     with instruments.phase("parse"):
         module = options.load(model)
     hooks = instruments.hooks()
@@ -136,6 +140,18 @@ def compile_(
     with passes_shown(f"lowering to {emit}"):
         reached = compilation.at(emit) if emit in IR_STAGES else compilation.text(emit)
     _write_stage(reached, output, brief)
+
+
+def _show_saved(
+    exe: Executable, emit: str | None, output: Path | None, targets: list[str] | None, brief: bool
+) -> None:
+    """Show a saved program, or one of its stages, or write it for other targets."""
+    if emit is None:
+        if output is not None:
+            exe.save(output, targets=targets or None)
+        show(exe)
+        return
+    _write_stage(stage_in(exe, emit) if emit in IR_STAGES else exe.ir(emit), output, brief)
 
 
 def _check_written(
@@ -207,7 +223,7 @@ def bench(
     module = options.load(model)
     inputs = random_inputs(module.inputs, parse_sizes(sizes or []))
     peers = {name: peer(name, module, model, inputs, options.threads) for name in versus or []}
-    exe, _ = options.compiled(module)
+    exe = options.saved(model) if model.suffix == ARTEFACT else options.compiled(module)[0]
     ours = exe(*inputs)
     calls: dict[str, Any] = {"stepwell": lambda: exe(*inputs)}
     differences = {"stepwell": "-"}
@@ -238,7 +254,7 @@ def explain(
 
     `stepwell explain model.onnx`
     """
-    exe, _ = options.compiled(options.load(model))
+    exe = options.program(model)
     if as_json:
         print(exe.explain("json"))
     else:
@@ -286,12 +302,16 @@ def pipeline(
         print(f"{stage:10} {passes or '(none at this level)'}")
 
 
-def show(exe: Executable, seconds: float) -> None:
-    """Print a summary of an executable."""
+def show(exe: Executable, seconds: float | None = None) -> None:
+    """Print a summary of an executable, and the seconds that it took to compile it, if it did."""
     for title, specs in (("takes", exe.inputs), ("gives", exe.outputs)):
         for spec in specs:
             out.print(f"[bold]{title}[/] {spec}", highlight=False)
-    out.print(f"[bold]compiled[/] in {duration(seconds)}, through {' > '.join(exe.stages)}")
+    stages = " > ".join(exe.stages)
+    if seconds is None:
+        out.print(f"[bold]compiled[/] before, with {stages}")
+    else:
+        out.print(f"[bold]compiled[/] in {duration(seconds)}, through {stages}")
     _print_decisions(exe.decisions)
 
 

@@ -11,13 +11,19 @@ from ..core.specs import ValueSpec
 
 if TYPE_CHECKING:
     from ..core.module import Module
+    from ..runtime.executable import Executable
+
+ARTEFACT = ".stepwell"
+"""What the names of saved programs end with."""
 
 
 def load_model(path: Path, shapes: Mapping[str, tuple[int, ...]], trusted: bool = False) -> Module:
-    """Read an ONNX model, an exported program of torch or MLIR text, by its suffix.
+    """Read a model of ONNX or torch, MLIR text or a saved program, by the suffix of the file.
+
+    Of a saved program it is the stage `optimized`, the first that its file has.
 
     Args:
-        path: a file that ends in `.onnx`, `.pt2` or `.mlir`.
+        path: a file that ends in `.onnx`, `.pt2`, `.mlir` or `.stepwell`.
         shapes: input name -> shape, for an ONNX model whose dimensions are symbolic.
         trusted: whether kernels in MLIR text are trusted; see `from_mlir`.
 
@@ -32,8 +38,8 @@ def load_model(path: Path, shapes: Mapping[str, tuple[int, ...]], trusted: bool 
         from .. import from_onnx
 
         return from_onnx(path, shapes=dict(shapes) or None)
-    if path.suffix not in (".pt2", ".mlir"):
-        fact, expected = "unknown kind of file", ".onnx, .pt2 or .mlir"
+    if path.suffix not in (".pt2", ".mlir", ARTEFACT):
+        fact, expected = "unknown kind of file", f".onnx, .pt2, .mlir or {ARTEFACT}"
         raise ImportModelError(explain("model", fact, expected=expected, got=path.name))
     if shapes:
         raise InputError(explain("--shape", "applies to ONNX models only", got=path.name))
@@ -41,9 +47,24 @@ def load_model(path: Path, shapes: Mapping[str, tuple[int, ...]], trusted: bool 
         from .. import from_torch
 
         return from_torch(path)
+    if path.suffix == ARTEFACT:
+        from ..loading import load
+
+        return stage_in(load(path), "optimized")
     from .. import from_mlir
 
     return from_mlir(path, trusted=trusted)
+
+
+def stage_in(exe: Executable, stage: str) -> Module:
+    """A stage of a program, as a module.
+
+    Raises:
+        CompileError: if it has no such stage.
+    """
+    from .. import from_mlir
+
+    return from_mlir(exe.ir(stage), exe.weights(stage), trusted=True)
 
 
 def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..core.errors import InputError, explain
 from ..core.stages import IR_STAGES
-from .run import ARTEFACT
+from .models import ARTEFACT
 
 _TEXTS = {"llvm-ir": (".ll",), "asm": (".s", ".S", ".asm")}
 """What the names of files with stages end with that are text for people."""

@@ -29,9 +29,7 @@ def profile(
 
     `stepwell profile model.onnx --size batch=64`
     """
-    module = options.load(model)
-    arrays = calls.arrays(module)
-    exe, _ = options.compiled(module)
+    exe, arrays = options.called(model, calls.arrays)
     with passes_shown("profiling"):
         found = exe.profile(*arrays, repeat=calls.repeat)
     if as_json:

@@ -10,6 +10,7 @@ import typer
 from ..core.display import write_page
 from .command import CallOptions, CompileOptions, ModelPath, err
 from .grouped import grouped
+from .models import ARTEFACT
 from .outputs import check_output
 
 
@@ -36,17 +37,19 @@ def report(
     `--target` may be another machine than this one.
     """
     check_output("--output", output, "a page", (".html", ".htm"))
-    module = options.load(model)
     if profile:
-        arrays = calls.arrays(module)
-        exe, _ = options.compiled(module)
+        exe, arrays = options.called(model, calls.arrays)
         with err.status("profiling, and collecting the stages"):
             exe.report(output, inputs=arrays, repeat=calls.repeat)
+    elif model.suffix == ARTEFACT:
+        exe = options.saved(model)
+        with err.status("collecting the stages"):
+            exe.report(output)
     else:
         from ..report.collecting import collect
         from ..report.page import page
 
-        compilation = options.way_down(module)
+        compilation = options.way_down(options.load(model))
         with err.status("collecting the stages"):
             text = page(collect(compilation))
         write_page(output, text)

@@ -12,9 +12,6 @@ from .command import CompileOptions, ModelPath, out
 from .grouped import grouped
 from .models import read_inputs, write_arrays
 
-ARTEFACT = ".stepwell"
-"""What the names of saved programs end with."""
-
 
 @grouped
 def run(
@@ -44,22 +41,13 @@ def run(
 
     `stepwell run model.onnx --input x=x.npy --output y=y.npy`
 
-    A program that `stepwell compile` wrote, `model.stepwell`, is run as it is: options that say how
-    to compile have no effect.
+    A program that `stepwell compile` wrote, `model.stepwell`, is run as it is.
     """
     import numpy as np
 
-    from ..loading import load
-
     if at is not None:
         check_stage(at)
-    if model.suffix == ARTEFACT:
-        exe = load(model)
-        arrays = read_inputs(inputs or [], exe.inputs)
-    else:
-        module = options.load(model)
-        arrays = read_inputs(inputs or [], module.inputs)
-        exe, _ = options.compiled(module)
+    exe, arrays = options.called(model, lambda specs: read_inputs(inputs or [], specs))
     results = exe(*arrays) if at is None else exe.run_at(at, *arrays)
     results = results if isinstance(results, tuple) else (results,)
     write_arrays(outputs or [], exe.outputs, results)

@@ -8,6 +8,7 @@ import typer
 
 from .command import CompileOptions, ModelPath
 from .grouped import grouped
+from .models import ARTEFACT
 from .progress import passes_shown
 
 
@@ -27,7 +28,10 @@ def why(
     """
     from ..diagnosis.why import fate
 
-    compilation = options.way_down(options.load(model))
-    with passes_shown("compiling"):
-        found = fate(compilation, node)
+    if model.suffix == ARTEFACT:
+        found = options.saved(model).why(node)
+    else:
+        compilation = options.way_down(options.load(model))
+        with passes_shown("compiling"):
+            found = fate(compilation, node)
     print(found.json() if as_json else found)

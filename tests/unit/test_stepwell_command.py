@@ -195,7 +195,10 @@ def test_explain_an_onnx_model(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["compile", "{m}", "--shape", "x=axb"], "--shape: cannot read, expected x=64x784"),
         (["compile", "README.md", "--trusted"], "--trusted: applies to MLIR text only, got READ"),
         (["explain", "missing.onnx"], "model: no such file: missing.onnx"),
-        (["explain", "README.md"], "model: unknown kind of file, expected .onnx, .pt2 or .mlir"),
+        (
+            ["explain", "README.md"],
+            "model: unknown kind of file, expected .onnx, .pt2, .mlir or ",
+        ),
         (["explain", "{m}", "--pipeline", "no.txt"], "--pipeline: cannot read no.txt: No such"),
         (["explain", "{m}", "--pipeline", "README.md"], "pipeline: cannot read '# Stepwell"),
         (["run", "{m}"], "--input: missing: x: batchx5xf32; use --input NAME=FILE.npy"),
@@ -256,10 +259,66 @@ def test_everything_unsupported_is_shown(
     assert [line.split(":")[2].split()[0] for line in shown[1:]] == ["Sotfmax", "ImageDecoder"]
 
 
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    b = sw.Builder()
+    with b.node("fc1"):
+        b.output(b.relu(b.matmul(b.input("x", ("batch", 4)), np.eye(4, dtype=np.float32))), "y")
+    path = tmp_path_factory.mktemp("saved") / "m.stepwell"
+    sw.compile(b.module(), threads=1).save(path)
+    return path
+
+
+def test_commands_show_saved_programs(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exe = sw.load(saved)
+    assert run(["explain", str(saved)]) == 0
+    assert capsys.readouterr().out == exe.explain() + "\n"
+    assert run(["compile", str(saved)]) == 0
+    assert "compiled before, with optimized > fused" in capsys.readouterr().out
+    assert run(["compile", str(saved), "--emit", "fused"]) == 0
+    assert capsys.readouterr().out == exe.ir("fused")
+
+
+@pytest.mark.slow
+def test_commands_use_saved_programs(
+    saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    again, library = tmp_path / "again.stepwell", tmp_path / "library"
+    for args, expected in (
+        (["compile", "{m}", "-o", str(again), "--for", "x86-64-v3"], "takes x: batchx4xf32"),
+        (["why", "fc1", "{m}"], 'node "fc1"'),
+        (["profile", "{m}", "--repeat", "2"], "fused_matmul_relu"),
+        (["bench", "{m}", "--size", "batch=2", "--vs", "numpy"], "stepwell"),
+        (["report", "{m}", "--no-profile", "-o", str(tmp_path / "r.html")], "r.html"),
+        (["export", "{m}", "-o", str(library)], "m.h"),
+    ):
+        assert run([arg.replace("{m}", str(saved)) for arg in args]) == 0
+        assert expected in capsys.readouterr().out
+    x = np.array([[-1, 2, 3, -4]], np.float32)
+    np.testing.assert_array_equal(sw.load(again)(x), sw.load(saved)(x))
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["explain", "-O", "1"], "--level: m.stepwell is compiled already"),
+        (["run", "--threads", "2"], "--threads: m.stepwell is compiled already"),
+        (["profile", "--shape", "x=1x4"], "--shape: m.stepwell is compiled already"),
+        (["compile", "--emit", "graph"], '"graph" is before that in the file, got "optimized"'),
+        (["bench", "--vs", "onnxruntime"], "--vs: onnxruntime runs ONNX models only, got m.step"),
+    ],
+)
+def test_what_a_saved_program_refuses(
+    saved: Path, args: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([args[0], str(saved), *args[1:]]) == 1
+    assert message in capsys.readouterr().err
+
+
 def test_model_of_an_unknown_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "m.pt").write_bytes(b"")
     assert run(["compile", str(tmp_path / "m.pt")]) == 1
-    assert "expected .onnx, .pt2 or .mlir, got m.pt" in capsys.readouterr().err
+    assert "expected .onnx, .pt2, .mlir or .stepwell, got m.pt" in capsys.readouterr().err
 
 
 def test_wrong_array_is_named(
