@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,10 @@ class _Pauses:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._open = 0
+        self._own = threading.local()
+        """Its `open` is the number of open contexts of a thread."""
         self._was_enabled = False
+        os.register_at_fork(after_in_child=self._forget_other_threads)
 
     @contextmanager
     def pause(self) -> Iterator[None]:
@@ -24,13 +28,25 @@ class _Pauses:
                 self._was_enabled = gc.isenabled()
                 gc.disable()
             self._open += 1
+        self._own.open = getattr(self._own, "open", 0) + 1
         try:
             yield
         finally:
+            self._own.open -= 1
             with self._lock:
                 self._open -= 1
-                if not self._open and self._was_enabled:
-                    gc.enable()
+                self._end()
+
+    def _end(self) -> None:
+        if not self._open and self._was_enabled:
+            gc.enable()
+
+    def _forget_other_threads(self) -> None:
+        """Leave the contexts of threads that the child of a fork does not have."""
+        self._lock = threading.Lock()
+        if self._open:
+            self._open = getattr(self._own, "open", 0)
+            self._end()
 
 
 without_collector = _Pauses().pause

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .errors import TargetError, explain
+from .exclusive import exclusive
 from .plugins import processors
 from .threads import available_cores, stated_threads
 
@@ -220,6 +221,7 @@ def this_machine() -> Machine:
 
 
 @functools.cache
+@exclusive
 def host() -> Target:
     """The machine this runs on, as LLVM and the operating system describe it.
 

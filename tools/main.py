@@ -125,8 +125,7 @@ def compile_(
     """
     _check_written(emit, output, targets, brief)
     if model.suffix == ARTEFACT:
-        _show_saved(options.saved(model), emit, output, targets, brief)
-        return
+        return _show_saved(options.saved(model), emit, output, targets, brief)
     with instruments.phase("parse"):
         module = options.load(model)
     hooks = instruments.hooks()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import re
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any
@@ -19,6 +18,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute
 
 from ...core.errors import CompileError, InternalError, explain
+from ...core.exclusive import close_after, exclusive
 from ...core.printing import Listing
 from ...core.target import Target, host
 from ...dialects.program import EFFORT, UNROLL
@@ -59,8 +59,6 @@ def effort_of(module: ModuleOp) -> Effort:
     return found[stated]
 
 
-_LOCK = threading.Lock()
-
 _UNROLL, _LIGHT = (f'"{mark}"'.encode() for mark in (UNROLL, EFFORT))
 
 _CALL = re.compile(r"^\s+(?:callq?|jmp|bl?)\s+(\w+)", re.MULTILINE)
@@ -82,23 +80,31 @@ class CompiledModule:
         self.effort = effort
         self.llvm_ir = text
         """The IR before any of LLVM's passes."""
-        with _LOCK:
-            target_machine = machine(target, jit=True)
-            # A context of its own: types and constants are freed with the module.
-            module = _optimized(text, target, target_machine, effort, llvm.create_context())
-            self.object_code: bytes = target_machine.emit_object(module)
-            """The object file that is linked into this process."""
-            library = _library(module, self.object_code)
-            names = [f.name for f in module.functions if _is_visible(f)]
-            for name in names:
-                library.export_symbol(name)
-            self._jit = llvm.create_lljit_compiler(target_machine, suppress_errors=True)
-            try:
-                self._code = library.link(self._jit, "module")
-            except RuntimeError as error:
-                raise _unlinked(module, target, error) from error
-            self.addresses: Mapping[str, int] = {name: self._code[name] for name in names}
-            """The address of each visible function."""
+        self.object_code: bytes
+        """The object file that is linked into this process."""
+        self.addresses: Mapping[str, int]
+        """The address of each visible function."""
+        self.object_code, self.addresses = self._linked()
+
+    @exclusive
+    def _linked(self) -> tuple[bytes, Mapping[str, int]]:
+        """Compile and link the text."""
+        target_machine = machine(self.target, jit=True)
+        # A context of its own: types and constants are freed with the module.
+        context = llvm.create_context()
+        module = _optimized(self.llvm_ir, self.target, target_machine, self.effort, context)
+        object_code = target_machine.emit_object(module)
+        library = _library(module, object_code)
+        names = [f.name for f in module.functions if _is_visible(f)]
+        for name in names:
+            library.export_symbol(name)
+        linker = llvm.create_lljit_compiler(target_machine, suppress_errors=True)
+        try:
+            code = library.link(linker, "module")
+        except RuntimeError as error:
+            raise _unlinked(module, self.target, error) from error
+        close_after(self, code, linker)
+        return object_code, {name: code[name] for name in names}
 
     def address(self, name: str) -> int:
         """The address of a function.
@@ -154,6 +160,13 @@ class LinkedObject:
     """
 
     def __init__(self, code: bytes, functions: Sequence[str], imports: Sequence[str]) -> None:
+        self._addresses = self._linked(code, functions, imports)
+
+    @exclusive
+    def _linked(
+        self, code: bytes, functions: Sequence[str], imports: Sequence[str]
+    ) -> Mapping[str, int]:
+        """The addresses of the functions, once all are linked."""
         library = llvm.JITLibraryBuilder().add_current_process()
         for name in imports:
             if name == PARALLEL_TILES:
@@ -162,19 +175,19 @@ class LinkedObject:
                 library.import_symbol(name, address)
         for name in functions:
             library.export_symbol(name)
-        with _LOCK:
-            target_machine = machine(host(), jit=True)
-            self._jit = llvm.create_lljit_compiler(target_machine, suppress_errors=True)
-            try:
-                self._code = library.add_object_img(code).link(self._jit, "object")
-            except RuntimeError as error:
-                reason = " ".join(str(error).split())[:200]
-                fact = f"machine code cannot be linked: {reason}"
-                raise CompileError(explain("llvm", fact)) from error
+        linker = llvm.create_lljit_compiler(machine(host(), jit=True), suppress_errors=True)
+        try:
+            linked = library.add_object_img(code).link(linker, "object")
+        except RuntimeError as error:
+            reason = " ".join(str(error).split())[:200]
+            fact = f"machine code cannot be linked: {reason}"
+            raise CompileError(explain("llvm", fact)) from error
+        close_after(self, linked, linker)
+        return {name: linked[name] for name in functions}
 
     def address(self, name: str) -> int:
         """The address of a function."""
-        return self._code[name]
+        return self._addresses[name]
 
 
 def _address_of(name: str) -> int | None:
@@ -248,20 +261,21 @@ def llvm_ir(module: ModuleOp, target: Target, source: Listing | None = None) -> 
     return str(translate(module, target, source))
 
 
+@exclusive
 def optimized_ir(text: str, target: Target, effort: Effort) -> str:
     """LLVM IR after LLVM's passes."""
-    with _LOCK:
-        return str(_optimized(text, target, machine(target), effort, llvm.create_context()))
+    return str(_optimized(text, target, machine(target), effort, llvm.create_context()))
 
 
+@exclusive
 def assembly(text: str, target: Target, effort: Effort = Effort.NONE) -> str:
     """The assembly of LLVM IR, for any target that this build of LLVM knows."""
-    with _LOCK:
-        target_machine = machine(target)
-        module = _optimized(text, target, target_machine, effort, llvm.create_context())
-        return target_machine.emit_assembly(module)
+    target_machine = machine(target)
+    module = _optimized(text, target, target_machine, effort, llvm.create_context())
+    return target_machine.emit_assembly(module)
 
 
+@exclusive
 def object_code(
     text: str,
     target: Target,
@@ -277,12 +291,11 @@ def object_code(
         joined: makes of the module after these passes, and of LLVM's target machine, the module to
             emit; None for the same.
     """
-    with _LOCK:
-        target_machine = machine(target)
-        # Other modules can only be joined with one in the context of the process.
-        context = None if joined else llvm.create_context()
-        module = _optimized(text, target, target_machine, effort, context)
-        return target_machine.emit_object(joined(module, target_machine) if joined else module)
+    target_machine = machine(target)
+    # Other modules can only be joined with one in the context of the process.
+    context = None if joined else llvm.create_context()
+    module = _optimized(text, target, target_machine, effort, context)
+    return target_machine.emit_object(joined(module, target_machine) if joined else module)
 
 
 def _optimized(

@@ -9,6 +9,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from ...core.errors import TargetError, explain
+from ...core.exclusive import exclusive
 from ...core.target import Target
 from .processor import NEEDS
 
@@ -48,6 +49,7 @@ def machine(target: Target, *, jit: bool = False, level: int = 3) -> Any:
     )
 
 
+@exclusive
 def check_runs_here(target: Target) -> None:
     """Check that this processor has the features that code for `target` may use.
 

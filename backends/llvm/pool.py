@@ -13,8 +13,17 @@ from .images import Image, Mapped, system_function
 FORGET = "stepwell_forget_workers"
 """The function that makes the pool forget its threads, in the child of a fork."""
 
-_lock = threading.Lock()
 _entries: list[int] = []
+_guards = [threading.Lock()]
+"""The lock of `_entries`, in which another lock may take its place."""
+
+
+def _renew_lock() -> None:
+    _guards[:] = [threading.Lock()]
+
+
+# Another thread, which the child of a fork does not have, may have held the lock.
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def entry(start: Callable[[], tuple[int, int]]) -> int:
@@ -24,7 +33,7 @@ def entry(start: Callable[[], tuple[int, int]]) -> int:
         start: loads the code of the pool, which must stay until the process ends, and returns the
             addresses of this function and of `FORGET`. It is called once in a process.
     """
-    with _lock:
+    with _guards[0]:
         if not _entries:
             address, forget = start()
             os.register_at_fork(after_in_child=ctypes.CFUNCTYPE(None)(forget))

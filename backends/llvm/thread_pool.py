@@ -16,6 +16,7 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite import ir
 
+from ...core.exclusive import exclusive
 from ...core.target import host, named
 from ...dialects.rt.abi import PARALLEL_TILES
 from . import pool
@@ -57,6 +58,7 @@ def define(made: Definitions, triple: str) -> None:
 
 
 @functools.cache
+@exclusive
 def install() -> int:
     """Register the pool for compiled code; return the address of its entry."""
     made = pool.entry(lambda: pool.mapped(image()) if can_be_mapped() else _linked())
@@ -65,6 +67,7 @@ def install() -> int:
 
 
 @functools.cache
+@exclusive
 def image() -> Image:
     """The pool as an image, for any processor of x86-64."""
     target_machine = machine(named("x86-64"))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
+import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -72,4 +74,29 @@ def test_the_collector_stays_paused_until_the_last_of_two_threads_is_done(enable
         finished.set()
         other.join()
         assert not gc.isenabled()
+    assert gc.isenabled() == enabled
+
+
+def test_the_child_of_a_fork_leaves_the_contexts_of_other_threads(enabled: bool) -> None:
+    inside, end = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with without_collector():
+            inside.set()
+            end.wait()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    inside.wait()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Python, about forks of processes with threads
+        child = os.fork()
+    if not child:
+        with without_collector():
+            paused = not gc.isenabled()
+        os._exit(0 if paused and gc.isenabled() == enabled else 1)
+    status = os.waitpid(child, 0)[1]
+    end.set()
+    thread.join()
+    assert status == 0
     assert gc.isenabled() == enabled

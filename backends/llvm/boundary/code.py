@@ -10,6 +10,7 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite import ir
 
+from ....core.exclusive import exclusive
 from ....core.target import host, named
 from ....dialects.rt import ops as rt
 from ..elf import image_of
@@ -105,6 +106,7 @@ def install(layout: Layout, entries: Sequence[int], functions: Mapping[str, int]
 
 
 @functools.cache
+@exclusive
 def image(layout: Layout) -> Image:
     """The boundary as an image, for any processor of x86-64."""
     target_machine = machine(named("x86-64"), level=_LEVEL)
@@ -124,6 +126,7 @@ def _module(layout: Layout, target_machine: Any) -> Any:
     return module
 
 
+@exclusive
 def _linked(layout: Layout, entries: Sequence[int], functions: Mapping[str, int]) -> Boundary:
     """The boundary, loaded by LLVM."""
     target_machine = machine(host(), jit=True, level=_LEVEL)
