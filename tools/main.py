@@ -96,8 +96,7 @@ def compile_(
         typer.Option(
             "--output",
             "-o",
-            help="Write the program to a file that `stepwell run` runs; with `--emit`, the stage "
-            "and its weights.",
+            help="A file for the program, or with `--emit` for the stage, beside its weights.",
         ),
     ] = None,
     targets: Annotated[
@@ -125,7 +124,8 @@ def compile_(
     """
     _check_written(emit, output, targets, brief)
     if model.suffix == ARTEFACT:
-        return _show_saved(options.saved(model), emit, output, targets, brief)
+        _show_saved(options.saved(model), emit, output, targets, brief)
+        return
     with instruments.phase("parse"):
         module = options.load(model)
     hooks = instruments.hooks()

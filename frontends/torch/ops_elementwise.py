@@ -10,6 +10,7 @@ import numpy as np
 
 from ...dialects.graph import ops as graph
 from ..importing import elementwise as composed
+from ..importing import special
 from ..importing.dtypes import is_float
 from ..importing.nodes import Builds, ModelNode
 from ..importing.values import Value
@@ -46,14 +47,19 @@ _ROUNDING: dict[str, Builds] = {
     "round": graph.RoundOp,
 }
 _COMPOSED: dict[str, Callable[[ModelNode, Value], Value]] = {
+    "digamma": special.digamma,
+    "erfc": special.erfc,
+    "erfinv": special.erfinv,
     "hardsigmoid": lambda node, x: composed.hard_sigmoid(node, x, 1 / 6, 0.5),
     "hardswish": composed.hard_swish,
+    "lgamma": special.lgamma,
     "log_sigmoid": composed.log_sigmoid,
     "mish": composed.mish,
     "reciprocal": composed.reciprocal,
     "selu": composed.selu,
     "silu": composed.swish,
     "softsign": composed.softsign,
+    "special_erfcx": special.erfcx,
 }
 
 
@@ -161,6 +167,45 @@ def _times(node: Node, x: Value, factor: Any) -> Value:
     if factor == 1:
         return x
     return node.emit(graph.MulOp, x, node.operand(factor, x.dtype))
+
+
+@converts("aten.gcd.default")
+def gcd(node: Node, a: Value, b: Value) -> Value:
+    return composed.cast(node, special.gcd(node, *_wide_pair(node, a, b)), node.dtype)
+
+
+@converts("aten.lcm.default")
+def lcm(node: Node, a: Value, b: Value) -> Value:
+    return composed.cast(node, special.lcm(node, *_wide_pair(node, a, b)), node.dtype)
+
+
+def _wide_pair(node: Node, a: Value, b: Value) -> list[Value]:
+    """Both operands in a type that C computes in, of 32 bits or more."""
+    wide = np.promote_types(node.dtype, np.int32)
+    return [node.operand(x, wide) for x in (a, b)]
+
+
+@converts("aten.ldexp.Tensor")
+def ldexp(node: Node, x: Value, exponent: Value) -> Value:
+    # As in torch, 2^n may overflow where x * 2^n does not.
+    x, exponent = _pair(node, x, exponent)
+    return node.emit(graph.MulOp, x, node.emit(graph.PowOp, node.scalar(2, x), exponent))
+
+
+@converts("aten.positive.default", "aten.conj_physical.default")
+def itself(node: Node, x: Value) -> Value:
+    return x
+
+
+@converts("aten.angle.default")
+def angle(node: Node, x: Value) -> Value:
+    # pi where x < 0, else 0, and NaN stays
+    x = node.operand(x, node.dtype)
+    zero = node.scalar(0, x)
+    turned = node.emit(
+        graph.WhereOp, node.emit(graph.LessOp, x, zero), node.scalar(math.pi, x), zero
+    )
+    return node.emit(graph.WhereOp, composed.is_nan(node, x), x, turned)
 
 
 @converts("aten.div.Tensor", "aten.div.Scalar")
