@@ -58,11 +58,11 @@ def main() -> None:
 def _save(seed: int, name: str) -> None:
     """Write what is left of the program of a seed that still differs."""
     case, way = case_of(seed)
-    text = difference(case, way, f"way {seed}")
+    text = difference(case, way)
     if text is None:
         raise SystemExit(f"nothing differs for seed {seed}")
     path = FOLDER / f"{name}.mlir"
-    write(path, reduced(case, way, f"way {seed}", 120), way, text)
+    write(path, reduced(case, way, 120), way, text)
     print(path)
 
 

@@ -70,10 +70,13 @@ class Way:
     """A stage that is interpreted too."""
     primitives: int = 0
     """How many random primitives are tried on the kernels before they are scheduled."""
+    choices: str = "corpus"
+    """What decides which primitives, and on which other sizes the program runs; see `Choices`."""
 
     @staticmethod
-    def random(choices: Choices, special: bool) -> Way:
+    def random(seed: str, special: bool) -> Way:
         """A way; only exact rewrites keep NaN, infinities and signs of zero."""
+        choices = Choices(seed)
         levels = pipeline(3)
         optional = f"{levels['optimized']},{levels['scheduled']}".split(",")
         skipped = [step for step in dict.fromkeys(optional) if step not in NEEDED]
@@ -91,6 +94,7 @@ class Way:
             if choices.chance(0.05)
             else "",
             primitives=choices.randint(1, 8) if choices.chance(0.3) else 0,
+            choices=f"rest of {seed}",
         )
 
 
@@ -101,13 +105,12 @@ def graph_passes() -> tuple[str, ...]:
     return tuple(BOUND if BOUND.startswith(name) else name for name in found)
 
 
-def check(case: Case, way: Way, choices: Choices, compiles: bool = True) -> Outcome:
+def check(case: Case, way: Way, compiles: bool = True) -> Outcome:
     """Compile a program in one way, and compare.
 
     Args:
         case: the program.
         way: how it is compiled.
-        choices: what decides otherwise.
         compiles: whether it becomes machine code; otherwise only the first passes run.
 
     Raises:
@@ -119,7 +122,7 @@ def check(case: Case, way: Way, choices: Choices, compiles: bool = True) -> Outc
     try:
         kinds = [compared.before(counts)]
         if compiles:
-            kinds.append(compared.compiled(counts, choices))
+            kinds.append(compared.compiled(counts, Choices(way.choices)))
     except sw.UnsupportedError as error:
         kinds, refusal = ["refused"], str(error)
     except sw.CompileError as error:

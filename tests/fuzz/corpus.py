@@ -19,7 +19,6 @@ from stepwell.core.dtypes import element_type_of
 from stepwell.core.module import Module
 from stepwell.diagnosis.reduction import reduce
 
-from .choices import Choices
 from .comparing import Way, check
 from .outcomes import DifferenceError
 from .programs import Case
@@ -47,20 +46,20 @@ def write(path: Path, case: Case, way: Way, about: str) -> None:
     path.write_text("\n".join([*head, case.module.text()]))
 
 
-def reduced(case: Case, way: Way, choices: str, seconds: float) -> Case:
+def reduced(case: Case, way: Way, seconds: float) -> Case:
     """A small case that differs in the same way, by `stepwell reduce`."""
 
     def differs(module: Module) -> bool:
-        return difference(Case(module, case.inputs, case.special), way, choices) is not None
+        return difference(Case(module, case.inputs, case.special), way) is not None
 
     small = reduce(case.module, case.inputs, test=differs, seconds=seconds)
     return Case(small.module, case.inputs, case.special)
 
 
-def difference(case: Case, way: Way, choices: str = "corpus") -> str | None:
+def difference(case: Case, way: Way) -> str | None:
     """What differs; None where nothing does."""
     try:
-        check(case, way, Choices(choices))
+        check(case, way)
     except DifferenceError as error:
         return str(error)
     return None

@@ -36,7 +36,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from .readers import ERRORS, FILE, KINDS, Kind
 
@@ -178,24 +177,29 @@ def main(
     seeds: Annotated[str, typer.Option(help="of each kind, as first:after the last")] = "0:100",
     only: Annotated[str, typer.Option(help="kinds with this in their names")] = "",
 ) -> None:
-    """Print the table, then what was found."""
+    """Print a line for each kind as it ends, with what was found before it."""
     first, last = map(int, seeds.split(":"))
-    table = Table("kind", "cases", "read", "used", "longest", "grown", "found")
-    console, found, whole = Console(width=120), list[str](), np.zeros(3, int)
-    for name in (name for name in KINDS if only in name):
+    names = [name for name in KINDS if only in name]
+    console, found, whole = Console(width=120), 0, np.zeros(3, int)
+    _print_row(console, "kind", "cases", "read", "used", "longest", "grown", "found")
+    for name in names:
         with tempfile.TemporaryDirectory() as folder:
             one = summary(KINDS[name], Path(folder), range(first, last))
         numbers = one.cases, one.read, one.used
         whole += numbers
-        grown = f"{one.grown / 2**20:.0f} MiB"
-        table.add_row(name, *map(str, numbers), f"{one.seconds:.2f} s", grown, str(len(one.found)))
+        found += len(one.found)
         for line in one.found:
-            found.append(f"{name}, {line}")
-            console.print(found[-1], markup=False, highlight=False)
-    table.add_row("all", *map(str, whole), "", "", str(len(found)))
-    console.print(table)
+            console.print(f"{name}, {line}", markup=False, highlight=False)
+        grown = f"{one.grown / 2**20:.0f} MiB"
+        _print_row(console, name, *numbers, f"{one.seconds:.2f} s", grown, len(one.found))
+    _print_row(console, "all", *whole, "", "", found)
     if found:
         raise typer.Exit(1)
+
+
+def _print_row(console: Console, name: str, *cells: object) -> None:
+    text = f"{name:{max(map(len, KINDS))}}" + "".join(f"{cell!s:>9}" for cell in cells)
+    console.print(text, markup=False, highlight=False)
 
 
 if __name__ == "__main__":

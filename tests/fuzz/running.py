@@ -39,8 +39,7 @@ def check_graph(seed: int) -> Outcome | None:
     case = _case("graph", seed)
     if case is None:
         return None
-    choices = Choices(f"way {seed}")
-    return check(case, Way.random(choices, case.special), choices)
+    return check(case, Way.random(f"way {seed}", case.special))
 
 
 def check_passes(seed: int) -> Outcome | None:
@@ -55,7 +54,7 @@ def check_passes(seed: int) -> Outcome | None:
     choices = Choices(f"passes of {seed}")
     steps = ",".join(choices.some(graph_passes(), 6))
     way = Way(before=steps, rounding="kept" if case.special else None)
-    return check(case, way, choices, compiles=False)
+    return check(case, way, compiles=False)
 
 
 def _case(level: str, seed: int) -> Case | None:
@@ -72,7 +71,7 @@ def case_of(seed: int) -> tuple[Case, Way]:
     case = _case("graph", seed)
     if case is None:
         raise ValueError(f"seed {seed} has no program")
-    return case, Way.random(Choices(f"way {seed}"), case.special)
+    return case, Way.random(f"way {seed}", case.special)
 
 
 LEVELS: dict[str, Callable[[int], Outcome | None]] = {

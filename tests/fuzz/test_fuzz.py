@@ -6,6 +6,7 @@ import json
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,13 +15,14 @@ import stepwell as sw
 from stepwell.dialects.graph.dialect import Graph
 from stepwell.dialects.graph.ops import AddOp, ReluOp, YieldOp
 
-from . import corpus, record, running
+from . import comparing, corpus, record, running
 from .choices import Choices
 from .comparing import Way, check
 from .operators import DERIVED, STRUCTURED, found_patterns, patterns_of
 from .outcomes import DifferenceError
 from .programs import Case, Program, random_case
-from .schedules import primitives
+from .running import case_of, check_graph
+from .schedules import primitives, schedule
 from .structures import random_structure
 
 CASES = sorted(corpus.FOLDER.glob("*.mlir"))
@@ -94,16 +96,37 @@ def test_a_wrong_operator_is_noticed_and_reduced(monkeypatch: pytest.MonkeyPatch
     x = b.input("x", ("n", 3), "f32")
     b.output(b.exp(b.relu(b.mul(x, 2.0))))
     case = Case(b.module(), [np.ones((2, 3), np.float32)], False)
-    check(case, Way(), Choices(""))
+    check(case, Way())
 
     def reference(self: ReluOp, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         return self.stored(np.maximum(arrays[0], 0) * np.float32(1.001))
 
     monkeypatch.setattr(ReluOp, "reference", reference)
     with pytest.raises(DifferenceError, match=r"machine code: result 0 is .* ulp off, limit"):
-        check(case, Way(), Choices(""))
-    small = corpus.reduced(case, Way(), "", 20)
+        check(case, Way())
+    small = corpus.reduced(case, Way(), 20)
     assert [op.name for op in small.module.main.body.block.ops] == ["graph.relu", "func.return"]
+
+
+@pytest.mark.slow
+def test_what_a_run_draws_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The primitives of a seed are those of a run, of `--save`, and of the file."""
+    drawn = list[list[Any]]()
+
+    def watched(choices: Choices, *args: Any) -> Any:
+        found = schedule(choices, *args)
+        drawn.append([choices.getrandbits(64), *found[1]])
+        return found
+
+    monkeypatch.setattr(comparing, "schedule", watched)
+    seed = next(n for n in range(99) if Way.random(f"way {n}", False).primitives)
+    case, way = case_of(seed)
+    check_graph(seed)
+    corpus.difference(case, way)
+    corpus.write(tmp_path / "case.mlir", case, way, "nothing")
+    corpus.difference(*corpus.read(tmp_path / "case.mlir"))
+    first, *others = drawn
+    assert others == [first, first]
 
 
 def test_cases_are_text(tmp_path: Path) -> None:
