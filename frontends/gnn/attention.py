@@ -202,11 +202,11 @@ class GATConv(_Attention):
 
 
 class GATv2Conv(_Attention):
-    """Graph attention of Brody et al. (2022), with H heads of C features each.
+    """Graph attention of Brody et al. (2022): like `GATConv`, but for the score.
 
     With l = x W_l^T + b_l and r = x W_r^T + b_r, the score of the edge from j to i is
-    att . leaky_relu(l_j + r_i + e W_e^T) for features e of the edge, its weight p the softmax over
-    the scores of all edges into i, and the result of i the sum of p l_j, plus the bias.
+    att . leaky_relu(l_j + r_i + e W_e^T) for features e of the edge, and the result of i the sum of
+    p l_j.
 
     Args:
         weight_l: W_l, shape (H C, in).
@@ -215,11 +215,7 @@ class GATv2Conv(_Attention):
         att: shape (1, H, C) or (H, C), which determines H and C.
         bias_l: b_l, shape (H C,), or None.
         bias_r: b_r, the same shape, or None.
-        bias: shape (H C,), or (C,) without `concat`, or None.
-        weight_edge: W_e, shape (H C, D), for edges with D features, or None.
-        concat: whether heads are concatenated; otherwise they are averaged.
-        negative_slope: the slope of the leaky_relu.
-        add_self_loops: whether each node attends to itself exactly once, regardless of its loops.
+        bias, weight_edge, concat, negative_slope, add_self_loops: as for `GATConv`.
 
     Raises:
         InputError: for wrong shapes or dtypes.
