@@ -1,4 +1,4 @@
-"""Elementwise operators of ATen, and activations."""
+"""Elementwise operators of ATen."""
 
 from __future__ import annotations
 
@@ -137,13 +137,13 @@ def add(node: Node, a: Any, b: Any, alpha: Any = 1) -> Value:
     left, right = _pair(node, a, b)
     if left.dtype == np.bool_:
         return node.emit(graph.LogicalOrOp, left, right)
-    return node.emit(graph.AddOp, left, _times(node, right, alpha))
+    return node.emit(graph.AddOp, left, times(node, right, alpha))
 
 
 @converts("aten.sub.Tensor", "aten.sub.Scalar", "_operator.sub")
 def sub(node: Node, a: Any, b: Any, alpha: Any = 1) -> Value:
     left, right = _pair(node, a, b)
-    return node.emit(graph.SubOp, left, _times(node, right, alpha))
+    return node.emit(graph.SubOp, left, times(node, right, alpha))
 
 
 @converts("aten.rsub.Tensor", "aten.rsub.Scalar")
@@ -163,7 +163,7 @@ def _pair(node: Node, a: Any, b: Any) -> list[Value]:
     return [node.operand(x, node.dtype) for x in (a, b)]
 
 
-def _times(node: Node, x: Value, factor: Any) -> Value:
+def times(node: Node, x: Value, factor: Any) -> Value:
     if factor == 1:
         return x
     return node.emit(graph.MulOp, x, node.operand(factor, x.dtype))
@@ -271,80 +271,17 @@ def lerp(node: Node, a: Value, b: Value, weight: Any) -> Value:
 
 @converts("aten.addcmul.default")
 def addcmul(node: Node, x: Value, a: Value, b: Value, value: Any = 1) -> Value:
-    product = _times(node, node.emit(graph.MulOp, *_pair(node, a, b)), value)
+    product = times(node, node.emit(graph.MulOp, *_pair(node, a, b)), value)
     return node.emit(graph.AddOp, node.operand(x, node.dtype), product)
 
 
 @converts("aten.addcdiv.default")
 def addcdiv(node: Node, x: Value, a: Value, b: Value, value: Any = 1) -> Value:
-    quotient = _times(node, node.emit(graph.DivOp, *_pair(node, a, b)), value)
+    quotient = times(node, node.emit(graph.DivOp, *_pair(node, a, b)), value)
     return node.emit(graph.AddOp, node.operand(x, node.dtype), quotient)
 
 
-# Activations with parameters
-
-
-@converts("aten.leaky_relu.default")
-def leaky_relu(node: Node, x: Value, negative_slope: float = 0.01) -> Value:
-    return node.emit(graph.LeakyReluOp, x, alpha=float(negative_slope))
-
-
-@converts("aten.rrelu_with_noise_functional.default")
-def rrelu(
-    node: Node,
-    x: Value,
-    noise: Value,
-    lower: float = 1 / 8,
-    upper: float = 1 / 3,
-    training: bool = False,
-) -> list[Value]:
-    if training:
-        raise node.unsupported("random slopes of training", "evaluation mode")
-    return [leaky_relu(node, x, (lower + upper) / 2), noise]
-
-
-@converts("aten._prelu_kernel.default", "aten.prelu.default")
-def prelu(node: Node, x: Value, weight: Value) -> Value:
-    return composed.prelu(node, x, weight)
-
-
-@converts("aten.elu.default")
-def elu(node: Node, x: Value, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Value:
-    if input_scale != 1:
-        raise node.unsupported("input_scale is not supported")
-    return _times(node, composed.elu(node, x, alpha), scale)
-
-
-@converts("aten.celu.default")
-def celu(node: Node, x: Value, alpha: Any = 1.0) -> Value:
-    return composed.celu(node, x, alpha)
-
-
-@converts("aten.gelu.default")
-def gelu(node: Node, x: Value, approximate: str = "none") -> Value:
-    return node.emit(graph.GeluOp, x, approximate=approximate)
-
-
-@converts("aten.softplus.default")
-def softplus(node: Node, x: Value, beta: Any = 1, threshold: Any = 20) -> Value:
-    scaled = x if beta == 1 else node.emit(graph.MulOp, x, node.scalar(beta, x))
-    y = composed.softplus(node, scaled)
-    if beta != 1:
-        y = node.emit(graph.DivOp, y, node.scalar(beta, x))
-    if threshold == 20:  # beyond it log(1 + exp(x)) and x are equal
-        return y
-    linear = node.emit(graph.GreaterOp, scaled, node.scalar(threshold, x))
-    return node.emit(graph.WhereOp, linear, x, y)
-
-
-@converts("aten.relu6.default")
-def relu6(node: Node, x: Value) -> Value:
-    return composed.clip(node, x, 0, 6)
-
-
-@converts("aten.hardtanh.default")
-def hardtanh(node: Node, x: Value, low: Any = -1, high: Any = 1) -> Value:
-    return composed.clip(node, x, low, high)
+# Bounds
 
 
 @converts("aten.clamp.default")
@@ -377,21 +314,6 @@ def clamp_max(node: Node, x: Value, high: Any) -> Value:
 @converts("aten.clamp_max.Tensor")
 def clamp_max_to_tensor(node: Node, x: Value, high: Value) -> Value:
     return clamp_to_tensors(node, x, None, high)
-
-
-@converts("aten.threshold.default")
-def threshold(node: Node, x: Value, limit: Any, value: Any) -> Value:
-    return composed.thresholded(node, x, limit, value)
-
-
-@converts("aten.softshrink.default")
-def softshrink(node: Node, x: Value, lambd: Any = 0.5) -> Value:
-    return composed.shrunk(node, x, lambd, lambd)
-
-
-@converts("aten.hardshrink.default")
-def hardshrink(node: Node, x: Value, lambd: Any = 0.5) -> Value:
-    return composed.shrunk(node, x, lambd, 0)
 
 
 # Element types

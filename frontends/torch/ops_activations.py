@@ -1,0 +1,90 @@
+"""Activations of ATen with parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...dialects.graph import ops as graph
+from ..importing import elementwise as composed
+from ..importing.values import Value
+from .nodes import Node
+from .ops_elementwise import times
+from .registry import converts
+
+
+@converts("aten.leaky_relu.default")
+def leaky_relu(node: Node, x: Value, negative_slope: float = 0.01) -> Value:
+    return node.emit(graph.LeakyReluOp, x, alpha=float(negative_slope))
+
+
+@converts("aten.rrelu_with_noise_functional.default")
+def rrelu(
+    node: Node,
+    x: Value,
+    noise: Value,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+) -> list[Value]:
+    if training:
+        raise node.unsupported("random slopes of training", "evaluation mode")
+    return [leaky_relu(node, x, (lower + upper) / 2), noise]
+
+
+@converts("aten._prelu_kernel.default", "aten.prelu.default")
+def prelu(node: Node, x: Value, weight: Value) -> Value:
+    return composed.prelu(node, x, weight)
+
+
+@converts("aten.elu.default")
+def elu(node: Node, x: Value, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Value:
+    if input_scale != 1:
+        raise node.unsupported("input_scale is not supported")
+    return times(node, composed.elu(node, x, alpha), scale)
+
+
+@converts("aten.celu.default")
+def celu(node: Node, x: Value, alpha: Any = 1.0) -> Value:
+    return composed.celu(node, x, alpha)
+
+
+@converts("aten.gelu.default")
+def gelu(node: Node, x: Value, approximate: str = "none") -> Value:
+    return node.emit(graph.GeluOp, x, approximate=approximate)
+
+
+@converts("aten.softplus.default")
+def softplus(node: Node, x: Value, beta: Any = 1, threshold: Any = 20) -> Value:
+    scaled = x if beta == 1 else node.emit(graph.MulOp, x, node.scalar(beta, x))
+    y = composed.softplus(node, scaled)
+    if beta != 1:
+        y = node.emit(graph.DivOp, y, node.scalar(beta, x))
+    if threshold == 20:  # beyond it log(1 + exp(x)) and x are equal
+        return y
+    linear = node.emit(graph.GreaterOp, scaled, node.scalar(threshold, x))
+    return node.emit(graph.WhereOp, linear, x, y)
+
+
+@converts("aten.relu6.default")
+def relu6(node: Node, x: Value) -> Value:
+    return composed.clip(node, x, 0, 6)
+
+
+@converts("aten.hardtanh.default")
+def hardtanh(node: Node, x: Value, low: Any = -1, high: Any = 1) -> Value:
+    return composed.clip(node, x, low, high)
+
+
+@converts("aten.threshold.default")
+def threshold(node: Node, x: Value, limit: Any, value: Any) -> Value:
+    return composed.thresholded(node, x, limit, value)
+
+
+@converts("aten.softshrink.default")
+def softshrink(node: Node, x: Value, lambd: Any = 0.5) -> Value:
+    return composed.shrunk(node, x, lambd, lambd)
+
+
+@converts("aten.hardshrink.default")
+def hardshrink(node: Node, x: Value, lambd: Any = 0.5) -> Value:
+    return composed.shrunk(node, x, lambd, 0)
