@@ -5,14 +5,12 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from ..core.errors import CompileError, StepwellError
@@ -21,20 +19,21 @@ from ..core.explanation import explanation, sections
 from ..core.folding import folded
 from ..core.stages import IR_STAGES, STAGES, check_stage
 from . import finding
+from .bench import bench
 from .cache import cache
-from .command import CompileOptions, Level, ModelPath, TargetName, Threads, err, out
+from .command import CompileOptions, Level, ModelPath, TargetName, Threads, out
 from .export import export
 from .grouped import grouped
 from .instrumented import instrumented
 from .instruments import Instruments
 from .messages import worded
-from .models import ARTEFACT, parse_sizes, stage_in
+from .models import ARTEFACT, stage_in
 from .outputs import check_compiled
 from .profile import profile
 from .progress import passes_shown
 from .report import report
 from .run import run, verify
-from .timing import ROUNDS, duration, measure
+from .timing import duration
 from .tune import tune
 from .why import why
 
@@ -196,51 +195,6 @@ def _write_stage(reached: str | Module, output: Path | None, brief: bool) -> Non
 
 @app.command()
 @grouped
-def bench(
-    model: ModelPath,
-    versus: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--vs",
-            help="Compare with `numpy`, `onnxruntime`, `openvino` or `torch`; repeatable.",
-        ),
-    ] = None,
-    sizes: Annotated[
-        list[str] | None,
-        typer.Option("--size", help="A symbolic size, as in `batch=64` (else 1); repeatable."),
-    ] = None,
-    *,
-    options: CompileOptions,
-) -> None:
-    """Time a model on random inputs, along with other runtimes in the same process.
-
-    `stepwell bench model.onnx --vs onnxruntime`
-    """
-    from ..backends.reference.samples import random_inputs
-    from .peers import peer
-
-    module = options.load(model)
-    inputs = random_inputs(module.inputs, parse_sizes(sizes or []))
-    peers = {name: peer(name, module, model, inputs, options.threads) for name in versus or []}
-    exe = options.saved(model) if model.suffix == ARTEFACT else options.compiled(module)[0]
-    ours = exe(*inputs)
-    calls: dict[str, Any] = {"stepwell": lambda: exe(*inputs)}
-    differences = {"stepwell": "-"}
-    for name, (call, theirs) in peers.items():
-        calls[name] = call
-        differences[name] = f"{_difference(ours, theirs):.1e}"
-    with _progress("timing", ROUNDS) as advance:
-        times = measure(calls, advance)
-    table = Table("", "median", "minimum", "times stepwell's", "largest difference")
-    for name, timing in times.items():
-        ratio = f"{timing.median / times['stepwell'].median:.2f}"
-        median, minimum = duration(timing.median), duration(timing.minimum)
-        table.add_row(name, median, minimum, ratio, differences[name])
-    out.print(table)
-
-
-@app.command()
-@grouped
 def explain(
     model: ModelPath,
     as_json: Annotated[
@@ -348,31 +302,8 @@ def _compilation(
     return options.way_down(module, hooks)
 
 
-@contextmanager
-def _progress(what: str, steps: int) -> Iterator[Any]:
-    from rich.progress import Progress
-
-    with Progress(console=err, transient=True) as progress:
-        task = progress.add_task(what, total=steps)
-        yield lambda: progress.advance(task)
-
-
-def _difference(ours: Any, theirs: Any) -> float:
-    """The largest absolute difference of two results or tuples of results."""
-    import numpy as np
-
-    pairs = zip(_tuple(ours), _tuple(theirs), strict=True)
-    return max(
-        float(np.max(np.abs(np.asarray(a, np.float64) - np.asarray(b, np.float64)), initial=0))
-        for a, b in pairs
-    )
-
-
-def _tuple(value: Any) -> tuple[Any, ...]:
-    return value if isinstance(value, tuple) else (value,)
-
-
 for command in (
+    bench,
     run,
     verify,
     export,
