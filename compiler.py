@@ -90,8 +90,10 @@ def compile(
             a number.
     """
     if not isinstance(module, Module):
+        fact, hint = "not a module", "from_onnx, from_torch and from_mlir read models"
         got = type(module).__name__
-        raise CompileError(explain("compile", "not a module", expected="stepwell.Module", got=got))
+        text = explain("compile", fact, expected="stepwell.Module", got=got, hint=hint)
+        raise CompileError(text)
     traces = None if schedule is None else _traces(schedule)
     request = Request(
         module, target, threads, opt_level, pipeline, records, copy_indices, rounding, traces

@@ -143,6 +143,6 @@ class Stored(Deferred):
         """
         stages = self._artefact.stages
         if check_stage(stage) not in stages:
-            fact = f'"{stage}" is before that in the file'
-            raise CompileError(explain("stage", fact, got=f'"{stages[0]}"'))
+            fact, expected = "a saved program has none before the one in its file", f'"{stages[0]}"'
+            raise CompileError(explain("stage", fact, expected=expected, got=f'"{stage}"'))
         return stage

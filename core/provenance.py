@@ -76,7 +76,12 @@ def places(op: Operation) -> tuple[str, ...]:
 
 def origin(op: Operation) -> str | None:
     """The model nodes of `op` as in an error message, such as ``node "fc1"``; None if none."""
-    found = names(op)
+    return origin_of([op])
+
+
+def origin_of(ops: Iterable[Operation]) -> str | None:
+    """The model nodes of some operations, each once, such as ``nodes "fc1", "fc2"``."""
+    found = list(dict.fromkeys(name for op in ops for name in names(op)))
     if not found:
         return None
     noun = "node" if len(found) == 1 else "nodes"

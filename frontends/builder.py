@@ -299,7 +299,8 @@ class Builder(Calls, ControlFlow, EdgeLists, Selections, Recurrences):
 
     def _own(self, value: object, subject: str) -> SSAValue:
         if not isinstance(value, Value):
-            raise input_error(subject, "not a value of a builder", got=type(value).__name__)
+            expected, got = "what input() or an operator returned", type(value).__name__
+            raise input_error(subject, "not a value of a builder", expected, got)
         if value.builder is not self:
             raise input_error(subject, "the value belongs to another builder")
         if block_of(value.ssa) in self._closed:

@@ -140,9 +140,9 @@ class Archive:
                 for info in archive.infolist():
                     self._places[info.filename] = self._place(info)
         except (BadZipFile, ValueError, NotImplementedError, OSError, EOFError) as error:
-            raise self.damaged(f"is not an artefact, or was cut off ({error})") from error
+            raise self.damaged(f"is no saved program, or was cut off ({error})") from error
         if not stated.startswith(_COMMENT) or MANIFEST not in self._places:
-            raise self.damaged("is an archive, but not an artefact of Stepwell")
+            raise self.damaged("is an archive, but no saved program of Stepwell")
         text = self._bytes(MANIFEST)
         if _COMMENT + hashlib.sha256(text).hexdigest().encode() != stated:
             raise self.damaged(f"{MANIFEST} is damaged")

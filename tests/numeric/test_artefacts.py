@@ -89,7 +89,7 @@ def test_what_is_known_of_a_program_is_saved_with_it(saved: Path) -> None:
         assert again.ir(stage) == exe.ir(stage)
     for one, other in zip(again.run_at("loops", X), again(X), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5)
-    with pytest.raises(sw.CompileError, match='"graph" is before that in the file'):
+    with pytest.raises(sw.CompileError, match='file, expected "optimized", got "graph"'):
         again.ir("graph")
     report = again.verify()
     assert (report.examples, report.ulp) == (2, 0)
@@ -296,8 +296,8 @@ def write_arrays(path: Path) -> None:
         (lambda path: None, "cannot read .*: No such file or directory"),
         (lambda path: path.mkdir(), "cannot read .*: Is a directory"),
         (lambda path: path.write_bytes(b""), "cannot read .*: it is empty"),
-        (lambda path: path.write_text("a model"), "is not an artefact, or was cut off"),
-        (write_arrays, "is an archive, but not an artefact"),
+        (lambda path: path.write_text("a model"), "is no saved program, or was cut off"),
+        (write_arrays, "is an archive, but no saved program"),
     ],
 )
 def test_other_files_are_refused(

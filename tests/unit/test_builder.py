@@ -287,7 +287,10 @@ def program() -> tuple[Builder, Value, Value]:
         (lambda b, x, i: b.softmax(x, axis=7), "graph.softmax: axis out of range"),
         (lambda b, x, i: b.reduce(x, "median", axes=[0]), "expected sum, mean, .*, got median"),
         (lambda b, x, i: b.relu(Builder().input("y", (2,))), "belongs to another builder"),
-        (lambda b, x, i: b.output(3), "output: not a value of a builder, got int"),
+        (
+            lambda b, x, i: b.output(3),
+            r"output: not a value of a builder, expected what .* returned, got int",
+        ),
         (lambda b, x, i: (b.output(x, "y"), b.output(x, "y")), "output name is taken, got 'y'"),
         (lambda b, x, i: b.module(), "the program has no output"),
         (lambda b, x, i: b.input("x", (2,)), "input name is taken or empty, got 'x'"),

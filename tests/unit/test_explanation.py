@@ -38,7 +38,7 @@ def test_text_is_by_stage_and_pass_and_equal_decisions_are_one_line() -> None:
         "optimized",
         "  graph-x",
         '    node "a"; node "b": fold, because it is constant [8 bytes each]',
-        '    node "c", node "d": keep apart, because slices would cost more',
+        '    nodes "c", "d": keep apart, because slices would cost more',
         "  graph-y",
         "    @kernel: one kernel, because it is small",
         "fused",

@@ -304,7 +304,10 @@ def test_commands_use_saved_programs(
         (["explain", "-O", "1"], "--level: m.stepwell is compiled already"),
         (["run", "--threads", "2"], "--threads: m.stepwell is compiled already"),
         (["profile", "--shape", "x=1x4"], "--shape: m.stepwell is compiled already"),
-        (["compile", "--emit", "graph"], '"graph" is before that in the file, got "optimized"'),
+        (
+            ["compile", "--emit", "graph"],
+            'the one in its file, expected "optimized", got "graph"',
+        ),
         (["bench", "--vs", "onnxruntime"], "--vs: onnxruntime runs ONNX models only, got m.step"),
     ],
 )

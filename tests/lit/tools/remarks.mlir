@@ -12,7 +12,7 @@
 // JSON-NOT: graph-cse
 // JSON: {"report": "remark", "stage": null, "pass": "graph-fuse-ops", "kind": "passed", "subject": "@fused_neg_add_relu", "nodes": ["{{.*}}remarks.mlir:18", "{{.*}}remarks.mlir:19", "sum", "act"], "places": ["{{.*}}remarks.mlir:18:3", "{{.*}}remarks.mlir:19:3", "{{.*}}remarks.mlir:20:3", "{{.*}}remarks.mlir:21:3"], "what": "one kernel for graph.neg, graph.add, graph.relu",
 
-// CHECK: {{.*}}remarks.mlir:18:3: remark (passed): graph-cse: node "{{.*}}remarks.mlir:18", node "{{.*}}remarks.mlir:19": compute graph.neg once, because
+// CHECK: {{.*}}remarks.mlir:18:3: remark (passed): graph-cse: nodes "{{.*}}remarks.mlir:18", "{{.*}}remarks.mlir:19": compute graph.neg once, because
 // CHECK-NEXT: {{.*}}remarks.mlir:18:3: remark (passed): graph-fuse-ops: @fused_neg_add_relu: one kernel for graph.neg, graph.add, graph.relu, because {{.*}} [12 FLOP]
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = graph.neg %x : (tensor<4xf32>) -> tensor<4xf32>

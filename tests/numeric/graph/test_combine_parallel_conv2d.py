@@ -143,7 +143,7 @@ def test_it_says_what_it_decided_and_at_which_cost(transformed: Callable) -> Non
         b.output(b.conv(x, floats(8, 9, 1, 1), name=name))
     _, ctx = transformed(b.module(), "graph-combine-parallel-conv2d")
     assert str(ctx.decisions[0]) == (
-        'node "q", node "k": keep the products separate, because slices would cost more '
+        'nodes "q", "k": keep the products separate, because slices would cost more '
         "[for each image 225 fewer elements to read, 800 to copy]"
     )
     assert ctx.decisions[0].kind == "missed"
@@ -175,7 +175,7 @@ def test_blocks_of_channels_are_kept(wide: int, narrow: int, expected: list[str]
 def test_it_says_which_blocks_would_be_lost(transformed: Callable) -> None:
     _, ctx = transformed(residual(60, 20), "graph-combine-parallel-conv2d{target=x86-64-v4}")
     assert str(ctx.decisions[0]) == (
-        'node "a", node "c": keep the products separate, because their channels are in blocks of '
+        'nodes "a", "c": keep the products separate, because their channels are in blocks of '
         "30, 20, combined ones in blocks of 16 "
         "[for each image 3456 fewer elements to read, 0 to copy]"
     )

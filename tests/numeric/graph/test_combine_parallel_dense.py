@@ -97,6 +97,6 @@ def test_it_says_what_it_decided_and_at_which_cost(transformed: Callable) -> Non
         b.output(b.dense(x, floats(n, 9), name=name))
     _, ctx = transformed(b.module(), "graph-combine-parallel-dense")
     assert str(ctx.decisions[0]) == (
-        'node "q", node "k": keep the products separate, because slices would cost more '
+        'nodes "q", "k": keep the products separate, because slices would cost more '
         "[for each row 9 fewer elements to read, 32 to copy]"
     )

@@ -28,8 +28,7 @@ def test_the_other_order_is_the_same(assert_same: Callable, transformed: Callabl
     assert len([op for op in after.main.body.block.ops if op.name == "graph.add"]) == 1
     assert {"first_max", "other_max"} <= set(ops["graph.max"])
     told = (
-        'node "first_add", node "other_add": compute graph.add once, '
-        "because it computes the same value"
+        'nodes "first_add", "other_add": compute graph.add once, because it computes the same value'
     )
     assert told in map(str, ctx.decisions)
 
