@@ -12,8 +12,9 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from .attrs import Combine
 from .combiners import accumulating_places
+from .loop_base import YieldOp
 from .ops_access import LoadOp, StoreOp
-from .ops_loops import ForOp, YieldOp
+from .ops_loops import ForOp
 from .ops_values import refuse
 
 _KNOWN = ("arith", "math", "vector", "loop")

@@ -43,8 +43,9 @@ from ...core.refusal import operation_of
 from .accumulators import check_combiners
 from .arguments import ENTRIES, IN_PLACE, SIZES, attributes_of, size_conditions
 from .dependences import Dependence, access_text, dependences, unwritten
+from .loop_base import YieldOp
 from .ops_access import LoadOp, StoreOp
-from .ops_loops import ForOp, YieldOp
+from .ops_loops import ForOp
 from .ops_owned import OwnedOp
 from .ops_partition import PartitionPointOp
 from .ops_prefetch import PrefetchOp

@@ -1,44 +1,29 @@
-"""Operations of the loop dialect for iteration: loops, and their yields."""
+"""Operations of the loop dialect for iteration: loops."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from xdsl.dialects.builtin import (
-    AffineMapAttr,
-    ArrayAttr,
-    IntegerAttr,
     IntegerType,
     MemRefType,
-    StringAttr,
-    UnitAttr,
-    i64,
 )
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
-from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.irdl import (
-    IRDLOperation,
     irdl_op_definition,
-    opt_prop_def,
-    prop_def,
-    region_def,
     traits_def,
-    var_operand_def,
-    var_result_def,
 )
 from xdsl.parser import Parser, UnresolvedOperand
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.pattern_rewriter import RewritePattern
 from xdsl.printer import Printer
-from xdsl.traits import IsTerminator, NoTerminator
+from xdsl.traits import NoTerminator
 
-from ...core.building.creation import initialize
-from ...core.exactness import Exactness
-from .attrs import Combine, CombineAttr, LoopKind, LoopKindAttr
-from .bounds import iterations, shortened
+from .attrs import LoopKind
 from .effects import LoopEffects
-from .ops_access import StoreOp
+from .loop_base import LoopBase, YieldOp
+from .loop_rewrites import LOOP_REWRITES
 from .ops_values import refuse
 from .syntax import (
     INDEX,
@@ -52,27 +37,7 @@ from .syntax import (
 
 
 @irdl_op_definition
-class YieldOp(IRDLOperation):
-    """The end of an iteration: the new value of each value that its loop carries.
-
-    ```mlir
-    loop.yield %sum, %most : f32, f32
-    ```
-    """
-
-    name = "loop.yield"
-
-    values = var_operand_def()
-
-    traits = traits_def(IsTerminator())
-    assembly_format = "$values attr-dict `:` type($values)"
-
-    def __init__(self, *values: SSAValue) -> None:
-        initialize(self, values)
-
-
-@irdl_op_definition
-class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
+class ForOp(LoopBase, HasCanonicalizationPatternsInterface):
     """A loop: its range, its kind, and the values that an iteration passes to the next one.
 
     ```mlir
@@ -138,145 +103,11 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     name = "loop.for"
 
-    arguments = var_operand_def()
-    """The operands of the bound, the index arrays of a matrix, the first carried values."""
-    loop_name = prop_def(StringAttr)
-    bound = prop_def(AffineMapAttr)
-    """For a loop over entries, the row."""
-    kind = prop_def(LoopKindAttr)
-    entries = opt_prop_def(UnitAttr)
-    combiners = opt_prop_def(ArrayAttr[CombineAttr])
-    unroll = opt_prop_def(IntegerAttr.constr(i64))
-    cascade = opt_prop_def(IntegerAttr.constr(i64))
-    last = var_result_def()
-    body = region_def("single_block")
-
     traits = traits_def(NoTerminator(), LoopEffects())
-
-    def __init__(
-        self,
-        name: str,
-        bound: AffineMap | int,
-        operands: Sequence[SSAValue] = (),
-        kind: LoopKind = LoopKind.PARALLEL,
-        body: Region | None = None,
-        *,
-        matrix: Sequence[SSAValue] = (),
-        inits: Sequence[SSAValue] = (),
-        combines: Sequence[Combine] = (),
-        unroll: int | None = None,
-        cascade: int | None = None,
-    ) -> None:
-        if isinstance(bound, int):
-            bound = AffineMap.constant_map(bound)
-        properties: dict[str, Attribute] = {
-            "loop_name": StringAttr(name),
-            "bound": AffineMapAttr(bound),
-            "kind": LoopKindAttr(kind),
-        }
-        if matrix:
-            properties["entries"] = UnitAttr()
-        if combines:
-            properties["combiners"] = ArrayAttr([CombineAttr(combine) for combine in combines])
-        if unroll is not None:
-            properties["unroll"] = IntegerAttr(unroll, i64)
-        if cascade is not None:
-            properties["cascade"] = IntegerAttr(cascade, i64)
-        types = [init.type for init in inits]
-        if body is None:
-            body = Region(Block(arg_types=[*([INDEX] * (2 if matrix else 1)), *types]))
-        # The general constructor is slow, and schedules make hundreds of loops.
-        initialize(self, [*operands, *matrix, *inits], types, properties, regions=[body])
-
-    # Range.
-
-    @property
-    def over_entries(self) -> bool:
-        """Whether the loop is over the stored entries of a row."""
-        return "entries" in self.properties
-
-    @property
-    def bounds(self) -> Sequence[SSAValue]:
-        """The indices that the bound, or the row, is computed from."""
-        return self.operands[: self.bound.data.num_dims]
-
-    @property
-    def matrix(self) -> Sequence[SSAValue]:
-        """The row pointers and column indices of a loop over entries; of another loop, nothing."""
-        count = self.bound.data.num_dims
-        return self.operands[count : count + 2] if self.over_entries else ()
-
-    @property
-    def _block(self) -> Block:
-        """The block of the body; the declared accessor takes several times as long."""
-        return self.regions[0].block
-
-    @property
-    def variable(self) -> SSAValue:
-        """The loop variable, an index; for an entry, its position in `indices` and the values."""
-        return self._block.args[0]
-
-    @property
-    def column(self) -> SSAValue:
-        """The column of an entry."""
-        return self._block.args[1]
-
-    # Carried values.
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the loop is over a bound, and carries nothing."""
-        return not self.results and not self.over_entries
-
-    @property
-    def is_reduction(self) -> bool:
-        """Whether the loop is a reduction."""
-        return self.kind.data == LoopKind.REDUCTION
-
-    @property
-    def inits(self) -> Sequence[SSAValue]:
-        """The carried values of the first iteration."""
-        return self.operands[len(self.operands) - len(self.results) :]
-
-    @property
-    def carried(self) -> Sequence[SSAValue]:
-        """The carried values inside of the loop; of a reduction, its accumulators."""
-        return self._block.args[2 if self.over_entries else 1 :]
-
-    @property
-    def yielded(self) -> Sequence[SSAValue]:
-        """The carried values after an iteration."""
-        return cast(YieldOp, self._block.last_op).operands[:] if self.results else ()
-
-    @property
-    def combines(self) -> Sequence[Combine]:
-        """How partial results of each carried value of a reduction are combined."""
-        return [] if self.combiners is None else [attr.data for attr in self.combiners]
-
-    @property
-    def is_joinable(self) -> bool:
-        """Whether this is a reduction whose partial results can all be combined."""
-        return self.is_reduction and Combine.CUSTOM not in self.combines
-
-    @property
-    def is_scheduled(self) -> bool:
-        """Whether a schedule has chosen how the iterations run."""
-        chosen = self.unroll is not None or self.cascade is not None
-        return chosen or self.kind.data.is_scheduled
-
-    @property
-    def at_once(self) -> int:
-        """How many iterations of a reduction run at a time."""
-        return 1 if self.unroll is None else self.unroll.value.data
-
-    @property
-    def chunk(self) -> int | None:
-        """The iterations of a loop over entries that accumulate on their own, None for all."""
-        return None if self.cascade is None else self.cascade.value.data
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (EraseIdleLoop(), DropInvariantCarry(), ShortenBound())
+        return LOOP_REWRITES
 
     # Verification.
 
@@ -406,68 +237,3 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         op = cls(name, bound.data, operands, kind, body, **more, unroll=unroll, cascade=cascade)
         op.attributes |= parser.parse_optional_attr_dict()
         return op
-
-
-# for i to min(%c4, %n + 0) == for i to min(4, %n)
-@Exactness.EXACT
-class ShortenBound(RewritePattern):
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: ForOp, rewriter: PatternRewriter) -> None:
-        shorter = shortened(op.bound.data, op.bounds)
-        if shorter is None:
-            return
-        map, operands = shorter
-        rest = op.operands[op.bound.data.num_dims :]
-        op.bound = AffineMapAttr(map)
-        op.operands = [*operands, *rest]
-        rewriter.notify_op_modified(op)
-
-
-# for i to 0 carry(acc = init): body == init
-@Exactness.EXACT
-class EraseIdleLoop(RewritePattern):
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: ForOp, rewriter: PatternRewriter) -> None:
-        never = not op.over_entries and iterations(op.bound.data, op.bounds) == 0
-        if never or op.body.block.is_empty:
-            rewriter.replace_op(op, [], op.inits)
-
-
-# for i carry(a = x, b = y): yield a, f(b)  ==  x, for i carry(b = y): yield f(b)
-@Exactness.EXACT
-class DropInvariantCarry(RewritePattern):
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: ForOp, rewriter: PatternRewriter) -> None:
-        inits, carried, yielded = op.inits, op.carried, op.yielded
-        kept = [n for n, value in enumerate(yielded) if value is not carried[n]]
-        if len(kept) == len(yielded):
-            return
-        if not kept:
-            if not any(isinstance(inner, StoreOp) for inner in op.body.walk()):
-                rewriter.replace_op(op, [], inits)
-            return
-        block = op.body.block
-        for number in [n for n in range(len(yielded)) if n not in kept]:
-            carried[number].replace_all_uses_with(inits[number])
-        for value in [carried[n] for n in range(len(yielded)) if n not in kept]:
-            block.erase_arg(cast(BlockArgument, value))
-        last = cast(YieldOp, block.last_op)
-        # A kept value may yield a dropped one, which is its initial value by now.
-        rewriter.replace_op(last, YieldOp(*[last.values[n] for n in kept]))
-        new = ForOp(
-            op.loop_name.data,
-            op.bound.data,
-            op.bounds,
-            op.kind.data,
-            op.detach_region(op.body),
-            matrix=op.matrix,
-            inits=[inits[n] for n in kept],
-            combines=[op.combines[n] for n in kept] if op.is_reduction else (),
-            unroll=None if op.unroll is None else op.at_once,
-            cascade=op.chunk,
-        )
-        new.attributes |= op.attributes
-        results: list[SSAValue] = list(inits)
-        for number, result in zip(kept, new.results, strict=True):
-            results[number] = result
-        rewriter.replace_op(op, new, results)

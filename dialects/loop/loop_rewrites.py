@@ -1,0 +1,86 @@
+"""Canonicalisations of `loop.for`: its bound, and what it carries without need."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects.builtin import AffineMapAttr
+from xdsl.ir import BlockArgument, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+
+from ...core.exactness import Exactness
+from .bounds import iterations, shortened
+from .loop_base import LoopBase, YieldOp
+from .ops_access import StoreOp
+
+
+# for i to min(%c4, %n + 0) == for i to min(4, %n)
+@Exactness.EXACT
+class ShortenBound(RewritePattern):
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:
+        shorter = shortened(op.bound.data, op.bounds)
+        if shorter is None:
+            return
+        map, operands = shorter
+        rest = op.operands[op.bound.data.num_dims :]
+        op.bound = AffineMapAttr(map)
+        op.operands = [*operands, *rest]
+        rewriter.notify_op_modified(op)
+
+
+# for i to 0 carry(acc = init): body == init
+@Exactness.EXACT
+class EraseIdleLoop(RewritePattern):
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:
+        never = not op.over_entries and iterations(op.bound.data, op.bounds) == 0
+        if never or op.body.block.is_empty:
+            rewriter.replace_op(op, [], op.inits)
+
+
+# for i carry(a = x, b = y): yield a, f(b)  ==  x, for i carry(b = y): yield f(b)
+@Exactness.EXACT
+class DropInvariantCarry(RewritePattern):
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:
+        inits, carried, yielded = op.inits, op.carried, op.yielded
+        kept = [n for n, value in enumerate(yielded) if value is not carried[n]]
+        if len(kept) == len(yielded):
+            return
+        if not kept:
+            if not any(isinstance(inner, StoreOp) for inner in op.body.walk()):
+                rewriter.replace_op(op, [], inits)
+            return
+        block = op.body.block
+        for number in [n for n in range(len(yielded)) if n not in kept]:
+            carried[number].replace_all_uses_with(inits[number])
+        for value in [carried[n] for n in range(len(yielded)) if n not in kept]:
+            block.erase_arg(cast(BlockArgument, value))
+        last = cast(YieldOp, block.last_op)
+        # A kept value may yield a dropped one, which is its initial value by now.
+        rewriter.replace_op(last, YieldOp(*[last.values[n] for n in kept]))
+        new = type(op)(
+            op.loop_name.data,
+            op.bound.data,
+            op.bounds,
+            op.kind.data,
+            op.detach_region(op.body),
+            matrix=op.matrix,
+            inits=[inits[n] for n in kept],
+            combines=[op.combines[n] for n in kept] if op.is_reduction else (),
+            unroll=None if op.unroll is None else op.at_once,
+            cascade=op.chunk,
+        )
+        new.attributes |= op.attributes
+        results: list[SSAValue] = list(inits)
+        for number, result in zip(kept, new.results, strict=True):
+            results[number] = result
+        rewriter.replace_op(op, new, results)
+
+
+LOOP_REWRITES: tuple[RewritePattern, ...] = (
+    EraseIdleLoop(),
+    DropInvariantCarry(),
+    ShortenBound(),
+)
