@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 from ..core.errors import StepwellError, explain
@@ -17,6 +18,8 @@ _TRIES = 3
 """How often data is sent to a worker that is there; Dask waits for half a minute each time."""
 _PATIENCE = 1.0
 """The seconds after which a wait looks whether the scheduler is still there."""
+_PAUSE = 30.0
+"""The seconds for which all workers may be paused."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,19 +42,25 @@ class DaskEngine(Engine):
             as between hosts.
     """
 
+    reuses = True
+
     def __init__(self, client: Any, *, share: bool = True) -> None:
         self.client, self.shares = client, share
         self._hosts: dict[str, str] = {}
+        self._paused: dict[str, float] = {}
+        """The times at which workers were found to be paused."""
 
     def workers(self) -> Sequence[Worker]:
-        """The workers of the cluster, by address.
+        """The workers of the cluster, by address, without those that Dask has paused.
 
         Raises:
-            StepwellError: if the scheduler is lost.
+            StepwellError: if the scheduler is lost, or all workers stay paused.
         """
         self._require_scheduler()
         try:
-            threads = self.client.nthreads()
+            threads, paused = self._known()
+            if paused and not threads:
+                self._require_some(paused)
             if new := [address for address in threads if address not in self._hosts]:
                 # One that has just ended does not answer.
                 self._hosts |= self.client.run(hostname, workers=new, on_error="ignore")
@@ -59,6 +68,23 @@ class DaskEngine(Engine):
             raise _scheduler_lost() from error
         known = [address for address in sorted(threads) if address in self._hosts]
         return [Worker(address, self._hosts[address], threads[address]) for address in known]
+
+    def _known(self) -> tuple[dict[str, int], dict[str, float]]:
+        """The numbers of threads of the workers that run, and since when others are paused."""
+        # What `scheduler_info` returns may be a copy in the client without workers.
+        known = self.client.sync(self.client.scheduler.identity)["workers"]
+        running = {a: one["nthreads"] for a, one in known.items() if one["status"] == "running"}
+        now = monotonic()
+        self._paused = {a: self._paused.get(a, now) for a in known if a not in running}
+        return running, self._paused
+
+    def _require_some(self, paused: Mapping[str, float]) -> None:
+        """Raise `StepwellError` if all workers have been paused for a while."""
+        if monotonic() - max(paused.values()) > _PAUSE:
+            self._paused = {}
+            fact = f"all {len(paused)} workers of the Dask cluster are paused"
+            hint = "their memory is used up (memory_limit of Dask)"
+            raise StepwellError(explain("distribute", fact, hint=hint))
 
     def put(self, value: object, worker: str) -> Any:
         """A handle of a value, which is sent to a worker.
@@ -98,19 +124,19 @@ class DaskEngine(Engine):
     def submit(self, function: Callable[..., Any], *arguments: Any, worker: str) -> Any:
         """A handle of the result of a function.
 
-        If the worker is gone, what the function needs of it is gone too: `get` says so.
+        It runs there or not at all: one that Dask has moved would write what the other one, which
+        may not have ended, still writes. If the worker is gone, `get` says so.
         """
         self._require_scheduler()
         given = [a.future if isinstance(a, _Task) else a for a in arguments]
-        placed = {"workers": [worker], "allow_other_workers": True, "pure": False}
-        return _Task(self.client.submit(function, *given, **placed), worker)
+        return _Task(self.client.submit(function, *given, workers=[worker], pure=False), worker)
 
     def get(self, handle: Any) -> Any:
         """The result, once it is there.
 
         Raises:
-            WorkerLostError: if the worker ended before.
-            StepwellError: if the scheduler is lost.
+            WorkerLostError: if the worker ended before, or is paused and does not begin.
+            StepwellError: if the scheduler is lost, or all workers are paused.
         """
         if not isinstance(handle, _Task):
             return handle
@@ -121,12 +147,30 @@ class DaskEngine(Engine):
                 return handle.future.result(timeout=_PATIENCE)
             except TimeoutError:
                 self._require_scheduler()
+                self._require_progress(handle)
             except (CancelledError, asyncio.CancelledError, killed, UnboundLocalError) as error:
                 # The last is how Dask's wait ends if it is cancelled meanwhile.
                 if isinstance(error, UnboundLocalError) and handle.future.status == "error":
                     raise
                 self._require_scheduler()
                 raise lost(handle.worker) from error
+
+    def _require_progress(self, handle: _Task) -> None:
+        """Raise an error if the worker of a function is gone, or paused and runs nothing."""
+        try:
+            running, paused = self._known()
+            if handle.worker in running or handle.future.done():
+                return
+            if handle.worker in paused:
+                if monotonic() - paused[handle.worker] <= _PAUSE:
+                    return
+                if self.client.call_stack().get(handle.worker):
+                    return
+        except (OSError, CancelledError) as error:
+            raise _scheduler_lost() from error
+        if paused and not running:
+            self._require_some(paused)
+        raise lost(handle.worker)
 
     def _require_scheduler(self) -> None:
         if self.client.status != "running":

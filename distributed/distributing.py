@@ -11,6 +11,7 @@ from ..core.errors import InputError, explain
 from ..core.module import Module
 from ..core.specs import ValueSpec
 from ..runtime.executable import Executable
+from .blocks import hostname
 from .driver import Run, Traffic
 from .engines import Engine, LocalEngine
 from .partition import Partition
@@ -56,11 +57,18 @@ def distribute(
         raise InputError(explain("distribute", fact, expected=expected, got=got))
     chosen = engine or LocalEngine(os.cpu_count() or 1)
     assumed = machine or Machine()
-    program = split(module, assumed.flops_per_byte_sent)
+    # What parts of this host exchange is neither sent nor copied.
+    near = machine is None and _are_near(chosen)
+    program = split(module, 0 if near else assumed.flops_per_byte_sent)
     threads = min((worker.threads for worker in chosen.workers()), default=1)
     stages = [compile(s.module, threads=threads, **options) for s in program.stages]
     place = None if folder is None else os.fspath(folder)
     return Distributed(program, stages, partition, chosen, assumed, place, tries)
+
+
+def _are_near(engine: Engine) -> bool:
+    """Whether workers share what they exchange with each other and this process."""
+    return engine.shares and {worker.host for worker in engine.workers()} == {hostname()}
 
 
 class Distributed:
@@ -87,10 +95,11 @@ class Distributed:
         tries: int,
     ) -> None:
         self.plan = Plan(program, stages, partition)
-        self._engine, self._machine, self._tries = engine, machine, tries
+        self._machine, self._tries = machine, tries
         job = self.plan.job(engine.in_memory)
         self._placement = Placement(engine, job, partition)
-        self._room = Room(engine, folder, self.plan.bytes())
+        self._is_near = _are_near(engine)
+        self._room = Room(engine, folder, self.plan.bytes(self._is_near))
         self.traffic = Traffic()
 
     @property
@@ -148,5 +157,5 @@ class Distributed:
 
     def report(self) -> Report:
         """What `explain` prints, as numbers."""
-        where = self._engine.in_memory, self._room.is_on_disk
+        where = self._is_near, self._room.is_on_disk
         return report(self.plan.program, self.plan.partition, self._machine, *where)

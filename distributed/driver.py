@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,12 +24,14 @@ import numpy as np
 from ..core.dtype_names import dtype_named
 from ..core.errors import StepwellError, explain
 from ..core.logs import logger
+from ..core.specs import ValueSpec
 from ..dialects.graph.attrs import ReduceKind
 from . import folders, tasks
 from .blocks import Block, BlockLostError, hostname
 from .combining import combined
 from .engines import Worker, WorkerLostError
 from .placement import Placement, Room
+from .rings import ring_rows
 from .rows import scatter
 from .tasks import Halo, Made, Setting
 
@@ -70,11 +73,13 @@ class Schedule:
         received: for each stage the values that are exchanged before it.
         last_use: for each value the number of the last stage that reads it.
         combined: the results over all nodes, and how those of parts are combined.
+        specs: the shape and the element type of each value on a part.
     """
 
     received: Sequence[Sequence[str]]
     last_use: Mapping[str, int]
     combined: Mapping[str, ReduceKind]
+    specs: Mapping[str, ValueSpec]
 
     @property
     def exchanged(self) -> set[str]:
@@ -104,9 +109,10 @@ class Run:
         self.placement, self.room = placement, room
         self.engine, self.partition = placement.engine, placement.partition
         self.job, self.schedule, self.tries = placement.program, schedule, tries
-        self.setting = Setting(whole, room.place(), hostname(), room.is_kept)
+        self.setting = Setting(whole, room.place(), hostname(), self.engine.keeps_maps)
         self.traffic = Traffic()
         self._blocks: list[dict[str, Block]] = [{} for _ in range(len(self.partition))]
+        self._rings: dict[str, Block] = {}
         self._inputs: Mapping[str, Any] = {}
         self._workers: dict[int, Worker] = {}
         self._settings: dict[str, Any] = {}
@@ -124,6 +130,8 @@ class Run:
         """
         self._inputs = inputs
         self._assign()
+        if self.engine.shares and self._are_here():
+            self.setting = replace(self.setting, ring=self._ring_rows())
         self._repeat("the arguments", 0, self._load)
         for number in range(len(self.job.stages)):
             self.traffic.sent.append(0)
@@ -147,8 +155,13 @@ class Run:
             return
 
         def put(part: int) -> None:
-            nodes = self.partition.nodes(part)
-            scatter(self._array(part, value, len(nodes)), nodes, result)
+            nodes, order = self.partition.nodes(part), self.placement.order(part)
+            rows = self._array(part, value, len(nodes))
+            if order is None:
+                scatter(rows, nodes, result)
+            else:
+                first = int(nodes[order[0]])
+                np.take(rows, order, axis=0, out=result[first:][: len(nodes)], mode="clip")
 
         _at_once(put, range(len(self.partition)), result.nbytes)
 
@@ -179,9 +192,7 @@ class Run:
         """Remove the files of the run, or keep them for the next one."""
         place, alone = self.setting.place, list(self._hosts) == [hostname()]
         if self.room.is_kept and self._is_complete and alone and not self.traffic.lost:
-            for part, blocks in enumerate(self._blocks):
-                for block in blocks.values():
-                    self.room.give(part, block)
+            self._give(self.schedule.specs)
             return
         self.room.clear()
         if place is None or alone:
@@ -228,8 +239,38 @@ class Run:
         """What all tasks share, and a part of the graph, on its worker."""
         return self._setting(part), self.placement.source(part, self._workers[part].name)
 
+    def _are_here(self) -> bool:
+        """Whether all parts are on this host."""
+        return all(worker.host == hostname() for worker in self._workers.values())
+
+    def _ring_rows(self) -> int:
+        """The rows of rings, which are the same for all values that are exchanged."""
+        specs = (self.schedule.specs[value] for value in self.schedule.exchanged)
+        widths = [_row_bytes(spec) for spec in specs]
+        return ring_rows(self.partition.num_nodes, widths)
+
+    def _make_rings(self, values: Iterable[str]) -> None:
+        """Make rings for those of some values that parts of this host exchange."""
+        if self.setting.ring is None:
+            return
+        for value in self.schedule.exchanged.intersection(values):
+            spec = self.schedule.specs[value]
+            shape = self.setting.ring, *(size for size in spec.shape[1:] if isinstance(size, int))
+            dtype, name = np.dtype(dtype_named(spec.dtype)), f"ring.{uuid.uuid4().hex[:12]}"
+            given = self.setting.place, name, shape, dtype, self.setting.kept
+            self._rings[value] = self.room.take(None, shape, dtype) or Block.create_ring(*given)
+
+    def _spare(self, part: int, value: str) -> Block | None:
+        """A block for a value of a part: its rows of a ring, or one that is used again, if any."""
+        if value in self._rings:
+            return self._rings[value].from_row(int(self.partition.bounds[part]))
+        spec, held = self.schedule.specs[value], self.placement.here(part).open()
+        shape = tasks.shape_of(self.job, held, spec, value in self.schedule.exchanged)
+        return self.room.take(part, shape, np.dtype(dtype_named(spec.dtype)))
+
     def _load(self, parts: Iterable[int]) -> list[int]:
         """Bring the arguments of the program to the workers; returns the parts that failed."""
+        self._make_rings(self._inputs)
         pending: list[tuple[int, str, Any]] = []
         failed: list[int] = []
         here: list[tuple[int, str, Any]] = []
@@ -251,9 +292,7 @@ class Run:
         """Write rows of an argument in this process."""
         part, name, value = given
         source, nodes = self.placement.here(part), self.partition.nodes(part)
-        exchanged = name in self.schedule.exchanged
-        count = len(nodes) + exchanged * len(source.open().halo)
-        spare = self.room.take(part, (count, *value.shape[1:]), value.dtype)
+        exchanged, spare = name in self.schedule.exchanged, self._spare(part, name)
         block = tasks.load(self.setting, source, nodes, value, exchanged, spare)
         self._blocks[part][name] = block
 
@@ -262,7 +301,7 @@ class Run:
         worker, rows = self._workers[part].name, self.partition.nodes(part)
         source = (value[rows],) if _is_held(value) else value
         given, exchanged = self.engine.put(source, worker), name in self.schedule.exchanged
-        arguments = *self._shared(part), rows, given, exchanged
+        arguments = *self._shared(part), rows, given, exchanged, self._spare(part, name)
         return self.engine.submit(tasks.load, *arguments, worker=worker)
 
     def _repeat(
@@ -275,9 +314,11 @@ class Run:
         """
         parts: Sequence[int] = range(len(self.partition))
         for _ in range(self.tries + 1):
-            parts = step(parts)
-            if not parts:
+            failed = step(parts)
+            if not failed:
                 return
+            # A worker that is lost may still write to the old rings, so all begin new ones.
+            parts = failed if self.setting.ring is None else range(len(self.partition))
             self._restore(number)
         fact = f"workers ended {self.tries + 1} times in {what}"
         expected, got = f"at most {self.tries} times (tries)", ", ".join(self.traffic.lost)
@@ -298,10 +339,14 @@ class Run:
     def _attempt(self, number: int, parts: Iterable[int]) -> list[int]:
         """Run a stage on some parts; returns those that failed."""
         received, failed = self.schedule.received[number], list[int]()
+        if self.setting.ring is not None:
+            # All parts run again if one does.
+            self._make_rings(self.job.stages[number].results)
+            self.traffic.shared[number] = 0
         halos: dict[int, Sequence[Any]] = {}
         for part in parts:
             with self._noting(part, failed):
-                halos[part] = self._halos(part, received) if received else ()
+                halos[part] = self._halos(part, received)
         handles: dict[int, Any] = {}
         for part, given in halos.items():
             with self._noting(part, failed):
@@ -320,27 +365,18 @@ class Run:
         submit = partial(self.engine.submit, worker=worker)
         blocks = {name: b for name, b in self._blocks[part].items() if name in stage.needed}
         shared = self.placement.job(worker), number, *self._shared(part), blocks
-        spares, received = self._spares(number, part), list(self.schedule.received[number])
+        found = {name: self._spare(part, name) for name in stage.results}
+        spares = {name: block for name, block in found.items() if block is not None}
+        received = list(self.schedule.received[number])
         if all(isinstance(halo, Halo) for halo in halos):
             return submit(tasks.compute, *shared, spares, received, *halos)
         made = submit(tasks.start, *shared, spares)
         return submit(tasks.finish, *shared, made, received, *halos)
 
-    def _spares(self, number: int, part: int) -> dict[str, Block]:
-        """Blocks for the results of a stage that are used again."""
-        stage, found = self.job.stages[number], dict[str, Block]()
-        if not self.room.is_kept:
-            return found
-        for name, spec in zip(stage.results, stage.specs, strict=True):
-            held = self.placement.here(part).open()
-            shape = tasks.shape_of(self.job, held, spec, name in stage.exchanged)
-            spare = self.room.take(part, shape, np.dtype(dtype_named(spec.dtype)))
-            if spare is not None:
-                found[name] = spare
-        return found
-
     def _halos(self, part: int, values: Sequence[str]) -> list[Any]:
         """Where a part gets its halo from: maps of this host, or rows that travel."""
+        if not values or self.setting.ring is not None:
+            return []
         owners, bounds = self.placement.here(part).open().owners, self.partition.bounds
         found: list[Any] = []
         for owner in np.flatnonzero(np.diff(owners)).tolist():
@@ -364,14 +400,19 @@ class Run:
             StepwellError: if a worker ends meanwhile.
         """
         self._assign()
+        self.room.forget()
         hosts = {worker.host for worker in self.engine.workers()} | {hostname()}
         gone = [
             part
             for part, blocks in enumerate(self._blocks)
             if any(block.path and block.host not in hosts for block in blocks.values())
         ]
+        if self.setting.ring is not None and not self._are_here():
+            # Another host has no rings.
+            self.setting, gone = replace(self.setting, ring=None), list(range(len(self._blocks)))
+            self._rings.clear()
         steps = [self._load, *(partial(self._attempt, earlier) for earlier in range(number))]
-        if any(step(gone) for step in steps):
+        if gone and any(step(gone) for step in steps):
             fact = "a worker ended while parts of another were computed again"
             raise StepwellError(explain("distribute", fact))
 
@@ -383,9 +424,24 @@ class Run:
         """
         if len(self._hosts) > 1:
             return
-        for part, blocks in enumerate(self._blocks):
-            for name in [n for n in blocks if self.schedule.last_use.get(n, -1) <= number]:
-                self.room.give(part, blocks.pop(name))
+        last = self.schedule.last_use
+        self._give([name for name in last if last[name] <= number])
+
+    def _give(self, values: Iterable[str]) -> None:
+        """Give values back to the room."""
+        for name in values:
+            for part, blocks in enumerate(self._blocks):
+                block = blocks.pop(name, None)
+                if block is not None and name not in self._rings:
+                    self.room.give(part, block)
+            if name in self._rings:
+                self.room.give(None, self._rings.pop(name))
+
+
+def _row_bytes(spec: ValueSpec) -> int:
+    """The bytes of a row of a value."""
+    sizes = [size for size in spec.shape[1:] if isinstance(size, int)]
+    return math.prod(sizes) * dtype_named(spec.dtype).itemsize
 
 
 def _is_held(argument: Any) -> bool:

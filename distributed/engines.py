@@ -48,13 +48,15 @@ class Engine(ABC):
     Attributes:
         in_memory: whether all workers share the memory of this process.
         shares: whether workers of one host read each other's results from maps.
-        reuses: whether files are written again by later stages and calls. A worker that is lost
-            must not write any more then.
+        reuses: whether files are written again by later stages and calls. A function must then run
+            on the worker that it was submitted to, or be lost.
+        keeps_maps: whether workers keep maps of such files: those that end with this process.
     """
 
     in_memory = False
     shares = True
     reuses = False
+    keeps_maps = False
 
     @abstractmethod
     def workers(self) -> Sequence[Worker]:
@@ -110,6 +112,7 @@ class LocalEngine(Engine):
     """
 
     reuses = True
+    keeps_maps = True
 
     def __init__(self, workers: int = 1, *, processes: bool = False, threads: int = 1) -> None:
         for name, number in (("workers", workers), ("threads", threads)):

@@ -109,6 +109,25 @@ def rows_to_csr(part: Part, dtype: str, rows: tuple[int, int], columns: int) -> 
     return part._matrices[key]
 
 
+def ring_to_csr(part: Part, dtype: str, rows: int) -> csr_array:
+    """A part as a matrix whose columns are its nodes, and then all others, which is made once.
+
+    Column c is row ``(part.rows[0] + c) % rows`` of a ring.
+
+    Args:
+        part: the part.
+        dtype: "f32" or "f64".
+        rows: how many rows the ring has: at least all nodes.
+    """
+    key = dtype, rows
+    if key not in part._matrices:
+        others = (part.halo - part.rows[0]) % rows
+        places = np.concatenate([np.arange(part.num_rows), others]).astype(np.int32)
+        stored = part.indptr, places[part.indices], part.values
+        part._matrices[key] = csr_of_parts(*stored, rows, dtype_named(dtype))
+    return part._matrices[key]
+
+
 def csr_of_parts(
     indptr: np.ndarray,
     indices: np.ndarray,

@@ -21,6 +21,8 @@ from .tasks import Job, PartSource
 
 _MEMORY = Path("/dev/shm")
 """Where files are in memory."""
+_SPARE = 1.5
+"""The memory that has to be free, in bytes for each that a run may write: code takes some too."""
 
 
 class Placement:
@@ -36,6 +38,15 @@ class Placement:
         self.engine, self.program, self.partition = engine, program, partition
         self._handles: dict[tuple[str, int | None], Any] = {}
         self._sources: dict[int, PartSource] = {}
+        self._orders: dict[int, np.ndarray | None] = {}
+
+    def order(self, part: int) -> np.ndarray | None:
+        """The rows of a part in the original order, if its nodes are a range of them."""
+        if part not in self._orders:
+            nodes = self.partition.nodes(part)
+            is_range = len(nodes) > 0 and np.ptp(nodes) == len(nodes) - 1
+            self._orders[part] = np.argsort(nodes) if is_range else None
+        return self._orders[part]
 
     def job(self, worker: str) -> Any:
         """The handle of the stages on a worker."""
@@ -74,7 +85,7 @@ class Room:
 
     def __init__(self, engine: Engine, folder: str | None, needed: int) -> None:
         self._engine, self._folder, self._needed = engine, folder, needed
-        self._spares: dict[tuple[int, tuple[int, ...], np.dtype[Any]], list[Block]] = {}
+        self._spares: dict[tuple[int | None, tuple[int, ...], np.dtype[Any]], list[Block]] = {}
         self._place: str | None = None
         self._removal = weakref.finalize(self, lambda: None)
 
@@ -104,7 +115,7 @@ class Room:
         """The folder in which that of the program is."""
         if self._folder is not None:
             return self._folder
-        has_room = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 2 * self._needed
+        has_room = _MEMORY.is_dir() and _free_memory() > _SPARE * self._needed
         return str(_MEMORY) if has_room else tempfile.gettempdir()
 
     def _new_folder(self) -> str:
@@ -115,20 +126,32 @@ class Room:
             fact = f"cannot create a folder in {parent}: {error.strerror}"
             raise StepwellError(explain("distribute", fact)) from error
 
-    def take(self, part: int, shape: Sequence[int], dtype: np.dtype[Any]) -> Block | None:
-        """A block of a part that is not needed any more; None if there is none."""
+    def take(self, part: int | None, shape: Sequence[int], dtype: np.dtype[Any]) -> Block | None:
+        """A block of a part, or a ring of all, that is not needed any more, if there is one."""
         spares = self._spares.get((part, tuple(shape), dtype))
         return spares.pop() if spares else None
 
-    def give(self, part: int, block: Block) -> None:
-        """Take back a block that is not needed any more."""
+    def give(self, part: int | None, block: Block) -> None:
+        """Take back a block of a part, or a ring of all, that is not needed any more."""
         if self.is_kept:
             self._spares.setdefault((part, block.shape, block.dtype), []).append(block)
         else:
             block.remove()
+
+    def forget(self) -> None:
+        """Use nothing again of what there is: a worker that is lost may still write to it."""
+        self._spares.clear()
 
     def clear(self) -> None:
         """Free memory, and remove the folder with all files."""
         self._spares.clear()
         self._removal()
         self._place = None
+
+
+def _free_memory() -> int:
+    """The bytes that files in memory may take."""
+    free = shutil.disk_usage(_MEMORY).free
+    with open("/proc/meminfo", encoding="ascii") as file:
+        known = dict(line.split(":", 1) for line in file)
+    return min(free, int(known["MemAvailable"].split()[0]) << 10)

@@ -59,6 +59,7 @@ class Plan:
             [stage.received for stage in self.program.stages],
             {value: self.program.last_use(value) for value in self.program.specs},
             self.program.combined,
+            self.program.specs,
         )
 
     def job(self, in_memory: bool) -> Job:
@@ -130,18 +131,33 @@ class Plan:
             found.append(array)
         return found
 
-    def bytes(self) -> int:
-        """The bytes of all values of all parts with their halos, which a run never has at once."""
-        program, partition = self.program, self.partition
-        rows = sum(part.num_rows + len(part.halo) for part in partition)
-        edges = sum(part.num_entries for part in partition)
-        sizes = {program.sizes.nodes: rows, program.sizes.edges: edges}
+    def bytes(self, near: bool) -> int:
+        """The bytes that values take at most during a run.
+
+        Args:
+            near: whether all parts are on one host: they have no halos of their own, and what is
+                not needed any more makes room for values of the same kind.
+        """
+        program, stages = self.program, range(-1, len(self.program.stages))
+        made = {name: n for n, stage in enumerate(program.stages) for name in stage.results}
+        lives: dict[tuple[int, bool], list[range]] = {}
+        for name, spec in program.specs.items():
+            if spec.format is None:
+                key = self._bytes_of(name, spec, near), name in self.schedule.exchanged
+                life = range(made.get(name, -1), program.last_use(name) + 1)
+                lives.setdefault(key, []).append(life if near else stages)
         return sum(
-            math.prod(n if isinstance(n, int) else sizes.get(n, 1) for n in spec.shape)
-            * dtype_named(spec.dtype).itemsize
-            for spec in program.specs.values()
-            if spec.format is None
+            size * max(sum(stage in life for life in own) for stage in stages)
+            for (size, _), own in lives.items()
         )
+
+    def _bytes_of(self, value: str, spec: ValueSpec, near: bool) -> int:
+        """The bytes of a value of all parts."""
+        sizes = self._sizes
+        if value in self.schedule.exchanged and not near:
+            sizes[self.program.sizes.nodes] += sum(len(part.halo) for part in self.partition)
+        count = math.prod(n if isinstance(n, int) else sizes.get(n, 1) for n in spec.shape)
+        return count * dtype_named(spec.dtype).itemsize
 
     @property
     def _sizes(self) -> dict[str, int]:

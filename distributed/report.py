@@ -207,7 +207,7 @@ def report(
     program: SplitProgram,
     partition: Partition,
     machine: Machine,
-    in_memory: bool,
+    near: bool,
     on_disk: bool = False,
 ) -> Report:
     """The costs of a program on the parts of a graph.
@@ -216,14 +216,14 @@ def report(
         program: the program.
         partition: the graph.
         machine: what each part runs on.
-        in_memory: whether halos are copied in memory, and travel on no network.
+        near: whether parts share what they exchange: it is neither copied nor sent.
         on_disk: whether values are in files on a disk.
     """
     parts = list(partition)
     costs = []
     for number, stage in enumerate(program.stages):
         work = StageWork(program, stage)
-        costs.append(tuple(work.cost(number, part, machine, in_memory, on_disk) for part in parts))
+        costs.append(tuple(work.cost(number, part, machine, near, on_disk) for part in parts))
     return Report(tuple(costs))
 
 
@@ -253,19 +253,17 @@ class StageWork:
         self.width = sum(self._row(value) for value in stage.received)
         """The bytes of what is exchanged before the stage, for one node."""
 
-    def cost(
-        self, number: int, part: Part, machine: Machine, in_memory: bool, on_disk: bool
-    ) -> Cost:
+    def cost(self, number: int, part: Part, machine: Machine, near: bool, on_disk: bool) -> Cost:
         halo, size = len(part.halo), Size.of(part)
         received = halo * self.width
         sent = sum(len(rows) for rows in part.sends) * self.width
         flops = self._at(size, self.flops)
-        moved = self._moved(size) + 2 * received
+        moved = self._moved(size) + (0 if near else 2 * received)
         messages = sum(len(rows) > 0 for rows in part.sends) if self.width else 0
         seconds = {"compute": flops / machine.flops, "memory": moved / machine.memory}
         if on_disk:
             seconds["disk"] = (self._stored(size) + received) / machine.disk
-        if not in_memory:
+        if not near:
             travel = max(received, sent) / machine.network + messages * machine.latency
             seconds["network"] = travel
         sizes = size.rows, size.entries, halo

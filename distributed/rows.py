@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import IO, TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.lib import format as npy
@@ -149,17 +151,29 @@ def create_npy(path: Path, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         InputError: if the disk has too little room, or the file cannot be written.
     """
     header = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": shape}
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    with allocating(path) as file:
+        npy.write_array_header_1_0(file, header)
+        begin = file.tell()
+        if size:
+            os.posix_fallocate(file.fileno(), begin, size)
+    return (
+        np.asarray(np.memmap(path, dtype, "r+", begin, shape)) if size else np.empty(shape, dtype)
+    )
+
+
+@contextmanager
+def allocating(path: Path) -> Iterator[IO[bytes]]:
+    """A new file, which is removed again if the disk has too little room.
+
+    It is to be allocated before it is mapped: a store to a map on a full disk ends the process.
+
+    Raises:
+        InputError: if the disk has too little room, or the file cannot be written.
+    """
     try:
         with open(path, "wb") as file:
-            npy.write_array_header_1_0(file, header)
-            begin = file.tell()
-            size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-            if size:
-                # A store to a map of a full disk would end the process.
-                os.posix_fallocate(file.fileno(), begin, size)
-        if not size:
-            return np.empty(shape, dtype)
-        return np.asarray(np.memmap(path, dtype, "r+", begin, shape))
+            yield file
     except OSError as reason:
         path.unlink(missing_ok=True)
         raise unwritten(path, reason) from reason

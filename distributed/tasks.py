@@ -6,6 +6,7 @@ import functools
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ..core.errors import TargetError
 from ..core.specs import ValueSpec
 from . import folders
 from .blocks import Block, hostname
-from .partition import rows_to_csr
+from .partition import ring_to_csr, rows_to_csr
 from .rows import gather, rows_of
 
 if TYPE_CHECKING:
@@ -101,13 +102,19 @@ class Setting:
         whole: the arguments of the program that are the same for all parts, by name.
         place: the folder for files; None for memory.
         host: the host that has created the folder; others create one of this name.
-        kept: whether files are there for more than one run.
+        kept: whether workers keep maps of files.
+        ring: the rows of the rings that all parts share; None where they have halos of their own.
     """
 
     whole: Mapping[str, Any] = field(default_factory=dict)
     place: str | None = None
     host: str = ""
     kept: bool = False
+    ring: int | None = None
+
+    def columns(self, part: Part) -> int:
+        """How many nodes a part reads: its own and the halo, or all."""
+        return self.ring or part.num_rows + len(part.halo)
 
     def block(self, name: str, part: Part, shape: Sequence[int], dtype: Any) -> Block:
         """A new block for a value of a part. An attempt that is repeated gets another one."""
@@ -202,7 +209,7 @@ def load(
     found = rows_of("", source[0] if isinstance(source, tuple) else source)
     count = len(rows) + (len(part.halo) if exchanged else 0)
     block = spare or setting.block("input", part, (count, *found.shape[1:]), found.dtype)
-    own = block.open(write=True)[: len(rows)]
+    own = block.open_rows(slice(len(rows)), write=True)
     gather(found, np.arange(len(rows)) if isinstance(source, tuple) else rows, own)
     return block
 
@@ -217,7 +224,7 @@ def pack(given: PartSource, receiver: int, values: Sequence[str], blocks: Blocks
 
 def array_of_block(block: Block, count: int | None) -> np.ndarray:
     """A block, or its first rows, to be sent elsewhere."""
-    return block.open() if count is None else block.open()[:count]
+    return block.open_rows(... if count is None else slice(count))
 
 
 def start(
@@ -270,7 +277,7 @@ def finish(
     shared, sent = _receive(part, blocks, received, halos)
     call = _Call(job, stage, setting, part, {**blocks, **made.blocks})
     begin = 0 if stage.is_whole else part.inner
-    call.compute(begin, part.num_rows, part.num_rows + len(part.halo))
+    call.compute(begin, part.num_rows, setting.columns(part))
     return Made(made.blocks, shared, sent)
 
 
@@ -287,8 +294,11 @@ def compute(
     """Compute all rows of a stage whose halo is there already: `start` and `finish` in one."""
     call, made = _begun(job, number, setting, given, blocks, spares)
     part = call.part
-    shared, sent = _receive(part, blocks, received, halos)
-    call.compute(0, part.num_rows, part.num_rows + len(part.halo))
+    if setting.ring is None:
+        shared, sent = _receive(part, blocks, received, halos)
+    else:
+        shared, sent = len(part.halo) * sum(blocks[value].row_bytes for value in received), 0
+    call.compute(0, part.num_rows, setting.columns(part))
     return Made(made, shared, sent)
 
 
@@ -350,7 +360,7 @@ class _Call:
             for (name, halo), spec in zip(self.stage.inputs, self.stage.exe.inputs, strict=True)
         ]
         outs = [
-            self._slice(self.blocks[name].open(write=True), spec, (first, end))
+            self.blocks[name].open_rows(self._rows(spec, (first, end)), write=True)
             for name, spec in zip(self.stage.results, self.stage.specs, strict=True)
         ]
         self.stage.exe(*arguments, out=tuple(outs) if len(outs) > 1 else outs[0])
@@ -362,22 +372,23 @@ class _Call:
             return self._matrix(spec, rows, columns)
         if name in self.setting.whole:
             return self.setting.whole[name]
-        array = self.blocks[name].open()
-        return array[:columns] if halo else self._slice(array, spec, rows)
+        return self.blocks[name].open_rows(slice(columns) if halo else self._rows(spec, rows))
 
     def _is_sliced(self, spec: ValueSpec) -> bool:
         return bool(spec.shape) and spec.shape[0] in (self.job.nodes, self.job.edges)
 
-    def _slice(self, array: np.ndarray, spec: ValueSpec, rows: tuple[int, int]) -> np.ndarray:
-        """The slices of rows, or of their entries."""
+    def _rows(self, spec: ValueSpec, rows: tuple[int, int]) -> slice | EllipsisType:
+        """Where a value has some rows, or their entries."""
         if not self._is_sliced(spec):
-            return array
+            return ...
         if spec.shape[0] == self.job.nodes:
-            return array[slice(*rows)]
-        return array[slice(*(int(self.part.indptr[row]) for row in rows))]
+            return slice(*rows)
+        return slice(*(int(self.part.indptr[row]) for row in rows))
 
     def _matrix(self, spec: ValueSpec, rows: tuple[int, int], columns: int) -> csr_array:
-        """Rows of the matrix of the part."""
+        """Rows of the matrix of the part; with a ring, all."""
+        if self.setting.ring is not None:
+            return ring_to_csr(self.part, spec.dtype, columns)
         return rows_to_csr(self.part, spec.dtype, rows, columns)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 
 import stepwell as sw
 from stepwell.core.errors import StepwellError
-from stepwell.distributed import tasks
+from stepwell.distributed import dask_engine, tasks
 from stepwell.distributed.dask_engine import DaskEngine
 from stepwell.distributed.distributing import distribute
 from stepwell.distributed.engines import WorkerLostError
@@ -86,6 +88,86 @@ def test_a_busy_worker_has_not_ended(error: Exception) -> None:
     for client in (Busy(1, error, "b"), Busy(1, ValueError("none"), "a")):
         with pytest.raises(WorkerLostError, match='worker "a" ended before its work did'):
             DaskEngine(client).put(7, "a")
+
+
+class Paused:
+    """A client with paused workers, which run something for some time."""
+
+    status = "running"
+
+    def __init__(self, runs: int, **workers: str) -> None:
+        self.left, self.known, self.scheduler = runs, workers, self
+
+    def sync(self, function: Callable[[], Any]) -> Any:
+        return function()
+
+    def identity(self) -> dict[str, Any]:
+        return {"workers": {a: {"status": s, "nthreads": 1} for a, s in self.known.items()}}
+
+    def call_stack(self) -> dict[str, object]:
+        self.left -= 1
+        return {"a": {"stack": "f"}} if self.left >= 0 else {"a": {}}
+
+    def result(self, timeout: float) -> None:
+        raise TimeoutError
+
+    def done(self) -> bool:
+        return False
+
+
+def test_paused_workers_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a while, unless they run something; parts of one go to others."""
+    times = itertools.count(0.0, 20.0)
+    monkeypatch.setattr(dask_engine, "monotonic", lambda: next(times))
+    message = "all 1 workers of the Dask cluster are paused; their memory is used up"
+    client = Paused(5, a="paused")
+    with pytest.raises(StepwellError, match=message):
+        DaskEngine(client).get(dask_engine._Task(client, "a"))
+    assert client.left == -1
+    engine = DaskEngine(client)
+    assert engine.workers() == []
+    with pytest.raises(StepwellError, match=message):
+        engine.workers()
+    for others in ({"a": "paused", "b": "running"}, {"b": "running"}, {"b": "paused"}):
+        client = Paused(0, **others)
+        with pytest.raises(WorkerLostError, match='worker "a" ended before its work did'):
+            DaskEngine(client).get(dask_engine._Task(client, "a"))
+
+
+@pytest.mark.slow
+def test_paused_workers_of_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts of one go to the others."""
+
+    def pause(dask_worker: Any) -> None:
+        dask_worker.status = dask.Status.paused
+
+    monkeypatch.setattr(dask_engine, "_PAUSE", 1.0)
+    module = gcn()
+    options = {"processes": False, "memory_limit": 0}
+    with cluster(n_workers=2, **options) as made, dask.Client(made) as client:
+        found = distribute(module, sw.partition(GRAPH, 2), DaskEngine(client), opt_level=0)
+        client.run(pause, workers=[min(client.nthreads())])
+        assert_near(found(X), wanted(module))
+        client.run(pause)
+        with pytest.raises(StepwellError, match="all 2 workers of the Dask cluster are paused"):
+            found(X)
+
+
+@pytest.mark.slow
+def test_functions_are_not_moved() -> None:
+    """To a worker that has nothing to do, nor if their own one ends."""
+    with cluster(n_workers=2, processes=False) as made, dask.Client(made) as client:
+        engine, (one, _) = DaskEngine(client), sorted(client.nthreads())
+        handles = [engine.submit(_address, worker=one) for _ in range(40)]
+        assert {engine.get(handle) for handle in handles} == {one}
+        client.retire_workers([one])
+        with pytest.raises(WorkerLostError, match="ended before its work did"):
+            engine.get(engine.submit(_address, worker=one))
+
+
+def _address() -> str:
+    time.sleep(0.02)
+    return dask.get_worker().address
 
 
 @pytest.mark.slow

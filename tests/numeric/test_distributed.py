@@ -73,6 +73,15 @@ def test_attention_of_all_rows_at_once() -> None:
     assert [stage.whole for stage in found.plan.program.stages] == [False, True]
 
 
+def test_scores_are_shared_or_computed_again() -> None:
+    """Those of an attention, for the halo, by what sending them costs."""
+    module, partition, engine = attention(), sw.partition(random_graph(57, 200), 3), threads_of(1)
+    shared = distribute(module, partition, engine, opt_level=0)
+    sent = distribute(module, partition, engine, machine=Machine(), opt_level=0)
+    assert [len(one.plan.schedule.exchanged) for one in (shared, sent)] == [2, 1]
+    assert_near(sent(features(57)), shared(features(57)))
+
+
 def threads_of(count: int) -> LocalEngine:
     return LocalEngine(count)
 
@@ -152,6 +161,16 @@ def test_results_of_types() -> None:
     half = [np.array(60000, np.float16)] * 3
     assert combined(ReduceKind.MEAN, half, (1, 7, 4)) == np.float16(60000)
     assert combined(ReduceKind.PROD, half, (0, 0, 0)).dtype == np.float16
+
+
+def test_halos_and_rings_agree(program: Any) -> None:
+    """Entries are added up in the same order."""
+    known, x = program[0], features(101)
+    with LocalEngine(2) as engine:
+        engine.shares = False
+        apart = on(known, engine)
+        assert np.array_equal(apart(x), known(x))
+        assert apart.traffic.sent == known.traffic.shared == known.report().exchanged
 
 
 def test_arguments_on_disk(program: Any, tmp_path: Path) -> None:
@@ -429,6 +448,37 @@ class Hosts(LocalEngine):
             self._gone.add("1")
             raise lost("1")
         return result
+
+
+class Moving(Losing):
+    """Threads whose host is another one once a stage has been lost."""
+
+    def __init__(self, stage: int) -> None:
+        super().__init__(tasks.compute, stage, 1)
+        self.in_memory = False
+        self.rings: list[int | None] = []
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, worker: str) -> Any:
+        if function is tasks.compute:
+            self.rings.append(arguments[2].ring)
+        return super().submit(function, *arguments, worker=worker)
+
+    def workers(self) -> Sequence[Worker]:
+        host = blocks.hostname() if self.left else "another"
+        return [Worker(worker.name, host) for worker in super().workers()]
+
+
+@pytest.mark.parametrize("stage", [0, 2])
+def test_another_host_has_no_rings(program: Any, stage: int, tmp_path: Path) -> None:
+    """The run begins anew there."""
+    known, module, graph = program
+    engine = Moving(stage)
+    with engine:
+        found = on(known, engine, folder=str(tmp_path))
+        assert_near(found(features(101)), expected(module, graph, features(101)))
+        assert found.traffic.lost == ["1"]
+    assert None not in engine.rings[: 4 * stage + 4]
+    assert set(engine.rings[4 * stage + 4 :]) == {None}
 
 
 @pytest.fixture

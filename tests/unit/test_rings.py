@@ -1,0 +1,102 @@
+"""Rings: arrays in which the parts of one host have their rows, each its own first."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepwell.core.errors import InputError, StepwellError
+from stepwell.distributed import blocks
+from stepwell.distributed.blocks import Block
+from stepwell.distributed.rings import populate, ring_rows
+
+F32 = np.dtype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("rows", "widths", "expected"),
+    [(101, [20, 12], 1024), (1, [mmap.PAGESIZE], 1), (17, [256, 512], 32), (5, [], 5), (0, [4], 0)],
+)
+def test_rings_fill_pages(rows: int, widths: list[int], expected: int) -> None:
+    assert mmap.PAGESIZE == 4096
+    assert ring_rows(rows, widths) == expected
+    assert all(expected * width % mmap.PAGESIZE == 0 for width in widths)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_each_part_has_its_rows_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memory: bool, kept: bool
+) -> None:
+    monkeypatch.setattr(blocks, "_maps", {})
+    place = None if in_memory else str(tmp_path)
+    ring = Block.create_ring(place, "x", (1024, 3), F32, kept)
+    for first, end in ((0, 400), (400, 1024)):
+        own = ring.from_row(first).open_rows(slice(end - first), write=True)
+        own[...] = np.arange(first, end)[:, None]
+    for first in (0, 400, 1023):
+        found = ring.from_row(first).open()
+        assert found.shape == (1024, 3)
+        assert np.array_equal(found[:, 1], np.roll(np.arange(1024), -first))
+        assert found.flags.writeable == (in_memory or kept)
+    if not in_memory and not kept:
+        with pytest.raises(ValueError, match="read-only"):
+            ring.open()[0] = 1
+
+
+def test_rings_without_elements(tmp_path: Path) -> None:
+    for place in (None, str(tmp_path)):
+        ring = Block.create_ring(place, f"x.{place is None}", (64, 0), F32)
+        assert ring.from_row(63).open(write=True).shape == (64, 0)
+
+
+def test_maps_end_with_their_arrays(tmp_path: Path) -> None:
+    def count() -> int:
+        return Path("/proc/self/maps").read_text().count(str(tmp_path))
+
+    ring = Block.create_ring(str(tmp_path), "x", (1024, 1), F32)
+    array = ring.from_row(5).open()
+    assert count() == 2
+    del array
+    assert count() == 0
+
+
+def test_a_truncated_ring(tmp_path: Path) -> None:
+    ring = Block.create_ring(str(tmp_path), "x", (1024, 3), F32)
+    os.truncate(ring.path, 4096)
+    with pytest.raises(StepwellError, match="x: truncated, expected 12288 bytes, got 4096"):
+        ring.open()
+    ring.remove()
+    with pytest.raises(blocks.BlockLostError, match="not there any more"):
+        ring.open()
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_no_room_for_a_ring(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memory: bool
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(InputError, match=r"cannot write .*x: No space left on device"):
+        Block.create_ring(None if in_memory else str(tmp_path), "x", (1024, 3), F32)
+    assert not any(tmp_path.iterdir())
+
+
+def test_pages_are_mapped_at_once(tmp_path: Path) -> None:
+    """As far as the array goes."""
+    ring = Block.create_ring(str(tmp_path), "x", (64 * 1024, 1), F32)
+    array = ring.open(write=True)
+
+    def mapped() -> int:
+        text = Path("/proc/self/smaps").read_text().split(str(tmp_path))[1]
+        return int(text.split("Rss:")[1].split()[0])
+
+    assert mapped() == 0
+    populate(array[1024 : 9 * 1024 + 1])
+    assert mapped() == 36
