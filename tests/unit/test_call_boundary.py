@@ -558,6 +558,7 @@ def test_a_number_of_entries_that_is_known() -> None:
 
 
 def test_errors_of_graphs_are_passed_on() -> None:
+    SPARSE(EYE, X)  # from the first call without an error on, calls are compiled
     for error in (KeyboardInterrupt(), RuntimeError("broken"), MemoryError()):
         graph = Graph(error)
         with pytest.raises(type(error)) as raised:
