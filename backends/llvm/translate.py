@@ -28,7 +28,7 @@ from xdsl.backend.llvm.convert import convert_module
 from xdsl.backend.llvm.convert_op import convert_op, create_constant
 from xdsl.backend.llvm.convert_type import convert_type
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import LLVMTranslationException
 
@@ -48,6 +48,9 @@ Emit: TypeAlias = Callable[[Any, ir.IRBuilder, Values, Blocks], Any]
 
 _I32 = ir.IntType(32)
 _OPAQUE = ir.PointerType()
+_MOST_ALIGNMENT = 1 << 32
+_ORDERINGS = {llvm.LoadOp: (1, 2, 4, 7), llvm.StoreOp: (1, 2, 5, 7)}
+"""Those of atomic operations: a load does not release, a store does not acquire."""
 
 
 def translate(
@@ -187,7 +190,7 @@ def _emit_masked_load(
     op: upstream.MaskedLoadOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
 ) -> Any:
     type = _type(op.res.type)
-    align = ir.Constant(_I32, op.alignment.value.data)
+    align = ir.Constant(_I32, _alignment(op, op.alignment))
     arguments = [values[op.data], align, values[op.mask], values[op.pass_thru]]
     return _call_intrinsic(builder, f"llvm.masked.load.{_suffix(type)}.p0", type, arguments)
 
@@ -196,7 +199,7 @@ def _emit_masked_store(
     op: upstream.MaskedStoreOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
 ) -> Any:
     value = values[op.value]
-    align = ir.Constant(_I32, op.alignment.value.data)
+    align = ir.Constant(_I32, _alignment(op, op.alignment))
     arguments = [value, values[op.data], align, values[op.mask]]
     name = f"llvm.masked.store.{_suffix(value.type)}.p0"
     return _call_intrinsic(builder, name, ir.VoidType(), arguments)
@@ -206,7 +209,7 @@ def _emit_masked_gather(
     op: upstream.MaskedGatherOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
 ) -> Any:
     type, addresses = _type(op.res.type), values[op.ptrs]
-    align = ir.Constant(_I32, op.alignment.value.data)
+    align = ir.Constant(_I32, _alignment(op, op.alignment))
     arguments = [addresses, align, values[op.mask], values[op.pass_thru]]
     name = f"llvm.masked.gather.{_suffix(type)}.{_suffix(addresses.type)}"
     return _call_intrinsic(builder, name, type, arguments)
@@ -271,7 +274,7 @@ def _emit_load(op: llvm.LoadOp, builder: ir.IRBuilder, values: Values, blocks: B
         return builder.load_atomic(source, *atomic, typ=kind)
     result: Any = builder.load(source, typ=kind)
     if op.alignment is not None:
-        result.align = op.alignment.value.data
+        result.align = _alignment(op, op.alignment)
     return result
 
 
@@ -283,16 +286,42 @@ def _emit_store(op: llvm.StoreOp, builder: ir.IRBuilder, values: Values, blocks:
         return
     made: Any = builder.store(value, target)
     if op.alignment is not None:
-        made.align = op.alignment.value.data
+        made.align = _alignment(op, op.alignment)
 
 
 def _atomic(op: llvm.LoadOp | llvm.StoreOp) -> tuple[str, int] | None:
-    """The ordering and the alignment of an atomic operation; None for another one."""
+    """The ordering and the alignment of an atomic operation; None for another one.
+
+    Raises:
+        CompileError: if it states an unknown ordering, or no valid alignment.
+    """
     if op.ordering is None or not op.ordering.value.data:
         return None
     if op.alignment is None:
-        raise LLVMTranslationException(f"{op.name}: atomic without an alignment")
-    return llvm.ATOMIC_ORDERING_KEYWORDS[op.ordering.value.data], op.alignment.value.data
+        raise CompileError(explain(op.name, "atomic without an alignment", origin=origin(op)))
+    number, known, alignment = op.ordering.value.data, _ORDERINGS[type(op)], op.alignment
+    if number not in known:
+        fact, wanted = "wrong ordering", ", ".join(map(str, known))
+        where = origin(op)
+        raise CompileError(explain(op.name, fact, expected=wanted, got=number, origin=where))
+    return llvm.ATOMIC_ORDERING_KEYWORDS[number], _alignment(op, alignment)
+
+
+def _alignment(op: Operation, stated: IntegerAttr) -> int:
+    """The alignment that an operation states, in bytes.
+
+    LLVM ends the process for others, in intrinsics.
+
+    Raises:
+        CompileError: if it is none.
+    """
+    number = stated.value.data
+    if number.bit_count() != 1 or not 0 < number <= _MOST_ALIGNMENT:
+        wanted = f"a power of two up to {_MOST_ALIGNMENT}"
+        raise CompileError(
+            explain(op.name, "wrong alignment", expected=wanted, got=number, origin=origin(op))
+        )
+    return number
 
 
 def _emit_br(op: llvm.BrOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> None:
@@ -320,7 +349,7 @@ def _emit_gep(op: llvm.GEPOp, builder: ir.IRBuilder, values: Values, blocks: Blo
 def _emit_alloca(op: llvm.AllocaOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
     result: Any = builder.alloca(_type(op.elem_type), size=values[op.size])
     if op.alignment is not None:
-        result.align = op.alignment.value.data
+        result.align = _alignment(op, op.alignment)
     result.type = _OPAQUE
     return result
 
