@@ -146,8 +146,10 @@ def _accesses(body: Block, over: Mapping[SSAValue, Collection[SSAValue]]) -> lis
 
 
 def _may_run(access: Access) -> bool:
-    """Whether no loop around an access is known to have no iteration."""
-    return all(most_iterations(loop) != 0 for loop in enclosing(access))
+    """Whether the loops around an access may have iterations: it meets itself in any of them."""
+    return all(most_iterations(loop) != 0 for loop in enclosing(access)) and _may_meet(
+        access, access, None
+    )
 
 
 def _is_own(buffer: SSAValue, loop: ForOp) -> bool:
