@@ -104,27 +104,26 @@ def test_functions_that_nobody_has() -> None:
         jit.CompiledModule(text, host(), jit.Effort.NONE)
 
 
+LOAD, MASKED = "llvm.load %p", "llvm.intr.masked.load %p, %m, %v {alignment = 6 : i32}"
+
+
 @pytest.mark.parametrize(
     ("access", "message"),
     [
-        ("llvm.load %p {alignment = 3 : i64} : !llvm.ptr -> i32", "load: wrong alignment, .* got 3"),
-        ("llvm.load %p {alignment = 0 : i64} : !llvm.ptr -> i32", "load: wrong alignment, .* got 0"),
-        (
-            "llvm.intr.masked.load %p, %m, %v {alignment = 6 : i32}"
-            " : (!llvm.ptr, vector<2xi1>, vector<2xi32>) -> vector<2xi32>",
-            "llvm.intr.masked.load: wrong alignment, expected a power of two up to .*, got 6",
-        ),
-        ("llvm.load %p atomic acquire : !llvm.ptr -> i32", "load: atomic without an alignment"),
-        (
-            "llvm.load %p atomic release {alignment = 4 : i64} : !llvm.ptr -> i32",
-            "load: wrong ordering, expected 1, 2, 4, 7, got 5",
-        ),
+        (f"{LOAD} {{alignment = 3 : i64}}", "load: wrong alignment, .* got 3"),
+        (f"{LOAD} {{alignment = 0 : i64}}", "load: wrong alignment, .* got 0"),
+        (MASKED, "masked.load: wrong alignment, expected a power of two up to .*, got 6"),
+        (f"{LOAD} atomic acquire", "load: atomic without an alignment"),
+        (f"{LOAD} atomic release {{alignment = 4 : i64}}", "load: wrong ordering, .* 7, got 5"),
     ],
 )
 def test_accesses_that_end_the_process(access: str, message: str) -> None:
     """LLVM ends it for an alignment of an intrinsic, and does not read the text of the others."""
-    text = "llvm.func @f(%p: !llvm.ptr, %m: vector<2xi1>, %v: vector<2xi32>) {\n"
-    module = Parser(make_context(), f"{text}%0 = {access}\nllvm.return\n}}").parse_module()
+    masked = "(!llvm.ptr, vector<2xi1>, vector<2xi32>) -> vector<2xi32>"
+    kind = masked if access is MASKED else "!llvm.ptr -> i32"
+    head = "llvm.func @f(%p: !llvm.ptr, %m: vector<2xi1>, %v: vector<2xi32>)"
+    text = f"{head} {{ %0 = {access} : {kind} llvm.return }}"
+    module = Parser(make_context(), text).parse_module()
     with pytest.raises(CompileError, match=message):
         jit.compile_module(module, host())
 
