@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,17 @@ from ...dialects.rt import ops as rt
 from ...dialects.upstream import ops as upstream
 from ...dialects.x86vector import SCALE
 from .memory import Pointer, at, memory_of
-from .numbers import LIBM, dtype_of, scaled, shape_of, typed, unknown
+from .numbers import (
+    LIBM,
+    Compute,
+    Meaning,
+    dtype_of,
+    fixed,
+    scaled,
+    shape_of,
+    typed,
+    unknown,
+)
 from .rt import call_words
 
 _WORD = np.dtype(np.int64)
@@ -46,12 +56,6 @@ class Function:
     """The address of a function of the module."""
 
     name: SymbolRefAttr
-
-
-def _lanes_at(op: Operation, pointer: Pointer, kind: Attribute) -> np.ndarray:
-    """The contents of memory at an address, in the lanes of a type."""
-    (count,) = shape_of(kind) or (1,)
-    return at(op, pointer, dtype_of(kind), count)
 
 
 def _size_of(kind: Attribute) -> int:
@@ -167,39 +171,9 @@ class LlvmFunctions(InterpreterFunctions):
     def run_load(
         self, interpreter: Interpreter, op: llvm.LoadOp, args: PythonValues
     ) -> PythonValues:
-        """Read a number, an address or a vector."""
-        kind = op.dereferenced_value.type
-        if isinstance(kind, llvm.LLVMPointerType):
-            (address,) = at(op, args[0], _WORD)
-            return (memory_of(interpreter).find(int(address)),)
-        lanes = _lanes_at(op, args[0], kind)
-        return (lanes.copy() if isinstance(kind, VectorType) else lanes[0],)
-
-    @impl(llvm.StoreOp)
-    def run_store(
-        self, interpreter: Interpreter, op: llvm.StoreOp, args: PythonValues
-    ) -> PythonValues:
-        """Write a number, an address or a vector."""
-        value, pointer = args
-        if isinstance(value, Pointer):
-            at(op, pointer, _WORD)[0] = value.address
-        else:
-            _lanes_at(op, pointer, op.value.type)[...] = value
-        return ()
-
-    @impl(upstream.GEPOp)
-    def run_element_pointer(
-        self, interpreter: Interpreter, op: upstream.GEPOp, args: PythonValues
-    ) -> PythonValues:
-        """The address of an element, or one for each lane of an index."""
-        pointer, *dynamic = args
-        (index,) = op.rawConstantIndices.get_values()
-        number = dynamic[0] if index == llvm.GEP_USE_SSA_VAL else index
-        size = _size_of(op.elem_type)
-        if isinstance(op.result.type, VectorType):
-            lanes = np.asarray(number)
-            return (np.array([pointer.moved(int(n) * size) for n in lanes], object),)
-        return (pointer.moved(int(number) * size),)
+        """Read an address."""
+        (address,) = at(op, args[0], _WORD)
+        return (memory_of(interpreter).find(int(address)),)
 
     @impl(upstream.MaskedLoadOp)
     def run_masked_load(
@@ -227,34 +201,6 @@ class LlvmFunctions(InterpreterFunctions):
         """Read the elements that the mask enables, each at its own address."""
         return (_gathered(op, *args),)
 
-    @impl(upstream.ExtractElementOp)
-    def run_extract_element(
-        self, interpreter: Interpreter, op: upstream.ExtractElementOp, args: PythonValues
-    ) -> PythonValues:
-        """One lane."""
-        value, lane = args
-        return (value[int(lane)],)
-
-    @impl(llvm.InsertElementOp)
-    def run_insert_element(
-        self, interpreter: Interpreter, op: llvm.InsertElementOp, args: PythonValues
-    ) -> PythonValues:
-        """Replace a lane."""
-        target, value, lane = args
-        result = target.copy()
-        result[int(lane)] = value
-        return (result,)
-
-    @impl(llvm.ShuffleVectorOp)
-    def run_shuffle(
-        self, interpreter: Interpreter, op: llvm.ShuffleVectorOp, args: PythonValues
-    ) -> PythonValues:
-        """Lanes of two concatenated vectors; -1 is an undefined lane."""
-        mask = np.array(op.mask.get_values())
-        result = np.concatenate(args)[mask]
-        kind = vector_type(op.results[0])
-        return (np.where(mask < 0, unknown(mask.shape, kind.element_type), result),)
-
     @impl(llvm.InsertValueOp)
     def run_insert_value(
         self, interpreter: Interpreter, op: llvm.InsertValueOp, args: PythonValues
@@ -272,16 +218,6 @@ class LlvmFunctions(InterpreterFunctions):
         (number,) = op.position.get_values()
         return (args[0][number],)
 
-    @impl(upstream.PoisonOp)
-    def run_poison(
-        self, interpreter: Interpreter, op: upstream.PoisonOp, args: PythonValues
-    ) -> PythonValues:
-        """An undefined value."""
-        kind = op.res.type
-        if isinstance(kind, llvm.LLVMStructType):
-            return ((None,) * len(kind.types),)
-        return (unknown(shape_of(kind), kind)[()],)
-
     @impl(llvm.CallIntrinsicOp)
     def run_intrinsic(
         self, interpreter: Interpreter, op: llvm.CallIntrinsicOp, args: PythonValues
@@ -298,6 +234,95 @@ class LlvmFunctions(InterpreterFunctions):
             byte = np.dtype(np.uint8)
             at(op, target, byte, int(size))[...] = at(op, source, byte, int(size))
         return ()
+
+
+def computes(op: Operation) -> bool:
+    """Whether `COMPUTATIONS` has what an operation does: a load of an address needs the memory."""
+    if isinstance(op, llvm.LoadOp):
+        return not isinstance(op.dereferenced_value.type, llvm.LLVMPointerType)
+    return type(op) in COMPUTATIONS
+
+
+def _load(op: llvm.LoadOp) -> Compute:
+    """Read a number or a vector."""
+    kind = op.dereferenced_value.type
+    dtype, (count,) = dtype_of(kind), shape_of(kind) or (1,)
+    if isinstance(kind, VectorType):
+        return lambda pointer: at(op, pointer, dtype, count).copy()
+    return lambda pointer: at(op, pointer, dtype)[0]
+
+
+def _store(op: llvm.StoreOp) -> Compute:
+    """Write a number, an address or a vector."""
+    kind = op.value.type
+    is_address = isinstance(kind, llvm.LLVMPointerType)
+    dtype, (count,) = _WORD if is_address else dtype_of(kind), shape_of(kind) or (1,)
+
+    def compute(value: Any, pointer: Pointer) -> None:
+        at(op, pointer, dtype, count)[...] = value.address if is_address else value
+
+    return compute
+
+
+def _element_pointer(op: upstream.GEPOp) -> Compute:
+    """The address of an element, or one for each lane of an index."""
+    (index,) = op.rawConstantIndices.get_values()
+    size = _size_of(op.elem_type)
+    if index != llvm.GEP_USE_SSA_VAL:
+        return lambda pointer: pointer.moved(index * size)
+    if isinstance(op.result.type, VectorType):
+        return lambda pointer, lanes: np.array(
+            [pointer.moved(int(n) * size) for n in lanes], object
+        )
+    return lambda pointer, number: pointer.moved(int(number) * size)
+
+
+def _extract_element(op: upstream.ExtractElementOp) -> Compute:
+    """One lane."""
+    return lambda value, lane: value[int(lane)]
+
+
+def _insert_element(op: llvm.InsertElementOp) -> Compute:
+    """Replace a lane."""
+
+    def compute(target: np.ndarray, value: Any, lane: Any) -> np.ndarray:
+        result = target.copy()
+        result[int(lane)] = value
+        return result
+
+    return compute
+
+
+def _shuffle(op: llvm.ShuffleVectorOp) -> Compute:
+    """Lanes of two concatenated vectors; -1 is an undefined lane."""
+    lanes = np.array(op.mask.get_values())
+    nowhere, first = lanes < 0, vector_type(op.v1).element_count()
+    if (lanes < first).all() and not nowhere.any():
+        return lambda one, other: one[lanes]
+    rest = unknown(lanes.shape, vector_type(op.results[0]).element_type)
+    if not nowhere.any():
+        return lambda one, other: np.concatenate((one, other))[lanes]
+    return lambda one, other: np.where(nowhere, rest, np.concatenate((one, other))[lanes])
+
+
+def _poison(op: upstream.PoisonOp) -> Compute:
+    """An undefined value."""
+    kind = op.res.type
+    if isinstance(kind, llvm.LLVMStructType):
+        return fixed((None,) * len(kind.types))
+    return fixed(unknown(shape_of(kind), kind)[()])
+
+
+COMPUTATIONS: Mapping[type[Operation], Meaning] = {
+    llvm.InsertElementOp: _insert_element,
+    llvm.LoadOp: _load,
+    llvm.ShuffleVectorOp: _shuffle,
+    llvm.StoreOp: _store,
+    upstream.ExtractElementOp: _extract_element,
+    upstream.GEPOp: _element_pointer,
+    upstream.PoisonOp: _poison,
+}
+"""What operations compute of their operands alone."""
 
 
 def _neighbours(pointer: Pointer, lanes: np.ndarray) -> list[Pointer]:

@@ -164,9 +164,9 @@ class Run:
         if _divides_by_zero(op, args):
             raise UnsuitableError
         if self.is_laned(op.operands):
-            self.set(result, meaning(op, *args), lanes)
+            self.set(result, meaning(op)(*args), lanes)
         else:
-            self.values[result] = typed(meaning(op, *args), result.type)
+            self.values[result] = typed(meaning(op)(*args), result.type)
 
     def window(self, buffer: SSAValue, lanes: Lanes) -> tuple[np.ndarray, Any, tuple[int, ...]]:
         """All elements of a buffer, the place of the first one in each lane, and its sizes."""

@@ -15,6 +15,7 @@ from xdsl.interpreter import (
     OpImplResult,
     PythonValues,
     ReturnedValues,
+    TerminatorValue,
     impl,
     register_impls,
 )
@@ -28,12 +29,14 @@ from ...core.errors import CompileError, UnsupportedError, explain
 from ...core.provenance import origin
 from ...dialects.loop.ops import KernelOp
 from ...dialects.upstream import ops as upstream
+from . import llvm as llvm_functions
+from . import vectors
 from .buffers import BufferFunctions
 from .llvm import LlvmFunctions, call_external, call_native
 from .lockstep import Lockstep
 from .loop import LoopFunctions, kernel_arguments
 from .memory import Memory, MemoryInterpreter
-from .numbers import number_functions
+from .numbers import Compute, Meaning, computation, is_number
 from .remembered import CALLS, Remembered, name_of
 from .rt import RtFunctions
 from .vectors import VectorFunctions
@@ -62,7 +65,13 @@ class StructuredFunctions(ScfFunctions):
         return self.run_while(interpreter, op, args).values
 
 
-@dataclass(frozen=True, slots=True)
+_COMPUTATIONS: Mapping[type[Operation], Meaning] = {
+    **llvm_functions.COMPUTATIONS,
+    **vectors.COMPUTATIONS,
+}
+
+
+@dataclass(slots=True)
 class _Step:
     """An operation of a block, decoded once for all its runs."""
 
@@ -73,6 +82,10 @@ class _Step:
     results: tuple[int, ...]
     calls: bool
     """Whether it calls a function or a kernel."""
+    computes: bool
+    """Whether all that it does is to compute at most one result of its operands."""
+    compute: Compute | None = None
+    """What it computes, known from its first run on."""
 
 
 class Machine(MemoryInterpreter):
@@ -101,7 +114,7 @@ class Machine(MemoryInterpreter):
         lockstep = Lockstep()
         loops = (LoopFunctions(lockstep), RtFunctions(lockstep), StructuredFunctions(lockstep))
         standard = (BufferFunctions(), VectorFunctions(), CfFunctions(), FuncFunctions())
-        for functions in (*number_functions(), *loops, *standard, LlvmFunctions()):
+        for functions in (*loops, *standard, LlvmFunctions()):
             self.register_implementations(functions)
 
     def listen(self, listeners: Iterable[Interpreter.Listener]) -> None:
@@ -171,13 +184,13 @@ class Machine(MemoryInterpreter):
             values.update(zip(map(id, block.args), args, strict=True))
             block = None
             for step in steps:
-                result = self._run_step(step, tuple([values[key] for key in step.operands]))
-                ended = result.terminator_value
+                ended = self._run_step(step, tuple([values[key] for key in step.operands]))
+                if ended is None:
+                    continue
                 if isinstance(ended, ReturnedValues):
                     return ended.values
-                if ended is not None:
-                    block, args = ended
-                    break
+                block, args = ended
+                break
         return ()
 
     def _decode(self, block: Block) -> list[_Step]:
@@ -189,6 +202,7 @@ class Machine(MemoryInterpreter):
                 tuple(map(id, op.operands)),
                 tuple(map(id, op.results)),
                 isinstance(op, CALLS),
+                is_number(op) or type(op) in vectors.COMPUTATIONS or llvm_functions.computes(op),
             )
             for op in block.ops
         ]
@@ -204,16 +218,18 @@ class Machine(MemoryInterpreter):
         functions, run = found
         return partial(run, functions)
 
-    def _run_step(self, step: _Step, inputs: PythonValues) -> OpImplResult:
+    def _run_step(self, step: _Step, inputs: PythonValues) -> TerminatorValue | None:
+        """Run an operation; returns where to go on if it ends its block."""
         op = step.op
         listeners = self.listeners if step.calls else self.watchers
         try:
-            for listener in listeners:
-                listener.will_interpret_op(op, inputs)
-            result = step.run(self, op, inputs)
-            self._values.update(zip(step.results, result.values, strict=True))
-            for listener in listeners:
-                listener.did_interpret_op(op, result.values)
+            if step.computes and not listeners:
+                compute = step.compute or self._computation(step)
+                result = compute(*inputs)
+                if step.results:
+                    self._values[step.results[0]] = result
+                return None
+            return self._run_observed(step, inputs, listeners)
         except InterpretationError as error:
             fact = str(error).partition("\n")[0]
             raise UnsupportedError(explain(op.name, fact, origin=origin(op))) from error
@@ -222,7 +238,29 @@ class Machine(MemoryInterpreter):
         except (ArithmeticError, IndexError, TypeError, ValueError) as error:
             # Unsupported operands: the module may be handwritten.
             raise CompileError(explain(op.name, str(error), origin=origin(op))) from error
-        return result
+
+    def _run_observed(
+        self, step: _Step, inputs: PythonValues, listeners: Sequence[Interpreter.Listener]
+    ) -> TerminatorValue | None:
+        op, results, ended = step.op, (), None
+        for listener in listeners:
+            listener.will_interpret_op(op, inputs)
+        if step.computes:
+            compute = step.compute or self._computation(step)
+            result = compute(*inputs)
+            results = (result,) if step.results else ()
+        else:
+            results, ended = step.run(self, op, inputs)
+        self._values.update(zip(step.results, results, strict=True))
+        for listener in listeners:
+            listener.did_interpret_op(op, results)
+        return ended
+
+    def _computation(self, step: _Step) -> Compute:
+        op = step.op
+        meaning = _COMPUTATIONS.get(type(op))
+        step.compute = compute = (meaning or computation)(op)
+        return compute
 
 
 def _refuse(interpreter: Interpreter, op: Operation, args: PythonValues) -> OpImplResult:

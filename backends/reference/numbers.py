@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import functools
 import math as python_math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from xdsl.dialects import affine, arith, llvm, math
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
@@ -24,19 +23,19 @@ from xdsl.dialects.builtin import (
     MemRefType,
     VectorType,
 )
-from xdsl.interpreter import Interpreter, InterpreterFunctions, PythonValues, impl, register_impls
-from xdsl.ir import Attribute, Dialect, Operation
+from xdsl.ir import Attribute, Operation
 
 from ...core import dtypes
 from ...core.bounded_cache import MOST
 from ...core.dtype_names import is_real
 from ...core.dtypes import is_low_bit
 from ...core.errors import UnsupportedError, explain
-from ...dialects.upstream import dialect as upstream
 from .affine import evaluator
 
-Meaning = Callable[..., Any]
-"""Maps an operation and the values of its operands to the value of its result."""
+Compute = Callable[..., Any]
+"""Maps the values of an operation's operands to that of its result, if it has one."""
+Meaning = Callable[[Any], Compute]
+"""Maps an operation to what it computes: its attributes are looked up once for all its runs."""
 
 T = TypeVar("T")
 
@@ -113,36 +112,18 @@ def shape_of(kind: Attribute) -> tuple[int, ...]:
     return kind.get_shape() if isinstance(kind, VectorType) else ()
 
 
-def implementations(
-    meanings: Mapping[str, Meaning], dialects: Iterable[Dialect]
-) -> InterpreterFunctions:
-    """Implementations of operations with one result, by name, for xDSL's interpreter."""
-    kinds = {kind for dialect in dialects for kind in dialect.operations if kind.name in meanings}
-    methods = {f"run_{kind}": impl(kind)(_method(meanings[kind.name])) for kind in kinds}
-    return register_impls(type("NumberFunctions", (InterpreterFunctions,), methods))()
-
-
-def _method(meaning: Meaning) -> Callable[..., PythonValues]:
-    def run(
-        self: InterpreterFunctions, interpreter: Interpreter, op: Operation, args: PythonValues
-    ) -> PythonValues:
-        return (typed(meaning(op, *args), op.results[0].type),)
-
-    return run
-
-
 def plain(function: Callable[..., Any]) -> Meaning:
     """The meaning of an operation that is a function of its operands."""
-    return lambda op, *args: function(*args)
+    return lambda op: function
 
 
 def _signs_dropped(function: Callable[..., Any]) -> Meaning:
     """The meaning of an operation on unsigned integers."""
-    return lambda op, *args: function(*map(unsigned, args))
+    return lambda op: lambda *args: function(*map(unsigned, args))
 
 
-def same(op: Operation, value: Any) -> Any:
-    """The meaning of an operation that only changes the type of its operand."""
+def _same(value: Any) -> Any:
+    """An operand of which only the type changes."""
     return value
 
 
@@ -154,13 +135,21 @@ def unsigned(array: Any) -> Any:
     return array.view(f"u{array.dtype.itemsize}")
 
 
-def constant(op: Operation) -> Any:
-    """The value of a constant."""
-    value = op.properties["value"]
+def constant(op: Operation) -> Compute:
+    """The value of a constant, one for all runs: no operation writes to its operands."""
+    value, kind = op.properties["value"], op.results[0].type
     if isinstance(value, IntegerAttr | FloatAttr):
-        return value.value.data
-    elements = cast(DenseIntOrFPElementsAttr, value)
-    return np.array(elements.get_values()).reshape(shape_of(op.results[0].type))
+        number = typed(value.value.data, kind)
+        return lambda: number
+    elements = cast(DenseIntOrFPElementsAttr, value).get_values()
+    return fixed(typed(np.array(elements).reshape(shape_of(kind)), kind))
+
+
+def fixed(value: Any) -> Compute:
+    """What yields the same value in each run; an array cannot be written to."""
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    return lambda: value
 
 
 def _truncated_quotient(a: Any, b: Any) -> Any:
@@ -187,27 +176,32 @@ def _predicate(op: Operation) -> int:
     return cast("IntegerAttr[IntegerType]", op.properties["predicate"]).value.data
 
 
-def compare_integers(op: Operation, a: Any, b: Any) -> Any:
+def compare_integers(op: Operation) -> Compute:
     """A comparison; the predicates from 6 on are unsigned."""
     number = _predicate(op)
     if number < 6:
-        return _INTEGER_ORDER[number](a, b)
-    return _INTEGER_ORDER[number - 4](unsigned(a), unsigned(b))
+        return _INTEGER_ORDER[number]
+    order = _INTEGER_ORDER[number - 4]
+    return lambda a, b: order(unsigned(a), unsigned(b))
 
 
-def compare_floats(op: Operation, a: Any, b: Any) -> Any:
+def compare_floats(op: Operation) -> Compute:
     """A comparison; the predicates from 8 on are unordered: they hold for NaN."""
     number = _predicate(op)
-    nan = np.isnan(a) | np.isnan(b)
-    if number < 8:
-        return _FLOAT_ORDER[number](a, b) & ~nan
-    # `uno` and `true` come last, the others in the order of the ordered predicates.
-    if number >= 14:
-        return nan if number == 14 else _all_ordered(a, b)
-    return _FLOAT_ORDER[number - 7](a, b) | nan
+
+    def compare(a: Any, b: Any) -> Any:
+        nan = np.isnan(a) | np.isnan(b)
+        if number < 8:
+            return _FLOAT_ORDER[number](a, b) & ~nan
+        # `uno` and `true` come last, the others in the order of the ordered predicates.
+        if number >= 14:
+            return nan if number == 14 else _all_ordered(a, b)
+        return _FLOAT_ORDER[number - 7](a, b) | nan
+
+    return compare
 
 
-def fused(op: Operation, a: Any, b: Any, c: Any) -> Any:
+def fused(a: Any, b: Any, c: Any) -> Any:
     """A product and a sum with one rounding: the product of two f32 is exact in f64."""
     wide = np.float64 if np.asarray(a).dtype.itemsize < 8 else np.longdouble
     return np.multiply(a, b, dtype=wide) + c
@@ -226,8 +220,9 @@ def scaled(op: Operation, args: Sequence[Any]) -> Any:
         )
 
 
-def _apply(op: Operation, *operands: int) -> int:
-    return min(evaluator(cast(AffineMapAttr, op.properties["map"]).data)(operands))
+def _apply(op: Operation) -> Compute:
+    evaluate = evaluator(cast(AffineMapAttr, op.properties["map"]).data)
+    return lambda *operands: min(evaluate(operands))
 
 
 def reinterpret(op: Operation, value: Any) -> Any:
@@ -282,7 +277,7 @@ _FUNCTIONS: dict[str, Meaning] = {
     "exp": plain(np.exp),
     "exp2": plain(np.exp2),
     "floor": plain(np.floor),
-    "fma": fused,
+    "fma": plain(fused),
     "log": plain(np.log),
     "log10": plain(np.log10),
     "log2": plain(np.log2),
@@ -314,26 +309,26 @@ MEANINGS: dict[str, Meaning] = {
     **{f"math.{name}": plain(function) for name, function in LIBM.items()},
     "affine.apply": _apply,
     "affine.min": _apply,
-    "arith.bitcast": reinterpret,
+    "arith.bitcast": lambda op: functools.partial(reinterpret, op),
     "arith.ceildivsi": plain(lambda a, b: -np.floor_divide(np.negative(a), b)),
     "arith.ceildivui": _signs_dropped(lambda a, b: a // b + (a % b != 0)),
     "arith.cmpf": compare_floats,
     "arith.cmpi": compare_integers,
     "arith.constant": constant,
-    "arith.extf": same,
-    "arith.extsi": same,
-    "arith.extui": lambda op, x: unsigned(x),
+    "arith.extf": plain(_same),
+    "arith.extsi": plain(_same),
+    "arith.extui": plain(unsigned),
     "arith.floordivsi": plain(np.floor_divide),
     "arith.fptosi": plain(np.trunc),
     "arith.fptoui": plain(np.trunc),
-    "arith.index_cast": same,
-    "arith.index_castui": lambda op, x: unsigned(x),
+    "arith.index_cast": plain(_same),
+    "arith.index_castui": plain(unsigned),
     "arith.negf": plain(np.negative),
     "arith.select": plain(np.where),
-    "arith.sitofp": same,
-    "arith.truncf": same,
-    "arith.trunci": same,
-    "arith.uitofp": lambda op, x: unsigned(x),
+    "arith.sitofp": plain(_same),
+    "arith.truncf": plain(_same),
+    "arith.trunci": plain(_same),
+    "arith.uitofp": plain(unsigned),
     "math.absf": plain(np.abs),
     "math.absi": plain(np.abs),
     "math.rsqrt": plain(lambda x: np.asarray(1, np.asarray(x).dtype) / np.sqrt(x)),
@@ -429,11 +424,16 @@ _LLVM: dict[str, Meaning] = {
 }
 
 
-@functools.cache
-def number_functions() -> tuple[InterpreterFunctions, ...]:
-    """Implementations of operations on numbers for xDSL's interpreter, made once."""
-    return (
-        # A module may hold operations of xDSL's classes and of those that replace them.
-        implementations(MEANINGS, [affine.Affine, arith.Arith, upstream.Arith, math.Math]),
-        implementations(_LLVM, [llvm.LLVM, upstream.Llvm]),
-    )
+def is_number(op: Operation) -> bool:
+    """Whether an operation computes a number, or a vector, of others."""
+    return op.name in MEANINGS or op.name in _LLVM
+
+
+def computation(op: Operation) -> Compute:
+    """What an operation on numbers computes, in the dtype of its type."""
+    meaning = MEANINGS.get(op.name) or _LLVM[op.name]
+    compute = meaning(op)
+    if meaning is constant:
+        return compute
+    convert = _conversion(op.results[0].type)
+    return lambda *args: convert(compute(*args))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,18 @@ from ...core.typed import vector_type
 from ...dialects import x86vector
 from ...dialects.upstream import ops as upstream
 from .loop import outside
-from .numbers import COMBINE, REDUCTIONS, dtype_of, fused, reinterpret, scaled, shape_of, typed
+from .numbers import (
+    COMBINE,
+    REDUCTIONS,
+    Compute,
+    Meaning,
+    dtype_of,
+    fused,
+    reinterpret,
+    scaled,
+    shape_of,
+    typed,
+)
 
 
 def _lanes(
@@ -48,26 +59,6 @@ def _lanes(
 @register_impls
 class VectorFunctions(InterpreterFunctions):
     """Implementations of `vector` for xDSL's interpreter."""
-
-    @impl(vector.LoadOp)
-    def run_load(
-        self, interpreter: Interpreter, op: vector.LoadOp, args: PythonValues
-    ) -> PythonValues:
-        """Read contiguous elements."""
-        buffer, *indices = args
-        shape = shape_of(op.result.type)
-        elements, places = _lanes(op, buffer, indices, np.arange(*shape), ...)
-        return (elements[places],)
-
-    @impl(vector.StoreOp)
-    def run_store(
-        self, interpreter: Interpreter, op: vector.StoreOp, args: PythonValues
-    ) -> PythonValues:
-        """Write contiguous elements."""
-        value, buffer, *indices = args
-        elements, places = _lanes(op, buffer, indices, np.arange(value.size), ...)
-        elements[places] = value
-        return ()
 
     @impl(vector.MaskedLoadOp)
     def run_masked_load(
@@ -112,14 +103,6 @@ class VectorFunctions(InterpreterFunctions):
             mask &= axis < count
         return (mask,)
 
-    @impl(upstream.BroadcastOp)
-    def run_broadcast(
-        self, interpreter: Interpreter, op: upstream.BroadcastOp, args: PythonValues
-    ) -> PythonValues:
-        """Repeat a number or a vector."""
-        kind = op.results[0].type
-        return (np.broadcast_to(typed(args[0], kind), shape_of(kind)),)
-
     @impl(vector.ExtractOp)
     def run_extract(
         self, interpreter: Interpreter, op: vector.ExtractOp, args: PythonValues
@@ -145,13 +128,6 @@ class VectorFunctions(InterpreterFunctions):
         """Lanes of two concatenated vectors."""
         return (np.concatenate(args)[list(op.mask.get_values())],)
 
-    @impl(vector.FMAOp)
-    def run_fma(
-        self, interpreter: Interpreter, op: vector.FMAOp, args: PythonValues
-    ) -> PythonValues:
-        """A product and a sum with one rounding."""
-        return (typed(fused(op, *args), op.results[0].type),)
-
     @impl(x86vector.Avx512MaskScalefOp)
     def run_scale(
         self, interpreter: Interpreter, op: x86vector.Avx512MaskScalefOp, args: PythonValues
@@ -176,6 +152,67 @@ class VectorFunctions(InterpreterFunctions):
         fold = REDUCTIONS[COMBINE[op.kind.data.value]]
         dtype = dtype_of(vector_type(op.vector))
         return (typed(fold(np.append(np.asarray(start, dtype), value)), op.results[0].type),)
+
+
+def _contiguous(
+    op: Operation, buffer: np.ndarray, indices: Sequence[Any], count: int
+) -> np.ndarray:
+    """Some elements of a buffer in row-major order, as a view.
+
+    Raises:
+        CompileError: if one of them is out of bounds.
+    """
+    elements, first = buffer.reshape(-1), 0
+    for size, index in zip(buffer.shape, indices, strict=True):
+        first = first * size + int(index)
+    if not 0 <= first <= elements.size - count:
+        wrong = first if first < 0 or first >= elements.size else elements.size
+        raise outside(op, len(buffer.shape) - 1, wrong, elements.size)
+    return elements[first : first + count]
+
+
+def _load(op: vector.LoadOp) -> Compute:
+    """Read contiguous elements."""
+    (count,) = shape_of(op.result.type)
+    return lambda buffer, *indices: _contiguous(op, buffer, indices, count).copy()
+
+
+def _store(op: vector.StoreOp) -> Compute:
+    """Write contiguous elements."""
+    (count,) = shape_of(op.vector.type)
+
+    def compute(value: np.ndarray, buffer: np.ndarray, *indices: Any) -> None:
+        _contiguous(op, buffer, indices, count)[...] = value
+
+    return compute
+
+
+def _broadcast(op: upstream.BroadcastOp) -> Compute:
+    """Repeat a number or a vector."""
+    kind = op.results[0].type
+    dtype, shape = dtype_of(kind), shape_of(kind)
+
+    def compute(value: Any) -> np.ndarray:
+        result = np.empty(shape, dtype)
+        result[...] = value
+        return result
+
+    return compute
+
+
+def _fma(op: vector.FMAOp) -> Compute:
+    """A product and a sum with one rounding."""
+    dtype = dtype_of(op.results[0].type)
+    return lambda a, b, c: fused(a, b, c).astype(dtype)
+
+
+COMPUTATIONS: Mapping[type[Operation], Meaning] = {
+    upstream.BroadcastOp: _broadcast,
+    vector.FMAOp: _fma,
+    vector.LoadOp: _load,
+    vector.StoreOp: _store,
+}
+"""What operations compute of their operands alone."""
 
 
 def _position(op: vector.ExtractOp | vector.InsertOp, dynamic: Sequence[Any]) -> tuple[int, ...]:
