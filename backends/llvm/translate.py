@@ -19,7 +19,7 @@ extended, so additions and differences are in the table below:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
 from llvmlite import ir
@@ -28,7 +28,7 @@ from xdsl.backend.llvm.convert import convert_module
 from xdsl.backend.llvm.convert_op import convert_op, create_constant
 from xdsl.backend.llvm.convert_type import convert_type
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import LLVMTranslationException
 
@@ -48,6 +48,7 @@ Emit: TypeAlias = Callable[[Any, ir.IRBuilder, Values, Blocks], Any]
 
 _I32 = ir.IntType(32)
 _OPAQUE = ir.PointerType()
+_AGGREGATES = (llvm.LLVMStructType, llvm.LLVMArrayType)
 _MOST_ALIGNMENT = 1 << 32
 _ORDERINGS = {llvm.LoadOp: (1, 2, 4, 7), llvm.StoreOp: (1, 2, 5, 7)}
 """Those of atomic operations: a load does not release, a store does not acquire."""
@@ -116,19 +117,38 @@ def _translate_operation(
     op: Operation, builder: ir.IRBuilder, values: Values, blocks: Blocks
 ) -> None:
     emit = _EMIT.get(op.name)
-    if emit is not None:
-        value = emit(op, builder, values, blocks)
-        if op.results:
-            values[op.results[0]] = value
-        return
-    if op.name.startswith("llvm.intr.") and op.operands and op.results:
-        values[op.results[0]] = _emit_intrinsic(op, builder, values)
-        return
     try:
-        convert_op(op, builder, values, blocks)
+        if emit is not None:
+            value = emit(op, builder, values, blocks)
+            if op.results:
+                values[op.results[0]] = value
+        elif op.name.startswith("llvm.intr.") and op.operands and op.results:
+            values[op.results[0]] = _emit_intrinsic(op, builder, values)
+        else:
+            convert_op(op, builder, values, blocks)
     except (NotImplementedError, LLVMTranslationException) as error:
         fact = "has no translation to LLVM IR"
         raise CompileError(explain(op.name, fact, origin=origin(op))) from error
+
+
+def _check(op: Operation, what: str, good: bool, expected: object, got: object) -> None:
+    """Check what neither xDSL nor LLVM's builder does; text that anybody wrote may break it.
+
+    Raises:
+        CompileError: if it is not `good`.
+    """
+    if not good:
+        fact, where = f"wrong {what}", origin(op)
+        raise CompileError(explain(op.name, fact, expected=expected, got=got, origin=where))
+
+
+def _check_types(
+    op: Operation, what: str, given: Sequence[SSAValue], wanted: Sequence[Attribute]
+) -> None:
+    types = [value.type for value in given]
+    if types != list(wanted):
+        texts = (", ".join(map(str, one)) for one in (wanted, types))
+        _check(op, f"types of {what}", False, *texts)
 
 
 class _Poison(ir.Constant):
@@ -144,7 +164,10 @@ _TYPES: dict[Attribute, ir.Type] = {}
 def _type(type: Attribute) -> ir.Type:
     found = _TYPES.get(type)
     if found is None:
-        found = _TYPES[type] = convert_type(type)
+        try:
+            found = _TYPES[type] = convert_type(type)
+        except LLVMTranslationException as error:
+            raise CompileError(explain("llvm", "no type of LLVM IR", got=type)) from error
     return found
 
 
@@ -265,7 +288,10 @@ def _emit_cast(opcode: str) -> Emit:
 def _emit_constant(
     op: llvm.ConstantOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
 ) -> Any:
-    return create_constant(op.result.type, op.value)
+    kind, value = op.result.type, op.value
+    fits = not isinstance(kind, IntegerType) or isinstance(value, IntegerAttr)
+    _check(op, "value", fits, f"one of type {kind}", value)
+    return create_constant(kind, value)
 
 
 def _emit_load(op: llvm.LoadOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
@@ -324,17 +350,31 @@ def _alignment(op: Operation, stated: IntegerAttr) -> int:
     return number
 
 
+def _check_branch(op: Operation, target: Block, given: Sequence[SSAValue]) -> None:
+    _check_types(op, "arguments", given, [argument.type for argument in target.args])
+    region = target.parent
+    is_first = region is not None and target is region.first_block
+    _check(op, "target", not is_first, "a block that is not the first", "the first")
+
+
 def _emit_br(op: llvm.BrOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> None:
+    _check_branch(op, op.successor, op.arguments)
     for argument, given in zip(op.successor.args, op.arguments, strict=True):
         values[argument].add_incoming(values[given], builder.block)
     builder.branch(blocks[op.successor])
 
 
 def _emit_gep(op: llvm.GEPOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
+    numbers = op.rawConstantIndices.get_values()
+    given, places = len(op.operands) - 1, numbers.count(llvm.GEP_USE_SSA_VAL)
+    _check(op, "number of indices", given == places, places, given)
+    # Further indices go into what has members.
+    most = 1 if not isinstance(op.elem_type, _AGGREGATES) else len(numbers)
+    _check(op, "number of indices", 0 < len(numbers) <= max(1, most), most, len(numbers))
     ssa = iter(op.operands[1:])
     indices = [
         values[next(ssa)] if index == llvm.GEP_USE_SSA_VAL else ir.Constant(_I32, index)
-        for index in op.rawConstantIndices.iter_values()
+        for index in numbers
     ]
     result = builder.gep(
         values[op.operands[0]],
@@ -357,7 +397,14 @@ def _emit_alloca(op: llvm.AllocaOp, builder: ir.IRBuilder, values: Values, block
 def _emit_call(op: llvm.CallOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
     arguments = [values[operand] for operand in op.operands]
     if op.callee is not None:
-        function = builder.module.get_global(op.callee.string_value())
+        name = op.callee.string_value()
+        function = builder.module.globals.get(name)
+        known = isinstance(function, ir.Function)
+        _check(op, "callee", known, "a function of the module", f"@{name}")
+        wanted, types = function.function_type.args, [argument.type for argument in arguments]
+        if types != list(wanted):
+            texts = (", ".join(map(str, one)) for one in (wanted, types))
+            _check(op, "types of operands", False, *texts)
     else:
         result = _type(op.returned.type) if op.returned is not None else ir.VoidType()
         type = ir.FunctionType(result, [argument.type for argument in arguments[1:]])
@@ -369,6 +416,9 @@ def _emit_call(op: llvm.CallOp, builder: ir.IRBuilder, values: Values, blocks: B
 
 
 def _emit_cond_br(op: llvm.CondBrOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> None:
+    _check_types(op, "condition", [op.cond], [IntegerType(1)])
+    _check_branch(op, op.then_block, op.then_arguments)
+    _check_branch(op, op.else_block, op.else_arguments)
     if op.then_block is not op.else_block:
         convert_op(op, builder, values, blocks)
         return

@@ -128,6 +128,39 @@ def test_accesses_that_end_the_process(access: str, message: str) -> None:
         jit.compile_module(module, host())
 
 
+def element(indices: str) -> str:
+    kinds = f"<{{rawConstantIndices = array<i32: {indices}>, elem_type = i64}}>"
+    return f'%q = "llvm.getelementptr"(%p) {kinds} : (!llvm.ptr) -> !llvm.ptr llvm.return'
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            "llvm.br ^a(%n : i64) ^a(%x: f32): llvm.return",
+            "br: wrong types of arguments, .* f32, g",
+        ),
+        ("llvm.br ^a ^a: llvm.br ^b ^b: llvm.return", None),
+        ('%c = "llvm.mlir.constant"() {value = 0.5 : f32} : () -> i64 llvm.return', "wrong value"),
+        (
+            "llvm.call @g(%n) : (i64) -> () llvm.return",
+            "call: wrong types of operands, .* i32, got i6",
+        ),
+        (element("1, 1"), "getelementptr: wrong number of indices, expected 1, got 2"),
+        (element("-2147483648"), "getelementptr: wrong number of indices, expected 1, got 0"),
+    ],
+)
+def test_what_llvm_does_not_take(body: str, message: str | None) -> None:
+    """Neither xDSL's verifier nor LLVM's builder finds it."""
+    text = f"llvm.func @g(i32) llvm.func @f(%p: !llvm.ptr, %n: i64) {{ {body} }}"
+    module = Parser(make_context(), text).parse_module()
+    if message is None:
+        jit.llvm_ir(module, host())
+        return
+    with pytest.raises(CompileError, match=message):
+        jit.llvm_ir(module, host())
+
+
 def test_texts() -> None:
     code = jit.compile_module(lowered(), host(), jit.Effort.O2)
     assert 'define internal i64 @"inner"' in code.llvm_ir
