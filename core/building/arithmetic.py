@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Protocol
@@ -25,10 +26,13 @@ _INDEX_OPS: Mapping[AffineBinaryOpKind, Callable[[SSAValue, SSAValue], Operation
 
 
 def constant(value: float | int | bool, type: Attribute) -> arith.ConstantOp:
-    """A scalar constant of an integer, index or float type."""
+    """A scalar constant of an integer, index or float type: infinite if it is beyond a float's."""
     if isinstance(type, IntegerType | IndexType):
         return arith.ConstantOp(IntegerAttr(int(value), type))
-    return arith.ConstantOp(FloatAttr(float(value), float_type(type)))
+    try:
+        return arith.ConstantOp(FloatAttr(float(value), float_type(type)))
+    except OverflowError:
+        return arith.ConstantOp(FloatAttr(math.copysign(math.inf, value), float_type(type)))
 
 
 def computed(

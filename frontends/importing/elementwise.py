@@ -128,6 +128,9 @@ def is_nan(node: ModelNode, x: Value) -> Value:
 
 def is_inf(node: ModelNode, x: Value, *, negative: bool = True, positive: bool = True) -> Value:
     """Whether an element is infinite, of one sign or of any."""
+    if not is_float(x.dtype):
+        # x < x is always false.
+        return node.emit(graph.LessOp, x, x)
     if not negative and not positive:
         # x < -inf is always false.
         return node.emit(graph.LessOp, x, node.known(np.array(-math.inf, x.dtype)))

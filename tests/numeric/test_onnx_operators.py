@@ -885,6 +885,12 @@ def test_neither_infinity() -> None:
     assert not np.any(from_onnx(source).run_reference(x["x"]))
 
 
+def test_no_integer_is_infinite() -> None:
+    x = np.array([1, 0, -(2**31)], np.int32)
+    source = model([make_node("IsInf", ["x"], ["y"])], {"x": (x, (3,))}, {}, NEWEST)
+    assert not np.any(from_onnx(source).run_reference(x))
+
+
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
 @pytest.mark.parametrize("fmod", [0, 1])
 def test_mod(dtype: str, fmod: int) -> None:

@@ -190,6 +190,12 @@ def test_integer_division_cannot_trap() -> None:
     check(BINARY["div"], [x, y])
 
 
+def test_numbers_beyond_a_float() -> None:
+    x = np.array([-1, 0.5, 1, 2], np.float32)
+    check(lambda b, x: b.leaky_relu(x, 1e300), [x])
+    check_all((lambda b, x, e=e: b.pow(x, np.float32(e)), [x]) for e in (np.inf, -np.inf, np.nan))
+
+
 def test_pow() -> None:
     check_all(
         (lambda b, x, y: x**y, [np.abs(random((5, 9), dtype, seed)) for seed in (0, 1)])

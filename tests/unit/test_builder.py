@@ -343,6 +343,7 @@ def test_inconsistent_csr_is_refused() -> None:
         (lambda b, x: b.softmax(x, axis=[1]), r"wrong axis, expected an integer, got \[1\]"),
         (lambda b, x: b.reshape(x, [2.0, 3]), "wrong shape, expected a sequence of integers"),
         (lambda b, x: b.leaky_relu(x, alpha="a"), "wrong alpha, expected a number, got 'a'"),
+        (lambda b, x: b.pad(b.cast(x, "i8"), [0, 0], [1, 0], value=np.inf), "pad: cannot .* inf"),
         (lambda b, x: b.cast(x, np.float32), r'wrong target, expected a dtype such as "f32", got'),
         (lambda b, x: b.where(x == 0, 1.0, x), r"Value: == compares no elements; Builder\.equal"),
         (lambda b, x: b.exp(x) if x else x, r"Value: its elements are known in a call only; "),
