@@ -28,7 +28,7 @@ from xdsl.backend.llvm.convert import convert_module
 from xdsl.backend.llvm.convert_op import convert_op, create_constant
 from xdsl.backend.llvm.convert_type import convert_type
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp, i1
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import LLVMTranslationException
 
@@ -290,7 +290,7 @@ def _emit_constant(
 ) -> Any:
     kind, value = op.result.type, op.value
     fits = not isinstance(kind, IntegerType) or isinstance(value, IntegerAttr)
-    _check(op, "value", fits, f"one of type {kind}", value)
+    _check(op, "value", fits, kind, value)
     return create_constant(kind, value)
 
 
@@ -416,7 +416,7 @@ def _emit_call(op: llvm.CallOp, builder: ir.IRBuilder, values: Values, blocks: B
 
 
 def _emit_cond_br(op: llvm.CondBrOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> None:
-    _check_types(op, "condition", [op.cond], [IntegerType(1)])
+    _check_types(op, "condition", [op.cond], [i1])
     _check_branch(op, op.then_block, op.then_arguments)
     _check_branch(op, op.else_block, op.else_arguments)
     if op.then_block is not op.else_block:
