@@ -92,6 +92,9 @@ def compile(
     if not isinstance(module, Module):
         got = type(module).__name__
         raise CompileError(explain("compile", "not a module", expected="stepwell.Module", got=got))
+    if not isinstance(hooks, Sequence):
+        expected, got = "a sequence of stepwell.PassHook", type(hooks).__name__
+        raise CompileError(explain("compile", "wrong hooks", expected=expected, got=got))
     traces = None if schedule is None else _traces(schedule)
     request = Request(
         module, target, threads, opt_level, pipeline, records, copy_indices, rounding, traces
