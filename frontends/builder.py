@@ -244,7 +244,7 @@ class Builder(Calls, ControlFlow, EdgeLists, Selections, Recurrences):
                     bound.arguments[key] = ELEMENT_TYPES[argument]
             check_kinds(signature, bound.arguments)
             ops = self._made(operator(*bound.args, **bound.kwargs), location)
-        except (VerifyException, TypeError, ValueError, KeyError) as error:
+        except (VerifyException, TypeError, ValueError, OverflowError, KeyError) as error:
             raise reworded(error, operator, location) from error
         last = [self._append(op) for op in ops][-1]
         results = ops[-1].results
