@@ -94,6 +94,9 @@ def compile(
         got = type(module).__name__
         text = explain("compile", fact, expected="stepwell.Module", got=got, hint=hint)
         raise CompileError(text)
+    if not isinstance(hooks, Sequence):
+        expected, got = "a sequence of stepwell.PassHook", type(hooks).__name__
+        raise CompileError(explain("compile", "wrong hooks", expected=expected, got=got))
     traces = None if schedule is None else _traces(schedule)
     request = Request(
         module, target, threads, opt_level, pipeline, records, copy_indices, rounding, traces

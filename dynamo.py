@@ -8,7 +8,6 @@ graph still holds, and makes each a function of its weights and inputs (AOTAutog
 from __future__ import annotations
 
 import importlib
-import logging
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 
 from .compiler import compile
 from .core.errors import InputError, StepwellError, explain
+from .core.logs import logger
 from .frontends.torch.dtypes import array_of
 from .frontends.torch.graphs import TorchGraph, read_graph
 from .frontends.torch.joint import decompositions, index_buffers, partition, static_inputs
@@ -26,7 +26,7 @@ from .frontends.torch.places import described
 from .frontends.torch.results import allow_any_strides, results_of
 from .runtime.executable import Executable
 
-LOG = logging.getLogger("stepwell.torch")
+LOG = logger("torch")
 """Names the nodes that stay with torch, and the weights that change."""
 
 _MOST_BINDINGS = 4

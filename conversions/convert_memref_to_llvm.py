@@ -44,7 +44,7 @@ from .to_llvm.addresses import (
 from .to_llvm.allocation import ALLOCATE, allocate
 from .to_llvm.calls import plain_call
 from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
-from .to_llvm.types import PTR, byte_size, check_contiguous, int_attr, stored
+from .to_llvm.types import NO_FASTMATH, PTR, byte_size, check_contiguous, int_attr, stored
 
 MEMREF = LoweringTable()
 """How to lower each operation of `memref`."""
@@ -108,15 +108,27 @@ def lower_alloc(alloc: memref.AllocOp, low: Lowering) -> Parts:
     low.parts_of(type)
     sizes = [low.value(size) for size in alloc.dynamic_sizes]
     known = math.prod(size for size in type.get_shape() if size != DYNAMIC_INDEX)
-    bytes = low.integer(known * byte_size(type.element_type, low.index))
+    known, most = known * byte_size(type.element_type, low.index), 1 << low.index.width.data - 2
+    if known > most:
+        low.refuse("buffer is too large", f"at most {most} bytes", type)
+    bytes = low.integer(known)
     for size in sizes:
-        bytes = low.times(bytes, size)
+        bytes = _limited_product(low, bytes, size, low.integer(most))
     if not low.is_declared(ALLOCATE):
         low.declare(rt.SYSTEM_ALLOCATE, llvm.LLVMFunctionType([low.index] * 2, PTR))
         low.declare(rt.SYSTEM_ABORT, llvm.LLVMFunctionType([]))
         low.add_symbol(allocate(low.index).clone())
     address = low.perform(plain_call(SymbolRefAttr(ALLOCATE), [bytes], PTR)).results[0]
     return (address, *sizes)
+
+
+# A product that wraps around would be too little memory: nobody has the most, which it is instead.
+def _limited_product(low: Lowering, bytes: SSAValue, size: SSAValue, most: SSAValue) -> SSAValue:
+    """bytes * size, or `most` if that is less."""
+    at_least_one = low.emit(llvm.OrOp, (bytes, low.integer(1)), low.index)
+    fits = low.compare("ule", size, low.emit(llvm.UDivOp, (most, at_least_one), low.index))
+    product = low.emit(llvm.MulOp, (bytes, size), low.index)
+    return low.emit(upstream.LlvmSelectOp, (fits, product, most), low.index, NO_FASTMATH)
 
 
 @MEMREF.on(memref.DeallocOp)

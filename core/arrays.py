@@ -84,6 +84,8 @@ def csr_of(matrix: Any) -> csr_array:
             matrix.check_format(full_check=True)
         return csr_array(matrix)
     rows = plain_array(matrix.row).copy()
+    if rows.size and not (0 <= rows.min() and rows.max() < matrix.shape[0]):
+        raise ValueError(f"row index out of range, expected 0 to {matrix.shape[0] - 1}")
     order = np.argsort(rows, kind="stable")
     indptr = np.zeros(matrix.shape[0] + 1, np.int64)
     np.cumsum(np.bincount(rows, minlength=matrix.shape[0]), out=indptr[1:])

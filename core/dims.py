@@ -13,6 +13,7 @@ from math import prod
 from typing import Any
 
 from .building.polynomials import Monomial, Polynomial
+from .errors import shortened
 
 
 class SizeQuotient(str):
@@ -180,6 +181,9 @@ def _names(atoms: Iterable[str]) -> set[str]:
     return found
 
 
+_DEEPEST = 64
+"""The maximum nesting of brackets in the text of a dimension: each takes some of Python's stack."""
+
 _TOKEN = re.compile(r"\s*(\d+(?![\w.])|[A-Za-z_][\w.]*|//|[-+*()])")
 
 
@@ -188,16 +192,17 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self.text, self.tokens = text, list[str]()
-        position, end = 0, len(text.rstrip())
+        position, end, depth = 0, len(text.rstrip()), 0
         while position < end:
             found = _TOKEN.match(text, position)
-            if found is None:
+            depth += 0 if found is None else (found[1] == "(") - (found[1] == ")")
+            if found is None or depth > _DEEPEST:
                 raise self.error()
             self.tokens.append(found[1])
             position = found.end()
 
     def error(self) -> ValueError:
-        return ValueError(f"not a dimension: {self.text!r}")
+        return ValueError(f"not a dimension: {shortened(self.text)!r}")
 
     def next_of(self, *expected: str) -> str | None:
         """The next token, taken if it is one of those expected; else None."""

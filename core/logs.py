@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-NAMES = ("compile", "passes", "tuning", "cache", "distributed")
+NAMES = ("compile", "passes", "tuning", "cache", "torch", "distributed")
 """The loggers, below `stepwell`."""
 
 logging.getLogger("stepwell").addHandler(logging.NullHandler())

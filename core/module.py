@@ -31,7 +31,7 @@ from .errors import CompileError, StepwellError, explain, first_line
 from .printing import module_text
 from .specs import Key, ValueSpec
 from .weights import WeightStore
-from .writing import is_device, write_atomically
+from .writing import is_device, written
 
 NAME, DIMS, NNZ, PATH = "graph.name", "graph.dims", "graph.nnz", "graph.path"
 """Attributes of arguments and results: the public name, the names of the dimensions, the number of
@@ -132,12 +132,22 @@ class Module:
         To a pipe or a device, such as `/dev/stdout`, only the text is written.
 
         Raises:
-            StepwellError: if the folder cannot be written; an older file is then unharmed.
+            StepwellError: if the folder cannot be written, and older files are then unharmed; if
+                the path is that of the weights.
         """
         try:
-            if not is_device(path) and len(self.weights):
-                self.weights.save(Path(path).with_suffix(".safetensors"))
-            write_atomically(path, self.text(locations=True).encode())
+            alone = is_device(path) or not len(self.weights)
+            beside = path if alone else Path(path).with_suffix(".safetensors")
+            if not alone and beside == Path(path):
+                fact = f"cannot write {path}: weights are written to this file"
+                raise StepwellError(explain("save", fact, expected="another ending"))
+            text = self.text(locations=True).encode()
+            # The text takes its place last: what can fail has been done by then.
+            with written(path) as file:
+                file.write(text)
+                file.flush()
+                if not alone:
+                    self.weights.save(beside)
         except OSError as error:
             fact = f"cannot write {path}: {error.strerror}"
             raise StepwellError(explain("save", fact)) from error

@@ -128,4 +128,6 @@ class _Bar:
     def end(self) -> None:
         """Remove what is shown."""
         self._timer.cancel()
+        # It may be about to show the bar.
+        self._timer.join()
         self._progress.stop()

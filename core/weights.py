@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .dtypes import LOW_BIT_FLOATS, LOW_BIT_INTEGERS
-from .errors import ImportModelError, explain, first_line
+from .errors import ImportModelError, StepwellError, explain, first_line
 from .reading import (
     ReadingError,
     check_size,
@@ -118,7 +118,12 @@ class WeightStore:
         return result
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all arrays to one safetensors file; the file appears complete or not at all."""
+        """Write all arrays to one safetensors file; the file appears complete or not at all.
+
+        Raises:
+            OSError: if it cannot be written.
+            StepwellError: if an array has the name under which a part of a CSR matrix is stored.
+        """
         from safetensors.numpy import save
 
         tensors: dict[str, np.ndarray] = {}
@@ -134,7 +139,11 @@ class WeightStore:
             for part, data in zip(
                 _CSR_PARTS, (array.indptr, array.indices, array.data), strict=True
             ):
-                tensors[f"{name}.{part}"] = np.ascontiguousarray(data)
+                stored = f"{name}.{part}"
+                if stored in self._arrays:
+                    fact = f'matrix "{name}" and array "{stored}" have the same name in a file'
+                    raise StepwellError(explain("weights", fact))
+                tensors[stored] = np.ascontiguousarray(data)
         write_atomically(path, save(tensors, {KEY: str(WEIGHTS.version), **metadata}))
 
     @staticmethod

@@ -161,11 +161,15 @@ class Command:
         timeout: seconds after which a run does not count as a failure.
 
     Raises:
-        InputError: if there is no such command.
+        InputError: if it is empty or malformed; when it is called, if there is no such command.
     """
 
     def __init__(self, command: str, timeout: float = 60) -> None:
-        self._words, self._timeout = shlex.split(command), timeout
+        try:
+            self._words, self._timeout = shlex.split(command), timeout
+        except ValueError as error:
+            fact = f"malformed command: {str(error).lower()}"
+            raise InputError(explain("--test", fact, got=command)) from error
         if not self._words:
             raise InputError(explain("--test", "no command"))
 

@@ -27,6 +27,7 @@ from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
 from ..compilation import CODE_GENERATION, Compilation, Observer
+from ..core import writing
 from ..core.archives import read_archive, write_archive
 from ..core.context import CompilerContext, PassHook
 from ..core.errors import ImportModelError, InternalError, StepwellError, explain
@@ -37,7 +38,6 @@ from ..core.pass_manager import run_steps
 from ..core.reading import read_text
 from ..core.registry import make_context
 from ..core.target import Target
-from ..core.writing import write_atomically
 
 FOLDER = "STEPWELL_REPRODUCERS"
 """The environment variable that names the folder for files written automatically."""
@@ -67,18 +67,21 @@ class Reproducer:
     """Further notes: the action to blame, the operators in the user's table of rules."""
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the file and those beside it; the text is written last.
+        """Write the file and those beside it; the text takes its place last.
 
         Raises:
             StepwellError: if the folder cannot be written; an older file is then unharmed.
         """
         target = Path(path)
         try:
-            if len(self.module.weights):
-                self.module.weights.save(target.with_suffix(".safetensors"))
-            if self.inputs is not None:
-                write_archive(target.with_suffix(".npz"), self.module.inputs, self.inputs)
-            write_atomically(target, self.text(target.name).encode())
+            text = self.text(target.name).encode()
+            with writing.written(target) as file:
+                file.write(text)
+                file.flush()
+                if len(self.module.weights):
+                    self.module.weights.save(target.with_suffix(".safetensors"))
+                if self.inputs is not None:
+                    write_archive(target.with_suffix(".npz"), self.module.inputs, self.inputs)
         except OSError as error:
             fact = f"cannot write {target}: {error.strerror or error}"
             raise StepwellError(explain("reproducer", fact)) from error

@@ -69,7 +69,7 @@ class Bench:
         options = json.loads((folder / "options.json").read_text())
         module = from_mlir(folder / "module.mlir", trusted=True)
         inputs = pickle.loads((folder / "inputs.pickle").read_bytes())
-        return Bench(module, inputs, options["passes"], options["target"])
+        return Bench(module, inputs, options["passes"], Target(**options["target"]))
 
     def program(self, traces: Traces) -> Callable[..., Any]:
         """The program under a schedule."""

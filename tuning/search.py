@@ -132,7 +132,8 @@ def tune(
     after = list(passes)[list(passes).index("scheduled") :]
     given = list(inputs) if inputs is not None else random_inputs(module.inputs, sizes or {})
     with tempfile.TemporaryDirectory() as folder:
-        options = {"passes": {s: passes[s] for s in after}, "target": chosen.name}
+        machine = compilation.recipe("kernels")["target"]
+        options = {"passes": {s: passes[s] for s in after}, "target": machine}
         kernels.save(Path(folder) / "module.mlir")
         (Path(folder) / "inputs.pickle").write_bytes(pickle.dumps(given))
         (Path(folder) / "options.json").write_text(json.dumps(options))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from .interface import CInterface, Code, Field, c_type
+from .interface import CInterface, Code, Field, c_type, shown
 
 _STORED = {
     "f16": "half precision, as its bits",
@@ -40,7 +40,7 @@ def _beginning(interface: CInterface, guard: str) -> str:
         else "A call runs on the thread of its caller."
     )
     return f"""\
-/* The model "{interface.model}" as C functions, for {target.name} ({target.triple}).
+/* The model "{shown(interface.model)}" as C functions, for {target.name} ({target.triple}).
  *
  * Create a program, run it as often as you like, from several threads at the same time if you
  * like, and destroy it. {threads}
@@ -133,7 +133,7 @@ def described(field: Field) -> str:
     sizes = " x ".join(str(dim) for dim in field.exact) or "a scalar"
     sparse = f", CSR with {field.entries} entries" if field.is_sparse else ""
     stored = f" ({_STORED[spec.dtype]})" if spec.dtype in _STORED else ""
-    return f'"{spec.name}": {sizes} of {spec.dtype}{stored}{sparse}'.replace("*/", "* /")
+    return f'"{shown(spec.name)}": {sizes} of {spec.dtype}{stored}{sparse}'.replace("*/", "* /")
 
 
 def _lives(interface: CInterface) -> str:

@@ -96,6 +96,11 @@ def identifiers(names: Iterable[str]) -> list[str]:
     return found
 
 
+def shown(name: str) -> str:
+    """A name in comments and texts: what could end one, or is an escape in it, is `_`."""
+    return re.sub(r"[^\w .:,/()\[\]-]", "_", name)
+
+
 @dataclass(frozen=True)
 class Field:
     """An input or a result, as a member of a C struct.

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .interface import EXAMPLE_SIZE, CInterface, Field, c_type, symbol_in_example, symbols_of
+from .interface import (
+    EXAMPLE_SIZE,
+    CInterface,
+    Field,
+    c_type,
+    shown,
+    symbol_in_example,
+    symbols_of,
+)
 
 _ADDRESS, _SIZE = 4, 8
 """The bytes of an address, and of a size in a struct."""
@@ -21,7 +29,7 @@ _ARRAYS = {
 
 def example(interface: CInterface) -> str:
     """A program in JavaScript that calls the model on zeros."""
-    prefix, shown = interface.prefix, interface.outputs[0]
+    prefix, first = interface.prefix, interface.outputs[0]
     sizes = [
         f"const {symbol_in_example(n)} = {EXAMPLE_SIZE};" for n in symbols_of(interface.inputs)
     ]
@@ -29,7 +37,7 @@ def example(interface: CInterface) -> str:
     outputs = [line for f, at in _placed(interface.outputs) for line in _output(f, at)]
     weights = [] if interface.linked_weights else _weights(prefix)
     functions = ", ".join(name for name in interface.functions if not name.endswith("destroy"))
-    result = f"new {_ARRAYS[c_type(shown.spec.dtype)]}(memory.buffer, address(outputs), 1)[0]"
+    result = f"new {_ARRAYS[c_type(first.spec.dtype)]}(memory.buffer, address(outputs), 1)[0]"
     return f"""\
 // Calls the model in {prefix}.wasm once, on zeros. In structs, an address has 32 bits, a size 64.
 import {{ readFileSync }} from "node:fs";
@@ -64,7 +72,7 @@ const inputs = array({_bytes(interface.inputs)});
 const outputs = array({_bytes(interface.outputs)});
 {_lines(inputs)}check({prefix}_shapes(inputs, outputs) === 0);
 {_lines(outputs)}check({prefix}_run(program, inputs, outputs) === 0);
-console.log(`{shown.spec.name}[0] = ${{{result}}}`);
+console.log(`{shown(first.spec.name)}[0] = ${{{result}}}`);
 """
 
 
@@ -134,7 +142,7 @@ def _input(field: Field, place: int) -> Iterator[str]:
         for axis, dim in enumerate(dims):
             yield f"setSize(inputs + {sizes + _SIZE * axis}, {dim});"
     if not field.is_sparse:
-        yield f"setAddress(inputs + {place}, array({count})); // {field.spec.name}"
+        yield f"setAddress(inputs + {place}, array({count})); // {shown(field.spec.name)}"
         return
     entries = field.entries
     assert entries is not None
@@ -145,7 +153,7 @@ def _input(field: Field, place: int) -> Iterator[str]:
     yield f"const {field.name} = array({pointer} * ({dims[0]} + 1));"
     value = f"BigInt({number})" if wide else number
     yield f"new {kind}(memory.buffer, {field.name}, {dims[0]} + 1).fill({value}, 1);"
-    yield f"setAddress(inputs + {place}, {field.name}); // {field.spec.name}"
+    yield f"setAddress(inputs + {place}, {field.name}); // {shown(field.spec.name)}"
     yield f"setAddress(inputs + {place + _ADDRESS}, array({index} * {number}));"
     yield f"setAddress(inputs + {place + 2 * _ADDRESS}, array({field.item_bytes} * {number}));"
 
@@ -161,4 +169,4 @@ def _output(field: Field, place: int) -> Iterator[str]:
     else:
         places = [f"size(outputs + {sizes + _SIZE * axis})" for axis in range(len(field.shape))]
         count = " * ".join([str(field.item_bytes), *places])
-    yield f"setAddress(outputs + {place}, array({count})); // {field.spec.name}"
+    yield f"setAddress(outputs + {place}, array({count})); // {shown(field.spec.name)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from .header import created, described
-from .interface import CInterface, Field, c_type
+from .interface import CInterface, Field, c_type, shown
 
 _RUST = {
     "float": "f32",
@@ -42,7 +42,7 @@ def readme(interface: CInterface, files: Mapping[str, str]) -> str:
         "belong to this object file and to no other.\n\n"
     )
     return f"""\
-# {interface.model}
+# {shown(interface.model)}
 
 A model as a C library for {interface.target.name} ({interface.target.triple}), which needs the C
 library, its mathematical functions{threads}, and nothing else.

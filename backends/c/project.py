@@ -6,7 +6,15 @@ from collections.abc import Collection, Iterator
 
 from . import javascript
 from .header import created, header
-from .interface import EXAMPLE_SIZE, CInterface, Field, c_type, symbol_in_example, symbols_of
+from .interface import (
+    EXAMPLE_SIZE,
+    CInterface,
+    Field,
+    c_type,
+    shown,
+    symbol_in_example,
+    symbols_of,
+)
 from .page import readme
 
 
@@ -50,10 +58,10 @@ def example(interface: CInterface) -> str:
     inputs = [line for field in interface.inputs for line in _example_input(field)]
     outputs = [line for field in interface.outputs for line in _example_output(field)]
     create = created(interface)
-    shown = interface.outputs[0]
-    data = f"outputs.{shown.name}.data" if shown.has_shape else f"outputs.{shown.name}"
+    first = interface.outputs[0]
+    data = f"outputs.{first.name}.data" if first.has_shape else f"outputs.{first.name}"
     return f"""\
-/* Calls the model "{interface.model}" once, on zeros. */
+/* Calls the model "{shown(interface.model)}" once, on zeros. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -74,7 +82,7 @@ int main(void) {{
   if ({prefix}_shapes(&inputs, &outputs)) return fail();
 {_lines(outputs)}
   if ({prefix}_run(program, &inputs, &outputs)) return fail();
-  printf("{shown.spec.name}[0] = %g\\n", (double)*{data});
+  printf("{shown(first.spec.name)}[0] = %g\\n", (double)*{data});
   {prefix}_destroy(program);
   return 0;
 }}

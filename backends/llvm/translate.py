@@ -70,12 +70,12 @@ def translate(
     declarations = ModuleOp([_declaration(op) for op in module.ops])
     try:
         result = convert_module(declarations, fallback_target_triple=target.triple)
+        debug = None if source is None else description(result, source)
+        for op in module.ops:
+            if isinstance(op, llvm.FuncOp):
+                _translate_function(op, result.get_global(op.sym_name.data), debug)
     except (NotImplementedError, LLVMTranslationException) as error:
         raise CompileError(explain("llvm", f"cannot be translated: {error}")) from error
-    debug = None if source is None else description(result, source)
-    for op in module.ops:
-        if isinstance(op, llvm.FuncOp):
-            _translate_function(op, result.get_global(op.sym_name.data), debug)
     return result
 
 
@@ -116,19 +116,23 @@ def _translate_function(op: llvm.FuncOp, function: Any, debug: DebugInfo | None)
 def _translate_operation(
     op: Operation, builder: ir.IRBuilder, values: Values, blocks: Blocks
 ) -> None:
-    emit = _EMIT.get(op.name)
     try:
-        if emit is not None:
-            value = emit(op, builder, values, blocks)
-            if op.results:
-                values[op.results[0]] = value
-        elif op.name.startswith("llvm.intr.") and op.operands and op.results:
-            values[op.results[0]] = _emit_intrinsic(op, builder, values)
-        else:
-            convert_op(op, builder, values, blocks)
+        _emit(op, builder, values, blocks)
     except (NotImplementedError, LLVMTranslationException) as error:
         fact = "has no translation to LLVM IR"
         raise CompileError(explain(op.name, fact, origin=origin(op))) from error
+
+
+def _emit(op: Operation, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> None:
+    emit = _EMIT.get(op.name)
+    if emit is not None:
+        value = emit(op, builder, values, blocks)
+        if op.results:
+            values[op.results[0]] = value
+    elif op.name.startswith("llvm.intr.") and op.operands and op.results:
+        values[op.results[0]] = _emit_intrinsic(op, builder, values)
+    else:
+        convert_op(op, builder, values, blocks)
 
 
 def _check(op: Operation, what: str, good: bool, expected: object, got: object) -> None:

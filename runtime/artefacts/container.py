@@ -54,9 +54,9 @@ class Writer:
         if digest in self._names:
             return self._names[digest]
         stem, ending = os.path.splitext(name)
-        unique = name
+        unique, number = name, len(self._digests)
         while unique in self._digests:
-            unique = f"{stem}_{len(self._digests)}{ending}"
+            unique, number = f"{stem}_{number}{ending}", number + 1
         self._write(unique, header, data)
         self._names[digest], self._digests[unique] = unique, digest
         return unique

@@ -34,7 +34,8 @@ class Verification:
         size = f"{self.bytes / 1e6:.1f} MB are as they were written"
         if not self.examples:
             return f"{size}; there are no examples to run"
-        return f"{size}, and {self.examples} examples give results within {self.ulp:.3g} ulp"
+        give = "1 example gives" if self.examples == 1 else f"{self.examples} examples give"
+        return f"{size}, and {give} results within {self.ulp:.3g} ulp"
 
 
 def verify(artefact: Artefact, run: Callable[..., Any]) -> Verification:

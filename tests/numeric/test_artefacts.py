@@ -6,6 +6,7 @@ import copy
 import ctypes
 import functools
 import hashlib
+import io
 import json
 import os
 import pickle
@@ -94,6 +95,7 @@ def test_what_is_known_of_a_program_is_saved_with_it(saved: Path) -> None:
     report = again.verify()
     assert (report.examples, report.ulp) == (2, 0)
     assert f"{report}".endswith("and 2 examples give results within 0 ulp")
+    assert f"{replace(report, examples=1)}".endswith("and 1 example gives results within 0 ulp")
     with pytest.raises(sw.CompileError, match="was not loaded from a file"):
         exe.verify()
 
@@ -206,6 +208,13 @@ def changed(path: Path, change: Callable[[dict[str, Any]], object]) -> Path:
             assert writer.add(name, data) == name
         writer.close(manifest)
     return copied
+
+
+def test_members_of_one_name_get_others() -> None:
+    writer = container.Writer(io.BytesIO())
+    names = [writer.add(name, data) for name, data in (("a", b"1"), ("a_2", b"2"), ("a", b"3"))]
+    assert names == ["a", "a_2", "a_3"]
+    assert writer.add("b", b"1") == "a", "equal contents are stored once"
 
 
 def target_of(manifest: Mapping[str, Any]) -> dict[str, Any]:

@@ -340,10 +340,19 @@ def test_csr_that_is_unusual_but_right(level: int) -> None:
     assert exe(csr_array((0, 0), dtype=np.float32), X3[:0]).shape == (0, 3)
 
 
+def in_row(number: int) -> coo_array:
+    """A matrix with an entry in a row that is not there: it was changed after SciPy's check."""
+    matrix = coo_array(np.eye(3, dtype=np.float32))
+    matrix.coords = (np.array([0, 1, number]), matrix.coords[1])
+    return matrix
+
+
 @pytest.mark.parametrize(
     ("matrix", "message"),
     [
         (coo_array(np.ones(3, np.float32)), "wrong rank, expected 2 [n, n], got 1"),
+        (in_row(1 << 45), "not a sparse matrix (row index out of range, expected 0 to 2)"),
+        (in_row(-1), "not a sparse matrix (row index out of range, expected 0 to 2)"),
         (csr_array(np.ones((3, 3))), "wrong dtype, expected float32, got float64"),
         (np.eye(3, dtype=np.float32), "a sparse matrix is needed, expected scipy.sparse CSR"),
         (

@@ -241,6 +241,23 @@ def test_declarations_for_rust(tmp_path: Path) -> None:
     assert HERE.run(folder / "call") == "[2, 7] 0 true\n"
 
 
+@needs_compiler
+@pytest.mark.parametrize("target", ["host", "wasm32"])
+def test_names_of_a_model_are_no_code(target: str, tmp_path: Path) -> None:
+    b = sw.Builder("main")
+    x = b.input("x\nfail();", (2, 3), "f32")
+    b.output(b.relu(x), name='y"); exit(7); puts("`${fail()}%n')
+    folder = sw.export(b.module(), tmp_path, target=target).folder
+    if target == "wasm32":
+        text = (folder / "example.mjs").read_text()
+        assert "// x_fail()_" in text
+        assert "`y_)_ exit(7)_ puts(____fail()__n[0] = ${new Float32Array" in text
+        return
+    command = ["cc", *WARNINGS, "example.c", "model.o", "-lm", "-o", "example"]
+    subprocess.run(command, cwd=folder, check=True)
+    assert HERE.run(folder / "example") == "y_)_ exit(7)_ puts(____fail()__n[0] = 0\n"
+
+
 def test_what_cannot_be_exported(tmp_path: Path) -> None:
     module = mlp()
     for arguments, message in (

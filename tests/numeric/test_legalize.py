@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -184,6 +185,13 @@ def test_constant_powers(exponent: int, dtype: str) -> None:
     expected = module.run_reference(x)
     tolerance = 1e-6 if dtype == "f32" else 1e-14  # each of at most 7 products rounds once
     np.testing.assert_allclose(exe(x), expected, rtol=tolerance)
+
+
+@pytest.mark.parametrize("exponent", [math.inf, -math.inf, math.nan])
+def test_powers_that_are_no_products(exponent: float) -> None:
+    x = np.array([0.5, -1, 1, 3, math.nan], np.float32)
+    got = sw.compile(powers(exponent), threads=1)(x)
+    np.testing.assert_array_equal(got, x ** np.float32(exponent))
 
 
 def test_integers_divided_by_a_constant() -> None:

@@ -91,6 +91,25 @@ def test_local_buffers_of_symbolic_size() -> None:
         np.testing.assert_array_equal(exe.run_at(stage, x), x[:, ::-1] + 1)
 
 
+@sw.kernel
+def last_of_a_square(k: Any, x: Any, y: Any) -> None:
+    n = x.shape[0]
+    with k.loops(*y.shape):
+        square = k.local((n, n), "f32")
+        square[n - 1, n - 1] = 1.0
+        y[()] = square[n - 1, n - 1]
+
+
+def test_local_buffers_whose_size_wraps_around() -> None:
+    b = sw.Builder()
+    x = b.input("x", ("n", 0), "f32")
+    b.output(b.call_kernel(last_of_a_square, x, results=sw.TensorSpec(())))
+    exe = sw.compile(b.module(), threads=1)
+    assert exe(np.zeros((3, 0), np.float32)) == 1
+    with pytest.raises(MemoryError, match="EiB"):
+        exe.run_at("llvm", np.zeros((2**33, 0), np.float32))
+
+
 @pytest.mark.parametrize("level", [0, 3])
 def test_a_recurrence(level: int) -> None:
     x = random((7, 33))

@@ -6,6 +6,7 @@ import json
 import sys
 import textwrap
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +19,14 @@ from stepwell.core.errors import CompileError, StepwellError
 from stepwell.core.pipelines import pipeline
 from stepwell.core.progress import Step, followed
 from stepwell.core.records import Record, read_records, write_records
-from stepwell.core.target import host
+from stepwell.core.target import Target, host
 from stepwell.core.worker import Worker
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.loop.trace import structure_of
 from stepwell.frontends import gnn
 from stepwell.tools.main import main
 from stepwell.tuning import search
+from stepwell.tuning.measuring import Bench
 from stepwell.tuning.search import Progress, tune
 
 pytest.importorskip("optuna")
@@ -193,6 +195,20 @@ def test_a_module_that_does_not_run_is_one_error(tmp_path) -> None:
     inputs = [np.zeros((3, 4), np.float32)]
     with pytest.raises(CompileError, match=r"^tune: the program does not run: .*x.*shape"):
         tune(dense(), 1, records=tmp_path / "tuning.jsonl", inputs=inputs)
+
+
+def test_schedules_are_measured_for_the_given_target(monkeypatch) -> None:
+    targets: list[Target] = []
+
+    def command(folder: str) -> list[str]:
+        targets.append(Bench.of_folder(Path(folder)).target)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(search, "worker_command", command)
+    given = replace(host(), vector_registers=8)
+    with pytest.raises(KeyboardInterrupt):
+        tune(dense(), target=given)
+    assert targets == [given]
 
 
 def kernel_keys(module: sw.Module) -> list[str]:

@@ -311,6 +311,8 @@ def program() -> tuple[Builder, Value, Value]:
         (lambda b, x, i: b.constant(1.5, dtype="i32"), "expected i32, got 1.5"),
         (lambda b, x, i: b.constant(1, dtype="i1"), "expected i1, got 1"),
         (lambda b, x, i: b.constant(sp.csr_array(np.eye(2, dtype=int))), "has floats"),
+        (lambda b, x, i: b.pad(i, [1], [1], value=np.inf), "graph.pad: cannot convert float inf"),
+        (lambda b, x, i: b.pad(x, [1, 1], [1, 1], value=10**400), "graph.pad: int too large"),
         (lambda b, x, i: b.spmm(x, x), "graph.spmm: "),
         (lambda b, x, i: Builder("a b"), "Builder: bad function name"),
     ],

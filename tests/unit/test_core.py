@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from stepwell.core.context import CompilerContext, decide
 from stepwell.core.errors import explain
 from stepwell.core.stages import IR_STAGES, check_stage
 from stepwell.core.target import named
+from stepwell.core.weights import WeightStore
 
 
 def small_module() -> sw.Module:
@@ -56,6 +59,29 @@ def test_saving_is_all_or_nothing(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.run_reference(x), module.run_reference(x))
     with pytest.raises(sw.StepwellError, match="save: cannot write"):
         module.save(tmp_path / "missing" / "m.mlir")
+    fact = r"cannot write .*m\.safetensors: weights are written to this file"
+    with pytest.raises(sw.StepwellError, match=f"^save: {fact}, expected another ending$"):
+        module.save(tmp_path / "m.safetensors")
+    assert str(sw.from_mlir(tmp_path / "m.mlir")) == str(module)
+
+
+@pytest.mark.parametrize("is_of_weights", [True, False], ids=["weights", "text"])
+def test_what_cannot_be_saved_leaves_older_files(
+    is_of_weights: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **options: object) -> str:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    module = small_module()
+    names = ["m.mlir", "m.safetensors"]
+    for name in names:
+        (tmp_path / name).write_text("older")
+    kind, method = (WeightStore, "save") if is_of_weights else (sw.Module, "text")
+    monkeypatch.setattr(kind, method, fails)
+    with pytest.raises(sw.StepwellError, match=r"^save: cannot write .*m\.mlir: No space left"):
+        module.save(tmp_path / "m.mlir")
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert {(tmp_path / name).read_text() for name in names} == {"older"}
 
 
 def test_names_of_nodes_are_kept_and_fused() -> None:

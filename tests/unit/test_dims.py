@@ -132,6 +132,16 @@ def test_text() -> None:
         _ = Dim.symbol("N").value
 
 
+@pytest.mark.parametrize("depth", [64, 65, 100_000])
+def test_nesting_is_limited(depth: int) -> None:
+    text = "(" * depth + "n" + ")" * depth
+    if depth <= 64:
+        assert Dim.parse(f"{text}+{text}") == 2 * Dim.symbol("n")
+        return
+    with pytest.raises(ValueError, match=r"^not a dimension: '\(+"):
+        Dim.parse(text)
+
+
 def test_product() -> None:
     assert product(()) == 1
     assert product((Dim.of(3), Dim.symbol("N"))) == 3 * Dim.symbol("N")

@@ -221,6 +221,23 @@ def test_operation_without_translation_is_named() -> None:
         jit.llvm_ir(module, host())
 
 
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("%0 = llvm.load %p : !llvm.ptr -> index", "llvm.load: has no translation to LLVM IR"),
+        (
+            "%0 = llvm.load %p : !llvm.ptr -> index llvm.br ^bb1(%0 : index) ^bb1(%q: index):",
+            "llvm: cannot be translated: Type not supported: index",
+        ),
+    ],
+)
+def test_types_without_translation(body: str, message: str) -> None:
+    text = f"llvm.func @f(%p: !llvm.ptr) {{ {body} llvm.return }}"
+    module = Parser(make_context(), text).parse_module()
+    with pytest.raises(CompileError, match=message):
+        jit.llvm_ir(module, host())
+
+
 def test_other_dialects_are_refused() -> None:
     module = Parser(make_context(), ADD).parse_module()
     with pytest.raises(CompileError, match=r"llvm: cannot be translated: .*func\.func"):

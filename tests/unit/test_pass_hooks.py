@@ -164,6 +164,13 @@ def test_compile_tells_hooks(module: sw.Module) -> None:
     assert np.array_equal(exe(np.full((3, 4), -1.0, np.float32)), np.zeros((3, 4), np.float32))
 
 
+def test_hooks_are_a_sequence(module: sw.Module) -> None:
+    for hooks in (PassHook(), iter([PassHook()]), None):
+        message = r"^compile: wrong hooks, expected a sequence of stepwell\.PassHook, got \w+$"
+        with pytest.raises(sw.CompileError, match=message):
+            sw.compile(module, hooks=hooks)  # type: ignore[arg-type]
+
+
 class Interrupted(ModulePass):
     name = "interrupted"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from stepwell.core.errors import ImportModelError
+from stepwell.core.errors import ImportModelError, StepwellError
 from stepwell.core.weights import WeightStore
 
 
@@ -45,6 +45,16 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     matrix = loaded["sparse"]
     assert isinstance(matrix, csr_array)
     np.testing.assert_array_equal(matrix.toarray(), np.eye(4, 5))
+
+
+def test_a_part_of_a_matrix_and_an_array_of_one_name(tmp_path: Path) -> None:
+    store = WeightStore()
+    store.add("a", csr_array(np.eye(2)))
+    store.add("a.values", np.zeros(2))
+    message = r'^weights: matrix "a" and array "a\.values" have the same name in a file$'
+    with pytest.raises(StepwellError, match=message):
+        store.save(tmp_path / "m.safetensors")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_file_that_is_no_store(tmp_path: Path) -> None:

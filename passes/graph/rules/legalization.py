@@ -30,7 +30,7 @@ def power_by_squaring(op: GraphOp, target: Target) -> graph.MulOp | None:
     if op.result.type != op.lhs.type:
         return None
     square, product = op.lhs, None
-    bits = int(exponent or 0)
+    bits = int(exponent)
     while bits:
         if bits & 1:
             product = square if product is None else graph.MulOp(product, square)

@@ -157,7 +157,11 @@ func.func @stack(%i: index) -> f32 {
 // CHECK-LABEL: func.func @heap(
 // CHECK: %[[N:.*]] = builtin.unrealized_conversion_cast %n : index to i64
 // CHECK: %[[UNIT:.*]] = llvm.mlir.constant(8) : i64
-// CHECK: %[[BYTES:.*]] = llvm.mul %[[UNIT]], %[[N]] : i64
+// CHECK: %[[MOST:.*]] = llvm.mlir.constant(4611686018427387904) : i64
+// CHECK: %[[LIMIT:.*]] = llvm.udiv %[[MOST]], %{{.*}} : i64
+// CHECK: %[[FITS:.*]] = llvm.icmp "ule" %[[N]], %[[LIMIT]] : i64
+// CHECK: %[[PRODUCT:.*]] = llvm.mul %[[UNIT]], %[[N]] : i64
+// CHECK: %[[BYTES:.*]] = llvm.select %[[FITS]], %[[PRODUCT]], %[[MOST]]
 // CHECK: %b = llvm.call @rt_allocate(%[[BYTES]]) : (i64) -> !llvm.ptr
 // CHECK: llvm.call @free(%b) : (!llvm.ptr) -> ()
 func.func @heap(%n: index, %v: f32) {
@@ -230,6 +234,14 @@ func.func @layout(%x: memref<4x4xf32, strided<[8, 1]>>, %i: index) -> f32 {
 func.func @dynamic_stack(%n: index) {
   // expected-error @+1 {{memref.alloca: size on the stack is not known, expected a static shape, got memref<?xf32>}}
   %b = memref.alloca(%n) : memref<?xf32>
+  func.return
+}
+
+// -----
+
+func.func @endless_heap() {
+  // expected-error @+1 {{memref.alloc: buffer is too large, expected at most 4611686018427387904 bytes, got memref<4611686018427387904x2xf32>}}
+  %b = memref.alloc() : memref<4611686018427387904x2xf32>
   func.return
 }
 

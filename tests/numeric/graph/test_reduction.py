@@ -169,6 +169,8 @@ def test_a_command(tmp_path: Path) -> None:
         Command("/nowhere/at/all")(program(1))
     with pytest.raises(sw.InputError, match="--test: no command"):
         Command(" ")
+    with pytest.raises(sw.InputError, match=r"^--test: malformed command: no closing quotation,"):
+        Command("it's")
 
 
 def run(args: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
