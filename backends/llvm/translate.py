@@ -168,10 +168,7 @@ _TYPES: dict[Attribute, ir.Type] = {}
 def _type(type: Attribute) -> ir.Type:
     found = _TYPES.get(type)
     if found is None:
-        try:
-            found = _TYPES[type] = convert_type(type)
-        except LLVMTranslationException as error:
-            raise CompileError(explain("llvm", "no type of LLVM IR", got=type)) from error
+        found = _TYPES[type] = convert_type(type)
     return found
 
 

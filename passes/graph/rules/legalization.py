@@ -24,8 +24,9 @@ def power_by_squaring(op: GraphOp, target: Target) -> graph.MulOp | None:
     assert isinstance(op, graph.PowOp)
     kind, exponent = element_type(op.lhs), graph.splat_of(op.rhs)
     largest = _LARGEST_FLOAT_POWER if is_float(kind) else _LARGEST_POWER
-    whole = exponent is not None and 2 <= exponent <= largest and exponent == int(exponent)
-    if not whole or is_half(kind) or element_type(op.rhs) != kind:
+    if exponent is None or not 2 <= exponent <= largest or exponent != int(exponent):
+        return None
+    if is_half(kind) or element_type(op.rhs) != kind:
         return None
     if op.result.type != op.lhs.type:
         return None
