@@ -42,11 +42,13 @@ def csr_of_edges(
             fact, expected = f"{what} of an edge out of range", f"0 to {count - 1}"
             raise InputError(explain(f'input "{spec.name}"', fact, expected=expected, got=bad))
     sources, targets = edges
-    order = np.lexsort((sources, targets))
     indptr = np.zeros(rows + 1, np.int64)
     np.cumsum(np.bincount(targets, minlength=rows), out=indptr[1:])
-    values = np.ones(len(sources), dtype_named(spec.dtype))
-    return indptr, sources[order], values, (rows, columns)
+    # One number for each edge, since NumPy sorts numbers by vectors; those of nodes have 32 bits.
+    keys = targets * columns + sources
+    keys.sort()
+    values = np.ones(len(keys), dtype_named(spec.dtype))
+    return indptr, keys % columns, values, (rows, columns)
 
 
 def _size(spec: ValueSpec, dim: Dim, sizes: Mapping[str, int]) -> int:
