@@ -56,9 +56,9 @@ def engines(workers: int, only: str) -> Iterator[dict[str, Engine]]:
         }
         if any(name.startswith("Dask") for name in names):
             dask = importlib.import_module("distributed")
-            cluster = dask.LocalCluster(
-                n_workers=workers, threads_per_worker=1, dashboard_address=":0", protocol="tcp"
-            )
+            # With a limit of memory, Dask charges each worker for the pages that all share.
+            options = {"dashboard_address": ":0", "protocol": "tcp", "memory_limit": 0}
+            cluster = dask.LocalCluster(n_workers=workers, threads_per_worker=1, **options)
             client = stack.enter_context(dask.Client(stack.enter_context(cluster)))
             made["Dask, maps"] = lambda: DaskEngine(client)
             made["Dask, sockets"] = lambda: DaskEngine(client, share=False)

@@ -6,6 +6,7 @@ import math
 import mmap
 import os
 import socket
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -196,6 +197,25 @@ class Block:
         """Free its memory or its file."""
         if self.path:
             Path(self.path).unlink(missing_ok=True)
+
+
+class KeptMaps:
+    """The maps of files in a folder that a process keeps; they are freed with this object.
+
+    A copy in another process stands for the maps of that process.
+    """
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        weakref.finalize(self, _free_maps, place)
+
+    def __reduce__(self) -> tuple[type[KeptMaps], tuple[str]]:
+        return KeptMaps, (self.place,)
+
+
+def _free_maps(place: str) -> None:
+    for path in [path for path in list(_maps) if os.path.dirname(path) == place]:
+        _maps.pop(path, None)
 
 
 _maps: dict[str, tuple[np.ndarray, int]] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ _TRIES = 3
 """How often data is sent to a worker that is there; Dask waits for half a minute each time."""
 _PATIENCE = 1.0
 """The seconds after which a wait looks whether the scheduler is still there."""
+_MAPPED = 0.4
+"""The part of a worker's memory that may be kept mapped; Dask begins to write to disk at 0.6."""
 _PAUSE = 30.0
 """The seconds for which all workers may be paused."""
 
@@ -58,22 +61,25 @@ class DaskEngine(Engine):
         """
         self._require_scheduler()
         try:
-            threads, paused = self._known()
-            if paused and not threads:
+            running, paused = self._known()
+            if paused and not running:
                 self._require_some(paused)
-            if new := [address for address in threads if address not in self._hosts]:
+            if new := [address for address in running if address not in self._hosts]:
                 # One that has just ended does not answer.
                 self._hosts |= self.client.run(hostname, workers=new, on_error="ignore")
         except (OSError, CancelledError) as error:
             raise _scheduler_lost() from error
-        known = [address for address in sorted(threads) if address in self._hosts]
-        return [Worker(address, self._hosts[address], threads[address]) for address in known]
+        return [
+            Worker(address, self._hosts[address], one["nthreads"], _mapped(one["memory_limit"]))
+            for address, one in sorted(running.items())
+            if address in self._hosts
+        ]
 
-    def _known(self) -> tuple[dict[str, int], dict[str, float]]:
-        """The numbers of threads of the workers that run, and since when others are paused."""
+    def _known(self) -> tuple[dict[str, Any], dict[str, float]]:
+        """What the scheduler knows of the workers that run, and since when others are paused."""
         # What `scheduler_info` returns may be a copy in the client without workers.
         known = self.client.sync(self.client.scheduler.identity)["workers"]
-        running = {a: one["nthreads"] for a, one in known.items() if one["status"] == "running"}
+        running = {a: one for a, one in known.items() if one["status"] == "running"}
         now = monotonic()
         self._paused = {a: self._paused.get(a, now) for a in known if a not in running}
         return running, self._paused
@@ -175,6 +181,11 @@ class DaskEngine(Engine):
     def _require_scheduler(self) -> None:
         if self.client.status != "running":
             raise _scheduler_lost()
+
+
+def _mapped(limit: int | None) -> float:
+    """The bytes that a worker may keep mapped. Dask counts them, though workers share them."""
+    return limit * _MAPPED if limit else math.inf
 
 
 def _scheduler_lost() -> StepwellError:

@@ -109,7 +109,7 @@ class Run:
         self.placement, self.room = placement, room
         self.engine, self.partition = placement.engine, placement.partition
         self.job, self.schedule, self.tries = placement.program, schedule, tries
-        self.setting = Setting(whole, room.place(), hostname(), self.engine.keeps_maps)
+        self.setting = Setting(whole, room.place(), hostname())
         self.traffic = Traffic()
         self._blocks: list[dict[str, Block]] = [{} for _ in range(len(self.partition))]
         self._rings: dict[str, Block] = {}
@@ -130,8 +130,9 @@ class Run:
         """
         self._inputs = inputs
         self._assign()
-        if self.engine.shares and self._are_here():
-            self.setting = replace(self.setting, ring=self._ring_rows())
+        near = self.engine.shares and self._are_here()
+        kept = self.room.has_maps([self._workers[n] for n in range(len(self.partition))], near)
+        self.setting = replace(self.setting, kept=kept, ring=self._ring_rows() if near else None)
         self._repeat("the arguments", 0, self._load)
         for number in range(len(self.job.stages)):
             self.traffic.sent.append(0)
@@ -237,7 +238,10 @@ class Run:
 
     def _shared(self, part: int) -> tuple[Any, Any]:
         """What all tasks share, and a part of the graph, on its worker."""
-        return self._setting(part), self.placement.source(part, self._workers[part].name)
+        worker = self._workers[part].name
+        if self.setting.kept:
+            self.room.keep_maps(worker)
+        return self._setting(part), self.placement.source(part, worker)
 
     def _are_here(self) -> bool:
         """Whether all parts are on this host."""

@@ -6,6 +6,7 @@ processes of this machine; `stepwell.distributed.dask` has one for clusters.
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import queue
 import threading
@@ -35,11 +36,13 @@ class Worker:
         name: its name.
         host: the host that it is on; workers of one host can map the same files.
         threads: how many threads a function may use.
+        mapped: how many bytes of files that are used again it may keep mapped.
     """
 
     name: str
     host: str
     threads: int = 1
+    mapped: float = 0
 
 
 class Engine(ABC):
@@ -50,13 +53,11 @@ class Engine(ABC):
         shares: whether workers of one host read each other's results from maps.
         reuses: whether files are written again by later stages and calls. A function must then run
             on the worker that it was submitted to, or be lost.
-        keeps_maps: whether workers keep maps of such files: those that end with this process.
     """
 
     in_memory = False
     shares = True
     reuses = False
-    keeps_maps = False
 
     @abstractmethod
     def workers(self) -> Sequence[Worker]:
@@ -112,7 +113,6 @@ class LocalEngine(Engine):
     """
 
     reuses = True
-    keeps_maps = True
 
     def __init__(self, workers: int = 1, *, processes: bool = False, threads: int = 1) -> None:
         for name, number in (("workers", workers), ("threads", threads)):
@@ -133,7 +133,7 @@ class LocalEngine(Engine):
             StepwellError: if the engine has been closed.
         """
         self._require_open()
-        return [Worker(name, hostname(), self._threads) for name in self._lanes]
+        return [Worker(name, hostname(), self._threads, math.inf) for name in self._lanes]
 
     def put(self, value: object, worker: str) -> Any:
         """A handle of a value, which processes get a copy of once, and drop with the handle."""

@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 import weakref
+from collections import Counter
 from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ import numpy as np
 
 from ..core.errors import StepwellError, explain
 from . import folders
-from .blocks import Block
-from .engines import Engine
+from .blocks import Block, KeptMaps
+from .engines import Engine, Worker
 from .partition import Partition
 from .tasks import Job, PartSource
 
@@ -86,6 +87,7 @@ class Room:
     def __init__(self, engine: Engine, folder: str | None, needed: int) -> None:
         self._engine, self._folder, self._needed = engine, folder, needed
         self._spares: dict[tuple[int | None, tuple[int, ...], np.dtype[Any]], list[Block]] = {}
+        self._kept: dict[str, Any] = {}
         self._place: str | None = None
         self._removal = weakref.finalize(self, lambda: None)
 
@@ -93,6 +95,28 @@ class Room:
     def is_kept(self) -> bool:
         """Whether blocks are used again."""
         return self._engine.reuses
+
+    def has_maps(self, workers: Sequence[Worker], near: bool) -> bool:
+        """Whether workers may keep maps of the files of blocks.
+
+        Args:
+            workers: the worker of each part.
+            near: whether a worker maps the blocks of all parts, not only those of its own.
+        """
+        if not self.is_kept:
+            return False
+        counts = Counter(workers)
+        shares = {w: 1 if near else count / len(workers) for w, count in counts.items()}
+        return all(share * self._needed <= worker.mapped for worker, share in shares.items())
+
+    def keep_maps(self, worker: str) -> None:
+        """Let a worker keep maps until the memory is freed.
+
+        Raises:
+            WorkerLostError: if the worker has ended.
+        """
+        if worker not in self._kept and (place := self.place()) is not None:
+            self._kept[worker] = self._engine.put(KeptMaps(place), worker)
 
     def place(self) -> str | None:
         """The folder for files; None where workers share memory.
@@ -145,6 +169,7 @@ class Room:
     def clear(self) -> None:
         """Free memory, and remove the folder with all files."""
         self._spares.clear()
+        self._kept.clear()
         self._removal()
         self._place = None
 

@@ -217,8 +217,8 @@ def load(
 def pack(given: PartSource, receiver: int, values: Sequence[str], blocks: Blocks) -> Halo:
     """The rows of values that another part has in its halo."""
     part = given.open()
-    rows = part.sends[receiver]
-    packed = {value: np.take(blocks[value].open(), rows, axis=0) for value in values}
+    rows, own = part.sends[receiver], slice(part.num_rows)
+    packed = {value: np.take(blocks[value].open_rows(own), rows, axis=0) for value in values}
     return Halo(part.index, part.rows[0], packed=packed)
 
 
@@ -321,9 +321,9 @@ def _receive(
     """Write the halos of values; returns the bytes from maps of other parts and those sent."""
     shared = sent = 0
     for value in received:
-        target = blocks[value].open(write=True)
+        target = blocks[value].open_rows(slice(part.num_rows, None), write=True)
         for halo in halos:
-            first, end = (part.num_rows + int(n) for n in part.owners[halo.owner :][:2])
+            first, end = (int(n) for n in part.owners[halo.owner :][:2])
             _take(target[first:end], part, value, halo)
             size = target[first:end].nbytes
             shared, sent = (shared + size, sent) if halo.packed is None else (shared, sent + size)

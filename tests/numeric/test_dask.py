@@ -14,7 +14,7 @@ import pytest
 
 import stepwell as sw
 from stepwell.core.errors import StepwellError
-from stepwell.distributed import dask_engine, tasks
+from stepwell.distributed import blocks, dask_engine, tasks
 from stepwell.distributed.dask_engine import DaskEngine
 from stepwell.distributed.distributing import distribute
 from stepwell.distributed.engines import WorkerLostError
@@ -22,6 +22,7 @@ from stepwell.distributed.engines import WorkerLostError
 from .parts import attention, features, gcn, random_graph, weights
 
 dask: Any = pytest.importorskip("distributed", reason="needs dask[distributed]")
+config: Any = pytest.importorskip("dask.config", reason="needs dask[distributed]")
 
 GRAPH = random_graph(101, 400)
 X = features(101)
@@ -57,6 +58,33 @@ def test_as_one_program(threads: Any, share: bool) -> None:
     assert found.traffic.exchanged == found.report().exchanged
     assert found.traffic.sent == ([0, 0, 0] if share else found.report().exchanged)
     assert found.report().costs[1][0].bound in ("compute", "memory", "network")
+
+
+def kept_maps(client: Any) -> int:
+    """How many files the first worker keeps mapped."""
+    (worker, *_) = client.scheduler_info()["workers"]
+    return client.run(lambda: len(blocks._maps), workers=[worker])[worker]
+
+
+@pytest.mark.parametrize("limit", [0, "4KiB"])
+def test_workers_keep_maps(limit: int | str) -> None:
+    """They do as far as their memory allows, and until the program is closed."""
+    module = gcn()
+    memory = {f"distributed.worker.memory.{what}": False for what in ("target", "spill", "pause")}
+    with (
+        config.set({**memory, "distributed.worker.memory.terminate": False}),
+        cluster(n_workers=1, processes=True, memory_limit=limit) as made,
+        dask.Client(made) as client,
+    ):
+        found = distribute(module, sw.partition(GRAPH, 5), DaskEngine(client))
+        for x in (X, -X):
+            assert_near(found(x), module.run_reference(GRAPH.to_csr(), x))
+            assert (kept_maps(client) > 0) == (limit == 0)
+        found.close()
+        end = time.monotonic() + 30
+        while kept_maps(client) and time.monotonic() < end:
+            time.sleep(0.01)
+        assert not kept_maps(client)
 
 
 class Busy:
@@ -102,7 +130,11 @@ class Paused:
         return function()
 
     def identity(self) -> dict[str, Any]:
-        return {"workers": {a: {"status": s, "nthreads": 1} for a, s in self.known.items()}}
+        return {
+            "workers": {
+                a: {"status": s, "nthreads": 1, "memory_limit": 0} for a, s in self.known.items()
+            }
+        }
 
     def call_stack(self) -> dict[str, object]:
         self.left -= 1
