@@ -18,6 +18,8 @@ import importlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import numpy as np
@@ -75,6 +77,13 @@ def difference(found: np.ndarray, expected: np.ndarray) -> float:
     return most
 
 
+def in_a_file(array: np.ndarray, stack: ExitStack) -> np.ndarray:
+    """The array as a map of a temporary file, which takes no memory while others need it."""
+    path = Path(stack.enter_context(TemporaryDirectory()), "array.npy")
+    np.save(path, array)
+    return np.load(path, mmap_mode="r")
+
+
 def minima(ways: dict[str, Callable[[], Any]], repeat: int) -> dict[str, float]:
     """The shortest time of each way, whose calls take turns."""
     times: dict[str, list[float]] = {name: [] for name in ways}
@@ -103,11 +112,12 @@ def measure(
     partition, matrix = sw.partition(graph, parts), graph.to_csr()
     del graph
     table = Table("network", "way", "s", "beside one process", "exchanged MB", "predicted", "error")
-    with engines(parts, only) as found:
+    with ExitStack() as stack:
+        found = stack.enter_context(engines(parts, only))
         for name in (name for name in NETWORKS if network in name):
             exe = sw.compile(module(name), threads=threads)
             programs = {way: sw.distribute(module(name), partition, e) for way, e in found.items()}
-            expected = exe(matrix, x)
+            expected = in_a_file(exe(matrix, x), stack)
             errors: dict[str, float] = {}
             ways: dict[str, Callable[[], Any]] = {"one process": lambda e=exe: e(matrix, x)}
             ways |= {way: lambda p=p: p(x) for way, p in programs.items()}
