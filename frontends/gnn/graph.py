@@ -45,7 +45,7 @@ class Graph:
     """
 
     adjacency: csr_array
-    nodes: tuple[Hashable, ...]
+    nodes: Sequence[Hashable]
     edge_order: np.ndarray | None = None
 
     @property
@@ -139,7 +139,7 @@ class Graph:
             bad = edges[(edges < 0) | (edges >= count)][0]
             raise _error("edge_index is out of range", expected=f"0 to {count - 1}", got=int(bad))
         weights = None if edge_weight is None else _weights(edge_weight, edges.shape[1])
-        return _assemble(edges[0], edges[1], weights, tuple(range(count)))
+        return _assemble(edges[0], edges[1], weights, range(count))
 
     @staticmethod
     def from_scipy(matrix: Any) -> Graph:
@@ -285,22 +285,61 @@ def _assemble(
     sources: np.ndarray,
     targets: np.ndarray,
     weights: np.ndarray | None,
-    nodes: tuple[Hashable, ...],
+    nodes: Sequence[Hashable],
 ) -> Graph:
     """The graph with edges stored by row (target), sorted by column (source)."""
     from scipy.sparse import csr_array
 
     if len(sources) > _INDEX_LIMIT:
         raise _error("too many edges for 32-bit indices", got=len(sources))
-    # Two counting sorts, by source and then by target. SciPy's conversion from rows to columns is
-    # one, and stable; that from a COO matrix sums duplicate entries.
     count, edges = len(nodes), len(sources)
+    is_narrow = 2 * count.bit_length() + edges.bit_length() < _KEY_BITS
+    sort = _sorted_as_numbers if is_narrow else _sorted_by_counting
+    indptr, indices, order = sort(sources, targets, count)
+    values = np.ones(edges, dtype=np.float32) if weights is None else weights[order]
+    return Graph(csr_array((values, indices, indptr), shape=(count, count)), nodes, order)
+
+
+_KEY_BITS = 64
+
+
+def _sorted_as_numbers(
+    sources: np.ndarray, targets: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Row pointers, columns and positions of edges sorted by target, source and position.
+
+    NumPy sorts integers with vector instructions: one has all three, in its bits.
+    """
+    edges = len(sources)
+    for_node, for_edge = count.bit_length(), edges.bit_length()
+    key = targets.astype(np.int64)
+    indptr = np.zeros(count + 1, np.int32)
+    np.cumsum(np.bincount(key, minlength=count), out=indptr[1:])
+    key <<= for_node
+    key |= sources.astype(np.int64, copy=False)
+    key <<= for_edge
+    key |= np.arange(edges)
+    key.sort()
+    order = (key & ((1 << for_edge) - 1)).astype(np.int32)
+    key >>= for_edge
+    key &= (1 << for_node) - 1
+    return indptr, key.astype(np.int32), order
+
+
+def _sorted_by_counting(
+    sources: np.ndarray, targets: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same by two counting sorts, by source and then by target.
+
+    SciPy's conversion from rows to columns is one, and stable; that from a COO matrix sums
+    duplicate entries.
+    """
+    from scipy.sparse import csr_array
+
+    edges = len(sources)
     sources, targets = sources.astype(np.int32), targets.astype(np.int32)
     starts = np.arange(edges + 1, dtype=np.int32)
     by_source = csr_array((targets, sources, starts), shape=(edges, count)).tocsc()
     outgoing = (by_source.indices, by_source.data, by_source.indptr)
     incoming = csr_array(outgoing, shape=(count, count)).tocsc()
-    order = incoming.data
-    values = np.ones(edges, dtype=np.float32) if weights is None else weights[order]
-    stored = (values, incoming.indices, incoming.indptr)
-    return Graph(csr_array(stored, shape=(count, count)), nodes, order)
+    return incoming.indptr, incoming.indices, incoming.data

@@ -150,3 +150,29 @@ def test_any_edge_list_is_its_dense_sum(edges: list[tuple[int, int, int]]) -> No
     np.testing.assert_array_equal(dense(graph), expected)
     assert graph.edge_order is not None
     assert graph.edge_order.tolist() == np.lexsort(index).tolist()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("stepwell.frontends.gnn.graph._KEY_BITS", 0)  # as of more edges and nodes
+        other = Graph.from_edge_index(index, 5, np.array([e[2] for e in edges], dtype=float))
+    for name in ("indptr", "indices", "data"):
+        np.testing.assert_array_equal(
+            getattr(graph.adjacency, name), getattr(other.adjacency, name)
+        )
+    np.testing.assert_array_equal(graph.edge_order, other.edge_order)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.uint64])
+def test_edge_lists_of_any_integers(dtype: type) -> None:
+    graph = Graph.from_edge_index(np.array([[120, 1, 0], [0, 120, 120]], dtype), 121)
+    found = graph.adjacency.tocoo()
+    assert [*zip(found.row.tolist(), found.col.tolist(), strict=True)] == [
+        (0, 120),
+        (120, 0),
+        (120, 1),
+    ]
+    assert graph.edge_order is not None
+    assert graph.edge_order.tolist() == [0, 2, 1]
+
+
+def test_nodes_of_an_edge_list_are_not_listed() -> None:
+    graph = Graph.from_edge_index([[0], [1]], 1000)
+    assert graph.nodes == range(1000)

@@ -1,0 +1,60 @@
+"""The time of `gnn.Graph.from_edge_index` beside SciPy's conversion of a COO matrix.
+
+    python benchmarks/edge_lists.py
+
+A million random edges with weights. Times are of the processor, minima of interleaved runs. SciPy's
+matrix sums edges that are given twice; `from_edge_index` checks the indices, keeps such edges, and
+says where each one came from.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from scipy.sparse import coo_array
+
+from stepwell.frontends import gnn
+
+EDGES, ROUNDS = 1_000_000, 9
+NODES = (10_000, 100_000, 1_000_000)
+
+
+def seconds(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    """The least time of each call."""
+    found = dict.fromkeys(calls, float("inf"))
+    for _ in range(ROUNDS):
+        for name, call in calls.items():
+            start = time.process_time()
+            call()
+            found[name] = min(found[name], time.process_time() - start)
+    return found
+
+
+def main() -> None:
+    """Print the table."""
+    table = Table("nodes", "from_edge_index", "coo.tocsr", "ratio")
+    random = np.random.default_rng(0)
+    for nodes in NODES:
+        ends = random.integers(0, nodes, (2, EDGES))
+        weights = random.random(EDGES, np.float32)
+        where, shape = (ends[1], ends[0]), (nodes, nodes)
+        times = seconds(
+            {
+                "ours": lambda: gnn.Graph.from_edge_index(ends, shape[0], weights),  # noqa: B023
+                "scipy": lambda: coo_array((weights, where), shape).tocsr(),  # noqa: B023
+            }
+        )
+        ours, scipys = times["ours"], times["scipy"]
+        table.add_row(
+            f"{nodes:,}", f"{ours * 1e3:.1f} ms", f"{scipys * 1e3:.1f} ms", f"{scipys / ours:.2f}"
+        )
+    Console(width=100).print(table)
+
+
+if __name__ == "__main__":
+    main()
