@@ -35,6 +35,8 @@ class Context:
         edge_attr: the features of edges, (E, D), in the order of the entries of the matrix.
         edge_type: the type of each edge, integers (E,), in the order of `ends`.
         ends: returns the source and the target of each edge, integers (E,).
+        order: for each entry of the matrix the position of its edge in `ends`; None if it is its
+            own.
         batch: the graphs that the nodes belong to; None for one graph.
     """
 
@@ -45,6 +47,7 @@ class Context:
     edge_attr: Value | None = None
     edge_type: Value | None = None
     ends: Callable[[], tuple[Value, Value]] | None = None
+    order: Value | None = None
     batch: Batch | None = None
 
     @property
@@ -71,6 +74,12 @@ class Context:
     def edge_weight(self) -> Value | None:
         """The weight of each edge, (E,); None if all are 1."""
         return self.builder.entries(self.adjacency) if self.weighted else None
+
+    def types(self) -> Value | None:
+        """The type of each edge, (E,), in the order of the entries of the matrix; None if none."""
+        if self.edge_type is None or self.order is None:
+            return self.edge_type
+        return self.builder.gather(self.edge_type, self.order, axis=0)
 
     def numbers(self, nodes: Value) -> Value:
         """The numbers of nodes with these values, (N,), in f64, in which they are exact."""

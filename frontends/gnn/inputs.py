@@ -190,6 +190,7 @@ class GivenEdges:
             attr,
             self._type,
             functools.partial(self._ends, sources, targets),
+            self.order,
         )
 
     def _matrix(self, sources: Value, targets: Value) -> Value:

@@ -35,6 +35,9 @@ class MessagePassing(Convolution):
             def update(self, b, arrived, x):
                 return b.relu(arrived + x)
 
+    A `message` that names `edge_weight` or `edge_type` gets these too, in any order after `x_j`;
+    without those names, weights and types of edges have no effect.
+
     Args:
         aggr: how messages are combined: "sum" (or "add"), "mean", "max", "min", "prod" (or "mul"),
             "var", "std", or "softmax"; several of them one after the other along the last axis. A
@@ -63,7 +66,9 @@ class MessagePassing(Convolution):
             b: the builder.
             x_i: the features of the target of each edge, (E, F).
             x_j: those of its source.
-            edge_attr: the features of the edges, (E, D), or None where the program has none.
+            edge_attr: the features of the edges, (E, D), or None where the program has none. A
+                subclass may leave it out, and name `edge_weight`, (E,), which is None where all
+                weights are 1, and `edge_type`, integers (E,), or None where there are none.
         """
         return x_j
 
@@ -81,7 +86,8 @@ class MessagePassing(Convolution):
         subject, b = type(self).__name__, context.builder
         require_dense(subject, f'layer "{name}"', sources)
         ends = context.at_targets(targets), context.at_sources(sources)
-        made = _called(subject, "message", self.message, b, *ends, context.edge_attr)
+        args, named = _of_edges(self.message, context)
+        made = _called(subject, "message", self.message, b, *ends, *args, **named)
         if self.aggr == (SOFTMAX,):
             arrived = self._attended(context, made)
         else:
@@ -109,7 +115,23 @@ class MessagePassing(Convolution):
         return context.combined(message * shares, "sum")
 
 
-def _called(subject: str, what: str, method: Callable[..., Any], *args: Any) -> Any:
+def _of_edges(
+    message: Callable[..., Any], context: Context
+) -> tuple[list[Value | None], dict[str, Value | None]]:
+    """What a message gets of the edges, by position and by name: features may have any name."""
+    known = {
+        "edge_attr": lambda: context.edge_attr,
+        "edge_weight": lambda: context.edge_weight,
+        "edge_type": context.types,
+    }
+    names = inspect.signature(message).parameters
+    named = {name: make() for name, make in known.items() if name in names}
+    # The three before are the builder and both ends.
+    is_whole = "edge_attr" in named or len(names) - len(named) == 3
+    return [] if is_whole else [context.edge_attr], named
+
+
+def _called(subject: str, what: str, method: Callable[..., Any], *args: Any, **named: Any) -> Any:
     """What a method of a subclass returns.
 
     Raises:
@@ -117,13 +139,13 @@ def _called(subject: str, what: str, method: Callable[..., Any], *args: Any) -> 
     """
     signature = inspect.signature(method)
     try:
-        signature.bind(*args)
+        signature.bind(*args, **named)
     except TypeError as problem:
         own = getattr(MessagePassing, what)
         expected = ", ".join(list(inspect.signature(own).parameters)[1:])
         got = ", ".join(signature.parameters)
         raise error(subject, f"{what} has the wrong parameters", expected, got) from problem
-    return method(*args)
+    return method(*args, **named)
 
 
 def _value(subject: str, what: str, made: Any) -> Value:

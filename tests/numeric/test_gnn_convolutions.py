@@ -311,6 +311,29 @@ def gated(*aggr: str) -> tuple[gnn.Layer, Expected]:
     return Gated(aggr), expected
 
 
+class Weighted(gnn.MessagePassing):
+    """A message of the weights and the types of edges, without features."""
+
+    def message(  # type: ignore[override]
+        self, b: Builder, x_i: Value, x_j: Value, edge_type: Value, edge_weight: Value | None
+    ) -> Value:
+        columns = b.reshape(b.cast(edge_type, "f32"), [-1, 1])
+        return (
+            x_j * columns
+            if edge_weight is None
+            else x_j * b.reshape(edge_weight, [-1, 1]) + columns
+        )
+
+
+def weighted() -> tuple[gnn.Layer, Expected]:
+    def expected(g: Edges) -> np.ndarray:
+        sums = np.zeros(g.x.shape)
+        np.add.at(sums, g.ends[1], g.x[g.ends[0]] * g.weight[:, None] + g.type[:, None])
+        return sums
+
+    return Weighted(), expected
+
+
 class Attended(gnn.MessagePassing):
     """Messages with scores of their own, of two heads, or their own scores."""
 
@@ -365,6 +388,7 @@ LAYERS: dict[str, tuple[gnn.Layer, Expected]] = {
     "tag": tag(),
     "cheb": cheb(),
     "gated": gated("sum", "mean", "max", "min", "prod", "std"),
+    "weighted": weighted(),
     "attention by hand": attention_by_hand(True),
     "attention of features": attention_by_hand(False),
 }
@@ -372,7 +396,8 @@ LAYERS: dict[str, tuple[gnn.Layer, Expected]] = {
 
 QUICK = (
     *("gat with edges", "gatv2 (True, False)", "transformer (True, True)", "gine", "rgcn", "cheb"),
-    *("graph_conv ('max', 8)", "edge_conv max", "gated", "attention by hand"),
+    *("graph_conv ('max', 8)", "edge_conv max", "gated", "weighted"),
+    "attention by hand",
 )
 """Layers that are compiled in ways of their own."""
 
@@ -465,6 +490,34 @@ def test_blocks_of_a_relation_are_a_diagonal() -> None:
         for weight in (blocks, whole)
     ]
     np.testing.assert_array_equal(*results)
+
+
+def test_a_message_names_what_it_gets_of_edges() -> None:
+    def sums(layer: gnn.Layer, graph: gnn.Graph | gnn.EdgeListSpec) -> np.ndarray:
+        g = Edges(Case.of(["several"]))
+        module = gnn.Sequential(layer).to_module(graph, SPEC, edge_type=TYPE)
+        return module.run_reference(*(() if graph is ones else (g.ends,)), g.x, g.type)
+
+    class Named(gnn.MessagePassing):
+        def message(self, b: Builder, x_i: Value, x_j: Value, features: Value | None) -> Value:
+            assert features is None
+            return x_j
+
+    class Few(gnn.MessagePassing):
+        def message(self, b: Builder, x_i: Value, x_j: Value) -> Value:  # type: ignore[override]
+            return x_j
+
+    g = Edges(Case.of(["several"]))
+    ones = gnn.Graph.from_edge_index(g.ends, len(g.x))
+    expected = np.zeros(g.x.shape)
+    np.add.at(expected, g.ends[1], g.x[g.ends[0]])
+    typed = np.zeros(g.x.shape)
+    np.add.at(typed, g.ends[1], g.x[g.ends[0]] * g.type[:, None])
+    for graph in (ones, EDGES):
+        for layer in (Named(), Few(), gnn.MessagePassing()):
+            np.testing.assert_allclose(sums(layer, graph), expected, rtol=1e-5, atol=1e-6)
+        # Where all weights are 1 there are none.
+        np.testing.assert_allclose(sums(Weighted(), graph), typed, rtol=1e-5, atol=1e-6)
 
 
 LINEAR = gnn.Linear(floats(OUT, IN))
