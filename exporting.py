@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -150,24 +150,48 @@ def _is_pool(op: Operation) -> bool:
 
 
 def _write(interface: CInterface, weights: Weights, code: bytes, folder: Path) -> Exported:
-    """Write all files: each appears once it is complete."""
-    from .backends.c.project import texts
+    """Write all files beside their places, then exchange them for those of an earlier export."""
+    from .backends.c.project import possible_files, texts
     from .backends.c.toolchain import link
 
+    prefix = interface.prefix
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".export.") as name:
-            begun = Path(name)
-            (begun / f"{interface.prefix}.o").write_bytes(code)
+            begun, before = Path(name, "new"), Path(name, "old")
+            begun.mkdir()
+            before.mkdir()
+            (begun / f"{prefix}.o").write_bytes(code)
             if not interface.linked_weights:
-                (begun / f"{interface.prefix}.weights").write_bytes(weights.block())
+                (begun / f"{prefix}.weights").write_bytes(weights.block())
             note = link(interface, begun)
             made = {path.name for path in begun.iterdir()}
             for file, text in texts(interface, made).items():
                 (begun / file).write_text(text)
-            files = sorted(begun.iterdir())
-            for path in files:
-                os.replace(path, folder / path.name)
+            files = sorted(path.name for path in begun.iterdir())
+            header = f"{prefix}.h"
+            others = sorted({*possible_files(prefix), *files} - {header})
+            _exchange(folder, begun, before, [header, *others])
     except OSError as error:
         raise StepwellError(f"cannot write {folder}: {error.strerror}") from error
-    return Exported(folder, tuple(path.name for path in files), note)
+    return Exported(folder, tuple(files), note)
+
+
+def _exchange(folder: Path, begun: Path, before: Path, names: Sequence[str]) -> None:
+    """Move files of these names from `folder` to `before`, then those in `begun` to `folder`.
+
+    The first name, that of the header, goes first and comes last: a process that is killed
+    in between leaves no header beside the code of another model. After an error, all is as before.
+    """
+    moved: list[tuple[Path, Path]] = []
+    try:
+        for start, end, order in ((folder, before, names), (begun, folder, names[::-1])):
+            for name in order:
+                if (start / name).is_file():
+                    moved.append((start / name, end / name))
+                    os.replace(*moved[-1])
+    except BaseException:
+        for start, end in reversed(moved):
+            if end.exists() and not start.exists():
+                os.replace(end, start)
+        raise

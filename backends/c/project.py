@@ -18,6 +18,21 @@ from .interface import (
 from .page import readme
 
 
+def possible_files(prefix: str) -> dict[str, str]:
+    """The names of all files that an export may write, but README.md, with what each one is."""
+    return {
+        f"{prefix}.o": "the object file, complete by itself",
+        f"{prefix}.weights": "the weights",
+        f"lib{prefix}.a": "a static library of it",
+        f"lib{prefix}.so": "a shared library of it",
+        f"{prefix}.wasm": "a WebAssembly module of it",
+        f"{prefix}.h": "the header, which says what every function does",
+        "example.c": "a call from C",
+        "CMakeLists.txt": "targets for CMake",
+        "example.mjs": "a call from JavaScript, for Node",
+    }
+
+
 def texts(interface: CInterface, made: Collection[str]) -> dict[str, str]:
     """The files to read, by name.
 
@@ -26,27 +41,15 @@ def texts(interface: CInterface, made: Collection[str]) -> dict[str, str]:
         made: the names of the files beside them.
     """
     prefix = interface.prefix
-    known = {
-        f"{prefix}.o": "the object file, complete by itself",
-        f"{prefix}.weights": "the weights",
-        f"lib{prefix}.a": "a static library of it",
-        f"lib{prefix}.so": "a shared library of it",
-        f"{prefix}.wasm": "a WebAssembly module of it",
-    }
-    listed = {name: what for name, what in known.items() if name in made}
-    listed |= {
-        f"{prefix}.h": "the header, which says what every function does",
-        "example.c": "a call from C",
-        "CMakeLists.txt": "targets for CMake",
-    }
     found = {
         f"{prefix}.h": header(interface),
         "example.c": example(interface),
         "CMakeLists.txt": cmake(interface),
     }
     if interface.is_wasm:
-        listed["example.mjs"] = "a call from JavaScript, for Node"
         found["example.mjs"] = javascript.example(interface)
+    there = {*made, *found}
+    listed = {name: what for name, what in possible_files(prefix).items() if name in there}
     return {**found, "README.md": readme(interface, listed)}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -353,6 +354,57 @@ def test_what_cannot_be_written_leaves_what_was_there(
         sw.export(mlp(), tmp_path / "out", target="x86-64")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["mlp.h"]
     assert (tmp_path / "out" / "mlp.h").read_text() == "before"
+
+
+@needs_compiler
+def test_an_export_removes_files_of_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that it does not make are those of another model; what is not its own stays."""
+    names = ("libmlp.a", "libmlp.so", "mlp.weights", "example.mjs", "mlp.wasm")
+    for name in (*names, "notes.txt", "mlp_2.h"):
+        (tmp_path / name).write_text("before")
+    linked = sw.export(mlp(), tmp_path)
+    mine = {"notes.txt", "mlp_2.h"}
+    assert {path.name for path in tmp_path.iterdir()} == {*linked.files, *mine}
+    assert (tmp_path / "libmlp.so").read_bytes().startswith(b"\x7fELF")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    exported = sw.export(mlp(), tmp_path, target="x86-64-v3")
+    assert exported.note
+    assert {path.name for path in tmp_path.iterdir()} == {*exported.files, *mine}
+
+
+@pytest.mark.parametrize("place", [0, 2, 6, 8, 9])
+def test_an_exchange_of_files_happens_as_a_whole(
+    place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error undoes it; a process that is killed leaves no header beside other code."""
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    before = dict.fromkeys(("mlp.h", "mlp.o", "libmlp.so", "README.md"), "before")
+    for name, text in before.items():
+        (tmp_path / name).write_text(text)
+    replace = os.replace
+    states: list[set[str]] = []
+
+    def fail(source: Path, end: Path) -> None:
+        states.append({path.name for path in tmp_path.iterdir()})
+        if len(states) == place + 1:
+            raise KeyboardInterrupt
+        replace(source, end)
+
+    monkeypatch.setattr(os, "replace", fail)
+    # Four files are moved away, and five come.
+    if place == 9:
+        files = sw.export(mlp(), tmp_path, target="x86-64-v3").files
+        assert {path.name for path in tmp_path.iterdir()} == set(files)
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            sw.export(mlp(), tmp_path, target="x86-64-v3")
+        assert {path.name: path.read_text() for path in tmp_path.iterdir()} == before
+    assert "mlp.h" in states[0]
+    assert not any("mlp.h" in state for state in states[1 : place + 1])
 
 
 def test_a_linker_that_fails_leaves_nothing(
