@@ -1,0 +1,45 @@
+"""Programs that are sent to other processes, which did not inherit them."""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+
+from .test_interface import floats
+
+X = floats(5, 16)
+LIMIT = 300
+"""Seconds for a process to start and compute, on a busy machine."""
+
+
+def network() -> sw.Executable:
+    b = sw.Builder()
+    hidden = b.relu(b.dense(b.input("x", ("n", 16)), floats(64, 16), bias=floats(64)))
+    b.output(b.softmax(b.dense(hidden, floats(8, 64)), axis=1), name="y")
+    return sw.compile(b.module(), threads=2)
+
+
+def test_a_process_that_was_spawned_computes_the_same() -> None:
+    """It has imported and compiled nothing; errors come back with their messages."""
+    exe = network()
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        found = pool.submit(exe, X).result(LIMIT)
+        with pytest.raises(sw.InputError) as sent:
+            pool.submit(exe, X[:, :3]).result(LIMIT)
+    np.testing.assert_array_equal(found, exe(X))
+    with pytest.raises(sw.InputError) as own:
+        exe(X[:, :3])
+    assert str(sent.value) == str(own.value)
+
+
+def test_processes_of_joblib_compute_the_same() -> None:
+    joblib = pytest.importorskip("joblib")
+    exe = network()
+    found = joblib.Parallel(n_jobs=2)(joblib.delayed(exe)(x) for x in (X, -X))
+    for got, x in zip(found, (X, -X), strict=True):
+        np.testing.assert_array_equal(got, exe(x))
