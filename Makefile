@@ -11,7 +11,9 @@ INSTALLED = $(1) -m venv --clear $(2) && \
   $(1) .ci/requirements.py $(3) >$(2)/requirements.txt && \
   $(2)/bin/python -m pip install --quiet --only-binary :all: -r $(2)/requirements.txt && \
   $(2)/bin/python -m pip install --quiet --no-deps --editable .
-PYTHONS := python3.11 python3.12 python3.13
+PYTHONS := python3.11 python3.12 python3.13 python3.14 \
+  $(wildcard $(HOME)/.pyenv/versions/3.1[1-4].*/bin/python)
+VERSION := import sys; print("%d.%d%s" % (*sys.version_info[:2], getattr(sys, "abiflags", "")))
 INTERPRETED := $(addprefix tests/unit/,test_arguments.py test_call_boundary.py test_collector.py \
   test_interpreters.py test_patched.py test_thread_pool.py) $(addprefix tests/numeric/, \
   test_artefacts.py test_end_to_end.py test_foreign_arrays.py test_threads.py)
@@ -41,10 +43,12 @@ test-oldest: $(call MARKED,oldest) ## what `make test` runs, with the oldest dep
 	$(VENV)/oldest/bin/python -m pytest -n auto --dist worksteal -m "not slow"
 
 test-pythons: $(call MARKED,venv) ## tests of what depends on the interpreter, with each of PYTHONS
-	@for p in $(PYTHONS); do \
-	  $$p -c '' 2>/dev/null || { echo "$$p: not on this machine"; continue; }; \
-	  echo "== $$p"; $(call INSTALLED,$$p,$(VENV)/with/$$(basename $$p),) && \
-	  $(VENV)/with/$$(basename $$p)/bin/python -m pytest -n auto $(INTERPRETED) || exit 1; \
+	@tried=; for p in $(PYTHONS); do \
+	  v=$$($$p -c '$(VERSION)' 2>/dev/null) || { echo "$$p: not on this machine"; continue; }; \
+	  case " $$tried " in *" $$v "*) continue;; esac; case $$v in *t) continue;; esac; \
+	  tried="$$tried $$v"; \
+	  echo "== $$p ($$v)"; $(call INSTALLED,$$p,$(VENV)/with/$$v,) && \
+	  $(VENV)/with/$$v/bin/python -m pytest -n auto $(INTERPRETED) || exit 1; \
 	done
 
 unit: $(call MARKED,test) ## the unit tests alone

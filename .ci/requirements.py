@@ -1,7 +1,8 @@
 """What the tests need: the dependencies of the package, and what runs the tests.
 
 python .ci/requirements.py           # name>=version, for the newest of each
-python .ci/requirements.py --oldest  # name==version, the lowest that pyproject.toml allows
+python .ci/requirements.py --oldest  # name==version, the lowest that pyproject.toml allows, of
+                                     # these and of extras that are light
 """
 
 from __future__ import annotations
@@ -9,18 +10,24 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 NOT_RUN = {"ruff", "pyright", "scipy-stubs"}
 """Tools for the source, which no test imports."""
+LIGHT = ("tune", "dask", "metis", "parquet", "export")
+"""Extras whose oldest versions are tested. Wheels of the oldest `mpi4py` bring no MPI, and `torch`
+is large."""
 
 
-def requirements() -> Iterator[str]:
-    """The lines of pyproject.toml."""
+def requirements(extras: Sequence[str]) -> Iterator[str]:
+    """The lines of pyproject.toml: dependencies, and those of extras."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    for line in (*project["dependencies"], *project["optional-dependencies"]["test"]):
+    lines = dict.fromkeys(project["dependencies"])
+    for extra in extras:
+        lines |= dict.fromkeys(project["optional-dependencies"][extra])
+    for line in lines:
         if re.split(r"[^\w-]", line)[0] not in NOT_RUN:
             yield line
 
@@ -38,5 +45,6 @@ def oldest(line: str) -> str:
 
 
 if __name__ == "__main__":
-    chosen = map(oldest, requirements()) if "--oldest" in sys.argv[1:] else requirements()
-    print("\n".join(chosen))
+    lowest = "--oldest" in sys.argv[1:]
+    lines = requirements(["test", *LIGHT] if lowest else ["test"])
+    print("\n".join(map(oldest, lines) if lowest else lines))

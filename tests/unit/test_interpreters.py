@@ -42,7 +42,8 @@ def test_each_dependency_has_a_lowest_version() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert all("==" in line for line in done.stdout.splitlines())
-    assert "numpy==2.0" in done.stdout.splitlines()
+    # Light extras take part. pyarrow 15 does not work with any NumPy that the package allows.
+    assert {"numpy==2.0", "pyarrow==16", "ziglang==0.13"} <= set(done.stdout.splitlines())
 
 
 def test_versions_of_python_are_those_that_the_project_names() -> None:
@@ -52,4 +53,4 @@ def test_versions_of_python_are_those_that_the_project_names() -> None:
     assert project["requires-python"] == f">=3.{min(minor)}"
     assert minor == list(range(min(minor), max(minor) + 1))
     tried = (ROOT / "Makefile").read_text().partition("PYTHONS := ")[2].splitlines()[0].split()
-    assert tried == [f"python3.{number}" for number in minor]
+    assert {f"python3.{number}" for number in minor} <= set(tried)
