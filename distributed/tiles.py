@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -50,22 +51,28 @@ def tiles(part: Part, dtype: str, cost: Cost, budget: int, rows_first: bool) -> 
     Raises:
         InputError: if a single row costs more.
     """
-    first, goal = 0, part.num_entries
+    first, goal = 0, _weight(part, part.num_rows)
     while first < part.num_rows:
         end = _end(part, first, goal)
         while (fitting := _fitting(part, first, end, cost, budget, rows_first)) is None:
             end = _middle(part, first, end)
         columns, spent = fitting
         yield _tile(part, dtype, first, end, columns)
-        # The next tile has about as many entries.
-        goal = int(part.indptr[end] - part.indptr[first]) * (2 if 2 * spent <= budget else 1)
+        # The next tile weighs about as much.
+        goal = (_weight(part, end) - _weight(part, first)) * (2 if 2 * spent <= budget else 1)
         first = end
 
 
+def _weight(part: Part, row: int) -> int:
+    """The entries and rows before a row: rows without entries take memory as well."""
+    return int(part.indptr[row]) + row
+
+
 def _end(part: Part, first: int, goal: int) -> int:
-    """The end of a tile of at most `goal` entries, or of one row."""
-    end = int(np.searchsorted(part.indptr, int(part.indptr[first]) + goal, "right")) - 1
-    return max(end, first + 1)
+    """The end of a tile that weighs at most `goal`, or of one row."""
+    ends = range(first + 1, part.num_rows + 1)
+    goal += _weight(part, first)
+    return first + max(1, bisect_right(ends, goal, key=lambda row: _weight(part, row)))
 
 
 def _fitting(
@@ -91,10 +98,10 @@ def _fitting(
 
 
 def _middle(part: Part, first: int, end: int) -> int:
-    """The row that divides the entries of at least two rows into halves."""
-    goal = (int(part.indptr[first]) + int(part.indptr[end])) // 2
-    middle = first + int(np.searchsorted(part.indptr[first : end + 1], goal))
-    return min(max(middle, first + 1), end - 1)
+    """The row that divides the weight of at least two rows into halves."""
+    goal = (_weight(part, first) + _weight(part, end)) // 2
+    middles = range(first + 1, end - 1)
+    return first + 1 + bisect_left(middles, goal, key=lambda row: _weight(part, row))
 
 
 def _columns(part: Part, first: int, end: int, rows_first: bool) -> np.ndarray:

@@ -439,3 +439,19 @@ def test_tiles_are_the_part(rows_first: bool) -> None:
                 own = np.arange(tile.first, tile.end)
                 np.testing.assert_array_equal(tile.columns[: len(own)], own)
         assert end == part.num_rows
+
+
+@pytest.mark.parametrize("nodes_first", [False, True])
+def test_rows_without_entries_are_few_tiles(nodes_first: bool) -> None:
+    """Those of a bipartite graph follow each other; a tile has many of them."""
+    users, items, budget = 3000, 1000, 30_000
+    ends = np.stack([RNG.integers(0, users, 4000), RNG.integers(users, users + items, 4000)])
+    ends = ends if nodes_first else users + items - 1 - ends
+    (part,) = sw.partition(ends, 1, num_nodes=users + items)
+    cost = lambda r, c, e: 64 * r + 64 * c + 8 * e  # noqa: E731
+    found = list(tiles(part, "f32", cost, budget, False))
+    assert [tile.first for tile in found[1:]] == [tile.end for tile in found[:-1]]
+    spent = [cost(t.end - t.first, len(t.columns), t.matrix.nnz) for t in found]
+    assert max(spent) <= budget
+    # Halves are at worst as good as a third of the whole.
+    assert len(found) <= 3 * sum(spent) / budget
