@@ -6,6 +6,7 @@ import functools
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -165,13 +166,14 @@ class OutOfCore:
         whole = {n: v for n, v in given.items() if isinstance(v, np.ndarray)}
         text, weights = program.module.text(), program.module.weights
         place = Path(folder) if folder is not None else _beside(targets)
-        work = Work(place, key_of(text, weights, self._partition, rows, whole))
-        run = _Run(self._tiling, self._partition, rows, whole, work)
-        with shown(len(self._stages), run.entries, progress) as advance:
-            run.run(advance)
-        for (_, value), target in zip(program.outputs, targets, strict=True):
-            run.deliver(value, target)
-        work.remove()
+        key = key_of(text, weights, self._partition, rows, whole)
+        with closing(Work(place, key)) as work:
+            run = _Run(self._tiling, self._partition, rows, whole, work)
+            with shown(len(self._stages), run.entries, progress) as advance:
+                run.run(advance)
+            for (_, value), target in zip(program.outputs, targets, strict=True):
+                run.deliver(value, target)
+            work.remove()
 
     @functools.cached_property
     def _tiling(self) -> Tiling:

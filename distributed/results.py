@@ -23,7 +23,7 @@ class Result:
     array: np.ndarray | None
 
     def take(self, values: np.ndarray, file: Path) -> None:
-        """Take over a result, which is the array in a `.npy` file.
+        """Take over a result, which is the array in a `.npy` file. The file stays.
 
         Raises:
             InputError: if an array has another shape or dtype, or a file cannot be written.
@@ -38,24 +38,43 @@ class Result:
         assert self.path is not None
         try:
             if self.path.suffix == ".npy":
-                _move(file, self.path)
+                _name(file, self.path)
             else:
                 write_parquet(self.path, self.name, values)
         except OSError as reason:
             raise unwritten(self.path, reason) from reason
 
 
-def _move(file: Path, path: Path) -> None:
-    """Move a file, which appears under its new name at once, to another disk too."""
-    if file.parent.stat().st_dev == path.parent.stat().st_dev:
-        os.replace(file, path)
+def _name(file: Path, path: Path) -> None:
+    """Let a file appear under another name at once, or a copy of it.
+
+    The file stays under its own, too: a run that ends before all of its results are taken over
+    takes them over again.
+    """
+    if path.exists() and path.samefile(file):
         return
     partial = path.with_name(f".{path.name}.partial")
+    partial.unlink(missing_ok=True)
     try:
-        shutil.copyfile(file, partial)
+        if not _linked(file, partial):
+            shutil.copyfile(file, partial)
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _linked(file: Path, path: Path) -> bool:
+    """Give a file a second name, on the same disk, if its file system has links.
+
+    Not a third one: two results are two files.
+    """
+    try:
+        if file.stat().st_nlink > 1:
+            return False
+        os.link(file, path)
+    except OSError:
+        return False
+    return True
 
 
 def result_of(name: str, out: Any) -> Result:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -12,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.errors import InputError
 from ..core.reading import LARGEST_LIST, ReadingError, map_npy, read_json, read_text
 from ..core.weights import WeightStore
 from ..core.writing import write_atomically
@@ -19,7 +22,7 @@ from .errors import damaged, error, unwritten
 from .partition import Partition
 from .rows import Mapped, Rows, Sparse, create_npy, gather
 
-_STATE = "state.json"
+_STATE, _LOCK = "state.json", "stepwell.lock"
 _KIND = "stepwell run"
 _SAMPLE = 4096
 """The number of rows of an argument by which it is recognised."""
@@ -28,7 +31,7 @@ _SMALL = 1 << 28
 
 
 class Work:
-    """The folder of a run.
+    """The folder of a run, which holds a lock on it until it is closed.
 
     A folder of an interrupted run with the same key is continued, one with another key begun anew.
     """
@@ -37,23 +40,35 @@ class Work:
         """Open or create the folder.
 
         Raises:
-            InputError: if it cannot be written, or is not one of a run.
+            InputError: if it cannot be written, is not one of a run, or another run is using it.
         """
         self.folder, self._key = folder, key
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            if not (folder / _LOCK).exists():
+                self._refuse_others()
+            self._lock = _locked(folder)
+        except OSError as reason:
+            raise unwritten(folder, reason) from reason
+        try:
             self.finished = self._state().get(key, 0)
             if not self.finished:
                 self.finish(0)
         except OSError as reason:
+            self.close()
             raise unwritten(folder, reason) from reason
+        except InputError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Release the lock; the folder stays, unless it has been removed."""
+        os.close(self._lock)
 
     def _state(self) -> dict[str, int]:
         """The number of finished stages by key; empty in a new folder."""
         path = self.folder / _STATE
+        self._refuse_others()
         if not path.exists():
-            if any(self.folder.iterdir()):
-                raise error(f"{self.folder} is not the folder of a run", "an empty or a new one")
             return {}
         try:
             found = read_json(read_text(path, LARGEST_LIST))
@@ -63,6 +78,12 @@ class Work:
             case {"kind": str(kind), "key": str(key), "finished": int(count)} if kind == _KIND:
                 return {key: count}
         raise damaged(path, "not the state of a run")
+
+    def _refuse_others(self) -> None:
+        """Leave folders with files alone that are none of a run."""
+        names = {file.name for file in self.folder.iterdir()} if self.folder.exists() else set()
+        if names - {_LOCK} and _STATE not in names:
+            raise error(f"{self.folder} is not the folder of a run", "an empty or a new one")
 
     def finish(self, stages: int) -> None:
         """Note that the first stages are finished, and their values complete."""
@@ -83,6 +104,8 @@ class Work:
         Raises:
             InputError: if the disk has too little room.
         """
+        # The file of an earlier run may have become a result: it is not written to.
+        self.discard(name)
         return create_npy(self.path(name), shape, dtype)
 
     def write(self, name: str, array: np.ndarray) -> None:
@@ -92,6 +115,7 @@ class Work:
             InputError: if the disk has too little room.
         """
         try:
+            self.discard(name)
             with open(self.path(name), "wb") as file:
                 np.save(file, array)
                 file.flush()
@@ -121,6 +145,33 @@ class Work:
     def remove(self) -> None:
         """Remove the folder."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _locked(folder: Path) -> int:
+    """The descriptor of the lock of a folder, which is created.
+
+    The system releases it with this process. File systems without locks have none.
+
+    Raises:
+        InputError: if another run holds it.
+        OSError: if the folder cannot be written.
+    """
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as reason:
+            os.close(descriptor)
+            got = "another run is using it"
+            raise error(f"{folder} is in use", "one run at a time", got) from reason
+        except OSError as reason:
+            if reason.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
+                raise
+        if os.fstat(descriptor).st_nlink:
+            return descriptor
+        # The run that held it has removed the folder.
+        os.close(descriptor)
 
 
 def key_of(
