@@ -23,22 +23,23 @@ class Step:
     """A step of something that takes long.
 
     `text` says what begins or was done, `done` and `total` are steps or seconds, and `note` is how
-    far that is in words.
+    far that is in words. `total` is None where nobody knows it.
     """
 
     text: str
     done: float
-    total: float
+    total: float | None
     note: str
 
 
 _FOLLOWERS: list[Callable[[Step], None]] = []
 
 
-def report(text: str, done: float, total: float, note: str = "") -> None:
+def report(text: str, done: float, total: float | None, note: str = "") -> None:
     """Report a step to those who follow; by default its note is the number of steps."""
     for follow in tuple(_FOLLOWERS):
-        follow(Step(text, done, total, note or f"{done:g}/{total:g}"))
+        steps = f"{done:g}" if total is None else f"{done:g}/{total:g}"
+        follow(Step(text, done, total, note or steps))
 
 
 @contextmanager
@@ -60,9 +61,10 @@ def progress(
         with sw.progress():
             exe = sw.compile(module, check=True)
 
-    `compile`, its checks, `bisect`, `reduce`, `export` and `tune` report their steps. Nothing is
-    shown of what is done sooner, in another `progress`, or where stderr is neither a terminal nor
-    that of a notebook (which needs ipywidgets); what was shown is removed in the end.
+    `compile`, its checks, `bisect`, `reduce`, `export` and `tune` report their steps, as do
+    `partition` and the runs of `distribute` and `out_of_core`. Nothing is shown of what is done
+    sooner, in another `progress`, or where stderr is neither a terminal nor that of a notebook
+    (which needs ipywidgets); what was shown is removed in the end.
 
     Args:
         what: what is shown until the first step.

@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from ..core.progress import report
 from .arrays import Folder, Store, append_array
 from .edges import LARGEST, Chunk, Edges
 from .errors import error
 from .partition import Partition, array_name, assembled, facts_of
+from .progress import reported
 
 BUCKET = 1 << 24
 """The number of entries that are sorted at a time; a longer row is sorted at once."""
@@ -101,7 +103,8 @@ def build(edges: Edges, census: Census, part_of: np.ndarray, parts: int, store: 
         InputError: if the edges change while they are read.
         OSError: if the store cannot be written.
     """
-    order = _order(edges, part_of, parts)
+    number = int(census.entries.sum())
+    order = _order(reported(edges, "finding inner rows", 0, 3 * number), part_of, parts)
     sizes = np.bincount(part_of, minlength=parts)
     plan = _Plan(
         np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
@@ -113,7 +116,7 @@ def build(edges: Edges, census: Census, part_of: np.ndarray, parts: int, store: 
         _write(store, "order", order.nodes)
     spill = _Spill(plan, store.path if isinstance(store, Folder) else None)
     try:
-        spill.fill(edges, order.ranks())
+        spill.fill(reported(edges, "sorting edges", number, 3 * number), order.ranks())
         for index in range(parts):
             _write_part(spill, plan, index, store)
     finally:
@@ -181,6 +184,13 @@ class _Plan:
             last = min(max(last, first + 1), end)
             yield first, last
             first = last
+
+    def report(self, index: int, place: int) -> None:
+        """Report that a part is written from a place on, after edges were read twice."""
+        done, total = int(self.starts[place]), int(self.starts[-1])
+        note = f"{done / 1e6:.1f} M of {total / 1e6:.1f} M edges"
+        text = f"writing part {index + 1} of {len(self.bounds) - 1}"
+        report(text, 2 * total + done, 3 * total, note)
 
 
 class _Spill:
@@ -270,6 +280,7 @@ def _write_part(spill: _Spill, plan: _Plan, index: int, store: Store) -> None:
     if plan.weights is not None:
         values = store.create(array_name(index, "values"), plan.weights, number)
     for bucket in plan.buckets(index):
+        plan.report(index, bucket[0])
         keys, weights = spill.read(bucket)
         keys = (keys & ~_LOW) | local[(keys & _LOW).astype(np.uint32)]
         if weights is None or values is None:

@@ -24,6 +24,7 @@ import numpy as np
 from ..core.dtype_names import dtype_named
 from ..core.errors import StepwellError, explain
 from ..core.logs import logger
+from ..core.progress import report
 from ..core.specs import ValueSpec
 from ..dialects.graph.attrs import ReduceKind
 from . import folders, tasks
@@ -133,6 +134,7 @@ class Run:
         near = self.engine.shares and self._are_here()
         kept = self.room.has_maps([self._workers[n] for n in range(len(self.partition))], near)
         self.setting = replace(self.setting, kept=kept, ring=self._ring_rows() if near else None)
+        report("loading arguments", 0, self._steps)
         self._repeat("the arguments", 0, self._load)
         for number in range(len(self.job.stages)):
             self.traffic.sent.append(0)
@@ -150,6 +152,7 @@ class Run:
             result: the array.
             of_rows: whether the value has a row for each node; else it is the same in all parts.
         """
+        report("collecting results", self._steps - 1, self._steps)
         if not of_rows:
             whole = self.setting.whole
             result[...] = whole[value] if value in whole else self._array(0, value)
@@ -165,6 +168,11 @@ class Run:
                 np.take(rows, order, axis=0, out=result[first:][: len(nodes)], mode="clip")
 
         _at_once(put, range(len(self.partition)), result.nbytes)
+
+    @property
+    def _steps(self) -> int:
+        """The steps that are reported: arguments, stages and results."""
+        return len(self.job.stages) + 2
 
     def _array(self, part: int, value: str, count: int | None = None) -> np.ndarray:
         """A value of a part on this machine, or the first rows of it."""
@@ -355,7 +363,10 @@ class Run:
         for part, given in halos.items():
             with self._noting(part, failed):
                 handles[part] = self._submit(number, part, given)
-        for part, handle in handles.items():
+        text = f"stage {number + 1} of {len(self.job.stages)}"
+        for done, (part, handle) in enumerate(handles.items()):
+            share, note = done / len(handles), f"{done} of {len(handles)} parts"
+            report(text, 1 + number + share, self._steps, note)
             with self._noting(part, failed):
                 made: Made = self.engine.get(handle)
                 self._blocks[part].update(made.blocks)

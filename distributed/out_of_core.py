@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from .arguments import arguments_of
 from .combining import combined
 from .partition import Part, Partition
 from .program import SplitProgram, Stage, split
-from .progress import shown
+from .progress import Visits
 from .report import Machine, TileReport
 from .results import Result, result_of
 from .rows import Mapped, Rows, gather
@@ -138,7 +138,6 @@ class OutOfCore:
         *inputs: Any,
         out: Any,
         folder: str | os.PathLike[str] | None = None,
-        progress: bool | None = None,
     ) -> None:
         """Run the program.
 
@@ -152,8 +151,6 @@ class OutOfCore:
                 results, a sequence.
             folder: for intermediate results, which take a row for each node; by default beside the
                 first path of `out`. It is removed after the run.
-            progress: whether to show the rate and the time left on stderr; by default if that is a
-                terminal.
 
         Raises:
             InputError: if an argument does not fit, a file is damaged, a disk has too little room,
@@ -169,8 +166,7 @@ class OutOfCore:
         key = key_of(text, weights, self._partition, rows, whole)
         with closing(Work(place, key)) as work:
             run = _Run(self._tiling, self._partition, rows, whole, work)
-            with shown(len(self._stages), run.entries, progress) as advance:
-                run.run(advance)
+            run.run()
             for (_, value), target in zip(program.outputs, targets, strict=True):
                 run.deliver(value, target)
             work.remove()
@@ -236,23 +232,22 @@ class _Run:
         self._original = {value for _, value in program.outputs if value not in read}
         """The values whose rows are stored in the original order of nodes."""
 
-    def run(self, advance: Callable[[int, int], None]) -> None:
-        """Run what is left of the stages; `advance` takes the stage and visited entries."""
+    def run(self) -> None:
+        """Run what is left of the stages."""
+        visits = Visits(len(self._tiling.stages), self.entries)
         pairs = zip(self._program.stages, self._tiling.stages, strict=True)
         for number, (stage, exe) in enumerate(pairs):
             if number < self._work.finished:
-                advance(number, self.entries)
+                visits.skip(number)
                 self._read_whole(number)
                 continue
-            self._run_stage(number, stage, exe, lambda entries, n=number: advance(n, entries))
+            self._run_stage(number, stage, exe, visits)
             self._work.finish(number + 1)
             for value in self._program.specs:
                 if value not in self._rows and self._program.last_use(value) == number:
                     self._work.discard(value)
 
-    def _run_stage(
-        self, number: int, stage: Stage, exe: Executable, advance: Callable[[int], None]
-    ) -> None:
+    def _run_stage(self, number: int, stage: Stage, exe: Executable, visits: Visits) -> None:
         made = {
             name: self._work.create(name, *self._layout(name))
             for name in stage.results
@@ -261,7 +256,7 @@ class _Run:
         partial = {name: _Partial() for name in stage.results if name not in made}
         for part, tile in self._tiling.of(number):
             self._run_tile(stage, exe, part, tile, made, partial)
-            advance(tile.matrix.nnz)
+            visits.add(number, tile.matrix.nnz)
         for array in made.values():
             _flush(array)
         for name, found in partial.items():

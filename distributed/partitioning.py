@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from ..core.arrays import is_integer
+from ..core.progress import report
 from .arrays import Memory
 from .build import Census, build, count, even_ranges
 from .edges import Edges, edges_of
 from .errors import error, unwritten
 from .metis import metis_labels
 from .partition import Partition, new_folder
+from .progress import reported
 
 
 def partition(
@@ -54,7 +56,7 @@ def partition(
     if not is_integer(parts) or parts < 1:
         raise error("wrong number of parts", "1 or more", repr(parts))
     edges = edges_of(graph, num_nodes, undirected)
-    census = count(edges)
+    census = count(reported(edges, "counting edges"))
     part_of = _part_of(edges, census, int(parts), by)
     if out is None:
         return build(edges, census, part_of, int(parts), Memory())
@@ -72,6 +74,7 @@ def _part_of(edges: Edges, census: Census, parts: int, by: Any) -> np.ndarray:
         sizes = np.diff(even_ranges(census.entries, parts))
         return np.repeat(np.arange(parts, dtype=kind), sizes)
     if isinstance(by, str) and by == "metis":
+        report("cutting the graph by METIS", 0, None, f"{len(census.entries) / 1e6:.1f} M nodes")
         return metis_labels(edges.matrix, parts).astype(kind)
     if isinstance(by, str):
         raise error("unknown way to partition", 'by="rows", "metis" or labels', repr(by))

@@ -1,56 +1,58 @@
-"""The progress of a run on the terminal: the rate, and the time left."""
+"""The progress of what reads all edges, and of runs by stages, for `stepwell.progress`."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..core.progress import report
+from .edges import Chunk, Edges
 
 
-@contextmanager
-def shown(stages: int, entries: int, progress: bool | None) -> Iterator[Callable[[int, int], None]]:
-    """Show the progress of a run, by stages and visited entries of each.
+def reported(edges: Edges, text: str, done: int = 0, total: int | None = None) -> Edges:
+    """Edges that report each piece that is read of them.
+
+    Args:
+        edges: the edges.
+        text: what they are read for.
+        done: the number of edges that were read before, for another reason.
+        total: the number of edges that are read in all; None if it is not known.
+    """
+
+    def read() -> Iterator[Chunk]:
+        count = 0
+        for chunk in edges.read():
+            report(text, done + count, total, f"{count / 1e6:.1f} M edges")
+            yield chunk
+            count += len(chunk[0])
+
+    return replace(edges, read=read)
+
+
+class Visits:
+    """Reports the entries that the stages of a run visit, and at what rate.
 
     Args:
         stages: the number of stages.
         entries: the number of entries that each visits.
-        progress: whether to show it on stderr; None if that is a terminal.
-
-    Yields:
-        a function that takes the number of a stage, and of entries that it has visited since.
     """
-    if not (sys.stderr.isatty() if progress is None else progress):
-        yield lambda stage, visited: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        ProgressColumn,
-        Task,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-    from rich.text import Text
 
-    class Rate(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            return Text("" if task.speed is None else f"{task.speed / 1e6:.1f} M entries/s")
+    def __init__(self, stages: int, entries: int) -> None:
+        self._stages, self._entries = stages, entries
+        self._begun, self._visited, self._done = time.monotonic(), 0, 0
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        Rate(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=stages * entries)
+    def add(self, stage: int, visited: int) -> None:
+        """Report entries that a stage, a number from 0 on, has visited since the last call."""
+        self._visited += visited
+        self._report(stage, visited)
 
-        def advance(stage: int, visited: int) -> None:
-            bar.update(task, advance=visited, description=f"stage {stage + 1} of {stages}")
+    def skip(self, stage: int) -> None:
+        """Report a stage that an earlier run has finished."""
+        self._report(stage, self._entries)
 
-        yield advance
+    def _report(self, stage: int, more: int) -> None:
+        self._done += more
+        rate = self._visited / max(time.monotonic() - self._begun, 1e-9) / 1e6
+        text, total = f"stage {stage + 1} of {self._stages}", self._stages * self._entries
+        report(text, self._done, total, f"{rate:.1f} M entries/s")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import itertools
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
+from ..core.progress import progress, report
 from .command import CompileOptions, ModelPath, err, out
 from .grouped import grouped
 from .models import ARTEFACT, parse_sizes
@@ -49,23 +49,15 @@ def bench(
     for name, (call, theirs) in peers.items():
         calls[name] = call
         differences[name] = f"{_difference(ours, theirs):.1e}"
-    with _progress("timing", ROUNDS) as advance:
-        times = measure(calls, advance)
+    rounds = itertools.count(1)
+    with progress("timing", console=err):
+        times = measure(calls, lambda: report("timing", next(rounds), ROUNDS))
     table = Table("", "median", "minimum", "times stepwell's", "largest difference")
     for name, timing in times.items():
         ratio = f"{timing.median / times['stepwell'].median:.2f}"
         median, minimum = duration(timing.median), duration(timing.minimum)
         table.add_row(name, median, minimum, ratio, differences[name])
     out.print(table)
-
-
-@contextmanager
-def _progress(what: str, steps: int) -> Iterator[Any]:
-    from rich.progress import Progress
-
-    with Progress(console=err, transient=True) as progress:
-        task = progress.add_task(what, total=steps)
-        yield lambda: progress.advance(task)
 
 
 def _difference(ours: Any, theirs: Any) -> float:

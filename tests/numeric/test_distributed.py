@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 import stepwell as sw
 from stepwell.core.errors import CompileError, InputError, StepwellError
+from stepwell.core.progress import Step, followed
 from stepwell.dialects.graph.attrs import ReduceKind
 from stepwell.distributed import blocks, driver, engines, tasks
 from stepwell.distributed.blocks import Block
@@ -55,6 +56,21 @@ def test_as_one_program(program: Any) -> None:
     assert found(x, out=out) is out
     assert_near(out, wanted)
     assert np.array_equal(found(x), out)
+
+
+def test_progress(program: Any) -> None:
+    found, *_ = program
+    steps = list[Step]()
+    with followed(steps.append):
+        found(features(101))
+    count = len(found.stages)
+    stages = [f"stage {number + 1} of {count}" for number in range(count)]
+    texts = ["loading arguments", *stages, "collecting results"]
+    assert list(dict.fromkeys(step.text for step in steps)) == texts
+    done = [step.done for step in steps]
+    assert done == sorted(done)
+    assert {step.total for step in steps} == {count + 2}
+    assert steps[2].note == "1 of 4 parts"
 
 
 def test_labels_order_nodes_anew(program: Any) -> None:

@@ -16,6 +16,7 @@ import pytest
 import scipy.sparse as sp
 
 import stepwell as sw
+from stepwell.core.progress import Step, followed
 from stepwell.distributed.out_of_core import OutOfCore, _Run
 from stepwell.distributed.partition import Partition
 from stepwell.distributed.report import Machine
@@ -307,13 +308,26 @@ def no_space(*arguments: int) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_progress(sage: OutOfCore, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sage(X, out=tmp_path / "y.npy", progress=True)
-    shown = capsys.readouterr().err
-    assert f"stage {len(sage.stages)} of {len(sage.stages)}" in shown
-    assert "100 %" in shown
-    sage(X, out=tmp_path / "y.npy")
+def test_progress(
+    sage: OutOfCore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It is reported, and shown to those who ask only."""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    steps = list[Step]()
+    with followed(steps.append):
+        sage(X, out=tmp_path / "y.npy")
     assert capsys.readouterr().err == ""
+    stages = len(sage.stages)
+    assert list(dict.fromkeys(step.text for step in steps)) == [
+        f"stage {n + 1} of {stages}" for n in range(stages)
+    ]
+    done = [step.done for step in steps]
+    assert done == sorted(done)
+    assert done[-1] == steps[-1].total == stages * ENDS.shape[1]
+    assert all(step.note.endswith(" M entries/s") for step in steps)
 
 
 class Wrong(Features):

@@ -21,7 +21,9 @@ from stepwell.caching import sources
 from stepwell.core import progress
 from stepwell.core.logs import NAMES
 from stepwell.core.progress import Step, followed, report
+from stepwell.tools import bench, main
 from stepwell.tools import progress as commands
+from stepwell.tools.timing import ROUNDS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -119,6 +121,32 @@ def test_no_progress_of_what_is_done_soon_or_without_a_terminal() -> None:
             sw.compile(model(), threads=1)(np.zeros(4, np.float32))
             time.sleep(0.05)
         assert text_of(console) == ""
+
+
+def test_a_step_of_nobody_knows_how_many() -> None:
+    console = screen()
+    with sw.progress("reading", after=0.0, console=console):
+        report("counting edges", 3, None)
+        assert "counting edges" in text_of(console, "counting edges")
+    steps = list[Step]()
+    with followed(steps.append):
+        report("counting edges", 3, None)
+    assert [step.note for step in steps] == ["3"]
+
+
+def test_timing_shows_progress_as_all_commands_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    console = screen()
+    monkeypatch.setattr(bench, "err", console)
+    monkeypatch.setattr(bench, "out", screen())
+    monkeypatch.setattr(progress, "AFTER", 60.0)
+    model().save(tmp_path / "model.mlir")
+    steps = list[Step]()
+    with followed(steps.append):
+        main.app(["bench", str(tmp_path / "model.mlir")], standalone_mode=False)
+    assert [step.text for step in steps].count("timing") == ROUNDS
+    assert text_of(console, seconds=0.0) == ""
 
 
 def test_commands_show_progress(monkeypatch: pytest.MonkeyPatch) -> None:

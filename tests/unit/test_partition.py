@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import stepwell as sw
+from stepwell.core.progress import Step, followed
 from stepwell.distributed import build, edges
 from stepwell.distributed.partition import Partition
 from stepwell.frontends.gnn import Graph
@@ -352,6 +353,25 @@ def test_an_unfinished_folder_is_no_partition(tmp_path: Path) -> None:
     for name in ("full", "saved"):
         with pytest.raises(sw.InputError, match=r"cannot read .*partition\.json: No such file"):
             Partition.load(tmp_path / name)
+
+
+def test_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edges, "CHUNK", 30)
+    steps = list[Step]()
+    with followed(steps.append):
+        sw.partition(ring(40), 2)
+    texts = list(dict.fromkeys(step.text for step in steps))
+    assert texts == [
+        *("counting edges", "finding inner rows", "sorting edges"),
+        *("writing part 1 of 2", "writing part 2 of 2"),
+    ]
+    count = ring(40).shape[1]
+    counted = [(step.done, step.total) for step in steps if step.text == "counting edges"]
+    assert counted == [(n, None) for n in range(0, count, 30)]
+    done = [step.done for step in steps[len(counted) :]]
+    assert done == sorted(done)
+    assert {step.total for step in steps[len(counted) :]} == {3 * count}
+    assert done[-1] == 2 * count + count // 2
 
 
 def test_no_such_part() -> None:
