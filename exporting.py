@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from xdsl.dialects.llvm import FuncOp
-from xdsl.ir import Operation
 
 from .compilation import Compilation
 from .core.collector import without_collector
@@ -19,7 +18,7 @@ from .core.module import Module
 from .core.target import Target
 from .diagnosis.reproducer import Reproducing
 from .dialects.loop.trace_text import Schedules, traces_text
-from .dialects.rt.abi import PARALLEL_TILES
+from .dialects.rt.abi import PARALLEL_TILES, SYSTEM_ALLOCATE
 from .runtime.lowered import lowered
 
 if TYPE_CHECKING:
@@ -116,6 +115,7 @@ def _compiled(
     for callee in found.interface.functions:
         fact = f'calls the registered function "{callee.name}", which is one of Python'
         raise UnsupportedError(explain("export", fact))
+    called = {op.sym_name.data for op in work.op.ops if isinstance(op, FuncOp)}
     prefix = checked_prefix(_usual_name(found.name) if name is None else name)
     interface = CInterface(
         prefix=prefix,
@@ -123,7 +123,8 @@ def _compiled(
         target=compilation.target,
         signature=found.interface.signature,
         failures=found.interface.failures,
-        pooled=any(_is_pool(op) for op in work.op.ops),
+        pooled=PARALLEL_TILES in called,
+        takes_memory=SYSTEM_ALLOCATE in called,
         linked_weights=linked_weights,
     )
     weights = Weights(found.constants)
@@ -142,11 +143,6 @@ def _usual_name(program: str) -> str:
     from .backends.c.interface import identifier
 
     return "model" if program == "main" else identifier(program)
-
-
-def _is_pool(op: Operation) -> bool:
-    """Whether an operation declares the thread pool."""
-    return isinstance(op, FuncOp) and op.sym_name.data == PARALLEL_TILES
 
 
 def _write(interface: CInterface, weights: Weights, code: bytes, folder: Path) -> Exported:

@@ -21,7 +21,7 @@ def header(interface: CInterface) -> str:
     parts = [
         _beginning(interface, guard),
         _codes(interface),
-        _allocator(prefix),
+        _allocator(interface),
         _struct(interface, "inputs", interface.inputs, _INPUTS),
         _struct(interface, "outputs", interface.outputs, _OUTPUTS),
         _lives(interface),
@@ -66,10 +66,19 @@ def _codes(interface: CInterface) -> str:
     return "/* What functions return. */\nenum {\n" + "\n".join(lines) + "\n};"
 
 
-def _allocator(prefix: str) -> str:
+_ALLOCATOR = """\
+Where memory comes from. `allocate` returns memory at a multiple of `alignment`, a power of 2, or
+null; `release` gets it back. Both may be called by several threads at the same time."""
+_OF_KERNELS = "Calls take memory for local arrays, and give it back before they return."
+_TRAPS = "Without that memory, WebAssembly traps."
+
+
+def _allocator(interface: CInterface) -> str:
+    prefix, text = interface.prefix, _ALLOCATOR
+    if interface.takes_memory:
+        text += f" {_OF_KERNELS}" + (f" {_TRAPS}" if interface.is_wasm else "")
     return f"""\
-/* Where memory comes from. `allocate` returns memory at a multiple of `alignment`, a power of 2, or
- * null; `release` gets it back. Both may be called by several threads at the same time. */
+{_comment(text)}
 typedef struct {prefix}_allocator {{
   void *(*allocate)(void *state, uint64_t alignment, uint64_t bytes);
   void (*release)(void *state, void *memory, uint64_t bytes);

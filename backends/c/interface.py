@@ -150,8 +150,8 @@ class CInterface:
     """The C functions of a program and what they know of it.
 
     `prefix` begins all names, `model` is the name of the program for people. Status n + 1 of a call
-    is `failures[n]`. `pooled` says whether calls use a pool of threads, `linked_weights` whether
-    the weights are in the object file.
+    is `failures[n]`. `pooled` says whether calls use a pool of threads, `takes_memory` whether
+    kernels allocate local buffers, `linked_weights` whether the weights are in the object file.
     """
 
     prefix: str
@@ -160,6 +160,7 @@ class CInterface:
     signature: Signature
     failures: tuple[Failure, ...]
     pooled: bool
+    takes_memory: bool
     linked_weights: bool
 
     @cached_property

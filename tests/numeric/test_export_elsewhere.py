@@ -18,6 +18,8 @@ import stepwell as sw
 from .c_programs import Build, compiled_c, results
 from .exported_models import cnn, floats, gcn, graph, mlp
 from .test_exported_calls import BEGINNING, CASES, messages
+from .test_exported_memory import BEGINNING as OF_ROWS
+from .test_exported_memory import MESSAGE, TURNS, rows
 
 WASI = Path(__file__).with_name("wasi")
 ZIG = (sys.executable, "-m", "ziglang", "cc", "-target", "wasm32-wasi")
@@ -63,6 +65,7 @@ MODELS: dict[str, tuple[Callable[[], sw.Module], Callable[[], list[Any]]]] = {
     "mlp": (mlp, lambda: [floats(5, 37)]),
     "gcn": (gcn, lambda: [graph(), floats(20, 13)]),
     "cnn": (cnn, lambda: [floats(1, 3, 12, 12)]),
+    "rows": (rows, lambda: [floats(4, 50)]),
 }
 
 
@@ -86,7 +89,7 @@ def test_errors_are_those_of_this_machine(target: str, tmp_path: Path) -> None:
     assert found[: len(CASES)] == [text.replace(str(2**47), largest) for text in CASES.values()]
 
 
-def rows() -> sw.Module:
+def gathered() -> sw.Module:
     b = sw.Builder("rows")
     x, places = b.input("x", ("n", 3), "f32"), b.input("places", ("k",), "i64")
     b.output(b.relu(b.gather(x, places)), name="y")
@@ -95,7 +98,7 @@ def rows() -> sw.Module:
 
 def test_wide_indices_on_a_narrow_machine(target: str, tmp_path: Path) -> None:
     """What is left of 2^32 + 1 in 32 bits is a valid index."""
-    module, x = rows(), floats(4, 3)
+    module, x = gathered(), floats(4, 3)
     folder = sw.export(module, tmp_path, target=target.split()[0]).folder
     expected = np.maximum(x[[1, -1]], 0)
     inputs = [x, np.array([1, -1])]
@@ -116,6 +119,13 @@ def test_threads_elsewhere(target: str, tmp_path: Path) -> None:
     expected = sw.compile(module, threads=1)(x)
     (found,) = results(folder, module, [x], [expected], BUILDS[target], "-pthread")
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("target", ["aarch64", "rv64gcv"], indirect=True)
+def test_kernels_without_memory_elsewhere(target: str, tmp_path: Path) -> None:
+    folder = sw.export(rows(), tmp_path, target=target, threads=2).folder
+    program = compiled_c(folder, OF_ROWS + TURNS, "-pthread", build=BUILDS[target])
+    assert BUILDS[target].run(program).splitlines() == ["1", MESSAGE, "0"]
 
 
 def test_threads_are_refused_without_them(tmp_path: Path) -> None:

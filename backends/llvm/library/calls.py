@@ -19,6 +19,8 @@ from .sizes import SizeFunctions
 
 _NOWHERE = ir.Constant(ir.ArrayType(BYTE, 64), None)
 """What an empty buffer points to."""
+_SCOPE = ir.ArrayType(WORD, 1024 // 8 + 3)
+"""A `%Scope` of `locals.ll`."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +201,7 @@ class CallFunctions:
         """Call the program in a frame, with an arena that grows until it is large enough."""
         frame = emit.call("begin_call", PTR, program)
         emit.require(emit.is_set(frame), Code.MEMORY, explain("call", "not enough memory"))
+        scope = self._enter_scope(emit, program, frame)
         again = emit.builder.append_basic_block()
         emit.builder.branch(again)
         emit.builder.position_at_end(again)
@@ -211,8 +214,10 @@ class CallFunctions:
             grown = emit.call("grow_arena", ir.IntType(1), program, frame, wanted)
             with emit.builder.if_then(grown):
                 emit.builder.branch(again)
+            self._leave_scope(emit, scope)
             emit.call("give_back", ir.VoidType(), frame)
             emit.fail(Code.MEMORY, "call: not enough memory for an arena of ", wanted, " bytes")
+        self._leave_scope(emit, scope)
         with emit.builder.if_then(emit.builder.icmp_signed("!=", status, STATUS(0)), likely=False):
             emit.call("explain", ir.VoidType(), status, details)
             emit.call("give_back", ir.VoidType(), frame)
@@ -220,6 +225,25 @@ class CallFunctions:
         self._report(emit, frame, outputs, symbols, table)
         emit.call("give_back", ir.VoidType(), frame)
         emit.builder.ret(STATUS(Code.OK))
+
+    def _enter_scope(self, emit: Emitter, program: Any, frame: Any) -> Any:
+        """Begin a scope of `locals.ll`, which ends in an error where a kernel has no memory."""
+        if not self._interface.takes_memory:
+            return None
+        scope = emit.builder.alloca(_SCOPE)
+        scope.align = 16
+        emit.call("enter_scope", ir.VoidType(), scope, program)
+        mark = emit.call("_setjmp", STATUS, scope)
+        emit.module.globals["_setjmp"].attributes.add("returns_twice")
+        with emit.builder.if_then(emit.builder.icmp_signed("!=", mark, STATUS(0)), likely=False):
+            self._leave_scope(emit, scope)
+            emit.call("give_back", ir.VoidType(), frame)
+            emit.fail(Code.MEMORY, "call: not enough memory for a local array of a kernel")
+        return scope
+
+    def _leave_scope(self, emit: Emitter, scope: Any) -> None:
+        if scope is not None:
+            emit.call("leave_scope", ir.VoidType(), scope)
 
     def _index_of(self, emit: Emitter, value: Any) -> Any:
         return value if self._index == WORD else emit.builder.trunc(value, self._index)

@@ -10,7 +10,14 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from ....core.target import Target
-from ....dialects.rt.abi import SYSTEM_ALLOCATE, WORDS, Word
+from ....dialects.rt.abi import (
+    PARALLEL_TILES,
+    SYSTEM_ABORT,
+    SYSTEM_ALLOCATE,
+    SYSTEM_FREE,
+    WORDS,
+    Word,
+)
 from ...c.interface import CInterface
 from .. import thread_pool
 from ..jit import Effort, object_code
@@ -24,7 +31,16 @@ _ALIGNMENT = 64
 _PROGRAM = "stepwell.program"
 """The function that runs the kernels: a name that no function of C has."""
 _FILES = [Path(__file__).with_name(f"{name}.ll") for name in ("memory", "ranges", "text")]
-_MAPPING = Path(__file__).with_name("mapping.ll")
+_LOCALS, _TILES, _MAPPING = (
+    Path(__file__).with_name(f"{name}.ll") for name in ("locals", "local_tiles", "mapping")
+)
+_REDIRECTED = {
+    SYSTEM_ALLOCATE: "allocate_local",
+    SYSTEM_FREE: "release_local",
+    SYSTEM_ABORT: "never",
+    PARALLEL_TILES: "run_tiles",
+}
+"""What kernels call that take memory, by the functions of the C library and of the run time."""
 
 
 def object_file(
@@ -47,7 +63,10 @@ def object_file(
 
     def joined(program: Any, target_machine: Any) -> Any:
         program.get_function(public).name = _PROGRAM
-        definitions = definitions_for(interface.target, weights, interface.pooled)
+        if interface.takes_memory:
+            _redirect(program)
+        facts = interface.target, weights, interface.pooled, interface.takes_memory
+        definitions = definitions_for(*facts)
         others = program, llvm.parse_assembly(str(functions))
         files = files_for(interface)
         whole = linked(files, definitions, interface.functions, target_machine, others)
@@ -74,10 +93,21 @@ def files_for(interface: CInterface) -> Sequence[Path]:
     """The files of the run time that a program needs."""
     mapping = [_MAPPING] if interface.maps_files and not interface.linked_weights else []
     pool = thread_pool.files(interface.target.triple) if interface.pooled else []
-    return [*_FILES, FRAMES, *mapping, *pool]
+    locals = [_LOCALS] if interface.takes_memory else []
+    tiles = [_TILES] if interface.takes_memory and interface.pooled else []
+    return [*_FILES, FRAMES, *locals, *tiles, *mapping, *pool]
 
 
-def definitions_for(target: Target, weights: Weights, pooled: bool) -> Definitions:
+def _redirect(program: Any) -> None:
+    """Let kernels take memory from the hooks of the caller, and threads of the pool know them."""
+    for function in program.functions:
+        if function.is_declaration and function.name in _REDIRECTED:
+            function.name = _REDIRECTED[function.name]
+
+
+def definitions_for(
+    target: Target, weights: Weights, pooled: bool, takes_memory: bool
+) -> Definitions:
     """Definitions that these files declare."""
     made = Definitions()
     made.place("frame_busy", 8 * Word.BUSY)
@@ -89,7 +119,10 @@ def definitions_for(target: Target, weights: Weights, pooled: bool) -> Definitio
     made.place("program_constants", 8 * CONSTANTS)
     made.number("frame_bytes", _rounded(8 * WORDS))
     made.number("program_bytes", _rounded(8 * (CONSTANTS + len(weights.arrays))))
-    _define_allocation(made, ir.IntType(target.index_bits))
+    size = ir.IntType(target.index_bits)
+    _define_allocation(made, size)
+    if takes_memory:
+        _define_locals(made, size, target.triple)
     if pooled:
         thread_pool.define(made, target.triple)
     return made
@@ -103,6 +136,25 @@ def _define_allocation(made: Definitions, size: ir.IntType) -> None:
     function = ir.Function(made.module, kind, SYSTEM_ALLOCATE)
     narrow = [value if size == word else builder.trunc(value, size) for value in arguments]
     builder.ret(builder.call(function, narrow))
+
+
+def _define_locals(made: Definitions, size: ir.IntType, triple: str) -> None:
+    """What `locals.ll` needs, and the functions that kernels call instead of the C library's."""
+    word, status = ir.IntType(64), ir.IntType(32)
+    builder, (_, bytes) = made.function(_REDIRECTED[SYSTEM_ALLOCATE], PTR, size, size)
+    take = ir.Function(made.module, ir.FunctionType(PTR, (word,)), "take_local")
+    builder.ret(builder.call(take, [bytes if size == word else builder.zext(bytes, word)]))
+    # Memory is never null.
+    builder, _ = made.function(_REDIRECTED[SYSTEM_ABORT], ir.VoidType())
+    builder.unreachable()
+    if triple.startswith("wasm"):
+        # WebAssembly cannot leave functions from within: without memory, the call traps.
+        builder, _ = made.function("_setjmp", status, PTR)
+        builder.ret(status(0))
+        builder, _ = made.function("_longjmp", ir.VoidType(), PTR, status)
+        trap = ir.Function(made.module, ir.FunctionType(ir.VoidType(), ()), "llvm.trap")
+        builder.call(trap, ())
+        builder.unreachable()
 
 
 def _rounded(bytes: int) -> int:
