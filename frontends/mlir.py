@@ -21,6 +21,7 @@ from ..core.module import Module
 from ..core.parsing import MlirParser
 from ..core.provenance import origin
 from ..core.reading import ReadingError, read_text
+from ..core.refusal import InvalidProgram
 from ..core.registry import make_context
 from ..core.symbols import find_symbol
 from ..core.typed import function_around
@@ -136,7 +137,11 @@ def _check_kernels(op: ModuleOp, text: str, name: str, trusted: bool) -> None:
         if not isinstance(call, CallDpsOp) or not isinstance(kernel, KernelOp) or function is None:
             continue
         _mark(kernel, trusted)
-        shapes = shapes_of(function)
+        try:
+            shapes = shapes_of(function)
+        except InvalidProgram as error:
+            where = _place(function, op, text, name)
+            raise ImportModelError(f"{where}: {first_line(error)}") from error
         found = _outside(kernel, call, shapes, trusted) or _unstored(kernel, call, shapes, trusted)
         if found is not None:
             place, (fact, expected, got), hint = found

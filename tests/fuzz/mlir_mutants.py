@@ -57,16 +57,26 @@ def other_tokens(data: bytes, rng: Rng) -> bytes:
 
 
 def _other_token(text: str, rng: Rng) -> str:
+    """One token becomes another one of its kind, now and then anything.
+
+    The token is any, or first the kind: most tokens are values and types, few of which may change.
+    """
     spans = [found.span() for found in TOKEN.finditer(text)]
-    words = [span for span in spans if text[span[0]].isalnum() or text[span[0]] in '%@#"']
-    chosen = words if words and rng.integers(8) else spans
-    start, end = chosen[rng.integers(len(chosen))]
+    kinds: dict[str, list[tuple[int, int]]] = {}
+    for start, end in spans:
+        kinds.setdefault(kind(text[start:end]), []).append((start, end))
+    mixed = [places for places in kinds.values() if len({text[a:b] for a, b in places}) > 1]
+    if not mixed or rng.integers(8) == 0:
+        start, end = spans[rng.integers(len(spans))]
+        token = text[start:end]
+        others = ["", f"{token} {token}", INTRUDERS[rng.integers(len(INTRUDERS))]]
+        return text[:start] + others[rng.integers(len(others))] + text[end:]
+    any_kind = [place for places in mixed for place in places]
+    places = mixed[rng.integers(len(mixed))] if rng.integers(2) else any_kind
+    start, end = places[rng.integers(len(places))]
     token = text[start:end]
-    alike = sorted({text[a:b] for a, b in spans if kind(text[a:b]) == kind(token)} - {token})
-    if alike and rng.integers(8):
-        return text[:start] + alike[rng.integers(len(alike))] + text[end:]
-    others = ["", f"{token} {token}", INTRUDERS[rng.integers(len(INTRUDERS))]]
-    return text[:start] + others[rng.integers(len(others))] + text[end:]
+    alike = sorted({text[a:b] for a, b in kinds[kind(token)]} - {token})
+    return text[:start] + alike[rng.integers(len(alike))] + text[end:]
 
 
 def other_operations(data: bytes, rng: Rng) -> bytes:

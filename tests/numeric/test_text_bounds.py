@@ -55,6 +55,13 @@ EXTENDED = "%q = arith.index_cast %on : i1 to index"
 FROM_DATA = "%q = arith.index_cast %a : i32 to index"
 
 
+def test_names_that_do_not_fit_are_refused_before_kernels_are_looked_at() -> None:
+    wrong = GATHER.replace("%x: tensor<8xf32>,", '%x: tensor<8xf32> {graph.dims = ["n", "m"]},', 1)
+    message = "text:2:1: func.func @main: graph.dims does not fit the type, expected 1 names, got"
+    with pytest.raises(sw.ImportModelError, match=message):
+        sw.from_mlir(wrong.replace("INDEX", CLAMPED))
+
+
 @pytest.mark.parametrize("index", [CLAMPED, LONGER, GUARDED, SHORT])
 def test_indices_that_are_proved(index: str) -> None:
     exe = sw.compile(sw.from_mlir(GATHER.replace("INDEX", index)), threads=1)

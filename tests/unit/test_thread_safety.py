@@ -110,7 +110,6 @@ from pathlib import Path
 import numpy as np
 from stepwell.backends.llvm import thread_pool
 from stepwell.backends.llvm.boundary import code
-from stepwell.backends.llvm.boundary import code
 
 slow, seconds = Path(sys.argv[1]), float(sys.argv[2])
 signal.alarm(int(seconds) + 120)
