@@ -37,7 +37,8 @@ class Edges:
     Attributes:
         read: returns its chunks, from the beginning.
         num_nodes: the number of nodes, or None for one more than the largest in the list.
-        matrix: the adjacency matrix in CSR, if it is in memory.
+        matrix: the adjacency matrix in CSR, if it is in memory; edges that are read in both
+            directions may be in it once.
     """
 
     read: Callable[[], Iterable[Chunk]]
@@ -61,9 +62,8 @@ def edges_of(graph: Any, num_nodes: int | None = None, undirected: bool = False)
     if not undirected:
         return edges
     read = edges.read
-    return Edges(
-        lambda: (chunk for piece in read() for chunk in _both_ways(piece)), edges.num_nodes
-    )
+    both = lambda: (chunk for piece in read() for chunk in _both_ways(piece))  # noqa: E731
+    return Edges(both, edges.num_nodes, edges.matrix)
 
 
 def _edges_of(graph: Any) -> Edges:

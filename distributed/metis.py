@@ -9,8 +9,13 @@ import numpy as np
 from .errors import error
 
 
-def metis_labels(matrix: Any, parts: int) -> np.ndarray:
-    """The part of each node of a graph in memory, by `pymetis`; a node weighs as its entries do.
+def metis_labels(matrix: Any, entries: np.ndarray, parts: int) -> np.ndarray:
+    """The part of each node of a graph in memory, by `pymetis`.
+
+    Args:
+        matrix: the adjacency matrix in CSR; each edge counts for both directions.
+        entries: (N,), the entries of each row, which a node weighs.
+        parts: the number of parts.
 
     Raises:
         InputError: if the graph is not in memory, or `pymetis` is not installed.
@@ -24,7 +29,7 @@ def metis_labels(matrix: Any, parts: int) -> np.ndarray:
     if parts == 1 or not matrix.shape[0]:
         return np.zeros(matrix.shape[0], np.int64)
     graph = pymetis.CSRAdjacency(*_symmetric(matrix))
-    _, labels = pymetis.part_graph(parts, graph, vweights=1 + np.diff(matrix.indptr))
+    _, labels = pymetis.part_graph(parts, graph, vweights=1 + entries)
     return np.asarray(labels, np.int64)
 
 

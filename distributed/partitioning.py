@@ -48,7 +48,7 @@ def partition(
             integers (N,), the part of each node.
         out: a folder for a partition that is mapped; without it, the partition is in memory.
         num_nodes: N for edge lists, by default one more than the largest node.
-        undirected: whether an edge list names each edge once for both directions.
+        undirected: whether the graph names each edge once for both directions.
 
     Raises:
         InputError: if the graph cannot be read, an argument is wrong, or `out` cannot be written.
@@ -75,7 +75,7 @@ def _part_of(edges: Edges, census: Census, parts: int, by: Any) -> np.ndarray:
         return np.repeat(np.arange(parts, dtype=kind), sizes)
     if isinstance(by, str) and by == "metis":
         report("cutting the graph by METIS", 0, None, f"{len(census.entries) / 1e6:.1f} M nodes")
-        return metis_labels(edges.matrix, parts).astype(kind)
+        return metis_labels(edges.matrix, census.entries, parts).astype(kind)
     if isinstance(by, str):
         raise error("unknown way to partition", 'by="rows", "metis" or labels', repr(by))
     return _labels(by, len(census.entries), parts).astype(kind)

@@ -202,6 +202,22 @@ def test_metis(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [len(part.halo) for part in found] == [0, 0]
 
 
+def test_metis_of_edges_in_both_directions() -> None:
+    """A matrix that has each edge once is cut like one that has both directions."""
+    pytest.importorskip("pymetis")
+    sources = np.concatenate([np.arange(20), np.arange(20, 40), [3]])
+    targets = np.concatenate([(np.arange(20) + 1) % 20, 20 + (np.arange(20) + 1) % 20, [27]])
+    once = Graph.from_edge_index(np.stack([sources, targets]), 40)
+    both = np.concatenate([sources, targets]), np.concatenate([targets, sources])
+    found = sw.partition(once, 2, by="metis", undirected=True)
+    wanted = sw.partition(Graph.from_edge_index(np.stack(both), 40), 2, by="metis")
+    assert [part.num_entries for part in found] == [41, 41]
+    for part, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(found.nodes(part.index), wanted.nodes(part.index))
+        np.testing.assert_array_equal(part.matrix.toarray(), other.matrix.toarray())
+        assert len(part.halo) == 1
+
+
 def test_ones_have_no_values() -> None:
     part = sw.partition(ring(6), 2)[0]
     assert part.values is None
