@@ -18,7 +18,7 @@ import numpy as np
 from ..core.errors import StepwellError, explain
 from .errors import unwritten
 from .rings import map_ring, populate
-from .rows import allocating, create_npy
+from .rows import allocate, allocating, create_npy
 
 
 def hostname() -> str:
@@ -99,13 +99,13 @@ class Block:
             path = Path(place, name)
             with allocating(path) as file:
                 if size:
-                    os.posix_fallocate(file.fileno(), 0, size)
+                    allocate(file.fileno(), 0, size)
             return Block(shape, dtype, None, str(path), hostname(), kept, 0)
         if not size:
             return Block(shape, dtype, np.empty((2 * shape[0], *shape[1:]), dtype), first=0)
         descriptor = os.memfd_create(name)
         try:
-            os.posix_fallocate(descriptor, 0, size)
+            allocate(descriptor, 0, size)
             memory = map_ring(descriptor, size, write=True)
         except OSError as reason:
             raise unwritten(name, reason) from reason

@@ -32,7 +32,7 @@ from .blocks import Block, BlockLostError, hostname
 from .combining import combined
 from .engines import Worker, WorkerLostError
 from .placement import Placement, Room
-from .rings import ring_rows
+from .rings import has_rings, ring_rows
 from .rows import scatter
 from .tasks import Halo, Made, Setting
 
@@ -131,7 +131,7 @@ class Run:
         """
         self._inputs = inputs
         self._assign()
-        near = self.engine.shares and self._are_here()
+        near = has_rings() and self.engine.shares and self._are_here()
         kept = self.room.has_maps([self._workers[n] for n in range(len(self.partition))], near)
         self.setting = replace(self.setting, kept=kept, ring=self._ring_rows() if near else None)
         report("loading arguments", 0, self._steps)

@@ -12,12 +12,18 @@ import functools
 import math
 import mmap
 import os
+import sys
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 _FIXED, _NORESERVE, _POPULATE = 0x10, 0x4000, {False: 22, True: 23}
 """`MAP_FIXED`, `MAP_NORESERVE` and `MADV_POPULATE_READ` or `_WRITE`, which `mmap` does not name."""
+
+
+def has_rings() -> bool:
+    """Whether the system maps rings; macOS has no files in memory without a name."""
+    return hasattr(os, "memfd_create")
 
 
 def ring_rows(rows: int, widths: list[int]) -> int:
@@ -60,6 +66,8 @@ def populate(array: np.ndarray) -> None:
 
     The system may not know how (before Linux 5.14): then it is as if this had not been called.
     """
+    if sys.platform != "linux":
+        return
     first, end = byte_bounds(array)
     begin = first - first % mmap.PAGESIZE
     _libc().madvise(begin, end - begin, _POPULATE[array.flags.writeable])

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.lib import format as npy
+from numpy.lib.array_utils import byte_bounds
 
 from ..core.reading import ReadingError, map_npy
 from .errors import damaged, error, unwritten
@@ -23,7 +26,11 @@ BLOCK = 1 << 24
 
 @runtime_checkable
 class Rows(Protocol):
-    """An array of N rows, of which some are read at a time."""
+    """An array of N rows, of which some are read at a time.
+
+    It may also have `version`, a text that is another one once any of its rows is: only then does
+    `stepwell.out_of_core` continue a run with it that was interrupted.
+    """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -33,19 +40,76 @@ class Rows(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Extent:
+    """The bytes of a file that a map has.
+
+    Attributes:
+        path: the file.
+        begin: the first byte.
+        end: the byte after the last one.
+        is_fixed: whether nothing can be written through the map.
+    """
+
+    path: str
+    begin: int
+    end: int
+    is_fixed: bool
+
+    @staticmethod
+    def of(array: np.ndarray) -> Extent | None:
+        """Those of an array; None if it is no map of a file that has a name."""
+        base: Any = array
+        while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
+            base = base.base
+        while isinstance(base, np.memmap) and isinstance(base.base, np.memmap):
+            base = base.base
+        if not isinstance(base, np.memmap) or base.filename is None:
+            return None
+        first, end = byte_bounds(array)
+        begin = base.offset + first - base.ctypes.data
+        return Extent(str(base.filename), begin, begin + end - first, base.mode == "r")
+
+    def check(self) -> None:
+        """Make sure that the file has these bytes: who reads others of a map ends the process.
+
+        Raises:
+            InputError: if it has been truncated.
+        """
+        try:
+            size = os.stat(self.path).st_size
+        except FileNotFoundError:
+            # Its pages are there as long as it is mapped.
+            return
+        if size < self.end:
+            raise damaged(self.path, f"truncated, expected {self.end} bytes, got {size}")
+
+
+def check_files(*arrays: np.ndarray | None) -> None:
+    """Make sure that the files of maps are whole.
+
+    Raises:
+        InputError: if one has been truncated.
+    """
+    for array in arrays:
+        extent = None if array is None else Extent.of(array)
+        if extent is not None:
+            extent.check()
+
+
 class Mapped:
     """The rows of an array, which may be a memory map."""
 
-    def __init__(self, array: np.ndarray, path: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, array: np.ndarray) -> None:
         self.array = np.asarray(array)
-        self.path = path
-        """The file of which it is a map."""
-        self.is_on_disk = isinstance(array, np.memmap) or isinstance(array.base, np.memmap)
-        """Whether its rows are best read in order."""
+        self.extent = Extent.of(array)
+        """What it has of a file; then its rows are best read in order."""
         self.shape: tuple[int, ...] = array.shape
         self.dtype: np.dtype[Any] = array.dtype
 
     def read(self, rows: np.ndarray) -> np.ndarray:
+        if self.extent is not None:
+            self.extent.check()
         return np.take(self.array, rows, axis=0)
 
 
@@ -71,7 +135,7 @@ def rows_of(name: str, value: Any) -> Rows:
 
     if isinstance(value, str | os.PathLike):
         try:
-            return Mapped(map_npy(value), value)
+            return Mapped(map_npy(value))
         except ReadingError as reason:
             raise damaged(value, reason) from reason
     if isinstance(value, np.ndarray):
@@ -96,7 +160,7 @@ def gather(rows: Rows, wanted: np.ndarray, out: np.ndarray | None = None) -> np.
     result = np.empty((len(wanted), *rows.shape[1:]), rows.dtype) if out is None else out
     if len(wanted) and not 0 <= wanted.min() <= wanted.max() < rows.shape[0]:
         raise error("no such row", f"0 to {rows.shape[0] - 1}", f"{wanted.min()} to {wanted.max()}")
-    if isinstance(rows, Mapped) and not rows.is_on_disk:
+    if isinstance(rows, Mapped) and rows.extent is None:
         # With another mode NumPy copies what it fills, in order to restore it after an error.
         return np.take(rows.array, wanted, axis=0, out=result, mode="clip")
     ascending = bool(np.all(wanted[1:] >= wanted[:-1]))
@@ -156,10 +220,28 @@ def create_npy(path: Path, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         npy.write_array_header_1_0(file, header)
         begin = file.tell()
         if size:
-            os.posix_fallocate(file.fileno(), begin, size)
+            allocate(file.fileno(), begin, size)
     return (
         np.asarray(np.memmap(path, dtype, "r+", begin, shape)) if size else np.empty(shape, dtype)
     )
+
+
+def allocate(descriptor: int, begin: int, size: int) -> None:
+    """Allocate bytes of a file, from one on, which are its last ones.
+
+    Where the system does not know how, as macOS, the file has holes, and a disk that is nearly
+    full is an error at least.
+
+    Raises:
+        OSError: if the disk has too little room.
+    """
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, begin, size)
+        return
+    state = os.fstatvfs(descriptor)
+    if state.f_bavail * state.f_frsize < size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    os.ftruncate(descriptor, begin + size)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from ..core.dtype_names import dtype_named
 from ..core.reading import amount
 from .errors import error
 from .partition import Part, csr_of_parts
+from .rows import check_files
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -49,10 +50,11 @@ def tiles(part: Part, dtype: str, cost: Cost, budget: int, rows_first: bool) -> 
         rows_first: whether the first columns are the rows of the tile, as those of a part are.
 
     Raises:
-        InputError: if a single row costs more.
+        InputError: if a single row costs more, or a file of the part has been truncated.
     """
     first, goal = 0, _weight(part, part.num_rows)
     while first < part.num_rows:
+        check_files(part.indptr, part.indices, part.values, part.halo)
         end = _end(part, first, goal)
         while (fitting := _fitting(part, first, end, cost, budget, rows_first)) is None:
             end = _middle(part, first, end)

@@ -10,6 +10,7 @@ from ..runtime.executable import Executable
 from .partition import Part, Partition
 from .program import SplitProgram
 from .report import Machine, StageWork, TileReport
+from .rows import check_files
 from .tiles import Tile, tiles
 
 _EXTRA = 24
@@ -42,18 +43,20 @@ class Tiling:
         own = program.sizes
         self.sizes = {own.nodes: partition.num_nodes, own.edges: self.entries}
         """The sizes of the whole graph, by name."""
+        self._order = partition.order
         self._dtype = program.specs[program.graph].dtype
 
     def of(self, number: int) -> Iterator[tuple[Part, Tile]]:
         """The tiles of a stage, in order, with the parts whose rows they have.
 
         Raises:
-            InputError: if a row does not fit into memory.
+            InputError: if a row does not fit into memory, or a file has been truncated.
         """
         whole, cost = self.program.stages[number].whole, self._cost(self.stages[number])
         for part in filter(lambda part: part.num_rows, self.parts):
             budget = self.memory - _COLUMN * (part.num_rows + len(part.halo))
             for tile in tiles(part, self._dtype, cost, budget, whole):
+                check_files(self._order)
                 yield part, tile
 
     def _cost(self, exe: Executable) -> Callable[[int, int, int], int]:

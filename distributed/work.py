@@ -20,7 +20,7 @@ from ..core.weights import WeightStore
 from ..core.writing import write_atomically
 from .errors import damaged, error, unwritten
 from .partition import Partition
-from .rows import Mapped, Rows, Sparse, create_npy, gather
+from .rows import Extent, Mapped, Rows, Sparse, create_npy, gather
 
 _STATE, _LOCK = "state.json", "stepwell.lock"
 _KIND = "stepwell run"
@@ -184,7 +184,8 @@ def key_of(
     """What a run is recognised by: the program, the partition and the arguments.
 
     Arguments with a row for each node are known by their shape, dtype and evenly spaced rows; and
-    a file by its size and date, or a small array by all its numbers. Others are never recognised.
+    a file, or a map to read of it, by its path, size and date, a small array by all its numbers,
+    and an object by its version. Others are never recognised.
     """
     digest = hashlib.sha256(text.encode())
     for piece in _pieces(weights, partition, rows, whole):
@@ -212,22 +213,49 @@ def _pieces(
         sample = np.unique(np.linspace(0, max(0, count - 1), _SAMPLE).astype(np.int64))
         yield np.array(rows[name].shape)
         yield gather(rows[name], sample[:count])
-        yield from _more(rows[name])
+        yield from _more(name, rows[name])
     for name in sorted(whole):
         yield whole[name]
 
 
-def _more(rows: Rows) -> Iterator[np.ndarray]:
-    """What is known of an argument beside some rows."""
-    if isinstance(rows, Mapped) and rows.path is not None:
-        status = os.stat(rows.path)
-        yield np.array([status.st_size, status.st_mtime_ns])
-        return
-    arrays = [rows.array] if isinstance(rows, Mapped) else []
-    if isinstance(rows, Sparse):
+def _more(name: str, rows: Rows) -> Iterator[np.ndarray]:
+    """What is known of an argument beside some rows.
+
+    Raises:
+        InputError: if it has a version that is no text.
+    """
+    arrays: list[Any] = []
+    if isinstance(rows, Mapped):
+        arrays = [rows.array]
+    elif isinstance(rows, Sparse):
         arrays = [rows.matrix.indptr, rows.matrix.indices, rows.matrix.data]
-    if arrays and sum(array.nbytes for array in arrays) <= _SMALL:
-        yield from arrays
-    else:
+    elif (version := getattr(rows, "version", None)) is not None:
+        if not isinstance(version, str):
+            got = type(version).__name__
+            raise error(f'the version of input "{name}" is no text', "str or None", got)
+        yield _text(version)
+        return
+    files = [_file(array) for array in arrays]
+    numbers = sum(a.nbytes for a, file in zip(arrays, files, strict=True) if file is None)
+    if not arrays or numbers > _SMALL:
         # What its other rows are is not known: no other run has the same key.
         yield np.frombuffer(os.urandom(16), np.uint8)
+        return
+    for array, file in zip(arrays, files, strict=True):
+        if file is None:
+            yield array
+            continue
+        status = os.stat(file.path)
+        yield _text(os.path.realpath(file.path))
+        yield np.array([status.st_size, status.st_mtime_ns, file.begin, *array.strides])
+
+
+def _file(array: np.ndarray) -> Extent | None:
+    """What an array has of a file whose date tells whether it has been written to."""
+    extent = Extent.of(array)
+    is_known = extent is not None and extent.is_fixed and os.path.exists(extent.path)
+    return extent if is_known else None
+
+
+def _text(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode(errors="surrogateescape"), np.uint8)

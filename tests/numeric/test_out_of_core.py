@@ -263,6 +263,102 @@ def test_other_features_that_begin_alike(
     assert visits.during(lambda: sage(Features(other), out=y)) == every
 
 
+class Versioned(Features):
+    """Rows that say when they are others."""
+
+    version: object = "1"
+
+
+def test_rows_with_a_version_continue(
+    sage: OutOfCore, visits: Visits, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("stepwell.distributed.work._SAMPLE", 2)
+    features, y = Versioned(X), tmp_path / "y.npy"
+    every = visits.during(lambda: sage(features, out=y))
+    visits.during(lambda: sage(features, out=y), every - 1)
+    assert visits.during(lambda: sage(Versioned(X), out=y)) < every
+    visits.during(lambda: sage(features, out=y), every - 1)
+    features.version = "2"
+    assert visits.during(lambda: sage(features, out=y)) == every
+    features.version = 3
+    message = r'the version of input "features" is no text, expected str or None, got int'
+    with pytest.raises(sw.InputError, match=message):
+        sage(features, out=y)
+    # As with an attribute that is None, nothing is known of it.
+    features.version = None
+    visits.during(lambda: sage(features, out=y), every - 1)
+    assert visits.during(lambda: sage(features, out=y)) == every
+
+
+def test_maps_of_files_continue(
+    sage: OutOfCore, visits: Visits, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Those to read; the numbers of others count, and those of large ones are not known."""
+    monkeypatch.setattr("stepwell.distributed.work._SAMPLE", 2)
+    path, other, y = tmp_path / "x.npy", tmp_path / "other.npy", tmp_path / "y.npy"
+    twice = np.stack([X, X])
+    twice[1, 7, 3] += 1
+    np.save(path, twice)
+    every = visits.during(lambda: sage(X, out=y))
+
+    def visited_again(first: np.ndarray, second: np.ndarray) -> bool:
+        visits.during(lambda: sage(first, out=y), every - 1)
+        return visits.during(lambda: sage(second, out=y)) == every
+
+    def maps(mode: Any = "r") -> Any:
+        return np.load(path, mmap_mode=mode)
+
+    assert not visited_again(maps("r+")[0], maps("r+")[0])
+    monkeypatch.setattr("stepwell.distributed.work._SMALL", 0)
+    assert not visited_again(maps()[0], maps()[0])
+    assert not visited_again(maps()[1], np.asarray(maps())[1][:])
+    assert visited_again(maps()[0], maps()[1])
+    assert visited_again(maps("r+")[0], maps("r+")[0])
+    assert visited_again(maps("c")[0], maps("c")[0])
+    gone = maps()[0]
+    path.rename(other)
+    assert visited_again(gone, gone)
+    other.rename(path)
+    visits.during(lambda: sage(maps()[0], out=y), every - 1)
+    os.utime(path, ns=(1, 1))
+    assert visits.during(lambda: sage(maps()[0], out=y)) == every
+
+
+@pytest.mark.parametrize(
+    ("name", "stage"),
+    [
+        ("x.npy", 0),
+        *((f"parts/{n}.npy", 1) for n in ("part1.indices", "part0.indptr", "part0.halo", "order")),
+    ],
+)
+def test_files_that_are_truncated_between_stages(
+    wanted: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, stage: int
+) -> None:
+    """Features and the graph are maps; the next call with whole files continues."""
+    np.save(tmp_path / "x.npy", X)
+    partition = sw.partition(ENDS, 3, num_nodes=NODES, out=tmp_path / "parts")
+    exe = sw.out_of_core(module("sage"), partition, 12_000, threads=1)
+    path, run_stage = tmp_path / name, _Run._run_stage
+    data, status = path.read_bytes(), path.stat()
+
+    def truncating(run: _Run, number: int, *arguments: Any) -> None:
+        if number == stage:
+            os.truncate(path, 8)
+        run_stage(run, number, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_Run, "_run_stage", truncating)
+        message = rf"partition: cannot read .*{name}: truncated, expected {len(data)} bytes, got 8"
+        with pytest.raises(sw.InputError, match=message):
+            exe(tmp_path / "x.npy", out=tmp_path / "y.npy")
+    assert not (tmp_path / "y.npy").exists()
+    with open(path, "r+b") as file:
+        file.write(data)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    exe(tmp_path / "x.npy", out=tmp_path / "y.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), wanted, rtol=1e-5, atol=1e-6)
+
+
 def test_damaged_values_are_one_error(sage: OutOfCore, visits: Visits, tmp_path: Path) -> None:
     """A run whose files are truncated between two starts."""
     every = visits.during(lambda: sage(X, out=tmp_path / "y.npy"))

@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import stepwell as sw
 from stepwell.core.errors import InputError, StepwellError
 from stepwell.distributed import blocks
 from stepwell.distributed.blocks import Block
+from stepwell.distributed.engines import LocalEngine
 from stepwell.distributed.rings import populate, ring_rows
 
 F32 = np.dtype(np.float32)
@@ -100,3 +102,40 @@ def test_pages_are_mapped_at_once(tmp_path: Path) -> None:
     assert mapped() == 0
     populate(array[1024 : 9 * 1024 + 1])
     assert mapped() == 36
+
+
+@pytest.mark.parametrize("processes", [False, True])
+def test_systems_without_rings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: bool
+) -> None:
+    """As macOS: no files in memory without a name, and none that are allocated."""
+    for name in ("memfd_create", "posix_fallocate"):
+        monkeypatch.delattr(os, name, raising=False)
+    ends, x = np.random.default_rng(0).integers(0, 9, (2, 30)), np.ones((9, 2), np.float32)
+    b = sw.Builder("main")
+    a = b.input("a", sw.SparseSpec(("n", "n"), "f32", "e", indptr_dtype="i64"))
+    b.output(b.spmm(a, b.relu(b.spmm(a, b.input("x", ("n", 2))))), name="y")
+    partition = sw.partition(ends, 2, num_nodes=9, out=tmp_path / "parts")
+    matrix = sw.partition(ends, 1, num_nodes=9)[0].to_csr()
+    wanted = matrix @ (matrix @ x)
+    with LocalEngine(2) as engine:
+        engine.in_memory = not processes
+        folder = tmp_path / "files"
+        folder.mkdir()
+        program = sw.distribute(b.module(), partition, engine, folder=folder, opt_level=0)
+        np.testing.assert_allclose(program(x), wanted, rtol=1e-5)
+        program.close()
+    exe = sw.out_of_core(b.module(), partition, opt_level=0)
+    exe(x, out=tmp_path / "y.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), wanted, rtol=1e-5)
+
+
+def test_room_where_files_are_not_allocated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "posix_fallocate", raising=False)
+    with pytest.raises(InputError, match=r"cannot write .*x: No space left on device"):
+        Block.create_ring(str(tmp_path), "x", (1 << 50, 1), F32)
+    assert not any(tmp_path.iterdir())
+    Block.create_ring(str(tmp_path), "x", (1024, 1), F32).open(write=True)[...] = 1
+    assert (tmp_path / "x").stat().st_size == 4096
