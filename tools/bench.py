@@ -40,7 +40,7 @@ def bench(
     from .peers import peer
 
     module = options.load(model)
-    inputs = random_inputs(module.inputs, parse_sizes(sizes or []))
+    inputs = random_inputs(module.inputs, parse_sizes(sizes or []), module)
     peers = {name: peer(name, module, model, inputs, options.threads) for name in versus or []}
     exe = options.saved(model) if model.suffix == ARTEFACT else options.compiled(module)[0]
     ours = exe(*inputs)

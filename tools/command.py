@@ -13,7 +13,7 @@ import typer
 from ..core.errors import InputError, StepwellError, explain
 from .console import err as err
 from .console import out as out
-from .models import ARTEFACT, load_model, parse_shapes, read_or_make_inputs
+from .models import ARTEFACT, load_model, parse_shapes, read_or_make_inputs, stage_in
 from .progress import passes_shown
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..core.module import Module
     from ..core.specs import ValueSpec
     from ..runtime.executable import Executable
+    from .models import Program
 
 ModelPath = Annotated[
     Path,
@@ -120,21 +121,26 @@ class CompileOptions(ModelOptions):
         Raises:
             InputError: if options say how to compile, and it is a saved program.
         """
-        return self.called(path, lambda _: [])[0]
+        return self.called(path, lambda specs, module: [])[0]
 
     def called(
-        self, path: Path, arguments: Callable[[Sequence[ValueSpec]], list[Any]]
+        self, path: Path, arguments: Callable[[Sequence[ValueSpec], Program], list[Any]]
     ) -> tuple[Executable, list[Any]]:
         """The program of a file, and the arguments for its inputs, which are read first.
+
+        Args:
+            path: the file.
+            arguments: returns them for the inputs; it also takes a function that returns the
+                program as a module.
 
         Raises:
             InputError: if options say how to compile, and it is a saved program.
         """
         if path.suffix == ARTEFACT:
             exe = self.saved(path)
-            return exe, arguments(exe.inputs)
+            return exe, arguments(exe.inputs, lambda: stage_in(exe, "optimized"))
         module = self.load(path)
-        arrays = arguments(module.inputs)
+        arrays = arguments(module.inputs, lambda: module)
         return self.compiled(module)[0], arrays
 
     def saved(self, path: Path) -> Executable:
@@ -211,13 +217,13 @@ class CallOptions:
         int | None, typer.Option("--repeat", help="The number of runs (else about 0.3 s of them).")
     ] = None
 
-    def arrays(self, specs: Sequence[ValueSpec]) -> list[Any]:
+    def arrays(self, specs: Sequence[ValueSpec], program: Program) -> list[Any]:
         """The arguments of calls of a program with these inputs.
 
         Raises:
             InputError: if an option is wrong.
         """
-        return read_or_make_inputs(self.inputs, self.sizes, specs)
+        return read_or_make_inputs(self.inputs, self.sizes, specs, program)
 
 
 def read_passes(path: Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,8 @@ from ..core.specs import ValueSpec
 if TYPE_CHECKING:
     from ..core.module import Module
     from ..runtime.executable import Executable
+
+    Program = Callable[[], Module]
 
 ARTEFACT = ".stepwell"
 """What the names of saved programs end with."""
@@ -93,7 +95,10 @@ def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
 
 
 def read_or_make_inputs(
-    texts: Sequence[str] | None, sizes: Sequence[str] | None, specs: Sequence[ValueSpec]
+    texts: Sequence[str] | None,
+    sizes: Sequence[str] | None,
+    specs: Sequence[ValueSpec],
+    program: Program,
 ) -> list[Any]:
     """The arrays of `--input`, as `read_inputs` returns them; without any, made-up ones.
 
@@ -101,6 +106,7 @@ def read_or_make_inputs(
         texts: the values of `--input`.
         sizes: the symbolic sizes of made-up arrays, as in `["batch=64"]`.
         specs: the inputs of a program.
+        program: returns the program.
 
     Raises:
         InputError: if an option is wrong.
@@ -109,7 +115,7 @@ def read_or_make_inputs(
 
     if texts:
         return read_inputs(texts, specs)
-    return random_inputs(specs, parse_sizes(sizes or []))
+    return random_inputs(specs, parse_sizes(sizes or []), program())
 
 
 def read_inputs(

@@ -47,7 +47,7 @@ def run(
 
     if at is not None:
         check_stage(at)
-    exe, arrays = options.called(model, lambda specs: read_inputs(inputs or [], specs))
+    exe, arrays = options.called(model, lambda specs, _: read_inputs(inputs or [], specs))
     results = exe(*arrays) if at is None else exe.run_at(at, *arrays)
     results = results if isinstance(results, tuple) else (results,)
     write_arrays(outputs or [], exe.outputs, results)

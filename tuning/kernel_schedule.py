@@ -176,7 +176,7 @@ class KernelSchedule(Steps):
         """
         found = self._compilation
         check_runs_here(found.target)
-        given = list(inputs) or random_inputs(found.module.inputs, sizes or {})
+        given = list(inputs) or random_inputs(found.module.inputs, sizes or {}, found.module)
         state = self._states[-1]
         bench = Bench(found.module, given, found.passes, found.target)
         default = "; ".join(map(str, self._default))

@@ -130,7 +130,9 @@ def tune(
         raise CompileError(explain("tune", fact, expected="an earlier stage, opt_level 1 to 3"))
     kernels, unscheduled = compilation.at("kernels"), compilation.unscheduled()
     after = list(passes)[list(passes).index("scheduled") :]
-    given = list(inputs) if inputs is not None else random_inputs(module.inputs, sizes or {})
+    given = (
+        list(inputs) if inputs is not None else random_inputs(module.inputs, sizes or {}, module)
+    )
     with tempfile.TemporaryDirectory() as folder:
         machine = compilation.recipe("kernels")["target"]
         options = {"passes": {s: passes[s] for s in after}, "target": machine}

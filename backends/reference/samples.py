@@ -9,7 +9,9 @@ import numpy as np
 
 from ...core.dtype_names import dtype_named, is_real
 from ...core.errors import InputError, explain
+from ...core.module import Module
 from ...core.specs import ValueSpec
+from .index_inputs import index_limits
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -20,11 +22,19 @@ _DENSITY = 0.01
 """The default density of a sparse input."""
 
 
-def random_inputs(specs: Sequence[ValueSpec], sizes: Mapping[str, int]) -> list[Any]:
+def random_inputs(
+    specs: Sequence[ValueSpec], sizes: Mapping[str, int], module: Module | None = None
+) -> list[Any]:
     """Normally distributed arrays; symbolic sizes are those in `sizes`, else 1.
 
-    Integers are 0, because they tend to be indices. The entries of sparse matrices are from 0.5 to
-    1.5, as of graphs, whose degrees have roots.
+    Integers that a module reads or writes at are any of its indices, all others are 0. Entries of
+    sparse matrices are from 0.5 to 1.5, as of graphs, whose degrees have roots, and so are vectors
+    with a number for each of several indices, as the weights of an edge list.
+
+    Args:
+        specs: the inputs.
+        sizes: the symbolic sizes.
+        module: the program that takes them; without it no input is known to hold indices.
 
     Raises:
         InputError: if `sizes` names an unknown size.
@@ -42,10 +52,17 @@ def random_inputs(specs: Sequence[ValueSpec], sizes: Mapping[str, int]) -> list[
     def weights(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
         return random.uniform(0.5, 1.5, shape).astype(dtype)
 
-    return [
-        _input(spec, sizes, _DENSITY, normal if spec.format is None else weights, random)
-        for spec in specs
-    ]
+    limits = {} if module is None else index_limits(module, sizes)
+    counts = {specs[number].shape[-1:] for number in limits}
+
+    def made(number: int, spec: ValueSpec) -> Any:
+        if limit := limits.get(number):
+            dtype = dtype_named(spec.dtype)
+            return random.integers(0, limit, _shape(spec, sizes)).astype(dtype)
+        is_of_edges = spec.format is not None or (len(spec.shape) == 1 and spec.shape in counts)
+        return _input(spec, sizes, _DENSITY, weights if is_of_edges else normal, random)
+
+    return [made(number, spec) for number, spec in enumerate(specs)]
 
 
 _SMALL = (5, 3, 7, 2)
@@ -100,6 +117,10 @@ def _made(
     return [_input(spec, sizes, 1 / 3, numbers, random) for spec in specs]
 
 
+def _shape(spec: ValueSpec, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(sizes.get(d, 1) if isinstance(d, str) else d for d in spec.shape)
+
+
 def _input(
     spec: ValueSpec,
     sizes: Mapping[str, int],
@@ -107,7 +128,7 @@ def _input(
     numbers: Numbers,
     random: np.random.Generator,
 ) -> np.ndarray | csr_array:
-    shape = tuple(sizes.get(d, 1) if isinstance(d, str) else d for d in spec.shape)
+    shape = _shape(spec, sizes)
     dtype = dtype_named(spec.dtype)
     if spec.format is not None:
         from scipy.sparse import csr_array, random_array

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -17,6 +18,8 @@ import stepwell as sw
 from stepwell.backends.reference.samples import random_inputs
 from stepwell.core.specs import ValueSpec
 from stepwell.core.stages import STAGES
+from stepwell.frontends import gnn
+from stepwell.runtime.executable import Executable
 from stepwell.tools import main as command
 from stepwell.tools import models, timing
 
@@ -350,6 +353,61 @@ def test_random_inputs_fit() -> None:
     assert (x.shape, x.dtype) == ((2, 4), np.float16)
     assert (i.shape, i.dtype, m.dtype) == ((3,), np.int64, np.bool_)
     assert (a.shape, a.dtype, a.nnz) == ((10, 10), np.float32, 20)
+
+
+def graph_network() -> sw.Module:
+    convolution = gnn.GCNConv(np.eye(4, 3, dtype=np.float32))
+    spec, features = gnn.EdgeListSpec(weighted=True), sw.TensorSpec((None, 4))
+    return gnn.Sequential(convolution).to_module(spec, features)
+
+
+def test_random_edges_are_those_of_a_graph() -> None:
+    module = graph_network()
+    edges, weights, x = random_inputs(module.inputs, {"nodes": 50, "edges": 400}, module)
+    assert (edges.shape, edges.dtype, weights.shape, x.shape) == (
+        *((2, 400), np.int64),
+        *((400,), (50, 4)),
+    )
+    for ends in edges:
+        assert (ends.min(), ends.max()) == (0, 49)
+        assert len(np.unique(ends)) > 40
+    assert weights.min() >= 0.5
+    assert x.min() < 0
+    assert np.isfinite(module.run_reference(edges, weights, x)).all()
+    no_nodes = random_inputs(module.inputs, {"nodes": 0, "edges": 0}, module)
+    assert [array.size for array in no_nodes] == [0, 0, 0]
+
+
+def test_random_indices_are_below_the_least_size() -> None:
+    b = sw.Builder("main")
+    i, j, k = (b.input(name, ("n",), "i64") for name in "ijk")
+    table, small = np.ones((9, 2), np.float32), np.ones((3, 2), np.float32)
+    b.output(b.gather(table, i) + b.gather(small, i) + b.gather(table, b.cast(j, "i32")), "y")
+    b.output(k + 1, "z")
+    module = b.module()
+    found = random_inputs(module.inputs, {"n": 200}, module)
+    assert [set(array.tolist()) for array in found] == [{0, 1, 2}, {*range(9)}, {0}]
+    exe = sw.compile(module, threads=1)
+    kernels = sw.from_mlir(exe.ir("kernels"), weights=exe.weights("kernels"), trusted=True)
+    assert not np.any(random_inputs(module.inputs, {"n": 9}, kernels))
+
+
+def test_commands_make_edges_of_a_graph(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, saved = tmp_path / "m.mlir", tmp_path / "m.stepwell"
+    graph_network().save(path)
+    sw.compile(graph_network(), threads=1).save(saved)
+    sizes = ["--size", "nodes=30", "--size", "edges=90"]
+    assert run(["bench", str(path), "--vs", "numpy", *sizes]) == 0
+    assert "nan" not in capsys.readouterr().out
+    given = list[Any]()
+    monkeypatch.setattr(Executable, "profile", lambda exe, *arrays, repeat: given.append(arrays))
+    for file in (path, saved):
+        run(["profile", str(file), *sizes])
+    assert len(given) == 2
+    for edges, *_ in given:
+        assert len(np.unique(edges)) > 20
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
+import stepwell as sw
+from stepwell.backends.reference.samples import random_inputs
 from stepwell.core.errors import ImportModelError, InputError
 
 from .compared import check, torch
@@ -209,6 +212,17 @@ def test_layer_that_needs_another_package() -> None:
 @pytest.mark.parametrize("name", [name for name in SLOW if name != "PAN"])
 def test_other_layer(name: str) -> None:
     compare(*SLOW[name])
+
+
+def test_made_up_edges_are_those_of_a_graph() -> None:
+    x, edges, weights = torch.randn(6, 8), torch.tensor([[0, 1], [1, 2]]), torch.ones(2)
+    dynamic = ({0: ANY}, {1: ANY}, {0: ANY})
+    module = sw.from_torch(pyg.GCNConv(8, 4).eval(), (x, edges, weights), dynamic_shapes=dynamic)
+    nodes, (_, count) = module.inputs[0].shape[0], module.inputs[1].shape
+    given = random_inputs(module.inputs, {str(nodes): 30, str(count): 200}, module)
+    assert len(np.unique(given[1])) > 20
+    assert given[2].min() >= 0.5
+    assert np.isfinite(module.run_reference(*given)).all()
 
 
 def test_messages_are_products_with_one_matrix() -> None:
