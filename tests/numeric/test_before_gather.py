@@ -102,6 +102,23 @@ def test_difference_is_exact_where_that_is_asked_for(rounding: str) -> None:
     np.testing.assert_allclose(exe(*given), module.run_reference(*given), rtol=1e-5, atol=1e-2)
 
 
+def test_tables_of_different_lengths_by_one_vector_of_indices() -> None:
+    b = sw.Builder("main")
+    k = b.input("k", (50,), "i64")
+    short, long, more = (
+        b.gather(b.input(name, (rows, 8), "f32"), k, axis=0)
+        for name, rows in (("short", 3), ("long", 5), ("more", "rows"))
+    )
+    b.output(b.exp(short + long * more), "sum")
+    both = b.concat([short, long, more], axis=1)
+    b.output(b.dense(both, floats(8, 24, seed=1)), "product")
+    module = b.module()
+    given = np.arange(50) % 3, floats(3, 8), floats(5, 8, seed=2), floats(4, 8, seed=3)
+    exe = sw.compile(module, threads=1)
+    for got, want in zip(exe(*given), module.run_reference(*given), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
 def test_rows_of_a_large_table_are_gathered_first() -> None:
     b = sw.Builder("main")
     k = b.input("k", (50,), "i64")

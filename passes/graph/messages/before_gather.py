@@ -218,7 +218,8 @@ def _product(op: Product, sizes: Sizes) -> ProductBeforeGather | None:
     terms = terms_of(x, sizes)
     if terms is None or all(term.ends is None for term in terms):
         return None
-    return ProductBeforeGather(op, terms, sizes)
+    found = ProductBeforeGather(op, terms, sizes)
+    return found if _are_equally_long(found.gathered, sizes) else None
 
 
 def _elementwise(op: GraphOp, sizes: Sizes) -> ElementwiseBeforeGather | None:
@@ -238,4 +239,15 @@ def _elementwise(op: GraphOp, sizes: Sizes) -> ElementwiseBeforeGather | None:
     # What the ends of an entry have are floats.
     if found.axis is not None and not is_float(element_type(op.results[0])):
         return None
-    return ElementwiseBeforeGather(op, found, sizes)
+    made = ElementwiseBeforeGather(op, found, sizes)
+    return made if _are_equally_long(made.gathered, sizes) else None
+
+
+def _are_equally_long(gathered: Sequence[tuple[Ends, SSAValue]], sizes: Sizes) -> bool:
+    """Whether values that are gathered in one way have as many slices, as sums of them need."""
+    counts = dict[Ends, Dim]()
+    return all(
+        counts.setdefault(ends, count) == count
+        for ends, value in gathered
+        for count in sizes.shape(value)[:1]
+    )
