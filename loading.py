@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .core.errors import CompileError, explain
+from .core.errors import CompileError, TargetError, explain
 from .core.stages import IR_STAGES, check_stage
 from .runtime.artefacts import container
 from .runtime.artefacts.reading import Artefact
@@ -70,6 +70,42 @@ def recompiled(data: bytes) -> Executable:
 
     stored = Stored(Artefact(container.in_memory(data)))
     return stored.compilation(host()).executable(stored.inspection_of)
+
+
+def fitted(data: bytes) -> Executable:
+    """The program that was pickled as these bytes, for this machine.
+
+    It is compiled anew if this machine can run none of its code; or, if it was compiled for "host"
+    elsewhere, if vectors are wider here and the compiler is installed.
+
+    Raises:
+        ImportModelError: if they are damaged.
+    """
+    artefact = Artefact(container.in_memory(data))
+    stored = Stored(artefact)
+    try:
+        exe = loaded_executable(artefact, stored)
+    except TargetError:
+        return recompiled(data)
+    if not _is_for_narrower(artefact.target()):
+        return exe
+    try:
+        return recompiled(data)
+    except CompileError:
+        # The compiler is not installed here.
+        return exe
+
+
+def _is_for_narrower(target: Mapping[str, Any]) -> bool:
+    """Whether a target is a host whose vectors are narrower than those of this one."""
+    if target["name"] != "host":
+        return False
+    try:
+        from .core.target import host
+
+        return host().vector_bits > target["vector_bits"]
+    except ModuleNotFoundError:
+        return False
 
 
 class Stored(Deferred):

@@ -90,9 +90,17 @@ def append_array(path: Path, array: np.ndarray) -> None:
 class Folder(Mapping[str, np.ndarray]):
     """Arrays in the files of a folder; those that are read are memory maps."""
 
-    def __init__(self, path: str | os.PathLike[str], listed: Mapping[str, Sequence[Any]]) -> None:
-        """Refer to arrays of a folder, by their names, dtypes and lengths."""
-        self.path = Path(path)
+    def __init__(
+        self, path: str | os.PathLike[str], listed: Mapping[str, Sequence[Any]], key: str
+    ) -> None:
+        """Refer to arrays of a folder, by their names, dtypes and lengths.
+
+        Args:
+            path: the folder.
+            listed: for each array its dtype and length.
+            key: what tells the partition from others that the folder has had.
+        """
+        self.path, self.key = Path(path), key
         self._listed = {name: (str(dtype), int(length)) for name, (dtype, length) in listed.items()}
 
     def create(self, name: str, dtype: Any, length: int) -> Writer:
@@ -122,7 +130,8 @@ class Folder(Mapping[str, np.ndarray]):
 
     def finish(self, facts: Mapping[str, Any]) -> None:
         """Write the header, with `facts`, after which the folder is complete."""
-        whole = {"kind": _KIND, "version": _VERSION, **facts, "arrays": self._listed}
+        head = {"kind": _KIND, "version": _VERSION, "key": self.key}
+        whole = {**head, **facts, "arrays": self._listed}
         write_atomically(self.path / HEADER, json.dumps(whole).encode())
 
     def _file(self, name: str) -> Path:
@@ -147,7 +156,10 @@ def read_folder(path: str | os.PathLike[str]) -> tuple[Folder, dict[str, Any]]:
     listed = facts.get("arrays")
     if not isinstance(listed, dict) or not all(map(_is_listed, listed.values())):
         raise damaged(header, "not a list of arrays")
-    return Folder(path, listed), facts
+    key = facts.get("key", "")
+    if not isinstance(key, str):
+        raise damaged(header, "its key is no text")
+    return Folder(path, listed, key), facts
 
 
 def _is_listed(entry: object) -> bool:

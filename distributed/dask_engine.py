@@ -21,6 +21,8 @@ _PATIENCE = 1.0
 """The seconds after which a wait looks whether the scheduler is still there."""
 _MAPPED = 0.4
 """The part of a worker's memory that may be kept mapped; Dask begins to write to disk at 0.6."""
+_GONE = "cancelled", "lost"
+"""The states of futures whose results are nowhere."""
 _PAUSE = 30.0
 """The seconds for which all workers may be paused."""
 
@@ -152,6 +154,9 @@ class DaskEngine(Engine):
             try:
                 return handle.future.result(timeout=_PATIENCE)
             except TimeoutError:
+                if handle.future.status == "error":
+                    # It may be what the function itself has raised.
+                    return handle.future.result()
                 self._require_scheduler()
                 self._require_progress(handle)
             except (CancelledError, asyncio.CancelledError, killed, UnboundLocalError) as error:
@@ -160,6 +165,10 @@ class DaskEngine(Engine):
                     raise
                 self._require_scheduler()
                 raise lost(handle.worker) from error
+
+    def holds(self, handle: Any) -> bool:
+        """Whether a result may still be there: not after `client.restart()`, for example."""
+        return not isinstance(handle, _Task) or handle.future.status not in _GONE
 
     def _require_progress(self, handle: _Task) -> None:
         """Raise an error if the worker of a function is gone, or paused and runs nothing."""

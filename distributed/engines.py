@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import multiprocessing
+import os
 import queue
 import threading
 import weakref
@@ -16,7 +17,8 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from typing import Any
+from multiprocessing.process import BaseProcess
+from typing import Any, Self
 
 from ..core.errors import InputError, StepwellError, explain
 from .blocks import hostname
@@ -87,6 +89,16 @@ class Engine(ABC):
             WorkerLostError: if the worker ended before.
             Exception: what the function has raised.
         """
+
+    def holds(self, handle: Any) -> bool:
+        """Whether what a handle stands for may still be there.
+
+        It is not if its worker has been started again since, under the same name.
+        """
+        return True
+
+    def close(self) -> None:  # noqa: B027, as most have nothing to end
+        """End what the engine has started; programs on it can no longer be called."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +180,7 @@ class LocalEngine(Engine):
         if self._is_closed:
             raise StepwellError(explain("LocalEngine", "it has been closed"))
 
-    def __enter__(self) -> LocalEngine:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -198,13 +210,19 @@ class _Lane:
 
     def _run(self) -> None:
         while (task := self._tasks.get()) is not None:
-            function, arguments, future = task
-            try:
-                future.set_result(self._result(function, arguments))
-            except BaseException as error:
-                future.set_exception(error)
+            self._do(*task)
+            # It would live until the next one comes, and its arguments and result with it.
+            del task
         if self._pool is not None:
             self._pool.shutdown()
+
+    def _do(
+        self, function: Callable[..., Any], arguments: Sequence[Any], future: Future[Any]
+    ) -> None:
+        try:
+            future.set_result(self._result(function, arguments))
+        except BaseException as error:
+            future.set_exception(error)
 
     def _result(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
         given = [a.result() if isinstance(a, Future) else a for a in arguments]
@@ -212,7 +230,8 @@ class _Lane:
             return function(*(a.value if isinstance(a, _Stored) else a for a in given))
         if self._pool is None:
             context = multiprocessing.get_context("spawn")
-            self._pool, self._known = ProcessPoolExecutor(1, mp_context=context), set()
+            pool = ProcessPoolExecutor(1, mp_context=context, initializer=_end_with_parent)
+            self._pool, self._known = pool, set()
         try:
             if dropped := {key for key in self._known if key not in self._stored}:
                 self._pool.submit(_drop, dropped).result()
@@ -240,6 +259,21 @@ class _Key:
     """In a worker process: a value that it has been given."""
 
     key: str
+
+
+def _end_with_parent() -> None:
+    """End this worker process when the process that started it ends, however that ends.
+
+    One that is killed does not close the pipe from which its worker takes functions.
+    """
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    threading.Thread(target=_wait_for, args=(parent,), daemon=True).start()
+
+
+def _wait_for(parent: BaseProcess) -> None:
+    parent.join()
+    os._exit(1)
 
 
 _VALUES: dict[str, object] = {}

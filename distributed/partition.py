@@ -13,6 +13,7 @@ sorted, and so grouped by the part that owns it.
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -170,6 +171,11 @@ class Partition:
         """Where it is stored, or None where it is in memory."""
         return self._arrays.path if isinstance(self._arrays, Folder) else None
 
+    @property
+    def key(self) -> str:
+        """What tells it from others that its folder has had; empty where it is in memory."""
+        return self._arrays.key if isinstance(self._arrays, Folder) else ""
+
     def nodes(self, index: int) -> np.ndarray:
         """int64 (n,): the original numbers of the nodes of a part, in the order of its rows."""
         first, end = self.bounds[index : index + 2]
@@ -309,4 +315,4 @@ def new_folder(path: str | os.PathLike[str]) -> Folder:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as reason:
         raise unwritten(folder, reason) from reason
-    return Folder(folder, {})
+    return Folder(folder, {}, uuid.uuid4().hex)

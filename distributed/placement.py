@@ -56,7 +56,9 @@ class Placement:
     def source(self, part: int, worker: str) -> Any:
         """The handle of a part on a worker."""
         folder = self.partition.folder
-        source = PartSource(part, os.path.abspath(folder)) if folder else self.here(part)
+        if folder is None:
+            return self._placed((worker, part), self.here(part))
+        source = PartSource(part, os.path.abspath(folder), key=self.partition.key)
         return self._placed((worker, part), source)
 
     def here(self, part: int) -> PartSource:
@@ -66,11 +68,11 @@ class Placement:
         return self._sources[part]
 
     def forget_all_but(self, workers: Container[str]) -> None:
-        """Forget what was on workers that have ended."""
+        """Forget what was on workers that have ended, though one of their names may be there."""
         self._handles = {key: h for key, h in self._handles.items() if key[0] in workers}
 
     def _placed(self, key: tuple[str, int | None], value: object) -> Any:
-        if key not in self._handles:
+        if key not in self._handles or not self.engine.holds(self._handles[key]):
             self._handles[key] = self.engine.put(value, key[0])
         return self._handles[key]
 
@@ -115,8 +117,14 @@ class Room:
         Raises:
             WorkerLostError: if the worker has ended.
         """
-        if worker not in self._kept and (place := self.place()) is not None:
+        if worker in self._kept and self._engine.holds(self._kept[worker]):
+            return
+        if (place := self.place()) is not None:
             self._kept[worker] = self._engine.put(KeptMaps(place), worker)
+
+    def forget_all_but(self, workers: Container[str]) -> None:
+        """Forget which maps were kept by workers that have ended."""
+        self._kept = {worker: kept for worker, kept in self._kept.items() if worker in workers}
 
     def place(self) -> str | None:
         """The folder for files; None where workers share memory.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.dtype_names import dtype_named
-from ..core.errors import TargetError
+from ..core.errors import InputError, explain
 from ..core.specs import ValueSpec
 from . import folders
 from .blocks import Block, hostname
@@ -61,18 +61,15 @@ class StageCode:
 
     @property
     def exe(self) -> Executable:
-        """The program, compiled anew where the processor is not one that it was compiled for."""
-        return _restored(self.program) if isinstance(self.program, bytes) else self.program
+        """The program, compiled anew where this machine can run none of its code, or better."""
+        return _fitted(self.program) if isinstance(self.program, bytes) else self.program
 
 
 @functools.lru_cache(maxsize=64)
-def _restored(data: bytes) -> Executable:
-    from ..loading import recompiled, restored
+def _fitted(data: bytes) -> Executable:
+    from ..loading import fitted
 
-    try:
-        return restored(data)
-    except TargetError:
-        return recompiled(data)
+    return fitted(data)
 
 
 @dataclass(frozen=True)
@@ -132,22 +129,34 @@ class PartSource:
         index: the number of the part.
         folder: the folder of its partition.
         part: the part itself, without a folder.
+        key: that of the partition, if it is in a folder.
     """
 
     index: int
     folder: str | None = None
     part: Part | None = None
+    key: str = ""
 
     def open(self) -> Part:
-        """The part."""
-        return self.part if self.part is not None else _opened(str(self.folder), self.index)
+        """The part.
+
+        Raises:
+            InputError: if the folder has another partition now, or a file is damaged.
+        """
+        if self.part is not None:
+            return self.part
+        return _opened(str(self.folder), self.key, self.index)
 
 
 @functools.lru_cache(maxsize=64)
-def _opened(folder: str, index: int) -> Part:
+def _opened(folder: str, key: str, index: int) -> Part:
     from .partition import Partition
 
-    return Partition.load(folder)[index]
+    partition = Partition.load(folder)
+    if partition.key != key:
+        fact, hint = f"{folder} has another partition now", "load it anew"
+        raise InputError(explain("distribute", fact, hint=hint))
+    return partition[index]
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,11 @@ class Artefact:
             weights = {entry["name"]: self._weight(entry, declared) for entry in facts["weights"]}
             return text, weights, facts["recipe"]
 
+    def target(self) -> Mapping[str, Any]:
+        """The fields of the target that it was compiled for."""
+        with self._read():
+            return dict(self.manifest["source"]["recipe"]["target"])
+
     @cached_property
     def chosen(self) -> Mapping[str, Any]:
         """The program that needs the most of this machine.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,6 +20,7 @@ from stepwell.distributed.dask_engine import DaskEngine
 from stepwell.distributed.distributing import distribute
 from stepwell.distributed.engines import WorkerLostError
 
+from .dying import dying
 from .parts import attention, features, gcn, random_graph, weights
 
 dask: Any = pytest.importorskip("distributed", reason="needs dask[distributed]")
@@ -216,6 +218,71 @@ def test_a_lost_scheduler_is_an_error() -> None:
         found = distribute(gcn(), sw.partition(GRAPH, 2), Closing(client), opt_level=0)
         with pytest.raises(StepwellError, match="the scheduler of the Dask cluster is lost"):
             found(X)
+
+
+@pytest.mark.parametrize("error", [TimeoutError, KeyError])
+def test_errors_of_the_function(threads: Any, error: type[Exception]) -> None:
+    """Those that Dask also waits with are not taken for its own."""
+    engine = DaskEngine(threads)
+    worker = engine.workers()[0].name
+    with pytest.raises(error, match="of the function"):
+        engine.get(engine.submit(_fails, error, worker=worker))
+
+
+def _fails(error: type[Exception]) -> None:
+    raise error("of the function")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fixed", [False, True])
+def test_workers_that_are_restarted(fixed: bool) -> None:
+    """The next call gives them what they need again, also under the same address."""
+    module = gcn()
+    port = {"worker_port": _free_port()} if fixed else {}
+    with cluster(n_workers=1, **port) as made, dask.Client(made) as client:
+        found = distribute(module, sw.partition(GRAPH, 2), DaskEngine(client), opt_level=0)
+        before = set(client.nthreads())
+        for _ in range(2):
+            assert_near(found(X), wanted(module))
+            assert found.traffic.lost == []
+            client.restart()
+        assert (set(client.nthreads()) == before) == fixed
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [True, False])
+def test_a_process_dies_in_each_stage(share: bool) -> None:
+    """It has written half of its rows, and something else into the rest."""
+    module = gcn()
+    expected = wanted(module)
+    with cluster() as made, dask.Client(made) as client:
+        engine = Dying(client, share=share)
+        found = distribute(module, sw.partition(GRAPH, 5), engine)
+        for stage in range(3):
+            engine.stage = stage
+            assert_near(found(X), expected)
+            # Where rows travel, a worker that waits for those of another may be named, too.
+            assert engine.died in found.traffic.lost
+            assert len(found.traffic.lost) == 1 or not share
+            assert found.traffic.exchanged == found.report().exchanged
+
+
+class Dying(DaskEngine):
+    """One of its processes dies in the middle of a stage, once."""
+
+    stage: int | None = None
+    died = ""
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, worker: str) -> Any:
+        if function in TASKS and arguments[1] == self.stage:
+            self.stage, self.died = None, worker
+            return super().submit(dying, function, *arguments, worker=worker)
+        return super().submit(function, *arguments, worker=worker)
 
 
 TASKS = tasks.start, tasks.finish, tasks.compute
