@@ -27,7 +27,9 @@ def hostname() -> str:
 
 
 class BlockLostError(StepwellError):
-    """The file of a block is not on this host."""
+    """The file of a block is not on this host; `path` is its name."""
+
+    path: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +144,9 @@ class Block:
             return self._part_of(self._kept_map(write) if self.kept else self._mapped(write))
         except FileNotFoundError as error:
             fact = f"{self.path} is on {self.host}, or not there any more"
-            raise BlockLostError(explain("distribute", fact)) from error
+            lost = BlockLostError(explain("distribute", fact))
+            lost.path = self.path
+            raise lost from error
         except (ValueError, OSError) as error:
             raise StepwellError(explain("distribute", f"{self.path}: {error}")) from error
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from ..compiler import compile
@@ -12,13 +15,14 @@ from ..core.module import Module
 from ..core.specs import ValueSpec
 from ..runtime.executable import Executable
 from .blocks import hostname
-from .driver import Run, Traffic
+from .driver import Run
 from .engines import Engine, LocalEngine
 from .partition import Partition
 from .placement import Placement, Room
 from .plan import Plan
 from .program import SplitProgram, split
 from .report import Machine, Report, report
+from .schedule import Traffic
 
 
 def distribute(
@@ -40,7 +44,8 @@ def distribute(
         module: the program. One of its arguments is the graph, of a symbolic number of nodes, as
             that of ``gnn.GraphSpec()``.
         partition: the graph in parts.
-        engine: where it runs; by default one thread for each core of this machine.
+        engine: where it runs; by default one thread for each core of this machine, until the
+            program is closed or collected.
         machine: what it runs on, for choices of what to send and for `explain`.
         folder: where files of a run lie on each host; by default in memory, or on disk if they are
             larger than half of it. They are removed at the end of the run.
@@ -55,15 +60,29 @@ def distribute(
         fact, got = "not a partition", type(partition).__name__
         expected = "stepwell.partition(...)"
         raise InputError(explain("distribute", fact, expected=expected, got=got))
-    chosen = engine or LocalEngine(os.cpu_count() or 1)
-    assumed = machine or Machine()
-    # What parts of this host exchange is neither sent nor copied.
-    near = machine is None and _are_near(chosen)
-    program = split(module, 0 if near else assumed.flops_per_byte_sent)
-    threads = min((worker.threads for worker in chosen.workers()), default=1)
-    stages = [compile(s.module, threads=threads, **options) for s in program.stages]
-    place = None if folder is None else os.fspath(folder)
-    return Distributed(program, stages, partition, chosen, assumed, place, tries)
+    chosen, assumed = engine or LocalEngine(os.cpu_count() or 1), machine or Machine()
+    with ExitStack() as failing:
+        if engine is None:
+            failing.callback(chosen.close)
+        # What parts of this host exchange is neither sent nor copied.
+        near = machine is None and _are_near(chosen)
+        threads = min((worker.threads for worker in chosen.workers()), default=1)
+
+        def compiled(program: SplitProgram) -> list[Executable]:
+            return [compile(s.module, threads=threads, **options) for s in program.stages]
+
+        def far() -> tuple[SplitProgram, Sequence[Executable]]:
+            other = split(module, assumed.flops_per_byte_sent)
+            is_same = str(other.module) == str(program.module)
+            return other, stages if is_same else compiled(other)
+
+        program = split(module, 0 if near else assumed.flops_per_byte_sent)
+        stages = compiled(program)
+        place = None if folder is None else os.fspath(folder)
+        given = program, stages, partition, chosen, assumed, place, tries
+        made = Distributed(*given, far=far if near else None, owns=engine is None)
+        failing.pop_all()
+    return made
 
 
 def _are_near(engine: Engine) -> bool:
@@ -79,6 +98,18 @@ class Distributed:
     are dense as they are read. Nodes are in their original order, in arguments as in results.
     Other arguments are arrays, which all parts get.
 
+    Args:
+        program: the program, cut.
+        stages: its stages, compiled.
+        partition: the graph.
+        engine: where it runs.
+        machine: what it runs on.
+        folder: where files lie; None for a place of its own choice.
+        tries: how often workers may end in a stage.
+        far: cuts and compiles the program by the price of a network, if that of `program` is
+            another.
+        owns: whether the engine ends with the program.
+
     Attributes:
         plan: its stages, compiled, and the partition.
         traffic: what the last call has moved between parts.
@@ -93,9 +124,18 @@ class Distributed:
         machine: Machine,
         folder: str | None,
         tries: int,
+        *,
+        far: Callable[[], tuple[SplitProgram, Sequence[Executable]]] | None = None,
+        owns: bool = False,
     ) -> None:
         self.plan = Plan(program, stages, partition)
-        self._machine, self._tries = machine, tries
+        self._machine, self._tries, self._far = machine, tries, far
+        self._given = engine, machine, folder, tries
+        self._end: Callable[[], object] = lambda: None
+        if owns:
+            end = self._end = weakref.finalize(self, engine.close)
+            # At exit threads need not finish what they do.
+            end.atexit = False
         job = self.plan.job(engine.in_memory)
         self._placement = Placement(engine, job, partition)
         self._is_near = _are_near(engine)
@@ -147,9 +187,25 @@ class Distributed:
             run.close()
         return results[0] if len(results) == 1 else tuple(results)
 
+    @functools.cached_property
+    def over_network(self) -> Distributed:
+        """The program as `run_on_ranks` runs it: halos travel, whatever the engine does.
+
+        What is sent and what is computed again is decided by the price of the network, for which
+        it is compiled again if this one is for workers that share what they exchange.
+        """
+        program, stages = self._far() if self._far else (self.plan.program, self.plan.stages)
+        made = Distributed(program, stages, self.plan.partition, *self._given)
+        made._is_near = False
+        return made
+
     def close(self) -> None:
-        """Free the memory and the files that it keeps for its next call."""
+        """Free the memory and the files that it keeps for its next call.
+
+        Without an engine that it was given, its threads end, and it can no longer be called.
+        """
         self._room.clear()
+        self._end()
 
     def explain(self) -> str:
         """For each stage and part the rows, entries, halo and bytes, and what bounds its time."""

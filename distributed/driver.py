@@ -2,20 +2,23 @@
 
 Each stage runs on all parts before the next one begins. A part begins with the rows that need no
 other part; meanwhile rows of its halo travel, or are read from maps. The results of a stage are
-files that outlive the worker that wrote them, so that a part whose worker ends is computed again
-from there; if its host is gone, from the arguments of the program.
+files that outlive the worker that wrote them. A part whose worker ends goes to another one of the
+same host, which computes it again from there; a part that goes to another host begins anew with
+the arguments of the program.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -26,7 +29,6 @@ from ..core.errors import StepwellError, explain
 from ..core.logs import logger
 from ..core.progress import report
 from ..core.specs import ValueSpec
-from ..dialects.graph.attrs import ReduceKind
 from . import folders, tasks
 from .blocks import Block, BlockLostError, hostname
 from .combining import combined
@@ -34,58 +36,19 @@ from .engines import Worker, WorkerLostError
 from .placement import Placement, Room
 from .rings import has_rings, ring_rows
 from .rows import scatter
+from .schedule import Schedule, Traffic
 from .tasks import Halo, Made, Setting
 
 _LOG = logger("distributed")
 
 _WAITS, _WAIT = 60, 0.5
 """How often to look for workers if all have ended, and the seconds in between."""
+_COLUMNS = np.iinfo(np.int32).max
+"""The most columns of a matrix."""
 _LARGE = 1 << 22
 """The bytes that are copied in several threads."""
 
 Item = TypeVar("Item")
-
-
-@dataclass
-class Traffic:
-    """What a run has moved between parts, in bytes.
-
-    Attributes:
-        sent: for each stage the bytes of halos that travelled.
-        shared: for each stage those that were read from maps, or memory, of the same host.
-        lost: the workers that ended during the run.
-    """
-
-    sent: list[int] = field(default_factory=list)
-    shared: list[int] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)
-
-    @property
-    def exchanged(self) -> list[int]:
-        """For each stage the bytes of halos that came from other parts."""
-        return [a + b for a, b in zip(self.sent, self.shared, strict=True)]
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """What is exchanged, and how long it is needed.
-
-    Attributes:
-        received: for each stage the values that are exchanged before it.
-        last_use: for each value the number of the last stage that reads it.
-        combined: the results over all nodes, and how those of parts are combined.
-        specs: the shape and the element type of each value on a part.
-    """
-
-    received: Sequence[Sequence[str]]
-    last_use: Mapping[str, int]
-    combined: Mapping[str, ReduceKind]
-    specs: Mapping[str, ValueSpec]
-
-    @property
-    def exchanged(self) -> set[str]:
-        """The values that are exchanged at some time."""
-        return {value for values in self.received for value in values}
 
 
 class Run:
@@ -118,6 +81,14 @@ class Run:
         self._workers: dict[int, Worker] = {}
         self._settings: dict[str, Any] = {}
         self._hosts: dict[str, None] = {}
+        self._ended: set[str] = set()
+        """The workers that have ended since parts were last assigned."""
+        self._missing: set[str] = set()
+        """The files that were found to be gone since then."""
+        self._freed: set[str] = set()
+        """The values that no later stage reads, and that are removed."""
+        self._moved: list[dict[int, Made]] = []
+        """For each stage what it has made of each part."""
         self._is_complete = False
 
     def run(self, inputs: Mapping[str, Any]) -> None:
@@ -133,14 +104,16 @@ class Run:
         self._assign()
         near = has_rings() and self.engine.shares and self._are_here()
         kept = self.room.has_maps([self._workers[n] for n in range(len(self.partition))], near)
-        self.setting = replace(self.setting, kept=kept, ring=self._ring_rows() if near else None)
+        ring = self._ring_rows() if near else None
+        self.setting = replace(self.setting, kept=kept, ring=ring)
         report("loading arguments", 0, self._steps)
-        self._repeat("the arguments", 0, self._load)
-        for number in range(len(self.job.stages)):
+        self._repeat("the arguments", -1, tuple(inputs), self._load)
+        for number, stage in enumerate(self.job.stages):
+            self._moved.append({})
             self.traffic.sent.append(0)
             self.traffic.shared.append(0)
-            self._repeat(f"stage {number}", number, partial(self._attempt, number))
-            self._combine(number)
+            step = partial(self._run_stage, number)
+            self._repeat(f"stage {number}", number, stage.results, step)
             self._free(number)
         self._is_complete = True
 
@@ -151,23 +124,43 @@ class Run:
             value: the name of the value.
             result: the array.
             of_rows: whether the value has a row for each node; else it is the same in all parts.
+
+        Raises:
+            StepwellError: if workers end too often.
         """
         report("collecting results", self._steps - 1, self._steps)
-        if not of_rows:
-            whole = self.setting.whole
-            result[...] = whole[value] if value in whole else self._array(0, value)
+        if not of_rows and value in self.setting.whole:
+            result[...] = self.setting.whole[value]
             return
+        step = partial(self._collect, value, result, of_rows)
+        self._repeat(f'result "{value}"', len(self.job.stages), (), step)
+
+    def _collect(
+        self, value: str, result: np.ndarray, of_rows: bool, _: Iterable[int]
+    ) -> list[int]:
+        """Write a value into an array; returns the parts that failed."""
+        failed: list[int] = []
 
         def put(part: int) -> None:
-            nodes, order = self.partition.nodes(part), self.placement.order(part)
-            rows = self._array(part, value, len(nodes))
-            if order is None:
-                scatter(rows, nodes, result)
-            else:
-                first = int(nodes[order[0]])
-                np.take(rows, order, axis=0, out=result[first:][: len(nodes)], mode="clip")
+            with self._noting(part, failed):
+                self._put(part, value, result)
 
-        _at_once(put, range(len(self.partition)), result.nbytes)
+        if of_rows:
+            _at_once(put, range(len(self.partition)), result.nbytes)
+        else:
+            with self._noting(0, failed):
+                result[...] = self._array(0, value)
+        return failed
+
+    def _put(self, part: int, value: str, result: np.ndarray) -> None:
+        """Write the rows of a part into an array."""
+        nodes, order = self.partition.nodes(part), self.placement.order(part)
+        rows = self._array(part, value, len(nodes))
+        if order is None:
+            scatter(rows, nodes, result)
+        else:
+            first = int(nodes[order[0]])
+            np.take(rows, order, axis=0, out=result[first:][: len(nodes)], mode="clip")
 
     @property
     def _steps(self) -> int:
@@ -184,18 +177,31 @@ class Run:
             handle = self.engine.submit(tasks.array_of_block, block, count, worker=worker)
             return self.engine.get(handle)
 
-    def _combine(self, number: int) -> None:
-        """Combine the results of a stage over the nodes of the parts to those over all nodes."""
-        parts = range(len(self.partition))
+    def _run_stage(self, number: int, parts: Iterable[int]) -> list[int]:
+        """Run a stage on some parts, and combine what it makes; returns those that failed."""
+        return self._attempt(number, parts) or self._combine(number)
+
+    def _combine(self, number: int) -> list[int]:
+        """Combine the results of a stage over the nodes of the parts to those over all nodes.
+
+        Returns the parts that failed.
+        """
         found: dict[str, np.ndarray] = {}
+        failed: list[int] = []
+        counts = np.diff(self.partition.bounds).tolist()
         for value in self.job.stages[number].results:
             if value in self.schedule.combined:
-                partials = [self._array(part, value) for part in parts]
-                counts = np.diff(self.partition.bounds).tolist()
+                partials: list[np.ndarray] = []
+                for part in range(len(self.partition)):
+                    with self._noting(part, failed):
+                        partials.append(self._array(part, value))
+                if failed:
+                    return failed
                 found[value] = combined(self.schedule.combined[value], partials, counts)
         if found:
             self.setting = replace(self.setting, whole={**self.setting.whole, **found})
             self._settings.clear()
+        return failed
 
     def close(self) -> None:
         """Remove the files of the run, or keep them for the next one."""
@@ -206,21 +212,33 @@ class Run:
         self.room.clear()
         if place is None or alone:
             return
-        elsewhere = {w.host: w.name for w in self.engine.workers() if w.host != hostname()}
-        for host in self._hosts:
-            if host in elsewhere:
-                task = self.engine.submit(folders.remove_folder, place, worker=elsewhere[host])
-                self.engine.get(task)
+        # What is wrong now has no effect on results, and must not hide why there are none.
+        with suppress(StepwellError, OSError):
+            elsewhere = {w.host: w.name for w in self.engine.workers() if w.host != hostname()}
+            for worker in (elsewhere[host] for host in self._hosts if host in elsewhere):
+                with suppress(StepwellError, OSError):
+                    self.engine.get(self.engine.submit(folders.remove_folder, place, worker=worker))
 
     def _assign(self) -> None:
-        """Give each part without a worker one, in order."""
+        """Give each part without a worker one: in order, or of the host that has its values."""
         alive = self._alive()
         parts = len(self.partition)
+        held = Counter(worker for worker in self._workers.values() if worker in alive)
         for part in range(parts):
-            if self._workers.get(part) not in alive:
-                worker = self._workers[part] = alive[part * len(alive) // parts]
-                self._hosts[worker.host] = None
-        self.placement.forget_all_but({worker.name for worker in alive})
+            old = self._workers.get(part)
+            if old in alive:
+                continue
+            worker = alive[part * len(alive) // parts]
+            if old is not None:
+                near = [one for one in alive if one.host == old.host]
+                worker = min(near or alive, key=lambda one: held[one])
+            self._workers[part] = worker
+            self._hosts[worker.host] = None
+            held[worker] += 1
+        kept = {worker.name for worker in alive} - self._ended
+        self.placement.forget_all_but(kept)
+        self.room.forget_all_but(kept)
+        self._ended.clear()
         self._settings.clear()
 
     def _alive(self) -> list[Worker]:
@@ -255,11 +273,15 @@ class Run:
         """Whether all parts are on this host."""
         return all(worker.host == hostname() for worker in self._workers.values())
 
-    def _ring_rows(self) -> int:
-        """The rows of rings, which are the same for all values that are exchanged."""
+    def _ring_rows(self) -> int | None:
+        """The rows of rings, which are the same for all values that are exchanged.
+
+        None if there are more than the columns of matrices have numbers.
+        """
         specs = (self.schedule.specs[value] for value in self.schedule.exchanged)
         widths = [_row_bytes(spec) for spec in specs]
-        return ring_rows(self.partition.num_nodes, widths)
+        rows = ring_rows(self.partition.num_nodes, widths)
+        return rows if rows <= _COLUMNS else None
 
     def _make_rings(self, values: Iterable[str]) -> None:
         """Make rings for those of some values that parts of this host exchange."""
@@ -317,34 +339,44 @@ class Run:
         return self.engine.submit(tasks.load, *arguments, worker=worker)
 
     def _repeat(
-        self, what: str, number: int, step: Callable[[Iterable[int]], Sequence[int]]
+        self,
+        what: str,
+        number: int,
+        made: Collection[str],
+        step: Callable[[Sequence[int]], Sequence[int]],
     ) -> None:
-        """Do a step for all parts, and again for those that it fails for.
+        """Do a step for all parts, and again for those that lack what it makes if it fails.
+
+        Args:
+            what: the name of the step.
+            number: that of the stage; -1 for the arguments, those of all stages for results.
+            made: the values that it makes.
+            step: takes parts, and returns those that failed.
 
         Raises:
             StepwellError: if workers end too often.
         """
-        parts: Sequence[int] = range(len(self.partition))
-        for _ in range(self.tries + 1):
-            failed = step(parts)
-            if not failed:
+        for attempt in range(self.tries + 1):
+            if attempt and self._restore(number, made):
+                continue
+            if not step(self._lacking(made)):
                 return
-            # A worker that is lost may still write to the old rings, so all begin new ones.
-            parts = failed if self.setting.ring is None else range(len(self.partition))
-            self._restore(number)
         fact = f"workers ended {self.tries + 1} times in {what}"
         expected, got = f"at most {self.tries} times (tries)", ", ".join(self.traffic.lost)
         raise StepwellError(explain("distribute", fact, expected=expected, got=got))
 
     @contextmanager
     def _noting(self, part: int, failed: list[int]) -> Iterator[None]:
-        """Note that a part has failed because a worker ended, or its host is gone."""
+        """Note that a part has failed because a worker ended, or its files are gone."""
         try:
             yield
-        except (WorkerLostError, BlockLostError) as error:
-            if part not in failed:
-                failed.append(part)
-            if isinstance(error, WorkerLostError) and error.worker not in self.traffic.lost:
+        except BlockLostError as error:
+            failed.append(part)
+            self._missing.add(error.path)
+        except WorkerLostError as error:
+            failed.append(part)
+            self._ended.add(error.worker)
+            if error.worker not in self.traffic.lost:
                 self.traffic.lost.append(error.worker)
                 _LOG.warning("worker %s ended: its parts are computed elsewhere", error.worker)
 
@@ -354,7 +386,6 @@ class Run:
         if self.setting.ring is not None:
             # All parts run again if one does.
             self._make_rings(self.job.stages[number].results)
-            self.traffic.shared[number] = 0
         halos: dict[int, Sequence[Any]] = {}
         for part in parts:
             with self._noting(part, failed):
@@ -370,8 +401,11 @@ class Run:
             with self._noting(part, failed):
                 made: Made = self.engine.get(handle)
                 self._blocks[part].update(made.blocks)
-                self.traffic.sent[number] += made.sent
-                self.traffic.shared[number] += made.shared
+                self._moved[number][part] = made
+        # A part that has run again counts once.
+        counted = self._moved[number].values()
+        self.traffic.sent[number] = sum(made.sent for made in counted)
+        self.traffic.shared[number] = sum(made.shared for made in counted)
         return failed
 
     def _submit(self, number: int, part: int, halos: Sequence[Any]) -> Any:
@@ -408,28 +442,55 @@ class Run:
     def _are_near(self, owner: int, part: int) -> bool:
         return self._workers[owner].host == self._workers[part].host
 
-    def _restore(self, number: int) -> None:
-        """Give parts of ended workers others; those of hosts that are gone begin anew.
+    def _restore(self, number: int, made: Iterable[str]) -> Sequence[int]:
+        """Give parts of ended workers others; those whose values are elsewhere begin anew.
 
-        Raises:
-            StepwellError: if a worker ends meanwhile.
+        Args:
+            number: the stage that runs next.
+            made: the values that it makes.
+
+        Returns:
+            The parts that failed because a worker ended meanwhile.
         """
         self._assign()
         self.room.forget()
-        hosts = {worker.host for worker in self.engine.workers()} | {hostname()}
-        gone = [
-            part
-            for part, blocks in enumerate(self._blocks)
-            if any(block.path and block.host not in hosts for block in blocks.values())
-        ]
-        if self.setting.ring is not None and not self._are_here():
-            # Another host has no rings.
-            self.setting, gone = replace(self.setting, ring=None), list(range(len(self._blocks)))
-            self._rings.clear()
-        steps = [self._load, *(partial(self._attempt, earlier) for earlier in range(number))]
-        if gone and any(step(gone) for step in steps):
-            fact = "a worker ended while parts of another were computed again"
-            raise StepwellError(explain("distribute", fact))
+        for blocks in self._blocks:
+            for name in [name for name, block in blocks.items() if block.path in self._missing]:
+                del blocks[name]
+        self._missing.clear()
+        if self.setting.ring is not None:
+            # A worker that is lost may still write to the old rings, so all begin new ones.
+            self._forget(made, range(len(self.partition)))
+            if not self._are_here():
+                # Another host has no rings.
+                self.setting = replace(self.setting, ring=None)
+                self._rings.clear()
+                self._blocks = [{} for _ in self._blocks]
+        stages = self.job.stages[: max(number, 0)]
+        earlier = [*(self._inputs if number >= 0 else ()), *(n for s in stages for n in s.results)]
+        gone = self._lacking(set(earlier) - self._freed)
+        if gone and (self._freed or self.setting.ring is not None):
+            # Nobody has what one part could be computed from, or its place is in a ring of all.
+            gone = list(range(len(self.partition)))
+            self._freed.clear()
+        self._forget(earlier, gone)
+        steps = [self._load, *(partial(self._attempt, n) for n in range(len(stages)))]
+        return next((failed for step in steps if gone and (failed := step(gone))), [])
+
+    def _lacking(self, values: Collection[str]) -> list[int]:
+        """The parts of which the host of their worker lacks some of these values."""
+
+        def has(part: int, value: str) -> bool:
+            block, host = self._blocks[part].get(value), self._workers[part].host
+            return block is not None and (not block.path or block.host == host)
+
+        parts = range(len(self.partition))
+        return [part for part in parts if not all(has(part, value) for value in values)]
+
+    def _forget(self, values: Iterable[str], parts: Iterable[int]) -> None:
+        """Forget values of parts, which are made again."""
+        for part, value in itertools.product(parts, values):
+            self._blocks[part].pop(value, None)
 
     def _free(self, number: int) -> None:
         """Remove what no later stage reads.
@@ -440,7 +501,9 @@ class Run:
         if len(self._hosts) > 1:
             return
         last = self.schedule.last_use
-        self._give([name for name in last if last[name] <= number])
+        unused = [name for name in last if last[name] <= number]
+        self._freed.update(unused)
+        self._give(unused)
 
     def _give(self, values: Iterable[str]) -> None:
         """Give values back to the room."""

@@ -19,8 +19,8 @@ from . import tasks
 from .blocks import Block
 from .combining import combined
 from .distributing import Distributed
-from .driver import Traffic
 from .partition import Part
+from .schedule import Traffic
 from .tasks import Job, PartSource, Setting
 
 
@@ -36,7 +36,8 @@ def run_on_ranks(program: Distributed, communicator: Any, *inputs: Any) -> tuple
 
     Returns:
         The results: those with a row for each node have the rows of the part of this rank, whose
-        numbers are ``partition.nodes(rank)``. `program.traffic` counts what the rank received.
+        numbers are ``partition.nodes(rank)``. `program.traffic` counts what the rank received, and
+        ``program.over_network.report()`` predicts it.
 
     Raises:
         InputError: if the arguments do not fit, or ranks and parts differ in number; all ranks
@@ -75,7 +76,7 @@ class _Rank:
 
     def __init__(self, program: Distributed, communicator: Any, inputs: Sequence[Any]) -> None:
         self.program, self.communicator = program, communicator
-        self.plan = plan = program.plan
+        self.plan = plan = program.over_network.plan
         partition, rank = plan.partition, communicator.Get_rank()
         if communicator.Get_size() != len(partition):
             fact, got = "ranks and parts differ in number", f"{communicator.Get_size()} ranks"

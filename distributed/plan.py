@@ -15,10 +15,10 @@ from ..core.specs import ValueSpec
 from ..runtime.executable import Executable
 from ..runtime.results import given
 from .arguments import arguments_of
-from .driver import Schedule
 from .partition import Partition
 from .program import SplitProgram
 from .rows import Sparse
+from .schedule import Schedule
 from .tasks import Job, StageCode
 
 
@@ -114,8 +114,9 @@ class Plan:
             InputError: if those given are not one for each, or have another shape or dtype.
         """
         found: list[np.ndarray] = []
+        sizes = self._sizes
         for spec, array in zip(self.outputs, given(self.outputs, out), strict=True):
-            sizes, dtype = self._sizes, dtype_named(spec.dtype)
+            dtype = dtype_named(spec.dtype)
             shape = tuple(n if isinstance(n, int) else sizes[n] for n in spec.shape)
             if array is None:
                 array = np.empty(shape, dtype)
@@ -155,13 +156,19 @@ class Plan:
         """The bytes of a value of all parts."""
         sizes = self._sizes
         if value in self.schedule.exchanged and not near:
-            sizes[self.program.sizes.nodes] += sum(len(part.halo) for part in self.partition)
+            sizes[self.program.sizes.nodes] += self._counts[1]
         count = math.prod(n if isinstance(n, int) else sizes.get(n, 1) for n in spec.shape)
         return count * dtype_named(spec.dtype).itemsize
+
+    @functools.cached_property
+    def _counts(self) -> tuple[int, int]:
+        """The stored entries of all parts, and the nodes in their halos."""
+        # Each part is opened, and its arrays are checked.
+        counts = [(part.num_entries, len(part.halo)) for part in self.partition]
+        return sum(entries for entries, _ in counts), sum(halo for _, halo in counts)
 
     @property
     def _sizes(self) -> dict[str, int]:
         """The sizes of the whole graph, by name."""
-        entries = sum(part.num_entries for part in self.partition)
         sizes = self.program.sizes
-        return {sizes.nodes: self.partition.num_nodes, sizes.edges: entries}
+        return {sizes.nodes: self.partition.num_nodes, sizes.edges: self._counts[0]}

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import operator
 import os
+import shutil
 import signal
 import threading
+import time
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -95,6 +99,13 @@ def test_scores_are_shared_or_computed_again() -> None:
     shared = distribute(module, partition, engine, opt_level=0)
     sent = distribute(module, partition, engine, machine=Machine(), opt_level=0)
     assert [len(one.plan.schedule.exchanged) for one in (shared, sent)] == [2, 1]
+    # Under MPI all rows travel.
+    far = shared.over_network
+    assert far.explain() == sent.over_network.explain()
+    assert far.report().exchanged == sent.report().exchanged
+    assert "network" in far.report().costs[1][0].seconds
+    same = distribute(gcn(), partition, engine, opt_level=0)
+    assert same.over_network.stages == same.stages
     assert_near(sent(features(57)), shared(features(57)))
 
 
@@ -398,6 +409,91 @@ def test_a_closed_engine_runs_nothing(program: Any) -> None:
             call()
 
 
+def test_threads_of_its_own() -> None:
+    """They end with the program, whether it is closed or forgotten, and if there is none."""
+    module, partition, before = gcn(), sw.partition(random_graph(31, 90), 2), threading.enumerate()
+    found = distribute(module, partition, opt_level=0)
+    wanted = found(features(31))
+    assert len(threading.enumerate()) > len(before)
+    found.close()
+    assert threading.enumerate() == before
+    with pytest.raises(sw.StepwellError, match="LocalEngine: it has been closed"):
+        found(features(31))
+    found = distribute(module, partition, opt_level=0)
+    assert np.array_equal(found(features(31)), wanted)
+    del found
+    gc.collect()
+    assert threading.enumerate() == before
+    with pytest.raises(CompileError, match="not a module"):
+        distribute("gcn", partition)
+    assert threading.enumerate() == before
+
+
+@pytest.mark.parametrize("processes", [False, True])
+def test_what_a_worker_was_given_is_forgotten(processes: bool) -> None:
+    """Though no other function comes."""
+    with LocalEngine(1, processes=processes) as engine:
+        array = np.zeros(3)
+        seen = weakref.ref(array)
+        handle = engine.submit(operator.neg, array, worker="0")
+        assert engine.get(handle).shape == (3,)
+        end = time.monotonic() + 10
+        del array
+        while seen() is not None and time.monotonic() < end:
+            time.sleep(0.01)
+        assert seen() is None
+
+
+def test_parts_are_opened_once(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in each call, where all of their arrays would be checked."""
+    found, x = program[0], features(101)
+    wanted = found(x)
+
+    def opened(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(Partition, "__getitem__", opened)
+    assert np.array_equal(found(x), wanted)
+
+
+def test_a_partition_that_is_replaced(tmp_path: Path) -> None:
+    """Workers do not take the parts that they have for those of another in the same folder."""
+    x, folder, module = features(101), tmp_path / "parts", gcn()
+    with LocalEngine(2) as engine:
+        for seed in (0, 1):
+            graph = random_graph(101, 400, seed)
+            shutil.rmtree(folder, ignore_errors=True)
+            partition = sw.partition(graph, 2, out=folder)
+            assert partition.key == Partition.load(folder).key != ""
+            found = distribute(module, partition, engine, opt_level=0)
+            assert_near(found(x), expected(module, graph, x))
+        shutil.rmtree(folder)
+        sw.partition(random_graph(101, 400, 1), 2, out=folder)
+        found = distribute(module, partition, engine, opt_level=0)
+        tasks._opened.cache_clear()
+        message = r"distribute: .*parts has another partition now; load it anew"
+        with pytest.raises(InputError, match=message):
+            found(x)
+    assert sw.partition(graph, 2).key == ""
+
+
+def test_more_nodes_than_columns(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A matrix of 32 bits has no columns for all nodes of a ring; parts have halos then."""
+    known, x = program[0], features(101)
+
+    class Seeing(LocalEngine):
+        def submit(self, function: Callable[..., Any], *arguments: Any, worker: str) -> Any:
+            rings.add(arguments[2].ring)
+            return super().submit(function, *arguments, worker=worker)
+
+    for limit in (1024, 1023):
+        rings = set[int | None]()
+        monkeypatch.setattr(driver, "_COLUMNS", limit)
+        with Seeing(2) as engine:
+            assert np.array_equal(on(known, engine)(x), known(x))
+        assert rings == {1024 if limit == 1024 else None}
+
+
 class Losing(LocalEngine):
     """Loses the results of a function, the first times."""
 
@@ -588,9 +684,6 @@ class Killing(LocalEngine):
     """Kills a process in the middle of a stage, once."""
 
     stage: int | None = None
-
-    def __enter__(self) -> Killing:
-        return self
 
     def submit(self, function: Callable[..., Any], *arguments: Any, worker: str) -> Any:
         if function is tasks.compute and arguments[1] == self.stage:
