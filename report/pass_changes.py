@@ -8,12 +8,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from ..core.context import CompilerContext, PassHook
-from ..core.instrumentation.ir_text import changed, difference
+from ..core.instrumentation.ir_text import changed, difference, window
 from .document import Difference, PassRun
 from .marking import Printed, printed, symbol
 
 LONGEST = 400
-"""Functions of more lines than this are not compared line by line."""
+"""Changes that extend over more lines than this are not compared line by line."""
 
 _BUDGET = 4_000_000
 """The number of characters of all diffs: after them, lines are only counted."""
@@ -54,7 +54,9 @@ class PassChanges(PassHook):
         return self._texts
 
     def _difference(self, name: str, before: str | None, after: str | None) -> Difference:
-        removed, added = (0 if text is None else text.count("\n") for text in (before, after))
+        old, new = ("" if text is None else text for text in (before, after))
+        spans = window(old.splitlines(), new.splitlines())
+        removed, added = (span.stop - span.start for span in spans)
         if max(removed, added) > LONGEST:
             return Difference(name, removed, added, "")
         text = difference(name, before, after)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from ..printing import module_text
+
+_CONTEXT = 3
+"""The number of unchanged lines that a diff shows around changed ones."""
 
 
 def texts_by_symbol(op: ModuleOp, elide: int | None = None) -> dict[str, str]:
@@ -38,16 +42,37 @@ def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     return [name for name in names if before.get(name) != after.get(name)]
 
 
+def window(before: Sequence[str], after: Sequence[str]) -> tuple[slice, slice]:
+    """The lines that differ: what is left without the same lines at the beginning and the end."""
+    least = min(len(before), len(after))
+    first = next((n for n in range(least) if before[n] != after[n]), least)
+    left = least - first
+    same = next((n for n in range(left) if before[-1 - n] != after[-1 - n]), left)
+    return slice(first, len(before) - same), slice(first, len(after) - same)
+
+
 def difference(name: str, before: str | None, after: str | None) -> str:
     """The unified diff of two texts.
 
-    None stands for a missing text.
+    None stands for a missing text. Lines before the first change and after the last one are not
+    compared, which takes the time of a large function.
     """
+    old, new = ([] if text is None else text.splitlines() for text in (before, after))
+    first = max(0, window(old, new)[0].start - _CONTEXT)
+    olds, news = (slice(first, one.stop + _CONTEXT) for one in window(old, new))
     lines = difflib.unified_diff(
-        [] if before is None else before.splitlines(),
-        [] if after is None else after.splitlines(),
+        old[olds],
+        new[news],
         "nothing" if before is None else f"{name} before",
         "nothing" if after is None else f"{name} after",
         lineterm="",
+        n=_CONTEXT,
     )
-    return "\n".join(lines)
+    return "\n".join(_moved(line, first) for line in lines)
+
+
+def _moved(line: str, by: int) -> str:
+    """A line of a diff, with the place of a hunk moved by a number of lines."""
+    if not line.startswith("@@"):
+        return line
+    return re.sub(r"(?<=[-+])\d+", lambda found: str(int(found[0]) + by), line)
