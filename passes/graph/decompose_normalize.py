@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
@@ -17,6 +17,7 @@ from xdsl.pattern_rewriter import (
 
 from ...core.budgets import SUMS
 from ...core.exactness import Exactness
+from ...core.provenance import locate
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import NormalizeKind
 from .rules.recorded import recorded
@@ -37,17 +38,17 @@ class SpmmOfNormalized(RewritePattern):
         symmetric = normalize.kind.data == NormalizeKind.SYMMETRIC
         loops = bool(normalize.self_loops.value.data)
         new: list[Operation] = []
-        scale = _column(
-            graph.DegreeOp(normalize.a, self_loops=loops, power=-0.5 if symmetric else -1.0), new
-        )
+        power = -0.5 if symmetric else -1.0
+        degree = graph.DegreeOp(normalize.a, self_loops=loops, power=power)
+        scale = _column(degree, new, normalize.location)
         x = _append(graph.MulOp(op.x, scale), new) if symmetric else op.x
         y = _append(graph.SpmmOp(normalize.a, x), new)
         if loops:
-            missing = _column(graph.MissingSelfLoopsOp(normalize.a), new)
+            missing = _column(graph.MissingSelfLoopsOp(normalize.a), new, normalize.location)
             y = _append(graph.AddOp(y, _append(graph.MulOp(x, missing), new)), new)
         y = _append(graph.MulOp(y, scale, result_type=op.result.type), new)
         for part in new:
-            part.location = op.location
+            locate(part, op.location)
         rewriter.replace(op, new, [y])
         if not normalize.result.uses:
             rewriter.erase(normalize)
@@ -58,9 +59,11 @@ def _append(op: Operation, new: list[Operation]) -> SSAValue:
     return op.results[0]
 
 
-def _column(vector: Operation, new: list[Operation]) -> SSAValue:
+def _column(vector: Operation, new: list[Operation], location: LocationAttr) -> SSAValue:
     """One number for each row, as a matrix of one column."""
-    return _append(graph.ReshapeOp(_append(vector, new), [-1, 1]), new)
+    column = graph.ReshapeOp(_append(vector, new), [-1, 1])
+    vector.location = column.location = location
+    return _append(column, new)
 
 
 @dataclass(frozen=True)
