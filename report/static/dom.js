@@ -50,6 +50,13 @@ const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 /** The colour of a kernel: one of ten, which repeat. */
 const colour = (kernel) => (kernel < 0 ? "var(--none)" : `var(--kernel-${kernel % 10})`);
 
+/** A name with places at which a long one may be broken into lines. */
+const breakable = (name) =>
+  name.split(/(?<=[_/.:])/).flatMap((part, place) => (place ? [el("wbr"), part] : [part]));
+
+/** A text in so many letters at most. */
+const shortened = (text, letters) => (text.length <= letters ? text : `${text.slice(0, letters - 1)}…`);
+
 /** A button that shows one of several values, as a group. */
 function choice(label, options, chosen, onchange) {
   const group = el("div", { class: "choice", role: "group", "aria-label": label });

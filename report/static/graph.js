@@ -1,6 +1,7 @@
 // The graph of the model: laid out by dagre, zoomed by d3, grouped by module or by kernel.
 
 const NODE_HEIGHT = 40;
+const LETTERS = 34;
 const MANY = 250;
 
 /** The groups that operators are in, outermost first, for each way to group them. */
@@ -175,14 +176,14 @@ class GraphView {
     const end = operator.kind === "input" || operator.kind === "output";
     const lines = end ? [operator.name, operator.text.replace(/^[^:]*: /, "")]
       : [title, operator.name === operator.kind ? operator.types[0] ?? "" : operator.name];
-    const texts = lines.map((line) => (line.length > 30 ? `…${line.slice(-29)}` : line));
+    const texts = lines.map((line) => (line.length > LETTERS ? `…${line.slice(1 - LETTERS)}` : line));
     const width = Math.max(72, ...texts.map((line, n) => line.length * (n ? 6.6 : 8) + 30));
     return { width, height: NODE_HEIGHT, texts, end, number, members: [],
       kernel: operator.kernels[0] ?? -1, label: `${title} ${operator.name}` };
   }
 
   groupBox({ key, label, kernel }) {
-    const text = label.length > 34 ? `${label.slice(0, 33)}…` : label;
+    const text = shortened(label, LETTERS);
     const texts = [text, `${this.sizes.get(key)} operators`];
     return { width: Math.max(96, text.length * 7.8 + 30), height: NODE_HEIGHT, texts, key, kernel,
       members: [], label: `group ${label}` };
@@ -207,7 +208,7 @@ class GraphView {
         x: 9, y: 14, tabindex: "0", role: "button", "aria-label": `collapse ${label}`,
         onclick: () => this.toggle(key),
         onkeydown: (event) => event.key === "Enter" && this.toggle(key),
-      }, `⊟ ${label.length * 6 > width - 30 ? `${label.slice(0, Math.floor((width - 40) / 6))}…` : label}`,
+      }, `⊟ ${shortened(label, Math.floor((width - TITLE_MARGIN) / TITLE_LETTER))}`,
       svg("title", {}, label)));
   }
 

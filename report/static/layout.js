@@ -3,6 +3,8 @@
 
 const PADDING = 14;
 const TITLE = 18;
+const TITLE_LETTER = 6;
+const TITLE_MARGIN = 34;
 const LARGE = 400;
 
 /** A part of a group: a box with a size, or another group with `children`. */
@@ -66,7 +68,10 @@ function measure(group) {
   for (const [id, edge] of group.edges) graph.setEdge(...id.split(" "), { edge });
   dagre.layout(graph);
   const { width, height } = graph.graph();
-  group.width = (Number.isFinite(width) ? width : 0) + 2 * PADDING;
+  // A group is wide enough for its title, within reason.
+  const title = group.parent ? Math.min(group.label.length, LETTERS) * TITLE_LETTER + TITLE_MARGIN : 0;
+  group.inside = (Number.isFinite(width) ? width : 0) + 2 * PADDING;
+  group.width = Math.max(group.inside, title);
   group.height = (Number.isFinite(height) ? height : 0) + 2 * PADDING + (group.parent ? TITLE : 0);
   group.inner = graph;
 }
@@ -74,7 +79,7 @@ function measure(group) {
 /** Move a group to a place, with all that is in it. */
 function place(group, x, y) {
   Object.assign(group, { x, y });
-  const left = x - group.width / 2 + PADDING;
+  const left = x - group.inside / 2 + PADDING;
   const top = y - group.height / 2 + PADDING + (group.parent ? TITLE : 0);
   const graph = group.inner;
   group.children.forEach((child, number) => {

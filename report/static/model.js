@@ -12,14 +12,19 @@ class Model {
   constructor(report) {
     this.report = report;
     this.marks = report.marks;
-    this.kernelsOfNode = report.nodes.map(() => []);
-    report.kernels.forEach((kernel, number) => {
-      for (const node of kernel.nodes) this.kernelsOfNode[node].push(number);
-    });
     this.operatorsOfNode = report.nodes.map(() => []);
+    const found = report.nodes.map(() => new Set());
     report.graph.operators.forEach((operator, number) => {
-      for (const node of operator.nodes) this.operatorsOfNode[node].push(number);
+      for (const node of operator.nodes) {
+        this.operatorsOfNode[node].push(number);
+        for (const kernel of operator.kernels) found[node].add(kernel);
+      }
     });
+    report.kernels.forEach((kernel, number) => {
+      for (const node of kernel.nodes) found[node].add(number);
+    });
+    // The kernel that computes most of a node comes first.
+    this.kernelsOfNode = found.map((kernels) => [...kernels]);
     for (const stage of report.stages) {
       for (const part of stage.functions) part.lines = part.text.replace(/\n$/, "").split("\n");
     }

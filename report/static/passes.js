@@ -102,7 +102,7 @@ class Decisions {
     this.element = el("section", { class: "pane" },
       el("div", { class: "tools" }, this.filter, this.shownCount),
       el("div", { class: "scroll", tabindex: "0", "aria-label": "decisions" },
-        el("table", {}, el("thead", {}, el("tr", {}, heads.map((head) => el("th", {}, head)))), this.body)));
+        el("table", { class: "decided" }, el("thead", {}, el("tr", {}, heads.map((head) => el("th", {}, head)))), this.body)));
     this.draw();
   }
 
@@ -117,7 +117,7 @@ class Decisions {
       el("td", { class: "muted" }, one.stage ?? ""),
       el("td", { class: "muted" }, one.pass ?? ""),
       el("td", {}, el("button", { type: "button", class: "link", onclick: () => this.select(one) },
-        one.subject)),
+        breakable(one.subject))),
       el("td", {}, one.what), el("td", {}, one.why), el("td", {}, one.cost ?? ""))));
   }
 

@@ -168,6 +168,6 @@ function decisions(title, found) {
     el("summary", {}, `${title} (${found.length})`),
     el("ul", { class: "why" }, found.map((one) => el("li", { class: one.kind },
       el("b", {}, one.what), `, because ${one.why}`,
-      one.cost ? el("span", { class: "cost" }, ` ${one.cost}`) : null,
-      el("span", { class: "muted" }, ` ${one.pass ?? ""}`)))));
+      one.cost ? el("span", { class: "cost" }, ` · ${one.cost}`) : null,
+      one.pass ? el("span", { class: "muted" }, ` · ${one.pass}`) : null))));
 }
