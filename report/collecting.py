@@ -10,14 +10,18 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from ..compilation import Compilation
+from ..compilation import CODE_GENERATION, Compilation
 from ..core.explanation import record
 from ..core.module import Module
+from ..core.progress import report as report_step
 from ..core.stages import IR_STAGES, TEXT_STAGES
+from ..dialects.graph.interfaces import GraphOp
+from ..dialects.graph.kinds import FusionKind
 from ..dialects.loop.ops import KernelOp
 from ..dialects.loop.trace import trace_of
 from ..runtime.profile import Calls
-from .document import Function, Graph, Kernel, Mark, Memory, Report, Stage, Trial
+from .document import Function, Graph, Kernel, Mark, Memory, Operator, Report, Stage, Trial
+from .edge_lists import EdgeList, edge_lists_of
 from .machine_text import MachineText, machine_texts
 from .marking import WHOLE, Marks, is_name, number_nodes, number_operations, printed, symbol
 from .memory import memory_of
@@ -32,6 +36,9 @@ PSEUDO = "pseudo-code"
 
 _OF_OPERATORS = IR_STAGES[: IR_STAGES.index("kernels")]
 _WITH_GRAPH = IR_STAGES[: IR_STAGES.index("buffers")]
+
+_WITH_EDGES = "optimized"
+"""The stage at which edges are sorted, where they are at all, and operators not yet grouped."""
 
 _NUMBERED = "scheduled"
 """The stage whose operations later stages are traced back to."""
@@ -60,10 +67,14 @@ class _Collector:
         self.kernels: dict[str, Kernel] = {}
         self.memory: Memory | None = None
         self.trials: tuple[Trial, ...] = ()
+        self.edge_lists: tuple[EdgeList, ...] = ()
         self.owners: dict[int, int] = {}
         """The kernel of each numbered operation."""
         self.groups: dict[str, tuple[int, ...]] = {}
         """The nodes of each function of stage `fused`."""
+        self.computed: dict[str, list[tuple[str, bool, tuple[int, ...]]]] = {}
+        """The operators in each of them: their kind, whether they only move elements, and their
+        nodes."""
 
     def report(self) -> Report:
         """The document."""
@@ -73,6 +84,8 @@ class _Collector:
         graph = self._model(work, nodes)
         for stage in self.compilation.descend(work, ctx):
             self._look(stage, work)
+        done = sum(map(len, ctx.applied.values()))
+        report_step(CODE_GENERATION, done, done + 1)
         self._look_at_machine_code(work.op)
         profile = self.calls.profile
         return Report(
@@ -90,14 +103,17 @@ class _Collector:
             passes=tuple(self.changes.runs),
             profile=None if profile is None else profile.to_dict(),
             memory=self.memory,
-            patterns=patterns_of(module, self.calls.inputs),
+            patterns=patterns_of(module, self.calls.inputs, self.edge_lists, self.calls.sizes),
             trials=self.trials,
         )
 
     def _look(self, stage: str, work: Module) -> None:
         """Look at a stage; at `scheduled`, number its operations first."""
+        if stage == _WITH_EDGES and self.calls.inputs:
+            self.edge_lists = edge_lists_of(work.main)
         if stage == "fused":
             self.groups = {symbol(op): self._nodes_of(op) for op in work.op.ops}
+            self.computed = {symbol(op): list(self._operators_in(op)) for op in work.op.ops}
         kernels = [op for op in work.op.ops if isinstance(op, KernelOp)]
         if stage == "kernels":
             self.trials = trials_of(self.compilation)
@@ -156,6 +172,13 @@ class _Collector:
         """The nodes of the operations in a function."""
         return tuple(dict.fromkeys(n for inner in op.walk() for n in self.marks.of(inner).nodes))
 
+    def _operators_in(self, op: Operation) -> Iterator[tuple[str, bool, tuple[int, ...]]]:
+        """The operators in a function of stage `fused`."""
+        for inner in op.walk():
+            if isinstance(inner, GraphOp):
+                moves = inner.FUSION in (FusionKind.INJECTIVE, FusionKind.BROADCAST)
+                yield inner.name, moves, self.marks.of(inner).nodes
+
     def _model(self, work: Module, nodes: Sequence[str]) -> Graph:
         """The model as a graph; an empty one past the level of operators."""
         if self.compilation.start not in _WITH_GRAPH:
@@ -163,18 +186,27 @@ class _Collector:
         return model_graph(work.main, self.marks, nodes)
 
     def _with_kernels(self, graph: Graph) -> Graph:
-        """The graph with the kernels that compute each operator."""
+        """The graph with the kernels that compute each operator, the main one first."""
         by_node: dict[int, list[int]] = {}
         for number, kernel in enumerate(self.kernels.values()):
             for node in kernel.nodes:
                 by_node.setdefault(node, []).append(number)
-        operators = [
-            replace(
-                one, kernels=tuple(dict.fromkeys(k for n in one.nodes for k in by_node.get(n, ())))
-            )
-            for one in graph.operators
-        ]
+        names = list(self.kernels)
+        operators: list[Operator] = []
+        for one in graph.operators:
+            found = dict.fromkeys(k for n in one.nodes for k in by_node.get(n, ()))
+            ranked = sorted(found, key=lambda k: -self._share(names[k], one))
+            operators.append(replace(one, kernels=tuple(ranked)))
         return replace(graph, operators=tuple(operators))
+
+    def _share(self, kernel: str, operator: Operator) -> int:
+        """How much of an operator a kernel computes: 2 if it has the operator itself, 1 if it
+        computes a part of it, 0 if it only moves elements for it."""
+        nodes = set(operator.nodes)
+        parts = [part for part in self.computed.get(kernel, ()) if nodes.intersection(part[2])]
+        if any(kind == operator.kind for kind, _, _ in parts):
+            return 2
+        return int(any(not moves for _, moves, _ in parts))
 
 
 def _machine_function(found: MachineText) -> Function:

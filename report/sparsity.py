@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from ..core.arguments import Csr
 from ..core.module import Module
 from .document import Pattern
+from .edge_lists import EdgeList
 
 GRID = 96
 """The largest number of cells along each side of the grid."""
@@ -17,12 +18,22 @@ _BINS = 24
 """The largest number of bins of the histogram."""
 
 
-def patterns_of(module: Module, inputs: Sequence[object]) -> tuple[Pattern, ...]:
+def patterns_of(
+    module: Module,
+    inputs: Sequence[object],
+    edge_lists: Sequence[EdgeList] = (),
+    sizes: Mapping[str, int] | None = None,
+) -> tuple[Pattern, ...]:
     """The patterns of the sparse constants of a module, and of its sparse inputs.
 
-    `inputs` are arguments of a call as `core.arguments.taken` returns them, or none.
+    Args:
+        module: the module.
+        inputs: arguments of a call as `core.arguments.taken` returns them, or none.
+        edge_lists: those among the inputs.
+        sizes: the symbolic sizes of the call.
     """
-    return (*_of_weights(module), *_of_inputs(module, inputs))
+    of_lists = _of_edge_lists(edge_lists, inputs, sizes or {})
+    return (*_of_weights(module), *_of_inputs(module, inputs), *of_lists)
 
 
 def _of_weights(module: Module) -> Iterator[Pattern]:
@@ -39,18 +50,32 @@ def _of_inputs(module: Module, inputs: Sequence[object]) -> Iterator[Pattern]:
             yield pattern(spec.name, value.shape, value.indptr, value.indices)
 
 
+def _of_edge_lists(
+    edge_lists: Sequence[EdgeList], inputs: Sequence[object], sizes: Mapping[str, int]
+) -> Iterator[Pattern]:
+    for one in edge_lists:
+        if (matrix := one.matrix(inputs, sizes)) is not None:
+            shape, rows, columns = matrix
+            yield _of_entries(one.name, shape, rows, columns)
+
+
 def pattern(name: str, shape: tuple[int, int], indptr: np.ndarray, indices: np.ndarray) -> Pattern:
     """The pattern of a CSR matrix."""
+    rows = np.repeat(np.arange(shape[0]), np.diff(indptr))
+    return _of_entries(name, shape, rows, indices.astype(np.int64))
+
+
+def _of_entries(name: str, shape: tuple[int, int], row: np.ndarray, column: np.ndarray) -> Pattern:
+    """The pattern of a matrix with entries in these rows and columns."""
     rows, columns = shape
-    lengths = np.diff(indptr)
+    lengths = np.bincount(row, minlength=rows)
     across, down = max(1, min(GRID, columns)), max(1, min(GRID, rows))
-    row = np.repeat(np.arange(rows), lengths) * down // max(rows, 1)
-    column = indices.astype(np.int64) * across // max(columns, 1)
-    cells = np.bincount(row * across + column, minlength=across * down)
+    place = row * down // max(rows, 1) * across + column * across // max(columns, 1)
+    cells = np.bincount(place, minlength=across * down)
     return Pattern(
         name,
         shape,
-        len(indices),
+        len(column),
         across,
         tuple(cells.tolist()),
         tuple(_histogram(lengths)),

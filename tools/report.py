@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from ..core.display import write_page
-from .command import CallOptions, CompileOptions, ModelPath, err
+from .command import CallOptions, CompileOptions, ModelPath
 from .grouped import grouped
 from .models import ARTEFACT
 from .outputs import check_output
+from .progress import passes_shown
 
 
 @grouped
@@ -39,18 +40,18 @@ def report(
     check_output("--output", output, "a page", (".html", ".htm"))
     if profile:
         exe, arrays = options.called(model, calls.arrays)
-        with err.status("profiling, and collecting the stages"):
+        with passes_shown("profiling, and collecting the stages"):
             exe.report(output, inputs=arrays, repeat=calls.repeat)
     elif model.suffix == ARTEFACT:
         exe = options.saved(model)
-        with err.status("collecting the stages"):
+        with passes_shown("collecting the stages"):
             exe.report(output)
     else:
         from ..report.collecting import collect
         from ..report.page import page
 
         compilation = options.way_down(options.load(model))
-        with err.status("collecting the stages"):
+        with passes_shown("collecting the stages"):
             text = page(collect(compilation))
         write_page(output, text)
     print(f"wrote {output}, {output.stat().st_size / 1e6:.1f} MB")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import io
 import json
 import re
 import sys
@@ -16,10 +17,13 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from rich.console import Console
 
 import stepwell as sw
 from stepwell.compilation import Compilation
+from stepwell.core import progress
 from stepwell.core.errors import InputError, StepwellError
+from stepwell.core.progress import Step
 from stepwell.core.records import Record, write_records
 from stepwell.core.stages import STAGES
 from stepwell.dialects.loop.ops import KernelOp
@@ -30,8 +34,12 @@ from stepwell.report.document import Function, Report
 from stepwell.report.model_graph import module_path
 from stepwell.report.sparsity import pattern
 from stepwell.tools import main as command
+from stepwell.tools import progress as commands
 
 HOSTILE = "act</script><script>alert(1)</script>"
+
+
+KINDS = ("graph.conv", "graph.relu")
 
 
 def floats(*shape: int) -> np.ndarray:
@@ -149,6 +157,31 @@ def test_graph() -> None:
     assert not set(twice.nodes) & set(graph.operators[6].nodes)
     edges = {(edge.source, edge.target) for edge in graph.edges}
     assert edges == {(n, n + 1) for n in range(7)}
+
+
+def test_the_main_kernel_of_an_operator_comes_first() -> None:
+    """The kernel before a convolution moves elements into the layout that it reads."""
+    b = sw.Builder("main")
+    x = b.pad(b.input("x", (1, 3, 30, 30), "f32"), [0, 0, 1, 1], [0, 0, 1, 1])
+    x = b.pad(b.relu(b.conv(x, floats(64, 3, 3, 3))), [0, 0, 1, 1], [0, 0, 1, 1])
+    b.output(b.relu(b.conv(x, floats(64, 64, 3, 3))), name="y")
+    found = collect(Compilation.of(b.module(), "x86-64-v3", threads=1))
+    conv, relu = (next(o for o in found.graph.operators if o.kind == k) for k in KINDS)
+    assert [found.kernels[kernel].name for kernel in conv.kernels] == [
+        "fused_blocked_conv_relu",
+        "fused_pad_reshape_transpose",
+    ]
+    assert relu.kernels == conv.kernels[:1]
+
+
+def test_factors_of_a_normalised_matrix_belong_to_it() -> None:
+    layer = gnn.Sequential(gnn.GCNConv(floats(4, 8), floats(8)))
+    module = layer.to_module(gnn.GraphSpec(), sw.TensorSpec((None, 4), "f32"))
+    found = collect(Compilation.of(module, "x86-64-v3", threads=1))
+    (normalize,) = [one for one in found.graph.operators if one.kind == "graph.normalize"]
+    assert [found.kernels[kernel].name for kernel in normalize.kernels[:1]] == [
+        "fused_degree_reshape_missing_self_loops_reshape"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -272,6 +305,21 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found["profile"] is None
     (asm,) = [stage for stage in found["stages"] if stage["name"] == "asm"]
     assert "fmla" in asm["functions"][1]["text"]
+
+
+def test_command_shows_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=100, color_system=None)
+    monkeypatch.setattr(commands, "err", console)
+    monkeypatch.setattr(progress, "AFTER", 0.0)
+    out = tmp_path / "r.html"
+    model().save(tmp_path / "m.mlir")
+    steps = list[Step]()
+    with progress.followed(steps.append), pytest.raises(SystemExit) as stopped:
+        command.main(["report", str(tmp_path / "m.mlir"), "-o", str(out), "--no-profile"])
+    assert stopped.value.code == 0
+    assert [step.done for step in steps] == [*range(len(steps))]
+    assert (steps[-1].text, steps[-1].total) == ("code generation", len(steps))
+    assert "collecting the stages" in cast(io.StringIO, console.file).getvalue()
 
 
 def test_notebooks_display_matrices_of_scipy() -> None:

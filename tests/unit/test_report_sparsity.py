@@ -1,0 +1,89 @@
+"""What a report draws of sparse arguments that come as lists of edges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+from stepwell.compilation import Compilation
+from stepwell.frontends import gnn
+from stepwell.report.collecting import collect
+from stepwell.report.document import Pattern
+from stepwell.runtime.profile import Calls
+
+EDGES = np.array([[0, 1, 2, 3, 3, 4], [1, 2, 3, 0, 4, 0]])
+ROWS = {(1, 0), (2, 1), (3, 2), (0, 3), (4, 3), (0, 4)}
+"""The entries of the matrix: edges begin in its columns."""
+
+
+def floats(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+def patterns(module: sw.Module, *inputs: Any, **sizes: int) -> tuple[Pattern, ...]:
+    return collect(Compilation.of(module, threads=1), Calls(None, inputs, sizes)).patterns
+
+
+def entries(found: Pattern) -> set[tuple[int, int]]:
+    """The cells with entries."""
+    places = np.flatnonzero(found.cells)
+    return {(int(place) // found.columns, int(place) % found.columns) for place in places}
+
+
+def model(layer: Any, **options: Any) -> sw.Module:
+    spec = gnn.EdgeListSpec(**options)
+    return gnn.Sequential(layer).to_module(spec, sw.TensorSpec((None, 4), "f32"))
+
+
+@pytest.mark.parametrize("kind", ["gcn", "sage", "gat"])
+def test_edge_lists_of_graph_networks(kind: str) -> None:
+    layers = {
+        "gcn": lambda: gnn.GCNConv(floats(4, 8), floats(8)),
+        "sage": lambda: gnn.SAGEConv(floats(8, 4), floats(8), floats(8, 4)),
+        "gat": lambda: gnn.GATConv(floats(8, 4), floats(2, 4), floats(2, 4), floats(8)),
+    }
+    (found,) = patterns(model(layers[kind]()), EDGES, floats(6, 4), edges=6, nodes=6)
+    assert (found.name, found.shape, found.entries) == ("edge_index", (6, 6), 6)
+    assert entries(found) == ROWS
+    assert found.lengths == ((0, 1), (1, 4), (2, 1))
+
+
+def sorted_ends(rows: int, columns: int) -> sw.Module:
+    """A product with the matrix of two vectors of indices."""
+    b = sw.Builder("main")
+    first, second = (b.input(name, ("edges",), "i64") for name in ("targets", "sources"))
+    x = b.input("x", (columns, 2), "f32")
+    matrix, _ = b.csr_from_edges(first, second, (rows, columns))
+    b.output(b.spmm(matrix, x), name="y")
+    return b.module()
+
+
+def test_vectors_of_ends_and_indices_from_the_back() -> None:
+    targets, sources = np.array([0, -1, 1]), np.array([2, 0, -4])
+    (found,) = patterns(sorted_ends(3, 4), targets, sources, floats(4, 2), edges=3)
+    assert (found.name, found.shape) == ("sources, targets", (3, 4))
+    assert entries(found) == {(0, 2), (2, 0), (1, 0)}
+
+
+def test_edges_that_are_gathered_and_scattered() -> None:
+    b = sw.Builder("main")
+    x = b.input("x", (5, 2), "f32")
+    edges = b.input("edges", (2, 6), "i64")
+    sources, targets = (
+        b.reshape(b.slice(edges, [n, 0], [n + 1, 6], [1, 1]), [6]) for n in range(2)
+    )
+    messages = b.gather(x, sources, axis=0)
+    b.output(b.scatter_nd(x, messages, targets, kind="add"), name="y")
+    (found,) = patterns(b.module(), floats(5, 2), EDGES)
+    assert (found.name, found.shape, found.entries) == ("edges", (5, 5), 6)
+    assert entries(found) == ROWS
+
+
+def test_indices_of_something_else_are_no_edges() -> None:
+    b = sw.Builder("main")
+    chosen = b.input("chosen", (2, 3), "i64")
+    b.output(b.gather(b.input("x", (5, 2), "f32"), chosen, axis=0), name="y")
+    assert patterns(b.module(), np.zeros((2, 3), np.int64), floats(5, 2)) == ()
