@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,25 @@ import pytest
 
 import stepwell as sw
 
+from .browser import (
+    REQUIRED,
+    all_of,
+    begin_again,
+    chosen,
+    focus,
+    found,
+    marked,
+    node,
+    one,
+    opened,
+    press,
+    show,
+    soon,
+)
+
 HOSTILE = "act</script><script>window.hit = 1</script>"
 
-FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    *("--disable-dev-shm-usage", "--window-size=1500,900"),
-)
+ROOT = Path(__file__).parents[2]
 
 
 def floats(*shape: int) -> np.ndarray:
@@ -36,73 +49,41 @@ def report(path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Chromium with a report open; skipped where it, its driver or selenium is missing."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("Chromium and its driver are not installed")
-    folder = tmp_path_factory.mktemp("report")
-    report(folder / "report.html")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in (*FLAGS, f"--user-data-dir={folder / 'profile'}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = webdriver.chrome.service.Service(driver)
-    page = webdriver.Chrome(options=options, service=service)
-    try:
-        page.get((folder / "report.html").as_uri())
-        page.set_script_timeout(20)
-        ready = """const done = arguments[0];
-        const wait = () => (window.stepwellReport ? done(true) : setTimeout(wait, 20));
-        wait();"""
-        assert page.execute_async_script(ready)
-        yield page
-        assert page.get_log("browser") == []
-    finally:
-        page.quit()
+    """Chromium with a report open."""
+    found()
+    page = tmp_path_factory.mktemp("report") / "report.html"
+    report(page)
+    with opened(page) as browser:
+        yield browser
 
 
 @pytest.fixture(autouse=True)
-def fresh(browser: Any) -> None:
-    """Each test begins with the first view, the first stages, and nothing selected."""
-    browser.execute_script(
-        """document.getElementById("tab-Staircase").click();
-        stepwellReport.selection.set({ nodes: [], origins: [], kernel: -1 }, null);"""
-    )
+def fresh(request: pytest.FixtureRequest) -> None:
+    """Each test of the page begins with the first view, the first stages, and nothing selected."""
+    if "browser" in request.fixturenames:
+        begin_again(request.getfixturevalue("browser"))
 
 
-def all_of(browser: Any, selector: str) -> list[Any]:
-    return browser.find_elements("css selector", selector)
+@pytest.mark.parametrize("lacking", ["selenium", "chromium", "chromedriver"])
+def test_a_missing_browser_fails_where_one_is_required(
+    lacking: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if lacking == "selenium":
+        monkeypatch.setitem(sys.modules, "selenium", None)
+        message = "selenium is not installed"
+    else:
+        monkeypatch.setattr(shutil, "which", lambda name: None if name == lacking else name)
+        message = "Chromium and its driver are not installed"
+    monkeypatch.delenv(REQUIRED, raising=False)
+    with pytest.raises(pytest.skip.Exception, match=message):
+        found()
+    monkeypatch.setenv(REQUIRED, "1")
+    with pytest.raises(pytest.fail.Exception, match=f"{message}, and {REQUIRED} is set"):
+        found()
 
 
-def one(browser: Any, selector: str) -> Any:
-    return browser.find_element("css selector", selector)
-
-
-def node(browser: Any, label: str) -> Any:
-    return one(browser, f'.node[aria-label="{label}"]')
-
-
-def press(browser: Any, *keys: str) -> None:
-    for key in keys:
-        browser.switch_to.active_element.send_keys(key)
-
-
-def marked(browser: Any, pane: int) -> list[str]:
-    """The texts of the marked lines of a pane, without their numbers."""
-    script = """const pane = document.querySelectorAll(".code")[arguments[0]];
-    const text = (line) => [...line.childNodes].slice(1).map((part) => part.textContent).join("");
-    return [...pane.querySelectorAll(".marked")].map(text);"""
-    return browser.execute_script(script, pane)
-
-
-def show(browser: Any, pane: int, stage: str) -> None:
-    lists = all_of(browser, 'select[aria-label="stage"]')
-    script = (
-        """arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event("change"))"""
-    )
-    browser.execute_script(script, lists[pane], stage)
+def test_ci_requires_a_browser() -> None:
+    assert f"export {REQUIRED}=1\n" in (ROOT / ".ci" / "run").read_text()
 
 
 def test_a_node_marks_what_it_became(browser: Any) -> None:
@@ -116,8 +97,7 @@ def test_a_node_marks_what_it_became(browser: Any) -> None:
     assert not any("arith.maximumf" in line for line in marked(browser, 1))
     assert "block/fc1" in one(browser, ".details").text
     assert "one kernel for graph.dense, graph.relu" in one(browser, ".details").text
-    chosen = [e.get_attribute("aria-label") for e in all_of(browser, ".node.marked")]
-    assert chosen == ["dense block/fc1"]
+    assert chosen(browser) == ["dense block/fc1"]
 
 
 def test_a_line_marks_where_it_comes_from(browser: Any) -> None:
@@ -133,8 +113,7 @@ def test_a_line_marks_where_it_comes_from(browser: Any) -> None:
     assert any("loop.store" in text for text in stored)
     assert any("arith.maximumf" in text for text in stored)
     assert not any("math.fma" in text for text in stored)
-    chosen = [e.get_attribute("aria-label") for e in all_of(browser, ".node.marked")]
-    assert f"relu {HOSTILE}" in chosen
+    assert f"relu {HOSTILE}" in chosen(browser)
     show(browser, 1, "asm")
     assert marked(browser, 1)
 
@@ -159,8 +138,7 @@ def test_search_by_keys(browser: Any) -> None:
 
 
 def test_the_graph_by_keys(browser: Any) -> None:
-    script = "arguments[0].focus()"
-    browser.execute_script(script, node(browser, "dense block/fc1"))
+    focus(browser, node(browser, "dense block/fc1"))
     press(browser, "\ue015")  # down, along an edge
     assert browser.switch_to.active_element.get_attribute("aria-label") == f"relu {HOSTILE}"
     press(browser, "\ue007")
@@ -170,7 +148,7 @@ def test_the_graph_by_keys(browser: Any) -> None:
 def test_code_by_keys(browser: Any) -> None:
     node(browser, "dense block/fc1").click()
     code = all_of(browser, ".code")[0]
-    browser.execute_script("arguments[0].focus()", code)
+    focus(browser, code)
     press(browser, "\ue010", "\ue007")  # the last line
     active = one(browser, f"#{code.get_attribute('aria-activedescendant')}")
     assert "max(" in active.text
@@ -189,13 +167,10 @@ def test_groups_collapse(browser: Any) -> None:
 def test_all_views_open(browser: Any) -> None:
     names = [e.text for e in all_of(browser, '[role="tab"]')]
     assert names == ["Staircase", "Passes", "Decisions", "Profile", "Memory"]
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    browser.execute_script("arguments[0].focus()", one(browser, "#tab-Staircase"))
+    focus(browser, one(browser, "#tab-Staircase"))
     for selector in (".difference pre .added", "tbody tr .link", ".kernel-dot", ".slot rect"):
         press(browser, "\ue014")  # right, to the next view
-        # Charts are drawn once their size is known.
-        WebDriverWait(browser, 10).until(lambda page, s=selector: all_of(page, s), selector)
+        assert soon(browser, selector)
 
 
 def test_what_is_selected_in_one_view_is_shown_in_another(browser: Any) -> None:
@@ -204,10 +179,7 @@ def test_what_is_selected_in_one_view_is_shown_in_another(browser: Any) -> None:
     row.find_element("tag name", "button").click()
     assert "marked" in row.get_attribute("class")
     one(browser, "#tab-Staircase").click()
-    assert {e.get_attribute("aria-label") for e in all_of(browser, ".node.marked")} == {
-        "dense block/fc2",
-        "softmax soft",
-    }
+    assert {*chosen(browser)} == {"dense block/fc2", "softmax soft"}
     assert marked(browser, 0)[0].startswith("kernel fused_dense_softmax(")
 
 
