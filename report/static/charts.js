@@ -7,7 +7,11 @@ function chart(label, draw) {
   const canvas = svg("svg", { class: "chart", role: "img", "aria-label": label });
   const redraw = () => {
     const { clientWidth: width, clientHeight: height } = canvas;
-    if (width && height) canvas.replaceChildren(...draw(width, height).filter(Boolean));
+    if (!width || !height) return;
+    const parts = () => [...canvas.querySelectorAll("[tabindex]")];
+    const focused = parts().indexOf(document.activeElement);
+    canvas.replaceChildren(...draw(width, height).filter(Boolean));
+    parts()[focused]?.focus();
   };
   new ResizeObserver(redraw).observe(canvas);
   return canvas;

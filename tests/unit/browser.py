@@ -64,7 +64,8 @@ def opened(page: Path) -> Iterator[Any]:
         browser.get(page.as_uri())
         assert browser.execute_async_script(_READY)
         yield browser
-        assert browser.get_log("browser") == []
+        errors = browser.get_log("browser")
+        assert errors == [], errors
     finally:
         browser.quit()
 
