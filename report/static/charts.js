@@ -145,7 +145,7 @@ class ProfileView {
       svg("path", { class: "roof", d: `M${x(best)} ${y(peak)} L${x(most)} ${y(peak)}` }),
       svg("text", { class: "label", x: x(most), y: y(peak) - 6, "text-anchor": "end" },
         `${digits(peak)} GFLOP/s`),
-      ...roofs.flat(),
+      ...roofs.map(([line]) => line), ...roofs.map(([, label]) => label),
       ...rows.map((row, number) => this.dot(row, x(work[number]), y(row.gflops))),
     ];
   }

@@ -74,6 +74,7 @@ def seconds(browser: Any, work: Callable[[], object]) -> float:
 
 
 def test_the_size_of_the_page(page: Path) -> None:
+    print(f"{page.stat().st_size / 1e6:.1f} MB")
     assert page.stat().st_size < LARGEST
 
 
@@ -88,21 +89,30 @@ def test_scrolling_does_not_stall(browser: Any) -> None:
       if (++step < {steps}) requestAnimationFrame(next); else done(true);
     }};
     next();"""
-    for kernel in ("0", "-1"):
+    longest = """const lines = (kernel) => stepwellReport.model.functions("asm", kernel)
+      .reduce((sum, part) => sum + part.lines.length, 0);
+    const numbers = [...stepwellReport.model.report.kernels.keys()];
+    return String(d3.greatest(numbers, lines));"""
+    for kernel in (browser.execute_script(longest), "-1"):
         choose(browser, one(browser, 'select[aria-label="kernel"]'), kernel)
         spent = seconds(browser, lambda: browser.execute_async_script(scroll))
+        print(f"{1e3 * spent / steps:.0f} ms for a step of scrolling")
         assert spent / steps < STEP
         tops = browser.execute_script(
             "return [...document.querySelectorAll('.code')].map((one) => one.scrollTop)"
         )
-        assert any(tops)
+        assert min(tops) > 1000
 
 
 def test_groups_expand_without_a_stall(browser: Any) -> None:
     collapse, expand = (
         one(browser, f'button[aria-label="{what} all groups"]') for what in ("collapse", "expand")
     )
-    assert seconds(browser, collapse.click) < LAYOUT
+    collapsed = seconds(browser, collapse.click)
     few = len(all_of(browser, ".node"))
-    assert seconds(browser, expand.click) < LAYOUT
+    expanded = seconds(browser, expand.click)
+    print(
+        f"{1e3 * collapsed:.0f} ms to collapse all groups, {1e3 * expanded:.0f} ms to expand them"
+    )
+    assert max(collapsed, expanded) < LAYOUT
     assert len(all_of(browser, ".node")) > few > 20
