@@ -4,6 +4,8 @@ It may import: networkx and SciPy, `importing`, `dialects` and `core`.
 In: a graph and layers with their weights; out: a `Module` whose adjacency stays sparse.
 """
 
+from typing import TYPE_CHECKING
+
 from .activations import (
     CELU,
     ELU,
@@ -29,13 +31,16 @@ from .hetero import HeteroConv, HeteroSequential, PerType
 from .layers import Dropout, Layer, Linear
 from .message_passing import EdgeConv, GINEConv, MessagePassing
 from .norms import BatchNorm, GraphNorm, InstanceNorm, LayerNorm, PairNorm
-from .others import __getattr__ as __getattr__
 from .pooling import GlobalAddPool, GlobalMaxPool, GlobalMeanPool
 from .principal import PNAConv
 from .propagation import APPNP, ARMAConv, ChebConv, SGConv, TAGConv
 from .relations import RGCNConv
 from .sequential import Sequential
 from .skips import JumpingKnowledge, Residual
+
+if not TYPE_CHECKING:
+    # Type checkers would take any name for a layer of another package.
+    from .others import __getattr__ as __getattr__
 
 __all__ = [
     "APPNP",

@@ -170,6 +170,7 @@ from typing import assert_type
 import numpy as np
 
 import stepwell as sw
+from stepwell.frontends import gnn
 from stepwell.frontends.builder import Value
 
 b = sw.Builder("main")
@@ -183,10 +184,29 @@ assert_type(module, sw.Module)
 exe = sw.compile(module, pipeline=sw.pipeline(threads=1))
 assert_type(exe.inputs[0].name, str)
 assert_type(sw.schedule(module, "fused_dense_relu").split("i", 8).trace, str)
+
+
+class Scaled(gnn.MessagePassing):
+    def message(
+        self,
+        b: sw.Builder,
+        x_i: Value,
+        x_j: Value,
+        edge_attr: Value | None,
+        edge_weight: Value | None = None,
+    ) -> Value:
+        return x_j if edge_weight is None else x_j * b.reshape(edge_weight, [-1, 1])
+
+
+convolution = gnn.GCNConv(np.ones((8, 4), np.float32), add_self_loops=False)
+assert_type(gnn.GATv2Conv.from_state_dict({}, "conv1.", heads=2), gnn.GATv2Conv)
+network = gnn.Sequential(convolution, gnn.ReLU(), Scaled("mean"))
+assert_type(network.to_module(gnn.EdgeListSpec(weighted=True), sw.TensorSpec((None, 8))), sw.Module)
 """
 
 WRONG = """
 import stepwell as sw
+from stepwell.frontends import gnn
 
 b = sw.Builder("main")
 x = b.input("x", (4, 8))
@@ -194,22 +214,28 @@ b.softmaxx(x)
 b.reduce(x, "sum")
 b.transpose(x, permutation="10")
 sw.schedule(b.module(), "k").split("i", "8")
+gnn.GCNConvv(None)
+gnn.Sequential("GCNConv")
+gnn.EdgeListSpec(weights=True)
 """
 
+CHECKERS = [
+    pytest.param(("pyright",), id="pyright"),
+    pytest.param(("mypy", "--ignore-missing-imports"), id="mypy", marks=pytest.mark.slow),
+]
 
-@pytest.mark.slow
-@pytest.mark.parametrize("checker", [("pyright",), ("mypy", "--ignore-missing-imports")])
+
+@pytest.mark.parametrize("checker", CHECKERS)
 def test_type_checkers_know_them(checker: tuple[str, ...], tmp_path: Path) -> None:
     pytest.importorskip(checker[0], reason=f"{checker[0]} is not installed")
     (tmp_path / "use.py").write_text(USE)
     (tmp_path / "wrong.py").write_text(WRONG)
     (tmp_path / "stepwell").symlink_to(ROOT)
 
-    def errors(file: str) -> list[str]:
-        run = [sys.executable, "-m", *checker, file]
-        done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
-        return [line for line in done.stdout.splitlines() if file in line and "error:" in line]
-
-    assert errors("use.py") == []
-    places = [int(line.partition("wrong.py:")[2].partition(":")[0]) for line in errors("wrong.py")]
-    assert places == [6, 7, 8, 9]
+    run = [sys.executable, "-m", *checker, "use.py", "wrong.py"]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
+    lines = [line for line in done.stdout.splitlines() if "error:" in line]
+    errors = {name: [line for line in lines if name in line] for name in ("use.py", "wrong.py")}
+    assert errors["use.py"] == []
+    places = [int(line.partition("wrong.py:")[2].partition(":")[0]) for line in errors["wrong.py"]]
+    assert places == [*range(7, 14)]
