@@ -16,6 +16,7 @@ import venv
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -160,14 +161,7 @@ def test_its_operator_is_fused_from_a_checkout(
     """The same as below for one static size, with nothing to build or install."""
 
     def use() -> None:
-        sys.path.append(str(root / "examples" / "plugin"))
-        point = importlib.metadata.EntryPoint("swish", "stepwell_swish:UNIVERSE", "xdsl.universe")
-        import networkx  # it looks for other entry points
-
-        assert networkx.__version__
-        points = (*importlib.metadata.entry_points(group="xdsl.universe"), point)
-        setattr(importlib.metadata, "entry_points", lambda group: points)  # noqa: B010
-        plugins.plugins.cache_clear()
+        find_in_checkout(root)
         weights = sw.WeightStore()
         weights.add("w", np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3))
         weights.add("b", np.float32([0.5, -1]))
@@ -183,6 +177,50 @@ def test_its_operator_is_fused_from_a_checkout(
         registry.passes()["swish-raise-silu"]()().apply(registry.make_context(), sigmoid.op)
         assert "swish.silu" in sigmoid.text()
         joins_everything()
+
+    assert apart(use) == "works"
+
+
+def find_in_checkout(root: Path) -> None:
+    """What installing the plug-in does, for this process."""
+    sys.path.append(str(root / "examples" / "plugin"))
+    point = importlib.metadata.EntryPoint("swish", "stepwell_swish:UNIVERSE", "xdsl.universe")
+    import networkx  # it looks for other entry points
+
+    assert networkx.__version__
+    points = (*importlib.metadata.entry_points(group="xdsl.universe"), point)
+    setattr(importlib.metadata, "entry_points", lambda group: points)  # noqa: B010
+    plugins.plugins.cache_clear()
+
+
+def test_its_operator_of_torch_is_compiled(
+    root: Path, apart: Callable[[Callable[[], object]], str]
+) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+
+    def use() -> None:
+        find_in_checkout(root)
+        import torch
+
+        @torch.library.custom_op("swish::silu", mutates_args=(), schema="(Tensor x) -> Tensor")
+        def silu(x: Any) -> Any:
+            return x * torch.sigmoid(x)
+
+        silu.register_fake(torch.empty_like)
+
+        class Model(torch.nn.Module):
+            def forward(self, x: Any) -> Any:
+                return torch.ops.swish.silu(2 * x) + 1
+
+        x = torch.linspace(-9, 9, 35).reshape(5, 7)
+        dynamic = ({0: torch.export.Dim.DYNAMIC},)
+        module = sw.from_torch(Model().eval(), (x,), dynamic_shapes=dynamic)
+        assert module.text().count("swish.silu") == 1
+        exe = sw.compile(module, threads=1)
+        for given in (x, x[:1], x[:0]):
+            expected = Model()(given).numpy()
+            for found in (exe(given.numpy()), module.run_reference(given.numpy())):
+                np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
     assert apart(use) == "works"
 
@@ -204,7 +242,8 @@ def joins_everything() -> None:
     from stepwell.frontends import gnn
 
     graph, features = gnn.Graph.from_edge_index([[0, 1], [1, 0]], 2), sw.TensorSpec((2, 5), "f32")
-    network = gnn.Sequential(gnn.Swish()).to_module(graph, features=features)
+    swish: type[gnn.Layer] = getattr(gnn, "Swish")  # noqa: B009
+    network = gnn.Sequential(swish()).to_module(graph, features=features)
     assert "swish.silu" in network.text()
     with pytest.raises(AttributeError, match='gnn: no layer "Swishh"; nearest: Swish'):
         getattr(gnn, "Swishh")  # noqa: B009
@@ -220,14 +259,10 @@ def imports_models() -> None:
     graph = helper.make_graph([node], "model", kinds[:1], kinds[1:])
     sets = [helper.make_opsetid("", 17), helper.make_opsetid("swish.example", 1)]
     from stepwell.frontends.onnx import registry as onnx_registry
-    from stepwell.frontends.torch import registry as torch_registry
 
     for cached in (plugins.load_importers, onnx_registry.load_conversions):
         cached.cache_clear()
     assert "swish.silu" in sw.from_onnx(helper.make_model(graph, opset_imports=sets)).text()
-    torch_registry.load_conversions.cache_clear()
-    torch_registry.load_conversions()
-    assert torch_registry.conversion("swish.silu.default") is not None
 
 
 @pytest.mark.slow
