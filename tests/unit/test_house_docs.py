@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -72,17 +74,35 @@ def test_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 PAGES = [
     "adding-an-operator",
+    "artefacts",
+    "calls",
+    "control-flow",
     "graph-networks",
     "kernels-and-functions",
     "large-graphs",
+    "logging",
     "messages",
+    "onnx",
     "rewriting",
     "scheduling",
 ]
 
 
+@pytest.fixture
+def same_logging() -> Iterator[None]:
+    """What a page configures ends with it."""
+    loggers = [logging.getLogger(), logging.getLogger("stepwell")]
+    before = [(logger, logger.level, logger.handlers[:]) for logger in loggers]
+    yield
+    for logger, level, handlers in before:
+        logger.setLevel(level)
+        logger.handlers[:] = handlers
+
+
 @pytest.mark.parametrize("page", PAGES)
+@pytest.mark.usefixtures("same_logging")
 def test_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _write_model(tmp_path / "model.onnx")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     text = (ROOT / "docs" / f"{page}.md").read_text()
