@@ -41,6 +41,12 @@ class YieldOp(IRDLOperation):
 
     graph.yield %a, %b : tensor<4xf32>, tensor<i64>
 
+    In Python, where the region is a function of arrays:
+
+    ```python
+    return arguments
+    ```
+
     In a program:
 
     ```mlir

@@ -52,6 +52,12 @@ class IfOp(ControlFlowOp):
       graph.yield %a : tensor<4xf32>
     }
 
+    In Python, where the regions are functions of arrays:
+
+    ```python
+    results = then(*captures) if condition else orelse(*captures)
+    ```
+
     Branches may yield tensors of different sizes. Then the size of the result is a computed one, of
     which `sizes` has the name from stage `kernels` on; its upper bound is that of both sizes.
     """

@@ -37,6 +37,18 @@ class LoopOp(LoopBase):
       graph.yield %next, %y : tensor<4xf32>, tensor<4xf32>
     }
 
+    In NumPy, where the region is a function of arrays that returns lists:
+
+    ```python
+    carried, stacked = inits, []
+    for i in range(count):
+        if not condition:
+            break
+        condition, carried, rows = body(i, *carried, *(xs[i] for xs in sliced), *captures)
+        stacked.append(rows)
+    results = [*carried, *map(np.stack, zip(*stacked))]
+    ```
+
     The arguments of the region are the number of the iteration, what the last one carries to this
     one, a slice of each operand of `slices` along its first axis, and the captures. It yields the
     condition of the next iteration if there is `while`, what it carries on, and a slice of each

@@ -41,6 +41,22 @@ class YieldOp(IRDLOperation):
     ```mlir
     loop.yield %sum, %most : f32, f32
     ```
+
+    In a kernel:
+
+    ```mlir
+    loop.kernel @products_of_rows(%x: memref<2x4xf32>) -> (%y: memref<2xf32>) {
+      %one = arith.constant 1.0 : f32
+      loop.for "i" %i to 2 {
+        %p = loop.for "k" %k to 4 reduction carry(%a = %one : f32 mul) {
+          %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<2x4xf32>, f32
+          %t = arith.mulf %a, %v : f32
+          loop.yield %t : f32
+        }
+        loop.store %p, %y (d0) -> (d0)(%i) : f32, memref<2xf32>
+      }
+    }
+    ```
     """
 
     name = "loop.yield"

@@ -23,12 +23,21 @@ class OwnedOp(IRDLOperation):
     they write is at places that they own, in a loop of so many iterations:
 
     ```mlir
-    loop.for "t" %t to 4 {
-      loop.for "k" %k to 1000 serial {
-        %q = arith.remui %k, %places : index
-        %n = loop.owned %q part %t size %c
-        loop.for "o" %o to %n {
-          loop.store add %v, %y (d0) -> (d0)(%q) : f32, memref<?xf32>
+    loop.kernel @added_in_turn(%x: memref<6xf32>) -> (%y: memref<4xf32>) {
+      %zero = arith.constant 0.0 : f32
+      %places = arith.constant 4 : index
+      %c = arith.constant 2 : index
+      loop.for "j" %j to 4 {
+        loop.store %zero, %y (d0) -> (d0)(%j) : f32, memref<4xf32>
+      }
+      loop.for "t" %t to 2 {
+        loop.for "k" %k to 6 serial {
+          %q = arith.remui %k, %places : index
+          %v = loop.load %x (d0) -> (d0)(%k) : memref<6xf32>, f32
+          %n = loop.owned %q part %t size %c
+          loop.for "o" %o to %n {
+            loop.store add %v, %y (d0) -> (d0)(%q) : f32, memref<4xf32>
+          }
         }
       }
     }

@@ -26,6 +26,17 @@ class PrefetchOp(IRDLOperation):
 
     The map is that of a scalar `loop.load`. Nothing is read: an index past the end of its row
     counts on in row-major order, and the element may be past the end of the buffer.
+
+    ```mlir
+    loop.kernel @doubled(%x: memref<6xf32>) -> (%y: memref<6xf32>) {
+      loop.for "i" %i to 6 {
+        loop.prefetch %x (d0) -> (d0 + 4)(%i) : memref<6xf32>
+        %v = loop.load %x (d0) -> (d0)(%i) : memref<6xf32>, f32
+        %t = arith.addf %v, %v : f32
+        loop.store %t, %y (d0) -> (d0)(%i) : f32, memref<6xf32>
+      }
+    }
+    ```
     """
 
     name = "loop.prefetch"

@@ -12,10 +12,12 @@ from xdsl.ir import Dialect, ParametrizedAttribute
 
 from ...core.registry import own_dialects
 from ...dialects.graph.interfaces import GraphOp
+from ...dialects.loop.ops import KernelOp
 from ...frontends.operators import signature_of
+from ...report.pseudo_code import pseudo_code
 from .constraints import property_type, value_type
 from .documents import Document, document_of
-from .examples import example_of, kernel_example_of
+from .examples import example_of, kernel_example_of, parsed
 from .markdown import code, folded, page, table
 from .programs import program_example_of
 from .semantics import numpy_source
@@ -96,6 +98,10 @@ def _run(document: Document) -> Iterator[str]:
         noun, example = next(found, ("", None))
         if example is None or not example.shown():
             continue
+        if noun == "kernel":
+            (kernel,) = parsed(ir)
+            assert isinstance(kernel, KernelOp)
+            yield folded("As NumPy", code("\n".join(line for line, _ in pseudo_code(kernel))))
         on = "On these operands the" if example.inputs else "The"
         yield f"{on} {noun} {'ends with' if example.error else 'gives'}"
         yield code(example.shown(), "text" if example.error else "python")
