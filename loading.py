@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from .backends.llvm import processor
 from .core.errors import CompileError, TargetError, explain
 from .core.stages import IR_STAGES, check_stage
 from .runtime.artefacts import container
@@ -97,13 +98,13 @@ def fitted(data: bytes) -> Executable:
 
 
 def _is_for_narrower(target: Mapping[str, Any]) -> bool:
-    """Whether a target is a host whose vectors are narrower than those of this one."""
-    if target["name"] != "host":
+    """Whether a target is another host than this one, with narrower vectors."""
+    if target["name"] != "host" or target["vector_bits"] >= processor.vector_bits():
         return False
     try:
         from .core.target import host
 
-        return host().vector_bits > target["vector_bits"]
+        return host().features != target["features"]
     except ModuleNotFoundError:
         return False
 

@@ -95,6 +95,13 @@ def features() -> frozenset[str]:
     return frozenset(found)
 
 
+def vector_bits() -> int:
+    """The width of the vectors of this processor in bits, as `core.target.host` has it."""
+    if not missing(["avx512f", "avx512vl"]):
+        return 512
+    return 128 if missing(["avx2", "fma"]) else 256
+
+
 def _plain(name: str) -> str:
     """The name of a feature of LLVM in `features`."""
     plain = re.sub(r"[._-]", "", name)
