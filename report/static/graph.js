@@ -196,14 +196,20 @@ class GraphView {
     this.layer.replaceChildren(
       ...groups.map((group) => this.cluster(group)),
       ...this.edges.map((edge) => this.edge(edge)),
+      ...groups.map((group) => this.title(group)),
       ...[...this.boxes.values()].map((box, number) => this.node(box, number)),
     );
     this.mark(this);
   }
 
-  cluster({ x, y, width, height, label, kernel, key }) {
+  cluster({ x, y, width, height, kernel }) {
     return svg("g", { class: "cluster", transform: `translate(${x - width / 2},${y - height / 2})` },
-      svg("rect", { width, height, rx: 8, style: `--own:${colour(kernel)}` }),
+      svg("rect", { width, height, rx: 8, style: `--own:${colour(kernel)}` }));
+  }
+
+  /** The title of a group, which edges into the group do not cross out. */
+  title({ x, y, width, height, label, key }) {
+    return svg("g", { class: "cluster", transform: `translate(${x - width / 2},${y - height / 2})` },
       svg("text", {
         x: 9, y: 14, tabindex: "0", role: "button", "aria-label": `collapse ${label}`,
         onclick: () => this.toggle(key),
