@@ -1,0 +1,33 @@
+"""Edge lists of models of torch-geometric, as reports find them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+
+import stepwell as sw
+from stepwell.compilation import Compilation
+from stepwell.core.dims import Dim
+from stepwell.report.edge_lists import EdgeList, End, edge_lists_of
+
+from .compared import torch
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    pyg: Any = pytest.importorskip("torch_geometric.nn", reason="torch-geometric is not installed")
+
+ANY = torch.export.Dim.DYNAMIC
+
+
+@pytest.mark.parametrize("kind", ["GCNConv", "GATConv", "SAGEConv"])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_edges_of_layers(kind: str, dynamic: bool) -> None:
+    edges = torch.tensor([[0, 1, 2, 3, 3, 4], [1, 2, 3, 0, 4, 0]])
+    shapes = ({0: ANY}, {1: ANY}) if dynamic else None
+    layer = getattr(pyg, kind)(8, 4).eval()
+    module = sw.from_torch(layer, (torch.randn(5, 8), edges), dynamic_shapes=shapes)
+    (found,) = edge_lists_of(Compilation.of(module, threads=1).at("optimized").main)
+    nodes = Dim.symbol("x_0") if dynamic else Dim.of(5)
+    assert found == EdgeList("edge_index", End(1, 1, nodes), End(1, 0, nodes))
