@@ -360,6 +360,23 @@ def test_batches_of_an_array(mlp: Any) -> None:
     assert_near(exe.map(da.from_array(x, chunks=5))[2:7].compute(scheduler="sync"), wanted(x)[2:7])
 
 
+def test_batches_of_a_convolution() -> None:
+    """A CNN on images, whose blocks are cut along rows and columns as well."""
+    import dask.array as da
+
+    w, head = weights(4, 3, 3, 3), weights(4, 5)
+    b = sw.Builder("main")
+    x = b.input("x", ("batch", 3, 9, 7), "f32")
+    y = b.relu(b.conv(x, b.constant(w, "w"), strides=[2, 1]))
+    b.output(b.matmul(b.reduce(y, "mean", [2, 3], False), b.constant(head, "head")), name="y")
+    module, x = b.module(), weights(7, 3, 9, 7)
+    exe = sw.compile(module, threads=1)
+    for chunks in (3, (2, 3, 5, 4), (7, 1, 9, 7)):
+        y = exe.map(da.from_array(x, chunks=chunks))
+        assert y.shape == (7, 5)
+        assert_near(y.compute(scheduler="threads"), module.run_reference(x))
+
+
 def test_batches_one_after_the_other(mlp: Any) -> None:
     exe, wanted = mlp
     x = weights(6, 2, 3, 3)
