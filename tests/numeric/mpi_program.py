@@ -24,11 +24,14 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def main(parts: int, nodes: int) -> None:
+MODULES = {"gcn": gcn, "attention": attention, "pools": pools}
+
+
+def main(parts: int, nodes: int, *names: str) -> None:
     world, graph, x = MPI.COMM_WORLD, random_graph(101, 400), features(nodes)
     # A rank with another argument is an error of all.
     given = x if nodes == 101 or world.Get_rank() else features(101)
-    for module in (gcn(), attention(), pools()):
+    for module in (MODULES[name]() for name in names or MODULES):
         with LocalEngine(1) as engine:
             program = sw.distribute(module, sw.partition(graph, parts), engine, opt_level=0)
             try:
@@ -47,4 +50,4 @@ def main(parts: int, nodes: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])
