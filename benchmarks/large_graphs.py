@@ -5,9 +5,10 @@
 
 The graph is a power-law graph (`rmat.py`), partitioned from a file into `--parts`. Networks have
 two layers and 64 features. Each run is a process of its own; the one out of core, and the
-partitioning, are in a control group whose memory, page cache included, is limited where the user
-may make one (version 1, as root). `memory` is the largest resident set. Times are of the clock and,
-as machines are shared, of the processor. The folder needs about 1.5 kB for each node.
+partitioning, are in a control group whose memory, page cache included, is limited. Where the user
+may not make one (`memory_limit.py`), that is an error; `--unlimited` runs without. `memory` is the
+largest resident set. Times are of the clock and, as machines are shared, of the processor. The
+folder needs about 1.5 kB for each node.
 
 `--alone` is for graphs that no memory holds: the GCN out of core, whose results are compared at
 some nodes with f64. The edge list is removed once it is partitioned.
@@ -21,8 +22,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,6 +30,7 @@ import numpy as np
 import rmat
 import sampled_rows
 import typer
+from memory_limit import limited
 from rich.console import Console
 from rich.table import Table
 
@@ -38,7 +39,6 @@ from stepwell.distributed.rows import create_npy
 from stepwell.frontends import gnn
 
 WIDTH = 64
-GROUPS = Path("/sys/fs/cgroup/memory")
 
 
 def network(name: str) -> gnn.Sequential:
@@ -108,27 +108,6 @@ def child(arguments: dict[str, Any]) -> dict[str, float]:
     return {"wall": time.perf_counter() - begun, "cpu": time.process_time() - used, "rss": most}
 
 
-@contextmanager
-def limited(memory: str | None) -> Iterator[Callable[[], None] | None]:
-    """What a child does to have limited memory; None where it has not."""
-    group = GROUPS / f"stepwell-{os.getpid()}"
-    size = None if memory is None else int(memory.removesuffix("MiB").removesuffix("GiB"))
-    if memory is None or size is None or not os.access(GROUPS, os.W_OK):
-        yield None
-        return
-    group.mkdir()
-    try:
-        shift = 30 if memory.endswith("GiB") else 20
-        (group / "memory.limit_in_bytes").write_text(str(size << shift))
-
-        def join() -> None:
-            (group / "cgroup.procs").write_text(str(os.getpid()))
-
-        yield join
-    finally:
-        group.rmdir()
-
-
 def measured(folder: Path, kind: str, memory: str | None = None, **arguments: Any) -> Any:
     """Times and memory of one run in a process of its own."""
     text = json.dumps({"folder": str(folder), "kind": kind, **arguments})
@@ -180,6 +159,7 @@ def main(
     edges: Annotated[int, typer.Option(help="the number of edges")] = 20_000_000,
     parts: Annotated[int, typer.Option(help="the number of parts")] = 4,
     memory: Annotated[str, typer.Option("--memory", "-m", help="the limit")] = "800MiB",
+    unlimited: Annotated[bool, typer.Option("--unlimited", help="without a limit")] = False,
     tiles: Annotated[str, typer.Option(help="what a tile may take")] = "400MiB",
     threads: Annotated[int, typer.Option("--threads", "-t", help="threads of each")] = 2,
     only: Annotated[str, typer.Option(help="only this network")] = "",
@@ -190,23 +170,27 @@ def main(
     if child_:
         print(json.dumps(child(json.loads(child_))))
         return
-    folder.mkdir(parents=True, exist_ok=True)
+    limit = None if unlimited else memory
+    with limited(limit):
+        # Where there is no limit, that is known at once.
+        folder.mkdir(parents=True, exist_ok=True)
     rmat.write(folder / "edges.npy", nodes, edges)
     features(folder, nodes)
     view = Table("run", "time", "of the processor", "memory", "over memory", "difference")
-    found = measured(folder, "partition", memory, nodes=nodes, parts=parts)
+    view.title = f"Memory: {limit or 'not limited'}"
+    found = measured(folder, "partition", limit, nodes=nodes, parts=parts)
     view.add_row(f"{edges:,} edges, {parts} parts", *_shown(found))
     if alone:
         (folder / "edges.npy").unlink()
         own = {"name": "GCN", "threads": threads, "tiles": tiles}
-        view.add_row("GCN, out of core", *_shown(measured(folder, "out of core", memory, **own)))
+        view.add_row("GCN, out of core", *_shown(measured(folder, "out of core", limit, **own)))
         count, worst = at_some_nodes(folder)
         view.add_row(f"at {count:,} nodes", "", "", "", "", f"{worst:.0e}")
     for name in () if alone else ("GCN", "SAGE", "GAT"):
         if only in name:
             whole = measured(folder, "in memory", name=name, threads=threads)
             own = {"name": name, "threads": threads, "tiles": tiles}
-            found = measured(folder, "out of core", memory, **own)
+            found = measured(folder, "out of core", limit, **own)
             view.add_row(f"{name}, in memory", *_shown(whole))
             ratio = f"{found['wall'] / whole['wall']:.2f}"
             view.add_row(
