@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import StepwellError, explain
+from ..core.errors import InputError, StepwellError, explain
 from .errors import unwritten
 from .rings import map_ring, populate
 from .rows import allocate, allocating, create_npy
@@ -134,7 +134,7 @@ class Block:
 
         Raises:
             BlockLostError: if this host does not have the file.
-            StepwellError: if the file is truncated.
+            InputError: if the file is truncated.
         """
         if self.array is not None:
             return self._part_of(self.array)
@@ -148,7 +148,7 @@ class Block:
             lost.path = self.path
             raise lost from error
         except (ValueError, OSError) as error:
-            raise StepwellError(explain("distribute", f"{self.path}: {error}")) from error
+            raise InputError(explain("distribute", f"{self.path}: {error}")) from error
 
     def open_rows(self, rows: slice | EllipsisType = ..., *, write: bool = False) -> np.ndarray:
         """Rows that are about to be read, or written, all of them."""
@@ -183,8 +183,11 @@ class Block:
             begin = 10 + int.from_bytes(file.read(10)[8:], "little")
             if not self.nbytes:
                 return np.empty(self.shape, self.dtype)
+            expected, size = begin + self.nbytes, os.fstat(file.fileno()).st_size
+            if size < expected:
+                raise ValueError(f"truncated, expected {expected} bytes, got {size}")
             access = mmap.ACCESS_WRITE if write else mmap.ACCESS_READ
-            memory = mmap.mmap(file.fileno(), begin + self.nbytes, access=access)
+            memory = mmap.mmap(file.fileno(), expected, access=access)
         # No `np.memmap`, whose slices take time to make.
         return np.ndarray(self.shape, self.dtype, memory, begin)
 

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..core.dtype_names import dtype_named
-from ..core.errors import StepwellError, explain
+from ..core.errors import InputError, StepwellError, explain
 from ..core.logs import logger
 from ..core.progress import report
 from ..core.specs import ValueSpec
@@ -316,10 +316,11 @@ class Run:
                 with self._noting(part, failed):
                     pending.append((part, name, self._loading(part, name, value)))
         size = sum(math.prod(value.shape) * value.dtype.itemsize for _, _, value in here)
-        _at_once(self._load_here, here, size)
-        for part, name, handle in pending:
-            with self._noting(part, failed):
-                self._blocks[part][name] = self.engine.get(handle)
+        with self._settling([handle for _, _, handle in pending]):
+            _at_once(self._load_here, here, size)
+            for part, name, handle in pending:
+                with self._noting(part, failed):
+                    self._blocks[part][name] = self.engine.get(handle)
         return failed
 
     def _load_here(self, given: tuple[int, str, Any]) -> None:
@@ -380,6 +381,22 @@ class Run:
                 self.traffic.lost.append(error.worker)
                 _LOG.warning("worker %s ended: its parts are computed elsewhere", error.worker)
 
+    @contextmanager
+    def _settling(self, handles: Sequence[Any]) -> Iterator[None]:
+        """Wait for the functions of all parts if one fails, as they may create files meanwhile."""
+        try:
+            yield
+        except InputError:
+            for handle in handles:
+                try:
+                    self.engine.get(handle)
+                except (InputError, BlockLostError):
+                    continue
+                except StepwellError:
+                    # A worker has ended, or runs nothing.
+                    break
+            raise
+
     def _attempt(self, number: int, parts: Iterable[int]) -> list[int]:
         """Run a stage on some parts; returns those that failed."""
         received, failed = self.schedule.received[number], list[int]()
@@ -395,13 +412,14 @@ class Run:
             with self._noting(part, failed):
                 handles[part] = self._submit(number, part, given)
         text = f"stage {number + 1} of {len(self.job.stages)}"
-        for done, (part, handle) in enumerate(handles.items()):
-            share, note = done / len(handles), f"{done} of {len(handles)} parts"
-            report(text, 1 + number + share, self._steps, note)
-            with self._noting(part, failed):
-                made: Made = self.engine.get(handle)
-                self._blocks[part].update(made.blocks)
-                self._moved[number][part] = made
+        with self._settling(list(handles.values())):
+            for done, (part, handle) in enumerate(handles.items()):
+                share, note = done / len(handles), f"{done} of {len(handles)} parts"
+                report(text, 1 + number + share, self._steps, note)
+                with self._noting(part, failed):
+                    made: Made = self.engine.get(handle)
+                    self._blocks[part].update(made.blocks)
+                    self._moved[number][part] = made
         # A part that has run again counts once.
         counted = self._moved[number].values()
         self.traffic.sent[number] = sum(made.sent for made in counted)

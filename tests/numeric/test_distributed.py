@@ -631,7 +631,7 @@ def test_a_truncated_map(tmp_path: Path) -> None:
     block.open(write=True)[...] = 1
     assert block.open().sum() == 4000
     os.truncate(block.path, 5000)
-    with pytest.raises(StepwellError, match=r"y\.npy: "):
+    with pytest.raises(StepwellError, match=r"y\.npy: truncated, expected 16128 bytes, got 5000"):
         block.open()
     block.remove()
     with pytest.raises(blocks.BlockLostError, match=r"y\.npy is on .*, or not there any more"):
