@@ -205,6 +205,42 @@ def test_the_folder_is_complete(tmp_path: Path) -> None:
         subprocess.run(command, cwd=folder, check=True)
 
 
+USER = """\
+cmake_minimum_required(VERSION 3.13)
+project(user C)
+add_subdirectory(model)
+add_executable(user model/example.c)
+target_link_libraries(user mlp_shared)
+"""
+
+
+@needs_compiler
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="no CMake on this machine")
+@pytest.mark.parametrize(("weights", "threads"), [("linked", 1), ("file", 2)])
+def test_targets_for_cmake(weights: Any, threads: int, tmp_path: Path) -> None:
+    """The example with the static library, and a project around it with the shared one."""
+    folder = tmp_path / "model"
+    module = mlp("batch")
+    # Of the libraries that are there already, none is used.
+    for library in sw.export(module, folder, weights=weights, threads=threads).files:
+        if library.startswith("lib"):
+            (folder / library).unlink()
+    (tmp_path / "CMakeLists.txt").write_text(USER)
+    for arguments in (["-S", ".", "-B", "built"], ["--build", "built"]):
+        done = subprocess.run(
+            ["cmake", *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    first = sw.compile(module, threads=1)(np.zeros((2, 37), np.float32)).flat[0]
+    programs = (tmp_path / "built" / name for name in ("user", "model/mlp_example"))
+    for program in programs:
+        printed = subprocess.run(
+            [program], cwd=folder, capture_output=True, text=True, check=True
+        ).stdout
+        assert float(printed.removeprefix("y[0] = ")) == pytest.approx(first, rel=1e-5)
+    assert (tmp_path / "built" / "model" / "libmlp.so").exists()
+
+
 RUST = """
 #[link(name = "gcn", kind = "static")]
 #[allow(clashing_extern_declarations)]
