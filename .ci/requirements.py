@@ -16,9 +16,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 NOT_RUN = {"ruff", "pyright", "scipy-stubs"}
 """Tools for the source, which no test imports."""
-LIGHT = ("tune", "dask", "metis", "parquet", "export")
-"""Extras whose oldest versions are tested. Wheels of the oldest `mpi4py` bring no MPI, and `torch`
-is large."""
+LIGHT = ("tune", "dask", "metis", "parquet")
+"""Extras whose oldest versions are tested. Wheels of the oldest `mpi4py` bring no MPI, `torch`
+is large, and tests of `ziglang` are slow."""
 
 
 def requirements(extras: Sequence[str]) -> Iterator[str]:
