@@ -66,8 +66,7 @@ def schedule_kernel(
     """
     schedule, reasons = Schedule(kernel, target, knobs, threads), list[str]()
     with suppress(HeldBackError):
-        if reason := merge_walks(schedule):
-            reasons.append(reason)
+        reasons += merge_walks(schedule)
         _rows(schedule, kernel.body.block, reasons)
         merge_fills(schedule)
         for nest in _top_loops(schedule.kernel):
