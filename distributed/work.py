@@ -204,6 +204,7 @@ def _pieces(
         array: Any = weights[name]
         dense = isinstance(array, np.ndarray)
         yield from [array] if dense else [array.indptr, array.indices, array.data]
+    yield np.frombuffer(partition.key.encode(), np.uint8)
     yield partition.bounds
     if partition.order is not None:
         yield partition.order

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import resource
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -261,6 +262,23 @@ def test_other_features_that_begin_alike(
     assert visits.during(lambda: sage(other, out=y)) == every
     visits.during(lambda: sage(Features(X), out=y), every - 1)
     assert visits.during(lambda: sage(Features(other), out=y)) == every
+
+
+def test_another_partition_begins_anew(visits: Visits, tmp_path: Path) -> None:
+    """A folder that was partitioned again may have other weights of edges."""
+
+    folder, z = tmp_path / "parts", tmp_path / "z.npy"
+
+    def compiled() -> OutOfCore:
+        sw.partition(ENDS, 2, out=folder, num_nodes=NODES)
+        return sw.out_of_core(module("sage"), Partition.load(folder), 20_000, threads=1)
+
+    exe = compiled()
+    every = visits.during(lambda: exe(X, out=tmp_path / "y.npy"))
+    visits.during(lambda: exe(X, out=z), every - 1)
+    shutil.rmtree(folder)
+    other = compiled()
+    assert visits.during(lambda: other(X, out=z)) == every
 
 
 class Versioned(Features):
