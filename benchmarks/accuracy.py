@@ -118,7 +118,8 @@ def _element(dtype: np.dtype) -> str:
 def _model(case: Case, arrays: data.Arrays) -> Any:
     assert case.node is not None
     dense = [array for array in arrays if isinstance(array, np.ndarray)]
-    return one_node(case.node.kind, dense, case.node.constants, case.node.attributes)
+    node = case.node
+    return one_node(node.kind, dense, node.constants, node.attributes, opset=node.opset)
 
 
 def in_numpy(case: Case, arrays: data.Arrays) -> np.ndarray | None:

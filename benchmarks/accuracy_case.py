@@ -45,6 +45,7 @@ class Node:
     kind: str
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     constants: tuple[np.ndarray, ...] = ()
+    opset: int = 18
 
 
 @dataclass(frozen=True)

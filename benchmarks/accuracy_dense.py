@@ -69,9 +69,14 @@ ELEMENTWISE: dict[str, Case] = {
     "rsqrt": function("rsqrt", exact.rsqrt, onnx=False),
     "erf": function("erf", exact.erf),
     "sigmoid": function("sigmoid", exact.sigmoid),
-    "gelu": Case(lambda b, x: b.gelu(x), exact.gelu, torch=_nn("gelu")),
+    "gelu": Case(
+        lambda b, x: b.gelu(x), exact.gelu, torch=_nn("gelu"), node=Node("Gelu", opset=20)
+    ),
     "gelu by tanh": Case(
-        lambda b, x: b.gelu(x, "tanh"), exact.gelu_by_tanh, torch=_nn("gelu", approximate="tanh")
+        lambda b, x: b.gelu(x, "tanh"),
+        exact.gelu_by_tanh,
+        torch=_nn("gelu", approximate="tanh"),
+        node=Node("Gelu", {"approximate": "tanh"}, opset=20),
     ),
     "pow": Case(
         lambda b, x, y: b.pow(x, y),
@@ -223,6 +228,7 @@ PRODUCTS: dict[str, Case] = {
         data.factors((2, 3, 70, 64), (2, 3, 91, 64), (2, 3, 91, 64)),
         lambda formula, arrays: formula(*arrays[:2], abs(arrays[2])),
         lambda t, q, k, v: t.nn.functional.scaled_dot_product_attention(q, k, v, scale=0.125),
+        Node("Attention", {"scale": 0.125}, opset=23),
     ),
 }
 
@@ -246,6 +252,7 @@ NORMALIZATIONS: dict[str, Case] = {
         data.with_parameters(data.rows_to_normalize, 1, 513),
         rows_of,
         lambda t, x, s: t.nn.functional.rms_norm(x, (513,), s, 1e-5),
+        Node("RMSNormalization", opset=23),
     ),
     "l2 normalize": Case(
         lambda b, x: b.l2_normalize(x, axes=(1,)),
@@ -253,6 +260,7 @@ NORMALIZATIONS: dict[str, Case] = {
         data.rows_to_normalize,
         rows_of,
         lambda t, x: t.nn.functional.normalize(x),
+        Node("LpNormalization", {"axis": 1, "p": 2}),
     ),
     "instance norm": Case(
         lambda b, x, s, c: b.instance_norm(x, s, c),
@@ -268,6 +276,7 @@ NORMALIZATIONS: dict[str, Case] = {
         data.with_parameters(data.images, 2, 16),
         rows_of,
         lambda t, x, s, c: t.nn.functional.group_norm(x, 4, s, c),
+        Node("GroupNormalization", {"num_groups": 4}, opset=21),
     ),
     "batch norm": Case(
         lambda b, x, s, c, m, v: b.batch_norm(x, s, c, m, v),

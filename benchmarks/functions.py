@@ -1,4 +1,4 @@
-"""Times of elementwise functions, beside those of PyTorch and of another version of the package.
+"""Times of functions of elements and rows, beside those of PyTorch and of another version.
 
     python benchmarks/functions.py                     # this version
     python benchmarks/functions.py --before FOLDER     # and that in FOLDER/stepwell
@@ -23,7 +23,7 @@ from turns import Worker, turns
 
 COUNT, ROUNDS, CALLS = 100_000, 30, 5
 NAMES = {
-    "f32": ("acos", "asin", "atan"),
+    "f32": ("acos", "asin", "atan", "layer_norm"),
     "f64": (
         *("exp", "expm1", "log", "log1p", "pow", "erf"),
         *("acos", "asin", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
@@ -36,13 +36,16 @@ DOMAINS = {
     "acosh": (1.0, 10.0),
 }
 """The ranges of arguments; -5 to 5 of others."""
+SHAPES = {"layer_norm": (100, 1000)}
+"""The shapes of arguments of functions of rows; the others have one dimension."""
 
 
 def arguments(name: str, kind: str) -> list[np.ndarray]:
     """Numbers within the domain of a function."""
     rng = np.random.default_rng(0)
     ranges = [DOMAINS.get(name, (-5.0, 5.0)), *[(-5.0, 5.0)] * (name == "pow")]
-    return [rng.uniform(*ends, COUNT).astype(f"float{kind[1:]}") for ends in ranges]
+    numbers = [rng.uniform(*ends, COUNT).astype(f"float{kind[1:]}") for ends in ranges]
+    return [x.reshape(SHAPES.get(name, -1)) for x in numbers]
 
 
 def ours(name: str, kind: str) -> Any:
@@ -60,6 +63,9 @@ def torch_function(name: str) -> Any:
     import torch
 
     torch.set_num_threads(1)
+    if name == "layer_norm":
+        layer_norm = torch.nn.functional.layer_norm
+        return lambda x: layer_norm(torch.from_numpy(x), x.shape[1:])
     of_tensors = getattr(torch.special if name == "erf" else torch, name)
     return lambda *arrays: of_tensors(*map(torch.from_numpy, arrays))
 

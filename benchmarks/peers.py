@@ -70,14 +70,16 @@ def one_node(
     constants: Sequence[np.ndarray],
     attributes: Mapping[str, Any],
     results: int | None = None,
+    opset: int = _OPSET,
 ) -> ModelProto:
     """A model of one node: inputs of the shapes and types of these, then the constants.
 
-    It has as many results as the operator demands, unless `results` says how many.
+    It has as many results as the operator demands, unless `results` says how many. They have the
+    element type of the first input where ONNX does not infer another one.
     """
     names = [f"x{n}" for n in range(len(inputs))]
     weights = [numpy_helper.from_array(array, f"c{n}") for n, array in enumerate(constants)]
-    count = defs.get_schema(kind, _OPSET).min_output if results is None else results
+    count = defs.get_schema(kind, opset).min_output if results is None else results
     given = [f"y{n}" for n in range(count)]
     node = helper.make_node(kind, [*names, *(c.name for c in weights)], given, **attributes)
     specs = [
@@ -86,9 +88,14 @@ def one_node(
     ]
     outputs = [helper.make_tensor_value_info(y, TensorProto.UNDEFINED, None) for y in given]
     graph = helper.make_graph([node], "main", specs, outputs, weights)
-    opset = [helper.make_opsetid("", _OPSET)]
-    model = helper.make_model(graph, opset_imports=opset, ir_version=9)
-    return shape_inference.infer_shapes(model)
+    imports = [helper.make_opsetid("", opset)]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=9)
+    model = shape_inference.infer_shapes(model)
+    for output in model.graph.output:
+        if not output.type.tensor_type.elem_type:
+            output.type.CopyFrom(specs[0].type)
+            output.type.tensor_type.ClearField("shape")
+    return model
 
 
 def onnx_runtime(model: bytes, inputs: Sequence[np.ndarray], threads: int) -> Call:

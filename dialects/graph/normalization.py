@@ -100,14 +100,10 @@ class NormalizationOp(GraphOp, ABC):
         )
         return total, extents
 
-    def mean_square(self, nest: Nest, index: Index, centre: SSAValue | None = None) -> SSAValue:
-        """The mean of the squares, or of the squares of the distances from `centre`."""
-
-        def step(x: SSAValue, total: SSAValue) -> SSAValue:
-            distance = x if centre is None else scalars.sub(nest, x, centre)
-            return scalars.fma(nest, distance, distance, total)
-
-        return mean_of(nest, *self.sum_at(nest, index, step))
+    def mean_square(self, nest: Nest, index: Index) -> SSAValue:
+        """The mean of the squares."""
+        found = self.sum_at(nest, index, lambda x, total: scalars.fma(nest, x, x, total))
+        return mean_of(nest, *found)
 
     def inverse_root(self, nest: Nest, value: SSAValue) -> SSAValue:
         """1 / sqrt(value + epsilon)."""
@@ -130,9 +126,14 @@ class StandardizationOp(AxisOp, NormalizationOp, ABC):
     """(x - mean) / sqrt(variance + epsilon) * scale + bias, where scale and bias may be missing.
 
     The variance is the mean of (x - mean)^2, not an estimate for a larger population.
+
+    The rounding error of a mean that is large beside the deviation would be most of the error of
+    the result. So the mean of the distances from it, which would be 0, is found along with that of
+    their squares, and corrects both: the corrected two-pass algorithm of Chan, Golub and LeVeque
+    (1983).
     """
 
-    PER_ELEMENT: ClassVar[int] = 5
+    PER_ELEMENT: ClassVar[int] = 7
 
     # Again, because operands of a base class come after those of the class.
     x = operand_def(FLOAT_TENSOR)
@@ -189,10 +190,12 @@ class StandardizationOp(AxisOp, NormalizationOp, ABC):
         apart, axes = self.grouped(x)
         mean = _mean(apart, axes)
         distance = apart - mean
-        variance = mean_square(distance, axes)
+        correction = _mean(distance, axes)
+        variance = mean_square(distance, axes) - correction * correction
         epsilon = x.dtype.type(self.epsilon.value.data)
+        variance = np.maximum(variance, x.dtype.type(0))
         inverse = x.dtype.type(1) / np.sqrt(variance + epsilon)
-        return (distance * inverse).reshape(x.shape), mean, variance
+        return ((distance - correction) * inverse).reshape(x.shape), mean + correction, variance
 
     def affine(self, y: np.ndarray, parameters: Sequence[np.ndarray]) -> np.ndarray:
         """y * scale + bias, as far as they are given."""
@@ -205,14 +208,30 @@ class StandardizationOp(AxisOp, NormalizationOp, ABC):
         with np.errstate(all="ignore"):
             return self.stored(self.affine(self.standardized(x)[0], parameters))
 
-    def mean_at(self, nest: Nest, index: Index) -> SSAValue:
-        """The mean of the group that the element at an index belongs to."""
-        return mean_of(nest, *self.sum_at(nest, index, lambda x, t: scalars.add(nest, t, x)))
+    def statistics_at(self, nest: Nest, index: Index) -> tuple[SSAValue, SSAValue, SSAValue]:
+        """The mean of the group of an element, rounded, its correction, and the variance."""
+        mean = mean_of(nest, *self.sum_at(nest, index, lambda x, t: scalars.add(nest, t, x)))
+        extents, place = self.set_at(nest, index)
+        zero = scalars.zero(nest, mean.type)
+
+        def step(k: Index, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            distance = scalars.sub(nest, nest.at(self.x, place(k)), mean)
+            total, squares = totals
+            return (
+                scalars.add(nest, total, distance),
+                scalars.fma(nest, distance, distance, squares),
+            )
+
+        totals = nest.reduce_several(extents, ("add", "add"), (zero, zero), step)
+        correction, square = (mean_of(nest, total, extents) for total in totals)
+        variance = scalars.sub(nest, square, scalars.mul(nest, correction, correction))
+        # By its rounding error the difference may be below 0.
+        return mean, correction, scalars.maximum(nest, variance, zero)
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        mean = self.mean_at(nest, index)
-        inverse = self.inverse_root(nest, self.mean_square(nest, index, mean))
-        y = scalars.mul(nest, scalars.sub(nest, nest.at(self.x, index), mean), inverse)
+        mean, correction, variance = self.statistics_at(nest, index)
+        distance = scalars.sub(nest, scalars.sub(nest, nest.at(self.x, index), mean), correction)
+        y = scalars.mul(nest, distance, self.inverse_root(nest, variance))
         if self.scale is not None:
             y = scalars.mul(nest, y, nest.at(self.scale, self.parameter_index(self.scale, index)))
         if self.bias is not None:

@@ -174,8 +174,8 @@ class BatchNormTrainingOp(ChannelStandardizationOp):
             return super().value_at(nest, index)
         zero = AffineExpr.constant(0)
         own = tuple(index[0] if i == self.axis_from_front else zero for i in range(rank(self.x)))
-        mean = self.mean_at(nest, own)
-        return mean if result == 1 else self.mean_square(nest, own, mean)
+        mean, correction, variance = self.statistics_at(nest, own)
+        return scalars.add(nest, mean, correction) if result == 1 else variance
 
 
 @irdl_op_definition

@@ -74,15 +74,26 @@ class Composition:
         """The mean along some axes, which are kept with size 1."""
         return self.add(graph.ReduceOp(x, "mean", axes, keepdims=True))
 
-    def root_mean_square(self, x: SSAValue, axes: Sequence[int], epsilon: float) -> SSAValue:
-        """1 / sqrt(mean(x^2) + epsilon)."""
-        square = self.mean(self.add(graph.MulOp(x, x)), axes)
-        return self.add(graph.RsqrtOp(self.add(graph.AddOp(square, self.number(epsilon)))))
+    def mean_square(self, x: SSAValue, axes: Sequence[int]) -> SSAValue:
+        """The mean of the squares along some axes, which are kept with size 1."""
+        return self.mean(self.add(graph.MulOp(x, x)), axes)
+
+    def inverse_root(self, x: SSAValue, epsilon: float) -> SSAValue:
+        """1 / sqrt(x + epsilon)."""
+        return self.add(graph.RsqrtOp(self.add(graph.AddOp(x, self.number(epsilon)))))
 
     def standardized(self, x: SSAValue, axes: Sequence[int], epsilon: float) -> SSAValue:
-        """x with mean 0 and variance 1 along some axes."""
+        """x with mean 0 and variance 1 along some axes.
+
+        The mean and the variance are corrected as in `StandardizationOp`.
+        """
         distance = self.add(graph.SubOp(x, self.mean(x, axes)))
-        return self.add(graph.MulOp(distance, self.root_mean_square(distance, axes, epsilon)))
+        correction, square = self.mean(distance, axes), self.mean_square(distance, axes)
+        variance = self.add(graph.SubOp(square, self.add(graph.MulOp(correction, correction))))
+        # By its rounding error the difference may be below 0.
+        variance = self.add(graph.MaxOp(variance, self.number(0.0)))
+        distance = self.add(graph.SubOp(distance, correction))
+        return self.add(graph.MulOp(distance, self.inverse_root(variance, epsilon)))
 
     def affine(
         self, y: SSAValue, scale: SSAValue | None, bias: SSAValue | None, shape: Sequence[int] = ()
@@ -205,7 +216,8 @@ class RmsNormIsPrimitives(RewritePattern):
     def match_and_rewrite(self, op: graph.RmsNormOp, rewriter: PatternRewriter) -> None:
         new = Composition(op, rewriter)
         x = new.operand(op.x)
-        inverse = new.root_mean_square(x, op.normalized_axes, op.epsilon.value.data)
+        square = new.mean_square(x, op.normalized_axes)
+        inverse = new.inverse_root(square, op.epsilon.value.data)
         new.finish(new.affine(new.add(graph.MulOp(x, inverse)), op.scale, None))
 
 

@@ -58,12 +58,18 @@ func.func @batch_norm_without_scale_and_bias(%x: tensor<2x3xf32>, %mean: tensor<
 // CHECK-SAME: (%[[x:[^:]*]]: tensor<?x8xf32>, %[[scale:[^:]*]]: tensor<8xf32>, %[[bias:[^:]*]]: tensor<8xf32>)
 // CHECK-NEXT: %[[mean:.*]] = graph.reduce mean %[[x]] axes = [1] keepdims = true
 // CHECK-NEXT: %[[d:.*]] = graph.sub %[[x]], %[[mean]]
+// CHECK-NEXT: %[[correction:.*]] = graph.reduce mean %[[d]] axes = [1] keepdims = true
 // CHECK-NEXT: %[[square:.*]] = graph.mul %[[d]], %[[d]]
-// CHECK-NEXT: %[[variance:.*]] = graph.reduce mean %[[square]] axes = [1] keepdims = true
+// CHECK-NEXT: %[[squares:.*]] = graph.reduce mean %[[square]] axes = [1] keepdims = true
+// CHECK-NEXT: %[[excess:.*]] = graph.mul %[[correction]], %[[correction]]
+// CHECK-NEXT: %[[difference:.*]] = graph.sub %[[squares]], %[[excess]]
+// CHECK-NEXT: %[[zero:.*]] = graph.constant dense<0.000000e+00> : tensor<f32>
+// CHECK-NEXT: %[[variance:.*]] = graph.max %[[difference]], %[[zero]]
+// CHECK-NEXT: %[[distance:.*]] = graph.sub %[[d]], %[[correction]]
 // CHECK-NEXT: %[[epsilon:.*]] = graph.constant dense<1.000000e-05> : tensor<f32>
 // CHECK-NEXT: %[[sum:.*]] = graph.add %[[variance]], %[[epsilon]]
 // CHECK-NEXT: %[[inverse:.*]] = graph.rsqrt %[[sum]]
-// CHECK-NEXT: %[[z:.*]] = graph.mul %[[d]], %[[inverse]]
+// CHECK-NEXT: %[[z:.*]] = graph.mul %[[distance]], %[[inverse]]
 // CHECK-NEXT: %[[scaled:.*]] = graph.mul %[[z]], %[[scale]]
 // CHECK-NEXT: %[[y:.*]] = graph.add %[[scaled]], %[[bias]]
 // CHECK-NEXT: func.return %[[y]]
