@@ -418,6 +418,8 @@ class Run:
                 report(text, 1 + number + share, self._steps, note)
                 with self._noting(part, failed):
                     made: Made = self.engine.get(handle)
+                    # Packed rows are freed with their handles, and not before they have arrived.
+                    del halos[part]
                     self._blocks[part].update(made.blocks)
                     self._moved[number][part] = made
         # A part that has run again counts once.
@@ -431,14 +433,19 @@ class Run:
         worker, stage = self._workers[part].name, self.job.stages[number]
         submit = partial(self.engine.submit, worker=worker)
         blocks = {name: b for name, b in self._blocks[part].items() if name in stage.needed}
-        shared = self.placement.job(worker), number, *self._shared(part), blocks
+        setting, source = self._shared(part)
+        shared = self.placement.job(worker), number, setting, source, blocks
         found = {name: self._spare(part, name) for name in stage.results}
         spares = {name: block for name, block in found.items() if block is not None}
         received = list(self.schedule.received[number])
-        if all(isinstance(halo, Halo) for halo in halos):
-            return submit(tasks.compute, *shared, spares, received, *halos)
+        near = [halo for halo in halos if isinstance(halo, Halo)]
+        if len(near) == len(halos):
+            return submit(tasks.compute, *shared, spares, received, *near)
         made = submit(tasks.start, *shared, spares)
-        return submit(tasks.finish, *shared, made, received, *halos)
+        # A task of its own, as what `finish` depends on would travel once `start` has ended.
+        packed = [halo for halo in halos if not isinstance(halo, Halo)]
+        arrived = submit(tasks.receive, source, blocks, received, *packed)
+        return submit(tasks.finish, *shared, made, received, arrived, *near)
 
     def _halos(self, part: int, values: Sequence[str]) -> list[Any]:
         """Where a part gets its halo from: maps of this host, or rows that travel."""

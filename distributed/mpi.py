@@ -21,7 +21,7 @@ from .combining import combined
 from .distributing import Distributed
 from .partition import Part
 from .schedule import Traffic
-from .tasks import Job, PartSource, Setting
+from .tasks import Job, Made, PartSource, Setting
 
 
 def run_on_ranks(program: Distributed, communicator: Any, *inputs: Any) -> tuple[np.ndarray, ...]:
@@ -134,7 +134,7 @@ class _Rank:
             made = tasks.start(*given, {})
             for one in packed:
                 one.end()
-            tasks.finish(*given, made, ())
+            tasks.finish(*given, made, (), Made())
         else:
             made = tasks.compute(*given, {}, ())
         self.blocks.update(made.blocks)

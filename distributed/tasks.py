@@ -231,6 +231,18 @@ def pack(given: PartSource, receiver: int, values: Sequence[str], blocks: Blocks
     return Halo(part.index, part.rows[0], packed=packed)
 
 
+def receive(given: PartSource, blocks: Blocks, received: Sequence[str], *halos: Halo) -> Made:
+    """Write rows of the halo that have travelled in their place.
+
+    Args:
+        given: the part.
+        blocks: the values of the part.
+        received: the values that are exchanged.
+        halos: the rows, from each other part that sends some.
+    """
+    return Made(sent=_receive(given.open(), blocks, received, halos)[1])
+
+
 def array_of_block(block: Block, count: int | None) -> np.ndarray:
     """A block, or its first rows, to be sent elsewhere."""
     return block.open_rows(... if count is None else slice(count))
@@ -268,6 +280,7 @@ def finish(
     blocks: Blocks,
     made: Made,
     received: Sequence[str],
+    arrived: Made,
     *halos: Halo,
 ) -> Made:
     """Take in the halo of a stage, and compute the rows that need it.
@@ -280,14 +293,15 @@ def finish(
         blocks: the values of the part.
         made: what `start` has returned.
         received: the values that are exchanged before this stage.
-        halos: where the halo comes from, for each other part that has some of it.
+        arrived: what `receive` has returned.
+        halos: where the rest of the halo comes from, for each other part that has some of it.
     """
     stage, part = job.stages[number], given.open()
-    shared, sent = _receive(part, blocks, received, halos)
+    shared, _ = _receive(part, blocks, received, halos)
     call = _Call(job, stage, setting, part, {**blocks, **made.blocks})
     begin = 0 if stage.is_whole else part.inner
     call.compute(begin, part.num_rows, setting.columns(part))
-    return Made(made.blocks, shared, sent)
+    return Made(made.blocks, shared, arrived.sent)
 
 
 def compute(

@@ -327,6 +327,29 @@ def test_halos_travel_from_worker_to_worker() -> None:
         assert _travelled(client) == pytest.approx(sum(found.traffic.sent), rel=0.05)
 
 
+def test_halos_travel_while_rows_are_computed(
+    threads: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that need no halo: `start` ends after the last transfer."""
+    start = tasks.start
+
+    def slow(*arguments: Any) -> tasks.Made:
+        made = start(*arguments)
+        time.sleep(1.0)
+        dask.get_worker().start_ended = time.time()
+        return made
+
+    def is_before(dask_worker: Any) -> bool:
+        *_, one, other = dask_worker.transfer_incoming_log
+        return max(one["stop"], other["stop"]) < dask_worker.start_ended
+
+    module, graph, x = gcn(), random_graph(3000, 9000), features(3000)
+    found = distribute(module, sw.partition(graph, 3), DaskEngine(threads, share=False))
+    monkeypatch.setattr(tasks, "start", slow)
+    assert_near(found(x), module.run_reference(graph.to_csr(), x))
+    assert set(threads.run(is_before).values()) == {True}
+
+
 def _travelled(client: Any) -> int:
     """What workers have received of each other, headers included."""
 
