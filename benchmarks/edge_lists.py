@@ -35,20 +35,22 @@ def seconds(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
     return found
 
 
+def calls(nodes: int) -> dict[str, Callable[[], Any]]:
+    """Both ways to make a matrix of random edges among some nodes."""
+    random = np.random.default_rng(0)
+    ends, weights = random.integers(0, nodes, (2, EDGES)), random.random(EDGES, np.float32)
+    where, shape = (ends[1], ends[0]), (nodes, nodes)
+    return {
+        "ours": lambda: gnn.Graph.from_edge_index(ends, nodes, weights),
+        "scipy": lambda: coo_array((weights, where), shape).tocsr(),
+    }
+
+
 def main() -> None:
     """Print the table."""
     table = Table("nodes", "from_edge_index", "coo.tocsr", "ratio")
-    random = np.random.default_rng(0)
     for nodes in NODES:
-        ends = random.integers(0, nodes, (2, EDGES))
-        weights = random.random(EDGES, np.float32)
-        where, shape = (ends[1], ends[0]), (nodes, nodes)
-        times = seconds(
-            {
-                "ours": lambda: gnn.Graph.from_edge_index(ends, shape[0], weights),  # noqa: B023
-                "scipy": lambda: coo_array((weights, where), shape).tocsr(),  # noqa: B023
-            }
-        )
+        times = seconds(calls(nodes))
         ours, scipys = times["ours"], times["scipy"]
         table.add_row(
             f"{nodes:,}", f"{ours * 1e3:.1f} ms", f"{scipys * 1e3:.1f} ms", f"{scipys / ours:.2f}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +61,11 @@ def edges_of(graph: Any, num_nodes: int | None = None, undirected: bool = False)
         raise error("num_nodes is not that of the graph", edges.num_nodes, num_nodes)
     if not undirected:
         return edges
-    read = edges.read
-    both = lambda: (chunk for piece in read() for chunk in _both_ways(piece))  # noqa: E731
-    return Edges(both, edges.num_nodes, edges.matrix)
+
+    def both() -> Iterator[Chunk]:
+        return (chunk for piece in edges.read() for chunk in _both_ways(piece))
+
+    return replace(edges, read=both)
 
 
 def _edges_of(graph: Any) -> Edges:

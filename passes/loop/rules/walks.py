@@ -24,11 +24,12 @@ def merge_walks(schedule: Schedule) -> list[str]:
     done = list[str]()
     if _merge(schedule, over_entries=True):
         done.append("the entries of a row are visited once for several reductions")
-    if _merge(schedule, over_entries=False):
+    merged = False
+    # Of outer reductions that become one, so may the inner ones.
+    while _merge(schedule, over_entries=False):
+        merged = True
+    if merged:
         done.append("elements are read once for several reductions")
-        # Now there may be several inner ones in one loop.
-        while _merge(schedule, over_entries=False):
-            pass
     return done
 
 
