@@ -17,7 +17,8 @@ import numpy as np
 
 from ..core.errors import InputError, StepwellError, explain
 from .errors import unwritten
-from .rings import map_ring, populate
+from .pages import populate
+from .rings import map_ring
 from .rows import allocate, allocating, create_npy
 
 

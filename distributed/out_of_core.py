@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,20 +21,25 @@ from ..core.dtype_names import dtype_named
 from ..core.errors import InputError, UnsupportedError, explain
 from ..core.module import Module
 from ..core.specs import ValueSpec
+from ..core.target import available_cores, stated_threads
 from ..dialects.graph.attrs import ReduceKind
 from ..runtime.executable import Executable
 from .arguments import arguments_of
+from .buffers import Buffers
 from .combining import combined
+from .pages import memory_limit
 from .partition import Part, Partition
 from .program import SplitProgram, Stage, split
 from .progress import Visits
 from .report import Machine, TileReport
 from .results import Result, result_of
-from .rows import Mapped, Rows, gather
+from .rows import Mapped, NewRows, Rows, gather, row_bytes
 from .tiles import Tile
 from .tiling import Tiling
 from .work import Work, key_of
 
+_NUMBERS = 32
+"""Bytes for each row that is brought into another order."""
 _UNITS = {"KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40}
 
 
@@ -56,7 +63,7 @@ def out_of_core(
         partition: the graph. It may have any number of parts, one included.
         memory: what a tile may take, as "4GiB", "500MiB" or a number of bytes. The program itself
             and a few bytes for each column of a part come on top.
-        threads: as for `stepwell.compile`.
+        threads: as for `stepwell.compile`; so many read and write files as well.
         options: the other ones of `stepwell.compile`, for each stage.
 
     Raises:
@@ -76,7 +83,8 @@ def out_of_core(
             fact = f'argument "{spec.name}" is neither of nodes nor the same for all'
             raise UnsupportedError(explain("out_of_core", fact))
     stages = [compile(stage.module, threads=threads, **options) for stage in program.stages]
-    return OutOfCore(program, stages, partition, budget)
+    count = threads or stated_threads() or available_cores()
+    return OutOfCore(program, stages, partition, budget, count)
 
 
 def _bytes(memory: str | int) -> int:
@@ -109,9 +117,10 @@ class OutOfCore:
         stages: Sequence[Executable],
         partition: Partition,
         memory: int,
+        threads: int,
     ) -> None:
         self._program, self._stages, self._partition = program, tuple(stages), partition
-        self._memory = memory
+        self._memory, self._threads = memory, threads
 
     @property
     def inputs(self) -> list[ValueSpec]:
@@ -164,8 +173,8 @@ class OutOfCore:
         text, weights = program.module.text(), program.module.weights
         place = Path(folder) if folder is not None else _beside(targets)
         key = key_of(text, weights, self._partition, rows, whole)
-        with closing(Work(place, key)) as work:
-            run = _Run(self._tiling, self._partition, rows, whole, work)
+        with closing(Work(place, key)) as work, ThreadPoolExecutor(2 * self._threads) as pool:
+            run = _Run(self._tiling, self._partition, rows, whole, work, pool)
             run.run()
             for (_, value), target in zip(program.outputs, targets, strict=True):
                 run.deliver(value, target)
@@ -221,16 +230,25 @@ class _Run:
         rows: Mapping[str, Rows],
         whole: Mapping[str, np.ndarray],
         work: Work,
+        pool: Executor,
     ) -> None:
         program = self._program = tiling.program
         self._tiling, self._partition = tiling, partition
-        self._rows, self._whole, self._work = rows, dict(whole), work
+        self._rows, self._whole, self._work, self._pool = rows, dict(whole), work, pool
+        count = max(len(stage.inputs) + len(stage.results) for stage in program.stages)
+        self._buffers = Buffers(tiling.memory, count)
         self._first_entries = np.cumsum([0, *(part.num_entries for part in tiling.parts)])
         self.entries = tiling.entries
         """The number of entries that each stage visits."""
         read = {i.value for stage in program.stages for i in stage.inputs}
         self._original = {value for _, value in program.outputs if value not in read}
         """The values whose rows are stored in the original order of nodes."""
+        results = {name for stage in program.stages for name in stage.results}
+        size = sum(row_bytes(own) * own.shape[0] for own in rows.values())
+        for shape, dtype in map(self._layout, filter(self._is_sliced, results)):
+            size += math.prod(shape) * dtype.itemsize
+        self._direct = tiling.memory + size > memory_limit()
+        """Whether to read and write files past the page cache, which does not hold them."""
 
     def run(self) -> None:
         """Run what is left of the stages."""
@@ -249,16 +267,20 @@ class _Run:
 
     def _run_stage(self, number: int, stage: Stage, exe: Executable, visits: Visits) -> None:
         made = {
-            name: self._work.create(name, *self._layout(name))
+            name: self._work.create(name, *self._layout(name), self._direct)
             for name in stage.results
             if self._is_sliced(name)
         }
         partial = {name: _Partial() for name in stage.results if name not in made}
         for part, tile in self._tiling.of(number):
+            self._buffers.begin(self._tiling.room(number, part, tile))
             self._run_tile(stage, exe, part, tile, made, partial)
             visits.add(number, tile.matrix.nnz)
-        for array in made.values():
-            _flush(array)
+            # Freed before there is another one.
+            del tile
+        exe._loaded.frames.trim()
+        for rows in made.values():
+            rows.flush()
         for name, found in partial.items():
             self._whole[name] = found.result(self._program.combined.get(name))
             self._work.write(name, self._whole[name])
@@ -279,8 +301,8 @@ class _Run:
         exe: Executable,
         part: Part,
         tile: Tile,
-        made: dict[str, np.ndarray],
-        partial: dict[str, _Partial],
+        made: Mapping[str, NewRows],
+        partial: Mapping[str, _Partial],
     ) -> None:
         arguments = [
             tile.matrix
@@ -290,21 +312,26 @@ class _Run:
             else self._read_rows(i.value, part, tile)
             for i in stage.inputs
         ]
-        places = [self._place(n, part, tile) if n in made else None for n in stage.results]
-        # Consecutive rows are written where they belong, others first into a new array.
+        places = {name: self._place(name, part, tile) for name in made}
         targets = [
-            made[name][place] if isinstance(place, slice) else None
-            for name, place in zip(stage.results, places, strict=True)
+            self._buffer(made[name], places[name]) if name in made else None
+            for name in stage.results
         ]
         results = exe(*arguments, out=tuple(targets))
         results = results if isinstance(results, tuple) else (results,)
-        for name, place, target, result in zip(
-            stage.results, places, targets, results, strict=True
-        ):
+        for name, result in zip(stage.results, results, strict=True):
             if name in partial:
                 partial[name].add(result, tile.end - tile.first)
-            elif target is None:
-                made[name][place] = result
+            elif isinstance(place := places[name], slice):
+                made[name].write(place.start, result, self._pool)
+            else:
+                made[name].scatter(result, place, self._pool)
+
+    def _buffer(self, rows: NewRows, place: slice | np.ndarray) -> np.ndarray:
+        """A buffer for rows that are going to be written."""
+        is_range = isinstance(place, slice)
+        count, first = (place.stop - place.start, place.start) if is_range else (len(place), 0)
+        return self._buffers.take((count, *rows.shape[1:]), rows.dtype, rows.place(first))
 
     def _layout(self, value: str) -> tuple[tuple[int, ...], Any]:
         spec = self._program.specs[value]
@@ -314,7 +341,7 @@ class _Run:
     def _stored(self, value: str) -> np.ndarray:
         return self._work.open(value, *self._layout(value))
 
-    def _place(self, value: str, part: Part, tile: Tile) -> Any:
+    def _place(self, value: str, part: Part, tile: Tile) -> slice | np.ndarray:
         """Where the rows of a tile are in a stored value."""
         if self._program.is_of_entries(value):
             base = int(self._first_entries[part.index])
@@ -326,36 +353,43 @@ class _Run:
     def _read_rows(self, value: str, part: Part, tile: Tile) -> np.ndarray:
         if value in self._whole:
             return self._whole[value]
-        if value in self._rows:
-            wanted = self._partition.nodes(part.index)[tile.first : tile.end]
-            return gather(self._rows[value], wanted)
-        return self._stored(value)[self._place(value, part, tile)]
+        if self._program.is_of_entries(value):
+            return self._stored(value)[self._place(value, part, tile)]
+        return self._gather(value, np.arange(tile.first, tile.end) + part.rows[0])
 
     def _read_columns(self, value: str, part: Part, tile: Tile) -> np.ndarray:
         wanted = tile.columns + part.rows[0]
         others = tile.columns >= part.num_rows
         wanted[others] = part.halo[tile.columns[others] - part.num_rows]
-        if value not in self._rows:
-            return gather(Mapped(self._stored(value)), wanted)
-        order = self._partition.order
-        return gather(self._rows[value], wanted if order is None else order[wanted])
+        return self._gather(value, wanted)
+
+    def _gather(self, value: str, wanted: np.ndarray) -> np.ndarray:
+        """The rows of nodes, by their numbers in the order of the partition."""
+        if value in self._rows:
+            rows, order = self._rows[value], self._partition.order
+            wanted = wanted if order is None else order[wanted]
+        else:
+            rows = Mapped(self._stored(value), named=True)
+        if self._direct and isinstance(rows, Mapped):
+            rows.pass_the_cache()
+        array = self._buffers.take((len(wanted), *rows.shape[1:]), rows.dtype)
+        return gather(rows, wanted, array, self._pool)
 
     def deliver(self, value: str, target: Result) -> None:
         """Hand over a result in the original order of nodes."""
-        if value in self._original or not self._is_sliced(value):
+        if value in self._original or not self._program.is_of_rows(value):
             target.take(self._stored(value), self._work.path(value))
             return
-        shape, dtype = self._layout(value)
-        copy = self._work.create("result", shape, dtype)
-        for part in filter(lambda part: part.num_rows, self._tiling.parts):
-            nodes = self._partition.nodes(part.index)
-            copy[nodes] = (
-                gather(self._rows[value], nodes)
-                if value in self._rows
-                else self._stored(value)[slice(*part.rows)]
-            )
-        _flush(copy)
-        target.take(copy, self._work.path("result"))
+        copy = self._work.create("result", *self._layout(value), self._direct)
+        order = self._partition.order
+        length = max(1, self._tiling.memory // (copy.place(1) - copy.place(0) + _NUMBERS))
+        for first in range(0, copy.shape[0], length):
+            numbers = np.arange(first, min(first + length, copy.shape[0]))
+            self._buffers.begin(self._tiling.memory)
+            found = self._gather(value, numbers)
+            copy.scatter(found, numbers if order is None else order[numbers], self._pool)
+        copy.flush()
+        target.take(self._work.open("result", *self._layout(value)), self._work.path("result"))
 
 
 class _Partial:
@@ -375,9 +409,3 @@ class _Partial:
         if kind is None:
             return self._arrays[-1]
         return combined(kind, self._arrays, self._counts)
-
-
-def _flush(array: np.ndarray) -> None:
-    """Write a map to its file."""
-    if isinstance(array.base, np.memmap):
-        array.base.flush()

@@ -8,17 +8,16 @@ those of earlier ones. No halo is copied.
 from __future__ import annotations
 
 import ctypes
-import functools
 import math
 import mmap
 import os
-import sys
 
 import numpy as np
-from numpy.lib.array_utils import byte_bounds
 
-_FIXED, _NORESERVE, _POPULATE = 0x10, 0x4000, {False: 22, True: 23}
-"""`MAP_FIXED`, `MAP_NORESERVE` and `MADV_POPULATE_READ` or `_WRITE`, which `mmap` does not name."""
+from .pages import libc
+
+_FIXED, _NORESERVE = 0x10, 0x4000
+"""`MAP_FIXED` and `MAP_NORESERVE`, which `mmap` does not name."""
 
 
 def has_rings() -> bool:
@@ -53,31 +52,9 @@ def map_ring(descriptor: int, size: int, write: bool) -> np.ndarray:
     memory = np.frombuffer(mmap.mmap(-1, 2 * size, flags), np.uint8)
     access = mmap.PROT_READ | (mmap.PROT_WRITE if write else 0)
     for place in (memory.ctypes.data, memory.ctypes.data + size):
-        found = _libc().mmap(place, size, access, mmap.MAP_SHARED | _FIXED, descriptor, 0)
+        found = libc().mmap(place, size, access, mmap.MAP_SHARED | _FIXED, descriptor, 0)
         if found != place:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
     memory.flags.writeable = write
     return memory
-
-
-def populate(array: np.ndarray) -> None:
-    """Map all pages of an array in a file at once, not one by one as they are used.
-
-    The system may not know how (before Linux 5.14): then it is as if this had not been called.
-    """
-    if sys.platform != "linux":
-        return
-    first, end = byte_bounds(array)
-    begin = first - first % mmap.PAGESIZE
-    _libc().madvise(begin, end - begin, _POPULATE[array.flags.writeable])
-
-
-@functools.cache
-def _libc() -> ctypes.CDLL:
-    library = ctypes.CDLL(None, use_errno=True)
-    library.mmap.restype = ctypes.c_void_p
-    pointer, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
-    library.mmap.argtypes = pointer, size, number, number, number, ctypes.c_long
-    library.madvise.argtypes = pointer, size, number
-    return library

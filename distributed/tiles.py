@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,6 +22,12 @@ if TYPE_CHECKING:
 
 Cost = Callable[[int, int, int], int]
 """The bytes that a tile takes, by its numbers of rows, columns and entries."""
+
+_FULL, _ATTEMPTS = 0.85, 5
+"""The part of the budget from which on a tile is not made larger, and how often it is tried."""
+
+_PIECE = 1 << 16
+"""The entries that are renumbered at a time."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +63,47 @@ def tiles(part: Part, dtype: str, cost: Cost, budget: int, rows_first: bool) -> 
     first, goal = 0, _weight(part, part.num_rows)
     while first < part.num_rows:
         check_files(part.indptr, part.indices, part.values, part.halo)
-        end = _end(part, first, goal)
-        while (fitting := _fitting(part, first, end, cost, budget, rows_first)) is None:
-            end = _middle(part, first, end)
-        columns, spent = fitting
+        end, columns = _largest(part, first, goal, cost, budget, rows_first)
+        goal = _weight(part, end) - _weight(part, first)
         yield _tile(part, dtype, first, end, columns)
-        # The next tile weighs about as much.
-        goal = (_weight(part, end) - _weight(part, first)) * (2 if 2 * spent <= budget else 1)
+        del columns
         first = end
+
+
+def _largest(
+    part: Part, first: int, goal: int, cost: Cost, budget: int, rows_first: bool
+) -> tuple[int, np.ndarray]:
+    """The end of a tile that is about as large as the budget, and its columns.
+
+    Args:
+        part: the part.
+        first: the first row.
+        goal: what the tile may weigh.
+        cost: what a tile costs.
+        budget: the bytes that the tile may cost.
+        rows_first: whether the first columns are its rows.
+
+    Raises:
+        InputError: if the row costs more than the budget.
+    """
+    end, above, found = _end(part, first, goal), part.num_rows + 1, None
+    for attempt in itertools.count():
+        fitting = _fitting(part, first, end, cost, budget, rows_first)
+        if fitting is None:
+            above = end
+        else:
+            found = end, *fitting
+        if found is None:
+            end = _middle(part, first, above)
+            continue
+        low, columns, spent = found
+        if attempt >= _ATTEMPTS or low + 1 >= above or spent >= _FULL * budget:
+            return low, columns
+        # The cost grows a little less than the weight.
+        weight = _weight(part, low) - _weight(part, first)
+        end = _end(part, first, math.ceil(weight * budget / spent))
+        end = max(low + 1, end if end < above else _middle(part, low, above))
+    raise AssertionError
 
 
 def _weight(part: Part, row: int) -> int:
@@ -109,7 +150,8 @@ def _middle(part: Part, first: int, end: int) -> int:
 def _columns(part: Part, first: int, end: int, rows_first: bool) -> np.ndarray:
     """The columns of the entries of some rows, ascending; or those rows, and the other columns."""
     found = np.zeros(part.num_rows + len(part.halo), np.bool_)
-    found[part.indices[part.indptr[first] : part.indptr[end]]] = True
+    for indices in _some(part, first, end):
+        found[indices] = True
     if not rows_first:
         return np.flatnonzero(found)
     found[first:end] = False
@@ -120,11 +162,23 @@ def _tile(part: Part, dtype: str, first: int, end: int, columns: np.ndarray) -> 
     begin, last = (int(part.indptr[row]) for row in (first, end))
     places = np.empty(part.num_rows + len(part.halo), np.int32)
     places[columns] = np.arange(len(columns), dtype=np.int32)
+    indices, filled = np.empty(last - begin, np.int32), 0
+    for some in _some(part, first, end):
+        # With another mode NumPy copies what it fills, in order to restore it after an error.
+        np.take(places, some, out=indices[filled : filled + len(some)], mode="clip")
+        filled += len(some)
     matrix = csr_of_parts(
         part.indptr[first : end + 1] - begin,
-        places[part.indices[begin:last]],
+        indices,
         None if part.values is None else part.values[begin:last],
         len(columns),
         dtype_named(dtype),
     )
     return Tile(first, end, matrix, columns)
+
+
+def _some(part: Part, first: int, end: int) -> Iterator[np.ndarray]:
+    """The columns of the entries of some rows, in pieces: NumPy makes larger numbers of them."""
+    begin, last = int(part.indptr[first]), int(part.indptr[end])
+    for place in range(begin, last, _PIECE):
+        yield part.indices[place : min(place + _PIECE, last)]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from ..core.dims import Dim, product
+from ..core.dims import product
 from ..core.dtype_names import dtype_named
 from ..runtime.executable import Executable
 from .partition import Part, Partition
@@ -13,8 +13,8 @@ from .report import Machine, StageWork, TileReport
 from .rows import check_files
 from .tiles import Tile, tiles
 
-_EXTRA = 24
-"""Bytes for each column of a tile: its number, and memory to find it."""
+_EXTRA = 56
+"""Bytes for each column of a tile: its number, and memory to find and sort it."""
 _COLUMN = 5
 """Those for each column of a part, to find the columns of a tile."""
 
@@ -52,31 +52,52 @@ class Tiling:
         Raises:
             InputError: if a row does not fit into memory, or a file has been truncated.
         """
-        whole, cost = self.program.stages[number].whole, self._cost(self.stages[number])
-        for part in filter(lambda part: part.num_rows, self.parts):
-            budget = self.memory - _COLUMN * (part.num_rows + len(part.halo))
-            for tile in tiles(part, self._dtype, cost, budget, whole):
-                check_files(self._order)
-                yield part, tile
-
-    def _cost(self, exe: Executable) -> Callable[[int, int, int], int]:
-        """The bytes of a call of a stage, by the sizes of a tile."""
-        signature, own = exe._loaded.signature, self.program.sizes
-        item = dtype_named(self._dtype).itemsize
-        dense = [signature.arena]
-        for argument in signature.arguments:
-            if argument.entries is None:
-                size = Dim.of(dtype_named(argument.spec.dtype).itemsize)
-                dense.append(product(argument.shape) * size)
-        for spec, shape in zip(signature.outputs, signature.largest_shapes, strict=True):
-            dense.append(product(shape) * Dim.of(dtype_named(spec.dtype).itemsize))
+        whole, exe = self.program.stages[number].whole, self.stages[number]
 
         def cost(rows: int, columns: int, entries: int) -> int:
-            sizes = {**self.sizes, own.nodes: rows, own.columns: columns, own.edges: entries}
-            matrix = 8 * rows + (4 + item) * entries
-            return sum(dim.evaluate(sizes) for dim in dense) + matrix + _EXTRA * columns
+            sizes = self._sizes_of(rows, columns, entries)
+            return self._arrays(exe, sizes) + self._others(exe, sizes)
 
-        return cost
+        for part in filter(lambda part: part.num_rows, self.parts):
+            for tile in tiles(part, self._dtype, cost, self._budget(part), whole):
+                check_files(self._order)
+                yield part, tile
+                # Freed before there is another one.
+                del tile
+
+    def room(self, number: int, part: Part, tile: Tile) -> int:
+        """The bytes of the budget that the arguments and results of a tile may take."""
+        sizes = self._sizes_of(tile.end - tile.first, len(tile.columns), tile.matrix.nnz)
+        return self._budget(part) - self._others(self.stages[number], sizes)
+
+    def _budget(self, part: Part) -> int:
+        return self.memory - _COLUMN * (part.num_rows + len(part.halo))
+
+    def _sizes_of(self, rows: int, columns: int, entries: int) -> dict[str, int]:
+        """The sizes in a call of a stage, by name."""
+        own = self.program.sizes
+        return {**self.sizes, own.nodes: rows, own.columns: columns, own.edges: entries}
+
+    def _arrays(self, exe: Executable, sizes: Mapping[str, int]) -> int:
+        """The bytes of the dense arguments and results of a call."""
+        signature = exe._loaded.signature
+        specs = [
+            (argument.spec.dtype, argument.shape)
+            for argument in signature.arguments
+            if argument.entries is None
+        ]
+        outputs = zip(signature.outputs, signature.largest_shapes, strict=True)
+        specs += [(spec.dtype, shape) for spec, shape in outputs]
+        return sum(
+            product(shape).evaluate(sizes) * dtype_named(dtype).itemsize for dtype, shape in specs
+        )
+
+    def _others(self, exe: Executable, sizes: Mapping[str, int]) -> int:
+        """Those of what else a call takes: its arena, the matrix, and numbers of its columns."""
+        own, item = self.program.sizes, dtype_named(self._dtype).itemsize
+        matrix = 8 * sizes[own.nodes] + (4 + item) * sizes[own.edges]
+        arena = exe._loaded.signature.arena.evaluate(sizes)
+        return arena + matrix + _EXTRA * sizes[own.columns]
 
     def report(self, machine: Machine) -> TileReport:
         """The costs of all tiles, which are found as a run finds them; features are not read."""

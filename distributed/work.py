@@ -20,7 +20,7 @@ from ..core.weights import WeightStore
 from ..core.writing import write_atomically
 from .errors import damaged, error, unwritten
 from .partition import Partition
-from .rows import Extent, Mapped, Rows, Sparse, create_npy, gather
+from .rows import Extent, Mapped, NewRows, Rows, Sparse, gather
 
 _STATE, _LOCK = "state.json", "stepwell.lock"
 _KIND = "stepwell run"
@@ -98,15 +98,17 @@ class Work:
         """The file of a value."""
         return self.folder / f"{name}.npy"
 
-    def create(self, name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        """A value to write, with undefined elements.
+    def create(
+        self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], direct: bool
+    ) -> NewRows:
+        """A value to write, past the page cache or not.
 
         Raises:
             InputError: if the disk has too little room.
         """
         # The file of an earlier run may have become a result: it is not written to.
         self.discard(name)
-        return create_npy(self.path(name), shape, dtype)
+        return NewRows(self.path(name), shape, dtype, direct)
 
     def write(self, name: str, array: np.ndarray) -> None:
         """Write a small value.

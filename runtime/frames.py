@@ -33,6 +33,8 @@ class Frame:
         Raises:
             StepwellError: if there is not enough memory.
         """
+        # Freed before there is another one.
+        self.drop_arena()
         try:
             arena = np.empty(size + _ALIGNMENT, np.uint8)
         except MemoryError as error:
@@ -41,6 +43,11 @@ class Frame:
         self.words[Word.ARENA] = -(-base // _ALIGNMENT) * _ALIGNMENT
         self.words[Word.ARENA_BYTES] = size
         self._arena = arena
+
+    def drop_arena(self) -> None:
+        """Free the arena; the next call that needs one allocates it."""
+        self.words[Word.ARENA] = self.words[Word.ARENA_BYTES] = 0
+        self._arena = None
 
     @property
     def arena(self) -> np.ndarray:
@@ -87,6 +94,15 @@ class Frames:
             frame.words[Word.NEXT] = self._first.value
             self._first.value = frame.address
         return frame
+
+    def trim(self) -> None:
+        """Free the arenas that no call uses."""
+        idle = []
+        while (address := self.claim(self.head)) is not None:
+            idle.append(self._known[address])
+        for frame in idle:
+            frame.drop_arena()
+            frame.give_back()
 
     @property
     def busy(self) -> bool:

@@ -130,8 +130,13 @@ def visits(monkeypatch: pytest.MonkeyPatch) -> Visits:
     return Visits(monkeypatch)
 
 
+@pytest.mark.parametrize("limit", [1, 1 << 40])
 @pytest.mark.parametrize("model", MODELS)
-def test_results_are_those_of_one_call(model: str, tmp_path: Path, partition: Partition) -> None:
+def test_results_are_those_of_one_call(
+    model: str, tmp_path: Path, partition: Partition, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    """Whether memory holds all files, or they are read and written past its cache."""
+    monkeypatch.setattr("stepwell.distributed.out_of_core.memory_limit", lambda: limit)
     np.save(tmp_path / "x.npy", X)
     small = sw.out_of_core(module(model), partition, 20_000, threads=1)
     whole = sw.partition(ENDS, 1, num_nodes=NODES)

@@ -14,7 +14,8 @@ from stepwell.core.errors import InputError, StepwellError
 from stepwell.distributed import blocks
 from stepwell.distributed.blocks import Block
 from stepwell.distributed.engines import LocalEngine
-from stepwell.distributed.rings import populate, ring_rows
+from stepwell.distributed.pages import populate
+from stepwell.distributed.rings import ring_rows
 
 F32 = np.dtype(np.float32)
 

@@ -1,0 +1,55 @@
+"""`Buffers`: memory that the arrays of one tile leave to those of the next."""
+
+from __future__ import annotations
+
+import math
+import mmap
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .direct import BLOCK
+
+
+class Buffers:
+    """Memory that is used again and again.
+
+    The system clears memory that is new page by page, which takes as long as to read it from a
+    file.
+
+    Args:
+        size: the bytes that the arrays of a tile take at most. Memory is taken as it is used.
+        count: the number of these arrays.
+    """
+
+    def __init__(self, size: int, count: int) -> None:
+        # Each array begins in a block of its own, not always at its beginning.
+        length = -(-size // BLOCK) * BLOCK + 2 * count * BLOCK
+        self._memory = mmap.mmap(-1, length, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            self._memory.madvise(mmap.MADV_HUGEPAGE)
+        self._bytes = np.frombuffer(self._memory, np.uint8)
+        self._used = self._end = 0
+
+    def begin(self, room: int) -> None:
+        """Begin a tile, whose arrays may take so many bytes; those of the last one are gone."""
+        kept = -(-room // BLOCK) * BLOCK
+        if kept < self._used:
+            self._memory.madvise(mmap.MADV_DONTNEED, kept, self._used - kept)
+            self._used = kept
+        self._end = 0
+
+    def take(self, shape: Sequence[int], dtype: np.dtype[Any], place: int = 0) -> np.ndarray:
+        """An array with undefined elements.
+
+        Args:
+            shape: its shape.
+            dtype: its element type.
+            place: that in a file from which on it is written (`DirectFile.write`).
+        """
+        size = math.prod(shape) * dtype.itemsize
+        first = self._end + (place - self._end) % BLOCK
+        self._end = -(-(first + size) // BLOCK) * BLOCK
+        self._used = max(self._used, self._end)
+        return self._bytes[first : first + size].view(dtype).reshape(shape)
