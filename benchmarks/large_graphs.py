@@ -35,7 +35,7 @@ from rich.console import Console
 from rich.table import Table
 
 import stepwell as sw
-from stepwell.distributed.rows import create_npy
+from stepwell.distributed.new_files import create_npy
 from stepwell.frontends import gnn
 
 WIDTH = 64

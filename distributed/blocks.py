@@ -17,9 +17,9 @@ import numpy as np
 
 from ..core.errors import InputError, StepwellError, explain
 from .errors import unwritten
+from .new_files import allocate, allocating, create_npy
 from .pages import populate
 from .rings import map_ring
-from .rows import allocate, allocating, create_npy
 
 
 def hostname() -> str:

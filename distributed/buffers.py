@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import mmap
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,27 +14,29 @@ from .direct import BLOCK
 
 
 class Buffers:
-    """Memory that is used again and again.
+    """Memory for the arrays of one tile at a time.
 
-    The system clears memory that is new page by page, which takes as long as to read it from a
-    file.
+    The system clears pages that are used for the first time, which takes as long as reading them
+    from a file.
 
     Args:
-        size: the bytes that the arrays of a tile take at most. Memory is taken as it is used.
+        size: the bytes that the arrays of a tile take at most; pages are allocated when used.
         count: the number of these arrays.
     """
 
     def __init__(self, size: int, count: int) -> None:
+        self.size = size
         # Each array begins in a block of its own, not always at its beginning.
         length = -(-size // BLOCK) * BLOCK + 2 * count * BLOCK
         self._memory = mmap.mmap(-1, length, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        if hasattr(mmap, "MADV_HUGEPAGE"):
+        # Systems without huge pages do not have the name, or refuse it.
+        with suppress(AttributeError, OSError):
             self._memory.madvise(mmap.MADV_HUGEPAGE)
         self._bytes = np.frombuffer(self._memory, np.uint8)
         self._used = self._end = 0
 
     def begin(self, room: int) -> None:
-        """Begin a tile, whose arrays may take so many bytes; those of the last one are gone."""
+        """Begin a tile, whose arrays may take so many bytes; those of the last one are invalid."""
         kept = -(-room // BLOCK) * BLOCK
         if kept < self._used:
             self._memory.madvise(mmap.MADV_DONTNEED, kept, self._used - kept)
@@ -46,7 +49,7 @@ class Buffers:
         Args:
             shape: its shape.
             dtype: its element type.
-            place: that in a file from which on it is written (`DirectFile.write`).
+            place: where in a file it will be written (`DirectFile.write`).
         """
         size = math.prod(shape) * dtype.itemsize
         first = self._end + (place - self._end) % BLOCK

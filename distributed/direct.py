@@ -1,7 +1,7 @@
-"""Files that are read and written past the page cache, where that is asked for and possible.
+"""Direct I/O: files that are read and written without the page cache, where the system can.
 
-What is larger than memory is not read again before it has left the cache. To get there costs more
-than the disk takes, and other pages, which are needed again, leave for it.
+A file that is larger than memory is evicted from the page cache before it is read again. Filling
+the cache then takes longer than the disk does, and evicts pages that are needed again.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ import numpy as np
 from .errors import damaged
 
 BLOCK = 4096
-"""The bytes of which places in files, sizes and addresses are multiples, to pass the cache."""
+"""Direct I/O needs offsets, sizes and addresses that are multiples of so many bytes."""
+SPAN = 1 << 21
+"""The bytes to transfer at a time: enough for a disk, and they still fit the cache of a core."""
 
 
 class DirectFile:
-    """A file whose bytes several threads may read, or write in different blocks.
+    """A file that several threads may read, and whose bytes each may write apart from the others'.
 
     It is closed with this object.
     """
@@ -37,7 +39,7 @@ class DirectFile:
         Args:
             path: the file.
             write: whether to write to it, too.
-            direct: whether to pass the cache.
+            direct: whether to use direct I/O where it is possible.
 
         Raises:
             OSError: if it cannot be opened.
@@ -49,7 +51,7 @@ class DirectFile:
         self._direct = self._opened(mode) if direct else None
 
     def _opened(self, mode: int) -> int | None:
-        """The file without the cache; None where the system or the file system knows no such."""
+        """A descriptor for direct I/O; None where the system or the file system has none."""
         try:
             opened = os.open(self.path, mode | os.O_DIRECT)
         except (AttributeError, OSError):
@@ -58,12 +60,12 @@ class DirectFile:
         return opened
 
     def read(self, begin: int, end: int, *, cached: bool = False) -> np.ndarray:
-        """The bytes of a range, as uint8, which are there until this thread reads again.
+        """The bytes of a range, as uint8, which are valid until this thread reads again.
 
         Args:
             begin: the first byte.
             end: the byte after the last one.
-            cached: whether they are in the cache.
+            cached: whether they are in the page cache, and so better read from there.
 
         Raises:
             InputError: if the file ends before.
@@ -79,8 +81,8 @@ class DirectFile:
     def write(self, begin: int, data: np.ndarray) -> None:
         """Write bytes from a place on.
 
-        Only whole blocks pass the cache, and only from memory whose address is, modulo `BLOCK`,
-        that place, as that of `scratch` is.
+        Whole blocks are written by direct I/O, if the address of the data is that place, modulo
+        `BLOCK`, as that of `scratch` is. Everything else goes through the page cache.
 
         Args:
             begin: the place of the first one.
@@ -114,7 +116,7 @@ class DirectFile:
         end: int,
         direct: int | None,
     ) -> int:
-        """Read or write a range; the place behind what was, which is before `end` at the file's."""
+        """Read or write a range; returns where that ended, before `end` only at the file's end."""
         place, descriptor = begin, self._file if direct is None else direct
         while place < end:
             try:
@@ -122,12 +124,12 @@ class DirectFile:
             except OSError as reason:
                 if reason.errno != errno.EINVAL or descriptor == self._file:
                     raise
-                # A file system with other blocks.
+                # A file system with larger blocks.
                 self._direct, descriptor = None, self._file
                 continue
             if not count and descriptor == self._file:
                 break
-            # What is left is no block.
+            # What is left after a short transfer may not begin with a block.
             place, descriptor = place + count, self._file
         return place
 

@@ -27,19 +27,20 @@ from ..runtime.executable import Executable
 from .arguments import arguments_of
 from .buffers import Buffers
 from .combining import combined
+from .new_files import NewRows
 from .pages import memory_limit
 from .partition import Part, Partition
 from .program import SplitProgram, Stage, split
 from .progress import Visits
 from .report import Machine, TileReport
 from .results import Result, result_of
-from .rows import Mapped, NewRows, Rows, gather, row_bytes
+from .rows import Mapped, Rows, gather, row_bytes
 from .tiles import Tile
 from .tiling import Tiling
 from .work import Work, key_of
 
 _NUMBERS = 32
-"""Bytes for each row that is brought into another order."""
+"""The bytes for the numbers of a row that is written in another order."""
 _UNITS = {"KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40}
 
 
@@ -63,7 +64,7 @@ def out_of_core(
         partition: the graph. It may have any number of parts, one included.
         memory: what a tile may take, as "4GiB", "500MiB" or a number of bytes. The program itself
             and a few bytes for each column of a part come on top.
-        threads: as for `stepwell.compile`; so many read and write files as well.
+        threads: as for `stepwell.compile`; twice as many read and write files.
         options: the other ones of `stepwell.compile`, for each stage.
 
     Raises:
@@ -236,7 +237,7 @@ class _Run:
         self._tiling, self._partition = tiling, partition
         self._rows, self._whole, self._work, self._pool = rows, dict(whole), work, pool
         count = max(len(stage.inputs) + len(stage.results) for stage in program.stages)
-        self._buffers = Buffers(tiling.memory, count)
+        self._buffers = Buffers(tiling.arrays, count)
         self._first_entries = np.cumsum([0, *(part.num_entries for part in tiling.parts)])
         self.entries = tiling.entries
         """The number of entries that each stage visits."""
@@ -248,7 +249,10 @@ class _Run:
         for shape, dtype in map(self._layout, filter(self._is_sliced, results)):
             size += math.prod(shape) * dtype.itemsize
         self._direct = tiling.memory + size > memory_limit()
-        """Whether to read and write files past the page cache, which does not hold them."""
+        """Whether to use direct I/O, as memory does not hold the files as well."""
+        for own in rows.values():
+            if self._direct and isinstance(own, Mapped):
+                own.use_direct_io()
 
     def run(self) -> None:
         """Run what is left of the stages."""
@@ -370,8 +374,8 @@ class _Run:
             wanted = wanted if order is None else order[wanted]
         else:
             rows = Mapped(self._stored(value), named=True)
-        if self._direct and isinstance(rows, Mapped):
-            rows.pass_the_cache()
+            if self._direct:
+                rows.use_direct_io()
         array = self._buffers.take((len(wanted), *rows.shape[1:]), rows.dtype)
         return gather(rows, wanted, array, self._pool)
 
@@ -382,10 +386,10 @@ class _Run:
             return
         copy = self._work.create("result", *self._layout(value), self._direct)
         order = self._partition.order
-        length = max(1, self._tiling.memory // (copy.place(1) - copy.place(0) + _NUMBERS))
+        length = max(1, self._buffers.size // (copy.place(1) - copy.place(0) + _NUMBERS))
         for first in range(0, copy.shape[0], length):
             numbers = np.arange(first, min(first + length, copy.shape[0]))
-            self._buffers.begin(self._tiling.memory)
+            self._buffers.begin(self._buffers.size)
             found = self._gather(value, numbers)
             copy.scatter(found, numbers if order is None else order[numbers], self._pool)
         copy.flush()

@@ -1,4 +1,4 @@
-"""What the system is told, and asked, about memory and the pages of maps."""
+"""The pages of maps, and the memory that this process may use: calls of the C library."""
 
 from __future__ import annotations
 

@@ -1,36 +1,30 @@
-"""Rows of arrays that memory does not hold: read in order, a block at a time, and written."""
+"""Rows of arrays that memory does not hold, read in order, some at a time."""
 
 from __future__ import annotations
 
-import errno
-import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.lib.array_utils import byte_bounds
 
 from ..core.reading import ReadingError, map_npy
-from .direct import DirectFile, scratch
-from .errors import damaged, error, unwritten
+from .direct import SPAN, DirectFile
+from .errors import damaged, error
 from .pages import is_cached
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 BLOCK = 1 << 24
-"""The number of bytes that an object is asked for at a time."""
-_SPAN = 1 << 21
-"""Those that are read of a file at a time, which are still in the cache of a core thereafter."""
+"""The number of bytes that one call of `Rows.read` returns."""
 _GAP = 1 << 18
-"""Those between two rows of a file that are read along rather than skipped."""
+"""The bytes between two rows of a file up to which one read has both."""
 _RUN = 64
 """The rows next to each other from which on they are written faster together."""
 
@@ -124,10 +118,12 @@ class Mapped:
         self.dtype: np.dtype[Any] = array.dtype
         self._file: DirectFile | None = None
 
-    def pass_the_cache(self) -> None:
-        """Read what is not in the page cache past it from now on, where the file is known."""
+    def use_direct_io(self) -> None:
+        """From now on, read what is not in the page cache by direct I/O, if the file is known."""
         if self._named and self.extent is not None and self.array.flags.c_contiguous:
-            self._file = DirectFile(self.extent.path)
+            # What is mapped is there, even if its name is not any more.
+            with suppress(FileNotFoundError):
+                self._file = DirectFile(self.extent.path)
 
     def read(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """The rows of these numbers, which exist, ascending; in a new array or in `out`."""
@@ -236,7 +232,7 @@ def _pieces(rows: Rows, wanted: np.ndarray) -> Iterator[slice]:
             yield slice(first, end)
             continue
         some = wanted[first:end]
-        new = np.diff(some // max(1, _SPAN // width)) | (np.diff(some) * width > _GAP)
+        new = np.diff(some // max(1, SPAN // width)) | (np.diff(some) * width > _GAP)
         ends = first + 1 + np.flatnonzero(new)
         yield from (slice(*pair) for pair in pairwise([first, *ends.tolist(), end]))
 
@@ -288,145 +284,3 @@ def _read(rows: Rows, wanted: np.ndarray, out: np.ndarray | None = None) -> np.n
 def row_bytes(rows: Rows) -> int:
     """The size of a row in bytes, at least 1."""
     return max(1, int(np.prod(rows.shape[1:])) * rows.dtype.itemsize)
-
-
-def create_npy(path: Path, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """A new `.npy` file as a memory map to write, all of whose memory is allocated.
-
-    Raises:
-        InputError: if the disk has too little room, or the file cannot be written.
-    """
-    begin, size = _allocate_npy(path, shape, np.dtype(dtype))
-    return (
-        np.asarray(np.memmap(path, dtype, "r+", begin, shape)) if size else np.empty(shape, dtype)
-    )
-
-
-def _allocate_npy(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Create a `.npy` file; returns where its numbers begin, and their bytes."""
-    header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
-    size = math.prod(shape) * dtype.itemsize
-    with allocating(path) as file:
-        npy.write_array_header_1_0(file, header)
-        begin = file.tell()
-        if size:
-            allocate(file.fileno(), begin, size)
-    return begin, size
-
-
-class NewRows:
-    """The rows of a new `.npy` file, to be written.
-
-    Args:
-        path: the file.
-        shape: the shape of the array.
-        dtype: its element type.
-        direct: whether to write past the page cache.
-
-    Raises:
-        InputError: if the disk has too little room, or the file cannot be written.
-    """
-
-    def __init__(
-        self, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], direct: bool
-    ) -> None:
-        self.shape, self.dtype = shape, dtype
-        self._begin, _ = _allocate_npy(path, shape, dtype)
-        self._width = math.prod(shape[1:]) * dtype.itemsize
-        self._file = DirectFile(path, write=True, direct=direct)
-
-    def place(self, row: int) -> int:
-        """Where a row is in the file."""
-        return self._begin + row * self._width
-
-    def write(self, first: int, values: np.ndarray, pool: Executor) -> None:
-        """Write rows from one on; fastest where `Buffers.take` has made them for this place."""
-        begin, data = self.place(first), np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-        # Each but the first piece begins with a block.
-        ends = range(-(-begin // _SPAN) * _SPAN, begin + len(data), _SPAN)
-
-        def write(piece: tuple[int, int]) -> None:
-            self._file.write(piece[0], data[piece[0] - begin : piece[1] - begin])
-
-        self._write(write, pairwise([begin, *ends, begin + len(data)]), pool)
-
-    def scatter(self, values: np.ndarray, places: np.ndarray, pool: Executor) -> None:
-        """Write rows to some places, none twice; where there are gaps, what is there is read.
-
-        Args:
-            values: the rows.
-            places: int64 (n,), where each goes.
-            pool: threads to share the rows among.
-        """
-        if not self._width or not len(places):
-            return
-        order = np.argsort(places, kind="stable")
-        spans = places[order] // max(1, _SPAN // self._width)
-        ends = np.flatnonzero(np.diff(spans)) + 1
-        pieces = pairwise([0, *ends.tolist(), len(order)])
-
-        def write(piece: tuple[int, int]) -> None:
-            own = order[slice(*piece)]
-            first, end = int(places[own[0]]), int(places[own[-1]]) + 1
-            begin, stop = self.place(first), self.place(end)
-            has_gaps = end - first > len(own)
-            data = self._file.read(begin, stop) if has_gaps else scratch(begin, stop)
-            found = data.view(self.dtype).reshape(end - first, *self.shape[1:])
-            found[places[own] - first] = values[own]
-            self._file.write(begin, data)
-
-        self._write(write, pieces, pool)
-
-    def _write(
-        self,
-        write: Callable[[tuple[int, int]], None],
-        pieces: Iterable[tuple[int, int]],
-        pool: Executor,
-    ) -> None:
-        try:
-            for _ in pool.map(write, pieces):
-                pass
-        except OSError as reason:
-            raise unwritten(self._file.path, reason) from reason
-
-    def flush(self) -> None:
-        """Have all rows on the disk."""
-        try:
-            self._file.flush()
-        except OSError as reason:
-            raise unwritten(self._file.path, reason) from reason
-
-
-def allocate(descriptor: int, begin: int, size: int) -> None:
-    """Allocate bytes of a file, from one on, which are its last ones.
-
-    Where the system does not know how, as macOS, the file has holes, and a disk that is nearly
-    full is an error at least.
-
-    Raises:
-        OSError: if the disk has too little room.
-    """
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(descriptor, begin, size)
-        return
-    state = os.fstatvfs(descriptor)
-    if state.f_bavail * state.f_frsize < size:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    os.ftruncate(descriptor, begin + size)
-
-
-@contextmanager
-def allocating(path: Path) -> Iterator[IO[bytes]]:
-    """A new file, which is removed again if the disk has too little room.
-
-    It is to be allocated before it is mapped: a store to a map on a full disk ends the process.
-
-    Raises:
-        InputError: if the disk has too little room, or the file cannot be written.
-    """
-    try:
-        with open(path, "wb") as file:
-            yield file
-    except OSError as reason:
-        path.unlink(missing_ok=True)
-        raise unwritten(path, reason) from reason

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..core.dims import product
@@ -64,6 +65,16 @@ class Tiling:
                 yield part, tile
                 # Freed before there is another one.
                 del tile
+
+    @functools.cached_property
+    def arrays(self) -> int:
+        """The bytes that the arguments and results of a tile take at most."""
+        whole = [
+            self._sizes_of(part.num_rows, part.num_rows + len(part.halo), part.num_entries)
+            for part in self.parts
+        ]
+        largest = max(self._arrays(exe, sizes) for exe in self.stages for sizes in whole)
+        return min(self.memory, largest)
 
     def room(self, number: int, part: Part, tile: Tile) -> int:
         """The bytes of the budget that the arguments and results of a tile may take."""

@@ -19,8 +19,9 @@ from ..core.reading import LARGEST_LIST, ReadingError, map_npy, read_json, read_
 from ..core.weights import WeightStore
 from ..core.writing import write_atomically
 from .errors import damaged, error, unwritten
+from .new_files import NewRows
 from .partition import Partition
-from .rows import Extent, Mapped, NewRows, Rows, Sparse, gather
+from .rows import Extent, Mapped, Rows, Sparse, gather
 
 _STATE, _LOCK = "state.json", "stepwell.lock"
 _KIND = "stepwell run"
@@ -101,7 +102,7 @@ class Work:
     def create(
         self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], direct: bool
     ) -> NewRows:
-        """A value to write, past the page cache or not.
+        """A value to write, by direct I/O or through the page cache.
 
         Raises:
             InputError: if the disk has too little room.

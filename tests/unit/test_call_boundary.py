@@ -761,6 +761,13 @@ def test_the_arena_grows_with_the_sizes() -> None:
         x = rng.standard_normal((n, 8), np.float32)
         np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=1e-4, atol=1e-5)
     assert not goes_through_python(lambda: exe(x[:50]))
+    (frame,) = exe._loaded.frames._known.values()
+    assert frame.arena.nbytes
+    # What no call uses is freed, and allocated again by the next one.
+    exe._loaded.frames.trim()
+    assert not frame.arena.nbytes
+    np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=1e-4, atol=1e-5)
+    assert frame.arena.nbytes
     assert len(exe._loaded.frames._known) == 1
 
 

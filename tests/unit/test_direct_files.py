@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -16,8 +17,9 @@ from stepwell.core.errors import InputError
 from stepwell.core.reading import memory
 from stepwell.distributed.buffers import Buffers
 from stepwell.distributed.direct import BLOCK, DirectFile
+from stepwell.distributed.new_files import NewRows
 from stepwell.distributed.pages import memory_limit
-from stepwell.distributed.rows import Mapped, NewRows, gather, rows_of
+from stepwell.distributed.rows import Mapped, gather, rows_of
 
 RNG = np.random.default_rng(3)
 BYTES = RNG.integers(0, 256, 5 * BLOCK + 123, np.uint8)
@@ -97,6 +99,21 @@ def test_buffers_are_used_again() -> None:
     assert not buffers.take((2 * BLOCK,), f32)[BLOCK // 4 :].any()
 
 
+def test_systems_without_huge_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mmap, "MADV_HUGEPAGE", -1)
+    assert Buffers(BLOCK, 1).take((4,), np.dtype(np.int64)).shape == (4,)
+
+
+def test_files_that_were_removed_are_mapped(tmp_path: Path) -> None:
+    x = RNG.standard_normal((10, 4))
+    np.save(tmp_path / "x.npy", x)
+    rows = rows_of("x", tmp_path / "x.npy")
+    assert isinstance(rows, Mapped)
+    (tmp_path / "x.npy").unlink()
+    rows.use_direct_io()
+    np.testing.assert_array_equal(gather(rows, np.arange(10)), x)
+
+
 @pytest.mark.parametrize("direct", [True, False])
 def test_rows_are_written_anywhere(tmp_path: Path, pool: Executor, direct: bool) -> None:
     """In ranges, and at places with gaps, which keep what they have."""
@@ -114,7 +131,7 @@ def test_rows_are_written_anywhere(tmp_path: Path, pool: Executor, direct: bool)
     rows = rows_of("x", tmp_path / "x.npy")
     assert isinstance(rows, Mapped)
     if direct:
-        rows.pass_the_cache()
+        rows.use_direct_io()
     sparse = np.sort(RNG.integers(0, len(x), 50))
     runs = np.concatenate([np.arange(0, 50_000, 2), np.arange(1, 50_000, 2)])
     for wanted in (places, sparse, runs, np.arange(7, 40_000), places[:0]):
