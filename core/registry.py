@@ -14,15 +14,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .context import CompilerContext
 from .plugins import plugins
-from .resources import builtin_dialect
-from .target import Target
-from .weights import WeightStore
 
 if TYPE_CHECKING:
     from xdsl.ir import Dialect
     from xdsl.passes import ModulePass
+
+    from .context import CompilerContext
+    from .target import Target
+    from .weights import WeightStore
 
 _PACKAGE = __name__.rpartition(".core.")[0]
 _ROOT = Path(__file__).parent.parent
@@ -106,6 +106,10 @@ def make_context(
     weights: WeightStore | None = None, target: Target | None = None
 ) -> CompilerContext:
     """A context with every dialect registered; each is loaded when first used."""
+    from .context import CompilerContext
+    from .resources import builtin_dialect
+    from .weights import WeightStore
+
     ctx = CompilerContext(weights=weights if weights is not None else WeightStore(), target=target)
     for name, load in (dialects() | {"builtin": builtin_dialect}).items():
         ctx.register_dialect(name, load)

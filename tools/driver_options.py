@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ..core.errors import StepwellError, explain
-from ..core.reading import LARGEST_LIST, ReadingError, read_text
 from ..core.registry import passes
 from .instruments import InstrumentOptions
 
@@ -173,6 +172,8 @@ def pipeline_text(args: argparse.Namespace) -> str:
 
 
 def _read(option: str, path: str) -> str:
+    from ..core.reading import LARGEST_LIST, ReadingError, read_text
+
     try:
         return read_text(path, LARGEST_LIST)
     except ReadingError as error:

@@ -186,6 +186,25 @@ def test_the_command_is_light(tmp_path: Path) -> None:
     assert not found & {"numpy", "scipy", "llvmlite", "onnx", "networkx", *PEERS}
 
 
+@pytest.mark.parametrize("option", ["--help", "--version", "--hlep", "--target=nope"])
+def test_the_driver_is_light(option: str, tmp_path: Path) -> None:
+    """It answers `--help` and refuses options before it loads NumPy, a pass or a dialect."""
+    script = (
+        "import atexit, sys\n"
+        "atexit.register(lambda: print(*sys.modules))\n"
+        "from stepwell.tools import stepwell_opt\n"
+        f"stepwell_opt.main([{option!r}])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    loaded = done.stdout.splitlines()[-1].split()
+    assert "xdsl.xdsl_opt_main" in loaded
+    heavy = ("numpy", "scipy", "llvmlite", "onnx", "networkx", "xdsl.transforms.", *PEERS)
+    heavy += tuple(f"stepwell.{room}" for room in ("passes", "conversions", "dialects", "compil"))
+    assert not [name for name in loaded if name.startswith(heavy)]
+
+
 def test_gnn_does_not_load_onnx_or_llvm(tmp_path: Path) -> None:
     found = loaded_by("from stepwell.frontends import gnn", tmp_path)
     assert not found & {"onnx", "llvmlite", "typer"}

@@ -27,7 +27,7 @@ from stepwell.core import registry, universe, versions
 from stepwell.core.stages import STAGES
 from stepwell.frontends import gnn
 from stepwell.tools import main as command
-from stepwell.tools import stepwell_opt
+from stepwell.tools.driver_arguments import DriverArguments
 
 FOLDER = Path(__file__).resolve().parents[1] / "public"
 RENEW = "make public"
@@ -217,7 +217,7 @@ def commands() -> Iterator[str]:
             yield f"    {shown}{more}{default(parameter.default)}"
     yield "stepwell-opt"
     parser = argparse.ArgumentParser()
-    stepwell_opt.StepwellOptMain([]).register_all_arguments(parser)
+    DriverArguments([]).register_all_arguments(parser)
     for action in sorted(parser._actions, key=lambda action: action.option_strings):
         shown = "/".join(action.option_strings) or action.dest
         choices = f": {', '.join(map(str, action.choices))}" if is_short(action.choices) else ""

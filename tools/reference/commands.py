@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from .. import main as command
-from .. import stepwell_opt
+from ..driver_arguments import DriverArguments
 from .markdown import page, table
 
 
@@ -67,7 +67,7 @@ def _driver() -> Iterator[str]:
     yield "## `stepwell-opt` { #stepwell-opt }"
     yield "Runs passes on MLIR text: see [the driver](../driver.md)."
     parser = argparse.ArgumentParser(prog="stepwell-opt")
-    stepwell_opt.StepwellOptMain([]).register_all_arguments(parser)
+    DriverArguments([]).register_all_arguments(parser)
     for group in parser._action_groups:
         rows = [_action(action) for action in group._group_actions]
         if rows:
