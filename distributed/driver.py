@@ -9,11 +9,9 @@ the arguments of the program.
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import time
-import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,27 +22,24 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..core.dtype_names import dtype_named
 from ..core.errors import InputError, StepwellError, explain
 from ..core.logs import logger
 from ..core.progress import report
-from ..core.specs import ValueSpec
 from . import folders, tasks
-from .blocks import Block, BlockLostError, hostname
+from .blocks import BlockLostError, hostname
 from .combining import combined
 from .engines import Worker, WorkerLostError
 from .placement import Placement, Room
-from .rings import has_rings, ring_rows
+from .rings import has_rings
 from .rows import scatter
 from .schedule import Schedule, Traffic
 from .tasks import Halo, Made, Setting
+from .values import Values
 
 _LOG = logger("distributed")
 
 _WAITS, _WAIT = 60, 0.5
 """How often to look for workers if all have ended, and the seconds in between."""
-_COLUMNS = np.iinfo(np.int32).max
-"""The most columns of a matrix."""
 _LARGE = 1 << 22
 """The bytes that are copied in several threads."""
 
@@ -75,18 +70,13 @@ class Run:
         self.job, self.schedule, self.tries = placement.program, schedule, tries
         self.setting = Setting(whole, room.place(), hostname())
         self.traffic = Traffic()
-        self._blocks: list[dict[str, Block]] = [{} for _ in range(len(self.partition))]
-        self._rings: dict[str, Block] = {}
+        self.values = Values(placement, room, schedule)
         self._inputs: Mapping[str, Any] = {}
         self._workers: dict[int, Worker] = {}
         self._settings: dict[str, Any] = {}
         self._hosts: dict[str, None] = {}
         self._ended: set[str] = set()
         """The workers that have ended since parts were last assigned."""
-        self._missing: set[str] = set()
-        """The files that were found to be gone since then."""
-        self._freed: set[str] = set()
-        """The values that no later stage reads, and that are removed."""
         self._moved: list[dict[int, Made]] = []
         """For each stage what it has made of each part."""
         self._is_complete = False
@@ -104,7 +94,7 @@ class Run:
         self._assign()
         near = has_rings() and self.engine.shares and self._are_here()
         kept = self.room.has_maps([self._workers[n] for n in range(len(self.partition))], near)
-        ring = self._ring_rows() if near else None
+        ring = self.values.ring_rows() if near else None
         self.setting = replace(self.setting, kept=kept, ring=ring)
         report("loading arguments", 0, self._steps)
         self._repeat("the arguments", -1, tuple(inputs), self._load)
@@ -169,7 +159,7 @@ class Run:
 
     def _array(self, part: int, value: str, count: int | None = None) -> np.ndarray:
         """A value of a part on this machine, or the first rows of it."""
-        block = self._blocks[part][value]
+        block = self.values.of[part][value]
         try:
             return tasks.array_of_block(block, count)
         except BlockLostError:
@@ -207,7 +197,7 @@ class Run:
         """Remove the files of the run, or keep them for the next one."""
         place, alone = self.setting.place, list(self._hosts) == [hostname()]
         if self.room.is_kept and self._is_complete and alone and not self.traffic.lost:
-            self._give(self.schedule.specs)
+            self.values.give(self.schedule.specs)
             return
         self.room.clear()
         if place is None or alone:
@@ -269,42 +259,18 @@ class Run:
             self.room.keep_maps(worker)
         return self._setting(part), self.placement.source(part, worker)
 
+    @property
+    def _hosts_of_parts(self) -> list[str]:
+        """The host of the worker of each part."""
+        return [self._workers[part].host for part in range(len(self.partition))]
+
     def _are_here(self) -> bool:
         """Whether all parts are on this host."""
-        return all(worker.host == hostname() for worker in self._workers.values())
-
-    def _ring_rows(self) -> int | None:
-        """The rows of rings, which are the same for all values that are exchanged.
-
-        None if there are more than the columns of matrices have numbers.
-        """
-        specs = (self.schedule.specs[value] for value in self.schedule.exchanged)
-        widths = [_row_bytes(spec) for spec in specs]
-        rows = ring_rows(self.partition.num_nodes, widths)
-        return rows if rows <= _COLUMNS else None
-
-    def _make_rings(self, values: Iterable[str]) -> None:
-        """Make rings for those of some values that parts of this host exchange."""
-        if self.setting.ring is None:
-            return
-        for value in self.schedule.exchanged.intersection(values):
-            spec = self.schedule.specs[value]
-            shape = self.setting.ring, *(size for size in spec.shape[1:] if isinstance(size, int))
-            dtype, name = np.dtype(dtype_named(spec.dtype)), f"ring.{uuid.uuid4().hex[:12]}"
-            given = self.setting.place, name, shape, dtype, self.setting.kept
-            self._rings[value] = self.room.take(None, shape, dtype) or Block.create_ring(*given)
-
-    def _spare(self, part: int, value: str) -> Block | None:
-        """A block for a value of a part: its rows of a ring, or one that is used again, if any."""
-        if value in self._rings:
-            return self._rings[value].from_row(int(self.partition.bounds[part]))
-        spec, held = self.schedule.specs[value], self.placement.here(part).open()
-        shape = tasks.shape_of(self.job, held, spec, value in self.schedule.exchanged)
-        return self.room.take(part, shape, np.dtype(dtype_named(spec.dtype)))
+        return all(host == hostname() for host in self._hosts_of_parts)
 
     def _load(self, parts: Iterable[int]) -> list[int]:
         """Bring the arguments of the program to the workers; returns the parts that failed."""
-        self._make_rings(self._inputs)
+        self.values.make_rings(self._inputs, self.setting)
         pending: list[tuple[int, str, Any]] = []
         failed: list[int] = []
         here: list[tuple[int, str, Any]] = []
@@ -320,23 +286,23 @@ class Run:
             _at_once(self._load_here, here, size)
             for part, name, handle in pending:
                 with self._noting(part, failed):
-                    self._blocks[part][name] = self.engine.get(handle)
+                    self.values.of[part][name] = self.engine.get(handle)
         return failed
 
     def _load_here(self, given: tuple[int, str, Any]) -> None:
         """Write rows of an argument in this process."""
         part, name, value = given
         source, nodes = self.placement.here(part), self.partition.nodes(part)
-        exchanged, spare = name in self.schedule.exchanged, self._spare(part, name)
+        exchanged, spare = name in self.schedule.exchanged, self.values.spare(part, name)
         block = tasks.load(self.setting, source, nodes, value, exchanged, spare)
-        self._blocks[part][name] = block
+        self.values.of[part][name] = block
 
     def _loading(self, part: int, name: str, value: Any) -> Any:
         """The handle of rows of an argument, which a worker reads or is sent."""
         worker, rows = self._workers[part].name, self.partition.nodes(part)
         source = (value[rows],) if _is_held(value) else value
         given, exchanged = self.engine.put(source, worker), name in self.schedule.exchanged
-        arguments = *self._shared(part), rows, given, exchanged, self._spare(part, name)
+        arguments = *self._shared(part), rows, given, exchanged, self.values.spare(part, name)
         return self.engine.submit(tasks.load, *arguments, worker=worker)
 
     def _repeat(
@@ -360,7 +326,7 @@ class Run:
         for attempt in range(self.tries + 1):
             if attempt and self._restore(number, made):
                 continue
-            if not step(self._lacking(made)):
+            if not step(self.values.lacking(made, self._hosts_of_parts)):
                 return
         fact = f"workers ended {self.tries + 1} times in {what}"
         expected, got = f"at most {self.tries} times (tries)", ", ".join(self.traffic.lost)
@@ -373,7 +339,7 @@ class Run:
             yield
         except BlockLostError as error:
             failed.append(part)
-            self._missing.add(error.path)
+            self.values.missing.add(error.path)
         except WorkerLostError as error:
             failed.append(part)
             self._ended.add(error.worker)
@@ -400,9 +366,8 @@ class Run:
     def _attempt(self, number: int, parts: Iterable[int]) -> list[int]:
         """Run a stage on some parts; returns those that failed."""
         received, failed = self.schedule.received[number], list[int]()
-        if self.setting.ring is not None:
-            # All parts run again if one does.
-            self._make_rings(self.job.stages[number].results)
+        # All parts run again if one does.
+        self.values.make_rings(self.job.stages[number].results, self.setting)
         halos: dict[int, Sequence[Any]] = {}
         for part in parts:
             with self._noting(part, failed):
@@ -420,7 +385,7 @@ class Run:
                     made: Made = self.engine.get(handle)
                     # Packed rows are freed with their handles, and not before they have arrived.
                     del halos[part]
-                    self._blocks[part].update(made.blocks)
+                    self.values.of[part].update(made.blocks)
                     self._moved[number][part] = made
         # A part that has run again counts once.
         counted = self._moved[number].values()
@@ -432,10 +397,10 @@ class Run:
         """Submit a stage on a part."""
         worker, stage = self._workers[part].name, self.job.stages[number]
         submit = partial(self.engine.submit, worker=worker)
-        blocks = {name: b for name, b in self._blocks[part].items() if name in stage.needed}
+        blocks = {name: b for name, b in self.values.of[part].items() if name in stage.needed}
         setting, source = self._shared(part)
         shared = self.placement.job(worker), number, setting, source, blocks
-        found = {name: self._spare(part, name) for name in stage.results}
+        found = {name: self.values.spare(part, name) for name in stage.results}
         spares = {name: block for name, block in found.items() if block is not None}
         received = list(self.schedule.received[number])
         near = [halo for halo in halos if isinstance(halo, Halo)]
@@ -454,7 +419,7 @@ class Run:
         owners, bounds = self.placement.here(part).open().owners, self.partition.bounds
         found: list[Any] = []
         for owner in np.flatnonzero(np.diff(owners)).tolist():
-            blocks = {value: self._blocks[owner][value] for value in values}
+            blocks = {value: self.values.of[owner][value] for value in values}
             if self.engine.shares and self._are_near(owner, part):
                 found.append(Halo(owner, int(bounds[owner]), blocks))
                 continue
@@ -479,43 +444,24 @@ class Run:
         """
         self._assign()
         self.room.forget()
-        for blocks in self._blocks:
-            for name in [name for name, block in blocks.items() if block.path in self._missing]:
-                del blocks[name]
-        self._missing.clear()
+        self.values.forget_missing()
         if self.setting.ring is not None:
             # A worker that is lost may still write to the old rings, so all begin new ones.
-            self._forget(made, range(len(self.partition)))
+            self.values.forget(made, range(len(self.partition)))
             if not self._are_here():
                 # Another host has no rings.
                 self.setting = replace(self.setting, ring=None)
-                self._rings.clear()
-                self._blocks = [{} for _ in self._blocks]
+                self.values.forget_all()
         stages = self.job.stages[: max(number, 0)]
         earlier = [*(self._inputs if number >= 0 else ()), *(n for s in stages for n in s.results)]
-        gone = self._lacking(set(earlier) - self._freed)
-        if gone and (self._freed or self.setting.ring is not None):
+        gone = self.values.lacking(set(earlier) - self.values.freed, self._hosts_of_parts)
+        if gone and (self.values.freed or self.setting.ring is not None):
             # Nobody has what one part could be computed from, or its place is in a ring of all.
             gone = list(range(len(self.partition)))
-            self._freed.clear()
-        self._forget(earlier, gone)
+            self.values.freed.clear()
+        self.values.forget(earlier, gone)
         steps = [self._load, *(partial(self._attempt, n) for n in range(len(stages)))]
         return next((failed for step in steps if gone and (failed := step(gone))), [])
-
-    def _lacking(self, values: Collection[str]) -> list[int]:
-        """The parts of which the host of their worker lacks some of these values."""
-
-        def has(part: int, value: str) -> bool:
-            block, host = self._blocks[part].get(value), self._workers[part].host
-            return block is not None and (not block.path or block.host == host)
-
-        parts = range(len(self.partition))
-        return [part for part in parts if not all(has(part, value) for value in values)]
-
-    def _forget(self, values: Iterable[str], parts: Iterable[int]) -> None:
-        """Forget values of parts, which are made again."""
-        for part, value in itertools.product(parts, values):
-            self._blocks[part].pop(value, None)
 
     def _free(self, number: int) -> None:
         """Remove what no later stage reads.
@@ -526,25 +472,7 @@ class Run:
         if len(self._hosts) > 1:
             return
         last = self.schedule.last_use
-        unused = [name for name in last if last[name] <= number]
-        self._freed.update(unused)
-        self._give(unused)
-
-    def _give(self, values: Iterable[str]) -> None:
-        """Give values back to the room."""
-        for name in values:
-            for part, blocks in enumerate(self._blocks):
-                block = blocks.pop(name, None)
-                if block is not None and name not in self._rings:
-                    self.room.give(part, block)
-            if name in self._rings:
-                self.room.give(None, self._rings.pop(name))
-
-
-def _row_bytes(spec: ValueSpec) -> int:
-    """The bytes of a row of a value."""
-    sizes = [size for size in spec.shape[1:] if isinstance(size, int)]
-    return math.prod(sizes) * dtype_named(spec.dtype).itemsize
+        self.values.free([name for name in last if last[name] <= number])
 
 
 def _is_held(argument: Any) -> bool:

@@ -101,7 +101,11 @@ class NewRows:
             has_gaps = end - first > len(own)
             data = self._file.read(begin, stop) if has_gaps else scratch(begin, stop)
             found = data.view(self.dtype).reshape(end - first, *self.shape[1:])
-            found[places[own] - first] = values[own]
+            if has_gaps:
+                found[places[own] - first] = values[own]
+            else:
+                # With another mode NumPy copies what it fills, to restore it after an error.
+                np.take(values, own, axis=0, out=found, mode="clip")
             self._file.write(begin, data)
 
         self._write(write, pieces, pool)

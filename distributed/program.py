@@ -81,6 +81,15 @@ class Stage:
     received: tuple[str, ...]
     whole: bool
 
+    @property
+    def along_edges(self) -> frozenset[str]:
+        """The values whose rows entries of the graph refer to."""
+        return frozenset(i.value for i in self.inputs if i.halo)
+
+    def includes_rows(self, given: Input) -> bool:
+        """Whether another argument begins with the rows of this one."""
+        return self.whole and not given.halo and given.value in self.along_edges
+
 
 @dataclass(frozen=True)
 class Sizes:

@@ -10,7 +10,7 @@ from ..core.dtype_names import dtype_named
 from ..dialects.graph.interfaces import GraphOp
 from ..dialects.graph.shapes import SymbolicShapes
 from .partition import Part, Partition
-from .program import SplitProgram, Stage
+from .program import Input, SplitProgram, Stage
 from .tiles import Tile
 
 
@@ -270,11 +270,23 @@ class StageWork:
         counts = received, sent, moved, flops
         return Cost(number, part.index, *sizes, *counts, seconds=seconds)
 
-    def cost_of_tile(self, number: int, part: Part, tile: Tile, machine: Machine) -> TileCost:
-        """What it costs on a tile, whose graph, arguments and results are in files."""
-        size = Size(tile.end - tile.first, len(tile.columns), tile.matrix.nnz)
+    def cost_of_tile(
+        self, number: int, part: Part, tile: Tile, columns: int, machine: Machine
+    ) -> TileCost:
+        """What it costs on a tile, whose graph, arguments and results are in files.
+
+        Args:
+            number: the number of the stage.
+            part: the part that has the tile.
+            tile: the tile.
+            columns: the number of columns of which rows are read for it.
+            machine: what it runs on.
+        """
+        size = Size(tile.end - tile.first, tile.matrix.shape[1], tile.matrix.nnz)
         graph = 4 if part.values is None else 4 + part.values.itemsize
-        read = graph * size.entries + 8 * size.rows + self._read(size)
+        read = self._read(size, columns)
+        if Input(self.program.graph) in self.stage.inputs:
+            read += graph * size.entries + 8 * size.rows
         written = sum(self._sliced(size, name) for name in self.stage.results)
         flops, moved = self._at(size, self.flops), self._moved(size)
         seconds = {"compute": flops / machine.flops, "memory": moved / machine.memory}
@@ -313,12 +325,12 @@ class StageWork:
         read = {i.value: None for i in self.stage.inputs if i.value != self.program.graph}
         return sum(self._size(size, name) for name in read) + self._results(size)
 
-    def _read(self, size: Size) -> int:
-        """The bytes of the arguments of a tile that differ between tiles, the graph aside."""
+    def _read(self, size: Size, columns: int) -> int:
+        """The bytes of arguments that are read for a tile, the graph aside."""
         return sum(
-            size.columns * self._row(i.value) if i.halo else self._sliced(size, i.value)
+            columns * self._row(i.value) if i.halo else self._sliced(size, i.value)
             for i in self.stage.inputs
-            if i.value != self.program.graph
+            if i.value != self.program.graph and not self.stage.includes_rows(i)
         )
 
     def _sliced(self, size: Size, value: str) -> int:

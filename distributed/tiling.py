@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from ..core.dims import product
+import numpy as np
+
+from ..core.dims import Dim, product
 from ..core.dtype_names import dtype_named
 from ..runtime.executable import Executable
+from .columns import Columns, KeptColumns, NoColumns, referenced
 from .partition import Part, Partition
-from .program import SplitProgram
-from .report import Machine, StageWork, TileReport
-from .rows import check_files
-from .tiles import Tile, tiles
+from .program import Input, SplitProgram
+from .report import Machine, StageWork, TileCost, TileReport
+from .rows import Rows, check_files, row_bytes
+from .tiles import Cost, Tile, tiles
 
 _EXTRA = 56
 """Bytes for each column of a tile: its number, and memory to find and sort it."""
-_COLUMN = 5
+_COLUMN = 8
 """Those for each column of a part, to find the columns of a tile."""
+_KEPT = 0.75
+"""The part of the budget that rows may take that are kept for all tiles of a stage."""
 
 
 class Tiling:
@@ -47,24 +54,71 @@ class Tiling:
         self._order = partition.order
         self._dtype = program.specs[program.graph].dtype
 
+    def is_sliced(self, value: str) -> bool:
+        """Whether tiles have different slices of a value."""
+        return self.program.is_of_rows(value) or self.program.is_of_entries(value)
+
+    def layout(self, value: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """The shape and dtype of a value of the whole graph."""
+        spec = self.program.specs[value]
+        shape = tuple(Dim.parse(str(size)).evaluate(self.sizes) for size in spec.shape)
+        return shape, dtype_named(spec.dtype)
+
+    def file_bytes(self, rows: Mapping[str, Rows]) -> int:
+        """The bytes of all files of a run: its arguments `rows`, and what stages make."""
+        results = {name for stage in self.program.stages for name in stage.results}
+        made = [self.layout(name) for name in results if self.is_sliced(name)]
+        return sum(row_bytes(own) * own.shape[0] for own in rows.values()) + sum(
+            math.prod(shape) * dtype.itemsize for shape, dtype in made
+        )
+
     def of(self, number: int) -> Iterator[tuple[Part, Tile]]:
         """The tiles of a stage, in order, with the parts whose rows they have.
 
         Raises:
             InputError: if a row does not fit into memory, or a file has been truncated.
         """
-        whole, exe = self.program.stages[number].whole, self.stages[number]
+        stage, kept = self.program.stages[number], self.kept(number)
+        for part in filter(lambda part: part.num_rows, self.parts):
+            if Input(self.program.graph) not in stage.inputs:
+                columns = NoColumns(part)
+            elif kept is None:
+                columns = Columns(part, stage.whole)
+            else:
+                columns = KeptColumns(part, stage.whole, kept)
+            for tile in tiles(columns, self._dtype, self._cost(number), self._budget(part)):
+                check_files(self._order)
+                yield part, tile
+                # Freed before there is another one.
+                del tile
+
+    def kept(self, number: int) -> np.ndarray | None:
+        """The nodes whose rows are kept for all tiles of a stage, int64, ascending; None if none.
+
+        They are all that entries refer to, if there is room for them.
+
+        Raises:
+            InputError: if a file has been truncated.
+        """
+        nodes = self._referenced if self.program.stages[number].along_edges else None
+        if nodes is None:
+            return None
+        room = _KEPT * min(map(self._budget, self.parts))
+        return nodes if self._cost(number)(0, len(nodes), 0) <= room else None
+
+    @functools.cached_property
+    def _referenced(self) -> np.ndarray | None:
+        return referenced(self.parts, self.memory // _EXTRA)
+
+    def _cost(self, number: int) -> Cost:
+        """What a tile of a stage takes."""
+        exe = self.stages[number]
 
         def cost(rows: int, columns: int, entries: int) -> int:
             sizes = self._sizes_of(rows, columns, entries)
             return self._arrays(exe, sizes) + self._others(exe, sizes)
 
-        for part in filter(lambda part: part.num_rows, self.parts):
-            for tile in tiles(part, self._dtype, cost, self._budget(part), whole):
-                check_files(self._order)
-                yield part, tile
-                # Freed before there is another one.
-                del tile
+        return cost
 
     @functools.cached_property
     def arrays(self) -> int:
@@ -78,7 +132,7 @@ class Tiling:
 
     def room(self, number: int, part: Part, tile: Tile) -> int:
         """The bytes of the budget that the arguments and results of a tile may take."""
-        sizes = self._sizes_of(tile.end - tile.first, len(tile.columns), tile.matrix.nnz)
+        sizes = self._sizes_of(tile.end - tile.first, tile.matrix.shape[1], tile.matrix.nnz)
         return self._budget(part) - self._others(self.stages[number], sizes)
 
     def _budget(self, part: Part) -> int:
@@ -113,11 +167,19 @@ class Tiling:
     def report(self, machine: Machine) -> TileReport:
         """The costs of all tiles, which are found as a run finds them; features are not read."""
         return TileReport(
-            tuple(
-                tuple(
-                    StageWork(self.program, stage).cost_of_tile(number, part, tile, machine)
-                    for part, tile in self.of(number)
-                )
-                for number, stage in enumerate(self.program.stages)
-            )
+            tuple(map(functools.partial(self._costs, machine), range(len(self.stages))))
         )
+
+    def _costs(self, machine: Machine, number: int) -> tuple[TileCost, ...]:
+        """Those of the tiles of a stage."""
+        kept = self.kept(number)
+        work = StageWork(self.program, self.program.stages[number])
+        pending = 0 if kept is None else len(kept)
+        """The rows that are kept, and read before the first tile."""
+        costs = []
+        for part, tile in self.of(number):
+            costs.append(
+                work.cost_of_tile(number, part, tile, len(tile.columns) + pending, machine)
+            )
+            pending = 0
+        return tuple(costs)

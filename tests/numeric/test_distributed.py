@@ -488,7 +488,7 @@ def test_more_nodes_than_columns(program: Any, monkeypatch: pytest.MonkeyPatch) 
 
     for limit in (1024, 1023):
         rings = set[int | None]()
-        monkeypatch.setattr(driver, "_COLUMNS", limit)
+        monkeypatch.setattr("stepwell.distributed.values._COLUMNS", limit)
         with Seeing(2) as engine:
             assert np.array_equal(on(known, engine)(x), known(x))
         assert rings == {1024 if limit == 1024 else None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import resource
 import shutil
@@ -18,9 +19,11 @@ import scipy.sparse as sp
 
 import stepwell as sw
 from stepwell.core.progress import Step, followed
-from stepwell.distributed.out_of_core import OutOfCore, _Run
+from stepwell.distributed.columns import Columns, KeptColumns, nodes_of, referenced
+from stepwell.distributed.out_of_core import OutOfCore
 from stepwell.distributed.partition import Partition
 from stepwell.distributed.report import Machine
+from stepwell.distributed.tile_run import TileRun
 from stepwell.distributed.tiles import tiles
 from stepwell.frontends import gnn
 
@@ -102,7 +105,7 @@ class Visits:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.count, self.allowed = 0, 1_000_000
-        run_tile = _Run._run_tile
+        run_tile = TileRun._run_tile
 
         def counted(*arguments: Any) -> None:
             if self.count == self.allowed:
@@ -110,7 +113,7 @@ class Visits:
             self.count += 1
             run_tile(*arguments)
 
-        patch.setattr(_Run, "_run_tile", counted)
+        patch.setattr(TileRun, "_run_tile", counted)
 
     def during(self, call: Callable[[], None], allowed: int = 1_000_000) -> int:
         """How many tiles a call visits, which is interrupted before it visits more than allowed."""
@@ -154,27 +157,27 @@ def test_the_report_is_what_a_run_reads(
 ) -> None:
     """The bytes of each stage, and its tiles, which are found without features."""
     read: list[int] = []
-    for name in ("_read_rows", "_read_columns"):
-        original = getattr(_Run, name)
+    gathered = TileRun._gather
 
-        def counted(*given: Any, original: Any = original) -> Any:
-            found = original(*given)
-            if given[1] not in given[0]._whole:
-                read[-1] += found.nbytes
-            return found
+    def counted(*given: Any) -> Any:
+        found = gathered(*given)
+        read[-1] += found.nbytes
+        return found
 
-        monkeypatch.setattr(_Run, name, counted)
-    run_stage = _Run._run_stage
-    monkeypatch.setattr(_Run, "_run_stage", lambda *given: (read.append(0), run_stage(*given))[1])
+    monkeypatch.setattr(TileRun, "_gather", counted)
+    run_stage = TileRun._run_stage
+    monkeypatch.setattr(
+        TileRun, "_run_stage", lambda *given: (read.append(0), run_stage(*given))[1]
+    )
     sage(X, out=tmp_path / "y.npy")
     report, entries = sage.report(Machine(disk=1)), len(ENDS[0])
     # Beside the graph: columns of 32 bits and row pointers of 64, without weights.
     graph = 4 * entries + 8 * NODES
-    assert report.read == [own + graph for own in read]
+    assert report.read == [read[0], read[1] + graph, read[2] + graph]
     # A product to aggregate, and one of the own row; the second layer narrows 8 features to 7.
     assert report.written == [4 * NODES * width for width in (8 + 8, 8 + 7, 7)]
-    for stage in report.costs:
-        assert sum(cost.entries for cost in stage) == entries
+    for stage, visited in zip(report.costs, (0, entries, entries), strict=True):
+        assert sum(cost.entries for cost in stage) == visited
         assert sum(cost.rows for cost in stage) == NODES
         assert {cost.bound for cost in stage} == {"disk"}
         ends = dict.fromkeys(range(3), 0)
@@ -185,6 +188,20 @@ def test_the_report_is_what_a_run_reads(
     text = sage.explain()
     assert f"stage 0: {len(report.costs[0])} tiles, " in text
     assert text.count("disk") == sum(map(len, report.costs))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_rows_are_kept_where_there_is_room(
+    model: str, partition: Partition, visits: Visits, tmp_path: Path
+) -> None:
+    """Those that entries refer to are read once, and others for their own tile."""
+    exe, y = sw.out_of_core(module(model), partition, 40_000, threads=1), tmp_path / "y.npy"
+    assert visits.during(lambda: exe(X, out=y)) > 3 * len(exe.stages)
+    np.testing.assert_allclose(np.load(y), expected(model), rtol=1e-5, atol=1e-5)
+    for stage, costs in zip(exe.stages, exe.report().costs, strict=True):
+        widths = [math.prod(s.shape[1:]) for s in stage.inputs if s.shape != ("nodes", "columns")]
+        graph = 4 * sum(cost.entries for cost in costs) + 8 * NODES
+        assert sum(cost.read for cost in costs) <= graph + 4 * NODES * sum(widths)
 
 
 def test_features_of_a_sparse_matrix(sage: OutOfCore, wanted: np.ndarray, tmp_path: Path) -> None:
@@ -362,16 +379,16 @@ def test_files_that_are_truncated_between_stages(
     np.save(tmp_path / "x.npy", X)
     partition = sw.partition(ENDS, 3, num_nodes=NODES, out=tmp_path / "parts")
     exe = sw.out_of_core(module("sage"), partition, 12_000, threads=1)
-    path, run_stage = tmp_path / name, _Run._run_stage
+    path, run_stage = tmp_path / name, TileRun._run_stage
     data, status = path.read_bytes(), path.stat()
 
-    def truncating(run: _Run, number: int, *arguments: Any) -> None:
+    def truncating(run: TileRun, number: int, *arguments: Any) -> None:
         if number == stage:
             os.truncate(path, 8)
         run_stage(run, number, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_Run, "_run_stage", truncating)
+        patch.setattr(TileRun, "_run_stage", truncating)
         message = rf"partition: cannot read .*{name}: truncated, expected {len(data)} bytes, got 8"
         with pytest.raises(sw.InputError, match=message):
             exe(tmp_path / "x.npy", out=tmp_path / "y.npy")
@@ -560,7 +577,8 @@ def test_programs_of_other_kinds(partition: Partition) -> None:
 def test_tiles_are_the_part(rows_first: bool) -> None:
     for part in sw.partition(ENDS, 2, num_nodes=NODES):
         dense, end = part.matrix.toarray(), 0
-        found = list(tiles(part, "f32", lambda r, c, e: r + c + e, 300, rows_first))
+        columns = Columns(part, rows_first)
+        found = list(tiles(columns, "f32", lambda r, c, e: r + c + e, 300))
         assert len(found) > 3
         for tile in found:
             assert tile.first == end
@@ -575,6 +593,33 @@ def test_tiles_are_the_part(rows_first: bool) -> None:
         assert end == part.num_rows
 
 
+@pytest.mark.parametrize("rows_first", [False, True])
+def test_tiles_share_the_columns_that_are_kept(rows_first: bool) -> None:
+    """A tile's own rows come before them, and its entries refer to these, as self loops do."""
+    parts = list(sw.partition(ENDS, 2, num_nodes=NODES))
+    kept = referenced(parts, NODES)
+    assert kept is not None
+    every = np.concatenate([nodes_of(part, np.unique(part.indices)) for part in parts])
+    np.testing.assert_array_equal(kept, np.unique(every))
+    assert referenced(parts, len(kept) - 1) is None
+    for part in parts:
+        cost = lambda r, c, e: r + c + e  # noqa: E731
+        columns = KeptColumns(part, rows_first, kept)
+        found = list(tiles(columns, "f32", cost, len(kept) + 300))
+        assert len(found) > 3
+        dense = np.zeros((part.num_rows, NODES), np.float32)
+        dense[:, nodes_of(part, np.arange(part.matrix.shape[1]))] = part.matrix.toarray()
+        for tile in found:
+            own = nodes_of(part, tile.columns)
+            first = part.rows[0] + np.arange(tile.first, tile.end) if rows_first else []
+            np.testing.assert_array_equal(own, first)
+            matrix, whole = tile.matrix.toarray(), np.zeros((tile.matrix.shape[0], NODES))
+            whole[:, kept] = matrix[:, len(own) :]
+            assert not whole[:, own].any()
+            whole[:, own] = matrix[:, : len(own)]
+            np.testing.assert_array_equal(whole, dense[tile.first : tile.end])
+
+
 @pytest.mark.parametrize("nodes_first", [False, True])
 def test_rows_without_entries_are_few_tiles(nodes_first: bool) -> None:
     """Those of a bipartite graph follow each other; a tile has many of them."""
@@ -583,7 +628,7 @@ def test_rows_without_entries_are_few_tiles(nodes_first: bool) -> None:
     ends = ends if nodes_first else users + items - 1 - ends
     (part,) = sw.partition(ends, 1, num_nodes=users + items)
     cost = lambda r, c, e: 64 * r + 64 * c + 8 * e  # noqa: E731
-    found = list(tiles(part, "f32", cost, budget, False))
+    found = list(tiles(Columns(part, rows_first=False), "f32", cost, budget))
     assert [tile.first for tile in found[1:]] == [tile.end for tile in found[:-1]]
     spent = [cost(t.end - t.first, len(t.columns), t.matrix.nnz) for t in found]
     assert max(spent) <= budget

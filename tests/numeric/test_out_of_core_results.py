@@ -14,7 +14,8 @@ import pytest
 
 import stepwell as sw
 from stepwell.distributed import results
-from stepwell.distributed.out_of_core import OutOfCore, _Run
+from stepwell.distributed.out_of_core import OutOfCore
+from stepwell.distributed.tile_run import TileRun
 from stepwell.distributed.work import Work
 
 NODES = 50
@@ -74,7 +75,7 @@ def test_a_run_continues_that_ended_as_results_were_taken_over(
         with pytest.MonkeyPatch.context() as patch:
             if not links:
                 patch.setattr(os, "link", no_links)
-            patch.setattr(_Run, "_run_stage", None)
+            patch.setattr(TileRun, "_run_stage", None)
             several(X, out=paths)
         assert_complete(tmp_path)
 
