@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import numpy as np
 
 import stepwell as sw
@@ -25,6 +27,12 @@ def random_graph(nodes: int, edges: int, seed: int = 0) -> gnn.Graph:
 
 def features(nodes: int) -> np.ndarray:
     return weights(nodes, WIDTH, seed=1)
+
+
+def free_port() -> int:
+    """A port of this machine that nobody uses."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
 
 
 def module_of(*layers: gnn.Layer) -> Module:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-import socket
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,7 +20,7 @@ from stepwell.distributed.distributing import distribute
 from stepwell.distributed.engines import WorkerLostError
 
 from .dying import dying
-from .parts import attention, features, gcn, random_graph, weights
+from .parts import attention, features, free_port, gcn, random_graph, weights
 
 dask: Any = pytest.importorskip("distributed", reason="needs dask[distributed]")
 config: Any = pytest.importorskip("dask.config", reason="needs dask[distributed]")
@@ -238,7 +237,7 @@ def _fails(error: type[Exception]) -> None:
 def test_workers_that_are_restarted(fixed: bool) -> None:
     """The next call gives them what they need again, also under the same address."""
     module = gcn()
-    port = {"worker_port": _free_port()} if fixed else {}
+    port = {"worker_port": free_port()} if fixed else {}
     with cluster(n_workers=1, **port) as made, dask.Client(made) as client:
         found = distribute(module, sw.partition(GRAPH, 2), DaskEngine(client), opt_level=0)
         before = set(client.nthreads())
@@ -247,11 +246,6 @@ def test_workers_that_are_restarted(fixed: bool) -> None:
             assert found.traffic.lost == []
             client.restart()
         assert (set(client.nthreads()) == before) == fixed
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 @pytest.mark.slow
