@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
@@ -75,6 +76,8 @@ class _Collector:
         self.computed: dict[str, list[tuple[str, bool, tuple[int, ...]]]] = {}
         """The operators in each of them: their kind, whether they only move elements, and their
         nodes."""
+        self.called: list[tuple[str, tuple[int, ...]]] = []
+        """The calls of these functions, in order, with the nodes that each computes."""
 
     def report(self) -> Report:
         """The document."""
@@ -114,6 +117,8 @@ class _Collector:
         if stage == "fused":
             self.groups = {symbol(op): self._nodes_of(op) for op in work.op.ops}
             self.computed = {symbol(op): list(self._operators_in(op)) for op in work.op.ops}
+            calls = [op for op in work.main.walk() if isinstance(op, func.CallOp)]
+            self.called = [(op.callee.string_value(), self.marks.of(op).nodes) for op in calls]
         kernels = [op for op in work.op.ops if isinstance(op, KernelOp)]
         if stage == "kernels":
             self.trials = trials_of(self.compilation)
@@ -196,8 +201,15 @@ class _Collector:
         for one in graph.operators:
             found = dict.fromkeys(k for n in one.nodes for k in by_node.get(n, ()))
             ranked = sorted(found, key=lambda k: -self._share(names[k], one))
-            operators.append(replace(one, kernels=tuple(ranked)))
+            call = self._call(names[ranked[0]], one) if ranked else -1
+            operators.append(replace(one, kernels=tuple(ranked), call=call))
         return replace(graph, operators=tuple(operators))
+
+    def _call(self, kernel: str, operator: Operator) -> int:
+        """The number of the first call of a kernel that computes an operator, else -1."""
+        nodes = set(operator.nodes)
+        calls = enumerate(self.called)
+        return next((n for n, (name, own) in calls if name == kernel and nodes & {*own}), -1)
 
     def _share(self, kernel: str, operator: Operator) -> int:
         """How much of an operator a kernel computes: 2 if it has the operator itself, 1 if it

@@ -62,7 +62,8 @@ class Operator:
     """An operator of the model, an input or a result.
 
     `kind` is the name of the operation, "input" or "output". `nodes` and `kernels` are numbers,
-    `path` the modules of the model that it is in, outermost first.
+    `path` the modules of the model that it is in, outermost first. `call` is the number of the call
+    of its first kernel that computes it, -1 without one: a kernel may be called several times.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Operator:
     nodes: tuple[int, ...]
     kernels: tuple[int, ...]
     path: tuple[str, ...]
+    call: int = -1
 
 
 @dataclass(frozen=True)

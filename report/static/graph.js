@@ -9,9 +9,9 @@ const GROUPINGS = {
   none: { label: "operators", groups: () => [] },
   kernel: {
     label: "kernels",
-    groups: (operator, model, calls) =>
-      operator.kernels.slice(0, 1).map((kernel) => ({
-        key: `kernel ${calls.get(operator)}`,
+    groups: (operator, model) =>
+      operator.kernels.slice(0, operator.call < 0 ? 0 : 1).map((kernel) => ({
+        key: `kernel ${operator.call}`,
         label: model.report.kernels[kernel].name,
         kernel,
       })),
@@ -26,20 +26,6 @@ const GROUPINGS = {
       })),
   },
 };
-
-/**
- * The number of the call of a kernel that computes each operator: a kernel may be called several
- * times, and the operators of each of its calls are connected.
- */
-function callsOf({ operators, edges }) {
-  const call = operators.map((_, number) => number);
-  const first = (number) => (call[number] === number ? number : (call[number] = first(call[number])));
-  for (const { source, target } of edges) {
-    const [kernel, other] = [source, target].map((number) => operators[number].kernels[0]);
-    if (kernel !== undefined && kernel === other) call[first(target)] = first(source);
-  }
-  return new Map(operators.map((operator, number) => [operator, first(number)]));
-}
 
 class GraphView {
   constructor(model, selection) {
@@ -106,8 +92,7 @@ class GraphView {
   /** Group the operators another way; many groups begin collapsed. */
   group(key) {
     const way = GROUPINGS[key];
-    this.calls ??= callsOf(this.model.report.graph);
-    this.groups = this.operators.map((operator) => way.groups(operator, this.model, this.calls));
+    this.groups = this.operators.map((operator) => way.groups(operator, this.model));
     const sizes = new Map();
     for (const groups of this.groups) {
       for (const { key } of groups) sizes.set(key, (sizes.get(key) ?? 0) + 1);
@@ -319,7 +304,8 @@ class GraphView {
     const wide = (width + 24) * scale > clientWidth;
     const begin = this.boxes.values().next().value;
     const left = wide ? clientWidth / 2 - begin.x * scale : (clientWidth - width * scale) / 2;
-    const top = scale > whole ? 8 : (clientHeight - height * scale) / 2;
+    // A wide graph may begin further down than its first row.
+    const top = scale > whole ? Math.min(8, 48 - begin.y * scale) : (clientHeight - height * scale) / 2;
     d3.select(this.canvas).call(this.zoom.transform, d3.zoomIdentity.translate(left, top).scale(scale));
   }
 }

@@ -174,6 +174,19 @@ def test_the_main_kernel_of_an_operator_comes_first() -> None:
     assert relu.kernels == conv.kernels[:1]
 
 
+def test_each_call_of_a_kernel_has_its_operators() -> None:
+    """A kernel is called twice, with the result of its first call too: neither splits nor joins."""
+    b = sw.Builder("net")
+    x = b.input("x", (8, 16), "f32")
+    first = b.relu(b.dense(x, floats(16, 16)))
+    b.output(b.relu(b.dense(first, 2 * floats(16, 16))), name="y")
+    found = collect(Compilation.of(b.module(), threads=1))
+    assert [one.name for one in found.kernels] == ["fused_dense_relu"]
+    calls = [(one.kind, one.call) for one in found.graph.operators]
+    kinds = [("graph.dense", 0), ("graph.relu", 0), ("graph.dense", 1), ("graph.relu", 1)]
+    assert calls == [("input", -1), *kinds, ("output", -1)]
+
+
 def test_factors_of_a_normalised_matrix_belong_to_it() -> None:
     layer = gnn.Sequential(gnn.GCNConv(floats(4, 8), floats(8)))
     module = layer.to_module(gnn.GraphSpec(), sw.TensorSpec((None, 4), "f32"))
