@@ -55,7 +55,8 @@ class ProfileView {
           this.draw();
         }),
         el("span", { class: "muted" },
-          `${seconds(this.profile.seconds)} per run, over ${this.profile.runs} runs on ${threads}`)),
+          `${seconds(this.profile.seconds)} per run, over ${count(this.profile.runs, "run")} on ${threads}; `
+          + `${percent(this.profile.attributed)} of it attributed to nodes`)),
       el("div", { class: "scroll", tabindex: "0", "aria-label": "times" }, table));
     const right = el("section", { class: "pane grow" },
       el("div", { class: "tools" }, el("b", {}, "roofline"),
@@ -128,16 +129,19 @@ class ProfileView {
     const low = Math.min(...rates, peak / 100);
     // The limit was measured as well: a kernel may exceed it by chance.
     const y = d3.scaleLog([low / 2, 2 * Math.max(...rates, peak)], [height - MARGIN.bottom, MARGIN.top]);
-    const roofs = speeds.map(([size, speed], number) => {
+    const labelled = d3.extent(speeds, ([, speed]) => speed);
+    const roofs = speeds.map(([size, speed]) => {
       const knee = peak / speed;
       const at = (place) => `${x(place)} ${y(Math.min(peak, place * speed))}`;
       const start = Math.max(least, low / 2 / speed);
       const line = svg("path", { class: "roof", d: `M${at(start)} L${at(Math.min(knee, most))}` },
         svg("title", {}, `${digits(speed)} GB/s from ${bytes(Number(size))}`));
-      const text = number === 0 || number === speeds.length - 1
-        ? svg("text", { class: "label", x: x(start) + 12, y: y(start * speed) + 14 },
-          `${digits(speed)} GB/s (${bytes(Number(size))})`) : null;
-      return [line, text];
+      if (!labelled.includes(speed)) return [line, null];
+      // Along the line: that of the fastest memory above it, that of the slowest below it.
+      const [left, top] = [x(start), y(start * speed)];
+      const turn = (180 / Math.PI) * Math.atan2(y(2 * start * speed) - top, x(2 * start) - left);
+      return [line, svg("text", { class: "label", transform: `translate(${left},${top}) rotate(${turn})`,
+        x: 24, y: speed === labelled[1] ? -6 : 14 }, `${digits(speed)} GB/s (${bytes(Number(size))})`)];
     });
     const best = Math.min(...speeds.map(([, speed]) => peak / speed), most);
     return [

@@ -9,6 +9,7 @@ class Passes {
     this.own = false;
     this.list = el("ol", { class: "list", "aria-label": "passes" });
     this.diffs = el("div", { class: "diffs", tabindex: "0", "aria-label": "differences" });
+    this.ownName = el("span", { class: "muted" });
     const check = (text, onchange) =>
       el("label", {}, el("input", { type: "checkbox", onchange }), ` ${text}`);
     const left = el("section", { class: "pane list-pane" },
@@ -23,11 +24,23 @@ class Passes {
         check("only the selected kernel", (event) => {
           this.own = event.currentTarget.checked;
           this.show(this.shownRun);
-        })),
+        }), this.ownName),
       this.diffs);
     this.element = el("div", { class: "row" }, left, splitter(left, true), right);
     this.draw();
     this.show(this.runs.findIndex((run) => run.differences.length));
+    this.changed();
+    selection.onchange(() => this.changed());
+  }
+
+  /** The name of the selected kernel, if there is one. */
+  get kernel() {
+    return this.model.report.kernels[this.selection.kernel]?.name;
+  }
+
+  changed() {
+    this.ownName.textContent = this.kernel ?? "";
+    if (this.own) this.show(this.shownRun);
   }
 
   draw() {
@@ -59,9 +72,8 @@ class Passes {
     }
     const run = this.runs[number];
     if (!run) return;
-    const { kernel } = this.selection;
-    const name = kernel < 0 ? null : this.model.report.kernels[kernel].name;
-    const found = run.differences.filter((one) => !this.own || !name || one.function === name);
+    const own = this.own && this.kernel;
+    const found = run.differences.filter((one) => !own || one.function === own);
     this.diffs.replaceChildren(
       el("h2", {}, run.name),
       ...found.map((one) => this.difference(one)),
@@ -104,6 +116,7 @@ class Decisions {
       el("div", { class: "scroll", tabindex: "0", "aria-label": "decisions" },
         el("table", { class: "decided" }, el("thead", {}, el("tr", {}, heads.map((head) => el("th", {}, head)))), this.body)));
     this.draw();
+    selection.onchange(() => this.mark());
   }
 
   draw() {
@@ -113,18 +126,42 @@ class Decisions {
       return words.every((word) => text.includes(word));
     });
     this.shownCount.textContent = count(found.length, "decision");
-    this.body.replaceChildren(...found.map((one) => el("tr", { class: one.kind },
+    const alike = d3.rollup(found, (group) => group, (one) => JSON.stringify(one));
+    this.rows = [...alike.values()].map(([one, ...more]) => ({ one, row: el("tr", { class: one.kind },
       el("td", { class: "muted" }, one.stage ?? ""),
       el("td", { class: "muted" }, one.pass ?? ""),
       el("td", {}, el("button", { type: "button", class: "link", onclick: () => this.select(one) },
         breakable(one.subject))),
-      el("td", {}, one.what), el("td", {}, one.why), el("td", {}, one.cost ?? ""))));
+      el("td", {}, one.what,
+        more.length ? el("span", { class: "muted" }, ` × ${more.length + 1}`) : null),
+      el("td", {}, one.why), el("td", {}, one.cost ?? "")) }));
+    this.body.replaceChildren(...this.rows.map(({ row }) => row));
+    this.mark();
+  }
+
+  /** The number of the kernel that a decision is about, or -1. */
+  kernel(decision) {
+    const subjects = decision.subject.split(/[\s,]+/);
+    return this.model.report.kernels.findIndex(({ name }) => subjects.includes(`@${name}`));
+  }
+
+  mark() {
+    const { nodes, kernel, isEmpty } = this.selection;
+    const names = new Set(this.model.names(nodes));
+    for (const { one, row } of this.rows) {
+      const about = this.kernel(one);
+      row.classList.toggle("marked", !isEmpty
+        && (about < 0 ? one.nodes.some((name) => names.has(name)) : about === kernel));
+    }
+  }
+
+  /** The view is visible: show what is marked. */
+  shown() {
+    this.body.querySelector(".marked")?.scrollIntoView({ block: "center" });
   }
 
   select(decision) {
-    const { kernels } = this.model.report;
-    const subjects = decision.subject.split(/[\s,]+/);
-    const kernel = kernels.findIndex(({ name }) => subjects.includes(`@${name}`));
+    const kernel = this.kernel(decision);
     if (kernel >= 0) this.selection.selectKernel(kernel, this);
     else {
       this.selection.selectNodes(this.model.nodesNamed(decision.nodes), this);

@@ -50,7 +50,7 @@ class Search {
     this.results.replaceChildren(...this.found.map((entry, number) => el("li", {
       role: "option", id: `result-${number}`, "aria-selected": String(number === this.active),
       onpointerdown: () => this.choose(number),
-    }, el("span", { class: "grow" }, entry.name), el("span", { class: "muted" }, entry.kind))));
+    }, el("span", { class: "grow" }, breakable(entry.name)), el("span", { class: "muted" }, entry.kind))));
     if (this.found.length) this.input.setAttribute("aria-activedescendant", `result-${this.active}`);
     this.results.children[this.active]?.scrollIntoView({ block: "nearest" });
   }

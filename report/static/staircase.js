@@ -1,5 +1,7 @@
 // The staircase: the graph of the model beside code at several stages, and what is selected.
 
+const MOST_PANES = 4;
+
 class Staircase {
   constructor(model, selection) {
     this.model = model;
@@ -8,12 +10,12 @@ class Staircase {
     this.code = el("div", { class: "panes" });
     this.kernels = this.kernelList();
     this.details = new Details(model, selection);
-    const add = el("button", {
+    this.more = el("button", {
       type: "button", class: "plain", title: "show another stage", "aria-label": "add pane",
-      onclick: () => this.add("llvm"),
+      onclick: () => this.add(this.nextStage()),
     }, "+ stage");
     const right = el("div", { class: "column grow" },
-      el("div", { class: "tools bar-of-kernels" }, el("label", {}, "kernel ", this.kernels), add),
+      el("div", { class: "tools bar-of-kernels" }, el("label", {}, "kernel ", this.kernels), this.more),
       this.code);
     if (model.report.graph.operators.length) {
       this.graph = new GraphView(model, selection);
@@ -38,8 +40,15 @@ class Staircase {
       this.selection.selectKernel(Number(value), this));
   }
 
+  /** The stage that one would look at next: one that no pane shows. */
+  nextStage() {
+    const stages = this.model.report.stages.map((stage) => stage.name);
+    const shown = this.panes.map((pane) => pane.stage);
+    const wanted = ["llvm", "scheduled", "loops", ...stages].filter((stage) => stages.includes(stage));
+    return wanted.find((stage) => !shown.includes(stage)) ?? stages[0];
+  }
+
   add(stage) {
-    if (this.panes.length === 4) return;
     const pane = new CodePane(this.model, this.selection, stage, (one) => this.remove(one));
     if (this.panes.length) {
       const bar = splitter(this.panes.at(-1).element, true);
@@ -63,6 +72,7 @@ class Staircase {
 
   /** Give all panes the same width. */
   resize() {
+    this.more.disabled = this.panes.length === MOST_PANES;
     for (const { element } of this.panes) element.style.flex = "1 1 0";
   }
 
@@ -120,7 +130,7 @@ class Details {
       const { name, schedule, nodes } = this.model.report.kernels[number];
       const row = this.model.timeOfKernel.get(name);
       return [
-        el("h2", {}, el("span", { class: "dot", style: `background:${colour(number)}` }), name),
+        el("h2", {}, el("span", { class: "dot", style: `background:${colour(number)}` }), breakable(name)),
         facts([
           ["nodes", this.model.names(nodes).join(", ")],
           ["time", row ? timeOf(row) : ""],
@@ -137,7 +147,7 @@ class Details {
       const row = this.model.timeOfNode.get(name);
       const names = kernels.map((kernel) => this.model.report.kernels[kernel].name);
       return [
-        el("h3", {}, name),
+        el("h3", {}, breakable(name)),
         facts([
           ["operator", kind.replace(/^graph\./, "")],
           ["result", types.join("\n")],

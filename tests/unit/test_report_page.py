@@ -164,6 +164,22 @@ def test_groups_collapse(browser: Any) -> None:
     assert len(all_of(browser, ".node")) == shown
 
 
+def test_a_large_graph_is_shown_from_its_first_box_on(browser: Any) -> None:
+    """Even where that is far below the top of the graph."""
+    script = """const { graph } = stepwellReport.tabs[0][2];
+    const begin = graph.boxes.values().next().value;
+    Object.assign(begin, { x: 4000, y: 5000 });
+    graph.size = { width: 9000, height: 9000 };
+    graph.fit();
+    const place = d3.zoomTransform(graph.canvas).apply([begin.x, begin.y]);
+    graph.draw();
+    graph.fit();
+    return [...place, graph.canvas.clientWidth, graph.canvas.clientHeight];"""
+    x, y, width, height = browser.execute_script(script)
+    assert 0 < x < width
+    assert 0 < y < height / 2
+
+
 def test_all_views_open(browser: Any) -> None:
     names = [e.text for e in all_of(browser, '[role="tab"]')]
     assert names == ["Staircase", "Passes", "Decisions", "Profile", "Memory"]
@@ -181,6 +197,94 @@ def test_what_is_selected_in_one_view_is_shown_in_another(browser: Any) -> None:
     one(browser, "#tab-Staircase").click()
     assert {*chosen(browser)} == {"dense block/fc2", "softmax soft"}
     assert marked(browser, 0)[0].startswith("kernel fused_dense_softmax(")
+
+
+def test_decisions_about_what_is_selected_are_marked(browser: Any) -> None:
+    one(browser, "#tab-Decisions").click()
+    assert not all_of(browser, ".decided tr.marked")
+    row = next(e for e in all_of(browser, ".decided tbody tr") if "@fused_dense_softmax" in e.text)
+    row.find_element("tag name", "button").click()
+    texts = [e.text for e in all_of(browser, ".decided tr.marked")]
+    assert row.text in texts
+    about = ("@fused_dense_softmax", '"block/fc2"', '"soft"')
+    assert [text for text in texts if not any(name in text for name in about)] == []
+    assert len(texts) < len(all_of(browser, ".decided tbody tr"))
+
+
+def test_equal_decisions_are_one_row(browser: Any) -> None:
+    one(browser, "#tab-Decisions").click()
+    script = """const view = stepwellReport.tabs.find(([name]) => name === "Decisions")[2];
+    const { decisions } = view.model.report;
+    view.model.report.decisions = [...decisions, { ...decisions[0] }, { ...decisions[0] }];
+    view.draw();
+    view.model.report.decisions = decisions;
+    return decisions.length;"""
+    number = browser.execute_script(script)
+    rows = [e.text for e in all_of(browser, ".decided tbody tr")]
+    assert len(rows) == number
+    assert "\N{MULTIPLICATION SIGN} 3" in rows[0]
+    assert not any("\N{MULTIPLICATION SIGN}" in text for text in rows[1:])
+    assert f"{number + 2} decisions" in one(browser, "main > :not([hidden]) .tools").text
+
+
+def test_differences_follow_the_selected_kernel(browser: Any) -> None:
+    one(browser, "#tab-Passes").click()
+    entries = all_of(browser, ".entry")
+    next(e for e in entries if e.text.startswith("loop-schedule")).click()
+    only = one(browser, ".pane.grow input[type=checkbox]")
+    only.click()
+    try:
+        for name in ("fused_dense_relu", "fused_dense_softmax"):
+            select = """const { selection, model } = stepwellReport, { kernels } = model.report;
+            selection.selectKernel(kernels.findIndex(({ name }) => name === arguments[0]), null);"""
+            browser.execute_script(select, name)
+            (title,) = all_of(browser, ".difference h3 button")
+            assert title.text == name
+            assert one(browser, ".pane.grow .tools .muted").text == name
+    finally:
+        only.click()
+
+
+def test_other_panes_show_other_stages(browser: Any) -> None:
+    add = one(browser, 'button[aria-label="add pane"]')
+    add.click()
+    add.click()
+    shown = [e.get_property("value") for e in all_of(browser, '.panes select[aria-label="stage"]')]
+    assert shown == ["pseudo-code", "asm", "llvm", "scheduled"]
+    assert not add.is_enabled()
+    for close in all_of(browser, 'button[aria-label="close pane"]')[:1:-1]:
+        close.click()
+    assert add.is_enabled()
+
+
+def test_the_fastest_and_the_slowest_memory_have_labels(browser: Any) -> None:
+    one(browser, "#tab-Profile").click()
+    soon(browser, ".kernel-dot")
+    script = """const view = stepwellReport.tabs.find(([name]) => name === "Profile")[2];
+    const { limits } = view.profile, measured = limits.gbytes;
+    limits.gbytes = { 65536: 100, 262144: 50, 1048576: 80 };
+    const parts = view.roofline(600, 400).filter((part) => part?.tagName === "text");
+    limits.gbytes = measured;
+    return parts.map((part) => part.textContent).filter((text) => text.includes("GB/s"))"""
+    assert browser.execute_script(script) == ["100 GB/s (64 KiB)", "50 GB/s (256 KiB)"]
+
+
+def test_a_narrow_window(browser: Any) -> None:
+    size = browser.get_window_size()
+    metrics = {"width": 500, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        for tab in all_of(browser, '[role="tab"]'):
+            tab.click()
+            wide = "return document.documentElement.scrollWidth"
+            assert browser.execute_script(wide) <= 500, tab.text
+            panes = [e.rect for e in all_of(browser, "main > :not([hidden]) .pane")]
+            assert all(pane["width"] > 200 and pane["height"] > 100 for pane in panes), tab.text
+        dark = one(browser, '[aria-label="theme"]').rect
+        assert dark["x"] + dark["width"] <= 500
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        browser.set_window_size(size["width"], size["height"])
 
 
 def test_light_and_dark(browser: Any) -> None:
