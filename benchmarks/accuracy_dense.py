@@ -220,7 +220,7 @@ PRODUCTS: dict[str, Case] = {
         data.factors((50, 6, 6)),
         torch=lambda t, x: t.linalg.det(x),
         node=Node("Det"),
-        types=("f32",),
+        types=("f32", "f64"),
     ),
     "attention": Case(
         lambda b, q, k, v: b.attention(q, k, v, scale=0.125),

@@ -102,7 +102,6 @@ GRAPHS: dict[str, Case] = {
         data.graph(_X),
         terms_of,
         lambda t, a, x: _gathered(t, x),
-        types=SPARSE,
     ),
     "weighted sum of neighbours": Case(
         lambda b, a, x, e: b.aggregate(a, x, e),
@@ -110,14 +109,12 @@ GRAPHS: dict[str, Case] = {
         data.graph(_X, _E),
         terms_of,
         lambda t, a, x, e: _gathered(t, x, e),
-        types=SPARSE,
     ),
     "deviation of neighbours": Case(
         lambda b, a, x: b.aggregate(a, x, kind="std"),
         lambda a, x: exact.deviation(x),
         data.graph(_X),
         rows_of,
-        types=SPARSE,
     ),
     "sum of entries": Case(
         lambda b, a, e: b.reduce_entries(a, e),
@@ -125,7 +122,6 @@ GRAPHS: dict[str, Case] = {
         data.graph(_E),
         terms_of,
         lambda t, a, e: _added(t, e),
-        types=SPARSE,
     ),
     "messages times weights": Case(
         lambda b, a, x, w: b.aggregate_dense(a, x, w),
@@ -133,7 +129,6 @@ GRAPHS: dict[str, Case] = {
         data.graph(_X, (1, data.WIDTH, 7)),
         terms_of,
         lambda t, a, x, w: _gathered(t, x) @ w[0],
-        types=SPARSE,
     ),
     "products of ends": Case(
         lambda b, a, x, y: b.sddmm(a, x, y),
@@ -141,19 +136,16 @@ GRAPHS: dict[str, Case] = {
         data.graph((data.NODES, 64), (data.NODES, 64)),
         terms_of,
         lambda t, a, x, y: (x[data.ROW_OF] * y[data.COLUMN_OF]).sum(-1),
-        types=SPARSE,
     ),
     "softmax of entries": Case(
         lambda b, a, e: b.edge_softmax(a, e),
         lambda a, e: exact.softmax_of_entries(e),
         data.graph(_E),
-        types=SPARSE,
     ),
     "softmax of own entries": Case(
         lambda b, a, e, s: b.own_softmax(a, e, s),
         lambda a, e, s: exact.softmax_of_own(e, s),
         data.graph(_E, _X),
-        types=SPARSE,
     ),
     "normalized product": Case(
         lambda b, a, x: b.spmm(b.normalize(a), x),

@@ -150,11 +150,15 @@ COLUMN_OF = GRAPH.indices
 
 
 def graph(*shapes: tuple[int, ...]) -> Inputs:
-    """The graph, and tensors of normally distributed numbers; -1 stands for its entries."""
+    """The graph, and tensors of normally distributed numbers; -1 stands for its entries.
+
+    SciPy has no matrices of 16-bit numbers: the weights of edges are then of 32 bits.
+    """
 
     def made(dtype: np.dtype) -> Arrays:
         full = [tuple(GRAPH.nnz if size < 0 else size for size in shape) for shape in shapes]
-        return (GRAPH.astype(dtype), *factors(*full)(dtype)) if full else (GRAPH.astype(dtype),)
+        matrix = GRAPH.astype(dtype if dtype.itemsize > 2 else np.float32)
+        return (matrix, *factors(*full)(dtype)) if full else (matrix,)
 
     return made
 

@@ -90,20 +90,20 @@ class _Rows:
         self._exchange(place, nest.index(best))
         pivot = self.matrix.at((place, place))
         is_zero = scalars.equal(nest, pivot, scalars.zero(nest, self.kind))
-        zero = scalars.zero(nest, self.kind)
 
         def subtract(row: AffineExpr, nothing: Sequence[SSAValue]) -> Sequence[SSAValue]:
             own = scalars.from_index(nest, nest.value(row), i64)
             x = self.matrix.at((row, place))
             # Where the pivot is 0, x is 0 or NaN.
             factor = scalars.select(nest, is_zero, x, scalars.divide(nest, x, pivot))
+            factor = scalars.negative(nest, factor)
             is_below = scalars.less(nest, number, own)
             with nest.loops([self.size]) as (column,):
-                change = scalars.mul(nest, factor, self.matrix.at((place, column)))
-                # Other rows stay as they are, infinities included.
-                change = scalars.select(nest, is_below, change, zero)
                 before = self.matrix.at((row, column))
-                self.matrix.put((row, column), scalars.sub(nest, before, change))
+                after = scalars.fma(nest, factor, self.matrix.at((place, column)), before)
+                # Other rows stay as they are, infinities included.
+                after = scalars.select(nest, is_below, after, before)
+                self.matrix.put((row, column), after)
             return nothing
 
         nest.serial(self.size, [], subtract)
