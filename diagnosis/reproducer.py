@@ -30,7 +30,7 @@ from ..compilation import CODE_GENERATION, Compilation, Observer
 from ..core import writing
 from ..core.archives import read_archive, write_archive
 from ..core.context import CompilerContext, PassHook
-from ..core.errors import ImportModelError, InternalError, StepwellError, explain
+from ..core.errors import CompileError, ImportModelError, InternalError, StepwellError, explain
 from ..core.failures import failure, is_defect
 from ..core.module import Module
 from ..core.parsing import MlirParser
@@ -260,6 +260,9 @@ class Reproducing(Observer):
         blamed = internal_error(error, ctx, compilation.module, compilation.start)
         if blamed is not None or ctx.pass_name != CODE_GENERATION or not is_defect(error):
             return blamed
+        if isinstance(error, InternalError) and not any(ctx.applied.values()):
+            # No pass has run: LLVM refuses what the user wrote.
+            return CompileError(str(error))
         before = compilation.as_run(ctx).at("llvm")
         found = replace(reproducer_at(ctx, before, [], "llvm"), machine_code=True)
         return written(error, CODE_GENERATION, found)

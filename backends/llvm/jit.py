@@ -59,6 +59,9 @@ def effort_of(module: ModuleOp) -> Effort:
     return found[stated]
 
 
+_DEBUG = re.compile(r"^!llvm\.(?:dbg\.cu|module\.flags) = .*|,? !dbg !\d+", re.MULTILINE)
+"""Debug information in the text of LLVM IR, and the flags that state its version."""
+
 _UNROLL, _LIGHT = (f'"{mark}"'.encode() for mark in (UNROLL, EFFORT))
 
 _CALL = re.compile(r"^\s+(?:callq?|jmp|bl?)\s+(\w+)", re.MULTILINE)
@@ -302,12 +305,7 @@ def _optimized(
     text: str, target: Target, target_machine: Any, effort: Effort, context: Any = None
 ) -> Any:
     """The module of a text after LLVM's passes, by default in the context of the process."""
-    try:
-        module = llvm.parse_assembly(text, context)
-        module.verify()
-    except RuntimeError as error:
-        reason = " ".join(str(error).split())[:200]
-        raise InternalError(explain("llvm", f"invalid LLVM IR: {reason}")) from error
+    module = _parsed(text, context)
     module.triple = target_machine.triple
     module.data_layout = str(target_machine.target_data)
     marks = [(function, b"".join(function.attributes)) for function in module.functions]
@@ -317,6 +315,21 @@ def _optimized(
         _run_on([f for f, text in marks if _LIGHT in text], _add_light, target)
     _run_on([f for f, text in marks if _UNROLL in text], _add_unrolling, target)
     return module
+
+
+def _parsed(text: str, context: Any) -> Any:
+    """The module of a text, which LLVM's verifier accepts.
+
+    Raises:
+        InternalError: if it does not.
+    """
+    try:
+        # LLVM ends the process while it parses an invalid module that has debug information.
+        llvm.parse_assembly(_DEBUG.sub("", text), llvm.create_context()).verify()
+        return llvm.parse_assembly(text, context)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InternalError(explain("llvm", f"invalid LLVM IR: {reason}")) from error
 
 
 def _run_on(functions: Sequence[Any], add: Callable[[Any], None], target: Target) -> None:

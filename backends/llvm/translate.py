@@ -19,6 +19,7 @@ extended, so additions and differences are in the table below:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
@@ -28,7 +29,14 @@ from xdsl.backend.llvm.convert import convert_module
 from xdsl.backend.llvm.convert_op import convert_op, create_constant
 from xdsl.backend.llvm.convert_type import convert_type
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp, i1
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    VectorType,
+    i1,
+)
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import LLVMTranslationException
 
@@ -290,8 +298,11 @@ def _emit_constant(
     op: llvm.ConstantOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
 ) -> Any:
     kind, value = op.result.type, op.value
-    fits = not isinstance(kind, IntegerType) or isinstance(value, IntegerAttr)
-    _check(op, "value", fits, kind, value)
+    if isinstance(kind, VectorType):
+        elements = len(value) if isinstance(value, DenseIntOrFPElementsAttr) else 1
+        _check(op, "value", elements == math.prod(kind.get_shape()), kind, value)
+    elif isinstance(kind, IntegerType):
+        _check(op, "value", isinstance(value, IntegerAttr), kind, value)
     return create_constant(kind, value)
 
 
@@ -367,8 +378,6 @@ def _emit_br(op: llvm.BrOp, builder: ir.IRBuilder, values: Values, blocks: Block
 
 def _emit_gep(op: llvm.GEPOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
     numbers = op.rawConstantIndices.get_values()
-    given, places = len(op.operands) - 1, numbers.count(llvm.GEP_USE_SSA_VAL)
-    _check(op, "number of indices", given == places, places, given)
     # Further indices go into what has members.
     most = 1 if not isinstance(op.elem_type, _AGGREGATES) else len(numbers)
     _check(op, "number of indices", 0 < len(numbers) <= max(1, most), most, len(numbers))

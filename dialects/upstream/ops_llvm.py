@@ -141,6 +141,12 @@ class GEPOp(llvm.GEPOp):
     inbounds = opt_prop_def(UnitAttr)
 
     def verify_(self) -> None:
+        given, marked = len(self.ssa_indices), self.rawConstantIndices.get_values()
+        places = marked.count(llvm.GEP_USE_SSA_VAL)
+        if given != places:
+            raise VerifyException(
+                f"{self.name}: wrong number of indices, expected {places}, got {given}"
+            )
         lanes = [value.type for value in self.ssa_indices if isinstance(value.type, VectorType)]
         for type in lanes:
             check_shapes(self, self.result.type, type)

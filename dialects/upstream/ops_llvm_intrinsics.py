@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     SignlessIntegerConstraint,
     VectorType,
 )
+from xdsl.ir import Operation
 from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
@@ -27,6 +28,7 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
 from .element_types import check_shapes
 from .ops_llvm import LLVM_FLOAT_LIKE, LLVM_INT_LIKE, LLVM_NO_FLAGS
@@ -113,6 +115,7 @@ class FloatIntrinsicOp(IRDLOperation, ABC):
     """An intrinsic on floats or vectors of floats: `%r = llvm.intr.tanh(%a) : (f32) -> f32`."""
 
     T: ClassVar = VarConstraint("T", LLVM_FLOAT_LIKE)
+    COUNT: ClassVar[int]
 
     args = var_operand_def(T)
     res = result_def(T)
@@ -124,11 +127,15 @@ class FloatIntrinsicOp(IRDLOperation, ABC):
 
     traits = traits_def(Pure())
 
+    def verify_(self) -> None:
+        _check_count(self, self.COUNT)
+
 
 class IntIntrinsicOp(IRDLOperation, ABC):
     """An intrinsic on integers: `%r = llvm.intr.smax(%a, %b) : (i32, i32) -> i32`."""
 
     T: ClassVar = VarConstraint("T", LLVM_INT_LIKE)
+    COUNT: ClassVar[int]
 
     args = var_operand_def(T)
     res = result_def(T)
@@ -136,6 +143,9 @@ class IntIntrinsicOp(IRDLOperation, ABC):
     assembly_format = "`(` $args `)` attr-dict `:` functional-type($args, results)"
 
     traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        _check_count(self, self.COUNT)
 
 
 class FloatReduceOp(IRDLOperation, ABC):
@@ -168,22 +178,32 @@ class IntReduceOp(IRDLOperation, ABC):
     traits = traits_def(Pure())
 
 
-def _intrinsics(kind: type[IRDLOperation], *names: str) -> dict[str, type[IRDLOperation]]:
-    """One operation `llvm.intr.<name>` of this kind for each name."""
+def _check_count(op: Operation, count: int) -> None:
+    """Raise where an intrinsic has another number of operands."""
+    if len(op.operands) != count:
+        fact, got = "wrong number of operands", len(op.operands)
+        raise VerifyException(f"{op.name}: {fact}, expected {count}, got {got}")
+
+
+def _intrinsics(
+    kind: type[IRDLOperation], *names: str, count: int = 1
+) -> dict[str, type[IRDLOperation]]:
+    """One operation `llvm.intr.<name>` of this kind, with `count` operands, for each name."""
     made: dict[str, type[IRDLOperation]] = {}
     for name in names:
         class_name = "".join(word.capitalize() for word in name.split(".")) + "IntrinsicOp"
         fields = {"name": f"llvm.intr.{name}", "__doc__": f"The intrinsic `llvm.{name}`."}
-        fields |= {"__module__": __name__, "__annotations__": {}}
+        fields |= {"__module__": __name__, "__annotations__": {"COUNT": ClassVar[int]}}
+        fields |= {"COUNT": count}
         made[name] = irdl_op_definition(type(class_name, (kind,), fields))
     return made
 
 
 INTRINSICS: dict[str, type[IRDLOperation]] = {
-    **_intrinsics(FloatIntrinsicOp, "maximum", "minimum", "trunc", "round", "roundeven"),
-    **_intrinsics(FloatIntrinsicOp, "log10", "tan", "asin", "acos", "atan", "atan2"),
-    **_intrinsics(FloatIntrinsicOp, "sinh", "cosh", "tanh"),
-    **_intrinsics(IntIntrinsicOp, "smax", "smin", "umax", "umin"),
+    **_intrinsics(FloatIntrinsicOp, "trunc", "round", "roundeven", "log10", "tan", "asin"),
+    **_intrinsics(FloatIntrinsicOp, "acos", "atan", "sinh", "cosh", "tanh"),
+    **_intrinsics(FloatIntrinsicOp, "maximum", "minimum", "atan2", count=2),
+    **_intrinsics(IntIntrinsicOp, "smax", "smin", "umax", "umin", count=2),
     **_intrinsics(FloatReduceOp, "vector.reduce.fmax", "vector.reduce.fmin"),
     **_intrinsics(FloatReduceOp, "vector.reduce.fmaximum", "vector.reduce.fminimum"),
     **_intrinsics(IntReduceOp, "vector.reduce.add", "vector.reduce.mul"),

@@ -5,17 +5,21 @@ from __future__ import annotations
 import ctypes
 import gc
 import threading
+from collections.abc import Callable
 
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
+import stepwell as sw
 from stepwell.backends.llvm import jit, machine
 from stepwell.backends.llvm.processor import NEEDS
-from stepwell.core.errors import CompileError, TargetError
+from stepwell.core.errors import CompileError, InternalError, TargetError
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import Target, host, named
+
+Apart = Callable[[Callable[[], object]], str]
 
 ADD = """
 func.func private @inner(%a: i64, %b: i64) -> i64 {
@@ -147,7 +151,11 @@ def element(indices: str) -> str:
             "call: wrong types of operands, .* i32, got i6",
         ),
         (element("1, 1"), "getelementptr: wrong number of indices, expected 1, got 2"),
-        (element("-2147483648"), "getelementptr: wrong number of indices, expected 1, got 0"),
+        (
+            '%c = "llvm.mlir.constant"() {value = dense<1.0> : vector<3xf32>} : () -> '
+            "vector<2xf32> llvm.return",
+            r"constant: wrong value, expected vector<2xf32>, got dense<1.* vector<3xf32>",
+        ),
     ],
 )
 def test_what_llvm_does_not_take(body: str, message: str | None) -> None:
@@ -205,6 +213,40 @@ def test_unknown_triple() -> None:
 def test_invalid_ir_is_reported() -> None:
     with pytest.raises(CompileError, match=r"llvm: invalid LLVM IR: .*expected"):
         jit.CompiledModule("define i64 @f( {", host(), jit.Effort.NONE)
+
+
+DEBUGGED = """
+define float @f(float %x) !dbg !3 {
+  %y = call float @llvm.maximum.f32(float %x, float %x, float %x), !dbg !4
+  ret float %y, !dbg !4
+}
+declare float @llvm.maximum.f32(float, float, float)
+!llvm.module.flags = !{!0}
+!llvm.dbg.cu = !{!1}
+!0 = !{i32 2, !"Debug Info Version", i32 3}
+!1 = distinct !DICompileUnit(language: DW_LANG_C, file: !2)
+!2 = !DIFile(filename: "f", directory: ".")
+!3 = distinct !DISubprogram(name: "f", scope: !2, file: !2, unit: !1, spFlags: DISPFlagDefinition)
+!4 = !DILocation(line: 1, scope: !3)
+"""
+
+
+def test_invalid_ir_with_debug_information_is_reported(apart: Apart) -> None:
+    """LLVM ends the process while it reads such a module."""
+    outcome = apart(lambda: jit.CompiledModule(DEBUGGED, host(), jit.Effort.NONE))
+    assert outcome.startswith("InternalError: llvm: invalid LLVM IR: Intrinsic has incorrect")
+
+
+def test_text_that_llvm_refuses_is_no_internal_error() -> None:
+    b = sw.Builder("main")
+    b.output(b.relu(b.input("x", (4,))))
+    text = sw.compile(b.module()).ir("llvm")
+    wrong = sw.from_mlir(text.replace("llvm.return %0 : i32", "llvm.return %x : !llvm.ptr"))
+    with pytest.raises(
+        CompileError, match=r"^llvm: invalid LLVM IR: .* result type 'i32"
+    ) as caught:
+        sw.compile(wrong)
+    assert not isinstance(caught.value, InternalError)
 
 
 def test_operation_without_translation_is_named() -> None:

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 
 import pytest
-from xdsl.dialects import arith
+from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import IntegerType, VectorType, f32, i1, i32
 from xdsl.dialects.test import TestOp as AnyOp
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -135,6 +135,15 @@ def bad_index_cast() -> Operation:
     return upstream.IndexCastOp(values(i32)[0], IntegerType(64))
 
 
+def bad_count() -> Operation:
+    return upstream.INTRINSICS["maximum"].create(operands=values(f32, f32, f32), result_types=[f32])
+
+
+def bad_indices() -> Operation:
+    (address,) = values(llvm.LLVMPointerType())
+    return upstream.GEPOp(address, [llvm.GEP_USE_SSA_VAL], f32)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -150,6 +159,8 @@ def bad_index_cast() -> Operation:
             "arith.sitofp: shapes differ, expected that of vector<4xi32>, got vector<8xf32>",
         ),
         (bad_truncation, "arith.trunci: wrong width of the result, expected narrower than i32"),
+        (bad_count, "llvm.intr.maximum: wrong number of operands, expected 2, got 3"),
+        (bad_indices, "llvm.getelementptr: wrong number of indices, expected 1, got 0"),
         (bad_index_cast, "arith.index_cast: wrong types, expected index on one side, got i32"),
     ],
 )
