@@ -152,8 +152,7 @@ def element(indices: str) -> str:
         ),
         (element("1, 1"), "getelementptr: wrong number of indices, expected 1, got 2"),
         (
-            '%c = "llvm.mlir.constant"() {value = dense<1.0> : vector<3xf32>} : () -> '
-            "vector<2xf32> llvm.return",
+            "%c = llvm.mlir.constant(dense<1.0> : vector<3xf32>) : vector<2xf32> llvm.return",
             r"constant: wrong value, expected vector<2xf32>, got dense<1.* vector<3xf32>",
         ),
     ],
