@@ -68,8 +68,8 @@ _FLOAT: dict[type[Operation], type[Operation]] = {
 }
 
 _CASTS: dict[type[Operation], type[Operation]] = {
-    arith.ExtFOp: llvm.FPExtOp,
-    arith.TruncFOp: llvm.FPTruncOp,
+    **dict.fromkeys((arith.ExtFOp, upstream.ExtFOp), llvm.FPExtOp),
+    **dict.fromkeys((arith.TruncFOp, upstream.TruncFOp), llvm.FPTruncOp),
     **dict.fromkeys((arith.ExtSIOp, upstream.ExtSIOp), llvm.SExtOp),
     **dict.fromkeys((arith.ExtUIOp, upstream.ExtUIOp), llvm.ZExtOp),
     **dict.fromkeys((arith.TruncIOp, upstream.TruncIOp), llvm.TruncOp),
@@ -160,7 +160,7 @@ def _bits(number: float) -> int:
 
 def _only_f32(op: Operation, low: Lowering, other: Attribute) -> tuple[Attribute, Attribute]:
     """The integer types of an f32 and of a bf16, for a cast between the two."""
-    if not isinstance(op, arith.ExtFOp | arith.TruncFOp) or element_of(other) != f32:
+    if not isinstance(op, upstream.ExtFOp | upstream.TruncFOp) or element_of(other) != f32:
         low.refuse("cast cannot be converted", "bf16 to f32, or f32 to bf16", other)
     return upstream.with_element_type(other, i32), upstream.with_element_type(other, i16)
 

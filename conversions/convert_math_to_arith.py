@@ -89,7 +89,7 @@ def _constant(value: SSAValue) -> float | None:
 
 def _expansion(op: Operation, target: Target) -> tuple[_Expansion, tuple[SSAValue, ...]] | None:
     """The function that emits the expansion of `op`, and its arguments; None if it has none."""
-    if isinstance(op, arith.ExtFOp | arith.TruncFOp):
+    if isinstance(op, upstream.ExtFOp | upstream.TruncFOp):
         return _conversion(op, target)
     if isinstance(op, math.RsqrtOp):
         return polynomials.rsqrt, (op.operand,)
@@ -113,17 +113,17 @@ def _expansion(op: Operation, target: Target) -> tuple[_Expansion, tuple[SSAValu
 
 
 def _conversion(
-    op: arith.ExtFOp | arith.TruncFOp, target: Target
+    op: upstream.ExtFOp | upstream.TruncFOp, target: Target
 ) -> tuple[_Expansion, tuple[SSAValue, ...]] | None:
     """Conversions from and to 16 bits without an instruction on the target."""
     narrow, wide = op.input.type, op.result.type
-    if isinstance(op, arith.TruncFOp):
+    if isinstance(op, upstream.TruncFOp):
         narrow, wide = wide, narrow
     kind = get_element_type_or_self(narrow)
     single = get_element_type_or_self(wide) == f32
     if kind not in (f16, bf16) or (single and (kind == bf16 or target.half)):
         return None
-    expand = halves.extended if isinstance(op, arith.ExtFOp) else halves.truncated
+    expand = halves.extended if isinstance(op, upstream.ExtFOp) else halves.truncated
     return functools.partial(expand, instructions=target.half), (op.input,)
 
 

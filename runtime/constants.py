@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from xdsl.dialects.builtin import AffineMapAttr
+from xdsl.ir.affine import AffineMap
 
 from ..core.arrays import csr_sharing
+from ..core.building.affine import DivisorError
 from ..core.dtype_names import as_buffer
 from ..core.dtypes import dtype_of
 from ..core.errors import CompileError, explain
@@ -62,7 +64,7 @@ def _materialise(
     if name not in weights:  # The type of the matrix determines the width of its indices.
         array = array.astype(dtype_of(buffer.element_type), copy=False)
     if isinstance(constant.packing, AffineMapAttr):
-        array = pack_array(array, constant.packing.data, shape)
+        array = _packed(name, array, constant.packing.data, shape)
     declared = (list(shape), str(dtype_of(buffer.element_type)))
     stored = (list(array.shape), str(as_buffer(array).dtype))
     if declared != stored:
@@ -70,6 +72,24 @@ def _materialise(
             explain(f'constant "{name}"', "wrong array", expected=declared, got=stored)
         )
     return aligned(array.copy() if _is_foreign(array) else array)
+
+
+def _packed(name: str, array: np.ndarray, packing: AffineMap, shape: Sequence[int]) -> np.ndarray:
+    """The packed form of a constant.
+
+    Raises:
+        CompileError: if the map is not one to its elements.
+    """
+    ranks = len(shape), 0, array.ndim
+    try:
+        if (packing.num_dims, packing.num_symbols, len(packing.results)) == ranks:
+            return pack_array(array, packing, shape)
+    except (DivisorError, OverflowError):
+        pass
+    expected = f"a map from {len(shape)} to {array.ndim} dimensions in 64 bits"
+    raise CompileError(
+        explain(f'constant "{name}"', "wrong packing", expected=expected, got=packing)
+    )
 
 
 def _is_foreign(array: np.ndarray) -> bool:

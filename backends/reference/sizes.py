@@ -13,7 +13,13 @@ from ...core.provenance import origin
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.ops import CallDpsOp
 from ...dialects.graph.shapes import sizes_of
-from ...dialects.loop.arguments import FITS, SizeCondition, size_conditions, texts_of
+from ...dialects.loop.arguments import (
+    FITS,
+    SizeCondition,
+    comparison,
+    size_conditions,
+    texts_of,
+)
 from ...dialects.loop.ops import KernelOp
 from ...dialects.sparse_tensor import is_sparse
 
@@ -62,7 +68,7 @@ def check_accesses_of_call(
         own = enumerate(array.shape)
         sizes |= {size_of_result(number, axis): size for axis, size in own}
     for text in texts_of(kernel, 0, FITS):
-        left, right = (Dim.parse(side).evaluate(sizes) for side in text.split(" <= "))
+        left, right = (side.evaluate(sizes) for side in comparison(text))
         if left > right:
             subject, fact = f"kernel {kernel.sym_name.data}", "an access is outside of a buffer"
             got = f"{left} > {right}"

@@ -23,6 +23,7 @@ from ...dialects.loop.arguments import (
     FITS,
     OFFSETS,
     SizeCondition,
+    comparison,
     size_conditions,
     texts_of,
 )
@@ -249,9 +250,8 @@ def check_bounds(
     if fits := texts_of(kernel, 0, FITS):
         sizes = call_sizes(call, function.shapes)
         for text in fits:
-            left, _, right = text.partition(" <= ")
-            ends = Dim.parse(left).substitute(sizes), Dim.parse(right).substitute(sizes)
-            _check_fits(function, call, ends)
+            left, right = (side.substitute(sizes) for side in comparison(text))
+            _check_fits(function, call, (left, right))
 
 
 def _is_checked(function: BufferFunction, indices: SSAValue, extent: Dim) -> bool:

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import f16, i16
 from xdsl.ir import SSAValue
 from xdsl.utils.type import get_element_type_or_self
 
+from ...dialects.upstream import ops as upstream
 from ...dialects.upstream.element_types import with_element_type
 from .arithmetic import Arithmetic
 
@@ -66,8 +67,8 @@ def to_f16(e: Arithmetic, x: SSAValue) -> SSAValue:
 # no middle of two numbers of 16 bits, and on the same side of it as x.
 def to_odd_f32(e: Arithmetic, x: SSAValue) -> SSAValue:
     """An f64 as an f32 whose last place is odd where the f64 is none."""
-    nearest = e.cast(arith.TruncFOp, x, e.f32)
-    bits, back = e.bitcast(nearest, e.i32), e.cast(arith.ExtFOp, nearest, e.f64)
+    nearest = e.cast(upstream.TruncFOp, x, e.f32)
+    bits, back = e.bitcast(nearest, e.i32), e.cast(upstream.ExtFOp, nearest, e.f64)
     magnitude = e.wide_bits(0x7FFFFFFFFFFFFFFF)
     sizes = [
         e.bitcast(e.integer(arith.AndIOp, e.bitcast(v, e.i64), magnitude), e.f64) for v in (back, x)
@@ -85,12 +86,12 @@ def extended(e: Arithmetic, x: SSAValue, instructions: bool) -> SSAValue:
     `instructions` says whether the machine has some that convert f16 and f32.
     """
     expand = not instructions and get_element_type_or_self(x.type) == f16
-    single = from_f16(e, x) if expand else e.cast(arith.ExtFOp, x, e.f32)
-    return single if e.type == e.f32 else e.cast(arith.ExtFOp, single, e.type)
+    single = from_f16(e, x) if expand else e.cast(upstream.ExtFOp, x, e.f32)
+    return single if e.type == e.f32 else e.cast(upstream.ExtFOp, single, e.type)
 
 
 def truncated(e: Arithmetic, x: SSAValue, instructions: bool) -> SSAValue:
     """A number rounded to the type of 16 bits worked on, once."""
     expand = not instructions and get_element_type_or_self(e.type) == f16
     single = x if x.type == e.f32 else to_odd_f32(e, x)
-    return to_f16(e, single) if expand else e.cast(arith.TruncFOp, single, e.type)
+    return to_f16(e, single) if expand else e.cast(upstream.TruncFOp, single, e.type)

@@ -7,6 +7,7 @@ import math as scalar_math
 from xdsl.dialects import arith, math
 from xdsl.ir import SSAValue
 
+from ...dialects.upstream import ops as upstream
 from .arithmetic import Arithmetic
 
 _LOG2_F64 = (
@@ -33,7 +34,7 @@ _INTEGER_F64 = 0x433 << 52  # 2^52: its last bit is worth 1
 
 def _log2_f64(e: Arithmetic, magnitude: SSAValue) -> SSAValue:
     """log2 of an f32 >= 0 in f64, where no f32 is denormal; -inf at 0, inf at inf."""
-    wide = e.cast(arith.ExtFOp, magnitude, e.f64)
+    wide = e.cast(upstream.ExtFOp, magnitude, e.f64)
     offset = e.wide_bits(_ONE_F64 - _TWO_THIRDS_F64)
     biased = e.wrapping(arith.AddiOp, e.bitcast(wide, e.i64), offset)
     k = e.integer(arith.ShRUIOp, biased, e.wide_bits(52))
@@ -72,14 +73,14 @@ def _exp2_f64(e: Arithmetic, z: SSAValue) -> SSAValue:
     p = e.polynomial(e.sub(z, e.sub(rounded, round_)), _EXP2_F64, e.f64)
     n = e.wrapping(arith.ShLIOp, e.bitcast(rounded, e.i64), e.wide_bits(52))
     p = e.bitcast(e.wrapping(arith.AddiOp, e.bitcast(p, e.i64), n), e.f64)
-    return e.cast(arith.TruncFOp, p, e.f32)
+    return e.cast(upstream.TruncFOp, p, e.f32)
 
 
 def power(e: Arithmetic, x: SSAValue, y: SSAValue) -> SSAValue:
     """x^y to 0.75 ulp: 2^(y log2 |x|), the product in f64."""
     # A finite y keeps 1^inf = 1.
     exponent = e.clamp(y, e.constant(-_LARGEST), e.constant(_LARGEST))
-    exponent = e.cast(arith.ExtFOp, exponent, e.f64)
+    exponent = e.cast(upstream.ExtFOp, exponent, e.f64)
     magnitude = e.unary(math.AbsFOp, x)
     result = _exp2_f64(e, e.mul(exponent, _log2_f64(e, magnitude)))
     return special(e, x, y, result)

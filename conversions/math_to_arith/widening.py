@@ -11,16 +11,16 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.type import get_element_type_or_self
 
 from ...core.walks import operations_in
+from ...dialects.upstream import ops as upstream
 from ...dialects.upstream.element_types import with_element_type
-from ...dialects.upstream.ops import SelectOp
 
 _MOVES = (
     arith.BitcastOp,
     arith.ConstantOp,
-    arith.ExtFOp,
+    upstream.ExtFOp,
     arith.SelectOp,
-    arith.TruncFOp,
-    SelectOp,
+    upstream.TruncFOp,
+    upstream.SelectOp,
 )
 """Operations that do not compute with a number."""
 
@@ -39,7 +39,7 @@ def widen(module: ModuleOp, narrow: Collection[Attribute]) -> None:
 
 def _widen(op: Operation, narrow: Collection[Attribute]) -> None:
     wide = {
-        value: arith.ExtFOp(value, with_element_type(value.type, f32))
+        value: upstream.ExtFOp(value, with_element_type(value.type, f32))
         for value in dict.fromkeys(op.operands)
         if _is(value, narrow)
     }
@@ -58,7 +58,7 @@ def _widen(op: Operation, narrow: Collection[Attribute]) -> None:
         if old.type == result.type:
             results.append(result)
             continue
-        made.append(arith.TruncFOp(result, old.type))
+        made.append(upstream.TruncFOp(result, old.type))
         results.append(made[-1].results[0])
     for part in made:
         part.location = op.location

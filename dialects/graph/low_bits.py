@@ -25,6 +25,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ...core.dtypes import LOW_BIT_FLOATS, dtype_of
 from ...core.typed import bits, integer_type
+from ..upstream import ops as upstream
 from .nest import Scalars
 
 _IEEE = FloatNonfiniteBehavior.IEEE
@@ -206,7 +207,7 @@ def _power_of_two(nest: Scalars, word: SSAValue, semantics: FloatSemantics) -> S
 # Half a unit of the last place carries into the exponent of a number that is rounded up, which in
 # f64 is never subnormal. Numbers that are not positive, and what is rounded to no code, become NaN.
 def _exponent(nest: Scalars, value: SSAValue, semantics: FloatSemantics) -> SSAValue:
-    word = nest.insert(arith.BitcastOp(nest.insert(arith.ExtFOp(value, f64)), i64))
+    word = nest.insert(arith.BitcastOp(nest.insert(upstream.ExtFOp(value, f64)), i64))
     code = nest.insert(arith.TruncIOp(_right(nest, _plus(nest, word, 1 << 51), 52), i32))
     code = _plus(nest, code, semantics.exponent_bias - 1023)
     nan = _nan(semantics)

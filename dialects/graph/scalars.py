@@ -25,6 +25,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...core.dtypes import LOW_BIT_FLOATS, is_low_bit
 from ...core.typed import bits, float_type, integer_type
+from ..upstream import ops as upstream
 from . import low_bits
 from .attrs import compute_type, is_float, is_half, is_reordered, is_unsigned
 from .nest import Scalars
@@ -237,7 +238,7 @@ def convert(nest: Scalars, value: SSAValue, source: Attribute, target: Attribute
         result = value if direct else _to_float(nest, value, wide, is_reordered(source))
         if not is_half(target):
             return result
-        return nest.insert(arith.ExtFOp(nest.insert(arith.TruncFOp(result, target)), wide))
+        return nest.insert(upstream.ExtFOp(nest.insert(upstream.TruncFOp(result, target)), wide))
     if not is_float(value.type):
         return _resize(nest, value, integer_type(wide))
     if is_reordered(target):
@@ -262,7 +263,7 @@ def _to_float(nest: Scalars, value: SSAValue, target: Attribute, unsigned: bool)
     if not is_float(value.type):
         return nest.insert(arith.SIToFPOp(value, float_type(target)))
     widens = (value.type, target) == (f32, f64)
-    return nest.insert((arith.ExtFOp if widens else arith.TruncFOp)(value, target))
+    return nest.insert((upstream.ExtFOp if widens else upstream.TruncFOp)(value, target))
 
 
 def _float_to_integer(nest: Scalars, value: SSAValue, target: IntegerType) -> SSAValue:
@@ -299,7 +300,7 @@ def _resize(nest: Scalars, value: SSAValue, target: IntegerType) -> SSAValue:
 def computed(nest: Scalars, loaded: SSAValue, kind: Attribute) -> SSAValue:
     """What a buffer of this element type holds, in the type in which it is computed."""
     if is_half(kind):
-        return nest.insert(arith.ExtFOp(loaded, f32))
+        return nest.insert(upstream.ExtFOp(loaded, f32))
     if kind == i1:
         return nest.insert(arith.CmpiOp(loaded, nest.constant(0, i8), "ne"))
     if is_unsigned(kind) and loaded.type != compute_type(kind):
@@ -310,10 +311,10 @@ def computed(nest: Scalars, loaded: SSAValue, kind: Attribute) -> SSAValue:
 def stored(nest: Scalars, value: SSAValue, kind: Attribute) -> SSAValue:
     """A computed scalar as a buffer of this element type holds it."""
     source = value.owner
-    if isinstance(source, arith.ExtFOp) and source.input.type == kind:
+    if isinstance(source, upstream.ExtFOp) and source.input.type == kind:
         return source.input
     if is_half(kind):
-        return nest.insert(arith.TruncFOp(value, kind))
+        return nest.insert(upstream.TruncFOp(value, kind))
     if kind == i1:
         return nest.insert(arith.ExtUIOp(value, i8))
     if is_unsigned(kind) and bits(value.type) != bits(kind):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
@@ -91,6 +91,41 @@ class SizeCondition:
     def expected(self, limit: object) -> str:
         """What is expected of the size, for a text of the limit."""
         return f"at most {limit}" if self.is_upper else f"{limit} or more"
+
+
+def comparison(text: str) -> tuple[Dim, Dim]:
+    """The smaller and the larger side of a text of `FITS`.
+
+    Raises:
+        ValueError: if it is no comparison of sizes.
+    """
+    smaller, sign, larger = text.partition(" <= ")
+    if not sign:
+        raise ValueError(f"not a comparison of sizes: {text!r}")
+    return Dim.parse(smaller), Dim.parse(larger)
+
+
+TEXTS: dict[str, tuple[Callable[[str], object], str]] = {
+    BOUNDS: (Dim.parse, 'an array of sizes such as "x0.1"'),
+    OFFSETS: (Dim.parse, 'an array of sizes such as "x0.1"'),
+    SIZES: (SizeCondition.parse, 'an array of conditions such as "x0.1 >= 10"'),
+    FITS: (comparison, 'an array of comparisons such as "x0.0 <= x1.1+2"'),
+}
+"""What reads the texts of attributes, and what it expects."""
+
+
+def are_texts(given: Attribute, read: Callable[[str], object]) -> bool:
+    """Whether an attribute is an array of texts that can be read."""
+    if not isinstance(given, ArrayAttr):
+        return False
+    try:
+        for text in given:
+            if not isinstance(text, StringAttr):
+                return False
+            read(text.data)
+    except ValueError:
+        return False
+    return True
 
 
 def size_conditions(kernel: Operation, number: int) -> Iterator[SizeCondition]:

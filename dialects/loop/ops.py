@@ -41,7 +41,7 @@ from xdsl.utils.hints import isa
 
 from ...core.refusal import operation_of
 from .accumulators import check_combiners
-from .arguments import ENTRIES, IN_PLACE, SIZES, attributes_of, size_conditions
+from .arguments import ENTRIES, IN_PLACE, TEXTS, are_texts, attributes_of
 from .dependences import Dependence, access_text, dependences, unwritten
 from .loop_base import YieldOp
 from .ops_access import LoadOp, StoreOp
@@ -194,7 +194,7 @@ class KernelOp(IRDLOperation):
             refuse(self, "wrong number of argument attributes", len(types), len(self.arg_attrs))
         for number in range(len(types)):
             self._check_in_place(number)
-            self._check_sizes(number)
+            self._check_texts(number)
         schedule = self.attributes.get(SCHEDULE)
         if schedule is not None and not (
             isinstance(schedule, StringAttr) and is_trace(schedule.data)
@@ -274,16 +274,12 @@ class KernelOp(IRDLOperation):
             if not 0 <= given < len(self.inputs) or args[given].type != args[number].type:
                 refuse(self, f"wrong {IN_PLACE} of argument {number}", expected, marked)
 
-    def _check_sizes(self, number: int) -> None:
-        """Check that `loop.sizes` is an array of conditions on sizes."""
-        given = self.attrs_of(number).get(SIZES)
-        expected = 'an array of conditions such as "x0.1 >= 10"'
-        if given is not None and not isa(given, ArrayAttr[StringAttr]):
-            refuse(self, f"wrong {SIZES} of argument {number}", expected, given)
-        try:
-            list(size_conditions(self, number))
-        except ValueError:
-            refuse(self, f"wrong {SIZES} of argument {number}", expected, given)
+    def _check_texts(self, number: int) -> None:
+        """Check that what `TEXTS` names are arrays of such texts."""
+        for name, given in self.attrs_of(number).items():
+            read, expected = TEXTS.get(name, (None, None))
+            if read is not None and not are_texts(given, read):
+                refuse(self, f"wrong {name} of argument {number}", expected, given)
 
     def print(self, printer: Printer) -> None:
         kind, args = self.function_type, self.body.block.args

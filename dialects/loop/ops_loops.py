@@ -20,7 +20,9 @@ from xdsl.pattern_rewriter import RewritePattern
 from xdsl.printer import Printer
 from xdsl.traits import NoTerminator
 
+from ...core.building.affine import DivisorError
 from .attrs import LoopKind
+from .bounds import filled_in
 from .effects import LoopEffects
 from .loop_base import LoopBase, YieldOp
 from .loop_rewrites import LOOP_REWRITES
@@ -117,6 +119,10 @@ class ForOp(LoopBase, HasCanonicalizationPatternsInterface):
         fits = not bound.num_symbols and bound.num_dims == count
         if not fits or any(value.type != INDEX for value in self.bounds):
             refuse(self, "wrong bound", f"a map over {max(count, 0)} indices", bound)
+        try:
+            filled_in(bound, self.bounds)
+        except DivisorError:
+            refuse(self, "wrong bound", "positive divisors", bound)
         if self.over_entries:
             self._verify_entries(bound)
         elif not bound.results:

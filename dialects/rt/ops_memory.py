@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import I64, IndexType, IntegerAttr, MemRefType, StringAttr, i64
+from xdsl.dialects.builtin import (
+    I64,
+    AffineMapAttr,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    StringAttr,
+    i64,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -54,7 +62,7 @@ class ConstantOp(IRDLOperation):
     context = operand_def(ContextType)
     slot = prop_def(IntegerAttr[I64])
     weight = prop_def(StringAttr)
-    packing = opt_prop_def()
+    packing = opt_prop_def(AffineMapAttr)
     result = result_def(MemRefType)
 
     assembly_format = "$context `,` $slot $weight attr-dict `:` type($result)"

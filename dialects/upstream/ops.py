@@ -11,6 +11,7 @@ from .element_types import FLOAT_TYPES, with_element_type
 from .ops_arith import (
     CmpfOp,
     CmpiOp,
+    ExtFOp,
     ExtSIOp,
     ExtUIOp,
     FPToSIOp,
@@ -20,6 +21,7 @@ from .ops_arith import (
     RemfOp,
     SelectOp,
     SIToFPOp,
+    TruncFOp,
     TruncIOp,
     UIToFPOp,
 )
@@ -54,6 +56,7 @@ __all__ = [
     "BroadcastOp",
     "CmpfOp",
     "CmpiOp",
+    "ExtFOp",
     "ExtSIOp",
     "ExtUIOp",
     "ExtractElementOp",
@@ -82,6 +85,7 @@ __all__ = [
     "RemfOp",
     "SIToFPOp",
     "SelectOp",
+    "TruncFOp",
     "TruncIOp",
     "UIToFPOp",
     "WhileOp",

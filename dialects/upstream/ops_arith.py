@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     AnyFloatConstr,
+    FixedBitwidthType,
     IndexType,
     IntegerAttr,
     IntegerType,
@@ -32,7 +33,6 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.type import get_element_type_or_self
 
-from ...core.typed import bits
 from .element_types import check_shapes, with_element_type
 
 _BOOL_LIKE = container_of(IntegerType(1))
@@ -204,18 +204,13 @@ class _FloatToInt(_ArithCast, ABC):
         super().__init__(operands=[op], result_types=[target_type])
 
 
-class _IntToInt(_ArithCast, ABC):
-    input = operand_def(_INTEGER_LIKE)
-    result = result_def(_INTEGER_LIKE)
+class _Width(_ArithCast, ABC):
+    """A cast to a wider or to a narrower type."""
 
     WIDENS: ClassVar[bool]
 
-    def __init__(self, op: SSAValue | Operation, target_type: Attribute):
-        super().__init__(operands=[op], result_types=[target_type])
-
     def verify_elements(self, source: Attribute, target: Attribute) -> None:
-        have = bits(source)
-        want = bits(target)
+        have, want = (cast(FixedBitwidthType, kind).bitwidth for kind in (source, target))
         if (want > have) if self.WIDENS else (want < have):
             return
         relation = "wider" if self.WIDENS else "narrower"
@@ -223,6 +218,22 @@ class _IntToInt(_ArithCast, ABC):
             f"{self.name}: wrong width of the result, expected {relation} than {source}, "
             f"got {target}"
         )
+
+
+class _IntToInt(_Width, ABC):
+    input = operand_def(_INTEGER_LIKE)
+    result = result_def(_INTEGER_LIKE)
+
+    def __init__(self, op: SSAValue | Operation, target_type: Attribute):
+        super().__init__(operands=[op], result_types=[target_type])
+
+
+class _FloatToFloat(_Width, ABC):
+    input = operand_def(_FLOAT_LIKE)
+    result = result_def(_FLOAT_LIKE)
+
+    def __init__(self, op: SSAValue | Operation, target_type: Attribute):
+        super().__init__(operands=[op], result_types=[target_type])
 
 
 @irdl_op_definition
@@ -283,6 +294,22 @@ class TruncIOp(_IntToInt):
     """`%r = arith.trunci %a : vector<4xi32> to vector<4xi8>`. xDSL's takes scalars only."""
 
     name = "arith.trunci"
+    WIDENS: ClassVar[bool] = False
+
+
+@irdl_op_definition
+class ExtFOp(_FloatToFloat):
+    """`%r = arith.extf %a : f32 to f64`. xDSL's compares neither shapes nor widths."""
+
+    name = "arith.extf"
+    WIDENS: ClassVar[bool] = True
+
+
+@irdl_op_definition
+class TruncFOp(_FloatToFloat):
+    """`%r = arith.truncf %a : f64 to f32`. xDSL's compares neither shapes nor widths."""
+
+    name = "arith.truncf"
     WIDENS: ClassVar[bool] = False
 
 

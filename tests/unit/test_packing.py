@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import AffineMapAttr, MemRefType, f32
 from xdsl.ir.affine import AffineExpr, AffineMap
 
+import stepwell as sw
 from stepwell.dialects.loop.packing import pack_array, unpack_array
+from stepwell.dialects.program import Constant
+from stepwell.runtime.constants import materialised
 
 MAPS: dict[str, tuple[Callable[..., tuple[AffineExpr, ...]], tuple[int, ...]]] = {
     "panels": (lambda j0, k, j1: (j0 * 4 + j1, k), (2, 5, 4)),
@@ -55,3 +60,23 @@ def test_the_constant_is_had_again_from_its_packed_form(name: str, source: tuple
     packed = pack_array(array, packing, shape)
     held = np.where(np.isin(array, packed), array, 0)
     np.testing.assert_array_equal(unpack_array(packed.copy(), packing, source), held)
+
+
+@pytest.mark.parametrize(
+    "packing",
+    [
+        AffineMap.from_callable(lambda a: (a,)),
+        AffineMap.from_callable(lambda a, b: (a,)),
+        AffineMap.from_callable(lambda a, b: (a, b // 0)),
+        AffineMap.from_callable(lambda a, b: (a // 2 + (1 << 63), b)),
+        AffineMap(2, 1, (AffineExpr.dimension(0), AffineExpr.symbol(0))),
+    ],
+    ids=str,
+)
+def test_maps_that_lead_to_no_elements(packing: AffineMap) -> None:
+    weights = sw.WeightStore()
+    weights.add("w", np.ones((2, 3), np.float32))
+    constant = Constant("w", MemRefType(f32, [2, 3]), AffineMapAttr(packing))
+    message = 'constant "w": wrong packing, expected a map from 2 to 2 dimensions in 64 bits, got '
+    with pytest.raises(sw.CompileError, match=re.escape(f"{message}{packing}")):
+        materialised([constant], weights)

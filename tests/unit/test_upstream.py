@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from xdsl.dialects import arith, llvm
-from xdsl.dialects.builtin import IntegerType, VectorType, f32, i1, i32
+from xdsl.dialects.builtin import IntegerType, VectorType, f32, f64, i1, i32
 from xdsl.dialects.test import TestOp as AnyOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.parser import Parser
@@ -135,6 +135,14 @@ def bad_index_cast() -> Operation:
     return upstream.IndexCastOp(values(i32)[0], IntegerType(64))
 
 
+def bad_extension() -> Operation:
+    return upstream.ExtFOp(values(f32)[0], VectorType(f64, [2]))
+
+
+def bad_width() -> Operation:
+    return upstream.TruncFOp(values(f32)[0], f64)
+
+
 def bad_count() -> Operation:
     return upstream.INTRINSICS["maximum"].create(operands=values(f32, f32, f32), result_types=[f32])
 
@@ -159,6 +167,11 @@ def bad_indices() -> Operation:
             "arith.sitofp: shapes differ, expected that of vector<4xi32>, got vector<8xf32>",
         ),
         (bad_truncation, "arith.trunci: wrong width of the result, expected narrower than i32"),
+        (
+            bad_extension,
+            "arith.extf: shapes differ, expected that of f32, got vector<2xf64>",
+        ),
+        (bad_width, "arith.truncf: wrong width of the result, expected narrower than f32, got f64"),
         (bad_count, "llvm.intr.maximum: wrong number of operands, expected 2, got 3"),
         (bad_indices, "llvm.getelementptr: wrong number of indices, expected 1, got 0"),
         (bad_index_cast, "arith.index_cast: wrong types, expected index on one side, got i32"),

@@ -827,3 +827,29 @@ loop.kernel @k(%x: memref<?xf32> {loop.sizes = ["x0.0 = 4"]}) -> () {
 // expected-error @+1 {{loop.kernel: wrong loop.sizes of argument 0, expected an array of conditions such as "x0.1 >= 10", got 4 : i64}}
 loop.kernel @k(%x: memref<?xf32> {loop.sizes = 4 : i64}) -> () {
 }
+
+// -----
+
+// expected-error @+1 {{loop.kernel: wrong loop.bounds of argument 0, expected an array of sizes such as "x0.1", got ["x0.0 >= 1"]}}
+loop.kernel @k(%x: memref<?xi64> {loop.bounds = ["x0.0 >= 1"]}) -> () {
+}
+
+// -----
+
+// expected-error @+1 {{loop.kernel: wrong loop.offsets of argument 0, expected an array of sizes such as "x0.1", got [4 : i64]}}
+loop.kernel @k(%x: memref<?xi64> {loop.offsets = [4 : i64]}) -> () {
+}
+
+// -----
+
+// expected-error @+1 {{loop.kernel: wrong loop.fits of argument 0, expected an array of comparisons such as "x0.0 <= x1.1+2", got ["x0.0"]}}
+loop.kernel @k(%x: memref<?xi64> {loop.fits = ["x0.0"]}) -> () {
+}
+
+// -----
+
+loop.kernel @k(%n: index) -> () {
+  // expected-error @+1 {{loop.for: wrong bound, expected positive divisors, got (d0) -> ((d0 ceildiv 0))}}
+  loop.for "i" %i to min (d0) -> (d0 ceildiv 0)(%n) {
+  }
+}
