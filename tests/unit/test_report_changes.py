@@ -7,6 +7,7 @@ import difflib
 import pytest
 
 from stepwell.core.instrumentation.ir_text import difference, window
+from stepwell.report import pass_changes
 from stepwell.report.pass_changes import LONGEST, PassChanges
 
 
@@ -65,3 +66,22 @@ def test_a_large_change_is_counted() -> None:
     new = lines(*range(LONGEST), *range(-LONGEST - 1, 0), *range(2 * LONGEST, 3 * LONGEST))
     found = PassChanges()._difference("f", old, new)
     assert (found.removed, found.added, found.text) == (LONGEST, LONGEST + 1, "")
+
+
+def test_the_largest_change_that_is_shown() -> None:
+    old, new = lines(*range(LONGEST)), lines(*range(-LONGEST, 0))
+    found = PassChanges()._difference("f", old, new)
+    assert found.text.count("\n-") == found.text.count("\n+line") == LONGEST
+
+
+def test_added_and_removed_lines_are_counted_apart() -> None:
+    found = PassChanges()._difference("f", lines(0, 1, 2), lines(0, 3))
+    assert (found.removed, found.added) == (2, 1)
+
+
+def test_after_many_diffs_lines_are_only_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pass_changes, "_BUDGET", 100)
+    changes = PassChanges()
+    first, second = (changes._difference("f", lines(*range(5)), lines(0, 9)) for _ in range(2))
+    assert first.text
+    assert (second.removed, second.added, second.text) == (first.removed, first.added, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from stepwell.compilation import Compilation
 from stepwell.frontends import gnn
 from stepwell.report.collecting import collect
 from stepwell.report.document import Pattern
+from stepwell.report.edge_lists import edge_lists_of
 from stepwell.runtime.profile import Calls
 
 EDGES = np.array([[0, 1, 2, 3, 3, 4], [1, 2, 3, 0, 4, 0]])
@@ -72,14 +74,97 @@ def test_edges_that_are_gathered_and_scattered() -> None:
     b = sw.Builder("main")
     x = b.input("x", (5, 2), "f32")
     edges = b.input("edges", (2, 6), "i64")
-    sources, targets = (
-        b.reshape(b.slice(edges, [n, 0], [n + 1, 6], [1, 1]), [6]) for n in range(2)
-    )
+    sources, targets = (vector(b, edges, row) for row in range(2))
     messages = b.gather(x, sources, axis=0)
     b.output(b.scatter_nd(x, messages, targets, kind="add"), name="y")
     (found,) = patterns(b.module(), floats(5, 2), EDGES)
     assert (found.name, found.shape, found.entries) == ("edges", (5, 5), 6)
     assert entries(found) == ROWS
+
+
+def test_edges_with_self_loops_added() -> None:
+    b = sw.Builder("main")
+    loops = np.broadcast_to(np.arange(5), (2, 5))
+    edges = b.concat([b.input("edges", (2, 6), "i64"), loops], axis=1)
+    sources, targets = (vector(b, edges, n, 11) for n in range(2))
+    matrix, _ = b.csr_from_edges(targets, sources, (5, 5))
+    b.output(b.spmm(matrix, b.input("x", (5, 2), "f32")), name="y")
+    (found,) = patterns(b.module(), EDGES, floats(5, 2))
+    assert (found.name, found.entries) == ("edges", 6)
+    assert entries(found) == ROWS
+
+
+def test_the_largest_index_says_how_many_nodes_there_are() -> None:
+    (found,) = edge_lists_of(model(gnn.GCNConv(floats(4, 8), floats(8))).main)
+    matrix = found.matrix((EDGES, floats(6, 4)), {})
+    assert matrix is not None
+    assert matrix[0] == (5, 5)
+    assert found.matrix((), {}) is None
+
+
+def vector(b: Any, edges: Any, row: int, length: int = 6) -> Any:
+    """A row of edges."""
+    return b.reshape(b.slice(edges, [row, 0], [row + 1, length], [1, 1]), [length])
+
+
+def moved(b: Any, gathered: Any, scattered: Any, axis: int = 0) -> None:
+    """Gather by some indices, and scatter by others."""
+    x = b.input("x", (6, 6), "f32")
+    b.output(b.scatter_nd(x, b.gather(x, gathered, axis=axis), [scattered], kind="add"))
+
+
+def by_elements(b: Any, edges: Any) -> None:
+    x = b.input("x", (6, 6), "f32")
+    targets = b.broadcast_to(b.reshape(vector(b, edges, 1), [6, 1]), [6, 6])
+    messages = b.gather(x, vector(b, edges, 0), axis=0)
+    b.output(b.scatter_elements(x, targets, messages, axis=0, kind="add"))
+
+
+def twice(b: Any, edges: Any) -> None:
+    x = b.input("x", (6, 6), "f32")
+    sources, targets = (vector(b, edges, row) for row in range(2))
+    for _ in range(2):
+        x = b.scatter_nd(x, b.gather(x, sources, axis=0), targets, kind="add")
+    b.output(x)
+
+
+def backwards(b: Any, edges: Any) -> None:
+    """The rows change places before they are taken apart."""
+    other = b.gather(edges, np.array([1, 0]), axis=0)
+    moved(b, vector(b, other, 0), vector(b, other, 1))
+
+
+def of_a_matrix(b: Any, edges: Any) -> None:
+    indices = b.reshape(edges, [12])
+    matrix, _ = b.csr_from_edges(indices, indices, (6, 6))
+    b.output(b.spmm(matrix, b.input("x", (6, 2), "f32")))
+
+
+def both_rows(b: Any, edges: Any) -> None:
+    indices = b.reshape(b.slice(edges, [0, 0], [2, 6], [1, 1]), [12])
+    matrix, _ = b.csr_from_edges(indices, indices, (6, 6))
+    b.output(b.spmm(matrix, b.input("x", (6, 2), "f32")))
+
+
+@pytest.mark.parametrize(
+    ("build", "number"),
+    [
+        (lambda b, e: moved(b, vector(b, e, 0), vector(b, e, 1)), 1),
+        (by_elements, 1),
+        (twice, 1),
+        (lambda b, e: moved(b, vector(b, e, 0), vector(b, e, 0)), 0),
+        (lambda b, e: moved(b, vector(b, e, 0), vector(b, b.input("f", (2, 6), "i64"), 1)), 0),
+        (lambda b, e: moved(b, vector(b, e, 0), vector(b, e, 1), axis=1), 0),
+        (backwards, 0),
+        (of_a_matrix, 0),
+        (both_rows, 0),
+    ],
+)
+def test_what_is_a_list_of_edges(build: Callable[[Any, Any], None], number: int) -> None:
+    """Its rows, and neither one row twice, nor rows of two lists, nor other parts of it."""
+    b = sw.Builder("main")
+    build(b, b.input("edges", (2, 6), "i64"))
+    assert [one.name for one in edge_lists_of(b.module().main)] == ["edges"] * number
 
 
 def test_indices_of_something_else_are_no_edges() -> None:
