@@ -13,6 +13,8 @@ import stepwell as sw
 from .test_interface import floats
 
 X = floats(5, 16)
+COMPILERS = "sorted({'llvmlite', 'stepwell.compilation'} & {*__import__('sys').modules})"
+"""What a process has imported that compiles, as an expression."""
 LIMIT = 300
 """Seconds for a process to start and compute, on a busy machine."""
 
@@ -25,10 +27,11 @@ def network() -> sw.Executable:
 
 
 def test_a_process_that_was_spawned_computes_the_same() -> None:
-    """It has imported and compiled nothing; errors come back with their messages."""
+    """It compiles nothing; errors come back with their messages."""
     exe = network()
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         found = pool.submit(exe, X).result(LIMIT)
+        assert pool.submit(eval, COMPILERS).result(LIMIT) == []
         with pytest.raises(sw.InputError) as sent:
             pool.submit(exe, X[:, :3]).result(LIMIT)
     np.testing.assert_array_equal(found, exe(X))
