@@ -28,6 +28,9 @@ STEP, LAYOUT = 0.25, 2.0
 """The most seconds of the processor that a step of scrolling takes, and a layout of the graph: ten
 times what they took when this was written."""
 
+MOST_LINES = 400
+"""The most lines in the page, of panes with thousands: those that are visible, and some more."""
+
 STALL = 10.0
 """The most seconds of one task, on a machine that does much else."""
 
@@ -102,6 +105,7 @@ def test_scrolling_does_not_stall(browser: Any) -> None:
             "return [...document.querySelectorAll('.code')].map((one) => one.scrollTop)"
         )
         assert min(tops) > 1000
+        assert len(all_of(browser, ".line")) < MOST_LINES, "what is not visible is not in the page"
 
 
 def test_groups_expand_without_a_stall(browser: Any) -> None:
