@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -14,6 +15,7 @@ from ..core.building.affine import DivisorError
 from ..core.dtype_names import as_buffer
 from ..core.dtypes import dtype_of
 from ..core.errors import CompileError, explain
+from ..core.reading import ReadingError, amount, check_size, memory
 from ..core.weights import WeightStore
 from ..dialects.loop.packing import pack_array
 from ..dialects.program import EXTREMES, Constant
@@ -78,14 +80,19 @@ def _packed(name: str, array: np.ndarray, packing: AffineMap, shape: Sequence[in
     """The packed form of a constant.
 
     Raises:
-        CompileError: if the map is not one to its elements.
+        CompileError: if the map is not one to its elements, or there is not enough memory.
     """
+    needed = math.prod(shape) * array.itemsize
     ranks = len(shape), 0, array.ndim
     try:
         if (packing.num_dims, packing.num_symbols, len(packing.results)) == ranks:
+            check_size(needed, memory())
             return pack_array(array, packing, shape)
     except (DivisorError, OverflowError):
         pass
+    except (MemoryError, ReadingError) as error:
+        fact = f"not enough memory for {amount(needed)}"
+        raise CompileError(explain(f'constant "{name}"', fact)) from error
     expected = f"a map from {len(shape)} to {array.ndim} dimensions in 64 bits"
     raise CompileError(
         explain(f'constant "{name}"', "wrong packing", expected=expected, got=packing)

@@ -16,6 +16,8 @@ from stepwell.dialects.loop.packing import pack_array, unpack_array
 from stepwell.dialects.program import Constant
 from stepwell.runtime.constants import materialised
 
+Apart = Callable[[Callable[[], object]], str]
+
 MAPS: dict[str, tuple[Callable[..., tuple[AffineExpr, ...]], tuple[int, ...]]] = {
     "panels": (lambda j0, k, j1: (j0 * 4 + j1, k), (2, 5, 4)),
     "panels of columns": (lambda j0, k, j1: (k, j0 * 4 + j1), (3, 5, 4)),
@@ -80,3 +82,14 @@ def test_maps_that_lead_to_no_elements(packing: AffineMap) -> None:
     message = 'constant "w": wrong packing, expected a map from 2 to 2 dimensions in 64 bits, got '
     with pytest.raises(sw.CompileError, match=re.escape(f"{message}{packing}")):
         materialised([constant], weights)
+
+
+@pytest.mark.parametrize("size", [1 << 36, 1 << 62])
+def test_a_packed_form_that_is_too_large(size: int, apart: Apart) -> None:
+    """It is not even begun."""
+    weights = sw.WeightStore()
+    weights.add("w", np.ones((2, 3), np.float32))
+    packing = AffineMap.from_callable(lambda a, b: (a // 2, b))
+    constant = Constant("w", MemRefType(f32, [size, 3]), AffineMapAttr(packing))
+    outcome = apart(lambda: materialised([constant], weights))
+    assert outcome.startswith('CompileError: constant "w": not enough memory for ')
