@@ -117,6 +117,8 @@ class SuppressBoxesOp(GraphOp):
 
     def write(self, nest: WritingNest) -> None:
         nest.fill(0, lambda _: nest.constant(-1, i64))
+        if known_size(nest.extent(self.scores, 2)) == 0:
+            return
         with nest.loops([nest.extent(self.scores, dim) for dim in range(2)]) as row:
             box_at, count = self._candidates(nest, row)
             self._choose(nest, row, box_at, count)
@@ -139,9 +141,7 @@ class SuppressBoxesOp(GraphOp):
     def _choose(self, nest: WritingNest, row: Index, box_at: PlaceAt, number: AffineExpr) -> None:
         """Choose boxes in order, unless they overlap one that is chosen."""
         extent, kind = nest.extent(self.scores, 2), nest.compute_type(element_type(self.boxes))
-        # No local buffer is empty.
-        size = AffineExpr.constant(1) if known_size(extent) == 0 else extent
-        chosen = nest.local((AffineExpr.constant(4), size), kind)
+        chosen = nest.local((AffineExpr.constant(4), extent), kind)
         most, limit = nest.at(self.most, ()), nest.at(self.overlap, ())
         none, no = nest.constant(0, i64), nest.constant(0, i32)
 
