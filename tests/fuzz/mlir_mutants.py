@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeVar, cast
 
 from xdsl.dialects.builtin import (
@@ -114,11 +114,16 @@ def _other_operations(text: str, rng: Rng) -> str:
     if rng.integers(4) == 0:
         return _other_size(text, rng)
     try:
-        op = MlirParser(make_context(), text).parse_module()
+        op = _parsed(text).clone()
         _CHANGES[rng.integers(len(_CHANGES))](op, rng)
         return Module(op).text()
     except Exception:  # the parser and the printer refuse what an earlier change has made
         return text
+
+
+@lru_cache(1)
+def _parsed(text: str) -> ModuleOp:
+    return MlirParser(make_context(), text).parse_module()
 
 
 def _other_size(text: str, rng: Rng) -> str:
