@@ -268,3 +268,13 @@ LARGEST_SIZE = 1 << 47
 def product(dims: Shape) -> Dim:
     """The number of elements of a shape."""
     return prod(dims, start=Dim.of(1))
+
+
+def scaled(count: Dim, unit: str) -> str:
+    """A count with a prefix of the SI where it is a number, a polynomial where it is not."""
+    if not count.is_static:
+        return f"{count} {unit}"
+    for size, prefix in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if count.value >= size:
+            return f"{count.value / size:.3g} {prefix}{unit}"
+    return f"{count.value} {unit}"

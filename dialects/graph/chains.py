@@ -8,7 +8,7 @@ from typing import cast
 
 from xdsl.ir import SSAValue
 
-from ...core.dims import Dim, Shape, product
+from ...core.dims import Dim, Shape, product, scaled
 from ...core.dtypes import dtype_of
 from . import ops as graph
 from .attrs import AggregateKind
@@ -122,17 +122,7 @@ class Cost:
         return Cost(self.flops + other.flops, self.bytes + other.bytes)
 
     def __str__(self) -> str:
-        return f"{_scaled(self.flops, 'FLOP')}, {_scaled(self.bytes, 'B')}"
-
-
-def _scaled(count: Dim, unit: str) -> str:
-    """A count with a prefix of the SI where it is a number, a polynomial where it is not."""
-    if not count.is_static:
-        return f"{count} {unit}"
-    for size, prefix in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
-        if count.value >= size:
-            return f"{count.value / size:.3g} {prefix}{unit}"
-    return f"{count.value} {unit}"
+        return f"{scaled(self.flops, 'FLOP')}, {scaled(self.bytes, 'B')}"
 
 
 class Costs:

@@ -19,6 +19,7 @@ from xdsl.traits import is_side_effect_free
 from ...core.actions import allowed
 from ...core.budgets import ROUNDING
 from ...core.context import CompilerContext, count, decide
+from ...core.dims import Dim, scaled
 from ...core.dtypes import dtype_of
 from ...core.exactness import Exactness
 from ...core.module import is_public
@@ -71,9 +72,10 @@ class _Folder:
             return
         for constant in new:
             constant.location = op.location
-        size = f"{sum(map(_bytes, results))} bytes"
-        decide(self.ctx, op, f"fold {op.name} into a constant", "its operands are constants", size)
-        count(self.ctx, "bytes of new constants", sum(map(_bytes, results)))
+        size = sum(map(_bytes, results))
+        what, why = f"fold {op.name} into a constant", "its operands are constants"
+        decide(self.ctx, op, what, why, scaled(Dim.of(size), "B"))
+        count(self.ctx, "bytes of new constants", size)
         Rewriter.replace_op(op, new, [c.result for c in new])
         self.sources.update((constant.result, sources) for constant in new)
 

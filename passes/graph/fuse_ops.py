@@ -15,7 +15,7 @@ from xdsl.rewriter import Rewriter
 from ...core.actions import allowed
 from ...core.budgets import EXACT
 from ...core.context import count, decide
-from ...core.dims import Dim
+from ...core.dims import Dim, scaled
 from ...core.exactness import Exactness
 from ...core.walks import blocks_in
 from ...dialects.graph import ops as graph
@@ -50,7 +50,7 @@ def _flops(group: Group, shapes: SymbolicShapes) -> str | None:
         if work is None:
             return None
         total = total + work
-    return f"{total} FLOP"
+    return scaled(total, "FLOP")
 
 
 def _erase_unused(block: Block) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from ...core.distances import distance
 from ...core.dtype_names import is_real
 from ...core.errors import MiscompilationError, explain
+from ...core.reading import amount
 from .reading import Artefact
 
 LARGEST_ULP = 4096.0
@@ -31,7 +32,7 @@ class Verification:
     ulp: float
 
     def __str__(self) -> str:
-        size = f"{self.bytes / 1e6:.1f} MB are as they were written"
+        size = f"{amount(self.bytes)} are as they were written"
         if not self.examples:
             return f"{size}; there are no examples to run"
         give = "1 example gives" if self.examples == 1 else f"{self.examples} examples give"
