@@ -43,7 +43,7 @@ def main() -> None:
     assert operators.count("graph.fma") == 2
     assert "graph.mul" not in operators
     assert "graph.exp" not in operators
-    print("y =", y)
+    print("y =", y.round(3))
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ SHOWN = {
         "graph.call_dps @pairs",
         "loop.kernel @pairs",
         "loop.kernel @fused_pairs_add",
-        "y = [[",
+        "y[1] = [-1.957",
     ],
     "user_deployment": ["examples give results within", "refused: input", "probabilities sum to"],
     "user_graph_networks": ["graph-fuse-ops", "GFLOP/s", "classes of the first nodes: ["],
@@ -92,6 +92,8 @@ def test_example(script: Path, tmp_path: Path, real_data: Callable[[str], Path])
     for shown in SHOWN[script.stem]:
         assert shown in rest, f"not in what follows: {shown}\n{done.stdout}"
         rest = rest.partition(shown)[2]
+    last = done.stdout.splitlines()[-1]
+    assert not last.startswith((" ", "}")), f"the last line is a part of something: {last}"
 
 
 @pytest.mark.parametrize("name", DATA)
