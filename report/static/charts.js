@@ -295,7 +295,8 @@ class TuningView {
     const ends = [Math.min(1, ...values) / 1.15, Math.max(1, ...values) * 1.15];
     const x = d3.scaleLog(ends, [MARGIN.left, width - MARGIN.right]);
     const y = d3.scaleLog(ends, [height - MARGIN.bottom, MARGIN.top]);
-    return [...axes(width, height, x, y, ["predicted", "measured"], { x: logarithmic, y: logarithmic }),
+    const label = ends[1] < 10 * ends[0] ? digits : logarithmic;
+    return [...axes(width, height, x, y, ["predicted", "measured"], { x: label, y: label }),
       svg("path", { class: "roof", d: `M${x(ends[0])} ${y(ends[0])} L${x(ends[1])} ${y(ends[1])}` }),
       ...this.trials.map((trial) => this.dot(trial, x(trial.predicted), y(trial.measured)))];
   }

@@ -119,11 +119,14 @@ def test_the_pattern_of_the_graph(browser: Any) -> None:
 
 def test_the_histogram_of_row_lengths(browser: Any) -> None:
     view(browser, "Sparsity")
-    script = "return arguments[0].map((e) => [e.textContent, e.getBBox().height])"
-    (few, low), (many, high) = browser.execute_script(script, soon(browser, "rect.column"))
+    soon(browser, "rect.column")
+    # In one step: the chart is drawn again when its size changes.
+    script = """const all = (selector) => [...document.querySelectorAll(selector)];
+    return [all("rect.column").map((e) => [e.textContent, e.getBBox().height]),
+      all(".card .chart text").map((e) => e.textContent)]"""
+    ((few, low), (many, high)), texts = browser.execute_script(script)
     assert (few, many) == ("4 rows from 1", "1 rows from 2")
     assert low == pytest.approx(4 * high)
-    texts = [e.text for e in all_of(browser, ".card .chart text")]
     assert {"entries in a row", "rows", "1", "2"} <= {*texts}
 
 
@@ -135,6 +138,11 @@ def test_schedules_by_click(browser: Any) -> None:
     (same_x, same_y), (slow_x, slow_y), (fast_x, fast_y) = browser.execute_script(script, dots)
     assert fast_x < same_x < slow_x
     assert fast_y > same_y > slow_y  # down is less
+    script = """const shown = document.querySelectorAll("main > :not([hidden]) .axis text");
+    return [...shown].map((e) => e.textContent)"""
+    ticks = browser.execute_script(script)
+    assert {"0.5", "0.7", "1"} <= {*ticks}
+    assert "" not in ticks
     dots[2].click()
     name, text = one(browser, ".note").text.split(": ", 1)
     assert text == "kept, measured 0.75, predicted 0.5\nvectorize(j)"
