@@ -272,7 +272,7 @@ class SparsityView {
       svg("text", { class: "label", x: width - MARGIN.right, y: height - 6, "text-anchor": "end" }, "entries in a row"),
       svg("text", { class: "label", transform: `translate(12,${MARGIN.top}) rotate(-90)`, "text-anchor": "end" }, "rows"),
       ...lengths.map(([least, rows]) => svg("rect", { class: "column", x: x(String(least)), y: y(rows),
-        width: x.bandwidth(), height: y(0) - y(rows) }, svg("title", {}, `${rows} rows from ${least}`)))];
+        width: x.bandwidth(), height: y(0) - y(rows) }, svg("title", {}, `${count(rows, "row")} from ${least}`)))];
   }
 }
 

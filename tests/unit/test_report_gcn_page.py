@@ -125,7 +125,7 @@ def test_the_histogram_of_row_lengths(browser: Any) -> None:
     return [all("rect.column").map((e) => [e.textContent, e.getBBox().height]),
       all(".card .chart text").map((e) => e.textContent)]"""
     ((few, low), (many, high)), texts = browser.execute_script(script)
-    assert (few, many) == ("4 rows from 1", "1 rows from 2")
+    assert (few, many) == ("4 rows from 1", "1 row from 2")
     assert low == pytest.approx(4 * high)
     assert {"entries in a row", "rows", "1", "2"} <= {*texts}
 
