@@ -55,8 +55,8 @@ class Dim(Polynomial[str]):
         """Parse the text of a dimension, as `str` prints it.
 
         Raises:
-            ValueError: if the text is not made of names, numbers, sums, products, brackets, and
-                quotients (`//`) by numbers.
+            ValueError: if the text is not made of names, numbers of 64 bits, sums, products,
+                brackets, and quotients (`//`) by numbers.
         """
         return _Parser(text).dimension()
 
@@ -181,6 +181,9 @@ def _names(atoms: Iterable[str]) -> set[str]:
     return found
 
 
+_BEYOND = 1 << 63
+"""The first number that no size can be."""
+
 _DEEPEST = 64
 """The maximum nesting of brackets in the text of a dimension: each takes some of Python's stack."""
 
@@ -211,7 +214,7 @@ class _Parser:
     def dimension(self) -> Dim:
         """The whole text."""
         found = self.sum()
-        if self.tokens:
+        if self.tokens or any(abs(factor) >= _BEYOND for _, factor in found.terms):
             raise self.error()
         return found
 
@@ -228,7 +231,7 @@ class _Parser:
             factor = self.factor()
             if operation == "*":
                 result = result * factor
-            elif (divisor := factor.number) is not None and divisor > 0:
+            elif (divisor := factor.number) is not None and 0 < divisor < _BEYOND:
                 result = result.floordiv(divisor)
             else:
                 raise self.error()

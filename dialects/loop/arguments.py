@@ -74,7 +74,7 @@ class SizeCondition:
             ValueError: if it stands for none.
         """
         found = re.fullmatch(r"(?:(\S+), (.+): )?(.+) (<=|>=) (\d+)", text)
-        if found is None:
+        if found is None or int(found[5]) >= 1 << 63:
             raise ValueError(f"not a condition on a size: {text!r}")
         operator, dimension, size, sign, limit = found.groups(default="")
         return cls(Dim.parse(size), int(limit), sign == "<=", operator, dimension)

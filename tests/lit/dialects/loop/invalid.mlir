@@ -848,6 +848,18 @@ loop.kernel @k(%x: memref<?xi64> {loop.fits = ["x0.0"]}) -> () {
 
 // -----
 
+// expected-error @+1 {{loop.kernel: wrong loop.sizes of argument 0, expected an array of conditions such as "x0.1 >= 10", got ["x0.0 >= 9223372036854775808"]}}
+loop.kernel @k(%x: memref<?xf32> {loop.sizes = ["x0.0 >= 9223372036854775808"]}) -> () {
+}
+
+// -----
+
+// expected-error @+1 {{loop.kernel: wrong loop.bounds of argument 0, expected an array of sizes such as "x0.1", got ["x0.0*4294967296*4294967296"]}}
+loop.kernel @k(%x: memref<?xi64> {loop.bounds = ["x0.0*4294967296*4294967296"]}) -> () {
+}
+
+// -----
+
 loop.kernel @k(%n: index) -> () {
   // expected-error @+1 {{loop.for: wrong bound, expected positive divisors, got (d0) -> ((d0 ceildiv 0))}}
   loop.for "i" %i to min (d0) -> (d0 ceildiv 0)(%n) {
