@@ -160,7 +160,7 @@ def _bits(number: float) -> int:
 
 def _only_f32(op: Operation, low: Lowering, other: Attribute) -> tuple[Attribute, Attribute]:
     """The integer types of an f32 and of a bf16, for a cast between the two."""
-    if not isinstance(op, upstream.ExtFOp | upstream.TruncFOp) or element_of(other) != f32:
+    if op.name not in (arith.ExtFOp.name, arith.TruncFOp.name) or element_of(other) != f32:
         low.refuse("cast cannot be converted", "bf16 to f32, or f32 to bf16", other)
     return upstream.with_element_type(other, i32), upstream.with_element_type(other, i16)
 

@@ -89,7 +89,7 @@ def _constant(value: SSAValue) -> float | None:
 
 def _expansion(op: Operation, target: Target) -> tuple[_Expansion, tuple[SSAValue, ...]] | None:
     """The function that emits the expansion of `op`, and its arguments; None if it has none."""
-    if isinstance(op, upstream.ExtFOp | upstream.TruncFOp):
+    if op.name in (arith.ExtFOp.name, arith.TruncFOp.name):
         return _conversion(op, target)
     if isinstance(op, math.RsqrtOp):
         return polynomials.rsqrt, (op.operand,)
@@ -112,19 +112,18 @@ def _expansion(op: Operation, target: Target) -> tuple[_Expansion, tuple[SSAValu
     return None if expansion is None else (expansion, tuple(op.operands))
 
 
-def _conversion(
-    op: upstream.ExtFOp | upstream.TruncFOp, target: Target
-) -> tuple[_Expansion, tuple[SSAValue, ...]] | None:
+def _conversion(op: Operation, target: Target) -> tuple[_Expansion, tuple[SSAValue, ...]] | None:
     """Conversions from and to 16 bits without an instruction on the target."""
-    narrow, wide = op.input.type, op.result.type
-    if isinstance(op, upstream.TruncFOp):
+    (given,), widens = op.operands, op.name == arith.ExtFOp.name
+    narrow, wide = given.type, op.results[0].type
+    if not widens:
         narrow, wide = wide, narrow
     kind = get_element_type_or_self(narrow)
     single = get_element_type_or_self(wide) == f32
     if kind not in (f16, bf16) or (single and (kind == bf16 or target.half)):
         return None
-    expand = halves.extended if isinstance(op, upstream.ExtFOp) else halves.truncated
-    return functools.partial(expand, instructions=target.half), (op.input,)
+    expand = halves.extended if widens else halves.truncated
+    return functools.partial(expand, instructions=target.half), (given,)
 
 
 def _isolated_region(op: Operation) -> Region:

@@ -273,11 +273,12 @@ def product(dims: Shape) -> Dim:
     return prod(dims, start=Dim.of(1))
 
 
-def scaled(count: Dim, unit: str) -> str:
+def scaled(count: Dim | int, unit: str) -> str:
     """A count with a prefix of the SI where it is a number, a polynomial where it is not."""
+    count = Dim.of(count) if isinstance(count, int) else count
     if not count.is_static:
         return f"{count} {unit}"
-    for size, prefix in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+    for size, prefix in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
         if count.value >= size:
             return f"{count.value / size:.3g} {prefix}{unit}"
     return f"{count.value} {unit}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from ..core.dims import Dim
+from ..core.dims import Dim, scaled
 from ..core.dtype_names import dtype_named
 from ..dialects.graph.interfaces import GraphOp
 from ..dialects.graph.shapes import SymbolicShapes
@@ -119,11 +119,11 @@ class Report:
         lines: list[str] = []
         for number, stage in enumerate(self.costs):
             balance = self.balance[number]
-            total = _scaled(self.exchanged[number], "B")
+            total = scaled(self.exchanged[number], "B")
             lines.append(f"stage {number}: {total} exchanged, balance {balance:.2f}")
             lines.append(_line(*head))
             for cost in stage:
-                moved = (_scaled(n, "B") for n in (cost.received, cost.sent, cost.moved))
+                moved = (scaled(n, "B") for n in (cost.received, cost.sent, cost.moved))
                 counts = cost.part, cost.rows, cost.entries, cost.halo
                 lines.append(_line(*counts, *moved, f"{cost.time * 1e3:.3g} ms", cost.bound))
         return "\n".join(lines) + "\n"
@@ -193,11 +193,11 @@ class TileReport:
         head = "part", "first", "rows", "entries", "columns", "read", "written", "time", "bound"
         lines: list[str] = []
         for number, stage in enumerate(self.costs):
-            read, written = (_scaled(n[number], "B") for n in (self.read, self.written))
+            read, written = (scaled(n[number], "B") for n in (self.read, self.written))
             lines.append(f"stage {number}: {len(stage)} tiles, {read} read, {written} written")
             lines.append(_line(*head))
             for cost in stage:
-                moved = (_scaled(n, "B") for n in (cost.read, cost.written))
+                moved = (scaled(n, "B") for n in (cost.read, cost.written))
                 counts = cost.part, cost.first, cost.rows, cost.entries, cost.columns
                 lines.append(_line(*counts, *moved, f"{cost.time * 1e3:.3g} ms", cost.bound))
         return "\n".join(lines) + "\n"
@@ -355,11 +355,3 @@ class StageWork:
 
 def _line(*texts: object) -> str:
     return "  ".join(f"{text:>9}" for text in texts)
-
-
-def _scaled(count: int, unit: str) -> str:
-    """A count with a prefix of the SI."""
-    for size, prefix in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
-        if count >= size:
-            return f"{count / size:.3g} {prefix}{unit}"
-    return f"{count} {unit}"

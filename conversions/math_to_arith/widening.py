@@ -17,10 +17,12 @@ from ...dialects.upstream.element_types import with_element_type
 _MOVES = (
     arith.BitcastOp,
     arith.ConstantOp,
-    upstream.ExtFOp,
+    arith.ExtFOp,
     arith.SelectOp,
-    upstream.TruncFOp,
+    arith.TruncFOp,
+    upstream.ExtFOp,
     upstream.SelectOp,
+    upstream.TruncFOp,
 )
 """Operations that do not compute with a number."""
 

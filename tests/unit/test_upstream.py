@@ -7,13 +7,14 @@ import subprocess
 from collections.abc import Callable, Sequence
 
 import pytest
-from xdsl.dialects import arith, llvm
-from xdsl.dialects.builtin import IntegerType, VectorType, f32, f64, i1, i32
+from xdsl.dialects import arith, func, llvm
+from xdsl.dialects.builtin import IntegerType, ModuleOp, VectorType, bf16, f32, f64, i1, i32
 from xdsl.dialects.test import TestOp as AnyOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import DiagnosticException, VerifyException
 
+from stepwell.conversions.convert_arith_to_llvm import ConvertArithToLlvmPass
 from stepwell.core.registry import make_context
 from stepwell.dialects.upstream import ops as upstream
 
@@ -197,3 +198,15 @@ def test_select_is_still_xdsls() -> None:
     """xDSL's canonical forms look for its own class."""
     condition, one, other = values(i1, f32, f32)
     assert isinstance(upstream.SelectOp(condition, one, other), arith.SelectOp)
+
+
+@pytest.mark.parametrize("widens", [arith.ExtFOp, upstream.ExtFOp])
+def test_casts_of_both_kinds_are_converted(widens: Callable[..., Operation]) -> None:
+    """Those of xDSL, as plug-ins make them, as well as ours, which text is read as."""
+    function = func.FuncOp("f", ((bf16,), (f32,)))
+    (x,) = function.body.block.args
+    cast = widens(x, f32)
+    function.body.block.add_ops([cast, func.ReturnOp(cast)])
+    module = ModuleOp([function])
+    ConvertArithToLlvmPass().apply(make_context(), module)
+    assert "arith.extf" not in str(module)
