@@ -58,6 +58,7 @@ _I32 = ir.IntType(32)
 _OPAQUE = ir.PointerType()
 _AGGREGATES = (llvm.LLVMStructType, llvm.LLVMArrayType)
 _MOST_ALIGNMENT = 1 << 32
+_MOST_ON_STACK = 1 << 20
 _ORDERINGS = {llvm.LoadOp: (1, 2, 4, 7), llvm.StoreOp: (1, 2, 5, 7)}
 """Those of atomic operations: a load does not release, a store does not acquire."""
 
@@ -397,7 +398,11 @@ def _emit_gep(op: llvm.GEPOp, builder: ir.IRBuilder, values: Values, blocks: Blo
 
 
 def _emit_alloca(op: llvm.AllocaOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
-    result: Any = builder.alloca(_type(op.elem_type), size=values[op.size])
+    count = values[op.size]
+    if isinstance(count, ir.Constant):
+        fits = 0 <= count.constant <= _MOST_ON_STACK
+        _check(op, "size", fits, f"at most {_MOST_ON_STACK} elements", count.constant)
+    result: Any = builder.alloca(_type(op.elem_type), size=count)
     if op.alignment is not None:
         result.align = _alignment(op, op.alignment)
     result.type = _OPAQUE

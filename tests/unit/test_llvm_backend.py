@@ -132,6 +132,9 @@ def test_accesses_that_end_the_process(access: str, message: str) -> None:
         jit.compile_module(module, host())
 
 
+HUGE = "llvm.mlir.constant(1073741824)"
+
+
 def element(indices: str) -> str:
     kinds = f"<{{rawConstantIndices = array<i32: {indices}>, elem_type = i64}}>"
     return f'%q = "llvm.getelementptr"(%p) {kinds} : (!llvm.ptr) -> !llvm.ptr llvm.return'
@@ -149,6 +152,10 @@ def element(indices: str) -> str:
         (
             "llvm.call @g(%n) : (i64) -> () llvm.return",
             "call: wrong types of operands, .* i32, got i6",
+        ),
+        (
+            f"%c = {HUGE} : i64 %a = llvm.alloca %c x i64 : (i64) -> !llvm.ptr llvm.return",
+            "alloca: wrong size, expected at most 1048576 elements, got 1073741824",
         ),
         (element("1, 1"), "getelementptr: wrong number of indices, expected 1, got 2"),
         (
