@@ -356,7 +356,14 @@ STEPS = [
     pytest.param(
         *planted,
         id=f"{number}:{planted[0]}:{planted[1]}",
-        marks=pytest.mark.slow if planted[1] in LONG else (),
+        marks=[
+            *([pytest.mark.slow] if planted[1] in LONG else ()),
+            *(
+                [pytest.mark.unguarded("no slots are shared")]
+                if planted[1] == "share a slot"
+                else ()
+            ),
+        ],
     )
     for number, planted in enumerate(PLANTED)
 ]
