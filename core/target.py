@@ -72,9 +72,10 @@ class Target:
         interleaved steps.
 
         Each step depends on the one before it, and out-of-order execution overlaps only a few
-        chains. Each chain needs about three registers, and constants need some more.
+        chains. Each chain needs about three registers, and constants need some more: twice as many
+        where no instruction reads one of its operands from memory.
         """
-        return max(1, self.vector_registers // 4)
+        return max(1, self.vector_registers // (4 if self.memory_operands else 5))
 
     def lanes(self, element_bits: int) -> int:
         """The number of elements of this width in a vector register."""

@@ -113,11 +113,14 @@ class Environment:
 
     def run(self, *command: str) -> str:
         """Run a command of the environment in a folder of its own; returns what it prints."""
+        # What is installed is used, not a checkout that a path leads to.
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        # The environment has the packages of this one, but not its commands, such as `filecheck`.
+        env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env["PATH"]])
         done = subprocess.run(
             [str(self.folder / "venv" / "bin" / command[0]), *command[1:]],
             cwd=self.folder,
-            # What is installed is used, not a checkout that a path leads to.
-            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+            env=env,
             capture_output=True,
             text=True,
             check=False,

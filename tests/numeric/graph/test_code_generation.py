@@ -27,6 +27,13 @@ def mlp() -> sw.Module:
     return b.module()
 
 
+def leaky() -> sw.Module:
+    b = sw.Builder("main")
+    x = b.input("x", ("n", 20))
+    b.output(b.leaky_relu(b.dense(x, weights(8, 20)), 0.1))
+    return b.module()
+
+
 def convolution() -> sw.Module:
     b = sw.Builder("main")
     x = b.input("x", (1, 3, 7, 7))
@@ -100,7 +107,7 @@ def wrong_intrinsic(patch: pytest.MonkeyPatch) -> None:
     ("program", "mistake", "function"),
     [
         (mlp, wrong_instruction, "fused_dense_tanh"),
-        pytest.param(mlp, wrong_predicate, "fused", marks=pytest.mark.slow),
+        (leaky, wrong_predicate, "fused_dense_leaky_relu"),
         (mlp, wrong_choice, "fused"),
         pytest.param(mlp, same_lane, "fused", marks=pytest.mark.slow),
         pytest.param(convolution, wrong_intrinsic, "fused_conv_relu", marks=pytest.mark.slow),
