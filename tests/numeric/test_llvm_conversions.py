@@ -833,4 +833,5 @@ def run_sample(code: CompiledModule) -> np.ndarray:
     w = np.full(3, 2, np.float32)
     context = Context([w, w], [FUNCTION(lambda words: 0)])
     assert call(code, "main", context.words, x, x.size, x.size, result=ctypes.c_int32) == 0
-    return context.arena.view(np.float32).copy()
+    begin = context.words[rt.Word.ARENA] - context.arena.ctypes.data
+    return context.arena[begin : begin + context.words[rt.Word.ARENA_BYTES]].view(np.float32).copy()

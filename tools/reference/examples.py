@@ -86,12 +86,16 @@ def parsed(text: str) -> tuple[Operation, ...]:
     parser = MlirParser(make_context(WeightStore()), text.replace("#csr", str(csr())))
     found = list[Operation]()
     while (op := parser.parse_optional_operation()) is not None:
-        if not (_names_symbol(op) or op.has_trait(IsTerminator)):
-            op.verify()
         found.append(op)
     for name, places in parser.forward_ssa_references.items():
         for value in places.values():
-            value.name_hint = name
+            # Verifiers ask what defines a value, which this one does not know.
+            (defined,) = Block(arg_types=[value.type]).args
+            value.replace_all_uses_with(defined)
+            defined.name_hint = name
+    for op in found:
+        if not (_names_symbol(op) or op.has_trait(IsTerminator)):
+            op.verify()
     return tuple(found)
 
 
