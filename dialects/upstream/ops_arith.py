@@ -177,6 +177,9 @@ class _ArithCast(IRDLOperation, ABC):
 
     traits = traits_def(Pure())
 
+    def __init__(self, op: SSAValue | Operation, target_type: Attribute):
+        super().__init__(operands=[op], result_types=[target_type])
+
     def verify_(self) -> None:
         check_shapes(self, self.operands[0].type, self.results[0].type)
         self.verify_elements(
@@ -192,16 +195,10 @@ class _IntToFloat(_ArithCast, ABC):
     input = operand_def(_INTEGER_LIKE)
     result = result_def(_FLOAT_LIKE)
 
-    def __init__(self, op: SSAValue | Operation, target_type: Attribute):
-        super().__init__(operands=[op], result_types=[target_type])
-
 
 class _FloatToInt(_ArithCast, ABC):
     input = operand_def(_FLOAT_LIKE)
     result = result_def(_INTEGER_LIKE)
-
-    def __init__(self, op: SSAValue | Operation, target_type: Attribute):
-        super().__init__(operands=[op], result_types=[target_type])
 
 
 class _Width(_ArithCast, ABC):
@@ -224,16 +221,10 @@ class _IntToInt(_Width, ABC):
     input = operand_def(_INTEGER_LIKE)
     result = result_def(_INTEGER_LIKE)
 
-    def __init__(self, op: SSAValue | Operation, target_type: Attribute):
-        super().__init__(operands=[op], result_types=[target_type])
-
 
 class _FloatToFloat(_Width, ABC):
     input = operand_def(_FLOAT_LIKE)
     result = result_def(_FLOAT_LIKE)
-
-    def __init__(self, op: SSAValue | Operation, target_type: Attribute):
-        super().__init__(operands=[op], result_types=[target_type])
 
 
 @irdl_op_definition
@@ -316,9 +307,6 @@ class TruncFOp(_FloatToFloat):
 class _IndexCast(_ArithCast, ABC):
     input = operand_def(_INDEX_LIKE)
     result = result_def(_INDEX_LIKE)
-
-    def __init__(self, input_arg: SSAValue | Operation, target_type: Attribute):
-        super().__init__(operands=[input_arg], result_types=[target_type])
 
     def verify_elements(self, source: Attribute, target: Attribute) -> None:
         if isinstance(source, IndexType) == isinstance(target, IndexType):
