@@ -27,7 +27,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ..core.budgets import EXACT
-from ..core.building.polynomials import Polynomial
 from ..core.typed import memref_type
 from ..dialects.program import EFFORT
 from ..dialects.rt import ops as rt
@@ -171,18 +170,11 @@ def lower_collapse_shape(collapse: memref.CollapseShapeOp, low: Lowering) -> Par
     return (address, *([] if type.has_static_shape() else [number_of_elements(low, collapse.src)]))
 
 
-@MEMREF.on(memref.ReinterpretCastOp)
-def lower_reinterpret_cast(cast_op: memref.ReinterpretCastOp, low: Lowering) -> Parts:
-    type = memref_type(cast_op.result)
-    low.parts_of(type)
+@MEMREF.on(upstream.ReinterpretCastOp)
+def lower_reinterpret_cast(cast_op: upstream.ReinterpretCastOp, low: Lowering) -> Parts:
+    low.parts_of(cast_op.result.type)  # it has no layout, so the offset is 0
     address = low.parts(cast_op.source)[0]
-    (offset,) = cast_op.static_offsets.get_values()
-    is_known = offset != DYNAMIC_INDEX
-    total = Polynomial[int].of(offset) if is_known else sum_of(low, cast_op.offsets[0])
-    return (
-        offset_address(low, address, total, stored(type.element_type, low.index)),
-        *(low.value(size) for size in cast_op.sizes),
-    )
+    return (address, *(low.value(size) for size in cast_op.sizes))
 
 
 @MEMREF.on(memref.AssumeAlignmentOp)

@@ -142,9 +142,9 @@ class BufferFunctions(InterpreterFunctions):
         (buffer,) = args
         return (buffer.reshape(-1),)
 
-    @impl(memref.ReinterpretCastOp)
+    @impl(upstream.ReinterpretCastOp)
     def run_reinterpret_cast(
-        self, interpreter: Interpreter, op: memref.ReinterpretCastOp, args: PythonValues
+        self, interpreter: Interpreter, op: upstream.ReinterpretCastOp, args: PythonValues
     ) -> PythonValues:
         """A contiguous part of a buffer in another shape."""
         buffer, *dynamic = args
@@ -194,7 +194,7 @@ def _allocated(kind: Attribute, sizes: PythonValues) -> np.ndarray:
     return unknown(shape_with(kind, iter(sizes)), cast(MemRefType, kind).element_type)
 
 
-def _part(op: memref.ViewOp | memref.ReinterpretCastOp, raw: Any, first: int, shape: Any) -> Any:
+def _part(op: memref.ViewOp | upstream.ReinterpretCastOp, raw: Any, first: int, shape: Any) -> Any:
     """Some bytes as a buffer."""
     kind = memref_type(op.result)
     dtype = dtype_of(kind.element_type)

@@ -201,7 +201,7 @@ def _whole(run: Run, op: memref.CastOp | memref.CollapseShapeOp, lanes: Lanes) -
     _view(run, op, 0, sizes, lanes)
 
 
-def _reinterpret(run: Run, op: memref.ReinterpretCastOp, lanes: Lanes) -> None:
+def _reinterpret(run: Run, op: upstream.ReinterpretCastOp, lanes: Lanes) -> None:
     """A contiguous part of a buffer in another shape."""
     _, *dynamic = op.operands
     numbers = iter([run.value(value, lanes)[0] for value in dynamic])
@@ -285,7 +285,7 @@ STRUCTURED_RULES: Mapping[type[Operation], Rule] = {
     memref.CollapseShapeOp: _whole,
     memref.DimOp: _dim,
     memref.LoadOp: _load,
-    memref.ReinterpretCastOp: _reinterpret,
+    upstream.ReinterpretCastOp: _reinterpret,
     memref.StoreOp: _store,
     rt.ParallelTilesOp: _tiles,
     rt.SliceOp: _slice,
@@ -304,7 +304,7 @@ STRUCTURED_RULES: Mapping[type[Operation], Rule] = {
     vector.StoreOp: _store,
 }
 
-VIEWS = (memref.CastOp, memref.CollapseShapeOp, memref.ReinterpretCastOp, rt.SliceOp)
+VIEWS = (memref.CastOp, memref.CollapseShapeOp, upstream.ReinterpretCastOp, rt.SliceOp)
 """Operations whose result is a part of their first operand."""
 
 

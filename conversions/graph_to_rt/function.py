@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     i64,
 )
+from xdsl.dialects.utils import split_dynamic_index_list
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
@@ -34,6 +35,7 @@ from ...dialects.graph.size_attributes import argument_attributes
 from ...dialects.loop import ops as loop
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse, part_count
+from ...dialects.upstream import ops as upstream
 from .sizes import Sizes, block_of
 
 Call = graph.CallDpsOp | graph.CallPackedOp
@@ -206,9 +208,13 @@ class BufferFunction:
         if place.offset is not None:
             dynamic = [size for size in sizes if isinstance(size, SSAValue)]
             return self.insert(memref.ViewOp(place.memory, place.offset, dynamic, kind))
-        steps = [product(tuple(dims[axis + 1 :])) for axis in range(len(dims))]
-        strides = [dim.value if dim.is_static else self.size(dim, op) for dim in steps]
-        made = memref.ReinterpretCastOp.from_dynamic(place.memory, [0], sizes, strides, kind)
+        inner = [product(tuple(dims[axis + 1 :])) for axis in range(len(dims))]
+        strides = [dim.value if dim.is_static else self.size(dim, op) for dim in inner]
+        known_sizes, sizes = split_dynamic_index_list(sizes, DYNAMIC_INDEX)
+        known_strides, strides = split_dynamic_index_list(strides, DYNAMIC_INDEX)
+        made = upstream.ReinterpretCastOp(
+            place.memory, [], sizes, strides, [0], known_sizes, known_strides, kind
+        )
         return self.insert(made)
 
     def size(self, dim: Dim, op: Operation) -> SSAValue:

@@ -46,7 +46,7 @@ from .ops_llvm_intrinsics import (
     MaskedLoadOp,
     MaskedStoreOp,
 )
-from .ops_memref import PrefetchOp, prefetch_properties
+from .ops_memref import PrefetchOp, ReinterpretCastOp, prefetch_properties
 from .ops_scf import WhileOp
 from .ops_vector import BroadcastOp, GatherOp, ReductionOp
 
@@ -82,6 +82,7 @@ __all__ = [
     "PoisonOp",
     "PrefetchOp",
     "ReductionOp",
+    "ReinterpretCastOp",
     "RemfOp",
     "SIToFPOp",
     "SelectOp",

@@ -1,8 +1,11 @@
-"""The prefetch of `memref`, which xDSL lacks."""
+"""Operations of `memref` that xDSL lacks or does not verify."""
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, i1, i32
+from collections.abc import Sequence
+
+from xdsl.dialects import memref as memref_dialect
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefType, i1, i32
 from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, var_operand_def
 from xdsl.parser import Parser
@@ -10,6 +13,42 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.typed import memref_type
+
+
+class ReinterpretCastOp(memref_dialect.ReinterpretCastOp):
+    """`%r = memref.reinterpret_cast %x to offset: [0], sizes: [%n, 4], strides: [4, 1] : ...`.
+
+    xDSL's does not compare element types, nor offset and strides with the layout of the result.
+    """
+
+    name = "memref.reinterpret_cast"
+
+    def verify_(self) -> None:
+        super().verify_()
+        source, result = memref_type(self.source), memref_type(self.result)
+        if source.element_type != result.element_type:
+            raise VerifyException(
+                f"{self.name}: element types differ, expected {source.element_type}, "
+                f"got {result.element_type}"
+            )
+        strides = result.get_strides()
+        self._compare("offset", self.static_offsets.get_values(), [result.get_offset()])
+        known = [None] * result.get_num_dims() if strides is None else strides
+        self._compare("strides", self.static_strides.get_values(), known)
+
+    def _compare(self, what: str, got: Sequence[int], expected: Sequence[int | None]) -> None:
+        """Compare with the layout of the result, where None is a dynamic number."""
+        pairs = zip(got, expected, strict=False)
+        if len(got) != len(expected) or any(b is not None and a != b for a, b in pairs):
+            raise VerifyException(
+                f"{self.name}: {what} of another layout, "
+                f"expected {_numbers(expected)}, got {_numbers(got)}"
+            )
+
+
+def _numbers(values: Sequence[int | None]) -> str:
+    names = ("?" if value in (None, DYNAMIC_INDEX) else str(value) for value in values)
+    return f"[{', '.join(names)}]"
 
 
 @irdl_op_definition

@@ -5,10 +5,21 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
 from xdsl.dialects import arith, func, llvm
-from xdsl.dialects.builtin import IntegerType, ModuleOp, VectorType, bf16, f32, f64, i1, i32
+from xdsl.dialects.builtin import (
+    IntegerType,
+    MemRefType,
+    ModuleOp,
+    VectorType,
+    bf16,
+    f32,
+    f64,
+    i1,
+    i32,
+)
 from xdsl.dialects.test import TestOp as AnyOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.parser import Parser
@@ -153,6 +164,14 @@ def bad_indices() -> Operation:
     return upstream.GEPOp(address, [llvm.GEP_USE_SSA_VAL], f32)
 
 
+def cast_with(
+    offsets: Sequence[int], strides: Sequence[int], element_type: Attribute = f32
+) -> Operation:
+    (source,) = values(MemRefType(element_type, [6]))
+    kind = MemRefType(f32, [2, 3])
+    return upstream.ReinterpretCastOp(source, [], [], [], offsets, [2, 3], strides, kind)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -175,6 +194,26 @@ def bad_indices() -> Operation:
         (bad_width, "arith.truncf: wrong width of the result, expected narrower than f32, got f64"),
         (bad_count, "llvm.intr.maximum: wrong number of operands, expected 2, got 3"),
         (bad_indices, "llvm.getelementptr: wrong number of indices, expected 1, got 0"),
+        (
+            partial(cast_with, [], [3, 1]),
+            r"memref.reinterpret_cast: offset of another layout, expected \[0\], got \[\]",
+        ),
+        (
+            partial(cast_with, [0, 0], [3, 1]),
+            r"memref.reinterpret_cast: offset of another layout, expected \[0\], got \[0, 0\]",
+        ),
+        (
+            partial(cast_with, [1], [3, 1]),
+            r"memref.reinterpret_cast: offset of another layout, expected \[0\], got \[1\]",
+        ),
+        (
+            partial(cast_with, [0], [1, 2]),
+            r"memref.reinterpret_cast: strides of another layout, expected \[3, 1\], got \[1, 2\]",
+        ),
+        (
+            partial(cast_with, [0], [3, 1], i32),
+            "memref.reinterpret_cast: element types differ, expected i32, got f32",
+        ),
         (bad_index_cast, "arith.index_cast: wrong types, expected index on one side, got i32"),
     ],
 )
