@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import math
 import os
-import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -23,12 +21,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..core.errors import InputError, StepwellError, explain
-from ..core.logs import logger
 from ..core.progress import report
 from . import folders, tasks
+from .assignment import Assignment
 from .blocks import BlockLostError, hostname
 from .combining import combined
-from .engines import Worker, WorkerLostError
+from .engines import WorkerLostError
 from .placement import Placement, Room
 from .rings import has_rings
 from .rows import scatter
@@ -36,10 +34,6 @@ from .schedule import Schedule, Traffic
 from .tasks import Halo, Made, Setting
 from .values import Values
 
-_LOG = logger("distributed")
-
-_WAITS, _WAIT = 60, 0.5
-"""How often to look for workers if all have ended, and the seconds in between."""
 _LARGE = 1 << 22
 """The bytes that are copied in several threads."""
 
@@ -71,12 +65,9 @@ class Run:
         self.setting = Setting(whole, room.place(), hostname())
         self.traffic = Traffic()
         self.values = Values(placement, room, schedule)
+        self.assignment = Assignment(self.engine, len(self.partition), self.traffic.lost)
         self._inputs: Mapping[str, Any] = {}
-        self._workers: dict[int, Worker] = {}
         self._settings: dict[str, Any] = {}
-        self._hosts: dict[str, None] = {}
-        self._ended: set[str] = set()
-        """The workers that have ended since parts were last assigned."""
         self._moved: list[dict[int, Made]] = []
         """For each stage what it has made of each part."""
         self._is_complete = False
@@ -92,8 +83,8 @@ class Run:
         """
         self._inputs = inputs
         self._assign()
-        near = has_rings() and self.engine.shares and self._are_here()
-        kept = self.room.has_maps([self._workers[n] for n in range(len(self.partition))], near)
+        near = has_rings() and self.engine.shares and self.assignment.is_here()
+        kept = self.room.has_maps(self.assignment.workers, near)
         ring = self.values.ring_rows() if near else None
         self.setting = replace(self.setting, kept=kept, ring=ring)
         report("loading arguments", 0, self._steps)
@@ -163,7 +154,7 @@ class Run:
         try:
             return tasks.array_of_block(block, count)
         except BlockLostError:
-            worker = self._workers[part].name
+            worker = self.assignment[part].name
             handle = self.engine.submit(tasks.array_of_block, block, count, worker=worker)
             return self.engine.get(handle)
 
@@ -195,7 +186,7 @@ class Run:
 
     def close(self) -> None:
         """Remove the files of the run, or keep them for the next one."""
-        place, alone = self.setting.place, list(self._hosts) == [hostname()]
+        place, alone = self.setting.place, self.assignment.used_hosts == [hostname()]
         if self.room.is_kept and self._is_complete and alone and not self.traffic.lost:
             self.values.give(self.schedule.specs)
             return
@@ -205,47 +196,21 @@ class Run:
         # What is wrong now has no effect on results, and must not hide why there are none.
         with suppress(StepwellError, OSError):
             elsewhere = {w.host: w.name for w in self.engine.workers() if w.host != hostname()}
-            for worker in (elsewhere[host] for host in self._hosts if host in elsewhere):
+            for host in elsewhere.keys() & set(self.assignment.used_hosts):
                 with suppress(StepwellError, OSError):
-                    self.engine.get(self.engine.submit(folders.remove_folder, place, worker=worker))
+                    remove = partial(self.engine.submit, folders.remove_folder, place)
+                    self.engine.get(remove(worker=elsewhere[host]))
 
     def _assign(self) -> None:
-        """Give each part without a worker one: in order, or of the host that has its values."""
-        alive = self._alive()
-        parts = len(self.partition)
-        held = Counter(worker for worker in self._workers.values() if worker in alive)
-        for part in range(parts):
-            old = self._workers.get(part)
-            if old in alive:
-                continue
-            worker = alive[part * len(alive) // parts]
-            if old is not None:
-                near = [one for one in alive if one.host == old.host]
-                worker = min(near or alive, key=lambda one: held[one])
-            self._workers[part] = worker
-            self._hosts[worker.host] = None
-            held[worker] += 1
-        kept = {worker.name for worker in alive} - self._ended
+        """Give each part without a worker one, and forget what was on those that have ended."""
+        kept = self.assignment.update()
         self.placement.forget_all_but(kept)
         self.room.forget_all_but(kept)
-        self._ended.clear()
         self._settings.clear()
-
-    def _alive(self) -> list[Worker]:
-        """The workers; waits for one if all have ended, as a cluster may start them again.
-
-        Raises:
-            StepwellError: if none comes.
-        """
-        for _ in range(_WAITS):
-            if alive := list(self.engine.workers()):
-                return alive
-            time.sleep(_WAIT)
-        raise StepwellError(explain("distribute", "there are no workers"))
 
     def _setting(self, part: int) -> Any:
         """What all tasks share, on the worker of a part."""
-        worker = self._workers[part].name
+        worker = self.assignment[part].name
         if not self.setting.whole:
             return self.setting
         if worker not in self._settings:
@@ -254,19 +219,10 @@ class Run:
 
     def _shared(self, part: int) -> tuple[Any, Any]:
         """What all tasks share, and a part of the graph, on its worker."""
-        worker = self._workers[part].name
+        worker = self.assignment[part].name
         if self.setting.kept:
             self.room.keep_maps(worker)
         return self._setting(part), self.placement.source(part, worker)
-
-    @property
-    def _hosts_of_parts(self) -> list[str]:
-        """The host of the worker of each part."""
-        return [self._workers[part].host for part in range(len(self.partition))]
-
-    def _are_here(self) -> bool:
-        """Whether all parts are on this host."""
-        return all(host == hostname() for host in self._hosts_of_parts)
 
     def _load(self, parts: Iterable[int]) -> list[int]:
         """Bring the arguments of the program to the workers; returns the parts that failed."""
@@ -276,7 +232,7 @@ class Run:
         here: list[tuple[int, str, Any]] = []
         for part in parts:
             for name, value in self._inputs.items():
-                if _is_held(value) and self._workers[part].host == hostname():
+                if _is_held(value) and self.assignment[part].host == hostname():
                     here.append((part, name, value))
                     continue
                 with self._noting(part, failed):
@@ -299,7 +255,7 @@ class Run:
 
     def _loading(self, part: int, name: str, value: Any) -> Any:
         """The handle of rows of an argument, which a worker reads or is sent."""
-        worker, rows = self._workers[part].name, self.partition.nodes(part)
+        worker, rows = self.assignment[part].name, self.partition.nodes(part)
         source = (value[rows],) if _is_held(value) else value
         given, exchanged = self.engine.put(source, worker), name in self.schedule.exchanged
         arguments = *self._shared(part), rows, given, exchanged, self.values.spare(part, name)
@@ -326,7 +282,7 @@ class Run:
         for attempt in range(self.tries + 1):
             if attempt and self._restore(number, made):
                 continue
-            if not step(self.values.lacking(made, self._hosts_of_parts)):
+            if not step(self.values.lacking(made, self.assignment.hosts)):
                 return
         fact = f"workers ended {self.tries + 1} times in {what}"
         expected, got = f"at most {self.tries} times (tries)", ", ".join(self.traffic.lost)
@@ -342,10 +298,7 @@ class Run:
             self.values.missing.add(error.path)
         except WorkerLostError as error:
             failed.append(part)
-            self._ended.add(error.worker)
-            if error.worker not in self.traffic.lost:
-                self.traffic.lost.append(error.worker)
-                _LOG.warning("worker %s ended: its parts are computed elsewhere", error.worker)
+            self.assignment.end(error)
 
     @contextmanager
     def _settling(self, handles: Sequence[Any]) -> Iterator[None]:
@@ -395,7 +348,7 @@ class Run:
 
     def _submit(self, number: int, part: int, halos: Sequence[Any]) -> Any:
         """Submit a stage on a part."""
-        worker, stage = self._workers[part].name, self.job.stages[number]
+        worker, stage = self.assignment[part].name, self.job.stages[number]
         submit = partial(self.engine.submit, worker=worker)
         blocks = {name: b for name, b in self.values.of[part].items() if name in stage.needed}
         setting, source = self._shared(part)
@@ -420,17 +373,14 @@ class Run:
         found: list[Any] = []
         for owner in np.flatnonzero(np.diff(owners)).tolist():
             blocks = {value: self.values.of[owner][value] for value in values}
-            if self.engine.shares and self._are_near(owner, part):
+            if self.engine.shares and self.assignment.are_near(owner, part):
                 found.append(Halo(owner, int(bounds[owner]), blocks))
                 continue
-            worker = self._workers[owner].name
+            worker = self.assignment[owner].name
             source = self.placement.source(owner, worker)
             arguments = source, part, list(values), blocks
             found.append(self.engine.submit(tasks.pack, *arguments, worker=worker))
         return found
-
-    def _are_near(self, owner: int, part: int) -> bool:
-        return self._workers[owner].host == self._workers[part].host
 
     def _restore(self, number: int, made: Iterable[str]) -> Sequence[int]:
         """Give parts of ended workers others; those whose values are elsewhere begin anew.
@@ -448,13 +398,13 @@ class Run:
         if self.setting.ring is not None:
             # A worker that is lost may still write to the old rings, so all begin new ones.
             self.values.forget(made, range(len(self.partition)))
-            if not self._are_here():
+            if not self.assignment.is_here():
                 # Another host has no rings.
                 self.setting = replace(self.setting, ring=None)
                 self.values.forget_all()
         stages = self.job.stages[: max(number, 0)]
         earlier = [*(self._inputs if number >= 0 else ()), *(n for s in stages for n in s.results)]
-        gone = self.values.lacking(set(earlier) - self.values.freed, self._hosts_of_parts)
+        gone = self.values.lacking(set(earlier) - self.values.freed, self.assignment.hosts)
         if gone and (self.values.freed or self.setting.ring is not None):
             # Nobody has what one part could be computed from, or its place is in a ring of all.
             gone = list(range(len(self.partition)))
@@ -469,7 +419,7 @@ class Run:
         With several hosts all stays: if one is gone, its parts are computed again from the values
         that others have.
         """
-        if len(self._hosts) > 1:
+        if len(self.assignment.used_hosts) > 1:
             return
         last = self.schedule.last_use
         self.values.free([name for name in last if last[name] <= number])

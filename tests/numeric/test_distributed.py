@@ -22,7 +22,7 @@ import stepwell as sw
 from stepwell.core.errors import CompileError, InputError, StepwellError
 from stepwell.core.progress import Step, followed
 from stepwell.dialects.graph.attrs import ReduceKind
-from stepwell.distributed import blocks, driver, engines, tasks
+from stepwell.distributed import assignment, blocks, driver, engines, tasks
 from stepwell.distributed.blocks import Block
 from stepwell.distributed.combining import combined
 from stepwell.distributed.distributing import Distributed, distribute
@@ -596,7 +596,7 @@ def test_another_host_has_no_rings(program: Any, stage: int, tmp_path: Path) -> 
 @pytest.fixture
 def hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The host of a thread is its name."""
-    for module in (blocks, driver, engines, tasks):
+    for module in (assignment, blocks, driver, engines, tasks):
         monkeypatch.setattr(module, "hostname", lambda: threading.current_thread().name)
 
 

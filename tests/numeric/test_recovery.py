@@ -19,7 +19,7 @@ import pytest
 
 import stepwell as sw
 from stepwell.core.errors import StepwellError
-from stepwell.distributed import blocks, driver, engines, folders, tasks
+from stepwell.distributed import assignment, blocks, driver, engines, folders, tasks
 from stepwell.distributed.blocks import Block
 from stepwell.distributed.distributing import Distributed, distribute
 from stepwell.distributed.engines import LocalEngine, Worker, lost
@@ -63,7 +63,7 @@ def host_of_thread() -> str:
 
 @pytest.fixture
 def hosts(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (blocks, driver, engines, tasks):
+    for module in (assignment, blocks, driver, engines, tasks):
         monkeypatch.setattr(module, "hostname", host_of_thread)
 
 
