@@ -23,6 +23,7 @@ from ..core.context import Change, CompilerContext
 from ..core.distances import DIFFERENT, distance, elements_apart
 from ..core.errors import InputError, MiscompilationError, StepwellError, explain
 from ..core.module import Module
+from ..core.stages import IR_STAGES
 from ..core.walks import is_same
 from ..dialects.program import is_on_buffers
 from ..runtime.executable import Executable
@@ -37,6 +38,9 @@ from .traces import Calls, Trace, dense, results_of
 
 OF_MACHINE_CODE = SUMS
 """Machine code reorders sums and may call functions of a library."""
+
+ON_TENSORS = IR_STAGES[: IR_STAGES.index("fused") + 1]
+"""The stages that NumPy runs."""
 
 
 class Checker(Observer):
@@ -128,6 +132,8 @@ class Checker(Observer):
         self._stated.append(budget_of(ctx.step))
         self._keep(ctx.stage, ctx.pass_name, traces, how)
         self._state = op.clone()
+        if ctx.stage in ON_TENSORS:
+            self._limits.follow(Module(self._state, ctx.weights))
 
     def compare(self, ctx: CompilerContext, op: ModuleOp) -> None:
         """Compare as `after_pass` does, and leave the state of the checker unchanged.
@@ -257,7 +263,7 @@ class Checker(Observer):
             pair = alike(old[place], new[place])
             if pair is None or pair[0].size != pair[1].size:
                 continue
-            apart = np.flatnonzero(elements_apart(pair[1], pair[0], tolerance.of(pair[0])))
+            apart = np.flatnonzero(elements_apart(pair[1], pair[0], tolerance.of(pair[0], key)))
             size, itemsize = pair[0].size, pair[0].dtype.itemsize
             writes = [w.numbers(place, size, itemsize)[apart] for w in (one, other)]
             found += zip(*(numbers.tolist() for numbers in writes), strict=True)

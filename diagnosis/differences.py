@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from ..core.dtype_names import is_real
 from ..core.errors import MiscompilationError, explain
 from ..core.provenance import names
 from ..core.typed import function_around
-from .traces import Contents, Trace
+from .traces import Contents, Key, Trace
 
 
 @dataclass(frozen=True)
@@ -45,16 +45,23 @@ class Tolerance:
     Args:
         limit: the distance, in units in the last place.
         digits: the binary digits of the type of these units; None for the type of each value.
+        grown: larger distances of some values; others may be as far as the farthest of them.
     """
 
     limit: float
     digits: int | None
+    grown: Mapping[Key, float] = field(default_factory=dict[Key, float])
 
-    def of(self, array: np.ndarray) -> float:
-        """The allowed distance from an array, in units of its type."""
+    def limit_of(self, key: Key) -> float:
+        """The allowed distance of a value."""
+        far = self.grown[key] if key in self.grown else max(self.grown.values(), default=0.0)
+        return max(self.limit, far)
+
+    def of(self, array: np.ndarray, key: Key) -> float:
+        """The allowed distance of an array, in units of its type."""
         if not is_real(array.dtype):
             return 0.0
-        return self.limit * (1 if self.digits is None else scale(array.dtype, self.digits))
+        return self.limit_of(key) * (1 if self.digits is None else scale(array.dtype, self.digits))
 
     def difference(
         self, change: Change, before: Trace, after: Trace, inputs: list[Any]
@@ -62,7 +69,8 @@ class Tolerance:
         """The error of a pass, if a value is further away than allowed."""
         for number, (got, want) in enumerate(zip(after.results, before.results, strict=True)):
             ulp, elements = distance(got, want)
-            if ulp <= self.of(want):
+            allowed = self.of(want, number)
+            if ulp <= allowed:
                 continue
             blame = self._blame(before, after)
             at = worst(got, want)
@@ -70,10 +78,10 @@ class Tolerance:
             if at is not None:
                 fact += f", element {list(at)}"
             expected, value = (None, None) if at is None else (want[at], got[at])
-            hint = f"the limit is {self.of(want):.3g} ulp"
+            hint = f"the limit is {allowed:.3g} ulp"
             message = explain(change.pass_name, fact, expected=expected, got=value, hint=hint)
             moved = dataclasses.replace(change, ulp=ulp, elements=elements)
-            return miscompilation(message, blame, moved, inputs, self.limit)
+            return miscompilation(message, blame, moved, inputs, self._limit_at(blame, number))
 
         # Results may hide errors: a maximum, or a function that saturates, masks them.
         blame = self._blame_call(before, after)
@@ -81,7 +89,13 @@ class Tolerance:
             return None
         moved = dataclasses.replace(change, ulp=DIFFERENT)
         message = explain(change.pass_name, f"it changes values computed {blame}")
-        return miscompilation(message, blame, moved, inputs, self.limit)
+        return miscompilation(message, blame, moved, inputs, self._limit_at(blame, 0))
+
+    def _limit_at(self, blame: Blame, number: int) -> float:
+        """The limit for the call that is blamed, else for a result."""
+        if blame.function is not None and blame.call:
+            return self.limit_of((blame.function, blame.call))
+        return self.limit_of(number)
 
     def _blame(self, before: Trace, after: Trace) -> Blame:
         """Where two runs first differ: in a function, or at an operator."""
@@ -90,19 +104,20 @@ class Tolerance:
             return blame
         for key, (op, arrays) in after.operators.items():
             known = before.operators.get(key)
-            if known is not None and self._differ(*map(_results, (arrays, known[1]))):
+            if known is not None and self._differ(key, *map(_results, (arrays, known[1]))):
                 return Blame(_function(op), op.name, key[0])
         return Blame()
 
     def _blame_call(self, before: Trace, after: Trace) -> Blame | None:
         """The first function that both runs call and that writes different data."""
-        for (name, time), (op, arrays) in after.calls.items():
-            known = before.calls.get((name, time))
-            if known is not None and self._differ(arrays, known[1]):
+        for key, (op, arrays) in after.calls.items():
+            known = before.calls.get(key)
+            if known is not None and self._differ(key, arrays, known[1]):
+                name, time = key
                 return Blame(name, None, names(op), time)
         return None
 
-    def _differ(self, got: Sequence[Contents], expected: Sequence[Contents]) -> bool:
+    def _differ(self, key: Key, got: Sequence[Contents], expected: Sequence[Contents]) -> bool:
         """Whether arrays differ; an address on one side is compared by bytes."""
         for one, other in zip(reversed(got), reversed(expected), strict=False):
             pair = alike(one, other)
@@ -110,7 +125,7 @@ class Tolerance:
                 continue
             if pair[0].size != pair[1].size:
                 return True
-            if distance(*pair)[0] > self.of(pair[1]):
+            if distance(*pair)[0] > self.of(pair[1], key):
                 return True
         return False
 

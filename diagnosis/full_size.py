@@ -21,20 +21,16 @@ from ..core.budgets import Budget, budget_of, together
 from ..core.context import Change, CompilerContext
 from ..core.errors import MiscompilationError
 from ..core.module import Module
-from ..core.stages import IR_STAGES
 from ..core.typed import tensor_type
 from ..core.walks import is_same
 from ..dialects.graph.ops import CallDpsOp
 from ..dialects.graph.shapes import SymbolicShapes
 from ..runtime.executable import Executable
-from .checking import OF_MACHINE_CODE, Checker
+from .checking import OF_MACHINE_CODE, ON_TENSORS, Checker
 from .limits import Limits
 from .machine_calls import called_alone, natives_of
 from .single_call import SingleCall
 from .traces import Contents, Trace, dense, results_of
-
-_ON_TENSORS = IR_STAGES[: IR_STAGES.index("fused") + 1]
-"""The stages that NumPy runs."""
 
 
 class FullSize(Observer):
@@ -68,7 +64,7 @@ class FullSize(Observer):
     def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
         """Note how far the pass may move results."""
         self._limits.narrow(op)
-        if ctx.stage not in _ON_TENSORS:
+        if ctx.stage not in ON_TENSORS:
             self._budgets[1].append(budget_of(ctx.step))
         elif not is_same(op, self._state):
             self._budgets[0].append(budget_of(ctx.step))
@@ -85,10 +81,13 @@ class FullSize(Observer):
         change = Change("asm", CODE_GENERATION, 0.0, 0, CODE_GENERATION)
         early = replace(change, stage="fused", pass_name="passes on tensors")
         on_tensors, on_buffers = ((together(all_of), len(all_of)) for all_of in self._budgets)
-        for arrays, wanted in zip(self._samples, self._wanted, strict=True):
-            reference = _reference(fused, arrays)
+        references = [_reference(fused, arrays) for arrays in self._samples]
+        for arrays, wanted, reference in zip(self._samples, self._wanted, references, strict=True):
             self._suspect = SingleCall(reference, None), arrays
             self._limits.compare(early, wanted, reference, list(arrays), *on_tensors)
+        self._limits.follow(fused)
+        for arrays, reference in zip(self._samples, references, strict=True):
+            self._suspect = SingleCall(reference, None), arrays
             _align(reference, scheduled)
             found = called_alone(last, compilation.target, arrays, natives, reference)
             found.results = results_of(exe(*arrays))

@@ -7,6 +7,7 @@ with each operator perturbed by the budget.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from ..dialects.graph.interfaces import FusionKind, GraphOp
 from ..dialects.graph.matrices import with_values
 from ..dialects.graph.ops import ConstantOp
 from ..dialects.graph.shapes import SymbolicShapes, sizes_of
-from .traces import Trace, dense
+from .traces import Key, Trace, dense
 
 if TYPE_CHECKING:
     from ..backends.reference.interpreter import Array
@@ -69,8 +70,8 @@ def longest_sum(module: Module, inputs: list[Any]) -> int:
     return longest
 
 
-def growth(module: Module, inputs: list[Any], ulp: float, digits: int) -> float:
-    """How far the values of a program move if each of its operators is off by `ulp` units.
+def growth(module: Module, inputs: list[Any], ulp: float, digits: int) -> dict[Key, float]:
+    """How far each value of a program moves if each of its operators is off by `ulp` units.
 
     Args:
         module: a program on operators.
@@ -79,18 +80,19 @@ def growth(module: Module, inputs: list[Any], ulp: float, digits: int) -> float:
         digits: see there.
 
     Returns:
-        The largest distance, in the same units; 0 if the program is no longer on operators.
+        The largest distances, in the same units; none if the program does not run.
     """
+    farthest: dict[Key, float] = {}
     try:
         clean = _run(module, check_inputs(module, inputs), None)
-        farthest = 0.0
         for seed, sign in enumerate((1.0, -1.0, None, None)):
             noise = _Noise(ulp * 2.0 ** (1 - digits), sign, seed)
             arrays = [noise.of(array, False) for array in check_inputs(module, inputs)]
             noisy = _run(module, arrays, noise)
-            farthest = max([farthest, *(_apart(pair, digits) for pair in _pairs(noisy, clean))])
+            for key, one, other in _pairs(noisy, clean):
+                farthest[key] = max(farthest.get(key, 0.0), _apart(one, other, digits))
     except StepwellError:
-        return 0.0
+        return {}
     return farthest
 
 
@@ -106,20 +108,27 @@ def _run(module: Module, arrays: list[Any], noise: _Noise | None) -> Trace:
     return trace
 
 
-def _pairs(one: Trace, other: Trace) -> list[tuple[np.ndarray, np.ndarray]]:
-    pairs = list(zip(one.results, other.results, strict=True))
+def _pairs(one: Trace, other: Trace) -> Iterator[tuple[Key, np.ndarray, np.ndarray]]:
+    for number, pair in enumerate(zip(one.results, other.results, strict=True)):
+        yield number, *pair
     for key, (_, arrays) in one.operators.items():
-        pairs += zip(arrays, other.operators[key][1], strict=True)
-    for key, (_, arrays) in one.calls.items():
-        others = other.calls[key][1]
-        pairs += [(a.values, b.values) for a, b in zip(arrays, others, strict=True)]
-    return pairs
+        for pair in zip(arrays, other.operators[key][1], strict=True):
+            yield key, *pair
+    for key, (_, contents) in one.calls.items():
+        for a, b in zip(contents, other.calls[key][1], strict=True):
+            yield key, a.values, b.values
 
 
-def _apart(pair: tuple[np.ndarray, np.ndarray], digits: int) -> float:
-    if not is_real(pair[0].dtype) or pair[0].shape != pair[1].shape:
+def _apart(one: np.ndarray, other: np.ndarray, digits: int) -> float:
+    """The largest distance; that of opposite numbers if at most two leading digits are right.
+
+    Distances are in units of the largest number, so they say no more where all of it is error.
+    """
+    if not is_real(one.dtype) or one.shape != other.shape:
         return 0.0
-    return distance(*pair)[0] / scale(pair[0].dtype, digits)
+    far = distance(one, other)[0] / scale(one.dtype, digits)
+    opposite = 2.0 ** (digits + 1)
+    return max(far, opposite) if far >= opposite / 8 else far
 
 
 class _Noise:

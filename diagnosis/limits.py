@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -14,7 +15,7 @@ from ..core.errors import MiscompilationError
 from ..core.module import Module
 from .differences import Tolerance
 from .growth import digits_of, growth, longest_sum
-from .traces import Trace
+from .traces import Key, Trace
 
 
 class Limits:
@@ -26,14 +27,24 @@ class Limits:
     """
 
     def __init__(self, module: Module, max_ulp: float | None) -> None:
-        self._operators, self._max_ulp = module.clone(), max_ulp
+        self._module, self._max_ulp = module.clone(), max_ulp
+        self._operators = self._module
         self._digits = digits_of(module.op)
-        self._growths: dict[tuple[float, int], tuple[list[Any], float]] = {}
+        self._growths: dict[tuple[float, int], tuple[list[Any], Mapping[Key, float]]] = {}
         """The last inputs for a limit and a number of digits, and how far it grows on them."""
 
     def narrow(self, op: ModuleOp) -> None:
         """Take note of the types of the program after a pass: the narrowest one counts."""
         self._digits = min(self._digits, digits_of(op))
+
+    def follow(self, module: Module) -> None:
+        """Take the operators that the program has now, after a pass that is right.
+
+        Operators into which one is decomposed may magnify errors where that one does not: the sum
+        of differences from a mean is nothing but error.
+        """
+        self._operators = module
+        self._growths.clear()
 
     def compare(
         self,
@@ -58,28 +69,28 @@ class Limits:
             MiscompilationError: if a value is further away than the budget allows.
         """
         error: MiscompilationError | None = None
-        for limit in self._limits(inputs, budget, passes):
-            error = self.tolerance(limit).difference(change, before, after, inputs)
+        for tolerance in self._tolerances(inputs, budget, passes):
+            error = tolerance.difference(change, before, after, inputs)
             if error is None:
                 return
         if error is not None:
             raise error
 
-    def _limits(self, inputs: list[Any], budget: Budget, passes: int) -> Iterator[float]:
-        """A budget as a limit: for one operator, then as magnified by the whole program."""
+    def _tolerances(self, inputs: list[Any], budget: Budget, passes: int) -> Iterator[Tolerance]:
+        """What a budget allows: for one operator, then as magnified by the whole program."""
         if self._max_ulp is not None:
-            yield self._max_ulp * passes
+            yield self.tolerance(self._max_ulp * passes)
             return
-        terms = longest_sum(self._operators, inputs) if budget.sums else 1
+        terms = longest_sum(self._module, inputs) if budget.sums else 1
         limit = budget.of(terms, self._digits)
-        yield limit
+        yield self.tolerance(limit)
         if limit:
-            yield max(limit, self._growth(inputs, limit))
+            yield replace(self.tolerance(limit), grown=self._growth(inputs, limit))
 
-    def _growth(self, inputs: list[Any], limit: float) -> float:
+    def _growth(self, inputs: list[Any], limit: float) -> Mapping[Key, float]:
         """How far a limit grows in the program: as for the last inputs, where they are the same."""
         key = limit, self._digits
-        known, found = self._growths.get(key, ([], 0.0))
+        known, found = self._growths.get(key, ([], {}))
         if len(known) != len(inputs) or any(map(operator.is_not, known, inputs)):
             found = growth(self._operators, inputs, limit, self._digits)
             self._growths[key] = [*inputs], found

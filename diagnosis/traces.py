@@ -18,6 +18,10 @@ from ..core.provenance import names
 from ..dialects.graph.ops import CallDpsOp
 from ..dialects.rt import ops as rt
 
+Key = int | tuple[str, int] | tuple[tuple[str, ...], int]
+"""A value of a run: the number of a result; a function, or the nodes of an operator, and which of
+its calls or operators it is."""
+
 
 @dataclass(frozen=True)
 class Contents:

@@ -24,7 +24,7 @@ from stepwell.diagnosis import checks, limits
 from stepwell.diagnosis import smaller as sizes
 from stepwell.diagnosis.limits import Limits
 from stepwell.diagnosis.smaller import is_large, made_up, smaller
-from stepwell.diagnosis.traces import Trace
+from stepwell.diagnosis.traces import Key, Trace
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.loop import ops as loop
 from stepwell.frontends import gnn
@@ -307,9 +307,9 @@ def test_a_given_limit_is_that_of_each_pass() -> None:
 def test_growth_is_measured_once_for_the_same_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[list[Any]] = []
 
-    def growth(module: sw.Module, inputs: list[Any], limit: float, digits: int) -> float:
+    def growth(module: sw.Module, inputs: list[Any], limit: float, digits: int) -> dict[Key, float]:
         measured.append(inputs)
-        return float(inputs[0])
+        return {0: float(inputs[0])}
 
     monkeypatch.setattr(limits, "growth", growth)
     one, change = np.ones(3, np.float32), Change("fused", "a pass", 0.0, 0, "")
