@@ -430,6 +430,15 @@ def _emit_call(op: llvm.CallOp, builder: ir.IRBuilder, values: Values, blocks: B
     return builder.call(function, arguments, cconv=op.CConv.cconv_name, fastmath=_flags(op))
 
 
+def _emit_address(
+    op: llvm.AddressOfOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
+) -> Any:
+    name = op.global_name.string_value()
+    found = builder.module.globals.get(name)
+    _check(op, "symbol", found is not None, "a function or a global of the module", f"@{name}")
+    return found
+
+
 def _emit_cond_br(op: llvm.CondBrOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> None:
     _check_types(op, "condition", [op.cond], [i1])
     _check_branch(op, op.then_block, op.then_arguments)
@@ -461,6 +470,7 @@ _EMIT: dict[str, Emit] = {
     "llvm.uitofp": _emit_cast("uitofp"),
     "llvm.getelementptr": _emit_gep,
     "llvm.alloca": _emit_alloca,
+    "llvm.mlir.addressof": _emit_address,
     "llvm.call": _emit_call,
     "llvm.mlir.constant": _emit_constant,
     "llvm.load": _emit_load,

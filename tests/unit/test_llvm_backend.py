@@ -277,9 +277,13 @@ def test_operation_without_translation_is_named() -> None:
             "%0 = llvm.load %p : !llvm.ptr -> index llvm.br ^bb1(%0 : index) ^bb1(%q: index):",
             "llvm: cannot be translated: Type not supported: index",
         ),
+        (
+            "%0 = llvm.mlir.addressof @g : !llvm.ptr",
+            "llvm.mlir.addressof: wrong symbol, expected a function or a global of the module",
+        ),
     ],
 )
-def test_types_without_translation(body: str, message: str) -> None:
+def test_what_has_no_translation(body: str, message: str) -> None:
     text = f"llvm.func @f(%p: !llvm.ptr) {{ {body} llvm.return }}"
     module = Parser(make_context(), text).parse_module()
     with pytest.raises(CompileError, match=message):
