@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-NOT_RUN = {"ruff", "pyright", "scipy-stubs"}
-"""Tools for the source, which no test imports."""
+NOT_RUN = {"pyright", "scipy-stubs"}
+"""Tools for the source, which no test runs."""
 LIGHT = ("tune", "dask", "metis", "parquet")
 """Extras whose oldest versions are tested. Wheels of the oldest `mpi4py` bring no MPI, `torch`
 is large, and tests of `ziglang` are slow."""

@@ -364,6 +364,13 @@ def mlp() -> tuple[sw.Executable, Callable[[np.ndarray], np.ndarray]]:
     return exe, lambda x: np.maximum(x.reshape(len(x), 18) @ w, 0)
 
 
+not_on_the_client = pytest.mark.filterwarnings(
+    "ignore:Running on a single-machine scheduler:UserWarning"
+)
+"""Dask 2025.1 warns of a client of the process, which other tests may have left open."""
+
+
+@not_on_the_client
 def test_batches_of_an_array(mlp: Any) -> None:
     """Blocks of several sizes, one of them cut along a channel; nothing runs before it has to."""
     import dask.array as da
@@ -377,6 +384,7 @@ def test_batches_of_an_array(mlp: Any) -> None:
     assert_near(exe.map(da.from_array(x, chunks=5))[2:7].compute(scheduler="sync"), wanted(x)[2:7])
 
 
+@not_on_the_client
 def test_batches_of_a_convolution() -> None:
     """A CNN on images, whose blocks are cut along rows and columns as well."""
     import dask.array as da
