@@ -22,6 +22,7 @@ from stepwell.core.context import Change
 from stepwell.core.registry import passes
 from stepwell.diagnosis import checks, limits
 from stepwell.diagnosis import smaller as sizes
+from stepwell.diagnosis.differences import Tolerance
 from stepwell.diagnosis.limits import Limits
 from stepwell.diagnosis.smaller import is_large, made_up, smaller
 from stepwell.diagnosis.traces import Key, Trace
@@ -321,6 +322,17 @@ def test_growth_is_measured_once_for_the_same_inputs(monkeypatch: pytest.MonkeyP
             found.compare(change, before, apart, inputs, ROUNDING)
             assert inputs == large
     assert measured == [small, large]
+
+
+def test_each_value_has_the_limit_to_which_it_grows() -> None:
+    one, change = np.ones(3, np.float32), Change("fused", "a pass", 0.0, 0, "")
+    apart = one + 100 * np.spacing(np.float32(1))
+    grown = {0: 10.0, 1: 1000.0, ("f", 1): 1e6}
+    tolerance = Tolerance(4.0, 24, grown)
+    assert tolerance.difference(change, Trace((one, one)), Trace((one, apart)), []) is None
+    error = tolerance.difference(change, Trace((one, one)), Trace((apart, one)), [])
+    assert "it changes result 0" in str(error)
+    assert "the limit is 10 ulp" in str(error)
 
 
 def test_sizes_keep_their_order_and_remainders() -> None:
