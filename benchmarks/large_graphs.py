@@ -35,7 +35,6 @@ from rich.console import Console
 from rich.table import Table
 
 import stepwell as sw
-from stepwell.distributed.new_files import create_npy
 from stepwell.frontends import gnn
 
 WIDTH = 64
@@ -148,7 +147,8 @@ def at_some_nodes(folder: Path, seconds: float = 120) -> tuple[int, float]:
 
 def features(folder: Path, nodes: int) -> None:
     """Write features, a block at a time."""
-    rng, x = np.random.default_rng(0), create_npy(folder / "x.npy", (nodes, WIDTH), np.float32)
+    rng, shape = np.random.default_rng(0), (nodes, WIDTH)
+    x = np.lib.format.open_memmap(folder / "x.npy", "w+", np.float32, shape)
     for first in range(0, nodes, 1 << 16):
         x[first : first + (1 << 16)] = rng.standard_normal(x[first : first + (1 << 16)].shape)
 

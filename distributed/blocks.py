@@ -17,7 +17,7 @@ import numpy as np
 
 from ..core.errors import InputError, StepwellError, explain
 from .errors import unwritten
-from .new_files import allocate, allocating, create_npy
+from .new_files import allocate, allocate_npy, allocating
 from .pages import populate
 from .rings import map_ring
 
@@ -81,7 +81,7 @@ class Block:
         if place is None:
             return Block(shape, dtype, np.empty(shape, dtype))
         path = Path(place, f"{name}.npy")
-        create_npy(path, shape, dtype)
+        allocate_npy(path, shape, dtype)
         return Block(shape, dtype, None, str(path), hostname(), kept)
 
     @staticmethod

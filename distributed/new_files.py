@@ -19,20 +19,12 @@ from .direct import SPAN, DirectFile, scratch
 from .errors import unwritten
 
 
-def create_npy(path: Path, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """A new `.npy` file as a memory map to write, all of whose memory is allocated.
+def allocate_npy(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    """Create a `.npy` file, all of whose memory is allocated; returns where its numbers begin.
 
     Raises:
         InputError: if the disk has too little room, or the file cannot be written.
     """
-    begin, size = _allocate_npy(path, shape, np.dtype(dtype))
-    return (
-        np.asarray(np.memmap(path, dtype, "r+", begin, shape)) if size else np.empty(shape, dtype)
-    )
-
-
-def _allocate_npy(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Create a `.npy` file; returns where its numbers begin, and their bytes."""
     header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
     size = math.prod(shape) * dtype.itemsize
     with allocating(path) as file:
@@ -40,7 +32,7 @@ def _allocate_npy(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> t
         begin = file.tell()
         if size:
             allocate(file.fileno(), begin, size)
-    return begin, size
+    return begin
 
 
 class NewRows:
@@ -60,7 +52,7 @@ class NewRows:
         self, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], direct: bool
     ) -> None:
         self.shape, self.dtype = shape, dtype
-        self._begin, _ = _allocate_npy(path, shape, dtype)
+        self._begin = allocate_npy(path, shape, dtype)
         self._width = math.prod(shape[1:]) * dtype.itemsize
         self._file = DirectFile(path, write=True, direct=direct)
 

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,19 @@ class Files(LocalEngine):
         super().__init__(2)
         self.in_memory, self.shares = False, shares
         self.hook: Callable[[Callable[..., Any], tuple[Any, ...]], None] = lambda *_: None
+        self._submitted: list[Future[Any]] = []
 
     def __enter__(self) -> Files:
         return self
 
     def submit(self, function: Callable[..., Any], *arguments: Any, worker: str) -> Any:
         self.hook(function, arguments)
-        return super().submit(function, *arguments, worker=worker)
+        self._submitted.append(super().submit(function, *arguments, worker=worker))
+        return self._submitted[-1]
+
+    def settle(self) -> None:
+        """Wait for what was submitted, so that no file is in the middle of being made."""
+        wait(self._submitted)
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +139,7 @@ def test_files_that_are_truncated_between_stages(
 
     def truncate(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         if function in work and arguments[1] == stage:
+            engine.settle()
             for path in tmp_path.glob("stepwell-*/*"):
                 if path.name != "lock":
                     os.truncate(path, min(9, path.stat().st_size))
