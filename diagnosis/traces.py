@@ -12,8 +12,8 @@ from xdsl.dialects import func, llvm
 from xdsl.interpreter import PythonValues
 from xdsl.ir import Operation
 
+from ..backends.reference.listeners import CallingOperations
 from ..backends.reference.memory import Pointer
-from ..backends.reference.writes import CallingOperations
 from ..core.provenance import names
 from ..dialects.graph.ops import CallDpsOp
 from ..dialects.rt import ops as rt

@@ -11,17 +11,21 @@ which they are not runs in order in each iteration of the loops around it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 from xdsl.dialects import scf
 from xdsl.interpreter import Interpreter
 from xdsl.ir import Operation, SSAValue
 
 from ...core.walks import operations_in
 from ...dialects.loop.ops import StoreOp
-from .lanes import Conflict, Lanes
+from .lanes import Conflict
+from .listeners import JointListener
 from .lockstep_core import TERMINATORS, Run, UnsuitableError
 from .lockstep_loop import LOOP_RULES
 from .lockstep_scf import STRUCTURED_RULES, VIEWS, stored_to
-from .memory import is_watched
+from .memory import watchers_of
 from .numbers import MEANINGS
 
 _RULES = {**LOOP_RULES, **STRUCTURED_RULES}
@@ -42,7 +46,9 @@ class Lockstep:
         Returns:
             False if they have to run one by one; then no buffer has changed.
         """
-        if op in self._one_by_one or is_watched(interpreter):
+        if op in self._one_by_one:
+            return False
+        if not all(isinstance(one, JointListener) for one in watchers_of(interpreter)):
             return False
         if is_known(op) and run(interpreter, op, self._serial):
             return True
@@ -61,24 +67,37 @@ def run(interpreter: Interpreter, op: Operation, serial: set[Operation]) -> bool
     Returns:
         False if they have to run one by one; then no buffer has changed.
     """
-    stores = _stores(op)
+    stores, listeners = _stores(op), watchers_of(interpreter)
+
+    def attempt(*notified: Interpreter.Listener) -> Run:
+        return Run(interpreter, op, _RULES, stores, serial, notified)
+
     while op not in serial:
-        attempt = Run(interpreter, op, _RULES, stores, serial)
-        before = [(buffer, buffer.copy()) for buffer in attempt.stored]
+        tried = attempt()
+        before = [(buffer, buffer.copy()) for buffer in tried.stored]
         try:
-            attempt.check_apart()
-            _RULES[type(op)](attempt, op, Lanes())
+            tried.check_apart()
+            tried.run()
+            if listeners:
+                # They are not notified of what is undone.
+                _undo(before)
+                attempt(*listeners).run()
             return True
         except Conflict as conflict:
-            dependent = attempt.open[conflict.level]
+            dependent = tried.open[conflict.level]
         except (UnsuitableError, ArithmeticError, IndexError, TypeError, ValueError):
             dependent = None
-        for buffer, elements in before:
-            buffer[...] = elements
+        _undo(before)
         if not isinstance(dependent, scf.ForOp):
             return False
         serial.add(dependent)
     return False
+
+
+def _undo(before: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
+    """Restore the elements of buffers."""
+    for buffer, elements in before:
+        buffer[...] = elements
 
 
 def is_known(op: Operation) -> bool:

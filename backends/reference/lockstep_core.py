@@ -79,6 +79,7 @@ class Run:
         rules: what operations other than those on numbers do.
         stores: of each operation in the loop that writes to a buffer, that buffer.
         serial: loops that run in order in each lane.
+        listeners: are notified of each operation in the loop.
     """
 
     def __init__(
@@ -88,8 +89,10 @@ class Run:
         rules: Mapping[type[Operation], Rule],
         stores: Sequence[SSAValue],
         serial: set[Operation],
+        listeners: Sequence[Interpreter.Listener] = (),
     ) -> None:
         self._interpreter, self._rules, self.serial = interpreter, rules, serial
+        self._loop, self._listeners = op, listeners
         self.values: dict[SSAValue, Any] = {}
         self.accesses = Accesses()
         self.open: list[Operation] = []
@@ -97,6 +100,15 @@ class Run:
         self._written = set(stores)
         outside = [value for value in self._written if not _is_inside(value, op)]
         self.stored: list[np.ndarray] = list(interpreter.get_values(outside))
+
+    def run(self) -> None:
+        """Run the loop.
+
+        Raises:
+            Conflict: if iterations depend on each other.
+            UnsuitableError: if they have to run one by one for another reason.
+        """
+        self._rules[type(self._loop)](self, self._loop, Lanes())
 
     def check_apart(self) -> None:
         """Check that buffers which are written do not overlap.
@@ -154,6 +166,8 @@ class Run:
                 rule(self, op, lanes)
             else:
                 self._number(op, lanes)
+            for listener in self._listeners:
+                listener.did_interpret_op(op, ())
         return ()
 
     def _number(self, op: Operation, lanes: Lanes) -> None:

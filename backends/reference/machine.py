@@ -32,6 +32,7 @@ from ...dialects.upstream import ops as upstream
 from . import llvm as llvm_functions
 from . import vectors
 from .buffers import BufferFunctions
+from .listeners import CallingOperations, CallListener
 from .llvm import LlvmFunctions, call_external, call_native
 from .lockstep import Lockstep
 from .loop import LoopFunctions, kernel_arguments
@@ -40,7 +41,6 @@ from .numbers import Compute, Meaning, computation, is_number
 from .remembered import CALLS, Remembered, name_of
 from .rt import RtFunctions
 from .vectors import VectorFunctions
-from .writes import CallingOperations, CallListener
 
 
 @register_impls

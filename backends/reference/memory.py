@@ -124,7 +124,7 @@ def memory_of(interpreter: Interpreter) -> Memory:
     return interpreter.memory
 
 
-def is_watched(interpreter: Interpreter) -> bool:
-    """Whether a listener has to be notified of each operation."""
+def watchers_of(interpreter: Interpreter) -> tuple[Interpreter.Listener, ...]:
+    """The listeners that are notified of each operation."""
     assert isinstance(interpreter, MemoryInterpreter), "only a machine has watchers"
-    return bool(interpreter.watchers)
+    return interpreter.watchers

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from xdsl.interpreter import Interpreter, PythonValues
+from xdsl.interpreter import PythonValues
 from xdsl.ir import Operation
 from xdsl.traits import IsTerminator
 
 from ...core.errors import UnsupportedError, explain
+from .listeners import CallListener, JointListener
 from .memory import Pointer
 
 MOST = 1 << 21
@@ -19,22 +20,8 @@ Memory = tuple[np.ndarray, np.ndarray, np.ndarray]
 """The bytes of an argument, their last known values, and the number of the last write to each."""
 
 
-class CallingOperations(Interpreter.Listener):
-    """Is notified of the operations that call functions and kernels, and of no others."""
-
-
-class CallListener(Interpreter.Listener):
-    """Is also notified of calls of functions and kernels."""
-
-    def will_call(self, name: str, args: PythonValues) -> None:
-        """A call begins."""
-
-    def did_call(self, name: str) -> None:
-        """The call has ended."""
-
-
-class Writes(CallListener):
-    """Watches one call.
+class Writes(CallListener, JointListener):
+    """Watches one call. What runs in several iterations together is one write.
 
     Args:
         function: the name of the function.

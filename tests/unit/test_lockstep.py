@@ -12,6 +12,7 @@ from xdsl.parser import Parser
 
 from stepwell.backends.reference import lockstep, lockstep_core
 from stepwell.backends.reference.machine import run_kernel
+from stepwell.backends.reference.writes import Writes
 from stepwell.core.errors import CompileError
 from stepwell.core.registry import make_context
 from stepwell.dialects.loop.ops import KernelOp
@@ -33,24 +34,37 @@ def kernel(text: str) -> KernelOp:
     return found
 
 
+def writers(writes: Writes, place: int, array: np.ndarray) -> list[str]:
+    """The operation that wrote each element of an array."""
+    numbers = writes.numbers(place, array.size, array.itemsize)
+    return [str(writes.operation(number)) for number in numbers.tolist()]
+
+
 def both(text: str, *arrays: Any, together: bool = True) -> list[np.ndarray]:
-    """The arrays after a run of the kernel, which is the same in either way."""
+    """The arrays after a run of the kernel: the same in either way, and by the same stores."""
     found: list[list[Any]] = []
     ran: list[bool] = []
+    name = kernel(text).sym_name.data
+    one_by_one, jointly = Writes(name, 1), Writes(name, 1)
 
     def run(interpreter: Interpreter, op: Any, serial: set[Operation]) -> bool:
         ran.append(lockstep_run(interpreter, op, serial))
         return ran[-1]
 
     lockstep_run = lockstep.run
-    for listeners in ((), (Watching(),)):
+    for listeners in ((), (Watching(), one_by_one), (jointly,)):
         own = [a.copy() if isinstance(a, np.ndarray) else a for a in arrays]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(lockstep, "run", run)
             run_kernel(kernel(text), own, listeners)
         found.append(own)
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_array_equal(one, other)
+    for first, *others in zip(*found, strict=True):
+        for other in others:
+            np.testing.assert_array_equal(first, other)
+    for place, array in enumerate(reversed(found[0])):
+        if isinstance(array, np.ndarray):
+            stores = [writers(writes, -1 - place, array) for writes in (one_by_one, jointly)]
+            assert stores[0] == stores[1]
     assert ran
     assert ran[0] is together
     return found[0]
@@ -246,7 +260,7 @@ def test_errors_are_those_of_runs_one_by_one() -> None:
     text = PRODUCT.replace("(d0, d1)(%l, %j)", "(d0 + 1, d1)(%l, %j)")
     arrays = 5, 4, floats(5, 4), floats(4, 7), np.zeros((5, 7), np.float32)
     found: list[str] = []
-    for listeners in ((), (Watching(),)):
+    for listeners in ((), (Watching(),), (Writes("product", 1),)):
         with pytest.raises(CompileError) as error:
             run_kernel(kernel(text), arrays, listeners)
         found.append(str(error.value))

@@ -14,10 +14,10 @@ from xdsl.ir import Operation
 from xdsl.parser import Parser
 
 from stepwell.backends.reference import writes
+from stepwell.backends.reference.listeners import CallListener
 from stepwell.backends.reference.machine import Machine, call
 from stepwell.backends.reference.remembered import Remembered
 from stepwell.backends.reference.replayed import Replayed
-from stepwell.backends.reference.writes import CallListener
 from stepwell.core.errors import UnsupportedError
 from stepwell.core.registry import make_context
 
