@@ -15,7 +15,7 @@ from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 
 import stepwell as sw
-from stepwell.backends.llvm import translate
+from stepwell.backends.llvm import operations
 from stepwell.core import pass_manager
 from stepwell.core.context import CompilerContext, PassHook
 from stepwell.core.errors import InternalError
@@ -168,7 +168,7 @@ def test_code_generation(
     def broken(*_: object) -> None:
         raise AssertionError("no such instruction")
 
-    monkeypatch.setitem(translate._EMIT, "llvm.getelementptr", broken)
+    monkeypatch.setitem(operations._EMIT, "llvm.getelementptr", broken)
     error = compile_error(model())
     message = "code generation: internal error: AssertionError: no such instruction"
     assert str(error) == f"{message}; reproducer: {error.reproducer}"

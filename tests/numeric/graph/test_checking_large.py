@@ -16,7 +16,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 
 import stepwell as sw
-from stepwell.backends.llvm import translate
+from stepwell.backends.llvm import operations
 from stepwell.core.budgets import EXACT, ROUNDING
 from stepwell.core.context import Change
 from stepwell.core.registry import passes
@@ -198,12 +198,12 @@ def test_mistakes_are_blamed_on_their_pass(
 @pytest.mark.slow
 def test_mistakes_of_code_generation(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pass is to blame, once all of them are compared at full size."""
-    whole = translate._call_intrinsic
+    whole = operations._call_intrinsic
 
     def call(builder: Any, name: str, *rest: Any) -> Any:
         return whole(builder, name.replace("llvm.maximum.", "llvm.minimum."), *rest)
 
-    monkeypatch.setattr(translate, "_call_intrinsic", call)
+    monkeypatch.setattr(operations, "_call_intrinsic", call)
     monkeypatch.setattr(checks, "_checked", lambda *args: ())
     with pytest.raises(sw.MiscompilationError, match=r"^code generation: .* in @fused_dense"):
         sw.compile(mlp(), threads=1, check=True)

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32
 from xdsl.ir import Operation
 
 import stepwell as sw
-from stepwell.backends.llvm import translate
+from stepwell.backends.llvm import operations
 
 
 def weights(*shape: int) -> np.ndarray:
@@ -43,7 +43,7 @@ def convolution() -> sw.Module:
 
 
 def wrong_instruction(patch: pytest.MonkeyPatch) -> None:
-    whole = translate.convert_op
+    whole = operations.convert_op
 
     def convert(op: Operation, *rest: Any) -> Any:
         if isinstance(op, llvm.FMulOp):
@@ -52,11 +52,11 @@ def wrong_instruction(patch: pytest.MonkeyPatch) -> None:
             return None
         return whole(op, *rest)
 
-    patch.setattr(translate, "convert_op", convert)
+    patch.setattr(operations, "convert_op", convert)
 
 
 def wrong_predicate(patch: pytest.MonkeyPatch) -> None:
-    emit = translate._EMIT["llvm.fcmp"]
+    emit = operations._EMIT["llvm.fcmp"]
 
     def wrong(op: Operation, *rest: Any) -> Any:
         changed = op.clone()
@@ -64,12 +64,12 @@ def wrong_predicate(patch: pytest.MonkeyPatch) -> None:
         changed.properties["predicate"] = IntegerAttr(8, 64)  # uno: one is NaN
         return emit(changed, *rest)
 
-    patch.setitem(translate._EMIT, "llvm.fcmp", wrong)
+    patch.setitem(operations._EMIT, "llvm.fcmp", wrong)
 
 
 def wrong_choice(patch: pytest.MonkeyPatch) -> None:
     """Between numbers only: a wrong size or address would end the process."""
-    emit = translate._EMIT["llvm.select"]
+    emit = operations._EMIT["llvm.select"]
 
     def wrong(op: Operation, *rest: Any) -> Any:
         if "f32" not in str(op.results[0].type):
@@ -78,11 +78,11 @@ def wrong_choice(patch: pytest.MonkeyPatch) -> None:
         changed.operands = [op.operands[0], op.operands[2], op.operands[1]]
         return emit(changed, *rest)
 
-    patch.setitem(translate._EMIT, "llvm.select", wrong)
+    patch.setitem(operations._EMIT, "llvm.select", wrong)
 
 
 def same_lane(patch: pytest.MonkeyPatch) -> None:
-    emit = translate._EMIT["llvm.shufflevector"]
+    emit = operations._EMIT["llvm.shufflevector"]
 
     def wrong(op: Operation, *rest: Any) -> Any:
         changed = op.clone()
@@ -91,16 +91,16 @@ def same_lane(patch: pytest.MonkeyPatch) -> None:
         changed.mask = DenseArrayBase.from_list(i32, [0] * len(changed.mask.get_values()))
         return emit(changed, *rest)
 
-    patch.setitem(translate._EMIT, "llvm.shufflevector", wrong)
+    patch.setitem(operations._EMIT, "llvm.shufflevector", wrong)
 
 
 def wrong_intrinsic(patch: pytest.MonkeyPatch) -> None:
-    whole = translate._call_intrinsic
+    whole = operations._call_intrinsic
 
     def call(builder: Any, name: str, *rest: Any) -> Any:
         return whole(builder, name.replace("llvm.maximum.", "llvm.minimum."), *rest)
 
-    patch.setattr(translate, "_call_intrinsic", call)
+    patch.setattr(operations, "_call_intrinsic", call)
 
 
 @pytest.mark.parametrize(
