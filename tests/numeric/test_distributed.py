@@ -7,6 +7,7 @@ import operator
 import os
 import shutil
 import signal
+import socket
 import threading
 import time
 import weakref
@@ -22,7 +23,7 @@ import stepwell as sw
 from stepwell.core.errors import CompileError, InputError, StepwellError
 from stepwell.core.progress import Step, followed
 from stepwell.dialects.graph.attrs import ReduceKind
-from stepwell.distributed import assignment, blocks, driver, engines, tasks
+from stepwell.distributed import blocks, tasks
 from stepwell.distributed.blocks import Block
 from stepwell.distributed.combining import combined
 from stepwell.distributed.distributing import Distributed, distribute
@@ -596,8 +597,7 @@ def test_another_host_has_no_rings(program: Any, stage: int, tmp_path: Path) -> 
 @pytest.fixture
 def hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The host of a thread is its name."""
-    for module in (assignment, blocks, driver, engines, tasks):
-        monkeypatch.setattr(module, "hostname", lambda: threading.current_thread().name)
+    monkeypatch.setattr(socket, "gethostname", lambda: threading.current_thread().name)
 
 
 @pytest.mark.usefixtures("hosts")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -19,7 +20,7 @@ import pytest
 
 import stepwell as sw
 from stepwell.core.errors import StepwellError
-from stepwell.distributed import assignment, blocks, driver, engines, folders, tasks
+from stepwell.distributed import folders, tasks
 from stepwell.distributed.blocks import Block
 from stepwell.distributed.distributing import Distributed, distribute
 from stepwell.distributed.engines import LocalEngine, Worker, lost
@@ -63,8 +64,7 @@ def host_of_thread() -> str:
 
 @pytest.fixture
 def hosts(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (assignment, blocks, driver, engines, tasks):
-        monkeypatch.setattr(module, "hostname", host_of_thread)
+    monkeypatch.setattr(socket, "gethostname", host_of_thread)
 
 
 class Pairs(LocalEngine):
