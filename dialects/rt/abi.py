@@ -23,6 +23,9 @@ SYSTEM_FREE = "free"
 SYSTEM_ABORT = "abort"
 """The function of the C library that ends the process where there is no memory left."""
 
+TABLE_WORDS = 1 << 31
+"""How many words a table may have: LLVM's constant indices are i32."""
+
 DETAIL_WORDS = 3
 """How many words a failed check may leave in the context."""
 

@@ -38,7 +38,7 @@ from ...core.errors import explain
 from ...core.symbols import find_symbol
 from ..sparse_tensor import part_count
 from .attrs import ContextType
-from .buffers import verify_contiguous
+from .buffers import verify_contiguous, verify_slot
 from .failures import FailingOp
 from .statuses import Failure
 
@@ -222,8 +222,7 @@ class CallPackedOp(FailingOp):
         )
 
     def verify_(self) -> None:
-        if self.slot.value.data < 0:
-            raise VerifyException(f"{self.name}: negative slot, got {self.slot.value.data}")
+        verify_slot(self, self.slot)
         for operand in (*self.inputs, *self.outputs):
             if isinstance(operand.type, MemRefType):
                 verify_contiguous(self, operand.type)

@@ -16,7 +16,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ...core.errors import explain
 from ...core.typed import memref_type
-from .abi import RECORD_WORDS
+from .abi import RECORD_WORDS, TABLE_WORDS
 from .buffers import verify_contiguous
 
 
@@ -102,6 +102,7 @@ class RecordOp(IRDLOperation):
         if columns != [RECORD_WORDS] or buffer.element_type != i64:
             expected = f"memref<?x{RECORD_WORDS}xi64>"
             raise VerifyException(explain(self.name, "wrong table", expected=expected, got=buffer))
-        if not 0 <= self.row.value.data < rows:
-            expected, got = f"below {rows}", self.row.value.data
+        most = min(rows, TABLE_WORDS // RECORD_WORDS)
+        if not 0 <= self.row.value.data < most:
+            expected, got = f"below {most}", self.row.value.data
             raise VerifyException(explain(self.name, "no such row", expected=expected, got=got))

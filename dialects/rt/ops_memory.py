@@ -27,7 +27,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ...core.typed import memref_type
 from .attrs import ARENA_TYPE, ContextType
-from .buffers import verify_contiguous
+from .buffers import verify_contiguous, verify_slot
 
 
 @irdl_op_definition
@@ -90,8 +90,7 @@ class ConstantOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
-        if self.slot.value.data < 0:
-            raise VerifyException(f"{self.name}: negative slot, got {self.slot.value.data}")
+        verify_slot(self, self.slot)
         buffer = memref_type(self.result)
         if not buffer.has_static_shape():
             raise VerifyException(

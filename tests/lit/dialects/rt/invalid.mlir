@@ -1,7 +1,7 @@
 // RUN: stepwell-opt %s --split-input-file --verify-diagnostics
 
 func.func @constant_slot(%ctx: !rt.context) {
-  // expected-error @+1 {{rt.constant: negative slot, got -1}}
+  // expected-error @+1 {{rt.constant: wrong slot, expected 0 <= slot < 2147483648, got -1}}
   %w = "rt.constant"(%ctx) <{slot = -1 : i64, weight = "w"}> : (!rt.context) -> memref<4xf32>
   func.return
 }
@@ -75,8 +75,8 @@ func.func @call_results() {
 // -----
 
 func.func @packed_slot(%ctx: !rt.context) {
-  // expected-error @+1 {{rt.call_packed: negative slot, got -2}}
-  "rt.call_packed"(%ctx) <{slot = -2 : i64, callee = "env.f", operandSegmentSizes = array<i32: 1, 0, 0>}> : (!rt.context) -> ()
+  // expected-error @+1 {{rt.call_packed: wrong slot, expected 0 <= slot < 2147483648, got 2147483648}}
+  "rt.call_packed"(%ctx) <{slot = 2147483648 : i64, callee = "env.f", operandSegmentSizes = array<i32: 1, 0, 0>}> : (!rt.context) -> ()
   func.return
 }
 
@@ -191,6 +191,14 @@ func.func @call_tiles_arguments(%n: index, %x: memref<4xf32>) {
 func.func @record_row(%since: i64, %times: memref<4x2xi64>) {
   // expected-error @+1 {{rt.record: no such row, expected below 4, got 4}}
   rt.record %since, %times 4 : memref<4x2xi64>
+  func.return
+}
+
+// -----
+
+func.func @record_row_of_a_large_table(%since: i64, %times: memref<4294967296x2xi64>) {
+  // expected-error @+1 {{rt.record: no such row, expected below 1073741824, got 1073741824}}
+  rt.record %since, %times 1073741824 : memref<4294967296x2xi64>
   func.return
 }
 
