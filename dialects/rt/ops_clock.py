@@ -99,8 +99,8 @@ class RecordOp(IRDLOperation):
         buffer = memref_type(self.times)
         verify_contiguous(self, buffer)
         rows, *columns = buffer.get_shape() or (0,)
-        if columns != [RECORD_WORDS] or buffer.element_type != i64:
-            expected = f"memref<?x{RECORD_WORDS}xi64>"
+        if rows < 0 or columns != [RECORD_WORDS] or buffer.element_type != i64:
+            expected = f"a fixed number of rows of {RECORD_WORDS} i64"
             raise VerifyException(explain(self.name, "wrong table", expected=expected, got=buffer))
         most = min(rows, TABLE_WORDS // RECORD_WORDS)
         if not 0 <= self.row.value.data < most:

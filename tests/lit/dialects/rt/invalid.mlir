@@ -204,8 +204,16 @@ func.func @record_row_of_a_large_table(%since: i64, %times: memref<4294967296x2x
 
 // -----
 
+func.func @record_rows(%since: i64, %times: memref<?x2xi64>) {
+  // expected-error @+1 {{rt.record: wrong table, expected a fixed number of rows of 2 i64, got memref<?x2xi64>}}
+  rt.record %since, %times 0 : memref<?x2xi64>
+  func.return
+}
+
+// -----
+
 func.func @record_table(%since: i64, %times: memref<4x3xi64>) {
-  // expected-error @+1 {{rt.record: wrong table, expected memref<?x2xi64>, got memref<4x3xi64>}}
+  // expected-error @+1 {{rt.record: wrong table, expected a fixed number of rows of 2 i64, got memref<4x3xi64>}}
   rt.record %since, %times 0 : memref<4x3xi64>
   func.return
 }
