@@ -147,7 +147,7 @@ def conv_shape(
         facts.fail("w does not fit x", f"rank {len(x)}", f"rank {len(w)}")
     check_steps(len(x) - 2, facts, strides=strides, dilations=dilations)
     window = [_window_size(dim, facts) for dim in w[2:]]
-    _check_groups(groups, w[0], facts)
+    _check_groups(groups, x, w, facts)
     facts.equal(w[1] * groups, x[1], "channels of x differ from those of w times groups")
     for shape in bias:
         if len(shape) != 1:
@@ -163,11 +163,15 @@ def _window_size(dim: Dim, facts: ShapeFacts) -> int:
     return dim.value
 
 
-def _check_groups(groups: int, filters: Dim, facts: ShapeFacts) -> None:
+def _check_groups(groups: int, x: Shape, w: Shape, facts: ShapeFacts) -> None:
+    """Groups need fixed numbers of filters and channels: the first channel of one is a factor."""
+    filters, channels = w[:2]
     if groups < 1:
         facts.fail("groups out of range", "groups >= 1", groups)
     if groups > 1 and (not filters.is_static or filters.value % groups):
         facts.fail("groups do not divide the filters", f"a multiple of {groups}", filters)
+    if groups > 1 and not (channels.is_static or x[1].is_static):
+        facts.fail("groups of channels whose number is not known", "a fixed number", channels)
 
 
 def conv_array(

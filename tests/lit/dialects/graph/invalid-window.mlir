@@ -56,6 +56,14 @@ func.func @f(%x: tensor<2x6x9x9xf32>, %w: tensor<8x6x3x3xf32>) {
 
 // -----
 
+func.func @f(%x: tensor<2x?x9xf32>, %w: tensor<8x?x3xf32>) {
+  // expected-error @+1 {{graph.conv: groups of channels whose number is not known, expected a fixed number, got}}
+  %y = graph.conv %x, %w strides = [1] dilations = [1] groups = 2 : (tensor<2x?x9xf32>, tensor<8x?x3xf32>) -> tensor<2x8x7xf32>
+  func.return
+}
+
+// -----
+
 func.func @f(%x: tensor<2x6x9x9xf32>, %w: tensor<8x2x3x3xf32>) {
   // expected-error @+1 {{graph.conv: groups do not divide the filters, expected a multiple of 3, got 8}}
   %y = graph.conv %x, %w strides = [1, 1] dilations = [1, 1] groups = 3 : (tensor<2x6x9x9xf32>, tensor<8x2x3x3xf32>) -> tensor<2x8x7x7xf32>
