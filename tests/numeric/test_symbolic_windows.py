@@ -277,3 +277,18 @@ def test_halves_that_do_not_match() -> None:
     for program in (sw.compile(module), module.run_reference):
         with pytest.raises(sw.InputError, match=r"h.*2\*\(h//2\)|2\*\(h//2\).*h"):
             program(image(1, 3, 5, 4))
+
+
+@pytest.mark.parametrize(("of_x", "of_w"), [(6, "m"), ("n", 3), ("n", "m")])
+def test_groups_of_channels(of_x: int | str, of_w: int | str) -> None:
+    """One side has to say how many there are: the index of the first of a group depends on it."""
+    b = sw.Builder("main")
+    x, w = b.input("x", ("batch", of_x, 7), "f32"), b.input("w", (4, of_w, 2), "f32")
+    if of_x == "n" and of_w == "m":
+        with pytest.raises(sw.InputError, match="channels whose number is not known, expected a f"):
+            b.conv(x, w, groups=2)
+        return
+    b.output(b.conv(x, w, groups=2))
+    module, arrays = b.module(), (image(3, 6, 7), weights(4, 3, 2))
+    wanted = module.run_reference(*arrays)
+    np.testing.assert_allclose(sw.compile(module)(*arrays), wanted, rtol=1e-5, atol=1e-5)
