@@ -115,7 +115,7 @@ def assemble(
 
 def check_indices(function: BufferFunction, op: graph.CheckIndicesOp, constants: Constants) -> None:
     """Give indices their own buffer, after a check."""
-    function.buffers[op.result] = [*constants.buffers_of(op.indices)]
+    function.alias(op.result, op.indices, constants.buffers_of(op.indices))
     limit = function.size(op.limit(function.shapes), op)
     _check_index(function, constants, op.indices, limit, op.what, from_front=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -185,6 +185,12 @@ class BufferFunction:
         """Make the buffer of a result whose sizes are known now, if it has none."""
         if value in self.places and value not in self.buffers:
             self.buffers[value] = [self.view(value, self.shapes.shape(value), op)]
+
+    def alias(self, result: SSAValue, value: SSAValue, buffers: Sequence[SSAValue]) -> None:
+        """Give a result the buffers of a value, and the place where they begin if it is known."""
+        self.buffers[result] = [*buffers]
+        if value in self.places:
+            self.places[result] = self.places[value]
 
     def settle(self, op: graph.ControlFlowOp) -> None:
         """Make the buffers of the spares of an operation, with upper bounds of unknown sizes."""

@@ -115,7 +115,7 @@ class Regions:
     def convert_check(self, op: graph.CheckOp) -> None:
         """Give an operand its own buffer, after a check of a condition."""
         function = self.function
-        function.buffers[op.result] = [*self.constants.buffers_of(op.x)]
+        function.alias(op.result, op.x, self.constants.buffers_of(op.x))
         holds, details = self.flag(op.condition), list[SSAValue]()
         for scalar in op.details:
             loaded = function.insert(memref.LoadOp.get(self.buffer(scalar), []))

@@ -271,6 +271,36 @@ def test_a_result_of_a_computed_size_is_always_a_new_array() -> None:
         exe(x, out=(np.zeros(5, np.int64), None))
 
 
+def test_checked_results() -> None:
+    def unbounded(b: sw.Builder, n: Value, fits: Value) -> tuple[Value, ...]:
+        numbers = b.arange(n)
+        return b.check(b.check_indices(numbers, size=9), fits, message="no"), numbers
+
+    def bounded(b: sw.Builder, x: Value, m: Value) -> tuple[Value, ...]:
+        columns = b.gather(x, b.nonzero(m)[0], axis=1)
+        return b.check_indices(columns, size=9), columns
+
+    module = program(unbounded, n=((), "i64"), fits=((), "i1"))
+    exe = sw.compile(module, threads=1)
+    for n in (0, 1, 9):
+        first, second = exe(np.array(n), np.array(True))
+        same((first, second), (np.arange(n), np.arange(n)))
+        assert not np.shares_memory(first, second)
+    text = r"index out of range at position 9, expected 0 to 8, got 9$"
+    for run in (exe, module.run_reference):
+        with pytest.raises(sw.InputError, match=text):
+            run(np.array(10), np.array(True))
+        with pytest.raises(sw.InputError, match=r": no$"):
+            run(np.array(9), np.array(False))
+    exe = sw.compile(program(bounded, x=((2, 4), "i64"), m=((4,),)), threads=1)
+    x = np.arange(8).reshape(2, 4)
+    for kept in ([], [1, 3], [0, 1, 2, 3]):
+        inputs = x, np.isin(np.arange(4), kept).astype(np.float32)
+        expected = x[:, np.array(kept, np.int64)]
+        for got in (exe(*inputs), exe.run_at("buffers", *inputs)):
+            same(got, (expected, expected))
+
+
 def test_one_size_for_all_that_is_selected_by_one_mask() -> None:
     def both(b: sw.Builder, x: Value, m: Value) -> Value:
         return b.masked_select(x, m) + b.masked_select(x * 2, m)

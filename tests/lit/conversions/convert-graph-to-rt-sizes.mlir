@@ -87,3 +87,48 @@ loop.kernel @count(%x: memref<?xf32>) -> (%k: memref<i64>) {
 
 loop.kernel @numbers(%k: memref<i64>) -> (%y: memref<?xi64>) {
 }
+
+// -----
+
+// A checked value begins where its operand does: callers find both results at one place.
+// CHECK-LABEL: func.func @checked
+// CHECK: %[[SECOND:.*]] = rt.arena %ctx, %{{.*}} : memref<?xi8>
+// CHECK-NEXT: %[[Y:.*]] = memref.view %[[SECOND]][%[[AT:.*]]][%[[K:.*]]] : memref<?xi8> to memref<?xi64>
+// CHECK-NEXT: rt.call @numbers(%k, %[[Y]])
+// CHECK-NEXT: rt.check_index %ctx, %[[Y]], %{{.*}} "graph.check_indices" from_front
+// CHECK: rt.check %ctx, %{{.*}}, "graph.check: no"
+// CHECK-NEXT: arith.index_cast %[[K]] : index to i64
+// CHECK-NEXT: memref.store %{{.*}}, %sizes
+// CHECK-NEXT: %[[FIRST:.*]] = arith.index_cast %[[AT]] : index to i64
+// CHECK-NEXT: memref.store %[[FIRST]], %sizes
+// CHECK-NEXT: %[[OTHER:.*]] = arith.index_cast %[[AT]] : index to i64
+// CHECK-NEXT: memref.store %[[OTHER]], %sizes
+func.func @checked(%k: tensor<i64>, %fits: tensor<i1>) -> (tensor<?xi64>, tensor<?xi64>) {
+  %y = graph.call_dps @numbers(%k) dims [["k"]] sizes [#graph.size<"k" in argument 0>] : (tensor<i64>) -> tensor<?xi64>
+  %i = graph.check_indices %y below 8 : (tensor<?xi64>) -> tensor<?xi64>
+  %z = graph.check %i if %fits "no" () : (tensor<?xi64>, tensor<i1>) -> tensor<?xi64>
+  func.return %z, %y : tensor<?xi64>, tensor<?xi64>
+}
+
+loop.kernel @numbers(%k: memref<i64>) -> (%y: memref<?xi64>) {
+}
+
+// -----
+
+// A checked result fills the beginning of the caller's buffer, which is of the upper bound.
+// CHECK-LABEL: func.func @bounded
+// CHECK-SAME: %result: memref<2x?xi64>, %sizes: memref<1xi64>
+// CHECK: %[[K:.*]] = arith.index_cast %{{.*}} : i64 to index
+// CHECK: %[[Y:.*]] = memref.view %arena[%{{.*}}][%[[K]]] : memref<?xi8> to memref<2x?xi64>
+// CHECK-NEXT: rt.call @pairs(%k, %[[Y]])
+// CHECK-NEXT: rt.check_index %ctx, %[[Y]]
+// CHECK-NEXT: %[[TARGET:.*]] = memref.reinterpret_cast %result to offset: [0], sizes: [2, %[[K]]], strides: [%[[K]], 1]
+// CHECK-NEXT: "memref.copy"(%[[Y]], %[[TARGET]])
+func.func @bounded(%k: tensor<i64>) -> tensor<2x?xi64> {
+  %y = graph.call_dps @pairs(%k) dims [["", "k"]] sizes [#graph.size<"k" in argument 0 at_most "8">] : (tensor<i64>) -> tensor<2x?xi64>
+  %i = graph.check_indices %y below 8 : (tensor<2x?xi64>) -> tensor<2x?xi64>
+  func.return %i : tensor<2x?xi64>
+}
+
+loop.kernel @pairs(%k: memref<i64>) -> (%y: memref<2x?xi64>) {
+}
