@@ -16,6 +16,7 @@ from ...core.refusal import refused
 from ...core.typed import tensor_type
 from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import buffer_types
+from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.kernel_bounds import call_sizes
 from ...dialects.loop import ops as loop
 from ...dialects.loop.arguments import (
@@ -174,9 +175,9 @@ def indices_of(function: BufferFunction) -> dict[SSAValue, tuple[int, ...]]:
 
 
 def _buffer_of(value: SSAValue) -> SSAValue:
-    """The value whose buffer a view is a part of; another value itself."""
-    while isinstance(op := value.owner, graph.ReshapeOp | graph.SliceOp) and op.is_alias:
-        value = op.x
+    """The value whose buffer holds that of a view or of a checked value; another value itself."""
+    while isinstance(op := value.owner, GraphOp) and op.is_alias:
+        value = op.operands[0]
     return value
 
 

@@ -46,3 +46,19 @@ func.func @dense(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
 }
 loop.kernel @relu(%x: memref<8x4xf32>) -> (%y: memref<8x4xf32>) {
 }
+
+// -----
+
+// What a check passes on is in the buffer of its operand, which is copied.
+// CHECK-LABEL: func.func @checked(%ctx: !rt.context, %x: memref<8x2xf32>, %i: memref<3xi64>, %ok: memref<i8>,
+// CHECK: %[[I:.*]] = memref.view %arena
+// CHECK-NEXT: "memref.copy"(%i, %[[I]])
+// CHECK: rt.check_index %ctx, %[[I]],
+// CHECK-NEXT: rt.call @rows(%x, %[[I]], %result)
+func.func @checked(%x: tensor<8x2xf32>, %i: tensor<3xi64>, %ok: tensor<i1>) -> tensor<3x2xf32> {
+  %0 = graph.check %i if %ok "no" () : (tensor<3xi64>, tensor<i1>) -> tensor<3xi64>
+  %1 = graph.call_dps @rows(%x, %0) : (tensor<8x2xf32>, tensor<3xi64>) -> tensor<3x2xf32>
+  func.return %1 : tensor<3x2xf32>
+}
+loop.kernel @rows(%x: memref<8x2xf32>, %i: memref<3xi64> {loop.bounds = ["x0.0"]}) -> (%y: memref<3x2xf32>) {
+}
