@@ -20,6 +20,15 @@ if TYPE_CHECKING:
     from .interfaces import Array
 
 
+def wide_fma(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """a * b + c in a wider type: f64, or long double for f64.
+
+    A product of two f32 is exact in f64, so that only the sum is rounded before the result.
+    """
+    wide = np.float64 if a.dtype.itemsize < 8 else np.longdouble
+    return np.multiply(a, b, dtype=wide) + c
+
+
 @irdl_op_definition
 class FmaOp(GraphOp):
     """a * b + c, rounded once; the three are broadcast as in NumPy.
@@ -57,10 +66,8 @@ class FmaOp(GraphOp):
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         a, b, c = cast(tuple[np.ndarray, ...], arrays)
-        # A product of two f32 is exact in f64, so that only the sum is rounded before the result.
-        wide = np.float64 if a.dtype.itemsize < 8 else np.longdouble
         with np.errstate(all="ignore"):
-            return self.stored(np.multiply(a, b, dtype=wide) + c)
+            return self.stored(wide_fma(a, b, c))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         a, b, c = (nest.at(v, broadcast_index(v, index)) for v in self.operands)

@@ -77,6 +77,45 @@ def test_infinities() -> None:
     np.testing.assert_array_equal(sw.compile(module, threads=1)(x), [inf, -inf, inf])
 
 
+def test_infinite_pivots() -> None:
+    """The reference too divides infinities and NaNs by an infinity, which LAPACK may not."""
+    module = program((5, 2, 2))
+    inf, nan = np.inf, np.nan
+    x = [
+        [[-inf, -0.0], [nan, 1]],
+        [[inf, 1], [inf, 1]],
+        [[0, 0], [0, nan]],
+        [[0, inf], [0, inf]],
+        [[inf, 0], [1, 0]],
+    ]
+    want = [nan, nan, nan, nan, 1]
+    np.testing.assert_array_equal(module.run_reference(np.array(x)), want)
+    np.testing.assert_array_equal(sw.compile(module, threads=1)(np.array(x)), want)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
+def test_singular_beyond_the_range(order: tuple[int, ...]) -> None:
+    """A singular matrix gives 0, also where the product of its other pivots overflows."""
+    module = program((1, 3, 3), "f32")
+    x = np.diag(np.array([1e30, -1e30, 0], np.float32)[list(order)])[None]
+    for run in (module.run_reference, sw.compile(module, threads=1)):
+        np.testing.assert_array_equal(run(x), [1])
+
+
+def test_products_overflow() -> None:
+    """The pivots are multiplied in their order: the reference does not add their logarithms."""
+    module = program((2, 3, 3), "f32")
+    x = np.stack([np.diag([1e30, 1e30, 1e-30]), np.diag([1e-30, 1e-30, 1e30])])
+    for run in (module.run_reference, sw.compile(module, threads=1)):
+        np.testing.assert_array_equal(run(x.astype(np.float32)), [np.inf, 1])
+
+
+def test_reference_of_no_elements() -> None:
+    for shape in ((0, 3, 3), (2, 0, 0), (0, 0, 0)):
+        got = program(("b", "n", "n")).run_reference(np.zeros(shape))
+        np.testing.assert_array_equal(got, np.full(shape[0], 2.0))
+
+
 def test_onnx() -> None:
     x = make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, 3])
     y = make_tensor_value_info("y", TensorProto.FLOAT, None)
