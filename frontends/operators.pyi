@@ -521,7 +521,8 @@ class GraphOperators:
         """The determinant of each matrix of the last two dimensions, which are equal; 1 without rows.
 
         Gaussian elimination with partial pivoting, in f32 for f16 and bf16: it is the product of the
-        pivots, negated by each exchange of rows. It is 0 for a pivot of 0, and NaN for a NaN.
+        pivots, negated by each exchange of rows. It is NaN for a NaN, and 0 for a pivot of 0, even
+        where the product of the others is infinite.
 
         %y = graph.det %x : (tensor<?x2x2xf32>) -> tensor<?xf32>
         """
