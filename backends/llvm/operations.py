@@ -189,14 +189,14 @@ def _emit_shuffle(
 
 
 def _emit_cast(opcode: str) -> Emit:
-    def emit(op: Operation, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
+    def emit_one(op: Operation, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
         instruction = ir.instructions.CastInstr(
             builder.block, opcode, values[op.operands[0]], type_of(op.results[0].type)
         )
         builder._insert(instruction)
         return instruction
 
-    return emit
+    return emit_one
 
 
 def _emit_constant(
