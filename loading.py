@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .backends.llvm import processor
+from .core import processor
 from .core.errors import CompileError, TargetError, explain
 from .core.stages import IR_STAGES, check_stage
 from .runtime.artefacts import container

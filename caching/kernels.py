@@ -12,9 +12,9 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, SymbolRefA
 from xdsl.ir import Operation, Region
 
 from ..backends.llvm.images import Image
-from ..backends.llvm.processor import identity
 from ..core.context import CompilerContext, PassHook
 from ..core.errors import StepwellError
+from ..core.processor import identity
 from ..core.walks import operations_in
 from ..dialects.loop.ops import SCHEDULE, KernelOp
 from ..dialects.program import EFFORT

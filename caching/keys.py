@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ..backends.llvm.processor import identity
 from ..core.digests import bytes_of, digests
 from ..core.errors import StepwellError
 from ..core.module import Module
+from ..core.processor import identity
 from ..core.reading import ReadingError, read_bytes
 from ..core.records import default_path
 from ..core.target import Target, host, this_machine

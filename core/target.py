@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from .errors import TargetError, explain
 from .exclusive import exclusive
 from .plugins import processors
+from .processor import NEEDS, missing, stated_host
 from .threads import available_cores, stated_threads
 
 
@@ -226,11 +228,19 @@ def this_machine() -> Machine:
 def host() -> Target:
     """The machine this runs on, as LLVM and the operating system describe it.
 
-    Facts that neither reports (latencies) come from the named target of the same processor.
+    Facts that neither reports (latencies) come from the named target of the same processor. The
+    environment can state an older one (`STEPWELL_HOST`), of which only the caches are this one's.
+
+    Raises:
+        TargetError: if it states one that this machine cannot be.
     """
     import llvmlite.binding as llvm
 
-    features, cpu, known = llvm.get_host_cpu_features(), llvm.get_host_cpu_name(), this_machine()
+    known, stated = this_machine(), stated_host()
+    if stated is None:
+        features, cpu = llvm.get_host_cpu_features(), llvm.get_host_cpu_name()
+    else:
+        features, cpu = llvm.FeatureMap(dict.fromkeys(NEEDS[stated], True)), stated
     bits, registers = 128, 16
     if features.get("avx512f") and features.get("avx512vl"):
         bits, registers = 512, 32
@@ -260,6 +270,21 @@ def host() -> Target:
         half=arm or bool(features.get("f16c")),
         scale=bits == 512,
     )
+
+
+def needs_of(target: Target) -> list[str] | None:
+    """The features that code for a target may use; None if they are not known.
+
+    For the machine that this runs on, they are those that Linux reports as well. For another one
+    that a program was compiled for, those that any processor here is known for count too.
+    """
+    if target.name == "host":
+        on = re.findall(r"\+([\w.-]+)", target.features)
+        known = NEEDS.values() if target.features != host().features else ()
+        counted = {name for names in known for name in names}
+        return sorted(name for name in on if name in counted or not missing([name]))
+    needs = NEEDS.get(target.cpu)
+    return None if needs is None else sorted(needs)
 
 
 def _cache(index: str, what: str) -> int | None:

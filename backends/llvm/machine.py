@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-import platform
 from typing import Any
 
 import llvmlite.binding as llvm
 
 from ...core.errors import TargetError, explain
 from ...core.exclusive import exclusive
-from ...core.target import Target
-from .processor import NEEDS
+from ...core.processor import NEEDS
+from ...core.target import Target, host
 
 
 @functools.cache
@@ -63,16 +62,14 @@ def check_runs_here(target: Target) -> None:
         raise TargetError(explain(target.name, "cannot run here", expected=here, got=wanted))
     needed = NEEDS.get(target.cpu)
     if needed is None:
-        if target.cpu == llvm.get_host_cpu_name():
+        if target.cpu == host().cpu:
             return
         raise TargetError(
-            explain(
-                target.name, "cannot run here", expected=target.cpu, got=llvm.get_host_cpu_name()
-            )
+            explain(target.name, "cannot run here", expected=target.cpu, got=host().cpu)
         )
-    features = llvm.get_host_cpu_features()
-    missing = [name for name in needed if not features.get(name)]
+    features = host().features.split(",")
+    missing = [name for name in needed if f"+{name}" not in features]
     if missing:
         raise TargetError(
-            explain(target.name, "cannot run here", expected=missing[0], got=platform.processor())
+            explain(target.name, "cannot run here", expected=missing[0], got=host().cpu)
         )

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...backends.llvm import pool, processor
+from ...backends.llvm import pool
 from ...backends.llvm.assembled import Assembled, MappedProgram
 from ...backends.llvm.boundary.layout import Layout
 from ...backends.llvm.images import Image, can_be_mapped, system_function
+from ...core import processor
 from ...core.errors import TargetError, explain
 from ...core.functions import found
 from ...core.reading import ReadingError

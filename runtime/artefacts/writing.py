@@ -16,14 +16,14 @@ from ...backends.llvm.boundary.code import ENTRY
 from ...backends.llvm.boundary.layout import Layout
 from ...backends.llvm.elf import image_of
 from ...backends.llvm.images import Image
-from ...backends.llvm.processor import NEEDS, needs_of
 from ...backends.llvm.thread_limit import MOST_THREADS, with_limit
 from ...backends.reference.samples import small_inputs
 from ...core.decisions import Decision
 from ...core.errors import CompileError, InputError, StepwellError, TargetError, explain
 from ...core.explanation import as_json
 from ...core.functions import place_of
-from ...core.target import Target
+from ...core.processor import NEEDS
+from ...core.target import Target, needs_of
 from ...core.weights import WeightStore
 from ...dialects.rt.abi import PARALLEL_TILES
 from ..loaded import Program

@@ -25,10 +25,11 @@ import pytest
 from scipy.sparse import csr_array
 
 import stepwell as sw
-from stepwell.backends.llvm import elf, images, processor
+from stepwell.backends.llvm import elf, images
 from stepwell.backends.llvm.boundary import layout, plan
 from stepwell.backends.llvm.jit import object_code
-from stepwell.core.target import host, named
+from stepwell.core import processor
+from stepwell.core.target import host, named, needs_of
 from stepwell.dialects.rt import abi
 from stepwell.runtime import objects
 from stepwell.runtime.artefacts import container, reading
@@ -415,13 +416,13 @@ def test_the_best_target_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_features_of_a_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert processor.missing(list(processor.needs_of(named("host")) or [])) == []
-    assert "sse4.2" in (processor.needs_of(named("x86-64-v3")) or [])
-    assert "gfni" in (processor.needs_of(named("znver4")) or [])
-    assert processor.needs_of(named("cortex-a76")) is None
+    assert processor.missing(list(needs_of(named("host")) or [])) == []
+    assert "sse4.2" in (needs_of(named("x86-64-v3")) or [])
+    assert "gfni" in (needs_of(named("znver4")) or [])
+    assert needs_of(named("cortex-a76")) is None
     # A program of another machine, whose code this one may not be able to run.
     other = replace(host(), features="+avx512fp16,+sse2,+64bit")
-    assert processor.needs_of(other) == ["avx512fp16", "sse2"]
+    assert needs_of(other) == ["avx512fp16", "sse2"]
     if host().cpu in processor.NEEDS:
         assert processor.missing(list(processor.NEEDS[host().cpu])) == []
     assert processor.missing(["sse2", "avx1024"]) == ["avx1024"]

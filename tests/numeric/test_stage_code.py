@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.backends.llvm import processor
+from stepwell.core import processor
 from stepwell.core.target import host, named
 from stepwell.distributed.tasks import StageCode
 

@@ -42,10 +42,10 @@ from xdsl.ir.affine import AffineMap
 from xdsl.irdl import irdl_attr_definition
 
 import stepwell as sw
-from stepwell.backends.llvm import processor
 from stepwell.caching import keys, packages, sources, structure
 from stepwell.caching.keys import Request
 from stepwell.caching.structure import OpaqueError, facts_of, structure_digest
+from stepwell.core import processor
 from stepwell.core import target as targets
 from stepwell.core.decisions import Decision
 from stepwell.core.digests import digests

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from xdsl.dialects.builtin import ModuleOp
@@ -13,9 +14,9 @@ from xdsl.parser import Parser
 
 import stepwell as sw
 from stepwell.backends.llvm import jit, machine
-from stepwell.backends.llvm.processor import NEEDS
 from stepwell.core.errors import CompileError, InternalError, TargetError
 from stepwell.core.pipelines import run_passes
+from stepwell.core.processor import NEEDS
 from stepwell.core.registry import make_context
 from stepwell.core.target import Target, host, named
 
@@ -204,8 +205,8 @@ def test_foreign_processor_does_not_run() -> None:
 def test_missing_feature_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     if not host().triple.startswith("x86_64"):
         pytest.skip("not an x86-64")
-    features = {name: name != "avx512f" for name in NEEDS["x86-64-v4"]}
-    monkeypatch.setattr(machine.llvm, "get_host_cpu_features", lambda: features)
+    features = ",".join(f"+{name}" for name in NEEDS["x86-64-v4"] if name != "avx512f")
+    monkeypatch.setattr(machine, "host", lambda: replace(host(), features=features))
     with pytest.raises(TargetError, match="x86-64-v4: cannot run here, expected avx512f"):
         machine.check_runs_here(named("x86-64-v4"))
 

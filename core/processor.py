@@ -1,17 +1,24 @@
-"""What a processor must have to run code for a target, and whether this one does, without LLVM."""
+"""What a processor must have to run code for a target, and whether this one does, without LLVM.
+
+The environment can state an older processor (`STEPWELL_HOST=x86-64-v3`): then nothing in the
+process uses, or finds, what that one lacks.
+"""
 
 from __future__ import annotations
 
 import functools
 import importlib
+import os
 import platform
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ...core.target import Target
+from .errors import TargetError, explain
 
+VARIABLE = "STEPWELL_HOST"
+
+_V1 = ("cmov", "cx8", "fxsr", "mmx", "sse", "sse2")
+"""What each x86-64 has; no target lists it."""
 _V2 = ("cx16", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3")
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
@@ -41,26 +48,26 @@ _NUMPY = {"fma3": "fma", "sse3": "pni"}
 """Features of Linux to which NumPy gives another name."""
 
 
-def needs_of(target: Target) -> list[str] | None:
-    """The features that code for a target may use; None if they are not known.
+@functools.cache
+def stated_host() -> str | None:
+    """The processor that the environment states for this one, by its name in `NEEDS`; None for
+    this one as it is.
 
-    For the machine that this runs on, they are those that Linux reports as well. For another one
-    that a program was compiled for, those that any processor here is known for count too.
+    Raises:
+        TargetError: if it is not known, or has features that this one lacks.
     """
-    if target.name == "host":
-        on = re.findall(r"\+([\w.-]+)", target.features)
-        known = NEEDS.values() if _is_elsewhere(target) else ()
-        counted = {name for names in known for name in names}
-        return sorted(name for name in on if _plain(name) in features() or name in counted)
-    needs = NEEDS.get(target.cpu)
-    return None if needs is None else sorted(needs)
-
-
-def _is_elsewhere(target: Target) -> bool:
-    """Whether the host that a target describes is another machine than this one."""
-    from ...core.target import host
-
-    return target.features != host().features
+    name = os.environ.get(VARIABLE, "").strip()
+    if not name:
+        return None
+    if name not in NEEDS:
+        known = ", ".join(NEEDS)
+        raise TargetError(explain(VARIABLE, "unknown processor", expected=known, got=repr(name)))
+    here = _features_here() if architecture() == "x86_64" else frozenset()
+    lacking = [feature for feature in (*_V1, *NEEDS[name]) if _plain(feature) not in here]
+    if lacking:
+        fact = f"this machine cannot behave as {name}, as it lacks {', '.join(lacking)}"
+        raise TargetError(explain(VARIABLE, fact))
+    return name
 
 
 def missing(needs: list[str]) -> list[str]:
@@ -77,6 +84,19 @@ def architecture() -> str:
 @functools.cache
 def features() -> frozenset[str]:
     """The features of this processor, by the names that Linux has for them, without punctuation.
+
+    Raises:
+        TargetError: if the environment states a processor that this one cannot be.
+    """
+    name = stated_host()
+    if name is None:
+        return _features_here()
+    return _features_here() & set(map(_plain, (*_V1, *NEEDS[name])))
+
+
+@functools.cache
+def _features_here() -> frozenset[str]:
+    """The features of the processor itself.
 
     An emulator may show the features of the machine that it runs on: what NumPy has not found is
     left out.
@@ -118,9 +138,13 @@ _NAMING = (
 
 @functools.cache
 def identity() -> tuple[object, ...] | None:
-    """What this processor is: equal for two processors of one model with the same features.
+    """What this processor is: equal for two processors of one model with the same features, and
+    stated alike by the environment.
 
     None where the operating system does not say it in a file.
+
+    Raises:
+        TargetError: if the environment states a processor that this one cannot be.
     """
     found: list[str] = []
     try:
@@ -137,4 +161,4 @@ def identity() -> tuple[object, ...] | None:
     # An emulator may show the lines of the machine that it runs on.
     module = importlib.import_module("numpy._core._multiarray_umath")
     seen = tuple(sorted(module.__cpu_features__.items()))
-    return (*found, platform.release(), architecture(), seen)
+    return (*found, platform.release(), architecture(), seen, stated_host())
