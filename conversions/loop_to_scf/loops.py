@@ -28,6 +28,8 @@ _TOGETHER_BITS = 128
 vector is cheap to broadcast everywhere."""
 _UNROLLED_ACCUMULATORS = 4
 """Accumulators of a completely unrolled reduction, to hide the latency of an addition."""
+_CHUNKS = 64
+"""About the most chunks of a row of entries, since totals are rounded once for each."""
 
 
 @LOOPS.on(loop.YieldOp)
@@ -81,7 +83,7 @@ def _loop(
     state: State,
     lower: Form,
     upper: Form,
-    step: int,
+    step: Form,
     carried: Sequence[Sequence[SSAValue]],
     fill: Callable[[Form, list[list[SSAValue]]], Sequence[Sequence[SSAValue]]],
 ) -> list[list[SSAValue]]:
@@ -89,7 +91,7 @@ def _loop(
     emit, indices, location = state.emitter, state.indices, state.emitter.location
     flat = [value for group in carried for value in group]
     types = [value.type for value in flat]
-    ends = [indices.value(lower), indices.value(upper), emit.index(step)]
+    ends = [indices.value(end) for end in (lower, upper, step)]
     block = Block(arg_types=[INDEX, *types])
     block.args[0].name_hint = op.variable.name_hint
     with state.inside(op):
@@ -174,15 +176,15 @@ def _iterated(
         ]
 
     if at_once == 1:
-        return _loop(op, state, lower, upper, 1, [parts], several)[0]
+        return _loop(op, state, lower, upper, Form.of(1), [parts], several)[0]
     full = lower + _whole_steps(op, state, upper - lower, at_once)
     groups = _accumulators(op, state, parts, at_once)
-    groups = _loop(op, state, lower, full, at_once, groups, several)
+    groups = _loop(op, state, lower, full, Form.of(at_once), groups, several)
     if known is not None:
         for number in range(known % at_once):
             groups[number] = _iteration(op, state, full + number, groups[number])
         return _joined(op, state, groups)
-    return _loop(op, state, full, upper, 1, [_joined(op, state, groups)], several)[0]
+    return _loop(op, state, full, upper, Form.of(1), [_joined(op, state, groups)], several)[0]
 
 
 def _in_chunks(
@@ -193,18 +195,22 @@ def _in_chunks(
     count: int,
     parts: list[SSAValue],
 ) -> list[SSAValue]:
-    """Emit chunks of `count` iterations; each starts from neutral values, and is joined to totals.
+    """Emit chunks of at least `count` iterations; each starts from neutral values, and is joined to
+    totals.
 
     Takes and returns the parts of the carried values, as `_iterated`.
     """
 
+    share = _whole_steps(op, state, upper - lower, _CHUNKS * op.at_once)
+    step = state.indices.greatest([Form.of(count), state.indices.divide(share, _CHUNKS)])
+
     def chunk(first: Form, totals: list[list[SSAValue]]) -> list[list[SSAValue]]:
-        end = state.indices.least([first + count, upper])
+        end = state.indices.least([first + step, upper])
         _, fresh = _accumulators(op, state, parts, 2)
         sums = _iterated(op, state, first, [end], end, op.at_once, fresh)
         return [_joined(op, state, [*totals, sums])]
 
-    return _loop(op, state, lower, upper, count, [parts], chunk)[0]
+    return _loop(op, state, lower, upper, step, [parts], chunk)[0]
 
 
 def _whole_steps(op: loop.ForOp, state: State, count: Form, at_once: int) -> Form:

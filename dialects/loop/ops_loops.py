@@ -78,9 +78,10 @@ class ForOp(LoopBase, HasCanonicalizationPatternsInterface):
     to the next; its results are the final values. A `reduction` accumulates values in any order:
     each has a combiner, by which the body accumulates it, and by which accumulators over parts of
     the range are combined. With `unroll U`, it runs U iterations at a time, each with its own
-    accumulators. With `cascade N`, which only a loop over entries has, each N iterations start from
-    neutral values, and are combined with a total. A value with a known combiner depends on no other
-    carried value; values that depend on each other have the combiner `custom`.
+    accumulators. With `cascade N`, which only a loop over entries has, each N iterations, or each
+    64th of them if that is more, start from neutral values, and are combined with a total. A value
+    with a known combiner depends on no other carried value; values that depend on each other have
+    the combiner `custom`.
 
     In a kernel:
 

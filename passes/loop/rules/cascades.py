@@ -1,5 +1,8 @@
 """Sums of many terms: an accumulator adds up a limited number, and then goes to a total.
 
+A long row of entries has larger chunks, 64 at most, since totals are rounded as often as there are
+chunks.
+
 The totals of a register tile do not fit into registers beside its accumulators. They are read and
 written once for each chunk of a sum, which takes about as long as two of its terms.
 """
@@ -20,6 +23,8 @@ from .steps import Schedule
 
 TERMS = 256
 """The most terms that an accumulator adds up one after the other."""
+ENTRIES = 128
+"""The terms of a chunk of the entries of a row at least: fewer, as a row has one accumulator."""
 ENOUGH = 64
 """The terms of an iteration of the outermost loop with which it is a chunk anyway."""
 
@@ -42,13 +47,13 @@ def cascade_entries(schedule: Schedule) -> None:
     for loop in entry_loops(schedule.kernel):
         is_long = _adds_floats(loop) and not _are_few(loop)
         if loop.is_joinable and loop.chunk is None and is_long:
-            schedule.cascade(loop.loop_name.data, TERMS * loop.at_once)
+            schedule.cascade(loop.loop_name.data, ENTRIES * loop.at_once)
 
 
 def _are_few(loop: ForOp) -> bool:
     """Whether a matrix has so few entries that no row is long."""
     entries = stored_entries(loop)
-    return entries is not None and entries <= TERMS * loop.at_once
+    return entries is not None and entries <= ENTRIES * loop.at_once
 
 
 def _adds_floats(loop: ForOp) -> bool:

@@ -154,11 +154,18 @@ loop.kernel @spmm_by_fours(%ip: memref<?xi32>, %ix: memref<?xi32>, %v: memref<?x
   loop.store %s, %y ()[s0] -> (0, s0)() : vector<8xf32>, memref<1x8xf32>
 }
 
-// Chunks of entries start from 0, and are added to the total; the last one ends with the row.
+// Chunks of entries start from 0, and are added to the total; the last one ends with the row. A long
+// row has larger ones: a multiple of the unrolled iterations in each of 64.
 
 // CHECK-LABEL: func.func private @spmm_in_chunks(
-// CHECK:         %[[TOTAL:[a-z0-9_]+]] = scf.for %[[C:[a-z0-9_]+]] = %{{.*}} to %[[END:[a-z0-9_]+]] step %{{.*}} iter_args(%[[T:[a-z0-9_]+]] = %{{.*}}) -> (f32) {
-// CHECK-NEXT:      %[[NEXT:[a-z0-9_]+]] = arith.addi %[[C]]
+// CHECK-DAG:     %[[PARTS:[a-z0-9_]+]] = arith.constant 128 : index
+// CHECK-DAG:     %[[LEAST:[a-z0-9_]+]] = arith.constant 512 : index
+// CHECK:         %[[COUNT:[a-z0-9_]+]] = arith.subi
+// CHECK-NEXT:    %[[STEPS:[a-z0-9_]+]] = arith.divui %[[COUNT]], %[[PARTS]]
+// CHECK-NEXT:    %[[SHARE:[a-z0-9_]+]] = arith.muli %[[STEPS]]
+// CHECK-NEXT:    %[[STEP:[a-z0-9_]+]] = arith.maxsi %[[SHARE]], %[[LEAST]]
+// CHECK-NEXT:    %[[TOTAL:[a-z0-9_]+]] = scf.for %[[C:[a-z0-9_]+]] = %{{.*}} to %[[END:[a-z0-9_]+]] step %[[STEP]] iter_args(%[[T:[a-z0-9_]+]] = %{{.*}}) -> (f32) {
+// CHECK-NEXT:      %[[NEXT:[a-z0-9_]+]] = arith.addi %[[STEP]], %[[C]]
 // CHECK-NEXT:      %[[STOP:[a-z0-9_]+]] = arith.minsi
 // CHECK:           scf.for %{{.*}} = %[[C]] to %{{.*}} step %{{.*}} iter_args(%[[A:[a-z0-9_]+]] = %[[ZERO:[a-z0-9_]+]], %[[B:[a-z0-9_]+]] = %[[ZERO]]) -> (f32, f32) {
 // CHECK:           %[[S:[a-z0-9_]+]] = scf.for %{{.*}} to %[[STOP]] step
