@@ -38,7 +38,9 @@ def loops_of_body(loop: ForOp) -> list[ForOp]:
     return list(loops_in(loop.body.block))
 
 
-def split(kernel: Consumed, loop: str, factor: int, tail: str = "peel", cases: int = 0) -> KernelOp:
+def split(
+    kernel: Consumed, loop: str, factor: int, tail: str = "peel", cases: int = 0, alone: int = 0
+) -> KernelOp:
     """Cut a loop into one over chunks of `factor` iterations and one inside of a chunk.
 
         for i to n: body(i)
@@ -58,7 +60,9 @@ def split(kernel: Consumed, loop: str, factor: int, tail: str = "peel", cases: i
     loop has at most one iteration. The tail "cases" has a nest for each possible remainder, of
     which one runs: as fast as for a known size, at the cost of the code of all of them. With
     `cases` above `f` there are also nests for f + 1 to `cases` iterations: a remainder of a few
-    iterations runs together with the last chunk. If the bound is the smallest of several, "cases"
+    iterations runs together with the last chunk. With `alone` up to so many iterations have two
+    nests: one where they are all there are, and one where they remain, named after the smallest
+    number for which it runs (f + 1, ...). If the bound is the smallest of several, "cases"
     computes it before the chunks. For a known size "cases" is "peel". The tail "even" has as many
     chunks as the others, whose sizes differ by at most one: `factor` is the largest size. If
     `factor` divides the size, there is no tail. As n mod f is above 0 for some negative n, the tail
@@ -70,11 +74,13 @@ def split(kernel: Consumed, loop: str, factor: int, tail: str = "peel", cases: i
         factor: f, the iterations of a chunk.
         tail: how the remainder is handled.
         cases: with the tail "cases" the most iterations that have their own nest; 0 is f - 1.
+        alone: with the tail "cases" the most iterations that have another nest where they are
+            alone; those of remainders that run together with the last chunk do at least.
 
     Raises:
         ScheduleError: for an entries loop, for a tail other than "peel" of a loop that carries
-            values, for even chunks of an unknown size, and for a number of cases that is neither
-            f - 1 nor from f + 1 to 2 * f - 1.
+            values, for even chunks of an unknown size, for a number of cases that is neither
+            f - 1 nor from f + 1 to 2 * f - 1, and for `alone` above f - 1.
     """
     target = loop_named(STEP, kernel, loop)
     if target.over_entries:
@@ -86,6 +92,9 @@ def split(kernel: Consumed, loop: str, factor: int, tail: str = "peel", cases: i
     if cases and (tail != "cases" or cases not in (factor - 1, *range(factor + 1, 2 * factor))):
         wanted = f"{factor - 1}, or from {factor + 1} to {2 * factor - 1}, with tail=cases"
         raise refusal(STEP, kernel, target, "wrong number of cases", wanted, cases)
+    if alone and (tail != "cases" or not 0 < alone < factor):
+        wanted = f"1 to {factor - 1}, with tail=cases"
+        raise refusal(STEP, kernel, target, "wrong number of iterations alone", wanted, alone)
     if target.results and tail != "peel":
         fact = "it carries values, and has no masked tail"
         raise refusal(STEP, kernel, target, fact, "tail=peel", tail)
@@ -94,22 +103,26 @@ def split(kernel: Consumed, loop: str, factor: int, tail: str = "peel", cases: i
     if tail not in ("mask", "cases", "even") and len(bound_of(target)) > 1:
         fact = f"its bound is the smaller of several, which tail={tail} cannot cut"
         raise refusal(STEP, kernel, target, fact)
-    new = _Split(kernel, target, factor, tail, max(cases, factor - 1)).run()
-    named = {"cases": cases} if cases else {}
+    new = _Split(kernel, target, factor, tail, max(cases, factor - 1), alone).run()
+    named = {name: n for name, n in (("cases", cases), ("alone", alone)) if n}
     return noted(new, "split", loop, factor, tail=tail, **named)
 
 
 class _Split(Rebuild):
-    def __init__(self, kernel: KernelOp, target: ForOp, factor: int, tail: str, cases: int) -> None:
+    def __init__(
+        self, kernel: KernelOp, target: ForOp, factor: int, tail: str, cases: int, alone: int
+    ) -> None:
         super().__init__(kernel, [target])
-        self.target, self.factor, self.tail, self.cases = target, factor, tail, cases
+        self.target, self.factor, self.tail = target, factor, tail
         self.joined = max(0, cases - factor)
         """Up to this many remaining iterations run together with the last chunk."""
+        self.alone = max(self.joined, alone)
+        """Up to this many iterations have another nest where no chunk is before them."""
         taken = loop_names(kernel)
         halves = free_names(target.loop_name.data, ("0", "1"), taken)
         self.outer, self.inner = halves
         copied = [*(nested.loop_name.data for nested in loops_of_body(target)), *halves]
-        endings = ["", *map(str, range(1, cases + 1))] if tail == "cases" else [""]
+        endings = ["", *map(str, self.numbers())] if tail == "cases" else [""]
         self.end = free_suffix("t", copied, taken.union(halves), endings)
         """The suffix of the names of loops in the tail, those of the split included."""
 
@@ -195,7 +208,7 @@ class _Split(Rebuild):
             self.chunk(op, [AffineExpr.constant(f)], i0 * f)
         once = [AffineExpr.constant(1), remainder(bound, f), *self.limits_of_tail(op, bound)]
         with self.loop(self.outer + self.end, once, op.kind.data.of_parts, op):
-            for number in [n for n in range(1, self.cases + 1) if n != f]:
+            for number in self.numbers():
                 self.suffix = f"{self.end}{number}"
                 self.case(op, number, bound)
         self.suffix = ""
@@ -206,15 +219,20 @@ class _Split(Rebuild):
         f = self.factor
         return minus(quotient(bound + (f - least), f), quotient(bound + (f - 1 - most), f))
 
+    def numbers(self) -> list[int]:
+        """The smallest number of iterations for which each nest of a remainder runs."""
+        f = self.factor
+        return [*range(1, f), *range(f + 1, f + self.alone + 1)]
+
     def case(self, op: ForOp, number: int, bound: AffineExpr) -> None:
-        """The nest for exactly `number` remaining iterations."""
+        """The nest for what remains of `number` iterations, or of more by a multiple of f."""
         left = number % self.factor
         bounds = [AffineExpr.constant(1), self.rest_is(bound, left, left)]
-        if left <= self.joined:
-            many = minus(bound, AffineExpr.constant(self.joined))
+        if left <= self.alone:
+            many = minus(bound, AffineExpr.constant(self.alone))
             bounds.append(many if number > left else minus(AffineExpr.constant(1), many))
         with self.loop(self.name(self.outer), bounds, op.kind.data.of_parts, op):
-            whole = AffineExpr.constant(number)
+            whole = AffineExpr.constant(number if left <= self.joined else left)
             self.chunk(op, [whole], minus(bound, whole))
 
     def chunk(self, op: ForOp, bound: Sequence[AffineExpr], start: AffineExpr) -> None:
@@ -297,3 +315,5 @@ class LoopSplitPass(PrimitivePass):
     """How the remainder is handled: `peel`, `mask`, `split`, `cases` or `even`."""
     cases: int = 0
     """With `cases`, the most iterations that have their own nest; by default a chunk's - 1."""
+    alone: int = 0
+    """With `cases`, the most iterations that have another nest where they are alone."""

@@ -10,6 +10,7 @@ import pytest
 from scipy.sparse import block_diag, csr_array
 
 import stepwell as sw
+from stepwell.core import processor
 from stepwell.frontends import gnn
 
 Program = Callable[[sw.Builder, Any], Any]
@@ -35,9 +36,12 @@ def cell(b: sw.Builder, x: Any) -> Any:
 
 
 MATRIX, IMAGE, HEADS = (101,), (4, 9, 9), (2, 13, 8)
-# Of few rows a product has several partial sums of each element, since one would wait for itself.
+# Of fewer rows than a tile a product has several partial sums of each element, since one would wait
+# for itself.
 PRODUCTS = frozenset({"dense", "perceptron", "cell"})
-"""Programs whose rows may differ in the last places in batches of other sizes."""
+"""Programs whose rows may differ in the last places in smaller batches."""
+LARGEST_TILE = 16
+"""No tile of any target has more rows."""
 
 PROGRAMS: dict[str, tuple[tuple[int, ...], Program]] = {
     "functions": (MATRIX, lambda b, x: b.exp(x) + b.log(b.abs(x)) * b.tanh(x) - b.erf(x)),
@@ -113,13 +117,38 @@ def test_neighbours(one: sw.Executable, batch: list[np.ndarray]) -> None:
         for first in (0, ROWS - rows):
             part = slice(first, first + rows)
             found, expected = one(*(x[part] for x in batch)), [y[part] for y in whole]
-            same(found, expected, f"{rows} rows", PRODUCTS)
+            same(found, expected, f"{rows} rows", PRODUCTS if rows < LARGEST_TILE else frozenset())
     order = np.random.default_rng(0).permutation(ROWS)
     same(one(*(x[order] for x in batch)), [y[order] for y in whole], "another order")
     others = [x.copy() for x in batch]
     for x in others:
         x[::2] = np.inf
     same(tuple(y[1::2] for y in one(*others)), [y[1::2] for y in whole], "beside infinities")
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        *("x86-64-v3", "x86-64-v4"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("x86-64", "znver4")),
+    ],
+)
+@pytest.mark.parametrize("rows", [None, 21, 43], ids=["any rows", "21 rows", "43 rows"])
+def test_places_in_a_product(target: str, rows: int | None) -> None:
+    """On tiles of all widths, whose last ones have fewer accumulators."""
+    if processor.architecture() != "x86_64" or processor.missing(list(processor.NEEDS[target])):
+        pytest.skip(f"needs a processor that runs code for {target}")
+    b = sw.Builder("main")
+    for columns in (1, 8, 16, 33):
+        for terms in (9, 600):
+            x = b.input(f"x{columns}_{terms}", (rows or "n", terms))
+            b.output(b.relu(b.dense(x, normal(columns, terms))), name=f"y{columns}_{terms}")
+    exe = sw.compile(b.module(), target=target, threads=1)
+    for n in [rows] if rows else (2, 5, 11, 13, 19, 29, 43):
+        xs = [normal(n, *one.shape[1:], seed=n) for one in exe.inputs]
+        places = np.roll(np.arange(n), 3)
+        for whole, moved in zip(exe(*xs), exe(*(x[places] for x in xs)), strict=True):
+            np.testing.assert_array_equal(moved.view(np.int32), whole[places].view(np.int32))
 
 
 def shifted(x: np.ndarray, offset: int) -> np.ndarray:

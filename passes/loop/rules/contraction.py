@@ -7,7 +7,9 @@ follows. `register_tile.py` chooses how many of each.
 If the number of rows is unknown, there is a nest for each possible remainder. A tile of few rows is
 as fast as a larger one, and needs fewer of these nests. One or two remaining rows would take nearly
 as long as a whole tile, since they read the same panels: they run together with the last tile,
-unless that spills. Where a whole tile takes no longer than the call of a kernel, a masked one
+unless that spills. All tiles of a kernel add in one order, so that a row has the same bits in
+whichever it is; only a batch that is smaller than a tile has more partial sums, in nests of its
+own. Where a whole tile takes no longer than the call of a kernel, a masked one
 computes any remainder: such products are small parts of larger programs, and nests for each
 remainder would be most of the code.
 """
@@ -352,35 +354,39 @@ def _make_tile(
     if roles.row is not None:
         return cut_rows(schedule, roles, roles.row, axes[-1], tile)
     schedule.vectorize(*axes)
-    _unroll(schedule, roles.reductions, tile.in_a_row)
+    name = [name for name in roles.reductions if schedule.has(name)][-1]
+    _unroll(schedule, name, _factor(schedule, name, tile.in_a_row))
     return Rows(panel, roles.reductions[-1:])
 
 
 def cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile) -> Rows:
     """Make tiles of rows and lanes, with smaller ones for the remaining rows."""
     rows, size = schedule.extent(row), tile.rows
+    name = [name for name in roles.reductions if schedule.has(name)][-1]
+    factors = {n: _factor(schedule, name, n * tile.in_a_row) for n in range(1, size + 1)}
     if rows is not None and (rows <= size or schedule.knobs.tail == "mask"):
         tiles, inner = row, row
         if rows > size:
             parts = schedule.split(row, size, "mask")
             tiles, inner = parts.outer, parts.inner
         schedule.vectorize(inner, lane)
-        _unroll(schedule, roles.reductions, size * tile.in_a_row)
+        _unroll(schedule, name, factors[size])
         return Rows(tiles, roles.reductions[-1:])
     # A batch of unknown size is as fast as one of a known size: there is a tile for each rest.
-    joined, tail = 0, "peel"
+    joined, alone, tail = 0, 0, "peel"
     if rows is None and size > 1:
         tail = "split" if _is_small(schedule, roles, row, tile) else "cases"
-        joined = max(0, min(JOINED, tile.most - size, size - 1)) if tail == "cases" else 0
+        if tail == "cases":
+            joined = max(0, min(JOINED, tile.most - size, size - 1))
+            waiting = [n for n in factors if n * tile.in_a_row < schedule.target.in_flight]
+            alone = max((n for n in waiting if factors[n] != factors[size]), default=0)
     elif rows is not None and -rows % size > 1:
         tail = "even"  # instead of a small last tile, which waits for its panels
-    parts = schedule.split(row, size, tail, size + joined if joined else 0)
-    heights = [schedule.extent(inner) or size for inner in parts.inners]
+    parts = schedule.split(row, size, tail, size + joined if joined else 0, alone)
     schedule.vectorize(*itertools.chain(*parts.nests(lane)))
-    reductions = [name for name in roles.reductions if schedule.has(name)]
-    for height, (_, *inside) in zip(heights, parts.nests(*reductions), strict=True):
-        _unroll(schedule, inside, height * tile.in_a_row)
-    return Rows(parts.outer, parts.forwarded[reductions[-1]])
+    for number, (_, inside) in enumerate(parts.nests(name)):
+        _unroll(schedule, inside, factors[number if 0 < number <= alone else size])
+    return Rows(parts.outer, parts.forwarded[name])
 
 
 def _is_small(schedule: Schedule, roles: Roles, row: str, tile: Tile) -> bool:
@@ -392,16 +398,20 @@ def _is_small(schedule: Schedule, roles: Roles, row: str, tile: Tile) -> bool:
     return tile.rows * tile.columns * roles.sums * math.prod(known) <= SMALL_TILE
 
 
-def _unroll(schedule: Schedule, reductions: Sequence[str], accumulators: int) -> None:
-    """Cut the innermost reduction where a tile has too few accumulators."""
+def _factor(schedule: Schedule, reduction: str, accumulators: int) -> int:
+    """The number of partial sums in a tile with so many accumulators of a reduction."""
+    size = schedule.extent(reduction)
     factor = partial_sums(schedule.target, accumulators)
-    name = [name for name in reductions if schedule.has(name)][-1]
-    size = schedule.extent(name)
     if size is not None and size <= COPIED_OUT and accumulators == 1:
         factor = size
     factor = factor if schedule.knobs.unroll is None else schedule.knobs.unroll
-    if factor > 1 and (size is None or size >= factor):
-        schedule.unroll(name, factor)
+    return factor if size is None or size >= factor else 1
+
+
+def _unroll(schedule: Schedule, reduction: str, factor: int) -> None:
+    """Cut a reduction into partial sums where a tile has too few accumulators."""
+    if factor > 1:
+        schedule.unroll(reduction, factor)
 
 
 def pack_panels(schedule: Schedule, roles: Roles, outer: str, inner: str) -> None:

@@ -157,10 +157,12 @@ class Schedule:
 
     # Steps.
 
-    def split(self, loop: str, factor: int, tail: str = "peel", cases: int = 0) -> Parts:
+    def split(
+        self, loop: str, factor: int, tail: str = "peel", cases: int = 0, alone: int = 0
+    ) -> Parts:
         """Cut a loop; see `split`."""
-        arguments = loop, factor, tail, *((cases,) if cases else ())
-        return self._parts(loop, self._take(split, *arguments))
+        numbers = (cases, alone) if alone else (cases,) if cases else ()
+        return self._parts(loop, self._take(split, loop, factor, tail, *numbers))
 
     def balance(self, loop: str, entries: str, factor: int, weight: int) -> Parts:
         """Cut a loop over rows into parts of about as many entries; see `balance`."""

@@ -45,17 +45,19 @@ loop.kernel @dense(%x: memref<53x24xf32>, %w: memref<128x24xf32> {loop.constant}
 }
 
 // Rows of an unknown number: a tile for each number that may be left. One or two rows run together
-// with the last tile, where that does not spill.
+// with the last tile, where that does not spill. Rows that are left of a batch are added up in the
+// order of whole tiles; a smaller batch has partial sums of its own.
 // V4-LABEL: loop.kernel @any_rows
-// V4-SAME:  "split(j, 32, tail=mask); reorder(i, j0, j1); pack(1, j0, k, j1); split(i, 8, tail=cases, cases=10); vectorize(i1, j1, i1t1, j1t1, i1t2, j1t2, {{.*}}, i1t7, j1t7, i1t9, j1t9, i1t10, j1t10);
+// V4-SAME:  "split(j, 32, tail=mask); reorder(i, j0, j1); pack(1, j0, k, j1); split(i, 8, tail=cases, cases=10, alone=3); vectorize(i1, j1, i1t1, j1t1, i1t2, j1t2, {{.*}}, i1t7, j1t7, i1t9, j1t9, i1t10, j1t10, i1t11, j1t11);
 // V4:       loop.for "i00" {{.*}} tiles
 // V4:         loop.for "k" {{.*}} vector<8x32xf32>
 // V4:         loop.for "kt1" {{.*}} unroll 4 {{.*}} vector<1x32xf32>
 // V4:         loop.for "kt7" {{.*}} vector<7x32xf32>
 // V4:         loop.for "kt9" {{.*}} vector<9x32xf32>
 // V4:         loop.for "kt10" {{.*}} vector<10x32xf32>
+// V4:         loop.for "kt11" {{.*}} reduction carry{{.*}} vector<3x32xf32>
 // V3-LABEL: loop.kernel @any_rows
-// V3-SAME:  split(i, 6, tail=cases); vectorize(i1, j1, i1t1, j1t1, {{.*}}, i1t5, j1t5);
+// V3-SAME:  split(i, 6, tail=cases, alone=2); vectorize(i1, j1, i1t1, j1t1, {{.*}}, i1t5, j1t5, i1t7, j1t7, i1t8, j1t8);
 loop.kernel @any_rows(%x: memref<?x24xf32>, %w: memref<64x24xf32> {loop.constant}) -> (%y: memref<?x64xf32>) {
   %c0 = arith.constant 0 : index
   %z = arith.constant 0.0 : f32
@@ -390,14 +392,14 @@ loop.kernel @exp_any(%x: memref<?xf32>) -> (%y: memref<?xf32>) {
 
 // A sparse product: a row of features in registers over the entries, rows shared by their entries.
 // V4-LABEL: loop.kernel @spmm
-// V4-SAME:  attributes {loop.schedule = "balance(i, e, 384, weight=9); tiles(i0); vectorize(j); unroll(e, 4); cascade(e, 1024)"} {
+// V4-SAME:  attributes {loop.schedule = "balance(i, e, 384, weight=9); tiles(i0); vectorize(j); unroll(e, 4); cascade(e, 512)"} {
 // V4:       loop.for "i0" {{.*}} tiles {
 // V4:         %[[A:.*]] = loop.partition_point %indptr rows %n part %i0 of
 // V4:         %[[B:.*]] = loop.partition_point %indptr rows %n part
 // V4-NEXT:    loop.for "i1" %i1 to min (d0, d1) -> (((d0 * -1) + d1))(%[[A]], %[[B]])
-// V4:           loop.for "e" {{.*}} reduction unroll 4 cascade 1024 carry(%{{.*}} = %{{.*}} : vector<16xf32> add)
+// V4:           loop.for "e" {{.*}} reduction unroll 4 cascade 512 carry(%{{.*}} = %{{.*}} : vector<16xf32> add)
 // V3-LABEL: loop.kernel @spmm
-// V3:           loop.for "e" {{.*}} reduction unroll 2 cascade 512 carry(%{{.*}} = %{{.*}} : vector<16xf32> add)
+// V3:           loop.for "e" {{.*}} reduction unroll 2 cascade 256 carry(%{{.*}} = %{{.*}} : vector<16xf32> add)
 loop.kernel @spmm(%indptr: memref<?xi32>, %indices: memref<?xi32>, %values: memref<?xf32>, %x: memref<?x16xf32>) -> (%y: memref<?x16xf32>) {
   %z = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
@@ -417,9 +419,9 @@ loop.kernel @spmm(%indptr: memref<?xi32>, %indices: memref<?xi32>, %values: memr
 
 // 13264 entries in 2708 rows: five in a row, which are too few for four accumulators.
 // V4-LABEL: loop.kernel @short
-// V4-SAME:  loop.schedule = "balance(i, e, 235, weight=9); tiles(i0); vectorize(j); unroll(e, 2); cascade(e, 512)"
+// V4-SAME:  loop.schedule = "balance(i, e, 235, weight=9); tiles(i0); vectorize(j); unroll(e, 2); cascade(e, 256)"
 // V3-LABEL: loop.kernel @short
-// V3-SAME:  unroll(e, 2); cascade(e, 512)"
+// V3-SAME:  unroll(e, 2); cascade(e, 256)"
 loop.kernel @short(%indptr: memref<2709xi32>, %indices: memref<?xi32> {loop.entries = 13264 : i64}, %values: memref<?xf32>, %x: memref<2708x16xf32>) -> (%y: memref<2708x16xf32>) {
   %z = arith.constant 0.0 : f32
   loop.for "i" %i to 2708 {

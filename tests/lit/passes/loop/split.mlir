@@ -5,6 +5,7 @@
 // RUN: stepwell-opt %s -p "loop-split{kernel=any loop=i factor=16 tail=split}" | filecheck %s --check-prefix=ANY
 // RUN: stepwell-opt %s -p "loop-split{kernel=any loop=i factor=3 tail=cases}" | filecheck %s --check-prefix=CASES
 // RUN: stepwell-opt %s -p "loop-split{kernel=any loop=i factor=3 tail=cases cases=4}" | filecheck %s --check-prefix=JOINED
+// RUN: stepwell-opt %s -p "loop-split{kernel=any loop=i factor=3 tail=cases alone=2}" | filecheck %s --check-prefix=ALONE
 // RUN: stepwell-opt %s -p "loop-split{kernel=smaller loop=i factor=3 tail=cases}" | filecheck %s --check-prefix=LEAST
 // RUN: stepwell-opt %s -p "loop-split{kernel=row loop=i factor=16 tail=cases}" | filecheck %s --check-prefix=PEEL
 // RUN: stepwell-opt %s -p "loop-split{kernel=row loop=i factor=40 tail=even}" | filecheck %s --check-prefix=NEARLY
@@ -16,6 +17,7 @@
 // RUN: not stepwell-opt %s -p "loop-split{kernel=row loop=i factor=0}" 2>&1 | filecheck %s --check-prefix=FACTOR
 // RUN: not stepwell-opt %s -p "loop-split{kernel=row loop=i factor=4 tail=cut}" 2>&1 | filecheck %s --check-prefix=TAIL
 // RUN: not stepwell-opt %s -p "loop-split{kernel=any loop=i factor=4 tail=cases cases=4}" 2>&1 | filecheck %s --check-prefix=NUMBER
+// RUN: not stepwell-opt %s -p "loop-split{kernel=any loop=i factor=4 tail=cases alone=4}" 2>&1 | filecheck %s --check-prefix=MOST
 // RUN: not stepwell-opt %s -p "loop-split{kernel=entries loop=e factor=4}" 2>&1 | filecheck %s --check-prefix=ENTRIES
 // RUN: not stepwell-opt %s -p "loop-split{kernel=smaller loop=i factor=4}" 2>&1 | filecheck %s --check-prefix=SEVERAL
 // RUN: not stepwell-opt %s -p "loop-split{loop=i factor=4}" 2>&1 | filecheck %s --check-prefix=WHICH
@@ -27,6 +29,7 @@
 // TAIL: loop-split: loop "i" of @row: unknown tail, expected peel, mask, split, cases, even, got cut
 // SIZE: loop-split: loop "i" of @any: its size is not known, expected a constant bound
 // NUMBER: loop-split: loop "i" of @any: wrong number of cases, expected 3, or from 5 to 7, with tail=cases, got 4
+// MOST: loop-split: loop "i" of @any: wrong number of iterations alone, expected 1 to 3, with tail=cases, got 4
 // ENTRIES: loop-split: loop "e" of @entries: rows differ in length; unroll its entries
 // SEVERAL: loop-split: loop "i" of @smaller: its bound is the smaller of several, which tail=peel cannot cut
 // WHICH: loop-split: which kernel is meant is not said, expected one of @row, @any, @sum, @entries, @smaller
@@ -97,6 +100,18 @@ loop.kernel @row(%x: memref<100xf32>) -> (%y: memref<100xf32>) {
 // JOINED-NEXT:      loop.for "i1t4" %i1t4 to 4 {
 // JOINED-NEXT:        loop.load %x (d0, d1) -> (((d0 + d1) + -4))(%n, %i1t4)
 // JOINED-LABEL: loop.kernel @sum
+
+// ALONE-LABEL: loop.kernel @any
+// ALONE:       loop.for "i0" %i0 to min (d0) -> ((d0 floordiv 3))(%n) {
+// ALONE:         loop.for "i0t1" %i0t1 to min (d0) -> (1, (((d0 + 2) floordiv 3) + (((d0 + 1) floordiv 3) * -1)), ((d0 * -1) + 3))(%n) {
+// ALONE-NEXT:      loop.for "i1t1" %i1t1 to 1 {
+// ALONE:         loop.for "i0t2" %i0t2 to min (d0) -> (1, (((d0 + 1) floordiv 3) + ((d0 floordiv 3) * -1)), ((d0 * -1) + 3))(%n) {
+// ALONE:         loop.for "i0t4" %i0t4 to min (d0) -> (1, (((d0 + 2) floordiv 3) + (((d0 + 1) floordiv 3) * -1)), (d0 + -2))(%n) {
+// ALONE-NEXT:      loop.for "i1t4" %i1t4 to 1 {
+// ALONE-NEXT:        loop.load %x (d0, d1) -> (((d0 + d1) + -1))(%n, %i1t4)
+// ALONE:         loop.for "i0t5" %i0t5 to min (d0) -> (1, (((d0 + 1) floordiv 3) + ((d0 floordiv 3) * -1)), (d0 + -2))(%n) {
+// ALONE-NEXT:      loop.for "i1t5" %i1t5 to 2 {
+// ALONE-LABEL: loop.kernel @sum
 
 // ANY-LABEL: loop.kernel @any
 // ANY:       loop.for "i0" %i0 to min (d0) -> ((d0 floordiv 16))(%n) {
