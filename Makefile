@@ -18,11 +18,18 @@ INTERPRETED := $(addprefix tests/unit/,test_arguments.py test_call_boundary.py t
   test_interpreters.py test_patched.py test_thread_pool.py) $(addprefix tests/numeric/, \
   test_artefacts.py test_end_to_end.py test_foreign_arrays.py test_threads.py)
 
+# A processor without AVX-512, as which the tests of what schedules decide run too.
+OLDER := $(if $(filter x86_64,$(shell uname -m)),x86-64-v3)
+SCHEDULED := $(addprefix tests/numeric/test_,attention.py edges.py every_width.py independence.py \
+  long_sums.py masked_stores.py math_functions.py narrow_rows.py parts_of_products.py \
+  residual_blocks.py rows_of_products.py softmax.py visible_rounding.py) \
+  tests/unit/test_outputs.py tests/unit/test_stated_host.py
+
 # Tests start many processes, which read the bytecode that the first one wrote.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-oldest test-pythons unit numeric guard mutants fuzz lit \
+.PHONY: help demo test test-all test-oldest test-older test-pythons unit numeric guard mutants fuzz lit \
   conformance public docs lint format types bench weights clean
 
 help: ## show this list
@@ -37,10 +44,14 @@ test: $(call MARKED,test) ## unit, numeric and lit tests, all but those marked s
 
 test-all: $(call MARKED,test) ## all tests, with the oldest dependencies and all Pythons too
 	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(if $(OLDER),STEPWELL_HOST=$(OLDER) $(BIN)/python -m pytest -n auto --dist worksteal)
 	$(MAKE) test-oldest test-pythons
 
 test-oldest: $(call MARKED,oldest) ## what `make test` runs, with the oldest dependencies allowed
 	$(VENV)/oldest/bin/python -m pytest -n auto --dist worksteal -m "not slow"
+
+test-older: $(call MARKED,test) ## tests of what schedules decide, as on a machine without AVX-512
+	STEPWELL_HOST=$(OLDER) $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(SCHEDULED)
 
 test-pythons: $(call MARKED,venv) ## tests of what depends on the interpreter, with each of PYTHONS
 	@tried=; for p in $(PYTHONS); do \
