@@ -157,6 +157,11 @@ def _truncated_quotient(a: Any, b: Any) -> Any:
     return quotient + ((np.remainder(a, b) != 0) & ((np.less(a, 0)) != (np.less(b, 0))))
 
 
+def _rounded_up_quotient(a: Any, b: Any) -> Any:
+    # ceil(a / b) == floor(a / b) + (a mod b != 0), which needs no -a: the smallest integer has none
+    return np.floor_divide(a, b) + (np.remainder(a, b) != 0)
+
+
 def _nothing_ordered(a: Any, b: Any) -> Any:
     return np.zeros(np.broadcast(a, b).shape, bool)
 
@@ -310,8 +315,8 @@ MEANINGS: dict[str, Meaning] = {
     "affine.apply": _apply,
     "affine.min": _apply,
     "arith.bitcast": lambda op: functools.partial(reinterpret, op),
-    "arith.ceildivsi": plain(lambda a, b: -np.floor_divide(np.negative(a), b)),
-    "arith.ceildivui": _signs_dropped(lambda a, b: a // b + (a % b != 0)),
+    "arith.ceildivsi": plain(_rounded_up_quotient),
+    "arith.ceildivui": _signs_dropped(_rounded_up_quotient),
     "arith.cmpf": compare_floats,
     "arith.cmpi": compare_integers,
     "arith.constant": constant,

@@ -198,9 +198,12 @@ def truncated(node: ModelNode, x: Value) -> Value:
 
 
 def floor_quotient(node: ModelNode, a: Value, b: Value) -> Value:
-    """The quotient of integers rounded down."""
-    # (a - a mod b) / b, where the remainder has the sign of b and the division is exact
-    return node.emit(graph.DivOp, node.emit(graph.SubOp, a, modulo(node, a, b)), b)
+    """The quotient of integers rounded down; 0 for b = 0."""
+    # The quotient rounded to 0, and 1 less where the remainders of both divisions differ. (The
+    # dividend less its remainder may lie below all integers: -128 - 5 for -128 / 7.)
+    whole, one = node.emit(graph.DivOp, a, b), node.scalar(1, a)
+    exact = node.emit(graph.EqualOp, modulo(node, a, b), remainder(node, a, b))
+    return node.emit(graph.WhereOp, exact, whole, node.emit(graph.SubOp, whole, one))
 
 
 def floor_quotient_of_floats(node: ModelNode, a: Value, b: Value) -> Value:

@@ -1,6 +1,8 @@
-"""Mod of ONNX against NumPy: integers of every width, and floats without a rounding."""
+"""Div and Mod of ONNX: integers of every width, and remainders of floats without a rounding."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -13,23 +15,29 @@ from onnx.helper import (
     make_tensor_value_info,
     np_dtype_to_tensor_dtype,
 )
+from onnx.numpy_helper import from_array
 
 import stepwell as sw
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
-def model(dtype: np.dtype, counts: tuple[int, int], fmod: int) -> ModelProto:
-    kind = np_dtype_to_tensor_dtype(dtype)
-    a = make_tensor_value_info("a", kind, [counts[0], 1])
-    b = make_tensor_value_info("b", kind, [counts[1]])
+def model(
+    operator: str, a: np.ndarray, b: np.ndarray, *, known: bool = False, **attributes: int
+) -> ModelProto:
+    """An operator of inputs like two arrays, or with `known` of these constants."""
+    kind = np_dtype_to_tensor_dtype(a.dtype)
+    operands = {"a": a, "b": b}
+    infos = [make_tensor_value_info(name, kind, x.shape) for name, x in operands.items()]
+    weights = [from_array(x, name) for name, x in operands.items()]
     y = make_tensor_value_info("y", kind, None)
-    graph = make_graph([make_node("Mod", ["a", "b"], ["y"], "n", fmod=fmod)], "g", [a, b], [y])
-    return make_model(graph, opset_imports=[make_opsetid("", 22)])
+    node = make_node(operator, ["a", "b"], ["y"], "n", **attributes)
+    given = ([], [y], weights) if known else (infos, [y])
+    return make_model(make_graph([node], "g", *given), opset_imports=[make_opsetid("", 22)])
 
 
 def check(a: np.ndarray, b: np.ndarray, fmod: int) -> None:
-    module = sw.from_onnx(model(a.dtype, (len(a), len(b)), fmod))
+    module = sw.from_onnx(model("Mod", a, b, fmod=fmod))
     with np.errstate(invalid="ignore"):
         want = (np.fmod if fmod else np.mod)(a, b)
     for run in (module.run_reference, sw.compile(module, threads=1)):
@@ -47,6 +55,30 @@ def test_integers(dtype: str) -> None:
     signed = np.concatenate([b, -b[:5]]) if limits.min else b
     check(a, signed, 0)
     check(a, signed, 1)
+
+
+BYTES: dict[str, tuple[str, dict[str, int], Callable[[int, int], int]]] = {
+    "div": ("Div", {}, lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)),
+    "mod": ("Mod", {}, lambda a, b: a % b),
+    "fmod": ("Mod", {"fmod": 1}, lambda a, b: abs(a) % abs(b) * (-1 if a < 0 else 1)),
+}
+
+
+@pytest.mark.parametrize("name", BYTES)
+def test_all_pairs_of_bytes(name: str) -> None:
+    """Computed, and at import of constants; 128, the quotient of -128 and -1, is -128 as an i8."""
+    operator, attributes, function = BYTES[name]
+    numbers = range(-128, 128)
+    a, b = np.array(numbers, np.int8)[:, None], np.array([n for n in numbers if n], np.int8)
+    exact = np.array([[function(m, n) for n in numbers if n] for m in numbers])
+    module = sw.from_onnx(model(operator, a, b, **attributes))
+    folded = sw.from_onnx(model(operator, a, b, known=True, **attributes))
+    for got in (
+        module.run_reference(a, b),
+        sw.compile(module, threads=1)(a, b),
+        folded.run_reference(),
+    ):
+        np.testing.assert_array_equal(got, exact.astype(np.int8))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

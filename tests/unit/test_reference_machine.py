@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
+import numpy as np
 import pytest
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.parser import Parser
@@ -92,3 +94,32 @@ func.func @groups(%n: index) -> index {
 }
 """)
     assert [result(groups, "groups", n) for n in (0, 1, 7, 8, 9)] == [0, 1, 1, 2, 2]
+
+
+QUOTIENTS: dict[str, Callable[[int, int], int]] = {
+    "divsi": lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
+    "remsi": lambda a, b: abs(a) % abs(b) * (-1 if a < 0 else 1),
+    "floordivsi": lambda a, b: a // b,
+    "ceildivsi": lambda a, b: -(-a // b),
+    "divui": lambda a, b: a % 256 // (b % 256),
+    "remui": lambda a, b: a % 256 % (b % 256),
+    "ceildivui": lambda a, b: -(-(a % 256) // (b % 256)),
+}
+
+
+@pytest.mark.parametrize("name", QUOTIENTS)
+def test_quotients_of_all_bytes(name: str) -> None:
+    """The smallest integer, too, which has no negative; its quotient by -1 is undefined."""
+    pairs = [*itertools.product(range(-128, 128), repeat=2)]
+    pairs = [(a, b) for a, b in pairs if b != 0 and (a, b) != (-128, -1)]
+    kind = f"vector<{len(pairs)}xi8>"
+    divided = machine(f"""
+func.func @divided(%a: {kind}, %b: {kind}) -> {kind} {{
+  %q = arith.{name} %a, %b : {kind}
+  func.return %q : {kind}
+}}
+""")
+    operands = [np.array(column, np.int8) for column in zip(*pairs, strict=True)]
+    (got,) = call(divided, divided.get_op_for_symbol("divided"), operands)
+    expected = np.array([QUOTIENTS[name](a, b) for a, b in pairs]).astype(np.int8)
+    np.testing.assert_array_equal(got, expected)

@@ -116,6 +116,12 @@ def test_divisors() -> None:
     check_divisors(*integers(torch.int16), lambda module: module.run_reference)
 
 
+def test_divisors_of_all_bytes() -> None:
+    """But -128, whose size torch takes for negative."""
+    numbers = torch.arange(-127, 128).to(torch.int8)
+    check_divisors(numbers[:, None], numbers, lambda module: module.run_reference)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64"])
 def test_compiled_divisors(dtype: str) -> None:
