@@ -49,11 +49,6 @@ class Extent:
     start: Numbers = 0.0
     end: Numbers = 1.0
 
-    @property
-    def exact(self) -> Numbers:
-        """The number of elements of the result before rounding."""
-        return self.scale * self.size
-
 
 Coordinates = Callable[[Numbers, Extent], Numbers]
 """Positions of the result -> positions in the operand."""
@@ -64,11 +59,12 @@ def _half_pixel(y: Numbers, e: Extent) -> Numbers:
 
 
 def _symmetric(y: Numbers, e: Extent) -> Numbers:
-    return (1 - e.result / e.exact) * e.size / 2 + (y + 0.5) / e.scale - 0.5
+    exact = e.scale * e.size
+    return (1 - e.result / exact) * e.size / 2 + (y + 0.5) / e.scale - 0.5
 
 
 def _single_at_start(y: Numbers, e: Extent) -> Numbers:
-    return np.where(e.exact == 1, -0.5, _half_pixel(y, e))
+    return np.where(e.result == 1, 0.0, _half_pixel(y, e))
 
 
 def _align_corners(y: Numbers, e: Extent) -> Numbers:
@@ -77,7 +73,7 @@ def _align_corners(y: Numbers, e: Extent) -> Numbers:
 
 def _steps(e: Extent) -> Numbers:
     """The distance of the ends of a result, 1 for a single element."""
-    return np.where(e.exact == 1, 1.0, e.exact - 1)
+    return np.where(e.result == 1, 1.0, e.result - 1)
 
 
 def _asymmetric(y: Numbers, e: Extent) -> Numbers:
@@ -90,7 +86,7 @@ def _half_pixel_for_nearest(y: Numbers, e: Extent) -> Numbers:
 
 def _crop_and_resize(y: Numbers, e: Extent) -> Numbers:
     part, first = (e.end - e.start) * (e.size - 1), e.start * (e.size - 1)
-    return np.where(e.exact == 1, part / 2, y * part / _steps(e)) + first
+    return np.where(e.result == 1, part / 2, y * part / _steps(e)) + first
 
 
 COORDINATES: dict[str, Coordinates] = {

@@ -16,7 +16,14 @@ from onnx.reference import ReferenceEvaluator
 import stepwell as sw
 
 X = np.random.default_rng(0).standard_normal((1, 2, 5, 6), np.float32)
-COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners")
+COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "asymmetric")
+MODES = ("nearest", "linear", "cubic")
+# Scales of the last axes of X, and the sizes of the result.
+SCALED = (
+    ([1.0, 1.0, 2.0, 3.0], [1, 2, 10, 18]),
+    ([1.0, 1.0, 1.5, 1.4], [1, 2, 7, 8]),
+    ([1.0, 1.0, 0.6, 0.4], [1, 2, 3, 2]),
+)
 
 
 def resize(
@@ -34,6 +41,16 @@ def resize(
     return make_model(graph, opset_imports=[make_opsetid("", opset)])
 
 
+def cropped(
+    shape: tuple[int, ...], part: list[float], scales: list[float], **attributes: Any
+) -> onnx.ModelProto:
+    """A model of one Resize of a part of its input: the first and last fractions of the axes."""
+    model = resize(shape, scales, coordinate_transformation_mode="tf_crop_and_resize", **attributes)
+    model.graph.node[0].input[1] = "part"
+    model.graph.initializer.append(from_array(np.array(part, np.float32), "part"))
+    return model
+
+
 def check(model: onnx.ModelProto, *inputs: np.ndarray) -> None:
     names = [info.name for info in model.graph.input]
     (want,) = ReferenceEvaluator(model).run(None, dict(zip(names, inputs, strict=True)))
@@ -44,12 +61,51 @@ def check(model: onnx.ModelProto, *inputs: np.ndarray) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("coordinates", [*COORDINATES, "asymmetric"])
-@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("coordinates", COORDINATES)
+@pytest.mark.parametrize("mode", MODES)
 def test_known_scales(mode: str, coordinates: str) -> None:
     options = {"mode": mode, "coordinate_transformation_mode": coordinates}
     for scales in ([1.0, 1.0, 2.0, 3.0], [1.0, 1.0, 0.6, 1.4]):
         check(resize(X.shape, scales, **options), X)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_corners_are_those_of_the_result(mode: str) -> None:
+    """By ONNX's text; its reference evaluator counts 7.5 elements between the ends of 5 * 1.5."""
+    options = {"mode": mode, "coordinate_transformation_mode": "align_corners"}
+    for shape in (X.shape, (1, 2, "h", "w")):
+        for scales, sizes in SCALED:
+            by_sizes = resize(X.shape, None, **options)
+            (want,) = ReferenceEvaluator(by_sizes).run(None, {"x": X, "by": np.array(sizes)})
+            got = sw.from_onnx(resize(shape, scales, **options)).run_reference(X)
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_single_element(mode: str) -> None:
+    """It is the first one, or the middle of the part that is taken."""
+    options, scales = {"mode": mode}, [1.0, 1.0, 0.3, 0.3]
+    first = resize(X.shape, scales, coordinate_transformation_mode="pytorch_half_pixel", **options)
+    np.testing.assert_allclose(sw.from_onnx(first).run_reference(X), X[..., :1, :1], rtol=1e-6)
+    corner = resize(X.shape, scales, coordinate_transformation_mode="align_corners", **options)
+    np.testing.assert_allclose(sw.from_onnx(corner).run_reference(X), X[..., :1, :1], rtol=1e-6)
+    part = cropped(X.shape, [0, 0, 0.0, 0.2, 1, 1, 1.0, 0.6], scales, **options)
+    np.testing.assert_allclose(sw.from_onnx(part).run_reference(X), X[..., 2:3, 2:3], rtol=1e-5)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_corners_of_a_part(mode: str) -> None:
+    """The columns 1 to 6, with both ends."""
+    x = X[..., [2, 0, 1, 2, 3, 4, 5, 3, 1]]
+    model = cropped(x.shape, [0, 0, 0, 1 / 8, 1, 1, 1, 6 / 8], [1, 1, 1, 12.5 / 9], mode=mode)
+    options = {"mode": mode, "coordinate_transformation_mode": "align_corners"}
+    (want,) = ReferenceEvaluator(resize(X.shape, None, **options)).run(
+        None, {"x": X, "by": np.array([1, 2, 5, 12])}
+    )
+    # Beyond the ends of the part a cubic sees other columns.
+    inner = slice(3, -3) if mode == "cubic" else slice(None)
+    got = np.asarray(sw.from_onnx(model).run_reference(x))
+    np.testing.assert_allclose(got[..., inner], np.asarray(want)[..., inner], rtol=1e-4, atol=1e-5)
 
 
 def test_filters() -> None:
