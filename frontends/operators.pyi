@@ -648,7 +648,7 @@ class GraphOperators:
         """
 
     def fma(self, a: Operand, b: Operand, c: Operand, *, name: str | None = None) -> Value:
-        """a * b + c, rounded once; the three are broadcast as in NumPy.
+        """a * b + c, rounded once, in f32 for 16 bits; the three are broadcast as in NumPy.
 
         %y = graph.fma %a, %b, %c
             : (tensor<4x3xf32>, tensor<3xf32>, tensor<4x1xf32>) -> tensor<4x3xf32>

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects import math
@@ -11,8 +11,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 
 from ...core.dims import Dim, Shape, product
+from ...core.typed import dense_array
 from .attrs import FLOAT_TENSOR
-from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, Sizes
+from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, Sizes, widened
 from .ops_binary import broadcast_index
 from .ops_contraction import same_element_types
 
@@ -31,7 +32,7 @@ def wide_fma(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 @irdl_op_definition
 class FmaOp(GraphOp):
-    """a * b + c, rounded once; the three are broadcast as in NumPy.
+    """a * b + c, rounded once, in f32 for 16 bits; the three are broadcast as in NumPy.
 
     %y = graph.fma %a, %b, %c
         : (tensor<4x3xf32>, tensor<3xf32>, tensor<4x1xf32>) -> tensor<4x3xf32>
@@ -65,9 +66,9 @@ class FmaOp(GraphOp):
         return Dim.of(2) * product(sizes.shape(self.result))
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        a, b, c = cast(tuple[np.ndarray, ...], arrays)
+        a, b, c = (widened(dense_array(array)) for array in arrays)
         with np.errstate(all="ignore"):
-            return self.stored(wide_fma(a, b, c))
+            return self.stored(wide_fma(a, b, c).astype(a.dtype))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         a, b, c = (nest.at(v, broadcast_index(v, index)) for v in self.operands)

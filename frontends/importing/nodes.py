@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
-from xdsl.dialects.builtin import LocationAttr
+from xdsl.dialects.builtin import LocationAttr, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.dims import Dim, Shape
 from ...core.errors import ImportModelError, explain
+from ...core.typed import dense_array
 from ...dialects.graph import ops as graph
+from ...dialects.graph.interfaces import GraphOp, tensor_type
 from .diagnostics import UnsupportedNodeError
-from .dtypes import is_float
+from .dtypes import element_type, is_float
 from .emitter import Emitter
 from .values import Value, from_dims, is_static, settled, static_shape
 
 LARGEST_FOLDED = 1 << 16
 """The largest operand, in elements, for which a result is computed at import instead of by an
 operator."""
+LARGEST_CONSTANT = 1 << 24
+"""The largest result that is, and the largest operand of nodes that can only be computed there."""
 
 
 class Builds(Protocol):
@@ -37,6 +42,7 @@ class ModelNode:
         name: the name of the node in the model.
         subject: its operator in errors, such as ``onnx.Gemm``.
         inputs: operands, None for an omitted one.
+        folds: whether operators of known operands are computed at once, by their references.
     """
 
     def __init__(
@@ -50,6 +56,7 @@ class ModelNode:
         self.name = name
         self.subject = subject
         self.inputs = inputs
+        self.folds = False
         self._emitter = emitter
         self._location = location
 
@@ -100,6 +107,8 @@ class ModelNode:
             attributes: keyword arguments of its constructor.
         """
         given = [value for value in operands if value is not None]
+        if self.folds and (folded := self._folded(build, operands, attributes)) is not None:
+            return folded
         values = [
             None if value is None else self._emitter.ssa(value, self._location)
             for value in operands
@@ -109,6 +118,31 @@ class ModelNode:
             return self._emitter.emit(op, [value.shape for value in given], self._location)
         except VerifyException as error:
             raise self._refused(error) from error
+
+    def _folded(
+        self, build: Builds, operands: Sequence[Value | None], attributes: dict[str, Any]
+    ) -> list[Value] | None:
+        """The results of an operator of known numbers, by its reference; None for another one.
+
+        It may have at most `LARGEST_CONSTANT` elements in a result.
+        """
+        given = [value for value in operands if value is not None]
+        arrays = [value.contents for value in given if value.contents is not None]
+        if len(arrays) < len(given) or any(value.is_symbolic for value in given):
+            return None
+        types = [TensorType(element_type(array.dtype), array.shape) for array in arrays]
+        values = iter(Block(arg_types=types).args)
+        try:
+            op = build(*(None if v is None else next(values) for v in operands), **attributes)
+            op.verify()
+        except VerifyException as error:
+            raise self._refused(error) from error
+        assert isinstance(op, GraphOp)
+        sizes = [tensor_type(result).get_shape() for result in op.results]
+        if any(math.prod(shape) > LARGEST_CONSTANT for shape in sizes):
+            return None
+        with np.errstate(all="ignore"):
+            return [self.known(dense_array(array)) for array in op.reference(*arrays)]
 
     def check(
         self, x: Value, condition: Value, message: str, details: Sequence[Value] = ()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -102,23 +101,17 @@ def settled(array: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
 
 
 def combine(
-    numbers: Callable[[Any, Any], Any],
-    dims: Callable[[Dim, Dim], Dim | bool | None],
-    a: np.ndarray,
-    b: np.ndarray,
+    dims: Callable[[Dim, Dim], Dim | bool | None], a: np.ndarray, b: np.ndarray
 ) -> np.ndarray | None:
-    """Apply a binary operator elementwise, with broadcasting.
+    """Apply a binary operator to dimensions elementwise, with broadcasting.
 
     Args:
-        numbers: the operator on NumPy arrays.
         dims: the operator on two dimensions: a `Dim`, a bool, or None if it depends on the value
             of a symbol.
 
     Returns:
         The result, or None if any element is unknown.
     """
-    if a.dtype != object and b.dtype != object:
-        return np.asarray(numbers(a, b))
     left, right = as_dims(a), as_dims(b)
     if left is None or right is None:
         return None

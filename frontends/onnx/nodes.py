@@ -20,9 +20,6 @@ from ..importing.values import Value, is_static
 from .dtypes import numpy_dtype
 from .tensors import array_of
 
-LARGEST_CONSTANT = 1 << 24
-"""The same for nodes that can only be computed at import."""
-
 
 class ConvertsGraph(Protocol):
     """Converts a subgraph for values of its inputs, in the current region; returns its outputs."""

@@ -1,4 +1,4 @@
-"""Operators evaluated with NumPy at import if their operands are constants or shapes.
+"""Operators evaluated at import if their operands are constants or shapes.
 
 They turn the shape arithmetic of exporters (Shape, Gather, Unsqueeze, Concat before a Reshape) into
 a target shape. Symbolic dimensions are `Dim`s.
@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from ...core.dims import Dim
+from ..importing.nodes import LARGEST_CONSTANT
 from ..importing.values import Value, as_dims, combine, differ, from_dims
-from .dtypes import LOW_BITS
-from .nodes import LARGEST_CONSTANT, Node
+from .nodes import Node
 from .registry import Evaluation, evaluates
 
 Answer = Dim | bool | None
@@ -40,20 +39,8 @@ def _fits(*shape: int) -> bool:
 # Arithmetic
 
 
-def _quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a / b, truncated toward zero for integers; division by zero yields 0."""
-    if a.dtype.kind == "f":
-        return a / b
-    safe = np.where(b == 0, 1, b)
-    floor = a // safe
-    truncated = floor + ((floor < 0) & (floor * safe != a))
-    return np.where(b == 0, 0, truncated).astype(a.dtype)
-
-
-def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    if a.dtype.kind != "f" and b.dtype.kind != "f":
-        b = np.maximum(b, 0)
-    return np.power(a, b).astype(a.dtype)
+def _by_reference(node: Node) -> None:
+    """No answer for numbers: the operators of the conversion are computed by their references."""
 
 
 def _same(a: Dim, b: Dim) -> bool | None:
@@ -73,24 +60,17 @@ def _larger(a: Dim, b: Dim) -> bool | None:
     return False if signs == {False} else None
 
 
-_BINARY: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Dim, Dim], Answer]]] = {
-    "Add": (np.add, lambda a, b: a + b),
-    "Sub": (np.subtract, lambda a, b: a - b),
-    "Mul": (np.multiply, lambda a, b: a * b),
-    "Pow": (_power, lambda a, b: None),
-    "Max": (np.maximum, lambda a, b: {True: a, False: b, None: None}[_larger(a, b)]),
-    "Min": (np.minimum, lambda a, b: {True: b, False: a, None: None}[_larger(a, b)]),
-    "Equal": (np.equal, _same),
-    "Greater": (np.greater, _larger),
-    "Less": (np.less, lambda a, b: _larger(b, a)),
-    "GreaterOrEqual": (np.greater_equal, lambda a, b: _negated(_larger(b, a))),
-    "LessOrEqual": (np.less_equal, lambda a, b: _negated(_larger(a, b))),
-    "And": (np.logical_and, lambda a, b: None),
-    "Or": (np.logical_or, lambda a, b: None),
-    "Xor": (np.logical_xor, lambda a, b: None),
-    "BitwiseAnd": (np.bitwise_and, lambda a, b: None),
-    "BitwiseOr": (np.bitwise_or, lambda a, b: None),
-    "BitwiseXor": (np.bitwise_xor, lambda a, b: None),
+_ON_DIMS: dict[str, Callable[[Dim, Dim], Answer]] = {
+    "Add": lambda a, b: a + b,
+    "Sub": lambda a, b: a - b,
+    "Mul": lambda a, b: a * b,
+    "Max": lambda a, b: {True: a, False: b, None: None}[_larger(a, b)],
+    "Min": lambda a, b: {True: b, False: a, None: None}[_larger(a, b)],
+    "Equal": _same,
+    "Greater": _larger,
+    "Less": lambda a, b: _larger(b, a),
+    "GreaterOrEqual": lambda a, b: _negated(_larger(b, a)),
+    "LessOrEqual": lambda a, b: _negated(_larger(a, b)),
 }
 
 
@@ -98,23 +78,22 @@ def _negated(answer: bool | None) -> bool | None:
     return None if answer is None else not answer
 
 
-def _binary(numbers: Callable[[Any, Any], Any], dims: Callable[[Dim, Dim], Answer]) -> Evaluation:
+def _binary(dims: Callable[[Dim, Dim], Answer]) -> Evaluation:
     def evaluate(node: Node) -> np.ndarray | None:
         operands = _operands(node)
-        if node.operator != "Pow":
-            _same_types(node)
-        if not _fits(*np.broadcast_shapes(*(a.shape for a in operands))):
+        _same_types(node)
+        if all(operand.dtype != object for operand in operands):
             return None
         result: np.ndarray | None = operands[0]
         for operand in operands[1:]:
-            result = None if result is None else combine(numbers, dims, result, operand)
+            result = None if result is None else combine(dims, result, operand)
         return result
 
     return evaluate
 
 
-for _operator, _rules in _BINARY.items():
-    evaluates(_operator, since=7)(_binary(*_rules))
+for _operator, _rule in _ON_DIMS.items():
+    evaluates(_operator, since=7)(_binary(_rule))
 
 
 @evaluates("Div", since=7)
@@ -128,47 +107,17 @@ def div(node: Node) -> np.ndarray | Value | None:
         rounded = a.floordiv(b.value)
         return None if node.holder(rounded) is None else rounded
 
-    return _binary(_quotient, quotient)(node)
+    return _binary(quotient)(node)
 
 
-_UNARY: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
-    "Abs": ("fiu", np.abs),
-    "Neg": ("fi", np.negative),
-    "Sign": ("fiu", np.sign),
-    "Floor": ("f", np.floor),
-    "Ceil": ("f", np.ceil),
-    "Round": ("f", np.round),
-    "Sqrt": ("f", np.sqrt),
-    "Exp": ("f", np.exp),
-    "Log": ("f", np.log),
-    "Sin": ("f", np.sin),
-    "Cos": ("f", np.cos),
-    "Reciprocal": ("f", np.reciprocal),
-    "Not": ("b", np.logical_not),
-    "BitwiseNot": ("iu", np.invert),
-    "IsNaN": ("f", np.isnan),
-}
+_ON_NUMBERS = (
+    *("Pow", "Mod", "And", "Or", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"),
+    *("Abs", "Neg", "Sign", "Floor", "Ceil", "Round", "Sqrt", "Exp", "Log", "Sin", "Cos"),
+    *("Reciprocal", "Not", "IsNaN"),
+)
 
-
-def _unary(kinds: str, function: Callable[[np.ndarray], np.ndarray]) -> Evaluation:
-    def evaluate(node: Node) -> np.ndarray | None:
-        x = node.contents(0)
-        return np.asarray(function(x)) if x.dtype.kind in kinds else None
-
-    return evaluate
-
-
-for _operator, _meaning in _UNARY.items():
-    evaluates(_operator, since=1)(_unary(*_meaning))
-
-
-@evaluates("Mod", since=10)
-def mod(node: Node) -> np.ndarray | None:
-    a, b = _operands(node)
-    like_c = bool(node.attr_int("fmod"))
-    if object in (a.dtype, b.dtype) or not _fits(*np.broadcast_shapes(a.shape, b.shape)):
-        return None
-    return np.asarray(np.fmod(a, b) if like_c else np.mod(a, b))
+for _operator in _ON_NUMBERS:
+    evaluates(_operator, since=1)(_by_reference)
 
 
 @evaluates("Where", since=9)
@@ -184,18 +133,16 @@ def where(node: Node) -> np.ndarray | None:
 
 
 @evaluates("Range", since=11)
-def range_(node: Node) -> np.ndarray | None:
+def range_(node: Node) -> None:
     _same_types(node)
     start, limit, step = (a.reshape(()) for a in _operands(node))
     if object in (start.dtype, limit.dtype, step.dtype):
-        return None
+        return
     if step == 0:
         raise node.broken("delta is 0")
     count = (float(limit) - float(start)) / float(step)
     if not math.isfinite(count) or count > LARGEST_CONSTANT:
         raise node.unsupported(f"a range of {count:.3g} numbers is too long")
-    steps = np.arange(max(0, math.ceil(count)))
-    return (start + steps * step).astype(start.dtype)
 
 
 @evaluates("Trilu", since=14)
@@ -210,41 +157,39 @@ def trilu(node: Node) -> np.ndarray | None:
 
 
 @evaluates("Cast", since=6)
-def cast(node: Node) -> np.ndarray | Value | None:
+def cast(node: Node) -> Value | None:
     return _cast(node, node.attr_dtype("to"))
 
 
 @evaluates("CastLike", since=15)
-def cast_like(node: Node) -> np.ndarray | Value | None:
+def cast_like(node: Node) -> Value | None:
     return _cast(node, node.input(1).dtype)
 
 
-def _cast(node: Node, dtype: np.dtype) -> np.ndarray | Value | None:
+def _cast(node: Node, dtype: np.dtype) -> Value | None:
     x = node.contents(0)
-    if any(kind in LOW_BITS for kind in (x.dtype, dtype)):
+    if x.dtype != object or dtype not in (np.int64, np.int32):
         return None
     node.ignore("saturate", "round_mode")
-    if x.dtype != object:
-        return x.astype(dtype)
-    return node.known(x, dtype) if dtype in (np.int64, np.int32) else None
+    return node.known(x, dtype)
 
 
 # Reductions
 
 
-def _reduction(numbers: Callable[..., Any], dims: Callable[[Dim, Dim], Dim]) -> Evaluation:
+def _reduction(dims: Callable[[Dim, Dim], Dim]) -> Evaluation:
     def evaluate(node: Node) -> np.ndarray | None:
+        x = node.contents(0)
+        if x.dtype != object:
+            return None
         keepdims = bool(node.attr_int("keepdims", 1))
         given = node.attr_ints("axes")
         nothing = bool(node.attr_int("noop_with_empty_axes"))
-        x = node.contents(0)
         if len(node.inputs) > 1 and node.optional(1) is not None:
             given = node.integers(1)
         if not given and nothing:
             return x
-        axes = tuple(node.axes(given, x.ndim)) if given else tuple(range(x.ndim))
-        if x.dtype != object:
-            return np.asarray(numbers(x, axis=axes, keepdims=keepdims, dtype=x.dtype))
+        node.axes(given or [], x.ndim)
         if x.ndim != 1 or not x.size:
             return None
         total = x[0]
@@ -255,8 +200,8 @@ def _reduction(numbers: Callable[..., Any], dims: Callable[[Dim, Dim], Dim]) -> 
     return evaluate
 
 
-evaluates("ReduceProd", since=1)(_reduction(np.prod, lambda a, b: a * b))
-evaluates("ReduceSum", since=1)(_reduction(np.sum, lambda a, b: a + b))
+evaluates("ReduceProd", since=1)(_reduction(lambda a, b: a * b))
+evaluates("ReduceSum", since=1)(_reduction(lambda a, b: a + b))
 
 
 # Moves

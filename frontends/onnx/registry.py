@@ -71,9 +71,10 @@ def converts(
 
 
 def evaluates(operator: str, *, since: int, domain: str = "") -> Callable[[Evaluation], Evaluation]:
-    """Register the evaluation of `operator` with NumPy, for known operands.
+    """Register the evaluation of `operator` at import, for known operands.
 
-    The function returns None if the result depends on a symbolic dimension.
+    Where the function returns None, the conversion is used, and those of its operators whose
+    operands are numbers are computed at import by their references.
     """
 
     def register(evaluation: Evaluation) -> Evaluation:

@@ -8,10 +8,10 @@ import numpy as np
 from onnx import NodeProto
 from onnx.defs import OpSchema
 
-from ..importing.nodes import LARGEST_FOLDED
+from ..importing.nodes import LARGEST_CONSTANT, LARGEST_FOLDED
 from ..importing.values import Value
 from .diagnostics import broken
-from .nodes import LARGEST_CONSTANT, Node
+from .nodes import Node
 from .registry import Evaluation, converter, evaluation, not_supported
 
 
@@ -52,16 +52,14 @@ def converted(node: Node, domain: str, *, blocked: bool) -> Sequence[Value | Non
         return _complete(node, results)
     if known is None:
         raise not_supported(domain, node.operator, node.opset)
+    node.folds = evaluate is not None and _are_known(node, LARGEST_FOLDED)
     made = known.convert(node)
     return _complete(node, [made] if isinstance(made, Value) else list(made))
 
 
 def _evaluated(node: Node, evaluate: Evaluation | None, limit: int) -> list[Value] | None:
-    """The results of a node with small, known operands; None if it becomes an operator."""
-    operands = [value.contents for value in node.inputs if value is not None]
-    if evaluate is None or not operands:
-        return None
-    if any(contents is None or contents.size > limit for contents in operands):
+    """The results of a node with small, known operands; None if it is converted."""
+    if evaluate is None or not _are_known(node, limit):
         return None
     try:
         with np.errstate(all="ignore"):
@@ -72,6 +70,13 @@ def _evaluated(node: Node, evaluate: Evaluation | None, limit: int) -> list[Valu
         return None if result is None else [result]
     symbolic = [value.dtype for value in node.inputs if value is not None and value.is_symbolic]
     return [node.known(result, symbolic[0] if result.dtype == object else None)]
+
+
+def _are_known(node: Node, limit: int) -> bool:
+    """Whether there are operands, of which the contents are known and not large."""
+    operands = [value.contents for value in node.inputs if value is not None]
+    known = [array for array in operands if array is not None and array.size <= limit]
+    return bool(known) and len(known) == len(operands)
 
 
 def _complete(node: Node, results: Sequence[Value | None]) -> Sequence[Value | None]:
