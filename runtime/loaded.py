@@ -12,6 +12,7 @@ import numpy as np
 from ..backends.llvm.boundary.plan import ARGUMENTS, LARGEST_ARENA, Plan
 from ..core import arguments
 from ..core.errors import InputError, StepwellError, explain
+from ..core.multiples import misfit
 from ..core.specs import ValueSpec
 from ..dialects.rt.abi import ARENA_TOO_SMALL, WORDS, Word
 from . import results
@@ -74,15 +75,14 @@ class Loaded:
 
     def _check_equal(self, sizes: Mapping[str, int]) -> None:
         for left, right in self.signature.equal:
-            if left.evaluate(sizes) != right.evaluate(sizes):
-                raise InputError(
-                    explain(
-                        "call",
-                        f"dimensions {left} and {right} must agree",
-                        expected=left.evaluate(sizes),
-                        got=right.evaluate(sizes),
-                    )
-                )
+            expected, got = left.evaluate(sizes), right.evaluate(sizes)
+            if expected == got:
+                continue
+            fact = f"dimensions {left} and {right} must agree"
+            if (words := misfit(left, right)) is not None:
+                fact, expected, size = words
+                got = size.evaluate(sizes)
+            raise InputError(explain("call", fact, expected=expected, got=got))
 
     def check_arena(self, sizes: Mapping[str, int]) -> None:
         """Refuse sizes for which address arithmetic in compiled code would overflow."""

@@ -12,6 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from ...core.building.arithmetic import INDEX
 from ...core.dims import LARGEST_SIZE, Dim
 from ...core.errors import explain
+from ...core.multiples import misfit
 from ...core.provenance import origin
 from ...dialects.graph.computed_sizes import DIFFERS, OUT_OF_RANGE, ComputedSize
 from ...dialects.rt import ops as rt
@@ -133,7 +134,11 @@ class ComputedSizes:
                     check_product(function, dim, unbounded[-1], op)
             sizes = [function.size(dim, op) for dim in (right, left)]
             same = function.insert(arith.CmpiOp(sizes[0], sizes[1], "eq"))
-            self._check(same, op, f"sizes {left} and {right} must agree", "{1}", sizes)
+            fact, expected = f"sizes {left} and {right} must agree", "{1}"
+            if (words := misfit(left, right)) is not None:
+                fact, expected, size = words
+                sizes = [function.size(size, op)]
+            self._check(same, op, fact, expected, sizes)
         self._unchecked = waiting
 
     def _check(

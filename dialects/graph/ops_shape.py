@@ -135,22 +135,12 @@ class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
         if -1 in target:
             # Copied sizes are on both sides: [0, -1] has a meaning for an x without elements too.
             rest = product(tuple(n for i, n in enumerate(x) if target[i : i + 1] != (0,)))
-            known = product(tuple(Dim.of(n) for n in target if n > 0))
-            sizes[target.index(-1)] = self._rest(rest, known, x, facts)
+            known = math.prod(n for n in target if n > 0)
+            fact = f"elements of {text(x)} do not fit"
+            sizes[target.index(-1)] = facts.quotient(rest, known, fact)
             return [tuple(sizes)]
         facts.equal(product(x), product(tuple(sizes)), f"elements of {text(x)} do not fit")
         return [tuple(sizes)]
-
-    def _rest(self, total: Dim, known: Dim, x: Shape, facts: ShapeFacts) -> Dim:
-        """The size that -1 stands for: the number of elements over the product of the others."""
-        quotient = total.exact_div(known)
-        if quotient is not None:
-            return quotient
-        if total.is_static and known.is_static:
-            facts.fail(f"elements of {text(x)} do not fit", f"a multiple of {known}", total)
-        rest = facts.fresh()
-        facts.equal(total, rest * known, f"elements of {text(x)} do not fit")
-        return rest
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x = dense_array(arrays[0])

@@ -11,6 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ...core.dims import Dim, Shape
 from ...core.errors import explain
+from ...core.multiples import Multiples
 from ...core.provenance import origin
 
 
@@ -27,6 +28,7 @@ class ShapeFacts:
         held: returns the size that a scalar holds, from the scalar and an upper bound.
         shapes: returns the shape of an operand, if known.
         measured: returns the size of a tensor along an axis, from both and an upper bound.
+        multiples: what is known of sizes that have quotients, from what was recorded.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class ShapeFacts:
         held: Callable[[SSAValue, Dim | None], Dim] | None = None,
         shapes: Callable[[SSAValue], Shape] | None = None,
         measured: Callable[[SSAValue, int, Dim], Dim] | None = None,
+        multiples: Multiples | None = None,
     ) -> None:
         self.op = op
         self.fresh = fresh
@@ -48,6 +51,7 @@ class ShapeFacts:
         self._held = held
         self._shapes = shapes
         self._measured = measured
+        self._multiples = Multiples() if multiples is None else multiples
 
     def entries(self, matrix: SSAValue) -> Dim:
         """The number of stored entries of a sparse operand; a new symbol if it is unknown."""
@@ -91,7 +95,7 @@ class ShapeFacts:
 
     def equal(self, expected: Dim, got: Dim, fact: str) -> Dim:
         """Demand that two dimensions agree; returns the one that is known better."""
-        if expected == got:
+        if expected == got or self._multiples.same(expected, got):
             return expected
         difference = expected - got
         if difference.is_static:
@@ -99,6 +103,17 @@ class ShapeFacts:
         if self._record is not None:
             self._record(expected, got)
         return got if got.is_static else expected
+
+    def quotient(self, size: Dim, divisor: int, fact: str) -> Dim:
+        """Demand that a number divides a dimension; returns the quotient."""
+        size = self._multiples.settled(size)
+        quotient = size.floordiv(divisor)
+        if not self._multiples.same(size, quotient * divisor):
+            demanded = self._multiples.demand(size, divisor)
+            if demanded is None:
+                self.fail(fact, f"a multiple of {divisor}", size)
+            self.equal(*demanded, fact)
+        return quotient
 
     def broadcast(self, a: Shape, b: Shape) -> Shape:
         """The shape to which NumPy broadcasts two shapes."""

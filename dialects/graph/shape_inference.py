@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ...core.dims import Dim, Shape
 from ...core.errors import explain
 from ...core.module import DIMS, NNZ
+from ...core.multiples import Multiples
 from ...core.provenance import origin
 from ...core.refusal import InvalidProgram
 from ...core.symbols import find_symbol
@@ -60,6 +61,7 @@ class ShapeInference:
         """What is known of the values in the function."""
         self.equalities: list[tuple[Dim, Dim, Operation]] = []
         """Dimensions that have to agree at run time, and the operation that needs it."""
+        self._multiples = Multiples()
         self.bindings: dict[str, Binding] = {}
         """Where the value of a symbol is read from: the first place that names it."""
         self.computed: dict[str, ComputedSize] = {}
@@ -192,6 +194,7 @@ class ShapeInference:
             held,
             lambda value: known.shapes[value],
             measured,
+            self._multiples,
         )
 
     def _stated(self, op: Operation) -> list[Dim]:
@@ -318,6 +321,7 @@ class ShapeInference:
     def _record(self, a: Dim, b: Dim, op: Operation) -> None:
         if not self._is_recorded(a, b):
             self.equalities.append((a, b, op))
+            self._multiples.note(a, b)
 
     def _is_recorded(self, a: Dim, b: Dim) -> bool:
         return any((c, d) in ((a, b), (b, a)) for c, d, _ in self.equalities)

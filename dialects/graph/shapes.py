@@ -13,6 +13,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from ...core.dims import Dim, Shape, size_of_argument
 from ...core.errors import explain
 from ...core.module import NAME
+from ...core.multiples import misfit
 from ...core.provenance import origin
 from ...core.refusal import InvalidProgram
 from .computed_sizes import ComputedSize, bounds_of
@@ -156,9 +157,13 @@ class SymbolicShapes:
                 a, b = left.substitute(dims), right.substitute(dims)
                 root = (a - b).root()
                 if (a - b).is_static and a != b:
-                    fact = f"sizes {left} and {right} differ"
+                    fact, expected, got = f"sizes {left} and {right} differ", a, b
+                    if (words := misfit(left, right)) is not None:
+                        fact, expected, size = words
+                        got = size.substitute(dims)
                     where = origin(op)
-                    raise InvalidProgram(explain(op.name, fact, expected=a, got=b, origin=where))
+                    text = explain(op.name, fact, expected=expected, got=got, origin=where)
+                    raise InvalidProgram(text)
                 if root is not None and root[0] not in self.computed:
                     known.setdefault(*root)
             if len(known) == before:

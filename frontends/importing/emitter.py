@@ -15,6 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...core.dims import Dim, Shape, SizeQuotient
 from ...core.dtypes import dtype_of, is_low_bit
+from ...core.multiples import Multiples
 from ...core.provenance import named
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
@@ -39,6 +40,8 @@ class Emitter:
         self.body = body
         self.weights = weights
         self.holders: dict[Dim, tuple[Value, int]] = {}
+        self.multiples = Multiples()
+        """What the operators so far demand of sizes that they divide."""
         self._fresh_symbols = 0
         self._stored: dict[int, tuple[str, np.ndarray]] = {}
         self._first: dict[tuple[str, tuple[int, ...], bytes], np.ndarray] = {}
@@ -90,7 +93,9 @@ class Emitter:
         op.verify()
         assert isinstance(op, GraphOp)
         results: list[Value] = []
-        inferred = op.infer_shapes(shapes, ShapeFacts(op, self.fresh, held=self.size_of))
+        known = self.multiples
+        facts = ShapeFacts(op, self.fresh, known.note, held=self.size_of, multiples=known)
+        inferred = op.infer_shapes(shapes, facts)
         for result, known in zip(op.results, inferred, strict=True):
             declared = zip(known, tensor_type(result).get_shape(), strict=True)
             shape = [dim if size < 0 else Dim.of(size) for dim, size in declared]

@@ -11,7 +11,9 @@ from xdsl.ir import Block, Region
 
 from ...core.dims import Shape
 from ...core.module import Module, argument_attrs
+from ...core.multiples import Multiples
 from ...core.weights import WeightStore
+from ...dialects.graph.size_attributes import EQUAL, equal_attribute
 from .dtypes import element_type
 from .values import Value
 
@@ -31,11 +33,19 @@ def module_of(
     weights: WeightStore,
     inputs: Sequence[tuple[str, Shape]],
     outputs: Sequence[tuple[str, Value]],
+    multiples: Multiples,
     entries: Mapping[str, str] = {},
 ) -> Module:
     """The module with `body` as its program, which ends with the outputs.
 
-    `entries` are the names of the numbers of stored entries of sparse inputs, by their names.
+    Args:
+        body: the operators.
+        weights: the store for constants.
+        inputs: the names and shapes of the inputs.
+        outputs: the names of the outputs, and their values.
+        multiples: what the operators demand of sizes that they divide. It outlives them: a pass
+            may remove an operator, and still a call with other sizes is an error.
+        entries: the names of the numbers of stored entries of sparse inputs, by their names.
     """
     results = [value.ssa for _, value in outputs if value.ssa is not None]
     body.add_op(func.ReturnOp(*results))
@@ -48,6 +58,9 @@ def module_of(
         ),
         res_attrs=ArrayAttr(argument_attrs(name, _names(v.shape)) for name, v in outputs),
     )
+    names = {name for _, shape in inputs for name in _names(shape)}
+    if pairs := [pair for pair in multiples.pairs if names.issuperset(pair[0].symbols)]:
+        main.attributes[EQUAL] = equal_attribute(pairs)
     return Module(ModuleOp([main]), weights)
 
 

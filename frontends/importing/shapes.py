@@ -27,7 +27,7 @@ def reshaped(node: ModelNode, x: Value, target: Sequence[Dim | None]) -> Value:
     """`x` in another shape; None, at most once, for a dimension only known at run time.
 
     Raises:
-        UnsupportedNodeError: if several symbolic dimensions change position.
+        UnsupportedNodeError: if a size that several dimensions need is not known.
     """
     if tuple(target) == x.shape:
         return x
@@ -43,11 +43,28 @@ def reshaped(node: ModelNode, x: Value, target: Sequence[Dim | None]) -> Value:
         None if None in target else _groups(x.shape, [dim for dim in target if dim is not None])
     )
     if groups is None:
-        shown = ", ".join("?" if dim is None else str(dim) for dim in target)
-        raise node.unsupported(f"several symbolic dimensions change position in [{shown}]")
+        return _reshaped_by_numbers(node, x, target)
     for start, end, dims in reversed(groups):
         x = _regrouped(node, x, start, end, dims)
     return x
+
+
+def _reshaped_by_numbers(node: ModelNode, x: Value, target: Sequence[Dim | None]) -> Value:
+    """`x` in a shape that is computed in the call, and has to have as many elements."""
+    known = product(tuple(dim for dim in target if dim is not None))
+    numbers = [
+        node.emit(graph.DivOp, node.number(product(x.shape)), node.number(known))
+        if dim is None
+        else node.number(dim)
+        for dim in target
+        if dim is None or not dim.is_static
+    ]
+    shape = [dim.value if dim is not None and dim.is_static else -1 for dim in target]
+    return node.emit(_shaped_by, x, *numbers, shape=shape)
+
+
+def _shaped_by(x: SSAValue, *sizes: SSAValue, shape: Sequence[int]) -> graph.DynamicReshapeOp:
+    return graph.DynamicReshapeOp(x, sizes, shape)
 
 
 def _size(x: Value, position: int, dim: Dim | None) -> int:

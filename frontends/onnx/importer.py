@@ -107,7 +107,8 @@ class _Importer:
         outputs = self._outputs(graph, scope)
         if self.problems:
             raise unsupported("onnx", self.problems)
-        module = module_of(self.body, self.weights, [(i.name, i.shape) for i in inputs], outputs)
+        given = [(i.name, i.shape) for i in inputs]
+        module = module_of(self.body, self.weights, given, outputs, self.emitter.multiples)
         module.decisions = tuple(self.decisions)
         return module
 

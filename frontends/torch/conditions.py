@@ -82,7 +82,18 @@ def _guard(text: str, inputs: Mapping[str, Any], sizes: Sizes) -> Guard | None:
             return None
         small = " or ".join(f"{name} < {_LEAST}" for name in guard.names)
         return Guard(f"{small} or {written}")
-    return guard
+    # torch takes no size to be 0, as those of an empty batch are, and simplifies quotients by it.
+    zeros = [f"{divisor} == 0" for divisor in dict.fromkeys(_divisors(tree))]
+    return Guard(" or ".join([*zeros, written])) if zeros else guard
+
+
+def _divisors(tree: ast.AST) -> Iterator[str]:
+    """The texts of what sizes are divided by in a guard, numbers aside."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, (ast.FloorDiv, ast.Mod)):
+            continue
+        if any(isinstance(part, ast.Name) for part in ast.walk(node.right)):
+            yield ast.unparse(node.right)
 
 
 class _Named(ast.NodeTransformer):

@@ -87,7 +87,7 @@ class _GraphImporter(Importer):
         if found:
             return TorchGraph(None, positions, found)
         specs = [(i.name, i.shape) for i in inputs]
-        module = module_of(self.body, self.weights, specs, results)
+        module = module_of(self.body, self.weights, specs, results, self.emitter.multiples)
         return TorchGraph(module, positions, found, tuple(self.results))
 
     def _inputs(self) -> list[Input]:

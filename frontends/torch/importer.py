@@ -329,7 +329,9 @@ class _ProgramImporter(Importer):
         self.problems.check()
         shapes = [(i.name, i.shape) for i in inputs]
         entries = {i.name: i.entries for i in inputs if i.entries is not None}
-        module = module_of(self.body, self.weights, shapes, outputs, entries)
+        module = module_of(
+            self.body, self.weights, shapes, outputs, self.emitter.multiples, entries
+        )
         state_paths(module.main, argument_paths(self.program))
         least = {symbol: int(dim.min) for symbol, dim in given.items()}
         if guards := conditions(self.program, self.sizes, least):

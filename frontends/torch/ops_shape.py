@@ -37,7 +37,16 @@ _END = 2**63 - 1
     "aten.view_copy.default",
 )
 def view(node: Node, x: Value, size: Sequence[Any]) -> Value:
-    return reshaped(node, x, node.result_shape)
+    return reshaped(node, x, _target(node, size))
+
+
+def _target(node: Node, sizes: Sequence[Any]) -> list[Dim | None]:
+    """The shape of the result; None for a -1 that is no sum of products of known sizes."""
+    target: list[Dim | None] = []
+    for given, found in zip(sizes, node.results[0].shape, strict=True):
+        known = node.sizes.dim(found)
+        target.append(known if known is not None or given == -1 else node.dim(given))
+    return target
 
 
 @converts("aten.flatten.using_ints")

@@ -90,11 +90,10 @@ class Sizes:
         return min(least, 0) if least is not None and least > -ENDLESS else 0
 
     def learn(self, shape: Shape, sizes: Sequence[Any]) -> None:
-        """Name the symbols of a result that are not known yet, from its shape in the IR."""
+        """Name the sizes of a result that are not known yet, from its shape in the IR."""
         for dim, size in zip(shape, sizes, strict=True):
-            expression = getattr(getattr(size, "node", None), "expr", None)
-            if expression is not None and expression.is_Symbol:
-                self.name(str(expression), dim)
+            if self.dim(size, floors=True) is None:
+                self.name(str(size.node.expr), dim)
 
     def _translated(self, expression: Any, floors: bool) -> Dim | None:
         if expression.is_Integer or (expression.is_Float and float(expression).is_integer()):

@@ -31,15 +31,40 @@ def test_concat(axis: int, level: int) -> None:
             np.testing.assert_array_equal(result, np.concatenate(pair, axis))
 
 
-def test_a_size_that_is_no_sum_of_products_is_named() -> None:
+@pytest.mark.parametrize("level", [0, 3])
+def test_a_quotient_of_a_product_of_sizes(level: int) -> None:
     b = sw.Builder("main")
     x = b.input("x", ("n", "m"), "f32")
-    b.output(b.reshape(x, [-1, 4]), name="y")
+    b.output(b.reshape(b.relu(x), [-1, 4]), name="y")
     module = b.module()
-    assert module.run_reference(np.zeros((8, 3), np.float32)).shape == (6, 4)
-    message = 'size "_0" is not that of an argument .*test_unknown_sizes.py'
-    with pytest.raises(sw.CompileError, match=message):
-        sw.compile(module)
+    exe = sw.compile(module, threads=1, opt_level=level)
+    assert exe.outputs[0].shape == ("(m*n)//4", 4)
+    for shape in ((8, 3), (2, 2), (0, 5), (4, 1)):
+        x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+        for run in (exe, module.run_reference):
+            np.testing.assert_array_equal(run(x), x.reshape(-1, 4))
+    for run in (exe, module.run_reference):
+        with pytest.raises(
+            sw.InputError, match=r"size m\*n is not .*, expected a multiple of 4, got 9"
+        ):
+            run(np.zeros((3, 3), np.float32))
+
+
+def test_a_quotient_of_a_size_that_the_program_computes() -> None:
+    b = sw.Builder("main")
+    x = b.input("x", ("n",), "f32")
+    places = b.nonzero(x)[0]
+    b.output(b.reshape(places, [2, -1]), name="y")
+    module = b.module()
+    exe = sw.compile(module, threads=1)
+    for x in ([0, 1, 0, 2], [1, 1, 1, 1], [0, 0]):
+        given = np.array(x, np.float32)
+        for run in (exe, module.run_reference, lambda x: exe.run_at("llvm", x)):
+            np.testing.assert_array_equal(run(given), np.flatnonzero(given).reshape(2, -1))
+    for run in (exe, module.run_reference):
+        message = r"size size.0 is not divisible, expected a multiple of 2, got 3"
+        with pytest.raises(sw.InputError, match=message):
+            run(np.ones(3, np.float32))
 
 
 @pytest.mark.parametrize("level", [0, 3])

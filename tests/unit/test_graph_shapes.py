@@ -9,6 +9,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from stepwell.core.dims import Dim
 from stepwell.core.registry import make_context
+from stepwell.dialects.graph.shape_facts import text
 from stepwell.dialects.graph.shapes import SymbolicShapes
 
 CSR = (
@@ -133,16 +134,50 @@ def test_equalities() -> None:
     assert found.shape(c) == (4, 3)
 
 
-def test_a_quotient_that_is_not_exact_is_a_new_size() -> None:
+def test_a_quotient_is_demanded_to_be_exact() -> None:
     found = analyse(
         """func.func @main(%x: tensor<?x3xf32> {graph.dims = ["n", ""]}) {
           %y = graph.reshape %x shape = [2, -1] : (tensor<?x3xf32>) -> tensor<2x?xf32>
           func.return
         }"""
     )
-    ((total, split, _),) = found.equalities
-    assert str(total) == "3*n"
-    assert split == 2 * found.shape(next(iter(found.function.body.block.ops)).results[0])[1]
+    ((size, even, _),) = found.equalities
+    assert (str(size), str(even)) == ("n", "2*(n//2)")
+    y = next(iter(found.function.body.block.ops)).results[0]
+    assert found.shape(y) == (2, Dim.symbol("n") + Dim.symbol("n").floordiv(2))
+
+
+def test_exact_quotients_are_multiplied_out() -> None:
+    found = analyse(
+        """func.func @main(%x: tensor<?x3x5xf32> {graph.dims = ["n", "", ""]}) {
+          %a = graph.reshape %x shape = [2, -1] : (tensor<?x3x5xf32>) -> tensor<2x?xf32>
+          %b = graph.reshape %a shape = [4, -1] : (tensor<2x?xf32>) -> tensor<4x?xf32>
+          %c = graph.reshape %b shape = [-1, 3, 5] : (tensor<4x?xf32>) -> tensor<?x3x5xf32>
+          %d = graph.add %c, %x : (tensor<?x3x5xf32>, tensor<?x3x5xf32>) -> tensor<?x3x5xf32>
+          func.return
+        }"""
+    )
+    pairs = [(str(size), str(multiple)) for size, multiple, _ in found.equalities]
+    assert pairs == [("n", "2*(n//2)"), ("n", "4*(n//4)")]
+    shapes = [found.shape(op.results[0]) for op in found.function.body.block.ops if op.results]
+    assert list(map(text, shapes)) == [
+        "[2, 7*n+n//2]",
+        "[4, (3*n)//4+3*n]",
+        "[n, 3, 5]",
+        "[n, 3, 5]",
+    ]
+
+
+def test_no_number_makes_an_odd_size_even() -> None:
+    with pytest.raises(VerifyException, match=r"expected a multiple of 2, got 2\*n\+1"):
+        analyse(
+            """func.func @main(%x: tensor<?xf32> {graph.dims = ["n"]}, %o: tensor<1xf32>) {
+              %y = graph.concat %x, %x, %o axis = 0
+                : (tensor<?xf32>, tensor<?xf32>, tensor<1xf32>) -> tensor<?xf32>
+              %z = graph.reshape %y shape = [2, -1] : (tensor<?xf32>) -> tensor<2x?xf32>
+              func.return
+            }"""
+        )
 
 
 def test_sizes_that_differ_by_a_number_cannot_agree() -> None:
