@@ -6,17 +6,22 @@ the stage of its operations, whatever it was made from.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Iterator
+
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, VectorType
-from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
 from ..core.errors import UnsupportedError
 from .graph.attrs import PRIMITIVE
 from .graph.interfaces import GraphOp
 from .graph.ops_call import CallDpsOp, CallPackedOp
+from .graph.ops_check import AliasOp
 from .graph.ops_constant import ConstantOp
 from .graph.plan.planner import obstacle
+from .graph.shapes import SymbolicShapes
+from .graph.views import is_view
 from .loop.ops import ForOp, KernelOp
 from .program import is_on_buffers
 
@@ -26,7 +31,8 @@ def stage_of(op: ModuleOp) -> str:
     names = {inner.name for inner in op.walk()}
     if any(name.startswith("llvm.") for name in names):
         return "llvm"
-    if any(_is_operator(inner) for inner in op.walk()):
+    shapes_of = functools.cache(SymbolicShapes)
+    if any(_computes(inner, shapes_of) for inner in _operators(op)):
         return "graph"
     kernels = [k for k in op.walk() if isinstance(k, KernelOp)]
     if any(isinstance(f, func.FuncOp) and is_on_buffers(f) for f in op.ops):
@@ -40,12 +46,21 @@ def stage_of(op: ModuleOp) -> str:
     return "graph"
 
 
-def _is_operator(op: Operation) -> bool:
-    """Whether an operation is an operator outside of primitive functions."""
-    if not isinstance(op, GraphOp) or isinstance(op, (ConstantOp, CallDpsOp, CallPackedOp)):
+def _operators(module: ModuleOp) -> Iterator[GraphOp]:
+    """The operators outside of primitive functions."""
+    for op in module.walk():
+        function = op.parent_op()
+        inside = function is not None and PRIMITIVE in function.attributes
+        if isinstance(op, GraphOp) and not inside:
+            yield op
+
+
+def _computes(op: GraphOp, shapes_of: Callable[[func.FuncOp], SymbolicShapes]) -> bool:
+    """Whether an operator still has to become (part of) a kernel."""
+    if isinstance(op, (ConstantOp, CallDpsOp, CallPackedOp, AliasOp)):
         return False
     function = op.parent_op()
-    return function is None or PRIMITIVE not in function.attributes
+    return not (isinstance(function, func.FuncOp) and is_view(op, shapes_of(function)))
 
 
 def _is_group(function: func.FuncOp) -> bool:

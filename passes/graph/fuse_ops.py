@@ -20,9 +20,9 @@ from ...core.exactness import Exactness
 from ...core.walks import blocks_in
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE
-from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.plan.planner import obstacle
 from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.graph.views import is_view
 from .defuse import erase_unused, inline, sizes_in_caller
 from .fusion.edges import Edge, edges
 from .fusion.grouping import Grouping
@@ -76,27 +76,11 @@ def _dissolve_refused(ctx: Context, module: ModuleOp) -> None:
     erase_unused(module, refused)
 
 
-def _is_view(group: Group, block: Block, shapes: SymbolicShapes) -> bool:
-    """Whether what a group gives to other kernels is there already, as a part of a buffer.
-
-    What a program returns, and what operators with regions use, has a buffer of its own.
-    """
-    ops, opaque = group.ops, (graph.CallDpsOp, graph.CallPackedOp, graph.ControlFlowOp)
-    if not isinstance(block.parent_op(), func.FuncOp) or not all(op.is_alias for op in ops):
-        return False
-    made = [value for op in ops for value in op.results]
-    given = [value for op in ops for value in op.operands if value not in made]
-    if any(isinstance(value.owner, graph.ConstantOp) for value in given):
-        return False
-    if shapes.is_computed(*(dim for value in (*given, *made) for dim in shapes.shape(value))):
-        return False
-    users = [user for user in users_of(made) if user not in ops]
-    return all(
-        user.parent is block
-        and isinstance(user, func.CallOp | GraphOp)
-        and not isinstance(user, opaque)
-        for user in users
-    )
+def _is_view(group: Group, shapes: SymbolicShapes) -> bool:
+    """Whether a group needs no kernel, and no kernel of the user's reads what it gives."""
+    made = [value for op in group.ops for value in op.results]
+    read = any(isinstance(user, graph.CallDpsOp) for user in users_of(made))
+    return not read and all(is_view(op, shapes) for op in group.ops)
 
 
 def _alone(group: Group, between: Iterable[Edge]) -> str:
@@ -196,7 +180,7 @@ class GraphFuseOpsPass(ModulePass):
             if isinstance(call, graph.CallDpsOp) and (why := call.refusal) is not None:
                 decide(ctx, call, f"{call.callee} is kept apart", why, kind="missed")
         costs = [_flops(group, shapes) for group in groups]
-        views = [group for group in groups if _is_view(group, block, shapes)]
+        views = [group for group in groups if _is_view(group, shapes)]
         primitives: dict[Group, func.FuncOp] = {}
         for group, cost in zip(groups, costs, strict=True):
             if len(group.ops) == 1 and isinstance(group.ops[0], graph.CallDpsOp):

@@ -211,6 +211,23 @@ def test_schedules_are_measured_for_the_given_target(monkeypatch) -> None:
     assert targets == [given]
 
 
+def test_a_reshape_between_kernels_is_measured(monkeypatch) -> None:
+    b = sw.Builder("main")
+    y = b.relu(b.conv(b.input("x", (2, 3, 6, 6)), np.ones((4, 3, 3, 3), np.float32)))
+    b.output(b.dense(b.reshape(y, (2, 64)), np.ones((10, 64), np.float32)))
+    got: list[np.ndarray] = []
+
+    def command(folder: str) -> list[str]:
+        bench = Bench.of_folder(Path(folder))
+        got.append(bench.program({})(*bench.inputs))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(search, "worker_command", command)
+    with pytest.raises(KeyboardInterrupt):
+        tune(b.module(), inputs=[np.ones((2, 3, 6, 6), np.float32)])
+    np.testing.assert_array_equal(got[0], np.full((2, 10), 27 * 64, np.float32))
+
+
 def kernel_keys(module: sw.Module) -> list[str]:
     kernels = Compilation(module, host(), pipeline()).at("kernels")
     return [structure_of(op) for op in kernels.op.ops if isinstance(op, KernelOp)]
