@@ -309,16 +309,19 @@ def test_sum_by_stored_values_is_the_sparse_product() -> None:
     run(lambda b, a, x: b.aggregate(a, x, b.entries(a)), [([a, x], a.toarray() @ x)])
 
 
-@pytest.mark.parametrize("width", [5, 64, 200])
-def test_attention_by_sums(width: int) -> None:
+@pytest.mark.parametrize(
+    ("heads", "width"), [(2, 5), (2, 64), (2, 200), (1, 5), (1, 64), (1, 100), (1, 300)]
+)
+def test_attention_by_sums(heads: int, width: int) -> None:
     def program(b: sw.Builder, a: Value, x: Value, s: Value, t: Value) -> Value:
         scores = b.leaky_relu(b.sddmm(a, t, s, "add"), 0.2)
         return b.aggregate(a, x, b.edge_softmax(a, scores))
 
     cases: list[Case] = []
     for a in PATTERNS.values():
-        x, s, t = floats(a.shape[1], 2, width), floats(a.shape[1], 2, seed=1), floats(a.shape[0], 2)
-        scores = np.array([t[i] + s[j] for _, i, j in edges(a)]).reshape(-1, 2)
+        x = floats(a.shape[1], heads, width)
+        s, t = floats(a.shape[1], heads, seed=1), floats(a.shape[0], heads)
+        scores = np.array([t[i] + s[j] for _, i, j in edges(a)]).reshape(-1, heads)
         scores = np.where(scores < 0, 0.2 * scores, scores)
         shares = softmax_by_rows(a, scores)[0]
         cases.append(([a, x, s, t], aggregated(a, x, "sum", shares)))

@@ -28,6 +28,7 @@ from ....dialects.loop.ops import (
     KernelOp,
     LoadOp,
     StoreOp,
+    YieldOp,
     block_shape,
     element_type,
 )
@@ -57,14 +58,31 @@ def accesses(op: Operation) -> Iterator[LoadOp | StoreOp]:
 
 
 def dependents(loop: ForOp) -> set[SSAValue]:
-    """The values in a loop that depend on its variable, the variable included."""
+    """The values in a loop that depend on its variable, the variable included.
+
+    Of what a loop in it carries, those that begin with such a value, or accumulate one.
+    """
     found: set[SSAValue] = {loop.variable, loop.column} if loop.over_entries else {loop.variable}
-    for op in operations_in(loop.body):
-        if any(operand in found for operand in op.operands):
-            found.update(op.results)
-            if isinstance(op, ForOp):
-                found.update(op.carried)
+    before = 0
+    while len(found) > before:
+        before = len(found)
+        for op in operations_in(loop.body):
+            if any(operand in found for operand in op.operands):
+                found.update(_followers(op, found))
     return found
+
+
+def _followers(op: Operation, found: set[SSAValue]) -> Iterator[SSAValue]:
+    """The values that depend on those found among the operands of an operation."""
+    around = op.parent_op() if isinstance(op, YieldOp) else op
+    if not isinstance(around, ForOp):
+        yield from op.results
+        return
+    given = around.yielded if isinstance(op, YieldOp) else around.inits
+    every = any(operand in found for operand in (*around.bounds, *around.matrix))
+    for value, carried, result in zip(given, around.carried, around.results, strict=True):
+        if every or value in found:
+            yield from (carried, result)
 
 
 def stride(access: LoadOp | StoreOp, variable: SSAValue, dependent: set[SSAValue]) -> Stride:

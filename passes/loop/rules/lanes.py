@@ -128,7 +128,7 @@ def schedule_lanes(schedule: Schedule, nest: str, gathers: bool = False) -> str 
     lanes = lanes_for(schedule.target, loop)
     entries = entry_loops(loop)
     sums = max((len(op.results) for op in entries), default=1)
-    limit = _row_vectors(schedule.target, sums) if entries else WIDE_VECTORS
+    limit = _row_vectors(schedule.target, _sums_of_lanes(loop)) if entries else WIDE_VECTORS
     expensive = is_expensive(loop) and not entries
     if expensive:
         vectors = _expensive_vectors(schedule.target.interleaved_vectors, size, lanes)
@@ -155,6 +155,16 @@ def schedule_lanes(schedule: Schedule, nest: str, gathers: bool = False) -> str 
     return f"vectors of {lanes} lanes, {vectors} at a time"
 
 
+def _sums_of_lanes(loop: ForOp) -> int:
+    """The most values that a loop over entries accumulates for each of the lanes of a loop.
+
+    One that does not follow the lanes, such as the sum of a softmax, is a scalar.
+    """
+    follows = dependents(loop)
+    sums = (sum(value in follows for value in op.results) for op in entry_loops(loop))
+    return max([1, *sums])
+
+
 def _row_vectors(target: Target, sums: int) -> int:
     """How many vectors of a row are accumulated as a whole, if there are so many sums of each.
 
@@ -179,9 +189,11 @@ def _vectors(loop: ForOp, size: int | None, lanes: int, entries: bool) -> int:
     reduces = any(op.is_reduction and not op.over_entries for op in inner)
     if inner and all(map(_walks, inner)):
         return _whole_vectors(size, lanes, WALKED_VECTORS)
-    if is_expensive(loop) or not (entries or reduces or cost_of_body(loop) <= CHEAP):
-        return 1
-    if size is None and entries:
+    if entries:
+        # What an entry has for all lanes is computed again for each part of a row.
+        most = ROW_VECTORS if is_expensive(loop) else WIDE_VECTORS
+        return 1 if size is None else _whole_vectors(size, lanes, most)
+    if is_expensive(loop) or not (reduces or cost_of_body(loop) <= CHEAP):
         return 1
     return _whole_vectors(size, lanes, WIDE_VECTORS)
 

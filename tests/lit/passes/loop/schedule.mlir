@@ -437,6 +437,57 @@ loop.kernel @short(%indptr: memref<2709xi32>, %indices: memref<?xi32> {loop.entr
   }
 }
 
+// The weights of a softmax have a sum of their own. It is a scalar, which takes none of the registers of a row.
+// V4-LABEL: loop.kernel @weighted_by_softmax
+// V4-SAME:  loop.schedule = "balance(i, e, {{[0-9]+}}, weight={{[0-9]+}}); tiles(i0); vectorize(j);
+// V3-LABEL: loop.kernel @weighted_by_softmax
+// V3-SAME:  loop.schedule = "balance(i, e, {{[0-9]+}}, weight={{[0-9]+}}); tiles(i0); vectorize(j);
+// V3:           loop.for "e" {{.*}} carry(%{{.*}} = %{{.*}} : f32 add, %{{.*}} = %{{.*}} : vector<64xf32> add)
+loop.kernel @weighted_by_softmax(%indptr: memref<?xi32>, %indices: memref<?xi32>, %scores: memref<?xf32>, %x: memref<?x64xf32>) -> (%y: memref<?x64xf32>) {
+  %z = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : memref<?x64xf32>
+  loop.for "i" %i to %n {
+    loop.for "j" %j to 64 {
+      %t, %s = loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) reduction carry(%total = %z : f32 add, %acc = %z : f32 add) : memref<?xi32>, memref<?xi32> {
+        %a = loop.load %scores (d0) -> (d0)(%p) : memref<?xf32>, f32
+        %b = math.exp %a : f32
+        %v = loop.load %x (d0, d1) -> (d0, d1)(%c, %j) : memref<?x64xf32>, f32
+        %u = arith.addf %total, %b : f32
+        %w = math.fma %b, %v, %acc : f32
+        loop.yield %u, %w : f32, f32
+      }
+      %q = arith.divf %s, %t : f32
+      loop.store %q, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<?x64xf32>
+    }
+  }
+}
+
+// Parts of a wider row are as wide as registers allow: each of them computes the weights again.
+// V4-LABEL: loop.kernel @wide_weighted_by_softmax
+// V4:           loop.for "e" {{.*}} carry(%{{.*}} = %{{.*}} : f32 add, %{{.*}} = %{{.*}} : vector<128xf32> add)
+// V3-LABEL: loop.kernel @wide_weighted_by_softmax
+// V3:           loop.for "e" {{.*}} carry(%{{.*}} = %{{.*}} : f32 add, %{{.*}} = %{{.*}} : vector<64xf32> add)
+loop.kernel @wide_weighted_by_softmax(%indptr: memref<?xi32>, %indices: memref<?xi32>, %scores: memref<?xf32>, %x: memref<?x256xf32>) -> (%y: memref<?x256xf32>) {
+  %z = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : memref<?x256xf32>
+  loop.for "i" %i to %n {
+    loop.for "j" %j to 256 {
+      %t, %s = loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) reduction carry(%total = %z : f32 add, %acc = %z : f32 add) : memref<?xi32>, memref<?xi32> {
+        %a = loop.load %scores (d0) -> (d0)(%p) : memref<?xf32>, f32
+        %b = math.exp %a : f32
+        %v = loop.load %x (d0, d1) -> (d0, d1)(%c, %j) : memref<?x256xf32>, f32
+        %u = arith.addf %total, %b : f32
+        %w = math.fma %b, %v, %acc : f32
+        loop.yield %u, %w : f32, f32
+      }
+      %q = arith.divf %s, %t : f32
+      loop.store %q, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<?x256xf32>
+    }
+  }
+}
+
 // Sums of rows: partial accumulators, joined at the end.
 // V4-LABEL: loop.kernel @sums
 // V4:       loop.for "i" %i to 3 {
