@@ -184,7 +184,7 @@ def placed_maxima(node: ModelNode, x: Value, windows: Sequence[np.ndarray]) -> t
         step = math.prod(image[number + 1 :])
         x, place = _maxima_along(node, x, place, first + number, windows[number], step)
     assert place is not None
-    return x, cast(node, broadcast(node, place, x.shape), np.dtype(np.int64))
+    return x, cast(node, place, np.dtype(np.int64))
 
 
 def _maxima_along(
@@ -208,7 +208,8 @@ def _maxima_along(
             larger = node.emit(graph.LogicalOrOp, larger, is_nan(node, value))
         best = node.emit(graph.WhereOp, larger, value, best)
         where = node.emit(graph.WhereOp, larger, own, where)
-    return best, where
+    # Where windows have one element, places are those of one line.
+    return best, broadcast(node, where, best.shape)
 
 
 def unpooled(node: ModelNode, y: Value, axes: Sequence[Axis]) -> Value:

@@ -240,6 +240,9 @@ def _log_add_exp(node: Node, a: Value, b: Value) -> Value:
     return node.emit(graph.WhereOp, is_inf(node, m), m, node.emit(graph.AddOp, m, rest))
 
 
+_JOINED = {"sum": graph.AddOp, "prod": graph.MulOp, "max": graph.MaxOp, "min": graph.MinOp}
+
+
 @converts("aten.segment_reduce.default")
 def segment_reduce(
     node: Node,
@@ -252,9 +255,22 @@ def segment_reduce(
     unsafe: bool = False,
     initial: Any = None,
 ) -> Value:
-    if offsets is None or offsets.rank != 1 or axis or initial is not None:
-        raise node.unsupported("only for a vector of offsets, along axis 0, without initial")
+    if offsets is None or offsets.rank != 1 or axis:
+        raise node.unsupported("only for a vector of offsets, along axis 0")
     if not is_float(x.dtype):
         raise node.unsupported(f"not supported for {x.dtype.name}")
-    places = cast(node, offsets, np.dtype(np.int64))
-    return node.emit(graph.SegmentReduceOp, x, places, kind=reduce)
+    kind, places = reduce.removeprefix("a"), cast(node, offsets, np.dtype(np.int64))
+    found = node.emit(graph.SegmentReduceOp, x, places, kind=kind)
+    if initial is None:
+        return found
+    start = node.scalar(initial, x)
+    if kind != "mean":
+        return node.emit(_JOINED[kind], found, start)
+    if initial != 0:
+        raise node.unsupported(f"a mean that begins with {initial}", "0")
+    # (0 + sum) / count is the mean; that of an empty segment is 0, not NaN.
+    ones = broadcast(node, node.known(np.array(1)), [x.shape[0]])
+    counts = node.emit(graph.SegmentReduceOp, ones, places, kind="sum")
+    empty = node.emit(graph.EqualOp, counts, node.scalar(0, counts))
+    empty = unsqueezed(node, empty, range(1, x.rank))
+    return node.emit(graph.WhereOp, empty, start, found)

@@ -72,6 +72,19 @@ def test_places_of_maxima() -> None:
         sw.from_onnx(pool)
 
 
+@pytest.mark.parametrize("kernel", [[2, 1], [1, 3], [1, 1]])
+def test_places_in_windows_of_one_element_along_an_axis(kernel: list[int]) -> None:
+    x = image(2, 3, 7, 6)
+    module = sw.from_onnx(model("MaxPool", {"x": x}, results=2, kernel_shape=kernel))
+    rows, columns = (n - size + 1 for n, size in zip((7, 6), kernel, strict=True))
+    shifted = [x[:, :, i:][:, :, :rows] for i in range(kernel[0])]
+    shifted = [y[..., j:][..., :columns] for y in shifted for j in range(kernel[1])]
+    for run in (sw.compile(module, threads=1), module.run_reference):
+        found, places = run(x)
+        np.testing.assert_array_equal(found, np.max(shifted, axis=0))
+        np.testing.assert_array_equal(x.ravel()[places], found)
+
+
 def test_maxima_are_put_back() -> None:
     x = np.round(image(2, 3, 6, 4), 1)
     options = {"kernel_shape": [2, 2], "strides": [2, 2]}
