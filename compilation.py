@@ -29,6 +29,7 @@ from .core.registry import make_context
 from .core.stages import IR_STAGES, STAGES, TEXT_STAGES, check_stage
 from .core.target import Target, default_threads, named
 from .core.weights import WeightStore
+from .dialects.foreign import check_dialects
 from .dialects.program import (
     Constant,
     check_interface,
@@ -124,8 +125,9 @@ class Compilation:
         chosen = target if isinstance(target, Target) else named(target)
         module.verify()
         start = stage_of(module.op)
-        check_interface(module.program)
         passes = passes_of(pipeline, start, opt_level, chosen, threads, copy_indices)
+        check_dialects(module.op, passes)
+        check_interface(module.program)
         if schedule:
             later = IR_STAGES[IR_STAGES.index(start) + 1 :]
             left = {stage: text for stage, text in passes.items() if stage in later}

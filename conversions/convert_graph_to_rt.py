@@ -24,8 +24,10 @@ from ..core.context import count, decide, weights_of
 from ..core.dims import Dim
 from ..core.module import is_public
 from ..core.refusal import refused
-from ..core.walks import erase_dead
+from ..core.walks import erase_dead, operations_in
 from ..core.weights import WeightStore
+from ..dialects.graph import ops as graph
+from ..dialects.graph.interfaces import GraphOp
 from ..dialects.graph.signature import signature_attributes
 from ..dialects.rt import ops as rt
 from .graph_to_rt.arena import Arena
@@ -35,12 +37,16 @@ from .graph_to_rt.constants import Constants
 from .graph_to_rt.function import BufferFunction, Place, Producer, location_of
 from .graph_to_rt.guards import check_guards
 
+_TAKEN = (graph.ControlFlowOp, graph.YieldOp, GraphOp, func.ReturnOp)
+"""The classes of operations of a public function."""
+
 
 def _convert(
     source: func.FuncOp, weights: WeightStore, copy_indices: bool
 ) -> tuple[func.FuncOp, Arena]:
     """The function on buffers, and its arena."""
     function = BufferFunction(source)
+    _check_operations(source)
     constants = Constants(function, weights)
     check_guards(function)
     check_sizes(function)
@@ -110,6 +116,14 @@ def _check(function: func.FuncOp) -> None:
     if other := [kind for kind in kinds if not isinstance(kind, TensorType)]:
         fact = "an argument or a result is no tensor"
         raise refused(function, fact, expected="tensors", got=other[0])
+
+
+def _check_operations(function: func.FuncOp) -> None:
+    """Raise for the first operation that may be on anything but tensors."""
+    for op in operations_in(function.body):
+        if not isinstance(op, _TAKEN):
+            fact = "cannot be converted to the run time"
+            raise refused(op, fact, expected="operations of graph")
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from .to_llvm.lowering import lower_module
 
 _SOURCES = (
     *("arith", "math", "memref", "vector", "x86vector", "cf", "func"),
-    *("scf", "rt", "loop", "graph"),
+    *("scf", "affine", "rt", "loop", "graph"),
 )
 
 

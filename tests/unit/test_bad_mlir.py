@@ -27,7 +27,7 @@ from scipy.sparse import csr_array
 
 import stepwell as sw
 from stepwell.compilation import Compilation
-from stepwell.core.pipelines import pipeline, walk_stages
+from stepwell.core.pipelines import pipeline, pipeline_text, walk_stages
 from stepwell.core.registry import make_context
 from stepwell.core.stages import IR_STAGES
 from stepwell.core.target import host
@@ -307,6 +307,35 @@ HOSTILE: dict[str, tuple[str, str]] = {
         function("%0 = arith.addf %x, %x : tensor<4xf32>\nfunc.return %0 : tensor<4xf32>"),
         "CompileError: convert-graph-to-rt: arith.addf: cannot be converted to the run time",
     ),
+    "linalg": (
+        function(
+            "%c = arith.constant 0.0 : f32\n"
+            "%0 = linalg.fill ins(%c : f32) outs(%x : tensor<4xf32>) -> tensor<4xf32>\n"
+            "func.return %0 : tensor<4xf32>"
+        ),
+        "UnsupportedError: linalg.fill: no stage has the dialect linalg, expected graph, loop, rt,",
+    ),
+    "affine": (
+        function("affine.for %i = 0 to 4 {\n}\nfunc.return %x : memref<4xf32>", "memref<4xf32>"),
+        "UnsupportedError: affine.for: no stage has the dialect affine, expected graph",
+    ),
+    "affine behind kernels": (
+        (
+            "func.func @main(%ctx: !rt.context, %x: memref<4xf32>, %y: memref<4xf32>) -> i32\n"
+            "attributes {graph.signature = (tensor<4xf32>) -> tensor<4xf32>} {\n"
+            "%0 = arith.constant 0 : index\n%1 = affine.apply affine_map<(i) -> (i + 1)> (%0)\n"
+            "%2 = memref.load %x[%1] : memref<4xf32>\nmemref.store %2, %y[%0] : memref<4xf32>\n"
+            "%3 = arith.constant 0 : i32\nfunc.return %3 : i32\n}"
+        ),
+        "CompileError: convert-to-llvm: affine.apply: cannot be converted to the llvm dialect",
+    ),
+    "memory beside tensors": (
+        function(
+            "%c = arith.constant 0 : index\n%m = memref.alloc() : memref<4xindex>\n"
+            "memref.store %c, %m[%c] : memref<4xindex>\n" + RETURN
+        ),
+        "CompileError: arith.constant: cannot be converted to the run time, expected operations of",
+    ),
     "a cast of nothing": (
         function(
             "%0 = builtin.unrealized_conversion_cast %x : tensor<4xf32> to tensor<4xf32>\n"
@@ -428,6 +457,15 @@ def test_hostile_text(name: str, apart: Apart) -> None:
     outcome = apart(lambda: sw.compile(sw.from_mlir(text), threads=1)(X))
     assert outcome.startswith(f"{error}: ")
     assert fact in outcome
+
+
+def test_other_passes_may_convert_other_dialects() -> None:
+    text = function("%c = arith.constant 0.0 : f32\n%0 = varith.add %c, %c : f32\n" + RETURN)
+    module, passes = sw.from_mlir(text), pipeline_text(pipeline())
+    with pytest.raises(sw.UnsupportedError, match=r"varith.add: no stage has the dialect varith"):
+        sw.compile(module, pipeline=passes)
+    exe = sw.compile(module, pipeline=f"convert-varith-to-arith,\n{passes}")
+    np.testing.assert_array_equal(exe(X), X)
 
 
 def test_long_and_wide_programs_are_compiled() -> None:
