@@ -17,7 +17,8 @@ from llvmlite import ir
 from ..backends.llvm.jit import CompiledModule, Effort
 from ..core.target import Target, host
 
-_ACCUMULATORS = 16
+_MOST_CHAINS = 16
+"""How many multiply-adds run at a time, at most, which is enough for any latency."""
 _READERS = 8
 _STEPS = 500_000
 _RUNS = 60
@@ -96,7 +97,7 @@ def measure_limits(threads: int, runs: int = _RUNS) -> Limits:
     kernel = _Kernel(target)
     seconds = _best(lambda _: kernel.multiply_add(_STEPS), threads, runs)
     lanes = kernel.vector_bytes // 4
-    work = threads * _STEPS * _ACCUMULATORS * lanes * 2
+    work = threads * _STEPS * _chains(target) * lanes * 2
     return Limits(work / seconds / 1e9, threads, kernel, runs)
 
 
@@ -111,7 +112,7 @@ class _Kernel:
 
     def __init__(self, target: Target) -> None:
         self.vector_bytes = target.vector_bits // 8
-        self._code = CompiledModule(str(_module(self.vector_bytes // 4)), target, Effort.NONE)
+        self._code = CompiledModule(str(_module(target)), target, Effort.NONE)
         word, address = ctypes.c_int64, self._code.address
         self.multiply_add = ctypes.CFUNCTYPE(ctypes.c_float, word)(address("multiply_add"))
         self.read = ctypes.CFUNCTYPE(ctypes.c_float, word, word, word)(address("read"))
@@ -122,28 +123,39 @@ _FLOAT, _INDEX = ir.FloatType(), ir.IntType(64)
 _LINE_TYPE = ir.ArrayType(ir.IntType(8), LINE)
 
 
-def _module(lanes: int) -> ir.Module:
-    """LLVM IR of the loops for vectors of `lanes` floats."""
+def _chains(target: Target) -> int:
+    """How many multiply-adds run at a time: one register holds their factor."""
+    return min(_MOST_CHAINS, target.vector_registers - 1)
+
+
+def _module(target: Target) -> ir.Module:
+    """LLVM IR of the loops for whole vectors of floats."""
+    lanes = target.vector_bits // 32
     module, kind = ir.Module(), ir.VectorType(_FLOAT, lanes)
-    _add_multiply_add(module, kind)
+    _add_multiply_add(module, kind, _chains(target))
     _add_read(module, kind)
     _add_gather(module, ir.VectorType(_INDEX, lanes // 2))
     return module
 
 
-def _add_multiply_add(module: ir.Module, kind: ir.VectorType) -> None:
-    """`(count) -> float`: `count` steps, each with a multiply-add on every accumulator."""
+def _add_multiply_add(module: ir.Module, kind: ir.VectorType, chains: int) -> None:
+    """`(count) -> float`: `count` steps, each with a multiply-add on every one of the chains.
+
+    Two instructions are a multiply-add where the processor has no fused one; in place, they take
+    no further register, and no product is the same in all steps.
+    """
     function = ir.Function(module, ir.FunctionType(_FLOAT, [_INDEX]), "multiply_add")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     (count,) = function.args
-    fma = ir.Function(module, ir.FunctionType(kind, [kind] * 3), f"llvm.fma.v{kind.count}f32")
+    name = f"llvm.fmuladd.v{kind.count}f32"
+    multiply_add = ir.Function(module, ir.FunctionType(kind, [kind] * 3), name)
     first = builder.sitofp(count, _FLOAT)
     zero = ir.Constant(kind, None)
     single = builder.insert_element(zero, first, ir.Constant(ir.IntType(32), 0))
     every = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), None)
     x = builder.shuffle_vector(single, ir.Constant(kind, ir.Undefined), every)
-    with _loop(builder, count, 1, [zero] * _ACCUMULATORS) as (_, sums):
-        sums[:] = [builder.call(fma, (x, x, one)) for one in sums]
+    with _loop(builder, count, 1, [zero] * chains) as (_, sums):
+        sums[:] = [builder.call(multiply_add, (one, x, x)) for one in sums]
     _return_sum(builder, sums)
 
 

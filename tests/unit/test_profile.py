@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,13 @@ import pytest
 import scipy.sparse as sp
 
 import stepwell as sw
+from stepwell.backends.llvm.jit import assembly
 from stepwell.compilation import Compilation
 from stepwell.core import pipelines
 from stepwell.core.errors import InputError, StepwellError
-from stepwell.core.target import host
+from stepwell.core.target import host, named
 from stepwell.frontends import gnn
+from stepwell.runtime import limits as machine
 from stepwell.runtime.limits import known_limits
 from stepwell.runtime.profile import Profile, Row
 from stepwell.tools import main as command
@@ -85,6 +88,18 @@ def test_time_is_divided_by_what_the_machine_needs_at_least() -> None:
         max(limits.seconds(kernel.flops or 0, kernel.bytes, kernel.bytes)) / kernel.seconds
     )
     assert kernel.bound in ("compute", "memory")
+
+
+@pytest.mark.parametrize(
+    ("processor", "multiply_adds"),
+    [("x86-64", 0), ("x86-64-v3", 15), ("x86-64-v4", 16), ("neoverse-v2", 16)],
+)
+def test_the_roof_is_measured_on_registers(processor: str, multiply_adds: int) -> None:
+    target = named(processor)
+    text = assembly(str(machine._module(target)), target)
+    loop = text[text.index("multiply_add:") : text.index("read:")]
+    assert not re.findall(r"%[re][sb]p|\bsp\b|\bcall|\bbl\b", loop), "nothing is on the stack"
+    assert len(re.findall("vfmadd|fmla|fmad", loop)) == multiply_adds
 
 
 def test_rows_are_gathered_at_some_rate() -> None:
