@@ -22,6 +22,7 @@ from .core.exactness import with_rounding
 from .core.logs import logger
 from .core.module import Module
 from .core.new_weights import replaced
+from .core.pass_text import pass_text
 from .core.printing import Listing, listing
 from .core.progress import report
 from .core.records import default_path, read_records
@@ -170,7 +171,7 @@ class Compilation:
     def as_run(self, ctx: CompilerContext) -> Compilation:
         """This compilation with the passes that have run in a context, and no observers."""
         later = IR_STAGES[IR_STAGES.index(self.start) + 1 :]
-        applied = {stage: ",".join(map(str, ctx.applied.get(stage, ()))) for stage in later}
+        applied = {stage: ",".join(map(pass_text, ctx.applied.get(stage, ()))) for stage in later}
         return replace(self, passes=applied, observers=(), verify="stage", code=None)
 
     def at(self, stage: str) -> Module:

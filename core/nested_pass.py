@@ -21,16 +21,10 @@ from xdsl.utils.exceptions import PassFailedException
 
 from .context import called
 from .errors import explain
+from .pass_text import anchored, pass_text
 from .symbols import find_symbol
 
 _PUBLIC, _PRIVATE = StringAttr("public"), StringAttr("private")
-
-
-def anchored(text: str, anchors: Sequence[str]) -> str:
-    """The text of passes, nested in operations."""
-    for anchor in reversed(anchors):
-        text = f"{anchor}({text})"
-    return text
 
 
 @dataclass(frozen=True)
@@ -51,7 +45,7 @@ class NestedPass(ModulePass):
         return anchored(self.step.name, self.anchors)
 
     def __str__(self) -> str:
-        return anchored(str(self.step), self.anchors)
+        return pass_text(self)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run the pass.

@@ -13,6 +13,7 @@ from .dominance import verify_dominance
 from .errors import CompileError, StepwellError, first_line
 from .fixpoint import bounded_rewrites
 from .logs import logger
+from .pass_text import pass_text
 from .progress import report
 from .refusal import FaultyOperator
 from .walks import operations_in
@@ -73,9 +74,9 @@ def run_steps(
 def _report_progress(ctx: CompilerContext) -> None:
     """Report and log the pass that begins, with the numbers of passes before and after it."""
     done, left = sum(map(len, ctx.applied.values())), len(ctx.pending) + 1
-    stage = ctx.stage or "passes"
+    stage, name = ctx.stage or "passes", pass_text(ctx.step) if ctx.step else ctx.pass_name
     report(f"{stage}: {ctx.pass_name}", done, done + left)
-    _LOG.debug("%s: %s", stage, ctx.step or ctx.pass_name, extra={"done": done, "left": left})
+    _LOG.debug("%s: %s", stage, name, extra={"done": done, "left": left})
 
 
 def is_extended(ctx: CompilerContext, op: ModuleOp) -> bool:
@@ -131,7 +132,7 @@ def _verify(ctx: CompilerContext, op: ModuleOp) -> None:
     except DiagnosticException as error:
         subject = ctx.pass_name or "module"
         if ctx.verify != "pass" and len(ctx.applied.get(ctx.stage, ())) > 1:
-            subject = ",".join(map(str, ctx.applied[ctx.stage]))
+            subject = ",".join(map(pass_text, ctx.applied[ctx.stage]))
         raise CompileError(f"{subject}: result does not verify: {first_line(error)}") from error
 
 

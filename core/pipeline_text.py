@@ -23,7 +23,8 @@ from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError
 
 from .errors import CompileError, explain
-from .nested_pass import NestedPass, anchored
+from .nested_pass import NestedPass
+from .pass_text import anchored, hyphenated, pass_text
 
 _COMMENT = re.compile(r"(?m)^[ \t]*#.*$")
 _STRING = r'"(?:\\.|[^"\\])*+"?'
@@ -99,7 +100,7 @@ def _entries(text: str, anchors: tuple[str, ...]) -> Iterator[Entry]:
     for part in parts:
         head, opened, inside = part.partition("(")
         if not opened or "{" in head:
-            yield from (Entry(spec, anchors) for spec in parse_pipeline(part))
+            yield from (Entry(hyphenated(spec), anchors) for spec in parse_pipeline(part))
             continue
         if not _ANCHOR.fullmatch(head) or not inside.endswith(")"):
             expected = "an operation and passes in parentheses, such as func.func(cse)"
@@ -139,7 +140,7 @@ def canonical(steps: Iterable[ModulePass]) -> str:
     """The text of passes with their options, in `builtin.module(...)`."""
     parts: list[str] = []
     for anchors, group in groupby(steps, lambda step: getattr(step, "anchors", ())):
-        inner = [str(step.step if isinstance(step, NestedPass) else step) for step in group]
+        inner = [pass_text(getattr(step, "step", step)) for step in group]
         parts.append(anchored(",".join(inner), anchors))
     return f"{_MODULE}({','.join(parts)})"
 
@@ -192,10 +193,9 @@ def _bad_options(spec: ArgSpec, kind: type[ModulePass], error: Exception) -> str
     """The error message for bad options: the first unknown one, else xDSL's message."""
     known = [f.name.replace("_", "-") for f in dataclasses.fields(kind) if f.name != "name"]
     for given in spec.parameters:
-        name = given.replace("_", "-")
-        if name in known:
+        if given in known:
             continue
-        near = difflib.get_close_matches(name, known, 1)
+        near = difflib.get_close_matches(given, known, 1)
         hint = f"nearest name: {near[0]}" if near else None
         fact, expected = f'bad options: there is no "{given}"', ", ".join(known) or "none"
         return explain(spec.name, fact, expected=expected, hint=hint)

@@ -244,7 +244,7 @@ def with_traces(texts: Mapping[str, str], traces: str) -> dict[str, str]:
     stage, place = _scheduling(texts)
     passes = entries(texts[stage])
     spec = passes[place].spec
-    if given := {"trace", "trace-file", "trace_file"} & spec.parameters.keys():
+    if given := {"trace", "trace-file"} & spec.parameters.keys():
         fact = f"the pipeline has a schedule: {_SCHEDULES}{{{min(given)}=...}}"
         raise CompileError(explain("schedule", fact, expected="a pipeline without"))
     spec = replace(spec, parameters={**spec.parameters, "trace": (traces,)})

@@ -177,7 +177,8 @@ def named(name: str) -> Target:
     others = _of_others()
     if not isinstance(name, str) or name not in others:
         known = ", ".join(["host", *_NAMED, *others])
-        raise TargetError(explain("target", "unknown name", expected=known, got=f'"{name}"'))
+        fact = "there is none for GPUs yet" if str(name).startswith("cuda") else "unknown name"
+        raise TargetError(explain("target", fact, expected=known, got=f'"{name}"'))
     return others[name]
 
 

@@ -22,6 +22,7 @@ from ..core.actions import Action
 from ..core.errors import InputError, MiscompilationError, StepwellError, explain
 from ..core.failures import Failure, Kind
 from ..core.module import Module
+from ..core.pass_text import pass_text
 from ..core.provenance import origin
 from ..core.registry import make_context
 from ..core.target import Target
@@ -211,7 +212,7 @@ def blamed(route: Route, failing: Failing, max_ulp: float | None) -> Bisection:
     found = Bisection(
         failing.failure,
         "asm" if number == len(route.steps) else route.steps[number][0],
-        CODE_GENERATION if number == len(route.steps) else str(route.steps[number][1]),
+        CODE_GENERATION if number == len(route.steps) else pass_text(route.steps[number][1]),
         number + 1,
         len(route.steps) + route.complete,
         reproducer_of(route, failing, max_ulp),

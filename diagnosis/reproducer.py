@@ -35,6 +35,7 @@ from ..core.failures import failure, is_defect
 from ..core.module import Module
 from ..core.parsing import MlirParser
 from ..core.pass_manager import run_steps
+from ..core.pass_text import pass_text
 from ..core.reading import read_text
 from ..core.registry import make_context
 from ..core.target import Target
@@ -335,7 +336,7 @@ def reproducer_at(
         from ..core.target import host
 
         target = host()
-    return Reproducer(before, ",".join(map(str, rest)), target, stage=stage, notes=notes)
+    return Reproducer(before, ",".join(map(pass_text, rest)), target, stage=stage, notes=notes)
 
 
 def written(error: Exception, pass_name: str, reproducer: Reproducer) -> InternalError:

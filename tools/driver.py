@@ -273,7 +273,7 @@ class StepwellOptMain(DriverArguments):
 
     def _reproduce(self, prog: ModuleOp) -> None:
         """Run the passes that the input names, to reproduce its failure."""
-        if self.args.passes:
+        if self.steps:
             fact, expected = "the file says which passes run", "no -p"
             raise InputError(explain("--run-reproducer", fact, expected=expected))
         ctx = self.context

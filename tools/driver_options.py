@@ -89,6 +89,7 @@ def _help_of_pass(name: str) -> str:
 
 
 def _add_passes(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--pass-pipeline", metavar="PASSES", help="the same as -p, as in mlir-opt")
     group.add_argument(
         "--pass-pipeline-file", metavar="FILE", help="a file with the passes to run, as for -p"
     )
@@ -162,13 +163,17 @@ def pipeline_text(args: argparse.Namespace) -> str:
     Raises:
         StepwellError: if they are given twice, or the file cannot be read.
     """
-    if args.pass_pipeline_file is None:
-        text: str = args.passes
-        return _read("-p", text[1:]) if text.startswith("@") else text
-    if args.passes:
-        fact, expected = "the passes are given twice", "no -p"
-        raise StepwellError(explain("--pass-pipeline-file", fact, expected=expected))
-    return _read("--pass-pipeline-file", args.pass_pipeline_file)
+    values = args.passes, args.pass_pipeline, args.pass_pipeline_file
+    options = "-p", "--pass-pipeline", "--pass-pipeline-file"
+    given = [pair for pair in zip(options, values, strict=True) if pair[1]]
+    if len(given) > 1:
+        fact, expected = "the passes are given twice", f"no {given[0][0]}"
+        raise StepwellError(explain(given[1][0], fact, expected=expected))
+    for option, text in given:
+        if option == "--pass-pipeline-file":
+            return _read(option, text)
+        return _read(option, text[1:]) if text.startswith("@") else text
+    return ""
 
 
 def _read(option: str, path: str) -> str:

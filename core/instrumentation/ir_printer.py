@@ -9,6 +9,7 @@ from typing import Any, Literal
 from xdsl.dialects.builtin import ModuleOp
 
 from ..context import CompilerContext, PassHook
+from ..pass_text import pass_text
 from ..printing import module_text
 from .ir_text import changed, difference, text_of_wrong, texts_by_symbol
 from .report import Reporter
@@ -118,7 +119,8 @@ class IRPrinter(PassHook):
         diff: bool = False,
     ) -> None:
         elided = "dense_resource<__elided__>" in text
-        self._report(Dump(when, str(ctx.step), ctx.stage, text, diff, elided))
+        assert ctx.step is not None
+        self._report(Dump(when, pass_text(ctx.step), ctx.stage, text, diff, elided))
 
 
 def _is_in(ctx: CompilerContext, names: Collection[str]) -> bool:

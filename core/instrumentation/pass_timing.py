@@ -10,6 +10,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from ..context import CompilerContext, PassHook
+from ..pass_text import pass_text
 
 
 @dataclass
@@ -105,7 +106,8 @@ class PassTiming(PassHook):
 
     def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
         """Start the clock of a pass."""
-        row = self._row((ctx.stage, len(ctx.pending)), Row(ctx.stage, str(ctx.step), True))
+        assert ctx.step is not None
+        row = self._row((ctx.stage, len(ctx.pending)), Row(ctx.stage, pass_text(ctx.step), True))
         row.before += _operations(op)
         self._begin(row)
 

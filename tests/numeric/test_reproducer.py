@@ -283,8 +283,9 @@ def test_a_target_of_another_version(case: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_passes_beside_a_reproducer(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = run(["--run-reproducer", str(case), "-p", "canonicalize"], capsys)
-    assert said.endswith("--run-reproducer: the file says which passes run, expected no -p")
+    for option in ("-p", "--pass-pipeline"):
+        said = run(["--run-reproducer", str(case), option, "canonicalize"], capsys)
+        assert said.endswith("--run-reproducer: the file says which passes run, expected no -p")
 
 
 def test_a_reproducer_is_a_module_like_any_other(case: Path) -> None:

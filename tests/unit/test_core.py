@@ -143,6 +143,9 @@ def test_targets() -> None:
     assert named("host").lanes(32) >= 1
     with pytest.raises(sw.TargetError, match=r'target: unknown name, expected host, .*got "m68k"'):
         named("m68k")
+    for name in ("cuda", "cuda:sm_90,emulated"):
+        with pytest.raises(sw.TargetError, match=f'target: there is none for GPUs yet.*"{name}"$'):
+            named(name)
 
 
 def test_passes_are_found_by_their_file_names() -> None:

@@ -23,7 +23,7 @@ def read(text: str) -> str:
         ("cse,", "builtin.module(cse)"),
         ("builtin.module(cse)", "builtin.module(cse)"),
         ("# first\n cse ,\n# second\n canonicalize\n", "builtin.module(cse,canonicalize)"),
-        ("graph-fuse-ops{max-ops=1}", "builtin.module(graph-fuse-ops{max_ops=1})"),
+        ("graph-fuse-ops{max-ops=1}", "builtin.module(graph-fuse-ops{max-ops=1})"),
         ("graph-fuse-ops{max-staged-width=64}", "builtin.module(graph-fuse-ops)"),
         (
             "builtin.module( cse, func.func( canonicalize, cse ), loop.kernel(cse) )",
@@ -31,7 +31,7 @@ def read(text: str) -> str:
         ),
         (
             "func.func(cse),func.func(graph-fuse-ops{max-ops=2})",
-            "builtin.module(func.func(cse,graph-fuse-ops{max_ops=2}))",
+            "builtin.module(func.func(cse,graph-fuse-ops{max-ops=2}))",
         ),
         (
             "builtin.module(cse),builtin.module(cse)",

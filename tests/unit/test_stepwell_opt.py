@@ -258,10 +258,21 @@ def test_passes_from_no_file(
         given = f"@{path}" if option == "-p" else str(path)
         expected = f"stepwell-opt: error: {option}: cannot read {path}: {reason}"
         assert failure([str(source), option, given], capsys) == expected
-    twice = [str(source), "-p", "cse", "--pass-pipeline-file", str(binary)]
-    assert failure(twice, capsys) == (
-        "stepwell-opt: error: --pass-pipeline-file: the passes are given twice, expected no -p"
-    )
+    for option in ("--pass-pipeline-file", "--pass-pipeline"):
+        twice = [str(source), "-p", "cse", option, str(binary)]
+        assert failure(twice, capsys) == (
+            f"stepwell-opt: error: {option}: the passes are given twice, expected no -p"
+        )
+
+
+def test_passes_as_for_mlir_opt(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nested = "builtin.module(func.func(canonicalize,cse),graph-fuse-ops{max-ops=2})"
+    (tmp_path / "passes.txt").write_text(nested)
+    for text in (nested, f"@{tmp_path / 'passes.txt'}"):
+        stepwell_opt.main([str(source), f"--pass-pipeline={text}", "--dump-pass-pipeline"])
+        assert capsys.readouterr().err == f"{nested}\n"
 
 
 def test_errors_as_json(source: Path, capsys: pytest.CaptureFixture[str]) -> None:

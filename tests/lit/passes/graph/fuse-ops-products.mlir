@@ -1,5 +1,5 @@
 // RUN: stepwell-opt %s --split-input-file -p graph-fuse-ops | filecheck %s
-// RUN: stepwell-opt %s --split-input-file -p "graph-fuse-ops{max_staged_width=8}" | filecheck %s --check-prefix=NARROW
+// RUN: stepwell-opt %s --split-input-file -p "graph-fuse-ops{max-staged-width=8}" | filecheck %s --check-prefix=NARROW
 
 // Rows of a product of few columns are read again in its kernel, after its epilogue.
 // CHECK-LABEL: func.func @softmax_of_dense
