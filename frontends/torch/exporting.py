@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 from ...core.errors import ImportModelError, InputError, explain
@@ -65,23 +66,38 @@ def exported(
         ImportModelError: if a file cannot be read, or torch cannot export the module.
     """
     torch = library()
+    is_file = isinstance(source, (str, os.PathLike))
     if isinstance(source, torch.nn.Module):
         program = _of_module(source, args, kwargs, dynamic_shapes)
-    else:
+    elif is_file or isinstance(source, torch.export.ExportedProgram):
         for name, given in (("args", args), ("kwargs", kwargs), ("dynamic_shapes", dynamic_shapes)):
             if given is not None:
-                fact = f"{name} belong to a module, not to an exported program"
+                what = "the path of a file" if is_file else "an exported program"
+                fact = f"{name} belong to a module, not to {what}"
                 raise InputError(explain("from_torch", fact))
-        program = source
-        if isinstance(source, (str, os.PathLike)):
-            program = _of_file(Path(source))
-    if not isinstance(program, torch.export.ExportedProgram):
-        expected = "a torch.nn.Module, an ExportedProgram or the path of a .pt2 file"
-        got = type(source).__name__
-        raise InputError(explain("from_torch", "wrong model", expected=expected, got=got))
+        program = _of_file(Path(source)) if is_file else source
+    else:
+        raise _wrong_model(source)
     table = core_operators()
     with _quiet(), _explained("decompose the program"):
         return program.run_decompositions(table)
+
+
+def _wrong_model(source: Any) -> InputError:
+    """The error for what is no model, with a way to one."""
+    module, name = library().nn.Module, getattr(source, "__name__", type(source).__name__)
+    got, hint = type(source).__name__, None
+    if isinstance(source, type):
+        got, hint = f"the class {name}", "give an instance of it"
+    elif isinstance(source, MethodType) and isinstance(source.__self__, module):
+        got, hint = f"the method {name} of a module", "give the module itself"
+    elif isinstance(source, Mapping):
+        got += ", perhaps the weights of a module"
+        hint = "give the module, after load_state_dict"
+    elif callable(source):
+        got, hint = f"the function {name}", "make it the forward of a torch.nn.Module"
+    expected = "a torch.nn.Module, an ExportedProgram or the path of a .pt2 file"
+    return InputError(explain("from_torch", "wrong model", expected=expected, got=got, hint=hint))
 
 
 def core_operators() -> Any:

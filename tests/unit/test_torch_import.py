@@ -142,7 +142,24 @@ def test_everything_that_is_missing_is_reported_at_once() -> None:
         ((3,), r"wrong model, expected a torch\.nn\.Module, .*, got int"),
         (("missing.pt2",), r"from_torch: no such file: missing\.pt2"),
         ((__file__,), r"from_torch: torch cannot read .*test_torch_import\.py: "),
-        ((__file__, ()), r"from_torch: args belong to a module, not to an exported program"),
+        ((__file__, ()), r"^from_torch: args belong to a module, not to the path of a file$"),
+        (
+            (torch.export.export(nn.Linear(2, 2).eval(), (torch.zeros(1, 2),)), ()),
+            r"^from_torch: args belong to a module, not to an exported program$",
+        ),
+        (
+            (torch.relu, (torch.zeros(2),)),
+            r"file, got the function relu; make it the forward of a torch\.nn\.Module$",
+        ),
+        (
+            (nn.Linear(2, 2).eval().forward, (torch.zeros(1, 2),)),
+            r"file, got the method forward of a module; give the module itself$",
+        ),
+        (
+            (nn.Linear(2, 2).state_dict(), (torch.zeros(1, 2),)),
+            r"file, got OrderedDict, perhaps the weights of a module; give the module, after load",
+        ),
+        ((nn.Linear, (torch.zeros(1, 2),)), r"got the class Linear; give an instance of it$"),
         ((nn.Linear(2, 2).eval(), (torch.zeros(1, 3),)), r"torch cannot export the module: "),
     ],
 )
