@@ -74,7 +74,8 @@ class _Axis:
         return self._reflected(x) if self.padding == "reflection" else x
 
     def clamped(self, x: Numbers) -> Numbers:
-        return np.maximum(np.minimum(x, self.size - 1), 0)
+        # What is not a number is nowhere: it is in the first place, with a weight that is none.
+        return np.maximum(np.minimum(np.where(x > 0, x, 0.0), self.size - 1), 0)
 
     def _reflected(self, x: Numbers) -> Numbers:
         low, width = self._low, self.size - 1 - 2 * self._low
@@ -83,7 +84,9 @@ class _Axis:
         times = np.floor(far / np.maximum(width, 1e-9))
         rest = far - times * width
         is_even = times == np.floor(times / 2) * 2
-        return np.where(is_even, rest + low, width - rest + low)
+        found = np.where(is_even, rest + low, width - rest + low)
+        # An infinite place, from which no number of reflections leads back, is the first one.
+        return np.where(found == found, found, 0.0)
 
     def is_inside(self, x: Numbers) -> Numbers:
         return (x >= 0) & (x < self.size)
@@ -104,7 +107,8 @@ def sampled(node: ModelNode, x: Value, grid: Value, way: Sampling) -> Value:
     axes = [_Axis(size, way.padding, way.align_corners) for size in sizes]
     parts = reversed(apart(node, grid, grid.rank - 1, [1] * count))
     numbers = [Term.of(node, squeezed(node, part, [grid.rank - 1]), x.dtype) for part in parts]
-    places = [axis.place(g) for axis, g in zip(axes, numbers, strict=True)]
+    # As torch has it, a NaN means -1.
+    places = [axis.place(np.where(g == g, g, -1.0)) for axis, g in zip(axes, numbers, strict=True)]
     image = transposed(node, x, [0, *range(2, x.rank), 1])
     found = _interpolated(node, image, axes, places, way)
     return transposed(node, found, [0, found.rank - 1, *range(1, found.rank - 1)])
@@ -133,7 +137,7 @@ def _interpolated(
         moved = (axis.inside(x) for axis, x in zip(axes, places, strict=True))
         inner = list(moved if way.moves_places else places)
         taps = [
-            [(axis.inside(low + offset), weight(low + offset - x)) for offset in offsets]
+            [(axis.inside(low + offset), weight(offset - (x - low))) for offset in offsets]
             for axis, x, low in zip(axes, inner, map(np.floor, inner), strict=True)
         ]
         taps = [[(_truncated(x), factor) for x, factor in own] for own in taps]

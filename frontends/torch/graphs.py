@@ -163,19 +163,19 @@ class _GraphImporter(Importer):
 
     def _result(self, fx: Any) -> Value | None:
         """What the program computes for a result; None for a size that is known."""
-        value, is_size = self.values[fx], False
+        value, is_number = self.values[fx], type(fx.meta["val"]).__name__ == "SymFloat"
         node = Node(fx, self.values, self.emitter, self.sizes, self)
         if isinstance(value, Dim):
             if value.is_static:
                 self.results.append(value.value)
                 return None
-            value, is_size = node.number(value), True
+            value, is_number = node.number(value), True
         if not isinstance(value, Value):
             raise UnsupportedNodeError("its result is no tensor")
-        order = None if is_size else order_of(fx)
+        order = None if is_number else order_of(fx)
         value = value if order is None else transposed(node, value, order)
         self.emitter.ssa(value, named(fx.name))
-        self.results.append(Result(order, is_size, value.dtype))
+        self.results.append(Result(order, is_number, value.dtype))
         return value
 
 

@@ -32,6 +32,10 @@ class ConvertsGraphs(Protocol):
         ...
 
 
+_NUMBERS = {"SymFloat": np.dtype(np.float64), "SymInt": np.dtype(np.int64)}
+"""The element types of numbers of Python that follow from sizes."""
+
+
 class Node(ModelNode):
     """A call of an operator in an exported program.
 
@@ -71,8 +75,11 @@ class Node(ModelNode):
 
     @property
     def dtype(self) -> np.dtype:
-        """The element type of the first result."""
-        return numpy_dtype(self.results[0].dtype)
+        """The element type of the first result; a number of Python has 64 bits."""
+        known = self.results[0]
+        if type(known).__name__ in _NUMBERS:
+            return _NUMBERS[type(known).__name__]
+        return numpy_dtype(known.dtype)
 
     @property
     def result_shape(self) -> list[Dim]:

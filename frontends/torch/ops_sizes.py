@@ -15,6 +15,9 @@ from ..importing.values import Value
 from .nodes import Node
 from .registry import converts
 
+_WIDE = np.dtype(np.float64)
+"""The element type of numbers of Python that are no sizes."""
+
 
 @converts(
     "aten._assert_async.msg",
@@ -70,8 +73,22 @@ def number_of_elements(node: Node, x: Value) -> Dim:
 
 @converts("_operator.truediv")
 def quotient(node: Node, a: Any, b: Any) -> Value:
-    wide = np.dtype(np.float64)
-    return node.emit(graph.DivOp, node.operand(a, wide), node.operand(b, wide))
+    return node.emit(graph.DivOp, node.operand(a, _WIDE), node.operand(b, _WIDE))
+
+
+@converts("_operator.pow")
+def power(node: Node, a: Any, b: Any) -> Value:
+    return node.emit(graph.PowOp, node.operand(a, _WIDE), node.operand(b, _WIDE))
+
+
+@converts("_operator.neg")
+def negative(node: Node, a: Any) -> Value:
+    return node.emit(graph.NegOp, node.operand(a, _WIDE))
+
+
+@converts("torch._sym_sqrt")
+def root(node: Node, a: Any) -> Value:
+    return node.emit(graph.SqrtOp, node.operand(a, _WIDE))
 
 
 @converts("math.trunc", "torch.sym_float")

@@ -1,4 +1,4 @@
-"""The results of a graph of torch: tensors with the strides that torch expects, and sizes."""
+"""The results of a graph of torch: tensors with the strides that torch expects, and numbers."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Result:
     Attributes:
         order: the dimensions of torch's tensor from the largest stride to the smallest, in which
             the program stores it; None if in order.
-        is_size: whether it is a size, not a tensor.
+        is_number: whether it is a number of Python that follows from sizes, not a tensor.
         dtype: the element type.
     """
 
     order: tuple[int, ...] | None
-    is_size: bool
+    is_number: bool
     dtype: np.dtype
 
     @property
     def maker(self) -> Callable[[np.ndarray], Any]:
         """The function that makes torch's result of an array, without a copy."""
-        if self.is_size:
-            return int
+        if self.is_number:
+            return float if self.dtype.kind == "f" else int
         make = _bfloat16 if self.dtype == BFLOAT16 else library().from_numpy
         if self.order is None:
             return make
