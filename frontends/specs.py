@@ -105,8 +105,8 @@ def _size(subject: str, size: object, unnamed: str) -> int | str:
 
 
 def identifier(name: str) -> str | None:
-    """The name as a name hint of a value; None if it is not an identifier of ASCII.
+    """The name as a name hint of a value; None if it is not of words of ASCII between dots.
 
     Of a hint xDSL takes off a number at the end, ``_7``, which may not be all of it.
     """
-    return name if re.fullmatch(r"(?!_\d+$)[A-Za-z_]\w*", name, re.ASCII) else None
+    return name if re.fullmatch(r"(?!_\d+$)[A-Za-z_][\w.]*", name, re.ASCII) else None

@@ -227,6 +227,6 @@ class Emitter:
 
 def hint(value: SSAValue, name: str) -> None:
     """Name a value in the text of the IR after its name in the model, if possible."""
-    word = identifier(re.sub(r"\W", "_", name, flags=re.ASCII))
+    word = identifier(re.sub(r"[^\w.]", "_", name, flags=re.ASCII))
     if value.name_hint is None and word is not None:
         value.name_hint = word

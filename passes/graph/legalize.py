@@ -77,6 +77,8 @@ class Legalizer:
     rules: dict[str, list[Rule | Kernel]]
     permission: Permission
     kernels: dict[tuple[Any, ...], KernelOp] = field(default_factory=dict)
+    used: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
+    """The operators that were replaced, each with the `id` of the rule."""
 
     def run(self) -> None:
         """Replace operators that rules apply to, and their replacements, until no rule applies."""
@@ -109,6 +111,7 @@ class Legalizer:
                 new = self._apply(rule, op)
                 what, why = f"replaced by rule {_name(rule)}", "the table has a rule for it"
             if new is not None:
+                self.used.add((op.name, id(rule)))
                 decide(self.ctx, op, f"{op.name} is {what}", why)
                 return rule, new
         return None
@@ -290,8 +293,14 @@ class GraphLegalizePass(ModulePass):
         for table in known:
             for name, rule in table.items():
                 rules.setdefault(name, []).append(rule)
-        if not any(inner.name in rules for inner in op.walk()):
-            return
-        with all_or_nothing(op):
-            Legalizer(ctx, op, rules, Permission(op)).run()
-        _erase_unused_constants(op)
+        found = {inner.name for inner in op.walk()}
+        legalizer = Legalizer(ctx, op, rules, Permission(op))
+        if not found.isdisjoint(rules):
+            with all_or_nothing(op):
+                legalizer.run()
+            _erase_unused_constants(op)
+        gone = "no such operator is left by the passes before"
+        for name, rule in known[0].items():
+            if (name, id(rule)) not in legalizer.used:
+                why = "it applies to none" if name in found else gone
+                decide(ctx, name, f"rule {_name(rule)} is not used", why, kind="missed")

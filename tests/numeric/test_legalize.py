@@ -18,9 +18,10 @@ from stepwell.core.dtypes import ELEMENT_TYPES, dtype_of
 from stepwell.core.errors import CompileError
 from stepwell.core.pipelines import pipeline, pipeline_text, run_passes
 from stepwell.core.registry import make_context
-from stepwell.core.target import host, named
+from stepwell.core.target import Target, host, named
 from stepwell.core.universe import Universe
 from stepwell.dialects.graph import ops as graph
+from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.dialects.loop.ops import KernelOp
 
 RNG = np.random.default_rng(3)
@@ -446,6 +447,26 @@ def test_a_pipeline_that_does_not_use_the_table() -> None:
     for passes in (texts, pipeline_text(texts)):
         exe = sw.compile(module, pipeline=passes, legalize={"graph.dense": dense})
         assert "is computed by kernel dense" in exe.explain()
+
+
+def test_a_rule_that_replaces_nothing_is_reported() -> None:
+    def never(op: GraphOp, target: Target) -> None:
+        return None
+
+    b = sw.Builder("main")
+    b.output(b.relu(b.neg(b.neg(b.input("x", (3, 4))))))
+    table = {"graph.relu": never, "graph.neg": never, "graph.softmax": softmax}
+    exe = sw.compile(b.module(), threads=1, legalize=table)
+    found = [d for d in exe.decisions if d.pass_name == "graph-legalize"]
+    assert [(d.subject, d.what, d.kind) for d in found] == [
+        ("graph.relu", "rule never is not used", "missed"),
+        ("graph.neg", "rule never is not used", "missed"),
+        ("graph.softmax", "rule softmax is not used", "missed"),
+    ]
+    gone = "no such operator is left by the passes before"
+    assert [d.why for d in found] == ["it applies to none", gone, gone]
+    exe = sw.compile(model(), threads=1, legalize={"graph.dense": dense})
+    assert "not used" not in exe.explain()
 
 
 def test_a_table_is_for_modules_of_operators() -> None:

@@ -54,6 +54,18 @@ def test_names_that_are_not_ascii_survive_a_round_trip(tmp_path: Path) -> None:
     assert [second.inputs[0].name, second.outputs[0].name] == ["größe", "結果"]
 
 
+def test_names_with_dots_are_those_of_values(tmp_path: Path) -> None:
+    b = Builder("main")
+    w = b.constant(np.ones((3, 2), np.float32), name="layers.0.weight")
+    b.output(b.dense(b.input("x.0", (None, 2)), w))
+    b.output(b.relu(b.input("y._0", (2,))))
+    first = b.module()
+    assert "%layers.0.weight = graph.constant dense_resource<layers.0.weight>" in str(first)
+    assert "graph.dense %x.0, %layers.0.weight" in str(first)
+    first.save(tmp_path / "m.mlir")
+    assert from_mlir(tmp_path / "m.mlir").clone().text() == first.text()
+
+
 def test_names_that_are_numbers_can_be_copied() -> None:
     body = "^_1:\n  cf.br ^_2(%_0 : i32)\n^_2(%_3 : i32):\n  func.return %_3 : i32"
     module = from_mlir(f"func.func @f(%_0: i32) -> i32 {{\n  cf.br ^_1\n{body}\n}}")

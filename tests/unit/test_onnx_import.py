@@ -176,6 +176,13 @@ def test_names_that_the_text_cannot_hold(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.run_reference(x), x + 1)
 
 
+def test_names_with_dots_are_those_of_values() -> None:
+    node = make_node("Relu", ["x"], ["layers.0/out"])
+    given, made = (make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in ("x", "layers.0/out"))
+    module = from_onnx(make_model(make_graph([node], "g", [given], [made]), ir_version=10))
+    assert "%layers.0_out = graph.relu %x" in module.text()
+
+
 @pytest.mark.parametrize("name", ["_0", "größe"])
 def test_names_that_values_cannot_have_in_the_text(name: str) -> None:
     node = make_node("Relu", [name], [f"{name}_"])
