@@ -28,11 +28,14 @@ IN_CACHE = 2 / 3
 def schedule_message_products(schedule: Schedule, nest: str) -> str | None:
     """Make the columns of products of entries lanes; return so, None if a nest has none."""
     *outer, lane = perfect_nest(schedule.for_loop(nest))
-    products = [p for p in map(_product_of, lane.body.block.ops) if p is not None]
+    follows = dependents(lane)
+    found = [p for p in map(_product_of, lane.body.block.ops) if p is not None]
+    # The score of an entry, which all lanes read, is no product of the lanes.
+    products = [(walk, product) for walk, product in found if product.results[0] in follows]
     if len(products) != 1:
         return None
     entries, product = products[0]
-    packed = constants_to_pack(schedule.kernel, lane, product, dependents(lane))
+    packed = constants_to_pack(schedule.kernel, lane, product, follows)
     columns, lanes = schedule.extent(lane.loop_name.data), lanes_for(schedule.target, product)
     if packed is None or columns is None or columns < 2 or not _fits(entries, lane, product):
         return None

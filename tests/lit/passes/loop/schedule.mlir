@@ -488,6 +488,35 @@ loop.kernel @wide_weighted_by_softmax(%indptr: memref<?xi32>, %indices: memref<?
   }
 }
 
+// The score of an entry is a sum, but not one of the lanes: it stays a scalar that all of them read.
+// V4-LABEL: loop.kernel @weighted_by_scores
+// V4-SAME:  tiles(i0); vectorize(j);
+// V4-NOT:       loop.local
+// V4:           loop.for "e" {{.*}} carry(%{{.*}} = %{{.*}} : vector<64xf32> add)
+// V3-LABEL: loop.kernel @weighted_by_scores
+// V3-SAME:  tiles(i0); vectorize(j);
+loop.kernel @weighted_by_scores(%indptr: memref<?xi32>, %indices: memref<?xi32>, %q: memref<?x8xf32>, %x: memref<?x64xf32>) -> (%y: memref<?x64xf32>) {
+  %z = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : memref<?x64xf32>
+  loop.for "i" %i to %n {
+    loop.for "j" %j to 64 {
+      %s = loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) reduction carry(%acc = %z : f32 add) : memref<?xi32>, memref<?xi32> {
+        %score = loop.for "k" %k to 8 reduction carry(%part = %z : f32 add) {
+          %a = loop.load %q (d0, d1) -> (d0, d1)(%i, %k) : memref<?x8xf32>, f32
+          %b = loop.load %q (d0, d1) -> (d0, d1)(%c, %k) : memref<?x8xf32>, f32
+          %u = math.fma %a, %b, %part : f32
+          loop.yield %u : f32
+        }
+        %v = loop.load %x (d0, d1) -> (d0, d1)(%c, %j) : memref<?x64xf32>, f32
+        %w = math.fma %score, %v, %acc : f32
+        loop.yield %w : f32
+      }
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<?x64xf32>
+    }
+  }
+}
+
 // Sums of rows: partial accumulators, joined at the end.
 // V4-LABEL: loop.kernel @sums
 // V4:       loop.for "i" %i to 3 {
