@@ -157,10 +157,13 @@ CASES: dict[str, Case | Hetero] = {
     "GCNConv": Case("GCNConv"),
     "GraphConv, weighted": Case("GraphConv", extra="weight"),
     "GraphConv, max": Case("GraphConv", options=(("aggr", "max"),), ours=(("aggr", "max"),)),
+    "GATConv, one head": Case("GATConv"),
     "GATConv, edge features": Case("GATConv", _OF_HEADS, (_HEADS, _DIM), extra="attr"),
     "GATv2Conv": Case("GATv2Conv", _OF_HEADS, (_HEADS,)),
+    "GATv2Conv, one head": Case("GATv2Conv"),
     "GATv2Conv, edge features": Case("GATv2Conv", _OF_HEADS, (_HEADS, _DIM), extra="attr"),
     "TransformerConv": Case("TransformerConv", _OF_HEADS, (_HEADS,), (_HEADS,)),
+    "TransformerConv, one head": Case("TransformerConv"),
     "TransformerConv, edge features": Case(
         "TransformerConv", _OF_HEADS, (_HEADS, _DIM), (_HEADS,), extra="attr"
     ),

@@ -17,7 +17,6 @@ _LONGEST_STAGED_ROW = 1024
 # What has a value for each entry is computed once for a few vectors of a row, not once for all
 # of it. Softmaxes of several heads cost more than to write and read them.
 _LONGEST_ROW_OF_ENTRY = 128
-_LONGEST_DOT_OF_ENTRY = 16
 _FEWEST_MESSAGE_COLUMNS = 16
 """A product of each entry with fewer columns is faster in a register tile of many entries."""
 
@@ -232,12 +231,13 @@ class Costs:
         for op in proposal.maker.ops:
             of_entries = self.uses.of_entries(op)
             matrices |= of_entries | set(self.uses.entries(op).values())
-            if of_entries and self.uses.longest_loop(op) > _LONGEST_DOT_OF_ENTRY:
-                return f"{op.name} costs too much to be computed for each of its readers"
             if op.fusion == FusionKind.CONTRACTION and not of_entries:
                 if not self._is_message(op, user, value):
                     return "it has more than the values of the entries of a matrix"
                 matrices.add(matrix)
+            elif self.uses.longest_loop(op) > 1:
+                # A dot product has lanes in a kernel of its own, and none beside the entries.
+                return f"{op.name} costs too much to be computed for each of its readers"
         return None if matrices == {matrix} else "it has values of the entries of another matrix"
 
     def _is_message(self, product: GraphOp, user: Operation, value: SSAValue) -> bool:

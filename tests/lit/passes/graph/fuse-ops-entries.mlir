@@ -18,20 +18,24 @@ func.func @attention(%a: tensor<?x?xf32, #csr>, %x: tensor<?x4x8xf32>, %s: tenso
 
 // -----
 
-// A short product is computed where its score is read, a long one only once.
+// A score that is a sum is computed once, as a dot product or by single operators, not where it is read.
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
-// CHECK-LABEL: func.func @products
-// CHECK-NEXT: func.call @fused_sddmm_edge_softmax(
+// CHECK-LABEL: func.func @scores
 // CHECK-NEXT: func.call @fused_sddmm(
 // CHECK-NEXT: func.call @fused_edge_softmax(
+// CHECK-NEXT: func.call @fused_at_entries_at_entries_mul_reduce(
+// CHECK-NEXT: func.call @fused_aggregate(
 // CHECK-NEXT: func.return
-func.func @products(%a: tensor<?x?xf32, #csr>, %x: tensor<?x8xf32>, %z: tensor<?x64xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
+func.func @scores(%a: tensor<?x?xf32, #csr>, %x: tensor<?x8xf32>) -> (tensor<?xf32>, tensor<?x8xf32>) {
   %e = graph.sddmm dot %a, %x, %x : (tensor<?x?xf32, #csr>, tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?xf32>
   %p = graph.edge_softmax %a, %e : (tensor<?x?xf32, #csr>, tensor<?xf32>) -> tensor<?xf32>
-  %f = graph.sddmm dot %a, %z, %z : (tensor<?x?xf32, #csr>, tensor<?x64xf32>, tensor<?x64xf32>) -> tensor<?xf32>
-  %q = graph.edge_softmax %a, %f : (tensor<?x?xf32, #csr>, tensor<?xf32>) -> tensor<?xf32>
-  func.return %p, %q : tensor<?xf32>, tensor<?xf32>
+  %i = graph.at_entries %a, %x axis = 0 : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %j = graph.at_entries %a, %x axis = 1 : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %m = graph.mul %i, %j : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %s = graph.reduce sum %m axes = [1] keepdims = false : (tensor<?x8xf32>) -> tensor<?xf32>
+  %y = graph.aggregate softmax %a, %x weights %s : (tensor<?x?xf32, #csr>, tensor<?x8xf32>, tensor<?xf32>) -> tensor<?x8xf32>
+  func.return %p, %y : tensor<?xf32>, tensor<?x8xf32>
 }
 
 // -----
