@@ -140,10 +140,10 @@ def is_inf(node: ModelNode, x: Value, *, negative: bool = True, positive: bool =
     return node.emit(graph.EqualOp, x, node.known(np.array(bound, x.dtype)))
 
 
-def thresholded(node: ModelNode, x: Value, limit: float, otherwise: float = 0) -> Value:
-    """`x` where x > limit, else another number."""
+def thresholded(node: ModelNode, x: Value, limit: float) -> Value:
+    """`x` where x > limit, else 0."""
     above = node.emit(graph.LessOp, node.scalar(limit, x), x)
-    return node.emit(graph.WhereOp, above, x, node.scalar(otherwise, x))
+    return node.emit(graph.WhereOp, above, x, node.scalar(0, x))
 
 
 def shrunk(node: ModelNode, x: Value, limit: float, bias: float) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -15,9 +16,12 @@ from ..importing.nodes import ModelNode
 from ..importing.shapes import reshaped
 from ..importing.values import Value
 from .computed import computed_size
-from .dtypes import numpy_dtype, promoted
+from .dtypes import BFLOAT16, numpy_dtype, promoted
 from .places import location_of, module_path, source_of
+from .registry import Conversion
 from .sizes import Sizes
+
+_F16, _F32 = np.dtype(np.float16), np.dtype(np.float32)
 
 
 class ConvertsGraphs(Protocol):
@@ -80,6 +84,11 @@ class Node(ModelNode):
         if type(known).__name__ in _NUMBERS:
             return _NUMBERS[type(known).__name__]
         return numpy_dtype(known.dtype)
+
+    @property
+    def computing(self) -> np.dtype:
+        """The element type in which torch computes the first result: f32 for 16 bits."""
+        return _F32 if self.dtype in (_F16, BFLOAT16) else self.dtype
 
     @property
     def result_shape(self) -> list[Dim]:
@@ -180,6 +189,10 @@ class Node(ModelNode):
             return cast(self, x, dtype)
         return self.known(np.array(x.value if isinstance(x, Dim) else x).astype(dtype))
 
+    def wide(self, x: Any) -> Value:
+        """A tensor or a number in the element type in which torch computes the first result."""
+        return self.operand(x, self.computing)
+
     def common(self, *operands: Any) -> list[Value]:
         """Tensors and numbers in the element type in which torch computes with them."""
         values = [x for x in operands if isinstance(x, Value)]
@@ -190,3 +203,13 @@ class Node(ModelNode):
         ]
         dtype = promoted(tensors, scalars, numbers)
         return [self.operand(x, dtype) for x in operands]
+
+
+def rounds_once(convert: Conversion) -> Conversion:
+    """A conversion of operands that `Node.wide` gives; its result is rounded to its own type."""
+
+    @functools.wraps(convert)
+    def converted(node: Node, *args: Any, **options: Any) -> Value:
+        return cast(node, convert(node, *args, **options), node.dtype)
+
+    return converted

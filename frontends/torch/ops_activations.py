@@ -7,7 +7,7 @@ from typing import Any
 from ...dialects.graph import ops as graph
 from ..importing import elementwise as composed
 from ..importing.values import Value
-from .nodes import Node
+from .nodes import Node, rounds_once
 from .ops_elementwise import times
 from .registry import converts
 
@@ -37,15 +37,17 @@ def prelu(node: Node, x: Value, weight: Value) -> Value:
 
 
 @converts("aten.elu.default")
+@rounds_once
 def elu(node: Node, x: Value, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Value:
     if input_scale != 1:
         raise node.unsupported("input_scale is not supported")
-    return times(node, composed.elu(node, x, alpha), scale)
+    return times(node, composed.elu(node, node.wide(x), alpha), scale)
 
 
 @converts("aten.celu.default")
+@rounds_once
 def celu(node: Node, x: Value, alpha: Any = 1.0) -> Value:
-    return composed.celu(node, x, alpha)
+    return composed.celu(node, node.wide(x), alpha)
 
 
 @converts("aten.gelu.default")
@@ -54,7 +56,9 @@ def gelu(node: Node, x: Value, approximate: str = "none") -> Value:
 
 
 @converts("aten.softplus.default")
+@rounds_once
 def softplus(node: Node, x: Value, beta: Any = 1, threshold: Any = 20) -> Value:
+    x = node.wide(x)
     scaled = x if beta == 1 else node.emit(graph.MulOp, x, node.scalar(beta, x))
     y = composed.softplus(node, scaled)
     if beta != 1:
@@ -76,13 +80,18 @@ def hardtanh(node: Node, x: Value, low: Any = -1, high: Any = 1) -> Value:
 
 
 @converts("aten.threshold.default")
+@rounds_once
 def threshold(node: Node, x: Value, limit: Any, value: Any) -> Value:
-    return composed.thresholded(node, x, limit, value)
+    # Unlike x > limit, x <= limit does not hold for NaN, which stays.
+    x = node.wide(x)
+    below = node.emit(graph.LessEqualOp, x, node.scalar(limit, x))
+    return node.emit(graph.WhereOp, below, node.scalar(value, x), x)
 
 
 @converts("aten.softshrink.default")
+@rounds_once
 def softshrink(node: Node, x: Value, lambd: Any = 0.5) -> Value:
-    return composed.shrunk(node, x, lambd, lambd)
+    return composed.shrunk(node, node.wide(x), lambd, lambd)
 
 
 @converts("aten.hardshrink.default")

@@ -14,7 +14,8 @@ from ..importing.attention import attended
 from ..importing.reductions import norm
 from ..importing.shapes import matrix_product, transposed, unsqueezed
 from ..importing.values import Value
-from .nodes import Node
+from .nodes import Node, rounds_once
+from .ops_elementwise import times
 from .registry import converts
 
 
@@ -36,32 +37,39 @@ def vector_product(node: Node, a: Value, b: Value) -> Value:
 
 
 @converts("aten.addmm.default", "aten.baddbmm.default")
+@rounds_once
 def addmm(node: Node, c: Value, a: Value, b: Value, beta: Any = 1, alpha: Any = 1) -> Value:
     # beta * c + alpha * (a b); a bias is a vector for each row
     if alpha == 1 and beta == 1 and b.rank == 2 and c.rank == 1 and c.shape[0] == b.shape[1]:
         return node.emit(graph.DenseOp, a, transposed(node, b, [1, 0]), c)
-    product = _scaled(node, node.emit(graph.MatmulOp, a, b), alpha)
-    return product if beta == 0 else node.emit(graph.AddOp, product, _scaled(node, c, beta))
+    c, a, b = _summands(node, (c, a, b), beta, alpha)
+    return _sum(node, c, node.emit(graph.MatmulOp, a, b), beta, alpha)
 
 
 @converts("aten.addmv.default")
+@rounds_once
 def addmv(node: Node, c: Value, a: Value, v: Value, beta: Any = 1, alpha: Any = 1) -> Value:
-    product = _scaled(node, matrix_product(node, a, v), alpha)
-    return product if beta == 0 else node.emit(graph.AddOp, product, _scaled(node, c, beta))
+    c, a, v = _summands(node, (c, a, v), beta, alpha)
+    return _sum(node, c, matrix_product(node, a, v), beta, alpha)
 
 
 @converts("aten.addbmm.default")
+@rounds_once
 def addbmm(node: Node, c: Value, a: Value, b: Value, beta: Any = 1, alpha: Any = 1) -> Value:
+    c, a, b = _summands(node, (c, a, b), beta, alpha)
     products = node.emit(graph.MatmulOp, a, b)
     total = node.emit(graph.ReduceOp, products, kind="sum", axes=[0], keepdims=False)
-    product = _scaled(node, total, alpha)
-    return product if beta == 0 else node.emit(graph.AddOp, product, _scaled(node, c, beta))
+    return _sum(node, c, total, beta, alpha)
 
 
-def _scaled(node: Node, x: Value, factor: Any) -> Value:
-    if factor == 1:
-        return x
-    return node.emit(graph.MulOp, x, node.operand(factor, x.dtype))
+def _summands(node: Node, operands: Sequence[Value], beta: Any, alpha: Any) -> Sequence[Value]:
+    """The operands of a sum with factors, in the type that torch computes in if it has any."""
+    return [node.wide(x) for x in operands] if {alpha, beta} - {0, 1} else operands
+
+
+def _sum(node: Node, c: Value, product: Value, beta: Any, alpha: Any) -> Value:
+    scaled = times(node, product, alpha)
+    return scaled if beta == 0 else node.emit(graph.AddOp, scaled, times(node, c, beta))
 
 
 @converts("aten._cdist_forward.default")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.dims import Dim
 from ...dialects.graph import ops as graph
 from ..importing import elementwise as composed
 from ..importing import special
@@ -15,7 +16,7 @@ from ..importing.dtypes import is_float
 from ..importing.nodes import Builds, ModelNode
 from ..importing.values import Value
 from .dtypes import numpy_dtype
-from .nodes import Node
+from .nodes import Node, rounds_once
 from .registry import converts
 
 _FLOAT_UNARY: dict[str, Builds] = {
@@ -89,8 +90,9 @@ def _rounded(build: Builds) -> Callable[[Node, Value], Value]:
 
 
 def _composed(compose: Callable[[ModelNode, Value], Value]) -> Callable[[Node, Value], Value]:
+    @rounds_once
     def convert(node: Node, x: Value) -> Value:
-        return compose(node, node.operand(x, node.dtype))
+        return compose(node, node.wide(x))
 
     return convert
 
@@ -99,18 +101,21 @@ _register()
 
 
 @converts("aten.log2.default")
+@rounds_once
 def log2(node: Node, x: Value) -> Value:
-    return composed.logarithm(node, node.operand(x, node.dtype), 2)
+    return composed.logarithm(node, node.wide(x), 2)
 
 
 @converts("aten.log10.default")
+@rounds_once
 def log10(node: Node, x: Value) -> Value:
-    return composed.logarithm(node, node.operand(x, node.dtype), 10)
+    return composed.logarithm(node, node.wide(x), 10)
 
 
 @converts("aten.exp2.default")
+@rounds_once
 def exp2(node: Node, x: Value) -> Value:
-    x = node.operand(x, node.dtype)
+    x = node.wide(x)
     return node.emit(graph.ExpOp, node.emit(graph.MulOp, x, node.scalar(math.log(2), x)))
 
 
@@ -133,17 +138,16 @@ def relu(node: Node, x: Value) -> Value:
 
 
 @converts("aten.add.Tensor", "aten.add.Scalar", "_operator.add")
+@rounds_once
 def add(node: Node, a: Any, b: Any, alpha: Any = 1) -> Value:
-    left, right = _pair(node, a, b)
-    if left.dtype == np.bool_:
-        return node.emit(graph.LogicalOrOp, left, right)
-    return node.emit(graph.AddOp, left, times(node, right, alpha))
+    left, right = _scaled_pair(node, a, b, alpha)
+    return node.emit(graph.LogicalOrOp if left.dtype == np.bool_ else graph.AddOp, left, right)
 
 
 @converts("aten.sub.Tensor", "aten.sub.Scalar", "_operator.sub")
+@rounds_once
 def sub(node: Node, a: Any, b: Any, alpha: Any = 1) -> Value:
-    left, right = _pair(node, a, b)
-    return node.emit(graph.SubOp, left, times(node, right, alpha))
+    return node.emit(graph.SubOp, *_scaled_pair(node, a, b, alpha))
 
 
 @converts("aten.rsub.Tensor", "aten.rsub.Scalar")
@@ -152,15 +156,44 @@ def rsub(node: Node, a: Any, b: Any, alpha: Any = 1) -> Value:
 
 
 @converts("aten.mul.Tensor", "aten.mul.Scalar", "_operator.mul")
+@rounds_once
 def mul(node: Node, a: Any, b: Any) -> Value:
-    left, right = _pair(node, a, b)
+    left, right = _exact_pair(node, a, b)
     build = graph.LogicalAndOp if left.dtype == np.bool_ else graph.MulOp
     return node.emit(build, left, right)
 
 
 def _pair(node: Node, a: Any, b: Any) -> list[Value]:
-    """Both operands in the type of the result."""
+    """Both operands in the type of the result, to which torch also rounds a number."""
     return [node.operand(x, node.dtype) for x in (a, b)]
+
+
+def _exact_pair(node: Node, a: Any, b: Any) -> list[Value]:
+    """Both operands, in the type that torch computes in if that of the result changes a number."""
+    if all(_fits(node, x) for x in (a, b)):
+        return _pair(node, a, b)
+    return [node.wide(x) for x in (a, b)]
+
+
+def _fits(node: Node, x: Any) -> bool:
+    """Whether torch, too, has an operand of a product or quotient in the type of the result."""
+    if isinstance(x, Value):
+        return x.rank > 0 or x.dtype == node.dtype
+    if isinstance(x, Dim) and not x.is_static:
+        return False
+    number = np.array(x.value if isinstance(x, Dim) else x)
+    with np.errstate(over="ignore"):
+        wide, narrow = number.astype(node.computing), number.astype(node.dtype)
+    return narrow.astype(node.computing) == wide
+
+
+def _scaled_pair(node: Node, a: Any, b: Any, alpha: Any) -> list[Value]:
+    """The operands of a sum, the second one times alpha; only the sum is rounded."""
+    if alpha == 1:
+        return _pair(node, a, b)
+    operands = (*_pair(node, a, b), node.operand(alpha, node.dtype))
+    left, right, factor = (node.wide(x) for x in operands)
+    return [left, node.emit(graph.MulOp, right, factor)]
 
 
 def times(node: Node, x: Value, factor: Any) -> Value:
@@ -198,9 +231,10 @@ def itself(node: Node, x: Value) -> Value:
 
 
 @converts("aten.angle.default")
+@rounds_once
 def angle(node: Node, x: Value) -> Value:
     # pi where x < 0, else 0, and NaN stays
-    x = node.operand(x, node.dtype)
+    x = node.wide(x)
     zero = node.scalar(0, x)
     turned = node.emit(
         graph.WhereOp, node.emit(graph.LessOp, x, zero), node.scalar(math.pi, x), zero
@@ -209,13 +243,15 @@ def angle(node: Node, x: Value) -> Value:
 
 
 @converts("aten.div.Tensor", "aten.div.Scalar")
+@rounds_once
 def div(node: Node, a: Any, b: Any) -> Value:
-    return node.emit(graph.DivOp, *_pair(node, a, b))
+    return node.emit(graph.DivOp, *_exact_pair(node, a, b))
 
 
 @converts("aten.div.Tensor_mode", "aten.div.Scalar_mode")
+@rounds_once
 def div_rounded(node: Node, a: Any, b: Any, rounding_mode: str | None = None) -> Value:
-    left, right = _pair(node, a, b)
+    left, right = (node.wide(x) for x in (a, b))
     if rounding_mode is None:
         return node.emit(graph.DivOp, left, right)
     floor = rounding_mode == "floor"
@@ -260,25 +296,28 @@ def minimum(node: Node, a: Value, b: Value) -> Value:
 
 
 @converts("aten.lerp.Scalar", "aten.lerp.Tensor")
+@rounds_once
 def lerp(node: Node, a: Value, b: Value, weight: Any) -> Value:
     # a + weight * (b - a)
-    left, right = _pair(node, a, b)
-    step = node.emit(
-        graph.MulOp, node.operand(weight, left.dtype), node.emit(graph.SubOp, right, left)
-    )
+    left, right, factor = (node.wide(x) for x in (a, b, weight))
+    step = node.emit(graph.MulOp, factor, node.emit(graph.SubOp, right, left))
     return node.emit(graph.AddOp, left, step)
 
 
 @converts("aten.addcmul.default")
+@rounds_once
 def addcmul(node: Node, x: Value, a: Value, b: Value, value: Any = 1) -> Value:
-    product = times(node, node.emit(graph.MulOp, *_pair(node, a, b)), value)
-    return node.emit(graph.AddOp, node.operand(x, node.dtype), product)
+    summand, left, right = (node.wide(part) for part in (x, a, b))
+    product = times(node, node.emit(graph.MulOp, left, right), value)
+    return node.emit(graph.AddOp, summand, product)
 
 
 @converts("aten.addcdiv.default")
+@rounds_once
 def addcdiv(node: Node, x: Value, a: Value, b: Value, value: Any = 1) -> Value:
-    quotient = times(node, node.emit(graph.DivOp, *_pair(node, a, b)), value)
-    return node.emit(graph.AddOp, node.operand(x, node.dtype), quotient)
+    summand, left, right = (node.wide(part) for part in (x, a, b))
+    quotient = times(node, node.emit(graph.DivOp, left, right), value)
+    return node.emit(graph.AddOp, summand, quotient)
 
 
 # Bounds

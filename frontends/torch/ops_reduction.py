@@ -17,7 +17,7 @@ from ..importing.regions import scanned
 from ..importing.shapes import broadcast, places_of, reshaped, transposed, unsqueezed
 from ..importing.values import Value
 from .dtypes import numpy_dtype
-from .nodes import Node
+from .nodes import Node, rounds_once
 from .registry import converts
 
 _BOOL = np.dtype(np.bool_)
@@ -101,6 +101,7 @@ _register()
 
 
 @converts("aten.var.correction", "aten.var.dim")
+@rounds_once
 def var(
     node: Node,
     x: Value,
@@ -108,7 +109,26 @@ def var(
     correction: Any = None,
     keepdim: bool = False,
 ) -> Value:
+    return _variance(node, x, dims, correction, keepdim)
+
+
+@converts("aten.std.correction", "aten.std.dim")
+@rounds_once
+def std(
+    node: Node,
+    x: Value,
+    dims: Sequence[int] | None = None,
+    correction: Any = None,
+    keepdim: bool = False,
+) -> Value:
+    return node.emit(graph.SqrtOp, _variance(node, x, dims, correction, keepdim))
+
+
+def _variance(
+    node: Node, x: Value, dims: Sequence[int] | None, correction: Any, keepdim: bool
+) -> Value:
     """The mean square of the distance from the mean, divided by n - correction instead of n."""
+    x = node.wide(x)
     axes = _axes(node, x, dims)
     less = 1 if correction is None else correction
     mean = reduced(node, x, axes, True, "mean")
@@ -128,17 +148,6 @@ def var(
     return node.emit(graph.DivOp, total, divisor)
 
 
-@converts("aten.std.correction", "aten.std.dim")
-def std(
-    node: Node,
-    x: Value,
-    dims: Sequence[int] | None = None,
-    correction: Any = None,
-    keepdim: bool = False,
-) -> Value:
-    return node.emit(graph.SqrtOp, var(node, x, dims, correction, keepdim))
-
-
 @converts("aten.var_mean.correction")
 def var_mean(
     node: Node,
@@ -152,11 +161,13 @@ def var_mean(
 
 
 @converts("aten.logsumexp.default")
+@rounds_once
 def logsumexp(node: Node, x: Value, dims: Sequence[int], keepdim: bool = False) -> Value:
-    return log_sum_exp(node, x, _axes(node, x, dims), keepdim)
+    return log_sum_exp(node, node.wide(x), _axes(node, x, dims), keepdim)
 
 
 @converts("aten.linalg_vector_norm.default")
+@rounds_once
 def vector_norm(
     node: Node,
     x: Value,
@@ -165,9 +176,7 @@ def vector_norm(
     keepdim: bool = False,
     dtype: Any = None,
 ) -> Value:
-    x = node.operand(x, node.dtype)
-    axes = _axes(node, x, dims)
-    return norm(node, x, order, axes, keepdim)
+    return norm(node, node.wide(x), order, _axes(node, x, dims), keepdim)
 
 
 # Softmax

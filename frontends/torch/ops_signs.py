@@ -10,7 +10,7 @@ from ..importing.dtypes import is_float
 from ..importing.elementwise import cast, is_inf, is_nan
 from ..importing.nodes import Builds
 from ..importing.values import Value
-from .nodes import Node
+from .nodes import Node, rounds_once
 from .registry import converts
 
 
@@ -53,10 +53,11 @@ def sign(node: Node, x: Value) -> Value:
 
 
 @converts("aten.atan2.default")
+@rounds_once
 def atan2(node: Node, y: Value, x: Value) -> Value:
     # The angle of (|x|, |y|), atan(|y| / |x|), is turned by the signs of x and y, of zeros too. The
     # quotient of equal sizes, which may be infinite, is 1; that of zeros counts as 0.
-    y, x = (node.operand(value, node.dtype) for value in (y, x))
+    y, x = (node.wide(value) for value in (y, x))
     sizes = [node.emit(graph.AbsOp, value) for value in (y, x)]
     ratio = node.emit(
         graph.WhereOp,
@@ -78,9 +79,10 @@ def copysign(node: Node, a: Value, b: Any) -> Value:
 
 
 @converts("aten.hypot.default")
+@rounds_once
 def hypot(node: Node, a: Value, b: Value) -> Value:
     # sqrt(a^2 + b^2) == m sqrt(1 + (n / m)^2)  for m = max(|a|, |b|) > 0 and n the other one
-    sizes = [node.emit(graph.AbsOp, x) for x in (node.operand(x, node.dtype) for x in (a, b))]
+    sizes = [node.emit(graph.AbsOp, x) for x in (node.wide(x) for x in (a, b))]
     m, n = node.emit(graph.MaxOp, *sizes), node.emit(graph.MinOp, *sizes)
     one, ratio = node.scalar(1, m), node.emit(graph.DivOp, n, m)
     rest = node.emit(graph.AddOp, one, node.emit(graph.MulOp, ratio, ratio))
@@ -93,9 +95,11 @@ def hypot(node: Node, a: Value, b: Value) -> Value:
 
 
 @converts("aten.round.decimals")
+@rounds_once
 def round_decimals(node: Node, x: Value, *, decimals: int) -> Value:
     if not is_float(x.dtype):
         return x
+    x = node.wide(x)
     factor = node.scalar(10.0 ** abs(decimals), x)
     away, back = (graph.MulOp, graph.DivOp) if decimals >= 0 else (graph.DivOp, graph.MulOp)
     return node.emit(back, node.emit(graph.RoundOp, node.emit(away, x, factor)), factor)
