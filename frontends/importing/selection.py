@@ -1,4 +1,4 @@
-"""Concatenations, slices, paddings and triangles of values with symbolic shapes."""
+"""Concatenations, slices, paddings, gathers and scatters of values with symbolic shapes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.ir import SSAValue
 
+from ...core.dims import Dim
 from ...dialects.graph import ops as graph
 from ...dialects.graph.ops_select import WHOLE_END
 from .nodes import ModelNode
-from .shapes import places_of, unsqueezed
+from .shapes import places_of, sliced_to, transposed, unsqueezed
 from .values import Value
 
 
@@ -108,3 +109,45 @@ def triangle(node: ModelNode, x: Value, k: int, *, upper: bool) -> Value:
     k = min(max(k, -sum(shape)), sum(shape))
     kept = np.triu(np.ones(shape, np.bool_), k) if upper else np.tril(np.ones(shape, np.bool_), k)
     return node.emit(graph.WhereOp, node.known(kept), x, nothing)
+
+
+def gathered_beside(node: ModelNode, x: Value, indices: Value, axis: int) -> Value:
+    """The elements of `x` at indices along an axis, of which there may be fewer along others."""
+    for other in _longer(x, indices, axis):
+        x = sliced_to(node, x, other, Dim.of(0), indices.shape[other])
+    return node.emit(graph.GatherElementsOp, x, indices, axis=axis)
+
+
+def scattered_beside(
+    node: ModelNode, x: Value, indices: Value, updates: Value, axis: int, kind: str
+) -> Value:
+    """`x` with updates at indices along an axis, of which there may be fewer along others."""
+    if not (longer := _longer(x, indices, axis)):
+        return node.emit(graph.ScatterElementsOp, x, indices, updates, axis=axis, kind=kind)
+    other, count = longer[0], indices.shape[longer[0]]
+    part = sliced_to(node, x, other, Dim.of(0), count)
+    part = scattered_beside(node, part, indices, updates, axis, kind)
+    return by_rows(node, x, other, places_of(node, count), part, "none")
+
+
+def _longer(x: Value, indices: Value, axis: int) -> list[int]:
+    """The axes on which indices may be fewer than elements in a call."""
+    pairs = enumerate(zip(x.shape, indices.shape, strict=False))
+    return [
+        other
+        for other, (size, count) in pairs
+        if other != axis and size != count and not (size.is_static and count.is_static)
+    ]
+
+
+def by_rows(node: ModelNode, x: Value, axis: int, index: Value, src: Value, kind: str) -> Value:
+    """x with whole slices along an axis replaced by, or joined with, those of `src`."""
+    order = [axis, *(i for i in range(x.rank) if i != axis)]
+    back = [order.index(i) for i in range(x.rank)]
+    moved = [transposed(node, part, order) for part in (x, src)]
+    return transposed(node, node.emit(scatter_nd, *moved, index, kind=kind), back)
+
+
+def scatter_nd(x: SSAValue, updates: SSAValue, *indices: SSAValue, kind: str) -> graph.ScatterNdOp:
+    """The constructor of a scatter, with its indices as arguments of their own."""
+    return graph.ScatterNdOp(x, updates, indices, kind)

@@ -9,7 +9,14 @@ from xdsl.ir import SSAValue
 
 from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
-from ..importing.selection import concatenated, elements_at, sliced, whole
+from ..importing.selection import (
+    concatenated,
+    elements_at,
+    gathered_beside,
+    scattered_beside,
+    sliced,
+    whole,
+)
 from ..importing.shapes import reshaped, squeezed, transposed, unsqueezed
 from ..importing.values import Value
 from .axes import along_axis_by
@@ -23,7 +30,7 @@ from .registry import converts
 def gather_elements(node: Node) -> Value:
     x, indices = node.input(0), node.input(1)
     axis = node.axis(node.attr_int("axis"), x.rank)
-    return node.emit(graph.GatherElementsOp, x, indices, axis=axis)
+    return gathered_beside(node, x, indices, axis)
 
 
 @converts("Scatter", since=9)
@@ -31,8 +38,7 @@ def gather_elements(node: Node) -> Value:
 def scatter_elements(node: Node) -> Value:
     x, indices, updates = (node.input(number) for number in range(3))
     axis = node.axis(node.attr_int("axis"), x.rank)
-    kind = _reduction(node)
-    return node.emit(graph.ScatterElementsOp, x, indices, updates, axis=axis, kind=kind)
+    return scattered_beside(node, x, indices, updates, axis, _reduction(node))
 
 
 def _reduction(node: Node) -> str:

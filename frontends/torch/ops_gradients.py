@@ -10,12 +10,11 @@ import numpy as np
 
 from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
-from ..importing.selection import sliced, whole
+from ..importing.selection import by_rows, sliced, whole
 from ..importing.shapes import broadcast, reshaped, transposed
 from ..importing.values import Value
 from ..importing.windows import Axis, divisor_of, padded_axes, rests_of, transposed_conv, unpooled
 from .nodes import Node
-from .ops_indexed import by_rows
 from .ops_window import averaging, axes_of, means_of_parts, spatial
 from .registry import converts
 

@@ -14,7 +14,14 @@ from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
 from ..importing.dtypes import is_float
 from ..importing.elementwise import cast, floor_quotient
-from ..importing.selection import concatenated, elements_at
+from ..importing.selection import (
+    by_rows,
+    concatenated,
+    elements_at,
+    gathered_beside,
+    scatter_nd,
+    scattered_beside,
+)
 from ..importing.shapes import broadcast, reshaped, sliced_to, transposed, unsqueezed
 from ..importing.values import Value
 from .nodes import Node
@@ -45,7 +52,7 @@ def gather(node: Node, x: Value, dim: int, index: Value, sparse_grad: bool = Fal
     rows = rows_of(node, 2, axis)
     if rows is not None and _same_apart(x, index, axis):
         return node.emit(graph.GatherOp, x, node.from_front(rows, 2, x, axis), axis=axis)
-    return node.emit(graph.GatherElementsOp, x, node.from_front(index, 2, x, axis), axis=axis)
+    return gathered_beside(node, x, node.from_front(index, 2, x, axis), axis)
 
 
 def rows_of(node: Node, position: int, axis: int) -> Value | None:
@@ -120,19 +127,7 @@ def _scattered(node: Node, x: Value, dim: int, index: Value, src: Value, kind: s
     if rows is not None and _same_apart(x, src, axis):
         return by_rows(node, x, axis, node.from_front(rows, 2, x, axis), src, kind)
     index = node.from_front(index, 2, x, axis)
-    return node.emit(graph.ScatterElementsOp, x, index, src, axis=axis, kind=kind)
-
-
-def by_rows(node: Node, x: Value, axis: int, index: Value, src: Value, kind: str) -> Value:
-    """x with whole slices along an axis replaced by, or joined with, those of `src`."""
-    order = [axis, *(i for i in range(x.rank) if i != axis)]
-    back = [order.index(i) for i in range(x.rank)]
-    moved = [transposed(node, part, order) for part in (x, src)]
-    return transposed(node, node.emit(_scatter_nd, *moved, index, kind=kind), back)
-
-
-def _scatter_nd(x: SSAValue, updates: SSAValue, *indices: SSAValue, kind: str) -> graph.ScatterNdOp:
-    return graph.ScatterNdOp(x, updates, indices, kind)
+    return scattered_beside(node, x, index, src, axis, kind)
 
 
 _KINDS = {"sum": "add", "prod": "mul", "mean": "add", "amax": "max", "amin": "min"}
@@ -340,7 +335,7 @@ def index_put(
     own = _spread(node, values, shape)
     moved = [*range(first, first + count), *range(first), *range(first + count, own.rank)]
     found = node.emit(
-        _scatter_nd, transposed(node, x, order), transposed(node, own, moved), *given, kind=kind
+        scatter_nd, transposed(node, x, order), transposed(node, own, moved), *given, kind=kind
     )
     return transposed(node, found, [order.index(i) for i in range(x.rank)])
 
@@ -390,7 +385,7 @@ def put(node: Node, x: Value, index: Value, source: Value, accumulate: bool = Fa
     flat = reshaped(node, x, [product(x.shape)])
     values = reshaped(node, source, index.shape)
     kind = "add" if accumulate else "none"
-    return reshaped(node, node.emit(_scatter_nd, flat, values, index, kind=kind), x.shape)
+    return reshaped(node, node.emit(scatter_nd, flat, values, index, kind=kind), x.shape)
 
 
 @converts("aten.nonzero.default")
