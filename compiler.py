@@ -47,8 +47,8 @@ def compile(
     Args:
         module: the module, from a frontend; it is not changed.
         target: "host", the name of a processor (see `core.target`), or a `Target`.
-        threads: the maximum number of threads of a call; None for the value of the environment
-            variable `STEPWELL_NUM_THREADS`, else the number of cores.
+        threads: the maximum number of threads of a call, up to 256; None for the value of the
+            environment variable `STEPWELL_NUM_THREADS`, else the number of cores.
         opt_level: 0 (a scalar kernel for every operator) to 3.
         pipeline: the passes to run instead of those for `opt_level` and `threads`: those of
             `stepwell.pipeline()` with some of your own, a text as `stepwell pipeline` prints it, or

@@ -31,6 +31,7 @@ from ..core.budgets import EXACT
 from ..core.context import index_bits_of
 from ..core.errors import explain
 from ..core.refusal import refused
+from ..core.threads import SOME_THREADS, are_threads
 from ..core.typed import integer_type, memref_type
 from ..dialects.loop.ops import KernelOp
 from ..dialects.program import needs_attributes
@@ -271,8 +272,8 @@ class ConvertRtToLlvmPass(ModulePass):
     """How many threads run the tiles of a parallel region; one calls tile after tile."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.threads < 1:
-            fact = explain(self.name, "wrong threads", expected="1 or more", got=self.threads)
+        if not are_threads(self.threads):
+            fact = explain(self.name, "wrong threads", expected=SOME_THREADS, got=self.threads)
             raise PassFailedException(fact)
         if self.threads > 1 and (bits := index_bits_of(ctx)) != _WORD_BITS:
             fact = f"no threads on a target with addresses of {bits} bits"

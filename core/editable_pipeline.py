@@ -113,7 +113,7 @@ def pipeline(
         opt_level: 0 to 3.
 
     Raises:
-        CompileError: if there is no such level, or `threads` is below 1.
+        CompileError: if there is no such level, or `threads` is not from 1 to 256.
         TargetError: if the target is unknown.
     """
     chosen = target if isinstance(target, Target) else named(target)

@@ -13,6 +13,7 @@ from .errors import CompileError, explain
 from .pass_manager import run_steps
 from .pipeline_text import Entry, entries, parse_passes
 from .stages import IR_STAGES
+from .threads import SOME_THREADS, are_threads
 
 OPT_LEVELS = (0, 1, 2, 3)
 
@@ -105,15 +106,15 @@ def pipeline(opt_level: int = 3, threads: int = 1, copy_indices: bool = False) -
     """The pass list that leads to each stage, by stage name, as `stepwell-opt -p` takes it.
 
     Raises:
-        CompileError: if there is no such level, or `threads` is below 1.
+        CompileError: if there is no such level, or `threads` is not from 1 to 256.
     """
     if isinstance(opt_level, bool) or opt_level not in OPT_LEVELS:
         raise CompileError(
             explain("compile", "unknown opt_level", expected="0, 1, 2 or 3", got=repr(opt_level))
         )
-    if not is_integer(threads) or threads < 1:
-        fact, expected = "wrong threads", "1 or more"
-        raise CompileError(explain("compile", fact, expected=expected, got=repr(threads)))
+    if not are_threads(threads):
+        fact = "wrong threads"
+        raise CompileError(explain("compile", fact, expected=SOME_THREADS, got=repr(threads)))
     return _with_others(own_pipeline(opt_level, threads, copy_indices))
 
 

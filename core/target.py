@@ -12,7 +12,7 @@ from .errors import TargetError, explain
 from .exclusive import exclusive
 from .plugins import processors
 from .processor import NEEDS, missing, stated_host
-from .threads import available_cores, stated_threads
+from .threads import MOST_THREADS, available_cores, stated_threads
 
 
 @dataclass(frozen=True)
@@ -303,9 +303,9 @@ def _cache(index: str, what: str) -> int | None:
 
 def default_threads(target: Target) -> int:
     """The default number of threads of a call: `STEPWELL_NUM_THREADS`, or the number of cores that
-    the process may run on.
+    the process may run on, up to 256.
 
     Raises:
-        TargetError: if the environment variable is not a number above 0.
+        TargetError: if the environment variable is not a number from 1 to 256.
     """
-    return stated_threads() or min(target.cores, available_cores())
+    return stated_threads() or min(target.cores, available_cores(), MOST_THREADS)

@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import os
+import re
+from typing import TypeGuard
 
+from .arrays import is_integer
 from .errors import TargetError, explain
 
 VARIABLE = "STEPWELL_NUM_THREADS"
+MOST_THREADS = 256
+"""As many threads can run tiles of one call, its own included: the tickets in `thread_pool.ll`."""
+SOME_THREADS = f"1 to {MOST_THREADS}"
+"""What is expected of a number of threads."""
+
+
+def are_threads(number: object) -> TypeGuard[int]:
+    """Whether a number of threads is one that a call may have."""
+    return is_integer(number) and 1 <= number <= MOST_THREADS
 
 
 def stated_threads() -> int | None:
     """The number of threads that the environment states; None if it states none.
 
     Raises:
-        TargetError: if it is not a number above 0.
+        TargetError: if it is not a number from 1 to 256.
     """
     text = os.environ.get(VARIABLE, "").strip()
     if not text:
         return None
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
+    # Python refuses to read thousands of digits.
+    number = int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
+    if not are_threads(number):
         fact = "wrong number of threads"
-        raise TargetError(explain(VARIABLE, fact, expected="1 or more", got=repr(text)))
-    return int(text)
+        raise TargetError(explain(VARIABLE, fact, expected=SOME_THREADS, got=repr(text)))
+    return number
 
 
 def available_cores() -> int:
@@ -37,4 +51,4 @@ def most_threads() -> int:
     Raises:
         TargetError: if the environment states a wrong number.
     """
-    return stated_threads() or available_cores()
+    return stated_threads() or min(available_cores(), MOST_THREADS)

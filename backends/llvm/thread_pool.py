@@ -18,6 +18,7 @@ from llvmlite import ir
 
 from ...core.exclusive import exclusive
 from ...core.target import host, named
+from ...core.threads import MOST_THREADS
 from ...dialects.rt.abi import PARALLEL_TILES
 from . import pool
 from .elf import image_of
@@ -26,8 +27,6 @@ from .linking import Definitions, linked
 from .machine import machine
 from .pool import FORGET
 
-MOST_THREADS = 256
-"""There are as many tickets in `thread_pool.ll`."""
 SPIN = 4000
 """The number of times that an idle worker looks for a tile before it sleeps: some 50 us."""
 

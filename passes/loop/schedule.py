@@ -18,6 +18,7 @@ from ...core.context import decide, known_to, target_of
 from ...core.errors import explain, first_line
 from ...core.plugins import schedule_rules
 from ...core.target import Target, named
+from ...core.threads import SOME_THREADS, are_threads
 from ...core.walks import operations_in
 from ...dialects.loop.nests import ScheduleError, perfect_nest
 from ...dialects.loop.ops import ForOp, KernelOp
@@ -295,8 +296,8 @@ class LoopSchedulePass(ModulePass):
     """How many threads run tiles: work that only these are worth is left out for one."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.threads < 1:
-            fact = explain(self.name, "wrong threads", expected="1 or more", got=self.threads)
+        if not are_threads(self.threads):
+            fact = explain(self.name, "wrong threads", expected=SOME_THREADS, got=self.threads)
             raise PassFailedException(fact)
         target = target_of(ctx) if self.target is None else named(self.target)
         replayed = replay_all(op, read_traces(self.trace, self.trace_file))

@@ -517,10 +517,11 @@ def test_a_function_that_calls_the_program_that_calls_it() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"threads": 0}, "compile: wrong threads, expected 1 or more, got 0"),
-        ({"threads": -1}, "compile: wrong threads, expected 1 or more, got -1"),
-        ({"threads": "2"}, "compile: wrong threads, expected 1 or more, got '2'"),
-        ({"threads": True}, "compile: wrong threads, expected 1 or more, got True"),
+        ({"threads": 0}, "compile: wrong threads, expected 1 to 256, got 0"),
+        ({"threads": -1}, "compile: wrong threads, expected 1 to 256, got -1"),
+        ({"threads": "2"}, "compile: wrong threads, expected 1 to 256, got '2'"),
+        ({"threads": 100_000}, "compile: wrong threads, expected 1 to 256, got 100000"),
+        ({"threads": True}, "compile: wrong threads, expected 1 to 256, got True"),
         ({"opt_level": True}, "compile: unknown opt_level, expected 0, 1, 2 or 3, got True"),
         ({"opt_level": 4}, "compile: unknown opt_level, expected 0, 1, 2 or 3, got 4"),
         ({"opt_level": "3"}, "compile: unknown opt_level, expected 0, 1, 2 or 3, got '3'"),

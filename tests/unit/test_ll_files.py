@@ -19,6 +19,7 @@ from stepwell.backends.llvm.library.weights import Weights
 from stepwell.backends.llvm.linking import FRAMES, Definitions, linked
 from stepwell.backends.llvm.machine import machine
 from stepwell.core.target import host, named
+from stepwell.core.threads import MOST_THREADS
 from stepwell.runtime import objects
 
 MACHINE = machine(host(), jit=True)
@@ -65,7 +66,7 @@ def parsed(file: Path) -> Any:
 
 def test_each_thread_has_a_ticket() -> None:
     tickets = parsed(POOL[0]).get_global_variable("tickets").global_value_type
-    assert str(tickets) == f"[{thread_pool.MOST_THREADS} x [8 x i64]]"
+    assert str(tickets) == f"[{MOST_THREADS} x [8 x i64]]"
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

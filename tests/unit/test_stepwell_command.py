@@ -219,6 +219,8 @@ def test_explain_an_onnx_model(tmp_path: Path, capsys: pytest.CaptureFixture[str
             ["report", "{m}", "-o", "no/page.html"],
             "--output: cannot write no/page.html: the folder",
         ),
+        (["compile", "{m}", "--threads", "100000"], "wrong threads, expected 1 to 256, got 100000"),
+        (["pipeline", "--threads", "257"], "wrong threads, expected 1 to 256, got 257"),
         (["bench", "{m}", "--size", "batch"], "--size: cannot read, expected batch=64, got batch"),
     ],
 )

@@ -284,9 +284,10 @@ def test_missing_function_is_an_error() -> None:
         compile_module(module, host())
 
 
-def test_number_of_threads_is_checked() -> None:
+@pytest.mark.parametrize("threads", [0, 257])
+def test_number_of_threads_is_checked(threads: int) -> None:
     ctx = make_context()
     module = Parser(ctx, PROGRAM).parse_module()
-    message = "convert-rt-to-llvm: wrong threads, expected 1 or more, got 0"
+    message = f"convert-rt-to-llvm: wrong threads, expected 1 to 256, got {threads}"
     with pytest.raises(CompileError, match=message):
-        run_passes(ctx, module, "rt-outline-tiles,convert-rt-to-llvm{threads=0}")
+        run_passes(ctx, module, f"rt-outline-tiles,convert-rt-to-llvm{{threads={threads}}}")

@@ -9,7 +9,7 @@
 // RUN: not stepwell-opt %s -p "loop-schedule{threads=0}" 2>&1 | filecheck %s --check-prefix=NONE
 
 // TARGET: target: unknown name
-// NONE: loop-schedule: wrong threads, expected 1 or more, got 0
+// NONE: loop-schedule: wrong threads, expected 1 to 256, got 0
 // WHICH: trace: which kernel is meant is not said, expected one of @dense
 // STEP: trace for @dense: step 2, tiles(k): loop-tiles: loop "k" of @dense: it carries values from one iteration to the next, expected a loop that carries nothing, got reduction
 
