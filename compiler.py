@@ -72,7 +72,8 @@ def compile(
         rounding: how rewrites may change the roundings of floats. "unseen", the default: freely
             where no comparison, rounding to integers, cast to integers or quantisation follows,
             elsewhere only if operators leave them unspecified (the order of a sum, the roundings
-            inside a normalisation); "kept": not at all; "free": freely everywhere. None for the
+            inside a normalisation); "kept": not at all; "free": freely everywhere. The same holds
+            for the rounding of f16 and bf16 that a fused kernel does not store. None for the
             attribute `graph.rounding` of the module. See `docs/canonical-forms.md`.
         schedule: the traces of kernels by their names, ``{"fused_dense": "split(j, 16); ..."}``, as
             text or as what `stepwell.schedule` returned; or such schedules, or a text like that of

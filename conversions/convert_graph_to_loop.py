@@ -32,6 +32,7 @@ from ..dialects.graph.plan.nest_plan import NestPlan
 from ..dialects.graph.plan.planner import planned
 from ..dialects.graph.plan.recording import Recorder
 from ..dialects.graph.shapes import SymbolicShapes
+from ..dialects.graph.visibility import StoredRounding
 from ..dialects.loop import ops as loop
 from .graph_to_loop.calls import Call, by_callee, call_dps, call_sizes, single_call
 from .graph_to_loop.kernel import build_kernel
@@ -58,7 +59,7 @@ def _build_all(
     Raises:
         PassFailedException: if a function cannot be one kernel.
     """
-    recorder, work = Recorder(), known_to(ctx).work
+    recorder, work, rounding = Recorder(), known_to(ctx).work, StoredRounding(module)
     built: dict[func.FuncOp, loop.KernelOp | Call] = {}
     for function in [
         f for f in module.ops if isinstance(f, func.FuncOp) and PRIMITIVE in f.attributes
@@ -76,7 +77,7 @@ def _build_all(
         ]
         shapes = SymbolicShapes(function)
         plan = _plan_of(function, shapes, recorder)
-        built[function] = build_kernel(function, constant, shapes, plan)
+        built[function] = build_kernel(function, constant, shapes, plan, rounding)
         work[name] = work_of(function, shapes)
     return built
 

@@ -58,15 +58,16 @@ ROUNDING_ATTRIBUTE = "graph.rounding"
 
 
 class Rounding(Enum):
-    """How the rewrites of a module may change roundings."""
+    """How rewrites may change the roundings of a module, and how kernels those of 16 bits."""
 
     KEPT = "kept"
     """Every float is rounded as in the model: only exact rewrites are applied."""
     UNSEEN = "unseen"
     """Rewrites that round differently are applied where no comparison, rounding to integers, cast
-    to integers or quantisation follows, and open ones everywhere. This is the default."""
+    to integers or quantisation follows, and open ones everywhere. There kernels do not round f16
+    and bf16 that they do not store either. This is the default."""
     FREE = "free"
-    """All rewrites are applied everywhere."""
+    """All rewrites are applied everywhere, and what is not stored is not rounded to 16 bits."""
 
 
 def with_rounding(module: Module, rounding: str) -> Module:

@@ -22,6 +22,7 @@ from ...dialects.graph.ops_call import CallDpsOp
 from ...dialects.graph.plan.contract import faults_of
 from ...dialects.graph.plan.nest_plan import NestPlan, ResultNest
 from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.graph.visibility import StoredRounding
 from ...dialects.loop import ops as loop
 from ...dialects.loop.inside import Reader, buffer_of
 from .arguments import argument_attrs, arguments_of
@@ -30,7 +31,11 @@ from .writing import NestWriter
 
 
 def build_kernel(
-    function: func.FuncOp, constant: Sequence[bool], shapes: SymbolicShapes, plan: NestPlan
+    function: func.FuncOp,
+    constant: Sequence[bool],
+    shapes: SymbolicShapes,
+    plan: NestPlan,
+    rounding: StoredRounding,
 ) -> loop.KernelOp:
     """The kernel of a primitive function, by its plan.
 
@@ -39,6 +44,7 @@ def build_kernel(
         constant: for each argument, whether all callers pass a constant of the program.
         shapes: the symbolic shapes of the function.
         plan: the plan of its operators and results.
+        rounding: knows which values are rounded to 16 bits, though they are not stored.
     """
     input_types, output_types = (
         [buffer for kind in kinds if isinstance(kind, TensorType) for buffer in buffer_types(kind)]
@@ -62,12 +68,12 @@ def build_kernel(
             source: [(results[number], outputs[number]) for number in numbers]
             for source, numbers in plan.followers.items()
         }
-        writer = NestWriter(kernel, arguments, shapes, plan.writer, targets)
+        writer = NestWriter(kernel, arguments, shapes, plan.writer, targets, rounding)
         with writer.body.standing_for(plan.writer), faults_of(plan.writer):
             plan.writer.write(writer)
         source_of |= writer.body.source_of
     pairs = list(zip(results, outputs, strict=True))
-    nest = NestBuilder(kernel, arguments, pairs, shapes, plan.staged)
+    nest = NestBuilder(kernel, arguments, pairs, shapes, plan.staged, rounding)
     for planned in plan.nests:
         _fill(nest, planned, results, outputs)
     source_of |= nest.body.source_of

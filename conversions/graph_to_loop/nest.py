@@ -30,6 +30,7 @@ from ...dialects.graph.nest import Index, Nest, PlaceSteps, Steps
 from ...dialects.graph.plan.contract import faults_of
 from ...dialects.graph.plan.local_buffers import local_type
 from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.graph.visibility import StoredRounding
 from ...dialects.loop.ops import KernelOp
 from .arguments import KernelArgument, SparseArgument
 from .loops import LoopNest
@@ -45,6 +46,7 @@ class NestBuilder(Nest):
         results: the results of the function, with their buffers.
         shapes: the symbolic shapes of the primitive function.
         staged: the values to stage, with the number of outer loops around their buffers.
+        rounding: knows which values are rounded to 16 bits, though they are not stored.
     """
 
     def __init__(
@@ -54,11 +56,12 @@ class NestBuilder(Nest):
         results: Sequence[tuple[SSAValue, SSAValue]],
         shapes: SymbolicShapes,
         staged: Mapping[SSAValue, int],
+        rounding: StoredRounding,
     ) -> None:
         self.body = LoopNest(kernel.body.block, lambda: known_in(kernel, shapes))
         self.arguments = arguments
         self.shapes = shapes
-        self.staged = staged
+        self.staged, self.rounding = staged, rounding
         self._sizes = ArgumentSizes(self.body, list(arguments.values()), results, shapes)
         self._ends: dict[tuple[SSAValue, AffineExpr], tuple[AffineExpr, AffineExpr]] = {}
         self._positions: set[AffineExpr] = set()
@@ -91,9 +94,15 @@ class NestBuilder(Nest):
             else:
                 result = op.value_at(self, index, value.index)
             if op.fusion != FusionKind.INJECTIVE:
-                kind = element_type(value)
-                result = scalars.wrapped(self, result, kind)
+                result = self.as_element(value, result)
         return result
+
+    def as_element(self, value: SSAValue, scalar: SSAValue) -> SSAValue:
+        """What an element of a tensor value keeps of a computed scalar, as a computed scalar."""
+        kind = element_type(value)
+        if self.rounding.needs(value):
+            return scalars.rounded(self, scalar, kind)
+        return scalars.wrapped(self, scalar, kind)
 
     def know_reshaped(self, value: SSAValue, index: Index, own: Index) -> None:
         """Map an index of a reshaped value to that of the same element in its operand."""

@@ -17,6 +17,7 @@ from ...dialects.graph.combiners import COMBINERS
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.nest import Index, LocalBuffer, SerialStep, WritingNest
 from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.graph.visibility import StoredRounding
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.ops import KernelOp
 from .arguments import KernelArgument
@@ -49,6 +50,7 @@ class NestWriter(NestBuilder, WritingNest):
         shapes: the symbolic shapes of the primitive function.
         op: the operator.
         targets: where its elements go.
+        rounding: knows which values are rounded to 16 bits, though they are not stored.
     """
 
     def __init__(
@@ -58,9 +60,10 @@ class NestWriter(NestBuilder, WritingNest):
         shapes: SymbolicShapes,
         op: GraphOp,
         targets: Targets,
+        rounding: StoredRounding,
     ) -> None:
         results = [pair for pairs in targets.values() for pair in pairs]
-        super().__init__(kernel, arguments, results, shapes, {})
+        super().__init__(kernel, arguments, results, shapes, {}, rounding)
         self.op, self.targets = op, targets
 
     @contextmanager
@@ -88,7 +91,7 @@ class NestWriter(NestBuilder, WritingNest):
         own = tuple(zero if size == 1 else e for e, size in zip(index, sizes, strict=True))
         if self.body.known((source, own)) is not None:
             raise self._wrong("writes an element twice", "fill and update", own)
-        written = scalars.wrapped(self, value, element_type(source))
+        written = self.as_element(source, value)
         self.body.scopes[-1].memo |= {(source, index): written, (source, own): written}
         for target, buffer in self.targets.get(source, ()):
             with self.body.standing_for(owned(target, GraphOp)):

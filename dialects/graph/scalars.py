@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
     FloatAttr,
@@ -24,7 +25,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ...core.dtypes import LOW_BIT_FLOATS, is_low_bit
+from ...core.dtypes import LOW_BIT_FLOATS, dtype_of, is_low_bit
 from ...core.typed import bits, float_type, integer_type
 from ..upstream import ops as upstream
 from ..upstream.float_ranges import AT_MOST
@@ -346,6 +347,32 @@ def wrapped(nest: Scalars, value: SSAValue, kind: Attribute) -> SSAValue:
         return value
     mask = (1 << bits(kind)) - 1
     return nest.insert(arith.AndIOp(value, nest.constant(mask, value.type)))
+
+
+def rounded(nest: Scalars, value: SSAValue, kind: Attribute) -> SSAValue:
+    """What f16 or bf16 keeps of a result in f32."""
+    if _is_rounded(value, kind):
+        return value
+    return computed(nest, stored(nest, value, kind), kind)
+
+
+_CHOICES = (arith.MaximumfOp, arith.MinimumfOp, arith.SelectOp, arith.NegfOp, math.AbsFOp)
+"""Operations whose result is one of their operands, or that with another sign."""
+
+
+def _is_rounded(value: SSAValue, kind: Attribute, depth: int = 4) -> bool:
+    """Whether a scalar is known to be a number of f16 or bf16: loaded, or chosen from such ones."""
+    op = value.owner
+    if isinstance(op, upstream.ExtFOp):
+        return op.input.type == kind
+    if isinstance(op, arith.ConstantOp) and isinstance(op.value, FloatAttr):
+        number = np.float64(op.value.value.data)
+        with np.errstate(over="ignore"):
+            return bool(number.astype(dtype_of(kind)) == number)
+    if not isinstance(op, _CHOICES) or not depth:
+        return False
+    chosen = [operand for operand in op.operands if operand.type == value.type]
+    return all(_is_rounded(operand, kind, depth - 1) for operand in chosen)
 
 
 def to_index(nest: Scalars, value: SSAValue) -> SSAValue:

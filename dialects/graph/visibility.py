@@ -1,4 +1,7 @@
-"""Whether the rounding of a value shows: whether it comes to an operator that jumps."""
+"""Whether the rounding of a value shows: whether it comes to an operator that jumps.
+
+`Visibility` follows uses; `StoredRounding` says by it which values a kernel rounds to 16 bits.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ from dataclasses import dataclass
 from xdsl.dialects import func
 from xdsl.ir import Block, Operation, SSAValue, Use
 
-from .interfaces import GraphOp
+from ...core.exactness import Rounding, rounding_of
+from .attrs import is_half
+from .interfaces import GraphOp, element_type
 
 
 class Visibility:
@@ -86,6 +91,23 @@ class Visibility:
         if root not in self._links:
             self._links[root] = _Links.of(root)
         return self._links[root]
+
+
+class StoredRounding:
+    """Which values of f16 and bf16 are rounded where a kernel computes them and stores none.
+
+    A kernel computes in f32, and need not round what it only passes from operator to operator.
+    It does so where the rounding shows, and everywhere where roundings are kept.
+    """
+
+    def __init__(self, module: Operation) -> None:
+        self._rounding, self._visibility = rounding_of(module), Visibility()
+
+    def needs(self, value: SSAValue) -> bool:
+        """Whether a value has 16 bits, and is rounded to them."""
+        if self._rounding == Rounding.FREE or not is_half(element_type(value)):
+            return False
+        return self._rounding == Rounding.KEPT or self._visibility.shows(value)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from stepwell.dialects.graph.plan.planner import plan_nests, planned
 from stepwell.dialects.graph.plan.recording import Recorder
 from stepwell.dialects.graph.plan.uses import Uses
 from stepwell.dialects.graph.shapes import SymbolicShapes
+from stepwell.dialects.graph.visibility import StoredRounding
 
 CSR = "#sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>"
 D = [AffineExpr.dimension(number) for number in range(4)]
@@ -267,7 +268,7 @@ def test_a_plan_that_stages_what_cannot_be_staged_is_an_error(columns: int, dept
     fact = "convert-graph-to-loop: the plan stages a value where no local buffer can be"
     got = f"got tensor<5x{columns}xf32>"
     with pytest.raises(InternalError, match=rf'{fact}, {got} \(node "fc"\)'):
-        build_kernel(function, [False, False], shapes, plan)
+        build_kernel(function, [False, False], shapes, plan, StoredRounding(module))
 
 
 @pytest.mark.parametrize("count", [MOST_OPERATORS, MOST_OPERATORS + 1, 1500])

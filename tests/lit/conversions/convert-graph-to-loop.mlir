@@ -140,6 +140,31 @@ func.func private @half(%x: tensor<4xf16>) -> tensor<4xf16> attributes {graph.pr
 
 // -----
 
+// What is compared is rounded to f16, and not again after a relu; what is only added is not.
+// CHECK-LABEL: loop.kernel @compared
+// CHECK: %[[S:.*]] = arith.addf %{{.*}}, %{{.*}} : f32
+// CHECK-NEXT: %[[H:.*]] = arith.truncf %[[S]] : f32 to f16
+// CHECK-NEXT: %[[W:.*]] = arith.extf %[[H]] : f16 to f32
+// CHECK-NEXT: %[[R:.*]] = arith.maximumf %[[W]], %{{.*}} : f32
+// CHECK-NEXT: arith.cmpf olt, %{{.*}}, %[[R]] : f32
+func.func private @compared(%x: tensor<4xf16>) -> tensor<4xi1> attributes {graph.primitive} {
+  %0 = graph.add %x, %x : (tensor<4xf16>, tensor<4xf16>) -> tensor<4xf16>
+  %1 = graph.relu %0 : (tensor<4xf16>) -> tensor<4xf16>
+  %2 = graph.less %x, %1 : (tensor<4xf16>, tensor<4xf16>) -> tensor<4xi1>
+  func.return %2 : tensor<4xi1>
+}
+// CHECK-LABEL: loop.kernel @added
+// CHECK: %[[S:.*]] = arith.addf %{{.*}}, %{{.*}} : f32
+// CHECK-NEXT: %[[T:.*]] = arith.addf %[[S]], %{{.*}} : f32
+// CHECK-NEXT: arith.truncf %[[T]] : f32 to f16
+func.func private @added(%x: tensor<4xf16>) -> tensor<4xf16> attributes {graph.primitive} {
+  %0 = graph.add %x, %x : (tensor<4xf16>, tensor<4xf16>) -> tensor<4xf16>
+  %1 = graph.add %0, %x : (tensor<4xf16>, tensor<4xf16>) -> tensor<4xf16>
+  func.return %1 : tensor<4xf16>
+}
+
+// -----
+
 // A value for each entry is computed row by row, in loops over the rows and their entries.
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
