@@ -56,7 +56,8 @@ class _Axis:
     align_corners: bool
 
     def place(self, g: Numbers) -> Numbers:
-        """A place from one in [-1, 1]."""
+        """A place from one in [-1, 1]; NaN means -1, as in torch."""
+        g = np.where(g == g, g, -1.0)
         if self.align_corners:
             return (g + 1) / 2 * (self.size - 1)
         return ((g + 1) * self.size - 1) / 2
@@ -107,8 +108,7 @@ def sampled(node: ModelNode, x: Value, grid: Value, way: Sampling) -> Value:
     axes = [_Axis(size, way.padding, way.align_corners) for size in sizes]
     parts = reversed(apart(node, grid, grid.rank - 1, [1] * count))
     numbers = [Term.of(node, squeezed(node, part, [grid.rank - 1]), x.dtype) for part in parts]
-    # As torch has it, a NaN means -1.
-    places = [axis.place(np.where(g == g, g, -1.0)) for axis, g in zip(axes, numbers, strict=True)]
+    places = [axis.place(g) for axis, g in zip(axes, numbers, strict=True)]
     image = transposed(node, x, [0, *range(2, x.rank), 1])
     found = _interpolated(node, image, axes, places, way)
     return transposed(node, found, [0, found.rank - 1, *range(1, found.rank - 1)])
