@@ -165,16 +165,13 @@ def remainder(node: ModelNode, a: Value, b: Value) -> Value:
 
 
 def modulo(node: ModelNode, a: Value, b: Value) -> Value:
-    """The remainder of a division that rounds down, with the sign of `b`."""
+    """The remainder of a division that rounds down, with the sign of `b`; a zero has that of `a`."""
     # r is the remainder with the sign of a; r + b if the signs of r and b differ, else r
     rest = remainder(node, a, b)
     zero = node.scalar(0, a)
     exact = node.emit(graph.EqualOp, rest, zero)
     signs = [node.emit(graph.LessOp, value, zero) for value in (rest, b)]
     same = node.emit(graph.LogicalNotOp, node.emit(graph.LogicalXorOp, *signs))
-    if is_float(a.dtype):
-        none = node.emit(graph.WhereOp, signs[1], node.scalar(-0.0, a), zero)
-        rest = node.emit(graph.WhereOp, exact, none, rest)
     done = node.emit(graph.LogicalOrOp, exact, same)
     return node.emit(graph.WhereOp, done, rest, node.emit(graph.AddOp, rest, b))
 
@@ -209,7 +206,7 @@ def floor_quotient(node: ModelNode, a: Value, b: Value) -> Value:
 def floor_quotient_of_floats(node: ModelNode, a: Value, b: Value) -> Value:
     """The quotient of floats rounded down before it is rounded to a float: 1.0 // 0.1 is 9."""
     # (a - r) / b, rounded to an integer, where r is the remainder with the sign of a; 1 less if the
-    # signs of r and b differ; a / b for b = 0
+    # signs of r and b differ; a / b for b = 0. A zero has the sign of a / b.
     rest, zero = remainder(node, a, b), node.scalar(0, a)
     divided = node.emit(graph.DivOp, node.emit(graph.SubOp, a, rest), b)
     whole = node.emit(graph.RoundOp, divided)
@@ -218,7 +215,10 @@ def floor_quotient_of_floats(node: ModelNode, a: Value, b: Value) -> Value:
     same = node.emit(graph.LogicalNotOp, node.emit(graph.LogicalXorOp, *signs))
     less = node.emit(graph.SubOp, whole, node.scalar(1, a))
     found = node.emit(graph.WhereOp, node.emit(graph.LogicalOrOp, exact, same), whole, less)
-    return node.emit(graph.WhereOp, by_zero, node.emit(graph.DivOp, a, b), found)
+    quotient = node.emit(graph.DivOp, a, b)
+    nothing = node.emit(graph.EqualOp, found, zero)
+    found = node.emit(graph.WhereOp, nothing, node.emit(graph.MulOp, quotient, zero), found)
+    return node.emit(graph.WhereOp, by_zero, quotient, found)
 
 
 def logarithm(node: ModelNode, x: Value, base: float) -> Value:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
+from ..importing.dtypes import is_float
 from ..importing.elementwise import (
     cast,
     is_inf,
@@ -89,7 +90,15 @@ def shrink(node: Node) -> Value:
 @converts("Mod", since=10)
 def mod(node: Node) -> Value:
     a, b = node.input(0), node.input(1)
-    return remainder(node, a, b) if node.attr_int("fmod") else modulo(node, a, b)
+    if node.attr_int("fmod"):
+        return remainder(node, a, b)
+    rest = modulo(node, a, b)
+    if not is_float(a.dtype):
+        return rest
+    # As in NumPy, a zero has the sign of b.
+    zero = node.scalar(0, a)
+    none = node.emit(graph.WhereOp, node.emit(graph.LessOp, b, zero), node.scalar(-0.0, a), zero)
+    return node.emit(graph.WhereOp, node.emit(graph.EqualOp, rest, zero), none, rest)
 
 
 @converts("Trilu", since=14)

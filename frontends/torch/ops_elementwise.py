@@ -261,7 +261,11 @@ def div_rounded(node: Node, a: Any, b: Any, rounding_mode: str | None = None) ->
         return node.emit(graph.DivOp, left, right)
     if floor:
         return composed.floor_quotient_of_floats(node, left, right)
-    return composed.truncated(node, node.emit(graph.DivOp, left, right))
+    quotient = node.emit(graph.DivOp, left, right)
+    if all(isinstance(x, Value) and x.rank for x in (a, b)):
+        # That of two tensors is rounded before it is cut off.
+        quotient = composed.cast(node, quotient, node.dtype)
+    return composed.truncated(node, quotient)
 
 
 @converts("aten.floor_divide.default")

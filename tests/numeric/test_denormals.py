@@ -1,4 +1,4 @@
-"""Denormal numbers are numbers like any others, but for the exponentials in `graph.attention`."""
+"""Denormal numbers are like any others, but in `graph.attention` and far below in `sigmoid`."""
 
 from __future__ import annotations
 
@@ -94,3 +94,14 @@ def test_exponentials_of_attention_end_at_the_least_normal_number() -> None:
     assert weights[0] == 1
     np.testing.assert_allclose(weights[1], np.exp(-86.0), rtol=1e-6)
     assert weights[2] == 0
+
+
+@pytest.mark.parametrize(("kind", "last"), [("f32", -88.7), ("f64", -709.7)])
+def test_sigmoid_is_zero_where_its_exponential_overflows(kind: str, last: float) -> None:
+    b = sw.Builder("main")
+    b.output(b.sigmoid(b.input("x", (2,), kind)), name="y")
+    x = np.array([last, last - 0.1], DTYPES[kind])
+    for run in (b.module().run_reference, sw.compile(b.module(), threads=1)):
+        (above, below) = np.asarray(run(x))
+        assert 0 < above < np.finfo(x.dtype).tiny
+        assert below == 0
