@@ -165,7 +165,7 @@ def remainder(node: ModelNode, a: Value, b: Value) -> Value:
 
 
 def modulo(node: ModelNode, a: Value, b: Value) -> Value:
-    """The remainder of a division that rounds down, with the sign of `b`; that of `a` for a zero."""
+    """The remainder of a division that rounds down, with the sign of `b`, or of `a` if it is 0."""
     # r is the remainder with the sign of a; r + b if the signs of r and b differ, else r
     rest = remainder(node, a, b)
     zero = node.scalar(0, a)
