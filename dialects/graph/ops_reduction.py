@@ -319,7 +319,7 @@ class LogSoftmaxOp(NormalizedExponentialOp):
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         maximum, total = self.row(nest, index)
-        shifted = scalars.sub(nest, nest.at(self.x, index), maximum)
+        shifted = scalars.less_origin(nest, nest.at(self.x, index), maximum)
         return scalars.sub(nest, shifted, nest.insert(math.LogOp(total)))
 
 
