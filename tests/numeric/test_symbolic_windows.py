@@ -275,7 +275,7 @@ def test_halves_that_do_not_match() -> None:
     check(source, [image(1, 3, 6, 4), image(2, 3, 2, 8)])
     module = sw.from_onnx(source)
     for program in (sw.compile(module), module.run_reference):
-        with pytest.raises(sw.InputError, match=r"h.*2\*\(h//2\)|2\*\(h//2\).*h"):
+        with pytest.raises(sw.InputError, match="size h is not divisible"):
             program(image(1, 3, 5, 4))
 
 
