@@ -29,8 +29,8 @@ SCHEDULED := $(addprefix tests/numeric/test_,attention.py edges.py every_width.p
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-oldest test-older test-pythons unit numeric guard mutants fuzz lit \
-  conformance public docs lint format types bench weights clean
+.PHONY: help demo test test-all test-oldest test-older test-pythons unit numeric guard mutants \
+  fuzz lit conformance public docs lint format types bench weights clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | \

@@ -15,7 +15,7 @@ from itertools import zip_longest
 
 from xdsl.context import Context
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import ModuleOp, bf16, f16, f32, f64
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, ModuleOp, bf16, f16, f32, f64
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -28,7 +28,7 @@ from ..core.budgets import APPROXIMATION
 from ..core.context import target_of
 from ..core.target import Target, named
 from ..core.walks import operations_in
-from ..dialects.upstream.float_ranges import number_of
+from ..dialects.upstream import ops as upstream
 from .math_to_arith import arcs, double_power, doubles, halves, polynomials, power
 from .math_to_arith.arithmetic import Arithmetic
 from .math_to_arith.widening import widen
@@ -72,6 +72,21 @@ _CONSTANT_POWERS: dict[float, _Expansion] = {
 }
 
 
+def _constant(value: SSAValue) -> float | None:
+    """The number in every lane of `value`, if known."""
+    op = value.owner
+    if isinstance(op, upstream.BroadcastOp):
+        return _constant(op.source)
+    if not isinstance(op, arith.ConstantOp):
+        return None
+    if isinstance(op.value, FloatAttr):
+        return op.value.value.data
+    if not isinstance(op.value, DenseIntOrFPElementsAttr) or not op.value.is_splat():
+        return None
+    number = next(iter(op.value.iter_values()))
+    return number if isinstance(number, float) else None
+
+
 def _expansion(op: Operation, target: Target) -> tuple[_Expansion, tuple[SSAValue, ...]] | None:
     """The function that emits the expansion of `op`, and its arguments; None if it has none."""
     if op.name in (arith.ExtFOp.name, arith.TruncFOp.name):
@@ -79,7 +94,7 @@ def _expansion(op: Operation, target: Target) -> tuple[_Expansion, tuple[SSAValu
     if isinstance(op, math.RsqrtOp):
         return polynomials.rsqrt, (op.operand,)
     if isinstance(op, math.PowFOp):
-        exponent = number_of(op.rhs)
+        exponent = _constant(op.rhs)
         if exponent in _CONSTANT_POWERS:
             return _CONSTANT_POWERS[exponent], (op.lhs,)
     element = get_element_type_or_self(op.results[0].type) if op.results else None
@@ -238,8 +253,6 @@ class ConvertMathToArithPass(ModulePass):
     bits are computed with in f32 where the target has no arithmetic for them, and f16 is converted
     by arithmetic on its bits where it has no instruction for that.
     With AVX-512 16 lanes are multiplied by 2^n by `x86vector.avx512.mask.scalef`.
-    Arguments are compared with the ends of a range only where they may be beyond them: what an
-    operation states of its result (`stepwell.at_most`) counts, and what follows from a few.
     Constants stand once at the entry of the function. Neighbours of one kind are expanded
     together, a step of each in turn.
 

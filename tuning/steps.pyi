@@ -290,7 +290,9 @@ class Steps:
                 side effects or reads a buffer that the loop writes to.
         """
 
-    def split(self, loop: str, factor: int, tail: str = "peel", cases: int = 0) -> Self:
+    def split(
+        self, loop: str, factor: int, tail: str = "peel", cases: int = 0, alone: int = 0
+    ) -> Self:
         """Cut a loop into one over chunks of `factor` iterations and one inside of a chunk.
 
             for i to n: body(i)
@@ -310,7 +312,9 @@ class Steps:
         loop has at most one iteration. The tail "cases" has a nest for each possible remainder, of
         which one runs: as fast as for a known size, at the cost of the code of all of them. With
         `cases` above `f` there are also nests for f + 1 to `cases` iterations: a remainder of a few
-        iterations runs together with the last chunk. If the bound is the smallest of several, "cases"
+        iterations runs together with the last chunk. With `alone` up to so many iterations have two
+        nests: one where they are all there are, and one where they remain, named after the smallest
+        number for which it runs (f + 1, ...). If the bound is the smallest of several, "cases"
         computes it before the chunks. For a known size "cases" is "peel". The tail "even" has as many
         chunks as the others, whose sizes differ by at most one: `factor` is the largest size. If
         `factor` divides the size, there is no tail. As n mod f is above 0 for some negative n, the tail
@@ -322,11 +326,13 @@ class Steps:
             factor: f, the iterations of a chunk.
             tail: how the remainder is handled.
             cases: with the tail "cases" the most iterations that have their own nest; 0 is f - 1.
+            alone: with the tail "cases" the most iterations that have another nest where they are
+                alone; those of remainders that run together with the last chunk do at least.
 
         Raises:
             ScheduleError: for an entries loop, for a tail other than "peel" of a loop that carries
-                values, for even chunks of an unknown size, and for a number of cases that is neither
-                f - 1 nor from f + 1 to 2 * f - 1.
+                values, for even chunks of an unknown size, for a number of cases that is neither
+                f - 1 nor from f + 1 to 2 * f - 1, and for `alone` above f - 1.
         """
 
     def split_border(self, loop: str, before: int, after: int) -> Self:

@@ -30,7 +30,6 @@ from ...core.building.creation import created
 from ...core.target import Target
 from ...dialects import x86vector
 from ...dialects.upstream import ops as upstream
-from ...dialects.upstream.float_ranges import range_of
 
 _NO_FAST_MATH: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr("none")}
 _NO_OVERFLOW: dict[str, Attribute] = {"overflowFlags": arith.IntegerOverflowAttr("none")}
@@ -132,15 +131,10 @@ class Arithmetic:
         """The smaller one; NaN if one of them is."""
         return self._emit(arith.MinimumfOp, (x, high), x.type, _NO_FAST_MATH)
 
-    def clamp(self, x: SSAValue, low: float, high: float) -> SSAValue:
-        """x between two numbers, each compared only where x may be beyond it; NaN stays NaN."""
-        least, most = range_of(x)
-        if most > high:
-            x = self.minimum(x, self.constant(high, x.type))
-        if least < low:
-            operands = x, self.constant(low, x.type)
-            x = self._emit(arith.MaximumfOp, operands, x.type, _NO_FAST_MATH)
-        return x
+    def clamp(self, x: SSAValue, low: SSAValue, high: SSAValue) -> SSAValue:
+        """x between two numbers; NaN stays NaN."""
+        x = self.minimum(x, high)
+        return self._emit(arith.MaximumfOp, (x, low), x.type, _NO_FAST_MATH)
 
     def unary(self, kind: type[Operation], x: SSAValue) -> SSAValue:
         """An operation of `math` that is one instruction."""

@@ -36,12 +36,12 @@ def power(e: Arithmetic, x: SSAValue, y: SSAValue) -> SSAValue:
     """x^y to 0.60 ulp, or 0.79 where it is denormal: e^(y log |x|)."""
     magnitude = e.unary(math.AbsFOp, x)
     high, low = _log(e, magnitude)
-    exponent = e.clamp(y, -_MOST, _MOST)
+    exponent = e.clamp(y, e.constant(-_MOST), e.constant(_MOST))
     product, lost = _product(e, exponent, high)
     product, lost = quick_two_sum(e, product, e.fma(exponent, low, lost))
     # The result of 1000 is inf, whatever is lost.
-    product = e.clamp(product, -1000.0, 1000.0)
-    lost = e.clamp(lost, -1.0, 1.0)
+    product = e.clamp(product, e.constant(-1000.0), e.constant(1000.0))
+    lost = e.clamp(lost, e.constant(-1.0), e.constant(1.0))
     result = exp_of_pair(e, product, lost)
     return special(e, x, y, _at_ends(e, magnitude, y, result))
 

@@ -17,7 +17,6 @@ from xdsl.ir import SSAValue
 
 from .arithmetic import Arithmetic
 from .polynomials import log_special
-from .scaling import F64, Factors, scaled
 
 # Sums without an error
 
@@ -42,7 +41,10 @@ _LOG2_E, _LOG2_E_REST = 1.4426950408889634, 2.0355273740931033e-17
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 # The same to f64, and the rest.
 _LN2, _LN2_REST = 0.6931471805599453, 2.3190468138462996e-17
-_ROUND = F64.round
+# Adding this to |t| < 2^51 rounds t to an integer n, and puts n + 1023 in the low bits.
+_ROUND = 1.5 * 2.0**52 + 1023
+# The same with n + 2 * 1023: each half of 2^n has an exponent of its own.
+_ROUND_HALVES = _ROUND + 1023
 _EXPONENT = -1 << 52  # sign and exponent
 
 _EXP = (
@@ -59,6 +61,19 @@ _EXP = (
     2.0871063566459838e-09,
 )
 """(exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2, relative error of exp(r) 2^-63."""
+
+
+def _times_two_to(e: Arithmetic, p: SSAValue, rounded: SSAValue) -> SSAValue:
+    """p 2^n, where `rounded` is n + _ROUND_HALVES; |n| < 2046.
+
+    2^n = 2^floor(n / 2) 2^ceil(n / 2): the two reach denormals and inf without a case, and only the
+    second product is rounded.
+    """
+    bits = e.bitcast(rounded, e.i64)
+    floor = e.wrapping(arith.ShLIOp, bits, e.wide_bits(51))
+    floor = e.integer(arith.AndIOp, floor, e.wide_bits(_EXPONENT))
+    ceil = e.wrapping(arith.SubiOp, e.wrapping(arith.ShLIOp, bits, e.wide_bits(52)), floor)
+    return e.mul(e.mul(p, e.bitcast(floor, e.f64)), e.bitcast(ceil, e.f64))
 
 
 def _plus_one(e: Arithmetic, one: SSAValue, r: SSAValue, lost: SSAValue) -> SSAValue:
@@ -80,54 +95,51 @@ def _plus_one_precisely(e: Arithmetic, one: SSAValue, r: SSAValue, lost: SSAValu
 
 def _reduced(
     e: Arithmetic, x: SSAValue, low: SSAValue | None = None
-) -> tuple[SSAValue, SSAValue, SSAValue, Factors]:
-    """x + low as n ln 2 + r + lost: r, lost, n, and the factors of 2^n."""
-    rounding = F64.rounding(e, x, _LOG2_E)
-    rounded = e.fma(x, e.constant(_LOG2_E), rounding)
-    n = e.sub(rounded, rounding)
+) -> tuple[SSAValue, SSAValue, SSAValue, SSAValue]:
+    """x + low as n ln 2 + r + lost: r, lost, n, and n + _ROUND_HALVES."""
+    rounded = e.fma(x, e.constant(_LOG2_E), e.constant(_ROUND_HALVES))
+    n = e.sub(rounded, e.constant(_ROUND_HALVES))
     high, less = e.fma(n, e.constant(-LN2_HIGH), x), e.mul(n, e.constant(LN2_LOW))
     less = less if low is None else e.sub(less, low)
     r = e.sub(high, less)
-    return r, e.sub(e.sub(high, r), less), n, F64.factors(e, rounded, rounding)
+    return r, e.sub(e.sub(high, r), less), n, rounded
 
 
 def exp(e: Arithmetic, x: SSAValue) -> SSAValue:
     """e^x to 0.65 ulp, or 0.79 where it is denormal: as in f32, but r and 1 + r are pairs."""
-    x = e.clamp(x, -746.0, 710.0)
-    r, lost, _, factors = _reduced(e, x)
-    return scaled(e, _plus_one(e, e.constant(1.0), r, lost), factors)
+    x = e.clamp(x, e.constant(-746.0), e.constant(710.0))
+    r, lost, _, rounded = _reduced(e, x)
+    return _times_two_to(e, _plus_one(e, e.constant(1.0), r, lost), rounded)
 
 
 def exp_of_pair(e: Arithmetic, x: SSAValue, low: SSAValue) -> SSAValue:
     """e^(x + low) to 0.60 ulp, where `low` is at most the last place of x and |x| <= 1000."""
-    r, lost, _, factors = _reduced(e, x, low)
-    return scaled(e, _plus_one_precisely(e, e.constant(1.0), r, lost), factors)
+    r, lost, _, rounded = _reduced(e, x, low)
+    return _times_two_to(e, _plus_one_precisely(e, e.constant(1.0), r, lost), rounded)
 
 
 def exp2(e: Arithmetic, x: SSAValue) -> SSAValue:
     """2^x to 0.68 ulp, or 0.79 where it is denormal: x = n + t, 2^x = e^(t ln 2) 2^n."""
-    x = e.clamp(x, -1076.0, 1025.0)
-    rounding = F64.rounding(e, x)
-    rounded = e.add(x, rounding)
-    t = e.sub(x, e.sub(rounded, rounding))
+    x = e.clamp(x, e.constant(-1076.0), e.constant(1025.0))
+    rounded = e.add(x, e.constant(_ROUND_HALVES))
+    t = e.sub(x, e.sub(rounded, e.constant(_ROUND_HALVES)))
     r = e.mul(t, e.constant(_LN2))
     lost = e.fma(t, e.constant(_LN2), e.unary(arith.NegfOp, r))
     lost = e.fma(t, e.constant(_LN2_REST), lost)
-    factors = F64.factors(e, rounded, rounding)
-    return scaled(e, _plus_one(e, e.constant(1.0), r, lost), factors)
+    return _times_two_to(e, _plus_one(e, e.constant(1.0), r, lost), rounded)
 
 
 def expm1(e: Arithmetic, x: SSAValue) -> SSAValue:
     """e^x - 1 to 0.80 ulp: with x = n ln 2 + r it is 2^n ((1 - 2^-n) + (e^r - 1))."""
-    clamped = e.clamp(x, -40.0, 710.0)
-    r, lost, n, factors = _reduced(e, clamped)
+    clamped = e.clamp(x, e.constant(-40.0), e.constant(710.0))
+    r, lost, n, rounded = _reduced(e, clamped)
     # Beyond 2^-60 it does not count.
     bits = e.sub(e.constant(_ROUND), e.minimum(n, e.constant(60.0)))
     inverse = e.bitcast(e.wrapping(arith.ShLIOp, e.bitcast(bits, e.i64), e.wide_bits(52)), e.f64)
     one = e.sub(e.constant(1.0), inverse)
     lost = e.add(lost, e.sub(e.sub(e.constant(1.0), one), inverse))
     total = _plus_one_precisely(e, one, r, lost)
-    return e.copysign(scaled(e, total, factors), x)
+    return e.copysign(_times_two_to(e, total, rounded), x)
 
 
 # Logarithms

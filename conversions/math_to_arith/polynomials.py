@@ -18,14 +18,12 @@ the other, with the rest fitted again after each.
 from __future__ import annotations
 
 import math as scalar_math
-from collections.abc import Sequence
 
 from xdsl.dialects import arith, math
 from xdsl.ir import SSAValue
 
 from ...dialects.upstream import ops as upstream
 from .arithmetic import Arithmetic
-from .scaling import F32
 
 # Algebraic functions, of any float type
 
@@ -96,7 +94,10 @@ _LOG2_E = 1 / _LN2
 # ln 2 in two parts, the first of 15 bits: n times it is exact.
 _LN2_HIGH = 0.693145751953125
 _LN2_LOW = _LN2 - _LN2_HIGH
-_ROUND = F32.round
+# Adding this to |t| < 2^22 rounds t to an integer n, and puts n + 127 in the low bits.
+_ROUND = 1.5 * 2**23 + 127
+# The same with n + 2 * 127: each half of 2^n has an exponent of its own.
+_ROUND_HALVES = _ROUND + 127
 _EXPONENT = -0x800000  # sign and exponent of an f32
 
 _EXP = (
@@ -138,41 +139,37 @@ def _two_to(e: Arithmetic, rounded: SSAValue) -> SSAValue:
     return e.bitcast(shifted, e.f32)
 
 
-# f (1 + r q) == (f r) q + f  for a power f of two, and the first product does not wait for q
-def _times_two_to(
-    e: Arithmetic,
-    coefficients: Sequence[float],
-    r: SSAValue,
-    n: SSAValue,
-    rounded: SSAValue,
-    rounding: SSAValue,
-) -> SSAValue:
-    """(1 + c[1] r + c[2] r^2 + ...) 2^n, where `rounded` is n + `rounding`, rounded once."""
+def _times_two_to(e: Arithmetic, p: SSAValue, n: SSAValue, rounded: SSAValue) -> SSAValue:
+    """p 2^n, where `rounded` is n + _ROUND_HALVES; |n| < 254.
+
+    Where it is no instruction, 2^n = 2^floor(n / 2) 2^ceil(n / 2): the two reach denormals and
+    inf without a case, and only the second product is rounded.
+    """
     if e.can_scale:
-        return e.scale(e.polynomial(r, coefficients), n)
-    first, second = F32.factors(e, rounded, rounding)
-    rest = e.polynomial(r, coefficients[1:])
-    return e.mul(e.fma(e.mul(first, r), rest, first), second)
+        return e.scale(p, n)
+    bits = e.bitcast(rounded, e.i32)
+    floor = e.wrapping(arith.ShLIOp, bits, e.bits(22))
+    floor = e.integer(arith.AndIOp, floor, e.bits(_EXPONENT))
+    ceil = e.wrapping(arith.SubiOp, e.wrapping(arith.ShLIOp, bits, e.bits(23)), floor)
+    return e.mul(e.mul(p, e.bitcast(floor, e.f32)), e.bitcast(ceil, e.f32))
 
 
 def exp(e: Arithmetic, x: SSAValue) -> SSAValue:
     """e^x to 0.90 ulp: x = n ln 2 + r, e^x = e^r 2^n."""
-    x = e.clamp(x, -104.0, 89.0)
-    rounding = F32.rounding(e, x, _LOG2_E)
-    rounded = e.fma(x, e.constant(_LOG2_E), rounding)
-    n = e.sub(rounded, rounding)
+    x = e.clamp(x, e.constant(-104.0), e.constant(89.0))
+    rounded = e.fma(x, e.constant(_LOG2_E), e.constant(_ROUND_HALVES))
+    n = e.sub(rounded, e.constant(_ROUND_HALVES))
     r = e.fma(n, e.constant(-_LN2_HIGH), x)
     r = e.fma(n, e.constant(-_LN2_LOW), r)
-    return _times_two_to(e, _EXP, r, n, rounded, rounding)
+    return _times_two_to(e, e.polynomial(r, _EXP), n, rounded)
 
 
 def exp2(e: Arithmetic, x: SSAValue) -> SSAValue:
     """2^x to 0.88 ulp: x = n + r as in `exp`."""
-    x = e.clamp(x, -152.0, 129.0)
-    rounding = F32.rounding(e, x)
-    rounded = e.add(x, rounding)
-    n = e.sub(rounded, rounding)
-    return _times_two_to(e, _EXP2, e.sub(x, n), n, rounded, rounding)
+    x = e.clamp(x, e.constant(-152.0), e.constant(129.0))
+    rounded = e.add(x, e.constant(_ROUND_HALVES))
+    n = e.sub(rounded, e.constant(_ROUND_HALVES))
+    return _times_two_to(e, e.polynomial(e.sub(x, n), _EXP2), n, rounded)
 
 
 def expm1(e: Arithmetic, x: SSAValue) -> SSAValue:
@@ -181,7 +178,7 @@ def expm1(e: Arithmetic, x: SSAValue) -> SSAValue:
     x = n ln 2 + r, and with s = 2^(n - 1): e^x - 1 = 2 (s (e^r - 1) + (s - 1/2)). Half of
     it is computed since 2^n overflows before the result does.
     """
-    clamped = e.clamp(x, -20.0, 89.0)
+    clamped = e.clamp(x, e.constant(-20.0), e.constant(89.0))
     round_ = e.constant(_ROUND - 1)
     rounded = e.fma(clamped, e.constant(_LOG2_E), round_)
     n = e.sub(rounded, round_)

@@ -67,7 +67,7 @@ _LARGEST = 3.4028234663852886e38
 
 def _exp2_f64(e: Arithmetic, z: SSAValue) -> SSAValue:
     """2^z as f32: z = n + r, and n is added to the exponent of 2^r, which is rounded at last."""
-    z = e.clamp(z, -152.0, 129.0)
+    z = e.clamp(z, e.double(-152.0), e.double(129.0))
     round_ = e.double(1.5 * 2.0**52)
     rounded = e.add(z, round_)
     p = e.polynomial(e.sub(z, e.sub(rounded, round_)), _EXP2_F64, e.f64)
@@ -79,7 +79,7 @@ def _exp2_f64(e: Arithmetic, z: SSAValue) -> SSAValue:
 def power(e: Arithmetic, x: SSAValue, y: SSAValue) -> SSAValue:
     """x^y to 0.75 ulp: 2^(y log2 |x|), the product in f64."""
     # A finite y keeps 1^inf = 1.
-    exponent = e.clamp(y, -_LARGEST, _LARGEST)
+    exponent = e.clamp(y, e.constant(-_LARGEST), e.constant(_LARGEST))
     exponent = e.cast(upstream.ExtFOp, exponent, e.f64)
     magnitude = e.unary(math.AbsFOp, x)
     result = _exp2_f64(e, e.mul(exponent, _log2_f64(e, magnitude)))

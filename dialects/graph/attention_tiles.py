@@ -263,7 +263,8 @@ class _Tile:
         """Make exponentials of the scores of a row, and return their sum."""
         nest, base = self.nest, self.base.at((row,))
         with nest.loops([count]) as (key,):
-            self.scores.put((row, key), self.exponential(self.scores.at((row, key)), base))
+            shifted = scalars.sub(nest, self.scores.at((row, key)), base)
+            self.scores.put((row, key), self.exponential(shifted))
 
         def step(key: Index, total: SSAValue) -> SSAValue:
             return scalars.add(nest, total, self.scores.at((row, *key)))
@@ -272,10 +273,9 @@ class _Tile:
 
     # Denormal numbers take the processor a hundred times as long as others, and there are many: the
     # exponential of each -inf is rounded to 0 from one.
-    def exponential(self, score: SSAValue, base: SSAValue) -> SSAValue:
-        """exp(score - base) of a score that is not above the base, or 0 where that is denormal."""
+    def exponential(self, shifted: SSAValue) -> SSAValue:
+        """exp of a number that is not above 0, or 0 where that is denormal."""
         nest, least = self.nest, self.nest.constant(LEAST, self.kind)
-        shifted = scalars.less_origin(nest, score, base)
         # A NaN is not less, so that it stays.
         exponential = nest.insert(math.ExpOp(scalars.larger(nest, least, shifted)))
         return scalars.select(nest, scalars.less(nest, shifted, least), self.zero, exponential)
@@ -381,4 +381,4 @@ class _Blocks(_Tile):
         base = self.shift(top)
         self.top.put((row,), top)
         self.base.put((row,), base)
-        self.factor.put((row,), self.exponential(before, base))
+        self.factor.put((row,), self.exponential(scalars.sub(nest, before, base)))

@@ -263,7 +263,7 @@ class AggregateOp(AggregationOp, HasCanonicalizationPatternsInterface):
             position: AffineExpr, column: AffineExpr, totals: Sequence[SSAValue]
         ) -> Sequence[SSAValue]:
             weights, total = totals
-            weight = scalars.exp_less(nest, scored(position), maximum)
+            weight = nest.insert(math.ExpOp(scalars.sub(nest, scored(position), maximum)))
             value = nest.at(self.x, (column, *rest))
             return scalars.add(nest, weights, weight), scalars.fma(nest, weight, value, total)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from xdsl.dialects import math
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
@@ -121,11 +122,11 @@ class SoftmaxOverEntriesOp(GraphOp, ABC):
 
         def accumulate(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
             score = self.score(nest, (position, *rest), row, column)
-            return scalars.add(nest, total, scalars.exp_less(nest, score, origin))
+            return scalars.add(nest, total, exp_less(nest, score, origin))
 
         first = scalars.zero(nest, type)
         if own is not None:
-            first = scalars.exp_less(nest, own, origin)
+            first = exp_less(nest, own, origin)
         return origin, nest.pattern(self.matrix, row, "add", first, accumulate)
 
 
@@ -137,6 +138,11 @@ def softmax_of_rows(a: csr_array, scores: np.ndarray) -> np.ndarray:
     e = np.exp(scores - maximum[rows])
     np.add.at(total, rows, e)
     return e / total[rows]
+
+
+def exp_less(nest: Nest, score: SSAValue, origin: SSAValue) -> SSAValue:
+    """exp(score - origin)."""
+    return nest.insert(math.ExpOp(scalars.sub(nest, score, origin)))
 
 
 @irdl_op_definition
@@ -180,7 +186,7 @@ class EdgeSoftmaxOp(SoftmaxOverEntriesOp):
         row, column = nest.entry(self.a, index[0])
         origin, total = self.row(nest, row, index[1:])
         score = self.score(nest, index, row, column)
-        return scalars.divide(nest, scalars.exp_less(nest, score, origin), total)
+        return scalars.divide(nest, exp_less(nest, score, origin), total)
 
 
 @irdl_op_definition
@@ -223,4 +229,4 @@ class OwnSoftmaxOp(SoftmaxOverEntriesOp):
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         origin, total = self.row(nest, index[0], index[1:])
-        return scalars.divide(nest, scalars.exp_less(nest, nest.at(self.own, index), origin), total)
+        return scalars.divide(nest, exp_less(nest, nest.at(self.own, index), origin), total)

@@ -267,7 +267,7 @@ class NormalizedExponentialOp(AxisOp, ABC):
 
     def exponential(self, nest: Nest, index: Index, origin: SSAValue) -> SSAValue:
         """exp(x - origin) at an index."""
-        return scalars.exp_less(nest, nest.at(self.x, index), origin)
+        return nest.insert(math.ExpOp(scalars.sub(nest, nest.at(self.x, index), origin)))
 
 
 @irdl_op_definition
@@ -319,7 +319,7 @@ class LogSoftmaxOp(NormalizedExponentialOp):
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         maximum, total = self.row(nest, index)
-        shifted = scalars.less_origin(nest, nest.at(self.x, index), maximum)
+        shifted = scalars.sub(nest, nest.at(self.x, index), maximum)
         return scalars.sub(nest, shifted, nest.insert(math.LogOp(total)))
 
 

@@ -28,7 +28,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ...core.dtypes import LOW_BIT_FLOATS, dtype_of, is_low_bit
 from ...core.typed import bits, float_type, integer_type
 from ..upstream import ops as upstream
-from ..upstream.float_ranges import AT_MOST
 from . import low_bits
 from .attrs import compute_type, is_float, is_half, is_reordered, is_unsigned
 from .nest import Scalars
@@ -84,22 +83,6 @@ def origin_of_softmax(nest: Scalars, maximum: SSAValue) -> SSAValue:
     most = nest.constant(500.0 if maximum.type == f64 else 60.0, maximum.type)
     below, none = sub(nest, maximum, most), zero(nest, maximum.type)
     return larger(nest, below, select(nest, less(nest, maximum, none), maximum, none))
-
-
-def less_origin(nest: Scalars, x: SSAValue, origin: SSAValue) -> SSAValue:
-    """x - origin, where that is the origin of a softmax of x and others, or their maximum.
-
-    The result is known not to be above 64, or 512 in f64: an origin that is 60 or 500 below the
-    maximum is rounded to a power of two below it at most.
-    """
-    op = arith.SubfOp(x, origin)
-    op.attributes[AT_MOST] = FloatAttr(512.0 if x.type == f64 else 64.0, f64)
-    return nest.insert(op)
-
-
-def exp_less(nest: Scalars, x: SSAValue, origin: SSAValue) -> SSAValue:
-    """exp(x - origin) of a softmax, see `less_origin`."""
-    return nest.insert(math.ExpOp(less_origin(nest, x, origin)))
 
 
 def larger(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:

@@ -33,7 +33,6 @@ from stepwell.conversions.convert_math_to_arith import ConvertMathToArithPass
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import host
-from stepwell.dialects.upstream.float_ranges import AT_MOST
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -487,25 +486,6 @@ def test_scaling_by_an_instruction(name: str) -> None:
     assert any(op.name == "x86vector.avx512.mask.scalef" for op in scaled.walk())
     x = next(sample())
     np.testing.assert_array_equal(evaluate(scaled, x), evaluate(expanded(name), x))
-
-
-@pytest.mark.parametrize("name", ["exp", "exp2", "expm1"])
-@pytest.mark.parametrize(("type", "most"), [("f32", 64.0), ("f64", 512.0), ("f64", -1.0)])
-def test_arguments_that_are_known_to_be_small(name: str, type: str, most: float) -> None:
-    """They have no upper bound, and the results of others, bit by bit."""
-    known = convert(
-        f"func.func @f(%x: {type}) -> {type} {{ %none = arith.constant 0.0 : {type} "
-        f"%z = arith.subf %x, %none {{{AT_MOST} = {most} : f64}} : {type} "
-        f"%y = math.{name} %z : {type} func.return %y : {type} }}"
-    )
-    unknown = expanded(name, type=type)
-    bounds = [sum(op.name == "arith.minimumf" for op in m.walk()) for m in (known, unknown)]
-    assert bounds[0] == bounds[1] - 1
-    for x in sample() if type == "f32" else numbers_of_f64():
-        small = x[~(x > most)]
-        np.testing.assert_array_equal(
-            *(evaluate(m, small).view(f"i{x.itemsize}") for m in (known, unknown))
-        )
 
 
 SCALE = """

@@ -311,8 +311,7 @@ class RecordingNest(RecordedIndices):
 
     def insert(self, op: Operation) -> SSAValue:
         """Note the cost of an operation on scalars, once for equal ones."""
-        attributes = *op.properties.items(), *op.attributes.items()
-        key = (op.name, *op.operands, *attributes, *op.result_types)
+        key = (op.name, *op.operands, *op.properties.items(), *op.result_types)
         if key not in self._known:
             self.contract.operation(op)
             if all(self._loops[number].kind == RecordedLoopKind.GUARD for number in self._open):

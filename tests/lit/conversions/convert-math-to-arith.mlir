@@ -4,68 +4,39 @@
 // RUN: stepwell-opt %s -p "convert-math-to-arith{target=x86-64}" | filecheck %s --check-prefix=UNFUSED
 
 // The range is clamped, n and r of x = n ln 2 + r are found, and a polynomial is scaled by the two
-// halves of 2^n, by the first of them while it is computed.
+// halves of 2^n.
 // CHECK-LABEL: func.func @exp(%x: vector<8xf32>) -> vector<8xf32> {
-// CHECK:         [[high:%.*]] = arith.constant dense<8.900000e+01> : vector<8xf32>
-// CHECK-NEXT:    [[low:%.*]] = arith.constant dense<-1.040000e+02> : vector<8xf32>
-// CHECK-NEXT:    [[round:%.*]] = arith.constant dense<0x4B4000FE> : vector<8xf32>
+// CHECK:         [[low:%.*]] = arith.constant dense<-1.040000e+02> : vector<8xf32>
+// CHECK-NEXT:    [[high:%.*]] = arith.constant dense<8.900000e+01> : vector<8xf32>
 // CHECK-NEXT:    [[log2e:%.*]] = arith.constant dense<1.44269502> : vector<8xf32>
+// CHECK-NEXT:    [[round:%.*]] = arith.constant dense<0x4B4000FE> : vector<8xf32>
 // CHECK-NEXT:    [[ln2h:%.*]] = arith.constant
 // CHECK-NEXT:    [[ln2l:%.*]] = arith.constant
-// CHECK-NEXT:    [[field:%.*]] = arith.constant dense<-8388608> : vector<8xi32>
-// CHECK-NEXT:    [[half:%.*]] = arith.constant dense<22> : vector<8xi32>
-// CHECK-NEXT:    [[whole:%.*]] = arith.constant dense<23> : vector<8xi32>
 // CHECK:         [[one:%.*]] = arith.constant dense<1.000000e+00> : vector<8xf32>
+// CHECK-NEXT:    [[half:%.*]] = arith.constant dense<22> : vector<8xi32>
+// CHECK-NEXT:    [[field:%.*]] = arith.constant dense<-8388608> : vector<8xi32>
+// CHECK-NEXT:    [[whole:%.*]] = arith.constant dense<23> : vector<8xi32>
 // CHECK-NEXT:    [[less:%.*]] = arith.minimumf %x, [[high]] : vector<8xf32>
 // CHECK-NEXT:    [[z:%.*]] = arith.maximumf [[less]], [[low]] : vector<8xf32>
 // CHECK-NEXT:    [[t:%.*]] = math.fma [[z]], [[log2e]], [[round]] : vector<8xf32>
 // CHECK-NEXT:    [[n:%.*]] = arith.subf [[t]], [[round]] : vector<8xf32>
 // CHECK-NEXT:    [[r0:%.*]] = math.fma [[n]], [[ln2h]], [[z]] : vector<8xf32>
 // CHECK-NEXT:    [[r:%.*]] = math.fma [[n]], [[ln2l]], [[r0]] : vector<8xf32>
+// CHECK-COUNT-5: math.fma {{%.*}}, [[r]], {{%.*}} : vector<8xf32>
+// CHECK-NEXT:    [[p:%.*]] = math.fma {{%.*}}, [[r]], [[one]] : vector<8xf32>
 // CHECK-NEXT:    [[bits:%.*]] = arith.bitcast [[t]] : vector<8xf32> to vector<8xi32>
 // CHECK-NEXT:    [[s0:%.*]] = arith.shli [[bits]], [[half]] : vector<8xi32>
 // CHECK-NEXT:    [[f:%.*]] = arith.andi [[s0]], [[field]] : vector<8xi32>
 // CHECK-NEXT:    [[s1:%.*]] = arith.shli [[bits]], [[whole]] : vector<8xi32>
 // CHECK-NEXT:    [[c:%.*]] = arith.subi [[s1]], [[f]] : vector<8xi32>
 // CHECK-NEXT:    [[floor:%.*]] = arith.bitcast [[f]] : vector<8xi32> to vector<8xf32>
+// CHECK-NEXT:    [[once:%.*]] = arith.mulf [[p]], [[floor]] : vector<8xf32>
 // CHECK-NEXT:    [[ceil:%.*]] = arith.bitcast [[c]] : vector<8xi32> to vector<8xf32>
-// CHECK-COUNT-4: math.fma {{%.*}}, [[r]], {{%.*}} : vector<8xf32>
-// CHECK-NEXT:    [[q:%.*]] = math.fma {{%.*}}, [[r]], [[one]] : vector<8xf32>
-// CHECK-NEXT:    [[fr:%.*]] = arith.mulf [[floor]], [[r]] : vector<8xf32>
-// CHECK-NEXT:    [[p:%.*]] = math.fma [[fr]], [[q]], [[floor]] : vector<8xf32>
-// CHECK-NEXT:    %y = arith.mulf [[p]], [[ceil]] : vector<8xf32>
+// CHECK-NEXT:    %y = arith.mulf [[once]], [[ceil]] : vector<8xf32>
 // CHECK-NEXT:    func.return %y
 func.func @exp(%x: vector<8xf32>) -> vector<8xf32> {
   %y = math.exp %x : vector<8xf32>
   func.return %y : vector<8xf32>
-}
-
-// What is known not to be above 64 needs no upper bound and one shift, 2^(n + 33) times 2^-33.
-// CHECK-LABEL: func.func @exp_of_differences
-// CHECK-NOT:     arith.minimumf
-// CHECK:         [[z:%.*]] = arith.maximumf %d, {{%.*}} : vector<8xf32>
-// CHECK:         [[s:%.*]] = arith.shli
-// CHECK-NOT:     arith.shli
-// CHECK:         [[f:%.*]] = arith.bitcast [[s]] : vector<8xi32> to vector<8xf32>
-// CHECK:         [[p:%.*]] = math.fma {{%.*}}, {{%.*}}, [[f]] : vector<8xf32>
-// CHECK-NEXT:    %y = arith.mulf [[p]], {{%.*}} : vector<8xf32>
-func.func @exp_of_differences(%x: vector<8xf32>, %most: vector<8xf32>) -> vector<8xf32> {
-  %d = arith.subf %x, %most {stepwell.at_most = 64.0} : vector<8xf32>
-  %y = math.exp %d : vector<8xf32>
-  func.return %y : vector<8xf32>
-}
-
-// A number that is not below -87 either has no bounds at all.
-// CHECK-LABEL: func.func @exp_of_clamped_differences
-// CHECK-NOT:     {{minimumf|maximumf}}
-// CHECK:         func.return
-func.func @exp_of_clamped_differences(%x: f32, %most: f32) -> f32 {
-  %least = arith.constant -87.0 : f32
-  %d = arith.subf %x, %most {stepwell.at_most = 0.0} : f32
-  %small = arith.cmpf ogt, %least, %d : f32
-  %clamped = arith.select %small, %least, %d : f32
-  %y = math.exp %clamped : f32
-  func.return %y : f32
 }
 
 // AVX-512 multiplies 16 lanes by 2^n in one instruction.
@@ -211,7 +182,7 @@ func.func @rsqrt(%x: f64) -> f64 {
 
 // Constants stand once, at the entry, however many functions use them and wherever they are.
 // CHECK-LABEL: func.func @shared
-// CHECK:         [[low:%.*]] = arith.constant -1.040000e+02 : f32
+// CHECK-NEXT:    [[low:%.*]] = arith.constant -1.040000e+02 : f32
 // CHECK-NOT:     arith.constant -1.040000e+02
 // CHECK:         scf.for
 // CHECK-NOT:     arith.constant

@@ -138,10 +138,10 @@ REFUSED = {
     "reorder(j, k)": r'loop-reorder: loop "k" of @dense: it carries values',
     "fly(i)": r"step 1, fly\(i\): fly: no such primitive; there are balance, ",
     "spilt(i, 4)": r"spilt: no such primitive; did you mean split$",
-    "split(i)": r"split: factor is missing, expected split\(loop, factor, tail, cases\)$",
+    "split(i)": r"split: factor is missing, expected split\(loop, factor, tail, cases, alone\)$",
     "split(4, i)": r"split: wrong loop, expected a name, got 4$",
     "split(i, j)": r"split: wrong factor, expected a number, got j$",
-    "split(i, 4, cases, 5, 6)": r"split: 6 is one argument too many, expected split\(loop, ",
+    "split(i, 4, cases, 5, 3, 6)": r"split: 6 is one argument too many, expected split\(loop, ",
     "split(i, 4, tial=mask)": r"split: tial is one argument too many",
     "split(i, tail=mask, 4)": (
         r"^trace: cannot read split\(i, tail=mask, 4\), expected names after values, got 4$"
