@@ -18,7 +18,7 @@ class Multiples:
 
     @property
     def pairs(self) -> list[tuple[Dim, Dim]]:
-        """What is known, as pairs of equal sizes."""
+        """The known multiples, as pairs of equal sizes."""
         return [multiple(size, number) for size, number in self._of.items()]
 
     def note(self, left: Dim, right: Dim) -> None:
@@ -85,7 +85,7 @@ def as_multiple(left: Dim, right: Dim) -> tuple[Dim, int] | None:
 
 
 def misfit(left: Dim, right: Dim) -> tuple[str, str, Dim] | None:
-    """What an error says where these are not equal, because a number does not divide a size.
+    """The words of an error for sizes that differ because a number does not divide one of them.
 
     The fact, what is expected, and the size; None for other pairs.
     """

@@ -18,7 +18,7 @@ from .errors import TargetError, explain
 VARIABLE = "STEPWELL_HOST"
 
 _V1 = ("cmov", "cx8", "fxsr", "mmx", "sse", "sse2")
-"""What each x86-64 has; no target lists it."""
+"""The features that every x86-64 has; no target lists them."""
 _V2 = ("cx16", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3")
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")

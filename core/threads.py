@@ -13,7 +13,7 @@ VARIABLE = "STEPWELL_NUM_THREADS"
 MOST_THREADS = 256
 """As many threads can run tiles of one call, its own included: the tickets in `thread_pool.ll`."""
 SOME_THREADS = f"1 to {MOST_THREADS}"
-"""What is expected of a number of threads."""
+"""The range of a number of threads, for errors."""
 
 
 def are_threads(number: object) -> TypeGuard[int]:

@@ -98,7 +98,7 @@ class NestBuilder(Nest):
         return result
 
     def as_element(self, value: SSAValue, scalar: SSAValue) -> SSAValue:
-        """What an element of a tensor value keeps of a computed scalar, as a computed scalar."""
+        """A computed scalar, wrapped or rounded as it would be if the element was stored."""
         kind = element_type(value)
         if self.rounding.needs(value):
             return scalars.rounded(self, scalar, kind)

@@ -200,7 +200,6 @@ def _in_chunks(
 
     Takes and returns the parts of the carried values, as `_iterated`.
     """
-
     share = _whole_steps(op, state, upper - lower, _CHUNKS * op.at_once)
     step = state.indices.greatest([Form.of(count), state.indices.divide(share, _CHUNKS)])
 

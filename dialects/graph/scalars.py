@@ -333,7 +333,7 @@ def wrapped(nest: Scalars, value: SSAValue, kind: Attribute) -> SSAValue:
 
 
 def rounded(nest: Scalars, value: SSAValue, kind: Attribute) -> SSAValue:
-    """What f16 or bf16 keeps of a result in f32."""
+    """A result in f32, rounded to f16 or bf16 and widened again."""
     if _is_rounded(value, kind):
         return value
     return computed(nest, stored(nest, value, kind), kind)

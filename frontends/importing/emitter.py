@@ -41,7 +41,7 @@ class Emitter:
         self.weights = weights
         self.holders: dict[Dim, tuple[Value, int]] = {}
         self.multiples = Multiples()
-        """What the operators so far demand of sizes that they divide."""
+        """The divisors that the operators so far demand of sizes."""
         self._fresh_symbols = 0
         self._stored: dict[int, tuple[str, np.ndarray]] = {}
         self._first: dict[tuple[str, tuple[int, ...], bytes], np.ndarray] = {}
@@ -93,8 +93,8 @@ class Emitter:
         op.verify()
         assert isinstance(op, GraphOp)
         results: list[Value] = []
-        known = self.multiples
-        facts = ShapeFacts(op, self.fresh, known.note, held=self.size_of, multiples=known)
+        multiples = self.multiples
+        facts = ShapeFacts(op, self.fresh, multiples.note, held=self.size_of, multiples=multiples)
         inferred = op.infer_shapes(shapes, facts)
         for result, known in zip(op.results, inferred, strict=True):
             declared = zip(known, tensor_type(result).get_shape(), strict=True)

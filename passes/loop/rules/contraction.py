@@ -354,7 +354,7 @@ def _make_tile(
     if roles.row is not None:
         return cut_rows(schedule, roles, roles.row, axes[-1], tile)
     schedule.vectorize(*axes)
-    name = [name for name in roles.reductions if schedule.has(name)][-1]
+    name = _innermost(schedule, roles)
     _unroll(schedule, name, _factor(schedule, name, tile.in_a_row))
     return Rows(panel, roles.reductions[-1:])
 
@@ -362,7 +362,7 @@ def _make_tile(
 def cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile) -> Rows:
     """Make tiles of rows and lanes, with smaller ones for the remaining rows."""
     rows, size = schedule.extent(row), tile.rows
-    name = [name for name in roles.reductions if schedule.has(name)][-1]
+    name = _innermost(schedule, roles)
     factors = {n: _factor(schedule, name, n * tile.in_a_row) for n in range(1, size + 1)}
     if rows is not None and (rows <= size or schedule.knobs.tail == "mask"):
         tiles, inner = row, row
@@ -396,6 +396,11 @@ def _is_small(schedule: Schedule, roles: Roles, row: str, tile: Tile) -> bool:
     if len(known) < len(steps) or len(bound_of(schedule.loop(row))) > 1:
         return False
     return tile.rows * tile.columns * roles.sums * math.prod(known) <= SMALL_TILE
+
+
+def _innermost(schedule: Schedule, roles: Roles) -> str:
+    """The innermost reduction that is still a loop."""
+    return [name for name in roles.reductions if schedule.has(name)][-1]
 
 
 def _factor(schedule: Schedule, reduction: str, accumulators: int) -> int:
