@@ -110,7 +110,7 @@ def test_halves_that_are_joined_with_the_whole(way: str) -> None:
         x = torch.randn(*size)
         with torch.no_grad():
             np.testing.assert_allclose(exe(x), model(x).numpy(), rtol=1e-4, atol=1e-4)
-    with pytest.raises(sw.InputError, match=r"2 ?\* ?\(x_2 ?// ?2\)"):
+    with pytest.raises(sw.InputError, match="size x_2 is not divisible, expected a multiple of 2"):
         exe(torch.randn(*SIZES[2]))
 
 
