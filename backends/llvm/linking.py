@@ -7,6 +7,7 @@ generated functions, which are inlined.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -83,14 +84,16 @@ def linked(
     exported: Iterable[str],
     target_machine: Any,
     others: Iterable[Any] = (),
+    cpu: str | None = None,
 ) -> Any:
     """One module for a target, from files, definitions and other modules, which it consumes.
 
-    Only exported symbols are visible.
+    Only exported symbols are visible. Files and definitions are compiled for a processor `cpu`,
+    by LLVM's name, if there is one.
     """
-    whole = llvm.parse_assembly(str(definitions.module))
+    whole = parsed_for(cpu, str(definitions.module))
     for file in files:
-        whole.link_in(llvm.parse_assembly(file.read_text()))
+        whole.link_in(parsed_for(cpu, file.read_text()))
     for other in others:
         whole.link_in(other)
     visible = set(exported)
@@ -104,3 +107,12 @@ def linked(
     whole.data_layout = str(target_machine.target_data)
     whole.verify()
     return whole
+
+
+def parsed_for(cpu: str | None, text: str) -> Any:
+    """The module of a text, whose functions are compiled for a processor instead of that of the
+    target machine if there is one."""
+    if cpu is not None:
+        attributes = f'"target-cpu"="{cpu}" "target-features"=""'
+        text = re.sub(r"^(define .*?)(\s*\{)$", rf"\1 {attributes}\2", text, flags=re.MULTILINE)
+    return llvm.parse_assembly(text)

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 import stepwell as sw
+from stepwell.core import processor
 from stepwell.core.target import named
 from stepwell.tools.main import main
 
@@ -364,6 +365,42 @@ def test_the_compiler_of_a_package(
     (found,) = results(tmp_path, module, [x], [expected], build)
     # Sums of up to 37 products, in another order.
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+
+
+REFUSED = """\
+#include <stdio.h>
+#include "mlp.h"
+
+int main(void) {
+  mlp *program = %s;
+  puts(program ? "made" : mlp_last_error());
+  mlp_destroy(program);
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("weights", ["linked", "file"])
+def test_a_processor_that_lacks_features_is_named_them(
+    weights: Literal["linked", "file"], threads: int, tmp_path: Path
+) -> None:
+    """Instead of an illegal instruction."""
+    emulator = "qemu-x86_64-static"
+    if shutil.which(emulator) is None or processor.architecture() != "x86_64":
+        pytest.skip(f"no {emulator}, or no compiler for x86-64, on this machine")
+    target = "x86-64-v4"
+    exported = sw.export(mlp(), tmp_path, target=target, weights=weights, threads=threads)
+    create = "mlp_create(NULL)" if weights == "linked" else 'mlp_open("mlp.weights", NULL)'
+    program = compiled_c(exported.folder, REFUSED % create, "-static")
+    lacks = "avx512f, avx512dq, avx512cd, avx512bw, avx512vl"
+    for cpu, names in (
+        ("Haswell", lacks),
+        ("Nehalem", f"fma, movbe, avx, f16c, bmi, avx2, bmi2, {lacks}, lzcnt"),
+    ):
+        printed = Build([], [emulator, "-cpu", cpu]).run(program)
+        fact = f"this processor lacks {names}, which code for {target} needs"
+        assert printed == f"create: {fact}\n"
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,11 @@ from stepwell.backends.llvm import thread_limit, thread_pool
 from stepwell.backends.llvm.boundary import code
 from stepwell.backends.llvm.jit import assembly
 from stepwell.backends.llvm.library import code as library
+from stepwell.backends.llvm.library import features
 from stepwell.backends.llvm.library.weights import Weights
 from stepwell.backends.llvm.linking import FRAMES, Definitions, linked
 from stepwell.backends.llvm.machine import machine
+from stepwell.core import processor
 from stepwell.core.target import host, named
 from stepwell.core.threads import MOST_THREADS
 from stepwell.runtime import objects
@@ -45,7 +47,7 @@ GROUPS: dict[str, tuple[Sequence[Path], Definitions]] = {
         for system, triple in (("linux", "x86_64-linux"), ("elsewhere", "aarch64-darwin"))
     },
     "library": (
-        [*library._FILES, FRAMES, library._MAPPING],
+        [*library._FILES, FRAMES, features.FILE, library._MAPPING],
         library.definitions_for(host(), Weights(()), False, False),
     ),
     "library whose kernels take memory": (
@@ -56,6 +58,12 @@ GROUPS: dict[str, tuple[Sequence[Path], Definitions]] = {
         library.definitions_for(named("x86-64"), Weights(()), True, True),
     ),
 }
+
+
+def engine_of(module: Any) -> Any:
+    engine = llvm.create_mcjit_compiler(module, machine(host(), jit=True))
+    engine.finalize_object()
+    return engine
 
 
 def parsed(file: Path) -> Any:
@@ -137,8 +145,7 @@ def test_definitions_are_what_they_say(tmp_path: Path) -> None:
     names = [*(function.name for function in made.module.functions), "places"]
     module = linked([tmp_path / "empty.ll"], made, names, MACHINE)
     assert module.triple == host().triple
-    engine = llvm.create_mcjit_compiler(module, MACHINE)
-    engine.finalize_object()
+    engine = engine_of(module)
 
     def call(name: str, kind: Any, *values: int) -> int:
         function = ctypes.CFUNCTYPE(kind, *[ctypes.c_void_p] * len(values))
@@ -163,3 +170,21 @@ def test_definitions_are_what_they_say(tmp_path: Path) -> None:
 def test_a_pause_is_an_instruction_of_the_processor(target: str, instruction: str) -> None:
     text = str(pool_definitions(named(target).triple).module).replace("alwaysinline", "noinline")
     assert re.search(rf"^pause:.*?\b({instruction})\b", assembly(text, named(target)), re.M | re.S)
+
+
+@pytest.mark.skipif(processor.architecture() != "x86_64", reason="not a processor of x86-64")
+def test_features_are_those_that_the_system_reports() -> None:
+    """Also that no target of x86-64 needs a feature without a bit."""
+    words = (ctypes.c_uint32 * len(features._WORDS))()
+    module = linked([features.FILE], Definitions(), ["read_features"], MACHINE)
+    engine = engine_of(module)
+    address = engine.get_function_address("read_features")
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)(ctypes.addressof(words))
+    found = {
+        name: bool(word & 1 << bit)
+        for word, names in zip(words, features._WORDS, strict=True)
+        for bit, name in names.items()
+    }
+    here = processor._features_here()
+    assert found == {name: processor._plain(name) in here for name in found}
+    assert {name for needs in processor.NEEDS.values() for name in needs} <= found.keys()

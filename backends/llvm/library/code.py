@@ -21,8 +21,9 @@ from ....dialects.rt.abi import (
 from ...c.interface import CInterface
 from .. import thread_pool
 from ..jit import Effort, object_code
-from ..linking import FRAMES, PTR, Definitions, linked
+from ..linking import FRAMES, PTR, Definitions, linked, parsed_for
 from .calls import CallFunctions
+from .features import BASELINE, FILE, checked_features
 from .lives import CONSTANTS, HEAD, LifeFunctions
 from .sizes import SizeFunctions
 from .weights import Weights
@@ -67,9 +68,10 @@ def object_file(
             _redirect(program)
         facts = interface.target, weights, interface.pooled, interface.takes_memory
         definitions = definitions_for(*facts)
-        others = program, llvm.parse_assembly(str(functions))
+        cpu = BASELINE if checked_features(interface.target) else None
+        others = program, parsed_for(cpu, str(functions))
         files = files_for(interface)
-        whole = linked(files, definitions, interface.functions, target_machine, others)
+        whole = linked(files, definitions, interface.functions, target_machine, others, cpu)
         passes = llvm.create_new_module_pass_manager()
         passes.add_always_inliner_pass()
         tuning = llvm.create_pipeline_tuning_options()
@@ -95,7 +97,8 @@ def files_for(interface: CInterface) -> Sequence[Path]:
     pool = thread_pool.files(interface.target.triple) if interface.pooled else []
     locals = [_LOCALS] if interface.takes_memory else []
     tiles = [_TILES] if interface.takes_memory and interface.pooled else []
-    return [*_FILES, FRAMES, *locals, *tiles, *mapping, *pool]
+    features = [FILE] if checked_features(interface.target) else []
+    return [*_FILES, FRAMES, *features, *locals, *tiles, *mapping, *pool]
 
 
 def _redirect(program: Any) -> None:

@@ -12,7 +12,7 @@ from ....core.errors import explain
 from ...c.interface import Code, Field
 from ..linking import PTR
 
-WORD, STATUS, BYTE = ir.IntType(64), ir.IntType(32), ir.IntType(8)
+WORD, STATUS, BYTE, FLAG = map(ir.IntType, (64, 32, 8, 1))
 _FIRST = ir.IntType(32)(0)
 
 

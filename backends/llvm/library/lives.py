@@ -9,13 +9,13 @@ from llvmlite import ir
 from ....core.errors import explain
 from ...c.interface import CInterface
 from ..pool import FORGET
-from .emitter import BYTE, PTR, STATUS, WORD, Emitter
+from .emitter import BYTE, FLAG, PTR, STATUS, WORD, Emitter
+from .features import LACKS_FEATURES, add_lacks_features, checked_features
 from .weights import HEADER, Weights
 
 HEAD, MAPPED, CONSTANTS = 3, 4, 8
 """Where things are in a program, in words, after its hooks."""
 
-_FLAG = ir.IntType(1)
 _SUBJECT = "weights"
 
 
@@ -48,7 +48,11 @@ class LifeFunctions:
         """`make(allocator, weights, mapped) -> program`; null with a message."""
         emit = Emitter(self._module, "make", PTR, PTR, PTR, PTR)
         hooks, weights, mapped = emit.arguments
-        good = emit.call("are_hooks", _FLAG, hooks)
+        if checked_features(self._interface.target):
+            add_lacks_features(self._module, self._interface.target)
+            with emit.builder.if_then(emit.call(LACKS_FEATURES, FLAG), likely=False):
+                emit.builder.ret(emit.null)
+        good = emit.call("are_hooks", FLAG, hooks)
         _require(emit, good, explain("allocator", "a function is null"))
         program = emit.call("new_program", PTR, hooks)
         _require(emit, emit.is_set(program), explain("create", "not enough memory"))
@@ -123,7 +127,7 @@ class LifeFunctions:
         """Refuse weights of another program, and unmap them if they are mapped."""
         header = ir.Constant(ir.ArrayType(BYTE, HEADER), bytearray(self._weights.header))
         known = emit.data(header, "header")
-        good = ir.IntType(1)(1)
+        good = FLAG(1)
         for number in range(HEADER // 8):
             one, other = (emit.load(emit.word_at(base, number)) for base in (weights, known))
             good = emit.builder.and_(good, emit.same(one, other))
