@@ -100,6 +100,18 @@ def test_random_programs(first: int) -> None:
         assert transposed_elements(after) <= transposed_elements(module)
 
 
+def test_another_order_follows() -> None:
+    """Two orders of which each is another one after the other than before it."""
+    b = sw.Builder("main")
+    x = b.input("x", (2, 3, 3, 3), "f32")
+    y = b.tanh(b.transpose(x, [0, 2, 3, 1]))
+    b.output(b.transpose(y, [0, 3, 1, 2]))
+    b.output(b.transpose(y, [0, 2, 1, 3]))
+    module, numbers = b.module(), np.random.default_rng(0).standard_normal((2, 3, 3, 3))
+    after = compare(module, PASSES, numbers.astype(np.float32))
+    assert transposed_elements(after) == 2 * 27
+
+
 def channels_last(b: Builder, x: Value, filters: int, strides: Sequence[int]) -> Value:
     """A convolution between transposes, scaled and shifted with channels last."""
     inputs, ahead, back = x.shape[-1], [0, 3, 1, 2], [0, 2, 3, 1]
