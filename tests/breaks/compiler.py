@@ -163,6 +163,13 @@ COMPILER = (
         "if len(distance) != len(step):",
         "tests/lit/passes/loop/pack.mlir",
     ),
+    Break(
+        "the last of the parts of a serial loop runs beyond the end of the loop",
+        "passes/loop/privatise.py",
+        "bound = [each, count - first]",
+        "bound = [each]",
+        "tests/numeric/loop/test_accumulating_stores.py::test_copies_are_joined",
+    ),
     # Rules of the default schedule.
     Break(
         "long sums of floats are not cut into chunks",
@@ -184,6 +191,13 @@ COMPILER = (
         "if isinstance(store.value.type, AnyFloat) and combine in _INEXACT:",
         "if isinstance(store.value.type, AnyFloat) and combine not in _INEXACT:",
         "tests/numeric/test_parallel_updates.py::test_sums_of_floats_keep_their_order",
+    ),
+    Break(
+        "a nest that is too small for threads is cut into tiles for them",
+        "passes/loop/rules/thread_tiles.py",
+        "if size is not None and size < LEAST_TILES * chunk:",
+        "if size is not None and size < chunk:",
+        "tests/numeric/loop/test_schedule_default.py::test_few_tiles_are_none",
     ),
     # What operations mean.
     Break(
@@ -213,6 +227,34 @@ COMPILER = (
         "fresh = op.buffer in outputs or isinstance(op.buffer.owner, LocalOp)",
         "fresh = op.buffer in outputs",
         "tests/numeric/loop/test_dependences.py::test_a_local_buffer_is_filled_before_it_is_read",
+    ),
+    Break(
+        "stores that accumulate by different operations are taken to commute",
+        "dialects/loop/dependences.py",
+        "return first.accumulates == second.accumulates",
+        "return second.accumulates is not None",
+        "tests/numeric/loop/test_accumulating_stores.py::test_other_accumulations_do_not_commute",
+    ),
+    Break(
+        "a loop of one iteration becomes its body though its condition may not hold",
+        "dialects/graph/loop_rewrites.py",
+        "elif 1 in known and op.condition is None and self._is_static(op):",
+        "elif 1 in known and self._is_static(op):",
+        "tests/lit/dialects/graph/canonicalize-control.mlir",
+    ),
+    Break(
+        "two sizes that differ by a number are taken to agree",
+        "dialects/graph/shape_facts.py",
+        "if difference.is_static:",
+        "if difference.is_static and expected.is_static:",
+        "tests/unit/test_graph_shapes.py::test_sizes_that_differ_by_a_number_cannot_agree",
+    ),
+    Break(
+        "a count above the limit of a loop replaces the limit",
+        "dialects/graph/loop_rewrites.py",
+        "(op.limit is None or number <= op.limit.value.data)",
+        "(op.limit is None or number >= op.limit.value.data)",
+        "tests/lit/dialects/graph/canonicalize-control.mlir",
     ),
     # Conversions.
     Break(
@@ -349,6 +391,49 @@ COMPILER = (
         "position = self.index(start) + number + 1",
         "tests/numeric/test_edge_lists.py",
     ),
+    Break(
+        "indices that were checked for one size are taken to be checked for any",
+        "conversions/graph_to_rt/checks.py",
+        "isinstance(op, graph.CheckIndicesOp) and op.limit(function.shapes) == extent",
+        "isinstance(op, graph.CheckIndicesOp)",
+        "tests/lit/conversions/convert-graph-to-rt.mlir",
+    ),
+    Break(
+        "a constant index may be one behind the last element",
+        "conversions/graph_to_rt/checks.py",
+        "arith.SubiOp(extent, function.sizes.index(1))",
+        "arith.SubiOp(extent, function.sizes.index(0))",
+        "tests/numeric/test_bad_input.py::test_a_constant_index_out_of_range",
+    ),
+    Break(
+        "each of several accumulators starts from the initial value",
+        "conversions/loop_to_scf/loops.py",
+        "return [first, *([other] * (count - 1))]",
+        "return [first] * count",
+        "tests/numeric/test_convert_loop_to_scf.py",
+    ),
+    Break(
+        "an element of a local buffer is taken for what it was before a store to an unknown place",
+        "conversions/loop_to_scf/contents.py",
+        "if first is None:\n            self.forget(buffer)",
+        "if first is None:\n            self.tracks(buffer)",
+        "tests/numeric/test_convert_loop_to_scf.py"
+        "::test_a_store_to_a_place_in_a_local_buffer_that_is_not_known",
+    ),
+    Break(
+        "the loops of nested tiles are numbered in the wrong order",
+        "conversions/loop_to_scf/tiles.py",
+        "return [tile, *reversed(variables)]",
+        "return [tile, *variables]",
+        "tests/numeric/test_convert_loop_to_scf.py::test_three_nested_tiles",
+    ),
+    Break(
+        "a read that is inside of a buffer only where a loop runs leaves that loop",
+        "conversions/graph_to_loop/loops.py",
+        "if not guards or self._is_inside(op, guards, []):",
+        "if not guards or self._is_inside(op, guards, []) in (True, False):",
+        "tests/unit/test_guarded_reads.py",
+    ),
     # The code of kernels.
     Break(
         "a tile loses what is known of the buffers of its kernel",
@@ -363,5 +448,33 @@ COMPILER = (
         'emit.call("overlapping", WORD, ranges, WORD(number), begin, end)',
         'emit.call("overlapping", WORD, ranges, WORD(0), begin, end)',
         "tests/numeric/test_exported_calls.py",
+    ),
+    Break(
+        "alternating tiles run forwards each time",
+        "conversions/to_llvm/tiles.py",
+        "chosen = arith.SelectOp(turned, mirrored, tile)",
+        "chosen = arith.SelectOp(turned, tile, tile)",
+        "tests/unit/test_thread_pool.py::test_alternating_tiles_turn_around",
+    ),
+    Break(
+        "a call of an exported program may state a negative size",
+        "backends/llvm/library/sizes.py",
+        "good = emit.between(size, WORD(0), WORD(self._largest_size))",
+        "good = emit.between(size, WORD(-2), WORD(self._largest_size))",
+        "tests/numeric/test_exported_calls.py",
+    ),
+    Break(
+        "constants of an exported program overlap",
+        "backends/llvm/library/weights.py",
+        "found.append(found[-1] + -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT)",
+        "found.append(found[-1] + array.nbytes // _ALIGNMENT * _ALIGNMENT)",
+        "tests/numeric/test_export.py::test_results_are_those_in_python",
+    ),
+    Break(
+        "the times of a call are added to the row after its own",
+        "conversions/convert_rt_to_llvm.py",
+        "place = record.row.value.data * rt.RECORD_WORDS + word",
+        "place = record.row.value.data + word",
+        "tests/unit/test_profile.py",
     ),
 )

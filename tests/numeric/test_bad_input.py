@@ -396,6 +396,16 @@ def test_indices_out_of_range(bad: int, dtype: str, level: int, apart: Apart) ->
     np.testing.assert_array_equal(exe(X3, indices), X3[indices])
 
 
+def test_a_constant_index_out_of_range() -> None:
+    b = sw.Builder("main")
+    b.output(b.gather(b.input("x", ("n", 2)), np.array([0, 2, -3]), axis=0), name="y")
+    exe = sw.compile(b.module(), threads=1)
+    x = np.arange(8, dtype=np.float32).reshape(4, 2)
+    np.testing.assert_array_equal(exe(x[:3]), x[[0, 2, 0]])
+    with pytest.raises(sw.InputError, match="index out of range, expected -2 to 1, got"):
+        exe(x[:2])
+
+
 def test_an_index_into_nothing(apart: Apart) -> None:
     exe = shared(rows)
     outcome = apart(lambda: exe(X3[:0], np.array([0])))

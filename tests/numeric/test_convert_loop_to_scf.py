@@ -448,6 +448,25 @@ loop.kernel @powers(%x: memref<4xf32>) -> (%y: memref<?x4xf32>, %z: memref<4xf32
     assert untouched(whole)
 
 
+def test_a_store_to_a_place_in_a_local_buffer_that_is_not_known() -> None:
+    kernel = compiled("""
+loop.kernel @changed(%x: memref<4xf32>, %p: memref<1xi32>) -> (%y: memref<4xf32>) {
+  %h = loop.local : memref<4xf32>
+  %v = loop.load %x ()[s0] -> (s0)() : memref<4xf32>, vector<4xf32>
+  loop.store %v, %h ()[s0] -> (s0)() : vector<4xf32>, memref<4xf32>
+  %at = loop.load %p () -> (0)() : memref<1xi32>, i32
+  %i = arith.index_cast %at : i32 to index
+  %nine = arith.constant 9.0 : f32
+  loop.store %nine, %h (d0) -> (d0)(%i) : f32, memref<4xf32>
+  %w = loop.load %h ()[s0] -> (s0)() : memref<4xf32>, vector<4xf32>
+  loop.store %w, %y ()[s0] -> (s0)() : vector<4xf32>, memref<4xf32>
+}
+""")
+    x, y = np.array([1, 2, 3, 4], F32), np.zeros(4, F32)
+    kernel(x, np.array([2], np.int32), y)
+    np.testing.assert_array_equal(y, [1, 2, 9, 4])
+
+
 def test_a_load_stays_before_the_store_that_follows_it() -> None:
     kernel = compiled("""
 loop.kernel @swap(%x: memref<2x16xf32>) -> (%y: memref<2x16xf32>) {
@@ -640,6 +659,28 @@ loop.kernel @add(%x: memref<?x?x5xf32>) -> (%y: memref<?x?x5xf32>) {
         kernel(x, y)
         np.testing.assert_array_equal(y, x + F32(1))
         assert untouched(whole)
+
+
+def test_three_nested_tiles(rng: np.random.Generator) -> None:
+    kernel = compiled("""
+loop.kernel @add(%x: memref<2x3x5xf32>) -> (%y: memref<2x3x5xf32>) {
+  %one = arith.constant 1.0 : f32
+  loop.for "i" %i to 2 tiles {
+    loop.for "j" %j to 3 tiles {
+      loop.for "k" %k to 5 tiles {
+        %v = loop.load %x (d0, d1, d2) -> (d0, d1, d2)(%i, %j, %k) : memref<2x3x5xf32>, f32
+        %r = arith.addf %v, %one : f32
+        loop.store %r, %y (d0, d1, d2) -> (d0, d1, d2)(%i, %j, %k) : f32, memref<2x3x5xf32>
+      }
+    }
+  }
+}
+""")
+    x = normal(rng, 2, 3, 5)
+    y, whole = guarded(x.shape)
+    kernel(x, y)
+    np.testing.assert_array_equal(y, x + F32(1))
+    assert untouched(whole)
 
 
 def test_tiles_share_what_was_made_before_them(rng: np.random.Generator) -> None:

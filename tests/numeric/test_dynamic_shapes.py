@@ -32,6 +32,21 @@ def numbers(*values: int) -> np.ndarray:
     return np.array(values, np.int64)
 
 
+def test_buffers_of_small_sizes_are_apart() -> None:
+    """Of fewer bytes than a line; one is read after another one was written."""
+
+    def own(b: sw.Builder, x: Value) -> tuple[Value, ...]:
+        first = b.cumulative(x, "sum", axis=0)
+        second = b.cumulative(first, "sum", axis=0)
+        return (b.cumulative(first + second, "sum", axis=0),)
+
+    module = program(own, x=(("n",),))
+    exe = sw.compile(module, threads=1)
+    for n in (1, 5, 17):
+        x = random((n,))
+        same(exe(x), module.run_reference(x))
+
+
 # Sizes without an upper bound
 
 

@@ -169,6 +169,14 @@ def without_the_first_row(op: SameOp, nest: WritingNest) -> None:
         nest.write(0, (row + 1, column), one(nest))
 
 
+def without_the_second_row(op: SameOp, nest: WritingNest) -> None:
+    rows, columns = op.extents(nest)
+    with nest.loops([columns]) as (column,):
+        nest.write(0, (AffineExpr.constant(0), column), one(nest))
+    with nest.loops([rows - 2, columns]) as (row, column):
+        nest.write(0, (row + 2, column), one(nest))
+
+
 def every_second_column(op: SameOp, nest: WritingNest) -> None:
     rows, _ = op.extents(nest)
     with nest.loops([rows, AffineExpr.constant(3)]) as (row, column):
@@ -221,6 +229,7 @@ NONE = "got none with a known place"
     ("writes", "got"),
     [
         (without_the_first_row, "got [1:8, 0:6]"),
+        (without_the_second_row, "got [0:1, 0:6] and [2:8, 0:6]"),
         *((every_second_column, NONE), (the_diagonal, NONE), (some, NONE)),
         *((below_the_diagonal, NONE), (at_a_computed_place, NONE), (only_combined, NONE)),
         (a_number_of_columns, "got [0:8, 0:3]"),
@@ -236,7 +245,9 @@ def test_writes_that_do_not(writes: Writes, got: str) -> None:
         record(SameOp, writes, (8, 6))
 
 
-@pytest.mark.parametrize("writes", [without_the_first_row, in_a_loop_that_may_not_run])
+@pytest.mark.parametrize(
+    "writes", [without_the_first_row, without_the_second_row, in_a_loop_that_may_not_run]
+)
 def test_writes_of_a_symbolic_size_that_do_not(writes: Writes) -> None:
     with pytest.raises(UnsupportedError, match=re.escape("cover [?, 6]")):
         record(SameOp, writes, (ANY, 6))

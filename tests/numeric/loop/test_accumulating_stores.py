@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from xdsl.utils.exceptions import VerifyException
 
 from stepwell.backends.reference.machine import run_kernel
 from stepwell.core.target import named
@@ -164,7 +165,7 @@ def test_copies_are_joined(kernel_of, compiled_kernel, combine, kind, parts) -> 
     """Integers wrap around; a NaN stays, and a place without updates is what it was."""
     rng, text = np.random.default_rng(3), scatter(combine, kind)
     numpy = np.int32 if kind == "i32" else np.float32
-    for chunk, count in ((1, 0), (1, 1), (1, 60), (25, 60)):
+    for chunk, count in ((1, 0), (1, 1), (1, 61), (25, 60)):
         at = rng.integers(0, 8, count).astype(np.int32)
         v = (rng.normal(size=count) * (1 << 24)).astype(numpy)
         if kind == "f32":
@@ -196,6 +197,18 @@ def test_lanes_do_not_accumulate_to_one_place(kernel_of) -> None:
     """Even a value that is the same in all iterations is accumulated once for each."""
     with pytest.raises(ScheduleError, match='loop "k1" of @sum: its iterations store to one place'):
         replay(kernel_of(ONE_PLACE), "split(k, 8); vectorize(k1)")
+
+
+def test_other_accumulations_do_not_commute(kernel_of) -> None:
+    """A sum of which the maximum is taken in between is another one in another order."""
+    text = ONE_PLACE.replace(
+        "    loop.yield",
+        """
+    loop.store max %v, %y () -> (0)() : f32, memref<2xf32>
+    loop.yield""",
+    )
+    with pytest.raises(VerifyException, match='loop "k" may depend on one another'):
+        kernel_of(text).verify()
 
 
 def test_unrolled_to_one_place(kernel_of, compiled_kernel, normal) -> None:

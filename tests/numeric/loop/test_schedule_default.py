@@ -408,6 +408,19 @@ loop.kernel @other(%x: memref<8x8xf32>, %w: memref<8xi32>) -> (%y: memref<8x8xf3
     assert not blocks(after)
 
 
+@pytest.mark.parametrize(("n", "tiled"), [(200_000, False), (400_000, True)])
+def test_few_tiles_are_none(kernel_of, n, tiled) -> None:
+    kernel = kernel_of(f"""
+loop.kernel @double(%x: memref<{n}xf32>) -> (%y: memref<{n}xf32>) {{
+  loop.for "i" %i to {n} {{
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<{n}xf32>, f32
+    %w = arith.addf %v, %v : f32
+    loop.store %w, %y (d0) -> (d0)(%i) : f32, memref<{n}xf32>
+  }}
+}}""")
+    assert ("tiles" in trace_of(schedule_for("x86-64-v4")(kernel))) is tiled
+
+
 def test_the_pass_notes_its_decision(kernels, kernel_of) -> None:
     ctx = CompilerContext(target=named("x86-64-v4"))
     module = kernel_of(kernels.dense(24, 64, 8)).parent_op()

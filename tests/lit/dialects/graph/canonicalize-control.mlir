@@ -117,6 +117,18 @@ func.func @limits(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<?xi64>, tensor<?x
   func.return %a, %b, %c : tensor<4xf32>, tensor<?xi64>, tensor<?xi64>
 }
 
+// CHECK-LABEL: func.func @once_or_not_at_all(
+// CHECK-NEXT: graph.loop count "1" while(%p : tensor<i1>) carries(%x : tensor<4xf32>)
+func.func @once_or_not_at_all(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %a = graph.loop count "1" while(%p : tensor<i1>) carries(%x : tensor<4xf32>) -> (tensor<4xf32>) {
+  ^bb0(%i: tensor<i64>, %h: tensor<4xf32>):
+    %more = graph.constant dense<true> : tensor<i1>
+    %y = graph.neg %h : (tensor<4xf32>) -> tensor<4xf32>
+    graph.yield %more, %y : tensor<i1>, tensor<4xf32>
+  }
+  func.return %a : tensor<4xf32>
+}
+
 // CHECK-LABEL: func.func @once(
 // CHECK-NEXT: %[[ZERO:.*]] = graph.constant dense<0> : tensor<i64>
 // CHECK-NEXT: %[[ROW:.*]] = graph.reshape %xs shape = [4] : (tensor<1x4xf32>) -> tensor<4xf32>
