@@ -90,6 +90,7 @@ PARTS: dict[str, Callable[[], tuple[np.ndarray, ...]]] = {
     "a number for indptr": lambda: (np.array(0), INDICES, VALUES),
     "no indptr": lambda: (INDPTR[:0], INDICES, VALUES),
     "a value less": lambda: (INDPTR, INDICES, VALUES[1:]),
+    "a column more": lambda: (INDPTR.astype("i4"), np.arange(6, dtype="i4") % 4, VALUES),
     "an entry less": lambda: (INDPTR, INDICES[1:], VALUES[1:]),
     "a row less": lambda: (INDPTR[:-1], INDICES[:3], VALUES[:3]),
     "no entries": lambda: (0 * INDPTR, INDICES[:0], VALUES[:0]),

@@ -606,6 +606,11 @@ def test_out_may_be_an_argument() -> None:
     full.indices, full.indptr = full.indices.astype(np.int32), full.indptr.astype(np.int32)
     SPARSE(full, X[:3], out=full.data.reshape(3, 3))
     np.testing.assert_array_equal(full.data.reshape(3, 3), np.ones((3, 3)) @ X[:3])
+    both = np.arange(12, dtype=np.float32).reshape(4, 3)
+    wanted = [both[1:].sum(0)] * 3
+    full.data = np.ones(9, np.float32)
+    SPARSE(full, both[1:], out=both[:3])
+    np.testing.assert_array_equal(both[:3], wanted)
 
 
 BAD_OUTS: dict[str, tuple[Callable[[], Any], str]] = {
