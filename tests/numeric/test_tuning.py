@@ -228,6 +228,16 @@ def test_a_reshape_between_kernels_is_measured(monkeypatch) -> None:
     np.testing.assert_array_equal(got[0], np.full((2, 10), 27 * 64, np.float32))
 
 
+def test_a_schedule_with_other_results_is_not_timed() -> None:
+    x = np.ones((30, 40), np.float32)
+    bench = Bench(dense(), [x], {}, host())
+    right, wrong = {"k": "split(i, 2)"}, {"k": "split(i, 3)"}
+    for traces, factor in (({}, 1.0), (right, 1.0001), (wrong, 1.01)):
+        bench.programs[json.dumps(traces)] = lambda x, factor=factor: factor * x
+    assert bench.compared({}, wrong, 0.01) == {"error": "the results differ"}
+    assert "ratio" in bench.compared({}, right, 0.01)
+
+
 def kernel_keys(module: sw.Module) -> list[str]:
     kernels = Compilation(module, host(), pipeline()).at("kernels")
     return [structure_of(op) for op in kernels.op.ops if isinstance(op, KernelOp)]

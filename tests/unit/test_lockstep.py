@@ -229,6 +229,20 @@ def test_iterations_that_depend_on_each_other(load: str, store: str) -> None:
     both(text, 8, floats(9), together=False)
 
 
+def test_iterations_that_read_what_others_wrote() -> None:
+    text = """
+    loop.kernel @copy(%n: index, %x: memref<?xf32>) -> (%y: memref<?xf32>, %z: memref<?xf32>) {
+      loop.for "i" %i to %n {
+        %v = loop.load %x (d0) -> (d0)(%i) : memref<?xf32>, f32
+        loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<?xf32>
+        %w = loop.load %y (d0) -> (d0 floordiv 2)(%i) : memref<?xf32>, f32
+        loop.store %w, %z (d0) -> (d0)(%i) : f32, memref<?xf32>
+      }
+    }
+    """
+    both(text, 8, floats(8), floats(8), floats(8), together=False)
+
+
 def test_iterations_may_use_what_those_around_them_and_before_them_wrote() -> None:
     """Each row is written, read by all elements, and written again."""
     text = """
@@ -257,15 +271,16 @@ def test_iterations_may_use_what_those_around_them_and_before_them_wrote() -> No
 
 
 def test_errors_are_those_of_runs_one_by_one() -> None:
-    text = PRODUCT.replace("(d0, d1)(%l, %j)", "(d0 + 1, d1)(%l, %j)")
     arrays = 5, 4, floats(5, 4), floats(4, 7), np.zeros((5, 7), np.float32)
-    found: list[str] = []
-    for listeners in ((), (Watching(),), (Writes("product", 1),)):
-        with pytest.raises(CompileError) as error:
-            run_kernel(kernel(text), arrays, listeners)
-        found.append(str(error.value))
-    assert found[0] == found[1]
-    assert "is outside of the buffer, expected 0 <= index < 4, got 4" in found[0]
+    for place, number in (("d0 + 1", 4), ("d0 - 1", -1)):
+        text = PRODUCT.replace("(d0, d1)(%l, %j)", f"({place}, d1)(%l, %j)")
+        found: list[str] = []
+        for listeners in ((), (Watching(),), (Writes("product", 1),)):
+            with pytest.raises(CompileError) as error:
+                run_kernel(kernel(text), arrays, listeners)
+            found.append(str(error.value))
+        assert found[0] == found[1]
+        assert f"is outside of the buffer, expected 0 <= index < 4, got {number}" in found[0]
 
 
 def test_division_by_zero() -> None:

@@ -178,6 +178,11 @@ def test_edge_lists_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     check(both, entries([*ends[1], *ends[0]], [*ends[0], *ends[1]]), 9)
 
 
+def test_a_self_loop_has_one_direction() -> None:
+    found = sw.partition(np.array([[0, 1, 2], [0, 2, 2]]), 2, undirected=True)
+    check(found, entries([0, 2, 1, 2], [0, 1, 2, 2]), 3)
+
+
 def test_edge_lists_in_parquet(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")

@@ -123,3 +123,44 @@ func.func @divided(%a: {kind}, %b: {kind}) -> {kind} {{
     (got,) = call(divided, divided.get_op_for_symbol("divided"), operands)
     expected = np.array([QUOTIENTS[name](a, b) for a, b in pairs]).astype(np.int8)
     np.testing.assert_array_equal(got, expected)
+
+
+FLOAT_ORDER: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "eq": np.equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "ne": np.not_equal,
+}
+
+
+@pytest.mark.parametrize("order", FLOAT_ORDER)
+def test_comparisons_of_what_is_no_number(order: str) -> None:
+    """None is ordered, and all that are unordered hold."""
+    values = [1.0, 2.0, np.inf, np.nan]
+    a, b = np.array(list(itertools.product(values, repeat=2)), np.float32).T
+    unordered = np.isnan(a) | np.isnan(b)
+    for kind in "ou":
+        compared = machine(f"""
+func.func @compared(%a: vector<16xf32>, %b: vector<16xf32>) -> vector<16xi1> {{
+  %q = arith.cmpf {kind}{order}, %a, %b : vector<16xf32>
+  func.return %q : vector<16xi1>
+}}
+""")
+        (got,) = call(compared, compared.get_op_for_symbol("compared"), [a, b])
+        np.testing.assert_array_equal(
+            got, np.where(unordered, kind == "u", FLOAT_ORDER[order](a, b))
+        )
+
+
+def test_a_multiply_add_rounds_once() -> None:
+    fused = machine("""
+func.func @fused(%a: vector<2xf32>, %b: vector<2xf32>, %c: vector<2xf32>) -> vector<2xf32> {
+  %q = math.fma %a, %b, %c : vector<2xf32>
+  func.return %q : vector<2xf32>
+}
+""")
+    a, c = np.array([1 + 2**-12, 3], np.float32), np.array([-1 - 2**-11, 1], np.float32)
+    (got,) = call(fused, fused.get_op_for_symbol("fused"), [a, a, c])
+    np.testing.assert_array_equal(got, np.array([2**-24, 10], np.float32))
