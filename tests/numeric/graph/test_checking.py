@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Operation
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 import stepwell as sw
 from stepwell.compilation import Compilation
@@ -476,6 +477,24 @@ def test_where_a_difference_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert error.ulp > 1e4
     assert {node.partition(":")[0] for node in error.nodes} == {"test_checking.py"}
     assert error.inputs[0].shape[1] == 20
+
+
+def test_each_of_several_results_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = passes()["graph-cse"]()
+    apply = kind.apply
+
+    def wrong(self: ModulePass, ctx: Context, op: ModuleOp) -> None:
+        apply(self, ctx, op)
+        for add in [inner for inner in op.walk() if isinstance(inner, graph.AddOp)]:
+            Rewriter.replace_op(add, graph.SubOp(*add.operands))
+
+    monkeypatch.setattr(kind, "apply", wrong)
+    b = sw.Builder("main")
+    x, z = b.input("x", (3, 4)), b.input("z", (3, 4))
+    b.output(b.tanh(x))
+    b.output(x + z)
+    with pytest.raises(sw.MiscompilationError, match="graph-cse: it changes result 1 by"):
+        sw.compile(b.module(), threads=1, check=True)
 
 
 HALF = """
