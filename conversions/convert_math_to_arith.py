@@ -107,6 +107,8 @@ def _expansion(op: Operation, target: Target) -> tuple[_Expansion, tuple[SSAValu
     elif isinstance(op, math.ErfOp):
         quick = FastMathFlag.APPROX_FUNC in op.fastmath.data
         expansion = polynomials.quick_erf if quick else polynomials.erf
+    elif isinstance(op, math.ExpOp) and upstream.AT_MOST_64 in op.attributes:
+        expansion = polynomials.exp_of_small
     else:
         expansion = _F32.get(type(op))
     return None if expansion is None else (expansion, tuple(op.operands))
@@ -253,6 +255,7 @@ class ConvertMathToArithPass(ModulePass):
     bits are computed with in f32 where the target has no arithmetic for them, and f16 is converted
     by arithmetic on its bits where it has no instruction for that.
     With AVX-512 16 lanes are multiplied by 2^n by `x86vector.avx512.mask.scalef`.
+    An exp with the attribute `stepwell.at_most_64` has no upper bound, and its 2^n is one number.
     Constants stand once at the entry of the function. Neighbours of one kind are expanded
     together, a step of each in turn.
 

@@ -407,9 +407,10 @@ class LoopNest(Scopes[Frame]):
 
 def _scalar_key(op: Operation) -> object:
     """A key that equal operations on scalars have in common; None for one that is not shared."""
-    if op.regions or op.attributes or not op.has_trait(Pure):
+    if op.regions or not op.has_trait(Pure):
         return None
-    return (op.name, *op.operands, *op.properties.items(), *op.result_types)
+    attributes = *op.properties.items(), *op.attributes.items()
+    return (op.name, *op.operands, *attributes, *op.result_types)
 
 
 def _is_same_reduction(known: Operation, op: loop.ForOp) -> bool:

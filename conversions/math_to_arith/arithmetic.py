@@ -131,10 +131,13 @@ class Arithmetic:
         """The smaller one; NaN if one of them is."""
         return self._emit(arith.MinimumfOp, (x, high), x.type, _NO_FAST_MATH)
 
+    def maximum(self, x: SSAValue, low: SSAValue) -> SSAValue:
+        """The larger one; NaN if one of them is."""
+        return self._emit(arith.MaximumfOp, (x, low), x.type, _NO_FAST_MATH)
+
     def clamp(self, x: SSAValue, low: SSAValue, high: SSAValue) -> SSAValue:
         """x between two numbers; NaN stays NaN."""
-        x = self.minimum(x, high)
-        return self._emit(arith.MaximumfOp, (x, low), x.type, _NO_FAST_MATH)
+        return self.maximum(self.minimum(x, high), low)
 
     def unary(self, kind: type[Operation], x: SSAValue) -> SSAValue:
         """An operation of `math` that is one instruction."""

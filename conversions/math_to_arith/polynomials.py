@@ -98,6 +98,8 @@ _LN2_LOW = _LN2 - _LN2_HIGH
 _ROUND = 1.5 * 2**23 + 127
 # The same with n + 2 * 127: each half of 2^n has an exponent of its own.
 _ROUND_HALVES = _ROUND + 127
+# Added to the n of a denormal result it makes the exponent of a normal number.
+_RAISED = 24
 _EXPONENT = -0x800000  # sign and exponent of an f32
 
 _EXP = (
@@ -157,11 +159,26 @@ def _times_two_to(e: Arithmetic, p: SSAValue, n: SSAValue, rounded: SSAValue) ->
 def exp(e: Arithmetic, x: SSAValue) -> SSAValue:
     """e^x to 0.90 ulp: x = n ln 2 + r, e^x = e^r 2^n."""
     x = e.clamp(x, e.constant(-104.0), e.constant(89.0))
-    rounded = e.fma(x, e.constant(_LOG2_E), e.constant(_ROUND_HALVES))
-    n = e.sub(rounded, e.constant(_ROUND_HALVES))
-    r = e.fma(n, e.constant(-_LN2_HIGH), x)
-    r = e.fma(n, e.constant(-_LN2_LOW), r)
+    n, r, rounded = _reduced(e, x, _ROUND_HALVES)
     return _times_two_to(e, e.polynomial(r, _EXP), n, rounded)
+
+
+# p 2^n == (p 2^-24) 2^(n + 24)  where n <= 103, and only the product is rounded
+def exp_of_small(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """e^x for x <= 64, with the bits of `exp`: the coefficients of p contain the 2^-24."""
+    n, r, rounded = _reduced(e, e.maximum(x, e.constant(-104.0)), _ROUND + _RAISED)
+    if e.can_scale:
+        return e.scale(e.polynomial(r, _EXP), n)
+    lowered = [c * 2.0**-_RAISED for c in _EXP]
+    return e.mul(e.polynomial(r, lowered), _two_to(e, rounded))
+
+
+def _reduced(e: Arithmetic, x: SSAValue, round_: float) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """x = n ln 2 + r: n, r, and n + `round_`."""
+    rounded = e.fma(x, e.constant(_LOG2_E), e.constant(round_))
+    n = e.sub(rounded, e.constant(round_))
+    r = e.fma(n, e.constant(-_LN2_HIGH), x)
+    return n, e.fma(n, e.constant(-_LN2_LOW), r), rounded
 
 
 def exp2(e: Arithmetic, x: SSAValue) -> SSAValue:

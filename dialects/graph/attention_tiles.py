@@ -277,7 +277,7 @@ class _Tile:
         """exp of a number that is not above 0, or 0 where that is denormal."""
         nest, least = self.nest, self.nest.constant(LEAST, self.kind)
         # A NaN is not less, so that it stays.
-        exponential = nest.insert(math.ExpOp(scalars.larger(nest, least, shifted)))
+        exponential = scalars.exp_of_difference(nest, scalars.larger(nest, least, shifted))
         return scalars.select(nest, scalars.less(nest, shifted, least), self.zero, exponential)
 
     def weighed(

@@ -263,7 +263,8 @@ class AggregateOp(AggregationOp, HasCanonicalizationPatternsInterface):
             position: AffineExpr, column: AffineExpr, totals: Sequence[SSAValue]
         ) -> Sequence[SSAValue]:
             weights, total = totals
-            weight = nest.insert(math.ExpOp(scalars.sub(nest, scored(position), maximum)))
+            below = scalars.sub(nest, scored(position), maximum)
+            weight = scalars.exp_of_difference(nest, below)
             value = nest.at(self.x, (column, *rest))
             return scalars.add(nest, weights, weight), scalars.fma(nest, weight, value, total)
 

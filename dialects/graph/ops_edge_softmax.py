@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from xdsl.dialects import math
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
@@ -142,7 +141,7 @@ def softmax_of_rows(a: csr_array, scores: np.ndarray) -> np.ndarray:
 
 def exp_less(nest: Nest, score: SSAValue, origin: SSAValue) -> SSAValue:
     """exp(score - origin)."""
-    return nest.insert(math.ExpOp(scalars.sub(nest, score, origin)))
+    return scalars.exp_of_difference(nest, scalars.sub(nest, score, origin))
 
 
 @irdl_op_definition

@@ -267,7 +267,8 @@ class NormalizedExponentialOp(AxisOp, ABC):
 
     def exponential(self, nest: Nest, index: Index, origin: SSAValue) -> SSAValue:
         """exp(x - origin) at an index."""
-        return nest.insert(math.ExpOp(scalars.sub(nest, nest.at(self.x, index), origin)))
+        difference = scalars.sub(nest, nest.at(self.x, index), origin)
+        return scalars.exp_of_difference(nest, difference)
 
 
 @irdl_op_definition

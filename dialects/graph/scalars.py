@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
+    UnitAttr,
     f16,
     f32,
     f64,
@@ -83,6 +84,18 @@ def origin_of_softmax(nest: Scalars, maximum: SSAValue) -> SSAValue:
     most = nest.constant(500.0 if maximum.type == f64 else 60.0, maximum.type)
     below, none = sub(nest, maximum, most), zero(nest, maximum.type)
     return larger(nest, below, select(nest, less(nest, maximum, none), maximum, none))
+
+
+def exp_of_difference(nest: Scalars, difference: SSAValue) -> SSAValue:
+    """exp of the difference of a number from the origin of its softmax, or from a maximum.
+
+    It states that the difference is not above 64 in f32: a maximum less 60 is rounded down by 4 at
+    most.
+    """
+    op = math.ExpOp(difference)
+    if difference.type != f64:
+        op.attributes[upstream.AT_MOST_64] = UnitAttr()
+    return nest.insert(op)
 
 
 def larger(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:

@@ -46,11 +46,13 @@ from .ops_llvm_intrinsics import (
     MaskedLoadOp,
     MaskedStoreOp,
 )
+from .ops_math import AT_MOST_64
 from .ops_memref import PrefetchOp, ReinterpretCastOp, prefetch_properties
 from .ops_scf import WhileOp
 from .ops_vector import BroadcastOp, GatherOp, ReductionOp
 
 __all__ = [
+    "AT_MOST_64",
     "FLOAT_TYPES",
     "INTRINSICS",
     "BroadcastOp",

@@ -33,6 +33,7 @@ from stepwell.conversions.convert_math_to_arith import ConvertMathToArithPass
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import host
+from stepwell.dialects.upstream.ops import AT_MOST_64
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -180,7 +181,9 @@ FUNCTIONS: dict[str, tuple[Callable[[Array], Array], float]] = {
 
 
 @functools.cache
-def compiled(name: str, arity: int = 1, type: str = "f32") -> Callable[..., Array]:
+def compiled(
+    name: str, arity: int = 1, type: str = "f32", attributes: str = ""
+) -> Callable[..., Array]:
     """Machine code of a loop that does `math.<name>` on 16 lanes of f32, or 8 of f64."""
     dtype = DTYPES[type]
     arguments, width = [f"%x{i}" for i in range(arity)], 64 // np.dtype(dtype).itemsize
@@ -193,7 +196,7 @@ def compiled(name: str, arity: int = 1, type: str = "f32") -> Callable[..., Arra
         %n = memref.dim %y, %zero : {buffer}
         scf.for %i = %zero to %n step %step {{
           {" ".join(loads)}
-          %r = math.{name} {", ".join(f"%a{i}" for i in range(arity))} : {lanes}
+          %r = math.{name} {", ".join(f"%a{i}" for i in range(arity))} {attributes} : {lanes}
           vector.store %r, %y[%i] : {buffer}, {lanes}
         }}
         func.return
@@ -486,6 +489,29 @@ def test_scaling_by_an_instruction(name: str) -> None:
     assert any(op.name == "x86vector.avx512.mask.scalef" for op in scaled.walk())
     x = next(sample())
     np.testing.assert_array_equal(evaluate(scaled, x), evaluate(expanded(name), x))
+
+
+@pytest.mark.parametrize(("type", "target"), [("f32", None), ("vector<16xf32>", "x86-64-v4")])
+def test_exponentials_of_small_numbers(type: str, target: str | None) -> None:
+    """They have no upper bound, and the bits of others."""
+    known = convert(
+        f"func.func @f(%x: {type}) -> {type} {{ %y = math.exp %x {{{AT_MOST_64}}} : {type} "
+        f"func.return %y : {type} }}",
+        target,
+    )
+    assert not any(op.name == "arith.minimumf" for op in known.walk())
+    unknown = expanded("exp", type=type, target=target)
+    for x in sample():
+        small = x[~(x > 64)]
+        bits = (evaluate(module, small).view(np.uint32) for module in (known, unknown))
+        np.testing.assert_array_equal(*bits)
+
+
+def test_exponentials_of_all_small_numbers() -> None:
+    known, unknown = compiled("exp", attributes=f"{{{AT_MOST_64}}}"), compiled("exp")
+    for x in sample(1 if EXHAUSTIVE else STEP):
+        small = x[~(x > 64)]
+        np.testing.assert_array_equal(known(small).view(np.uint32), unknown(small).view(np.uint32))
 
 
 SCALE = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 import scipy.sparse as sp
 
 import stepwell as sw
+from stepwell.frontends.builder import Value
 
+RNG = np.random.default_rng(0)
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -19,10 +22,10 @@ def softmax(x: Array) -> Array:
         return e / e.sum(axis=-1, keepdims=True)
 
 
-def compiled(x: Array) -> Array:
+def compiled(x: Array, target: str = "host") -> Array:
     b = sw.Builder("main")
     b.output(b.softmax(b.input("x", x.shape, str(x.dtype).replace("loat", "")), axis=1), name="y")
-    return sw.compile(b.module(), threads=1)(x)
+    return sw.compile(b.module(), threads=1, target=target)(x)
 
 
 @pytest.mark.parametrize(("dtype", "reach"), [(np.float32, 60), (np.float64, 500)])
@@ -45,6 +48,37 @@ def test_weights_of_entries_are_precise() -> None:
     b.output(b.edge_softmax(a, b.input("x", (41,), "f64")), name="y")
     y, exact = sw.compile(b.module(), threads=1)(rows, x), softmax(x.astype(np.longdouble))
     assert np.max(abs(y - exact) / np.spacing(exact.astype(np.float64))) < 5
+
+
+@pytest.mark.parametrize("target", ["x86-64-v3", "host"])
+def test_differences_are_not_above_64(target: str) -> None:
+    """Where a large maximum less 60 is rounded."""
+    near_powers = np.outer(2.0 ** np.arange(120), 1 + 2.0**-24 * np.array([-1, 0, 2, 4, 6, 10]))
+    top = np.concatenate([near_powers.ravel(), RNG.uniform(0, 1e5, 500)]).astype(np.float32)
+    x = top[:, None] - np.array([0.0, 1.0, 45.0, 160.0, np.inf], np.float32)
+    np.testing.assert_allclose(compiled(x, target), softmax(x), rtol=40 * 2.0**-23)
+
+
+def rows(b: sw.Builder) -> Value:
+    return b.log_softmax(b.softmax(b.input("x", (4, 64), "f32"), axis=1), axis=0)
+
+
+def edges(b: sw.Builder) -> Value:
+    a = b.input("a", sw.SparseSpec((9, 9), "f32", nnz=30))
+    return b.edge_softmax(a, b.input("x", (30, 8), "f32"), own=b.input("own", (9, 8), "f32"))
+
+
+def attention(b: sw.Builder) -> Value:
+    return b.attention(*(b.input(name, (2, 64, 16), "f32") for name in "qkv"))
+
+
+@pytest.mark.parametrize("make", [rows, edges, attention])
+def test_exponentials_without_an_upper_bound(make: Callable[[sw.Builder], Value]) -> None:
+    b = sw.Builder("main")
+    b.output(make(b), name="y")
+    text = sw.compile(b.module(), target="x86-64-v3").ir("llvm")
+    assert "llvm.intr.maximum" in text
+    assert "llvm.intr.minimum" not in text
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

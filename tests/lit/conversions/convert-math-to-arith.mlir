@@ -39,6 +39,25 @@ func.func @exp(%x: vector<8xf32>) -> vector<8xf32> {
   func.return %y : vector<8xf32>
 }
 
+// 2^n of an argument that is not above 64 is 2^-24, in the coefficients, times 2^(n + 24).
+// CHECK-LABEL: func.func @exp_of_small
+// CHECK:         [[round:%.*]] = arith.constant dense<0x4B400097> : vector<8xf32>
+// CHECK:         [[one:%.*]] = arith.constant dense<5.96046448e-08> : vector<8xf32>
+// CHECK-NOT:     arith.minimumf
+// CHECK:         [[z:%.*]] = arith.maximumf %x, {{%.*}} : vector<8xf32>
+// CHECK-NEXT:    [[t:%.*]] = math.fma [[z]], {{%.*}}, [[round]] : vector<8xf32>
+// CHECK:         [[q:%.*]] = math.fma {{%.*}}, {{%.*}}, [[one]] : vector<8xf32>
+// CHECK-NEXT:    [[p:%.*]] = math.fma [[q]], {{%.*}}, [[one]] : vector<8xf32>
+// CHECK-NEXT:    [[bits:%.*]] = arith.bitcast [[t]] : vector<8xf32> to vector<8xi32>
+// CHECK-NEXT:    [[s:%.*]] = arith.shli [[bits]], {{%.*}} : vector<8xi32>
+// CHECK-NEXT:    [[f:%.*]] = arith.bitcast [[s]] : vector<8xi32> to vector<8xf32>
+// CHECK-NEXT:    %y = arith.mulf [[p]], [[f]] : vector<8xf32>
+// CHECK-NEXT:    func.return %y
+func.func @exp_of_small(%x: vector<8xf32>) -> vector<8xf32> {
+  %y = math.exp %x {stepwell.at_most_64} : vector<8xf32>
+  func.return %y : vector<8xf32>
+}
+
 // AVX-512 multiplies 16 lanes by 2^n in one instruction.
 // SCALE-LABEL: func.func @wide
 // SCALE-DAG:     [[every:%.*]] = arith.constant -1 : i16
