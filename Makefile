@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-oldest test-older test-pythons unit numeric guard mutants \
-  fuzz lit conformance public docs lint format types bench weights clean
+  breaks fuzz lit conformance public docs lint format types bench weights clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | \
@@ -74,6 +74,9 @@ guard: $(call MARKED,test) ## the numeric tests with each buffer against an unma
 
 mutants: $(call MARKED,test) ## damaged files of all kinds, SEEDS=first:last of each
 	$(BIN)/python -m tests.fuzz.mutants --seeds $(or $(SEEDS),0:100)
+
+breaks: $(call MARKED,test) ## planted mistakes, and the tests that notice them
+	$(BIN)/python -m tests.breaks
 
 lit: $(call MARKED,test) ## the tests of IR text alone
 	$(BIN)/lit -sv tests/lit
