@@ -103,7 +103,8 @@ class Steps:
             for i to m: for j to n: body(i, j)
             ->  for i_j to m * n: body(i_j floordiv n, i_j mod n)
 
-        Balances tiles among threads if neither loop has enough iterations.
+        Balances tiles among threads if neither loop has enough iterations, and lets vectors run across
+        rows that follow each other in memory. The index of an outer loop that runs once is 0.
 
         Raises:
             ScheduleError: if the loops are not perfectly nested, the size of the inner one is unknown,

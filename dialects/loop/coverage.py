@@ -1,20 +1,24 @@
 """Whether a kernel stores every element of its outputs, proved from its loops.
 
-Each store reaches a box (see `regions.py`); boxes side by side cover one that is larger. What is
-stored under a condition, or at an index that is computed from data, does not count.
+Each store reaches a box (see `regions.py`); boxes side by side cover one that is larger. Where
+indices are remainders, as after `loop-fuse`, dimensions are merged: the row-major number of an
+element in them is its index. What is stored under a condition, or at an index that is computed from
+data, does not count.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from xdsl.dialects import affine, arith
 from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineBinaryOpExpr
 
 from ...core.building.affine import (
+    MOD,
     Affine,
     Atom,
     DivisorError,
@@ -28,6 +32,7 @@ from ...core.dims import Dim
 from ...core.typed import memref_type
 from .inside import Inside
 from .known import Known
+from .linear import joined
 from .loops import enclosing
 from .ops import KernelOp
 from .ops_access import StoreOp
@@ -96,22 +101,37 @@ class Coverage(Inside):
         """Whether each element is stored."""
         if any(size == 0 for size in self._sizes):
             return True
+        pairs = itertools.combinations(range(len(self._sizes)), 2)
+        flat = [slice(first, last + 1) for first, last in pairs] if self._has_remainders() else []
+        return any(map(self._is_complete, [slice(0, 1), *flat]))
+
+    def _is_complete(self, flat: slice) -> bool:
         boxes: list[Box] = []
-        for box in self.boxes():
+        for box in self.boxes(flat):
             if self._is_all(box):
                 return True
             boxes.append(box)
-        for dim in reversed(range(len(self._sizes))):
+        for dim in reversed(range(len(boxes[0]) if boxes else 0)):
             boxes = self._joined(boxes, dim)
             if any(map(self._is_all, boxes)):
                 return True
         return False
 
-    def boxes(self) -> Iterator[Box]:
-        """What the stores reach, as far as it is known."""
+    def _has_remainders(self) -> bool:
+        """Whether an index of a store is computed with a remainder."""
+        exprs = (expr for store in self._stores for expr in store.map.data.results)
+        parts = (part for expr in exprs for part in expr.dfs())
+        return any(isinstance(p, AffineBinaryOpExpr) and p.kind is MOD for p in parts)
+
+    def boxes(self, flat: slice = slice(0, 1)) -> Iterator[Box]:
+        """What the stores reach, as far as it is known.
+
+        Args:
+            flat: the dimensions that are merged into one.
+        """
         for store in self._stores:
             try:
-                region = self._region(store)
+                region = self._region(store, flat)
             except DivisorError:
                 continue
             if region is not None and region.is_swept():
@@ -130,8 +150,9 @@ class Coverage(Inside):
             for bound in self._applied(loop.bound.data, loop.bounds, 0):
                 for atom in (a for a in bound.atoms if isinstance(a, Quotient)):
                     sizes = [a for a in atom.dividend.atoms if a in self.names]
-                    if len(sizes) == 1 and abs(atom.dividend.coefficient(sizes[0])) == 1:
-                        divisors.setdefault(self.names[sizes[0]], set()).add(atom.divisor)
+                    if len(sizes) == 1 and (factor := atom.dividend.coefficient(sizes[0])):
+                        divisor = atom.divisor // math.gcd(factor, atom.divisor)
+                        divisors.setdefault(self.names[sizes[0]], set()).add(divisor)
         for size, found in divisors.items():
             common = math.lcm(*(n for n in found if n <= _MOST_CASES))
             if 1 < common <= _MOST_CASES and "//" not in size:
@@ -157,7 +178,7 @@ class Coverage(Inside):
 
     # Stores.
 
-    def _region(self, store: StoreOp) -> Region | None:
+    def _region(self, store: StoreOp, flat: slice) -> Region | None:
         """What a store reaches in its loops, None where that is nothing, or an index may wrap."""
         loops = list(enclosing(store))
         if not all(map(self._may_run, loops)) or not self._fits(store):
@@ -175,10 +196,30 @@ class Coverage(Inside):
             found[entry] = Variable(loop, [end - begin])
             positions[atom] = begin + Polynomial.atom(entry)
             segments |= row
-        box = [Interval(e, [e + 1], size) for e, size in zip(place, self._sizes, strict=True)]
+        box = self._box(place, flat)
+        if box is None:
+            return None
         segments |= self._segments([*place, *(end for v in found.values() for end in v.bounds)])
         facts = [size - 1 for size in self._sizes]
         return Region(self, box, found, segments, self._count_of, facts, positions)
+
+    # n * (e floordiv n) + e mod n == e
+    def _box(self, place: Sequence[Affine], flat: slice) -> Box | None:
+        """The place of a store, with the dimensions of `flat` merged into one.
+
+        None where an index may be outside of a merged dimension, the first one aside.
+        """
+        if not place:
+            return []
+        number, count = place[flat][0], self._sizes[flat][0]
+        for index, size in zip(place[flat][1:], self._sizes[flat][1:], strict=True):
+            (low, high), most = self.ranges.of(index), size.number
+            if low is None or high is None or most is None or low < 0 or high >= most:
+                return None
+            number, count = number * most + index, count * most
+        places = [*place[: flat.start], joined(number), *place[flat.stop :]]
+        sizes = [*self._sizes[: flat.start], count, *self._sizes[flat.stop :]]
+        return [Interval(e, [e + 1], size) for e, size in zip(places, sizes, strict=True)]
 
     def _may_run(self, loop: ForOp) -> bool:
         if not self.magnitudes.fits_bounds(loop):

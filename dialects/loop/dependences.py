@@ -24,6 +24,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Block, BlockArgument, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -38,6 +39,7 @@ from ...core.building.affine import (
     FLOOR,
     MOD,
     Affine,
+    Atom,
     DivisorError,
     Quotient,
 )
@@ -180,6 +182,7 @@ def _may_meet(first: Access, second: Access, loop: ForOp | None) -> bool:
         equations = [one - other for one, other in zip(*places, strict=True)]
         if any(_has_no_solution(equation, unknowns) for equation in equations):
             return False
+        equations += _numbered(*places, memref_type(first.buffer).get_shape())
         derived = _eliminated([*equations, *_whole(*places)], unknowns)
         if any(_has_no_solution(equation, unknowns) for equation in derived):
             return False
@@ -234,6 +237,25 @@ def _is_too_far(equation: Affine, unknowns: Unknowns) -> bool:
     rest = equation - Polynomial.atom(unknowns.distance) * factor
     ends = unknowns.is_negative(rest - abs(factor)), unknowns.is_negative(-rest - abs(factor))
     return all(ends) if factor else any(ends)
+
+
+# a == b and c == d  =>  n * a + c == n * b + d
+def _numbered(
+    first: Sequence[Affine], second: Sequence[Affine], shape: Sequence[int]
+) -> Iterator[Affine]:
+    """Equal indices in the last dimensions of a buffer have equal row-major numbers.
+
+    In such a number the quotients and remainders of a fused loop cancel out.
+    """
+    one, other, stride = Polynomial[Atom].of(0), Polynomial[Atom].of(0), 1
+    inner_first = zip(reversed(first), reversed(second), reversed(shape), strict=True)
+    for number, (a, b, size) in enumerate(inner_first):
+        one, other = one + a * stride, other + b * stride
+        if number > 0:
+            yield joined(one) - joined(other)
+        if size == DYNAMIC_INDEX:
+            return
+        stride *= size
 
 
 # q * c * (p * (a floordiv c)) + p * (q * (a mod c)) == p * q * a

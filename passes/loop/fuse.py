@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from xdsl.ir.affine import AffineExpr
+
 from ...core.budgets import EXACT
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.linear import normalized, quotient, remainder
@@ -24,7 +26,8 @@ def fuse(kernel: Consumed, outer: str, inner: str) -> KernelOp:
         for i to m: for j to n: body(i, j)
         ->  for i_j to m * n: body(i_j floordiv n, i_j mod n)
 
-    Balances tiles among threads if neither loop has enough iterations.
+    Balances tiles among threads if neither loop has enough iterations, and lets vectors run across
+    rows that follow each other in memory. The index of an outer loop that runs once is 0.
 
     Raises:
         ScheduleError: if the loops are not perfectly nested, the size of the inner one is unknown,
@@ -56,8 +59,11 @@ class _Fuse(Rebuild):
         kind = LoopKind.SERIAL if LoopKind.SERIAL in kinds else LoopKind.PARALLEL
         name = f"{op.loop_name.data}_{self.second.loop_name.data}"
         with self.loop(free_name(name, loop_names(self.kernel)), bound, kind, op) as variable:
-            self.bind(op.variable, quotient(variable, self.size))
-            self.bind(self.second.variable, remainder(variable, self.size))
+            row, column = quotient(variable, self.size), remainder(variable, self.size)
+            if extent_of(op) == 1:
+                row, column = AffineExpr.constant(0), variable
+            self.bind(op.variable, row)
+            self.bind(self.second.variable, column)
             self.visit_body(self.second.body.block)
 
 
@@ -93,7 +99,7 @@ class LoopFusePass(PrimitivePass):
     ```
 
     Requires: perfectly nested loops of these names, the inner one of constant size.
-    Leaves: one loop, whose accesses are no longer contiguous along a loop.
+    Leaves: one loop, along which accesses are contiguous where rows follow each other in memory.
     """
 
     name = "loop-fuse"

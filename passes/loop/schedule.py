@@ -28,6 +28,7 @@ from .rules.borders import cut_border
 from .rules.cascades import cascade_entries
 from .rules.columns import schedule_carried_rows, schedule_columns
 from .rules.contraction import schedule_contraction
+from .rules.flat import fuse_rows
 from .rules.heads import schedule_heads
 from .rules.knobs import ANALYTIC, Knobs
 from .rules.lanes import schedule_gathers, schedule_lanes, schedule_transpose
@@ -107,6 +108,9 @@ def _nest(schedule: Schedule, nest: str, reasons: list[str]) -> bool:
     if reason := schedule.attempt(lambda: schedule_contraction(schedule, nest)):
         reasons.append(reason)
         return True
+    if fused := schedule.attempt(lambda: fuse_rows(schedule, nest)):
+        nest = fused
+        reasons.append("short rows are one loop")
     if done := schedule.attempt(lambda: _staged_rows(schedule, nest)):
         reasons += done
         return True

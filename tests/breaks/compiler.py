@@ -108,10 +108,8 @@ COMPILER = (
     Break(
         "the two variables of a fused loop are swapped",
         "passes/loop/fuse.py",
-        "self.bind(op.variable, quotient(variable, self.size))\n"
-        "            self.bind(self.second.variable, remainder(variable, self.size))",
-        "self.bind(op.variable, remainder(variable, self.size))\n"
-        "            self.bind(self.second.variable, quotient(variable, self.size))",
+        "row, column = quotient(variable, self.size), remainder(variable, self.size)",
+        "column, row = quotient(variable, self.size), remainder(variable, self.size)",
         "tests/numeric/loop/test_schedule_buffers.py::test_fuse",
     ),
     Break(

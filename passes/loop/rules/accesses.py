@@ -16,10 +16,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
+from ....core.building.affine import Atom, polynomial, variables
+from ....core.building.affine import variable as atom_of
+from ....core.building.polynomials import Polynomial
 from ....core.target import Target
 from ....core.typed import memref_type
 from ....core.walks import operations_in
-from ....dialects.loop.linear import coefficient
+from ....dialects.loop.linear import coefficient, joined
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.nests import EXPENSIVE
 from ....dialects.loop.ops import (
@@ -107,21 +110,32 @@ def stride(access: LoadOp | StoreOp, variable: SSAValue, dependent: set[SSAValue
     last = len(sizes) - 1
     if factors[last] == 1 and not any(factors[:last] + factors[last + 1 :]):
         return Stride.UNIT
-    return Stride.OTHER
+    is_cut = any(math.isnan(factor) for factor in factors)
+    return Stride.UNIT if is_cut and elements_apart(access, variable) == 1 else Stride.OTHER
+
+
+# p * n * (e floordiv n) + p * (e mod n) == p * e
+def elements_apart(access: LoadOp | StoreOp, variable: SSAValue) -> int | None:
+    """How many elements an access moves when a loop variable grows by one, None if unknown."""
+    operands, shape = list(access.indices), memref_type(access.buffer).get_shape()
+    if operands.count(variable) != 1:
+        return None
+    own, number = atom_of(AffineExpr.dimension(operands.index(variable))), Polynomial[Atom].of(0)
+    for axis, result in enumerate(access.map.data.results):
+        index, below = polynomial(result), shape[axis + 1 :]
+        if own in variables(index):
+            if DYNAMIC_INDEX in below:
+                return None
+            number += index * math.prod(below)
+    number = joined(number)
+    factor = number.coefficient(own)
+    return None if own in variables(number - Polynomial.atom(own) * factor) else factor
 
 
 def bytes_apart(access: LoadOp | StoreOp, loop: ForOp) -> int | None:
     """How many bytes an access moves in each iteration of a loop, None if unknown."""
-    kind, operands = memref_type(access.buffer), list(access.indices)
-    if operands.count(loop.variable) != 1 or not bits_of(kind):
-        return None
-    dim, elements = AffineExpr.dimension(operands.index(loop.variable)), 0
-    for axis, result in enumerate(access.map.data.results):
-        factor, below = coefficient(result, dim), kind.get_shape()[axis + 1 :]
-        if factor is None or (factor and DYNAMIC_INDEX in below):
-            return None
-        elements += factor * math.prod(below)
-    return elements * bits_of(kind) // 8
+    bits, elements = bits_of(memref_type(access.buffer)), elements_apart(access, loop.variable)
+    return elements * bits // 8 if bits and elements is not None else None
 
 
 def _factor(expr: AffineExpr, dim: AffineExpr) -> float:

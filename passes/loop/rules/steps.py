@@ -18,6 +18,7 @@ from ..balance import balance
 from ..cascade import cascade
 from ..distribute import distribute
 from ..drop_unit_loops import drop_unit_loops, has_unit_loop
+from ..fuse import fuse
 from ..merge import merge
 from ..own import own
 from ..pack import pack
@@ -196,6 +197,11 @@ class Schedule:
     def reorder(self, *loops: str) -> None:
         """Change the order of loops; see `reorder`."""
         self._take(reorder, loops)
+
+    def fuse(self, outer: str, inner: str) -> str:
+        """Fuse two perfectly nested loops, return the new one; see `fuse`."""
+        (name,) = self._take(fuse, outer, inner)[outer]
+        return name
 
     def sink(self, loop: str) -> None:
         """Make a loop perfectly nested; see `sink`."""

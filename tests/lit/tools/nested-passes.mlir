@@ -26,4 +26,4 @@ func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   func.return %1 : tensor<4x8xf32>
 }
 // KERNEL-LABEL: loop.kernel @fused_relu
-// KERNEL: loop.load {{.*}} : memref<4x8xf32>, vector<8xf32>
+// KERNEL: loop.load {{.*}} : memref<4x8xf32>, vector<{{[0-9]+}}xf32>

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects import affine, memref
@@ -36,9 +37,19 @@ SIZES = {
     "?x6": "d0, 6",
     "?x?": "d0, d1",
     "?x?x4": "d0, d1, 4",
+    "?x2x3": "d0, 2, 3",
     "12": "12",
 }
 """Types of results, and their shapes where d0 is n and d1 is m."""
+
+FUSED = {
+    "?x6": [["e floordiv 6", "e mod 6"]],
+    "?x2x3": [
+        ["(e floordiv 3) floordiv 2", "(e floordiv 3) mod 2", "e mod 3"],
+        ["e floordiv 6", "(e mod 6) floordiv 3", "(e mod 6) mod 3"],
+    ],
+}
+"""Ways to compute the place of element number e."""
 
 NUMBERS = range(14)
 
@@ -97,9 +108,14 @@ Part = tuple[list[tuple[str, list[str]]], list[str], str]
 
 def parts_of(draw: Any, size: str, name: str, vector: bool) -> list[Part]:
     """Loops that cover a dimension together, as schedules make them."""
-    f, i, j = draw(st.sampled_from([2, 4, 5])), f"{name}0", f"{name}1"
     ways = ["plain", "reversed", "masked", "peeled", "split", "cases", *(["lanes"] * vector)]
-    match draw(st.sampled_from(ways)):
+    return made_parts(draw(st.sampled_from(ways)), size, name, draw(st.sampled_from([2, 4, 5])))
+
+
+def made_parts(way: str, size: str, name: str, f: int) -> list[Part]:
+    """The loops that one way makes, in chunks of f if it cuts."""
+    i, j = f"{name}0", f"{name}1"
+    match way:
         case "plain":
             return [([(i, [size])], [i], "")]
         case "reversed":
@@ -174,15 +190,75 @@ def nest(kind: str, part: Part, number: int) -> list[str]:
     return [*lines, *(["}"] * len(loops))]
 
 
+QUOTIENT = ["e floordiv 3", "e mod 3"]
+OF_PAIRS, OF_ROWS = FUSED["?x2x3"]
+
+
+@pytest.mark.parametrize(
+    "way", ["plain", "reversed", "masked", "lanes", "peeled", "split", "cases"]
+)
+@pytest.mark.parametrize(
+    ("kind", "size", "place"),
+    [
+        ("?x3", "n * 3", QUOTIENT),
+        ("11x3", "33", QUOTIENT),
+        ("?x1", "n", ["e", "0"]),
+        ("1x3", "3", ["0", "e"]),
+        ("1x3", "3", QUOTIENT),
+        ("?x2x3", "n * 6", OF_PAIRS),
+        ("?x2x3", "n * 6", OF_ROWS),
+        ("?x1x3", "n * 3", ["e floordiv 3", "0", "e mod 3"]),
+    ],
+)
+def test_loops_that_are_fused(kind: str, size: str, place: list[str], way: str) -> None:
+    assert is_proved(kind, fused(kind, size, place, way))
+
+
+@pytest.mark.parametrize("way", ["plain", "lanes", "split"])
+@pytest.mark.parametrize(
+    ("kind", "size", "place"),
+    [
+        ("?x3", "n * 3 - 1", QUOTIENT),
+        ("?x3", "n * 2", QUOTIENT),
+        ("?x3", "n", QUOTIENT),
+        ("11x3", "32", QUOTIENT),
+        ("?x3", "n * 3", ["e floordiv 4", "e mod 4"]),
+        ("?x3", "n * 3", ["e floordiv 2", "e mod 2"]),
+        ("?x3", "n * 3", ["e floordiv 4", "e mod 3"]),
+        ("?x3", "n * 3", ["e floordiv 3", "e mod 2"]),
+        ("?x3", "n * 3", ["e floordiv 2", "e mod 3"]),
+        ("?x3", "n * 3", ["e mod 3", "e floordiv 3"]),
+        ("3x3", "9", ["e floordiv 3", "e floordiv 3"]),
+        ("?x3", "n * 3", ["(e + 1) floordiv 3", "(e + 1) mod 3"]),
+        ("?x3", "n * 3", ["e floordiv 3", "(e + 1) mod 3 + 1"]),
+        ("?x6", "n * 3", ["(2 * e) floordiv 6", "(2 * e) mod 6"]),
+        ("?x2x3", "n * 6", ["e floordiv 6", "0", "e mod 3"]),
+        ("?x2x3", "n * 6", ["(e floordiv 2) floordiv 2", "(e floordiv 2) mod 2", "e mod 3"]),
+    ],
+)
+def test_loops_that_do_not_reach_all(kind: str, size: str, place: list[str], way: str) -> None:
+    assert not is_proved(kind, fused(kind, size, place, way))
+
+
+def fused(kind: str, size: str, place: list[str], way: str) -> str:
+    """A kernel that stores element number e of a result for all e below a size."""
+    lines: list[str] = []
+    for number, (loops, (element,), limit) in enumerate(made_parts(way, size, "f", 4)):
+        index = [expr.replace("e", f"({element})") for expr in place]
+        lines += nest(kind, (loops, index, limit), number)
+    return KERNEL.format(type=kind, body="\n".join(lines))
+
+
 @st.composite
 def nests(draw: Any) -> tuple[str, str]:
     """A type of a result, and the loops of a kernel that stores to it, perhaps to all of it."""
     kind = draw(st.sampled_from(list(SIZES)))
     sizes = [{"d0": "n", "d1": "m"}.get(size, size) for size in SIZES[kind].split(", ")]
     dims: list[list[Part]] = []
-    if kind == "?x6" and draw(st.booleans()):
-        flat = parts_of(draw, "n * 6", "f", False)
-        dims = [[(loops, [f"({e}) floordiv 6", f"({e}) mod 6"], "") for loops, (e,), _ in flat]]
+    if kind in FUSED and draw(st.booleans()):
+        ways = draw(st.sampled_from(FUSED[kind]))
+        flat = parts_of(draw, "n * 6", "f", True)
+        dims = [[(loops, [w.replace("e", f"({e})") for w in ways], n) for loops, (e,), n in flat]]
     else:
         lanes = draw(st.integers(0, len(sizes)))
         dims = [parts_of(draw, size, f"i{n}", n == lanes) for n, size in enumerate(sizes)]
@@ -224,7 +300,7 @@ def is_proved(kind: str, text: str) -> bool:
     """Whether a kernel is proved to store all; then it does."""
     kernel = parsed(text)
     names = {"d0": "n", "d1": "m"}
-    texts = SIZES[kind].split(", ")
+    texts = SIZES[kind].split(", ") if kind in SIZES else kind.replace("?", "d0").split("x")
     if not proved(kernel, [Dim.parse(names.get(size, size)) for size in texts]):
         return False
     for n, m in itertools.product(NUMBERS, (0, 1, 2, 5)):

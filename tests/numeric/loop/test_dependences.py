@@ -102,6 +102,12 @@ def cut_in_three(k: Any, x: Any, y: Any) -> None:
         y[i // 3, 2 * (i % 3) + j] = x[i // 3, 2 * (i % 3) + j]
 
 
+def numbered(k: Any, x: Any, y: Any) -> None:
+    """What is numbered is what chunks of rows have, but for the last one."""
+    with k.loops(2, 12) as (i, j):
+        y[2 * i + j // 6, j % 6] = x[2 * i + j // 6, j % 6]
+
+
 def skewed(k: Any, x: Any, y: Any) -> None:
     with k.loops(4, 6) as (i, j):
         y[3 - i, j] = x[i, j]
@@ -134,7 +140,7 @@ def idle(k: Any, x: Any, y: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "kernel", [cut, tiled, reordered, cut_in_three, skewed, again, scattered, idle]
+    "kernel", [cut, tiled, reordered, cut_in_three, numbered, skewed, again, scattered, idle]
 )
 def test_legal_kernels_run(kernel: Callable[..., None]) -> None:
     module = module_of(kernel)
@@ -195,6 +201,36 @@ def parse(text: str) -> ModuleOp:
 
 def kernel_in(module: ModuleOp) -> KernelOp:
     return next(op for op in module.walk() if isinstance(op, KernelOp))
+
+
+def stores(type: str, size: str, place: str) -> str:
+    """A kernel whose loop stores vectors of 4 lanes, of which those below a size are valid."""
+    buffer = f"memref<{type}xf32>"
+    return f"""
+loop.kernel @k(%n: index) -> (%y: {buffer}) {{
+  %f = arith.constant 0.0 : f32
+  %v = vector.broadcast %f : f32 to vector<4xf32>
+  loop.for "i" %i to min (d0) -> (({size}) ceildiv 4)(%n) {{
+    %valid = affine.min affine_map<(d0, d1) -> (4, {size} - d1 * 4)>(%n, %i)
+    loop.store %v, %y (d0)[s0] -> ({place})(%i) valid(0 : %valid) : vector<4xf32>, {buffer}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("type", "place", "meets"),
+    [
+        ("?x2x3", "(e floordiv 3) floordiv 2, (e floordiv 3) mod 2, e mod 3", False),
+        ("?x2x3", "e floordiv 6, (e mod 6) floordiv 3, (e mod 6) mod 3", False),
+        ("?x2x3", "(e floordiv 3) floordiv 2, (e floordiv 3) mod 2, e mod 2", True),
+        ("?x2x3", "(e floordiv 5) floordiv 2, (e floordiv 3) mod 2, e mod 3", True),
+        ("?x2x3", "e floordiv 6, (e mod 6) floordiv 4, (e mod 6) mod 3", True),
+        ("?x2x?", "e floordiv 6, (e mod 6) floordiv 3, (e mod 3) mod 2", True),
+    ],
+)
+def test_three_loops_that_are_fused(type: str, place: str, meets: bool) -> None:
+    text = stores(type, "d0 * 6", place.replace("e", "(d0 * 4 + s0)"))
+    assert bool(list(dependences(kernel_in(parse(text)).body.block, {}))) == meets
 
 
 def test_a_serial_loop_may_carry_a_dependence() -> None:

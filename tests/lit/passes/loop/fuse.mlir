@@ -1,5 +1,6 @@
 // RUN: stepwell-opt %s -p "loop-fuse{kernel=copy outer=i inner=j}" | filecheck %s
 // RUN: stepwell-opt %s -p "loop-fuse{kernel=copy outer=i inner=j},loop-tiles{kernel=copy loop=i_j}" | filecheck %s --check-prefix=TILES
+// RUN: stepwell-opt %s -p "loop-fuse{kernel=once outer=i inner=j}" | filecheck %s --check-prefix=ONCE
 // RUN: not stepwell-opt %s -p "loop-fuse{kernel=copy outer=j inner=i}" 2>&1 | filecheck %s --check-prefix=ORDER
 // RUN: not stepwell-opt %s -p "loop-fuse{kernel=refused outer=a inner=b}" 2>&1 | filecheck %s --check-prefix=BETWEEN
 // RUN: not stepwell-opt %s -p "loop-fuse{kernel=refused outer=c inner=d}" 2>&1 | filecheck %s --check-prefix=SIZE
@@ -31,6 +32,19 @@ loop.kernel @copy(%x: memref<?x8xf32>) -> (%y: memref<?x8xf32>) {
     loop.for "j" %j to 8 {
       %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<?x8xf32>, f32
       loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<?x8xf32>
+    }
+  }
+}
+
+// The index of an outer loop that runs once is no quotient.
+// ONCE-LABEL: loop.kernel @once
+// ONCE:       loop.for "i_j" %i_j to 8 {
+// ONCE-NEXT:    loop.load %x (d0) -> (0, d0)(%i_j)
+loop.kernel @once(%x: memref<1x8xf32>) -> (%y: memref<1x8xf32>) {
+  loop.for "i" %i to 1 {
+    loop.for "j" %j to 8 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<1x8xf32>, f32
+      loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<1x8xf32>
     }
   }
 }

@@ -1,0 +1,91 @@
+// RUN: stepwell-opt %s -p "loop-schedule{target=x86-64-v3}" | filecheck %s
+
+// Vectors go across rows.
+// CHECK-LABEL: loop.kernel @rows
+// CHECK-SAME:  "fuse(i, j); split(i_j, 32, tail=split)
+// CHECK:       loop.for "i_j01"
+// CHECK-NEXT:    loop.load %x {{.*}} floordiv 3{{.*}} mod 3{{.*}} vector<32xf32>
+loop.kernel @rows(%x: memref<?x3xf32>) -> (%y: memref<?x3xf32>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x3xf32>
+  loop.for "i" %i to %n {
+    loop.for "j" %j to 3 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<?x3xf32>, f32
+      %r = arith.negf %v : f32
+      loop.store %r, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<?x3xf32>
+    }
+  }
+}
+
+// Loops of one iteration leave no quotients.
+// CHECK-LABEL: loop.kernel @three
+// CHECK-SAME:  "fuse(j, l); fuse(i, j_l); split(i_j_l, 8, tail=split)
+// CHECK:       loop.load %x ()[s0] -> ((s0 floordiv 3), 0, (s0 mod 3))() : memref<4x1x3xf32>, vector<8xf32>
+loop.kernel @three(%x: memref<4x1x3xf32>) -> (%y: memref<4x1x3xf32>) {
+  loop.for "i" %i to 4 {
+    loop.for "j" %j to 1 {
+      loop.for "l" %l to 3 {
+        %v = loop.load %x (d0, d1, d2) -> (d0, d1, d2)(%i, %j, %l) : memref<4x1x3xf32>, f32
+        %r = arith.negf %v : f32
+        loop.store %r, %y (d0, d1, d2) -> (d0, d1, d2)(%i, %j, %l) : f32, memref<4x1x3xf32>
+      }
+    }
+  }
+}
+
+// A row that all others read, rows with gaps, columns, columns that are counted, whole vectors.
+// CHECK-LABEL: loop.kernel @broadcast
+// CHECK-NOT:   fuse
+// CHECK-LABEL: loop.kernel @part
+// CHECK-NOT:   fuse
+// CHECK-LABEL: loop.kernel @transposed
+// CHECK-NOT:   fuse
+// CHECK-LABEL: loop.kernel @counted
+// CHECK-NOT:   fuse
+// CHECK-LABEL: loop.kernel @whole
+// CHECK-NOT:   fuse
+loop.kernel @broadcast(%x: memref<9x3xf32>, %b: memref<3xf32>) -> (%y: memref<9x3xf32>) {
+  loop.for "i" %i to 9 {
+    loop.for "j" %j to 3 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<9x3xf32>, f32
+      %w = loop.load %b (d0) -> (d0)(%j) : memref<3xf32>, f32
+      %r = arith.addf %v, %w : f32
+      loop.store %r, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<9x3xf32>
+    }
+  }
+}
+loop.kernel @part(%x: memref<9x4xf32>) -> (%y: memref<9x3xf32>) {
+  loop.for "i" %i to 9 {
+    loop.for "j" %j to 3 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<9x4xf32>, f32
+      loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<9x3xf32>
+    }
+  }
+}
+loop.kernel @transposed(%x: memref<3x9xf32>) -> (%y: memref<9x3xf32>) {
+  loop.for "i" %i to 9 {
+    loop.for "j" %j to 3 {
+      %v = loop.load %x (d0, d1) -> (d1, d0)(%i, %j) : memref<3x9xf32>, f32
+      loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<9x3xf32>
+    }
+  }
+}
+loop.kernel @counted(%x: memref<9x3xf32>) -> (%y: memref<9x3xf32>) {
+  loop.for "i" %i to 9 {
+    loop.for "j" %j to 3 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<9x3xf32>, f32
+      %k = arith.index_cast %j : index to i32
+      %f = arith.sitofp %k : i32 to f32
+      %r = arith.addf %v, %f : f32
+      loop.store %r, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<9x3xf32>
+    }
+  }
+}
+loop.kernel @whole(%x: memref<9x8xf32>) -> (%y: memref<9x8xf32>) {
+  loop.for "i" %i to 9 {
+    loop.for "j" %j to 8 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<9x8xf32>, f32
+      loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<9x8xf32>
+    }
+  }
+}

@@ -1,0 +1,110 @@
+"""Elementwise operators on rows that are shorter than a vector, which may be one loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+
+RNG = np.random.default_rng(0)
+SHAPES = [("n", 3), ("n", 5), ("n", 7), ("n", 1, 3), ("n", 2, 3), ("n", 3, 1), ("n", 4, 3, 5)]
+Operation = Callable[[sw.Builder, Any], Any]
+OPERATIONS: dict[str, Operation] = {
+    "tanh": lambda b, x: b.tanh(x),
+    "sum": lambda b, x: b.relu(x) + x * x,
+    "cast": lambda b, x: b.cast(b.exp(x), "f16"),
+}
+
+
+def program(shape: tuple[Any, ...], operation: Operation) -> sw.Module:
+    b = sw.Builder("main")
+    b.output(operation(b, b.input("x", shape)))
+    return b.module()
+
+
+def randn(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape, np.float32)
+
+
+def steps_of(exe: sw.Executable) -> str:
+    return exe.ir("scheduled").partition("loop.schedule")[2].partition("{")[0]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", list(OPERATIONS))
+def test_the_same_bits_as_without_rows(name: str, threads: int) -> None:
+    flat = sw.compile(program(("n",), OPERATIONS[name]), threads=threads)
+    for shape in SHAPES:
+        exe = sw.compile(program(shape, OPERATIONS[name]), threads=threads)
+        assert "fuse(" in steps_of(exe) or shape == ("n", 3, 1)
+        for n in (0, 1, 2, 17, 1000):
+            x = randn(n, *shape[1:])
+            np.testing.assert_array_equal(exe(x).reshape(-1), flat(x.reshape(-1)))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 10, 11, 43, 1000])
+def test_known_sizes(n: int) -> None:
+    x = randn(n, 3)
+    exe = sw.compile(program((n, 3), OPERATIONS["tanh"]), threads=1)
+    np.testing.assert_allclose(exe(x), np.tanh(x), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_that_are_told_apart(threads: int) -> None:
+    b = sw.Builder("main")
+    x, row, column = b.input("x", ("n", 3)), b.input("row", (3,)), b.input("column", ("n", 1))
+    t, i = b.input("t", (3, "n")), b.input("i", ("n",), "i64")
+    b.output(x + row)
+    b.output(x * column)
+    b.output(x + b.transpose(t, [1, 0]))
+    b.output(b.gather(x, i, axis=0) + x)
+    b.output(b.slice(x, [0, 0], [2**63 - 1, 2]) * 2.0)
+    b.output(b.softmax(x, axis=1) + x)
+    b.output(b.concat([x, x + 1.0], axis=1) * 2.0)
+    exe = sw.compile(b.module(), threads=threads)
+    for n in (0, 1, 2, 17, 333):
+        x, row, column, t = randn(n, 3), randn(3), randn(n, 1), randn(3, n)
+        i = RNG.integers(0, max(n, 1), n)
+        e = np.exp(x - x.max(axis=1, keepdims=True))
+        expected = (
+            x + row,
+            x * column,
+            x + t.T,
+            x[i] + x,
+            x[:, :2] * 2,
+            e / e.sum(axis=1, keepdims=True) + x,
+            np.concatenate([x, x + 1], axis=1) * 2,
+        )
+        for found, value in zip(exe(x, row, column, t, i), expected, strict=True):
+            np.testing.assert_allclose(found, value, rtol=1e-5, atol=1e-6)
+
+
+def test_a_batch_of_rows_with_a_part_of_its_own() -> None:
+    """The last two dimensions are one, the first is not."""
+    b = sw.Builder("main")
+    x, z = b.input("x", ("m", 7, 3)), b.input("z", (7, 3))
+    b.output(b.tanh(x) + z)
+    exe = sw.compile(b.module(), threads=1)
+    assert "fuse(j, l)" in steps_of(exe)
+    for m in (0, 1, 5):
+        x, z = randn(m, 7, 3), randn(7, 3)
+        np.testing.assert_allclose(exe(x, z), np.tanh(x) + z, rtol=1e-6, atol=1e-6)
+
+
+def test_rows_over_others() -> None:
+    """A result over an operand that is not needed any more."""
+    b = sw.Builder("main")
+    h = b.dense(b.input("x", ("n", 4)), np.eye(3, 4, dtype=np.float32))
+    b.output(b.dense(b.tanh(h), np.eye(5, 3, dtype=np.float32)))
+    exe, x = sw.compile(b.module(), threads=2), randn(99, 4)
+    np.testing.assert_allclose(exe(x)[:, :3], np.tanh(x[:, :3]), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("columns", [8, 16, 64, 100])
+def test_rows_of_vectors_stay(columns: int) -> None:
+    exe = sw.compile(program(("n", columns), OPERATIONS["tanh"]), target="x86-64-v3")
+    assert "fuse(" not in steps_of(exe)
