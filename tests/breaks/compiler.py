@@ -475,4 +475,11 @@ COMPILER = (
         "place = record.row.value.data + word",
         "tests/unit/test_profile.py",
     ),
+    Break(
+        "an index beyond its dimension counts as one of the next row when dimensions are merged",
+        "dialects/loop/coverage.py",
+        "if low is None or high is None or most is None or low < 0 or high >= most:",
+        "if low is None or high is None or most is None:",
+        "tests/numeric/loop/test_coverage.py::test_loops_that_do_not_reach_all",
+    ),
 )

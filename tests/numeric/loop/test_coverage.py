@@ -233,6 +233,7 @@ def test_loops_that_are_fused(kind: str, size: str, place: list[str], way: str) 
         ("?x3", "n * 3", ["e floordiv 3", "(e + 1) mod 3 + 1"]),
         ("?x6", "n * 3", ["(2 * e) floordiv 6", "(2 * e) mod 6"]),
         ("?x2x3", "n * 6", ["e floordiv 6", "0", "e mod 3"]),
+        ("?x2x3", "n * 6", ["e floordiv 6", "0", "e mod 6"]),
         ("?x2x3", "n * 6", ["(e floordiv 2) floordiv 2", "(e floordiv 2) mod 2", "e mod 3"]),
     ],
 )
