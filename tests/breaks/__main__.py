@@ -5,7 +5,7 @@
     python -m tests.breaks -j 8
 
 Each mistake states tests of `make test` that have to notice it, and only these run, until one
-fails. What changes the sources anchors the mistakes anew in what it wrote; none is dropped.
+fails. A commit that changes replaced text anchors the mistake in the new text; none is dropped.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TIMES = itertools.count()
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a mistake: the test that noticed it, or why there is none."""
+    """The test that noticed a mistake, or the reason why there is none."""
 
     planted: Break
     noticed_by: str | None
@@ -50,7 +50,7 @@ class Outcome:
 
 
 def copied(scratch: Path) -> Path:
-    """A copy of what the repository tracks, in a folder that is the package's when imported."""
+    """A copy of the sources, which is imported as the package with `scratch` on the path."""
     root = scratch / "stepwell"
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -115,7 +115,7 @@ def tried(root: Path, mistake: Break) -> Outcome:
 
 
 def commands(tests: Sequence[str]) -> Iterator[tuple[list[str], str]]:
-    """What runs tests of IR text and other ones, and how it names one that failed."""
+    """Commands that run tests, each with a pattern for the name of one that failed."""
     texts = [test for test in tests if test.endswith(".mlir")]
     if texts:
         lit = str(Path(sys.executable).with_name("lit"))

@@ -52,7 +52,7 @@ def test_weights_of_entries_are_precise() -> None:
 
 @pytest.mark.parametrize("target", ["x86-64-v3", "host"])
 def test_differences_are_not_above_64(target: str) -> None:
-    """Where a large maximum less 60 is rounded."""
+    """The origin of a large maximum, 60 below it, is rounded."""
     near_powers = np.outer(2.0 ** np.arange(120), 1 + 2.0**-24 * np.array([-1, 0, 2, 4, 6, 10]))
     top = np.concatenate([near_powers.ravel(), RNG.uniform(0, 1e5, 500)]).astype(np.float32)
     x = top[:, None] - np.array([0.0, 1.0, 45.0, 160.0, np.inf], np.float32)

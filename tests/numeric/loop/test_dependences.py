@@ -103,7 +103,7 @@ def cut_in_three(k: Any, x: Any, y: Any) -> None:
 
 
 def numbered(k: Any, x: Any, y: Any) -> None:
-    """What is numbered is what chunks of rows have, but for the last one."""
+    """Two rows at a time, each element by its row-major number in them."""
     with k.loops(2, 12) as (i, j):
         y[2 * i + j // 6, j % 6] = x[2 * i + j // 6, j % 6]
 
