@@ -27,6 +27,7 @@ from ..core.actions import allowed
 from ..core.budgets import APPROXIMATION
 from ..core.context import target_of
 from ..core.target import Target, named
+from ..core.typed import is_splat
 from ..core.walks import operations_in
 from ..dialects.upstream import ops as upstream
 from .math_to_arith import arcs, double_power, doubles, halves, polynomials, power
@@ -81,7 +82,7 @@ def _constant(value: SSAValue) -> float | None:
         return None
     if isinstance(op.value, FloatAttr):
         return op.value.value.data
-    if not isinstance(op.value, DenseIntOrFPElementsAttr) or not op.value.is_splat():
+    if not isinstance(op.value, DenseIntOrFPElementsAttr) or not is_splat(op.value):
         return None
     number = next(iter(op.value.iter_values()))
     return number if isinstance(number, float) else None

@@ -17,6 +17,7 @@ from xdsl.printer import Printer
 from xdsl.traits import ConstantLike
 
 from .provenance import names, names_of
+from .typed import is_splat
 from .versions import KEY, with_version
 
 
@@ -35,6 +36,11 @@ class AliasPrinter(Printer):
             self.print_string("dense_resource<__elided__> : ")
             super().print_attribute(attribute.get_type())
             return
+        if isinstance(attribute, DenseIntOrFPElementsAttr) and _has_both_zeros(attribute):
+            # xDSL would print the first one for all.
+            self.print_string(f'dense<"0x{attribute.data.data.hex()}"> : ')
+            super().print_attribute(attribute.get_type())
+            return
         alias = getattr(attribute, "alias", None)
         if not isinstance(alias, str):
             super().print_attribute(attribute)
@@ -50,7 +56,12 @@ def _elements(attribute: Attribute) -> int:
     """The number of elements that a constant prints: one for a splat."""
     if not isinstance(attribute, DenseIntOrFPElementsAttr):
         return 0
-    return 1 if attribute.is_splat() else len(attribute)
+    return 1 if is_splat(attribute) else len(attribute)
+
+
+def _has_both_zeros(attribute: DenseIntOrFPElementsAttr) -> bool:
+    """Whether all elements are 0.0 or -0.0, and some are either."""
+    return len(attribute) > 0 and not is_splat(attribute) and attribute.is_splat()
 
 
 def module_text(

@@ -10,7 +10,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import AnyFloat, IntegerType, MemRefType, TensorType, VectorType
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    IntegerType,
+    MemRefType,
+    TensorType,
+    VectorType,
+)
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 if TYPE_CHECKING:
@@ -75,6 +82,15 @@ def function_around(op: Operation) -> func.FuncOp | None:
     while parent is not None and not isinstance(parent, func.FuncOp):
         parent = parent.parent_op()
     return parent
+
+
+def is_splat(attribute: DenseIntOrFPElementsAttr) -> bool:
+    """Whether all elements have the same bits.
+
+    xDSL's own test compares numbers, for which 0.0 is -0.0.
+    """
+    data, count = attribute.data.data, len(attribute)
+    return count > 0 and data == data[: len(data) // count] * count
 
 
 def dense_array(array: np.ndarray | csr_array) -> np.ndarray:

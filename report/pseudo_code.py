@@ -27,6 +27,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
+from ..core.typed import is_splat
 from ..dialects.loop.attrs import Combine, LoopKind
 from ..dialects.loop.ops import (
     FoldOp,
@@ -335,7 +336,7 @@ def _type(kind: Attribute, sizes: Sequence[str] = ()) -> str:
 
 def _number(value: Attribute) -> str:
     if isinstance(value, DenseIntOrFPElementsAttr):
-        return str(value.get_values()[0]) if value.is_splat() else "[...]"
+        return str(value.get_values()[0]) if is_splat(value) else "[...]"
     if isinstance(value, IntegerAttr):
         return str(value.value.data)
     return f"{value.value.data:.7g}" if isinstance(value, FloatAttr) else str(value)

@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...core.building.creation import created
+from ...core.typed import is_splat
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.combiners import combining, neutral_value
 from ...dialects.loop.vectors import INTERLEAVE, Chunk, Layout, Row
@@ -115,7 +116,7 @@ class ConstantBlock(Block):
     def make(self, row: Row, chunk: int) -> SSAValue:
         part = self.layout.chunks[chunk]
         values = cast(tuple[float, ...], self.value.get_values())
-        if self.value.is_splat():
+        if is_splat(self.value):
             return self.emitter.splat(number(values[0], self.element), part.width)
         attrs: list[IntegerAttr | FloatAttr] = []
         for lane in range(part.offset, part.offset + part.lanes):

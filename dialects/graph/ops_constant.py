@@ -35,7 +35,7 @@ from ...core.dtype_names import as_buffer
 from ...core.dtypes import LOW_BIT_INTEGERS, dtype_of, element_type_of, is_low_bit
 from ...core.errors import CompileError, explain
 from ...core.provenance import origin
-from ...core.typed import dense_array, integer_type
+from ...core.typed import dense_array, integer_type, is_splat
 from ...core.weights import WeightStore
 from ..sparse_tensor import is_sparse
 from .attrs import ANY_TENSOR, i64_attr
@@ -120,11 +120,7 @@ class ConstantOp(GraphOp):
     @property
     def splat(self) -> float | int | bool | None:
         """The common value of all elements of a literal; None if they differ."""
-        if not isinstance(self.value, DenseIntOrFPElementsAttr) or not len(self.value):
-            return None
-        data, count = self.value.data.data, len(self.value)
-        size = len(data) // count
-        if data != data[:size] * count:
+        if not isinstance(self.value, DenseIntOrFPElementsAttr) or not is_splat(self.value):
             return None
         return cast(float, next(iter(self.value.iter_values())))
 

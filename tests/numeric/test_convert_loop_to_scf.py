@@ -661,6 +661,21 @@ loop.kernel @add(%x: memref<?x?x5xf32>) -> (%y: memref<?x?x5xf32>) {
         assert untouched(whole)
 
 
+@pytest.mark.parametrize("lanes", ["0.0, -0.0, 0.0", "-0.0, 0.0, 0.0"])
+def test_zeros_of_a_vector_keep_their_signs(lanes: str) -> None:
+    kernel = compiled(f"""
+loop.kernel @add(%x: memref<3xf32>) -> (%y: memref<3xf32>) {{
+  %c = arith.constant dense<[{lanes}]> : vector<3xf32>
+  %v = loop.load %x ()[s0] -> (s0)() : memref<3xf32>, vector<3xf32>
+  %r = arith.addf %v, %c : vector<3xf32>
+  loop.store %r, %y ()[s0] -> (s0)() : vector<3xf32>, memref<3xf32>
+}}
+""")
+    y, _ = guarded((3,))
+    kernel(np.full(3, -0.0, F32), y)
+    assert np.signbit(y).tolist() == [lane.strip() == "-0.0" for lane in lanes.split(",")]
+
+
 def test_three_nested_tiles(rng: np.random.Generator) -> None:
     kernel = compiled("""
 loop.kernel @add(%x: memref<2x3x5xf32>) -> (%y: memref<2x3x5xf32>) {

@@ -44,6 +44,18 @@ def test_path_with_weights_beside_it_survives_a_round_trip(tmp_path: Path) -> No
     np.testing.assert_array_equal(second.weights["w0"], array)
 
 
+@pytest.mark.parametrize("kind", ["f16", "bf16", "f32", "f64"])
+@pytest.mark.parametrize("elements", ["0.0, -0.0", "-0.0, 0.0", "-0.0, -0.0"])
+def test_zeros_keep_their_signs(kind: str, elements: str) -> None:
+    module = from_mlir(f"""func.func @main() -> tensor<2x{kind}> {{
+      %c = graph.constant dense<[{elements}]> : tensor<2x{kind}>
+      func.return %c : tensor<2x{kind}>
+    }}""")
+    again = from_mlir(module.text())
+    signs = [zero.strip() == "-0.0" for zero in elements.split(",")]
+    assert np.signbit(again.run_reference()).tolist() == signs
+
+
 def test_names_that_are_not_ascii_survive_a_round_trip(tmp_path: Path) -> None:
     b = Builder("main")
     b.output(b.relu(b.input("größe", (None, 2)), name="nœud"), name="結果")
