@@ -43,6 +43,7 @@ class Form(Polynomial[int]):
 ZERO = Form()
 fixed = bounded_cache(Form.of)
 """The form of a number."""
+_polynomial = bounded_cache(polynomial)
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,7 @@ class Indices:
         """
         if type(expr) is AffineDimExpr:  # as most are
             return dims[expr.position]
-        return self._substituted(polynomial(expr), dims, symbols)
+        return self._substituted(_polynomial(expr), dims, symbols)
 
     def _substituted(self, value: Affine, dims: Sequence[Form], symbols: Sequence[Form]) -> Form:
         def form_of(atom: Variable | Quotient) -> Form:

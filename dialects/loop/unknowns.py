@@ -146,7 +146,16 @@ class Unknowns:
     # c * d * (a ceildiv d) + r <= c * (a + d - 1) + r
     def is_negative(self, value: Affine) -> bool:
         """Whether a polynomial is below 0, whatever loop variables and lanes are in it."""
-        value = joined(value)
+        return self._is_negative(joined(value), set())
+
+    def _is_negative(self, value: Affine, seen: set[Affine]) -> bool:
+        """The same; of polynomials that were seen this is not known.
+
+        Without them each order in which atoms can be replaced would be tried.
+        """
+        if value in seen:
+            return False
+        seen.add(value)
         _, most = self.ranges.of(value)
         if most is not None and most < 0:
             return True
@@ -160,7 +169,7 @@ class Unknowns:
             elif atom.function in (FLOOR, CEIL) and factor % atom.divisor == 0:
                 most = atom.dividend + (atom.divisor - 1 if atom.function is CEIL else 0)
                 bounds = [rest + most * (factor // atom.divisor)]
-            if any(map(self.is_negative, bounds)):
+            if any(self._is_negative(joined(bound), seen) for bound in bounds):
                 return True
         return False
 
