@@ -24,6 +24,7 @@ import stepwell as sw
 from stepwell.core import pass_manager
 from stepwell.core.stages import STAGES
 
+from . import harness
 from .guards.memory import memory
 from .guards.programs import install
 
@@ -66,6 +67,17 @@ def pytest_configure(config: pytest.Config) -> None:
         install(config.option.guarded)
 
 
+def pytest_collectstart() -> None:
+    """The arrays of a test file do not depend on the files that were imported before."""
+    harness.restart()
+
+
+@pytest.fixture(autouse=True)
+def random_stream() -> None:
+    """The arrays of a test do not depend on the tests that ran before."""
+    harness.restart()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Some tests measure memory, or limit it, and so cannot run with guards."""
     for item in items if config.option.guarded else ():
@@ -88,30 +100,48 @@ def all_tests(pytestconfig: pytest.Config) -> bool:
 
 
 def pytest_collection_finish() -> None:
-    """The collector need not look at modules and collected tests again, which live to the end.
+    """The collector runs less often: IR is many small objects."""
+    gc.set_threshold(20_000)
 
-    It takes a fifth of the time of all tests at the threshold of Python: IR is many small objects.
+
+@pytest.fixture(scope="module", autouse=True)
+def young_heap() -> None:
+    """The collector looks at what a file of tests makes, and not at what lived before it.
+
+    It would take a fifth of the time of all tests; and forks copy what it marks.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000)
 
 
 OPEN_STAGES, IS_EXTENDED = pass_manager.OPEN_STAGES, pass_manager.is_extended
 
 
+def _verify_all_stages(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(pass_manager, "OPEN_STAGES", STAGES)
+    patch.setattr(pass_manager, "is_extended", lambda ctx, op: True)
+
+
 @pytest.fixture(scope="session", autouse=True)
-def every_stage_is_open() -> Iterator[None]:
-    """In tests a compilation verifies all stages, whatever takes part in it."""
+def verification(pytestconfig: pytest.Config) -> Iterator[None]:
+    """A compilation verifies all stages, whatever takes part in it, where slow tests run too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pass_manager, "OPEN_STAGES", STAGES)
-        patch.setattr(pass_manager, "is_extended", lambda ctx, op: True)
+        if pytestconfig.option.markexpr != QUICK:
+            _verify_all_stages(patch)
+        yield
+
+
+@pytest.fixture(scope="module")
+def every_stage_verified() -> Iterator[None]:
+    """The compilations of a file verify all stages, though slow tests are left out."""
+    with pytest.MonkeyPatch.context() as patch:
+        _verify_all_stages(patch)
         yield
 
 
 @pytest.fixture
 def usual_verification(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compilation verifies what it does outside of tests."""
+    """A compilation verifies what it does outside of tests, though slow tests run too."""
     monkeypatch.setattr(pass_manager, "OPEN_STAGES", OPEN_STAGES)
     monkeypatch.setattr(pass_manager, "is_extended", IS_EXTENDED)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from stepwell.core.registry import make_context, own_passes
 from stepwell.core.target import named
 from stepwell.diagnosis.growth import digits_of, growth, longest_sum
 
+from ..harness import results
 from .choices import Choices
 from .outcomes import Counts, DifferenceError, Outcome
 from .programs import Case
@@ -105,7 +106,7 @@ def graph_passes() -> tuple[str, ...]:
     return tuple(BOUND if BOUND.startswith(name) else name for name in found)
 
 
-def check(case: Case, way: Way, compiles: bool = True) -> Outcome:
+def compare(case: Case, way: Way, compiles: bool = True) -> Outcome:
     """Compile a program in one way, and compare.
 
     Args:
@@ -175,7 +176,7 @@ class Comparison:
                 continue  # it is for other programs, and says so
             self.module = module
         return self.same(
-            "passes", self.case.inputs, lambda x: _tuple(self.module.run_reference(*self._left(x)))
+            "passes", self.case.inputs, lambda x: _arrays(self.module.run_reference(*self._left(x)))
         )
 
     def _left(self, inputs: list[Any]) -> list[Any]:
@@ -189,13 +190,13 @@ class Comparison:
         exe = self._executable(counts, choices)
 
         def run(arrays: list[Any]) -> tuple[Any, ...]:
-            return _tuple(exe(*self._left(arrays)))
+            return _arrays(exe(*self._left(arrays)))
 
         kinds = [self.same("machine code", inputs, run)]
         if way.stage:
 
             def run_at(arrays: list[Any]) -> tuple[Any, ...]:
-                return _tuple(exe.run_at(way.stage, *self._left(arrays)))
+                return _arrays(exe.run_at(way.stage, *self._left(arrays)))
 
             kinds.append(self.same(f"stage {way.stage}", inputs, run_at))
         others = resized(self.case, choices)
@@ -273,9 +274,9 @@ class Comparison:
     def _expected(self, inputs: list[Any]) -> tuple[np.ndarray, ...] | str:
         """What the reference says, once for the inputs of the program."""
         if inputs is not self.case.inputs:
-            return _results(lambda x: _tuple(self.case.module.run_reference(*x)), inputs)
+            return _results(lambda x: _arrays(self.case.module.run_reference(*x)), inputs)
         if self._known is None:
-            self._known = _results(lambda x: _tuple(self.case.module.run_reference(*x)), inputs)
+            self._known = _results(lambda x: _arrays(self.case.module.run_reference(*x)), inputs)
         return self._known
 
     def _limit(
@@ -323,6 +324,5 @@ def _is_finite(array: np.ndarray) -> bool:
     return not is_real(array.dtype) or bool(np.isfinite(array.astype(np.float64)).all())
 
 
-def _tuple(results: Any) -> tuple[np.ndarray, ...]:
-    given: Iterable[Any] = results if isinstance(results, tuple) else (results,)
-    return tuple(one if isinstance(one, np.ndarray) else np.asarray(one) for one in given)
+def _arrays(found: Any) -> tuple[np.ndarray, ...]:
+    return tuple(map(np.asarray, results(found)))

@@ -19,7 +19,7 @@ from stepwell.core.dtypes import element_type_of
 from stepwell.core.module import Module
 from stepwell.diagnosis.reduction import reduce
 
-from .comparing import Way, check
+from .comparing import Way, compare
 from .outcomes import DifferenceError
 from .programs import Case
 
@@ -59,7 +59,7 @@ def reduced(case: Case, way: Way, seconds: float) -> Case:
 def difference(case: Case, way: Way) -> str | None:
     """What differs; None where nothing does."""
     try:
-        check(case, way)
+        compare(case, way)
     except DifferenceError as error:
         return str(error)
     return None

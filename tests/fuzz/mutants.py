@@ -105,6 +105,7 @@ def case(kind: Kind, path: Path, data: bytes, seed: int) -> dict[str, Any]:
 def read_all(kind: Kind, path: Path, seeds: range, tell: Callable[[dict[str, Any]], None]) -> None:
     """Read a file with the change of each seed, and tell what became of it."""
     warnings.simplefilter("ignore")
+    gc.freeze()  # memory that the collector marks is copied
     limit_memory()
     data = path.read_bytes()
     first = resident()

@@ -16,7 +16,7 @@ from queue import Empty, Queue
 from threading import Thread
 
 from .choices import Choices
-from .comparing import Way, check, graph_passes
+from .comparing import Way, compare, graph_passes
 from .nests import check_nest
 from .operators import DERIVED
 from .outcomes import DifferenceError, Outcome
@@ -39,7 +39,7 @@ def check_graph(seed: int) -> Outcome | None:
     case = _case("graph", seed)
     if case is None:
         return None
-    return check(case, Way.random(f"way {seed}", case.special))
+    return compare(case, Way.random(f"way {seed}", case.special))
 
 
 def check_passes(seed: int) -> Outcome | None:
@@ -54,7 +54,7 @@ def check_passes(seed: int) -> Outcome | None:
     choices = Choices(f"passes of {seed}")
     steps = ",".join(choices.some(graph_passes(), 6))
     way = Way(before=steps, rounding="kept" if case.special else None)
-    return check(case, way, compiles=False)
+    return compare(case, way, compiles=False)
 
 
 def _case(level: str, seed: int) -> Case | None:

@@ -1,9 +1,9 @@
 """A format of lit that forks the tools of this project instead of starting Python for each.
 
 A process needs a second to import what `stepwell-opt` needs, and a tenth of that to run one test.
-Here each worker of lit imports it once; each command is a fork of the worker, with its own
-arguments, files and environment, so that no command sees what another one did. RUN lines that
-need more than pipes of these tools run in lit's own shell, each line in a new one.
+Here lit imports it once for all workers; the RUN lines of a test run in a fork of a worker, so
+that no test sees what another one did. RUN lines that need more than pipes of these tools run in
+lit's own shell, each line in a new one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, BinaryIO
 
 import lit.Test
 import lit.TestRunner
@@ -43,10 +43,12 @@ def tools() -> dict[str, Tool]:
     The collector leaves all of it alone, so that forks do not copy the memory that it would mark.
     """
     from filecheck.main import main as filecheck
+    from xdsl.universe import Universe
 
     from stepwell.core.registry import make_context, own_dialects, passes
     from stepwell.tools.stepwell_opt import main as stepwell_opt
 
+    Universe.get_multiverse = cache(Universe.get_multiverse)  # entry points are read once
     for load in (*passes().values(), *own_dialects().values()):
         load()
     make_context()
@@ -84,25 +86,16 @@ class Stage:
         merged, dropped = bool(command.redirects), command.redirects == ERRORS
         return Stage(words[0], tuple(words[1:]), negated, merged, dropped)
 
-    def run(self, stdin: int, stdout: int, stderr: int, folder: str, env: dict[str, str]) -> bool:
-        """Run it in a fork on these files; whether it ends as it has to."""
-        child = os.fork()
-        if not child:
-            written = os.open(os.devnull, os.O_WRONLY) if self.dropped else stdout
-            files = stdin, written, stdout if self.merged else stderr
-            os._exit(self._in_child(files, folder, env))
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        return code > 0 if self.negated else code == 0
-
-    def _in_child(self, files: Sequence[int], folder: str, env: dict[str, str]) -> int:
-        for target, file in enumerate(files):
-            os.dup2(file, target)
-        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
-        gc.disable()
+    def runs(self, stdin: int, stdout: int, stderr: int) -> bool:
+        """Run it on these files; whether it ends as it has to."""
+        os.dup2(stdin, 0)
+        os.dup2(stdout, 1)
+        os.dup2(stdout if self.merged else stderr, 2)
+        if self.dropped:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115
+        sys.stdout, sys.stderr = (open(file, "w", closefd=False) for file in (1, 2))  # noqa: SIM115
         sys.argv = [self.tool, *self.args]
-        os.environ.clear()
-        os.environ.update(env)
-        os.chdir(folder)
         try:
             tools()[self.tool](self.args)
             code = 0
@@ -113,11 +106,80 @@ class Stage:
             code = 1
         sys.stdout.flush()
         sys.stderr.flush()
-        return code
+        return code > 0 if self.negated else code == 0
+
+
+@dataclass(frozen=True)
+class Line:
+    """A RUN line that is a pipe of tools of this project."""
+
+    text: str
+    stages: tuple[Stage, ...]
+
+    @staticmethod
+    def of(text: str) -> Line | None:
+        """The line of some text; None if it is for lit's shell."""
+        parsed = ShParser(text, pipefail=True).parse()
+        if not isinstance(parsed, Pipeline) or parsed.negate:
+            return None
+        stages = [stage for one in parsed.commands if (stage := Stage.of(one)) is not None]
+        return Line(text, tuple(stages)) if len(stages) == len(parsed.commands) else None
+
+    def runs(self, report: BinaryIO) -> bool:
+        """Run one command after another; whether all end as they have to.
+
+        The report is what the line is, and what was written if not.
+        """
+        report.seek(0)
+        report.truncate()
+        report.write(f"{self.text}\n".encode())
+        report.flush()  # a crash is one of this line
+        said: list[tuple[str, BinaryIO]] = []
+        fine = True
+        with ExitStack() as opened:
+            given = opened.enter_context(tempfile.TemporaryFile())
+            for stage in self.stages:
+                out = opened.enter_context(tempfile.TemporaryFile())
+                errors = opened.enter_context(tempfile.TemporaryFile())
+                fine = stage.runs(given.fileno(), out.fileno(), errors.fileno()) and fine
+                said += [(f"stdout of {stage.tool}", out), (f"stderr of {stage.tool}", errors)]
+                out.seek(0)
+                given = out
+            for what, file in () if fine else said:
+                file.seek(0)
+                report.write(f"-- {what}:\n".encode() + file.read() + b"\n")
+        return fine
+
+
+def _failure(lines: Sequence[Line], folder: str, env: dict[str, str]) -> str | None:
+    """The first line that fails, and what it wrote; all run in one fork."""
+    with tempfile.TemporaryFile() as report:
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                gc.disable()
+                os.environ.clear()
+                os.environ.update(env)
+                os.chdir(folder)
+                code = int(not all(line.runs(report) for line in lines))
+                report.flush()
+            finally:
+                os._exit(code)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if not code:
+            return None
+        report.seek(0)
+        died = f"died of signal {-code}\n" if code < 0 else ""
+        return report.read().decode(errors="replace") + died
 
 
 class ForkedShTest(ShTest):
     """lit's format for shell commands, quicker where they are pipes of this project's tools."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        tools()  # for all workers, which are forks
 
     def execute(self, test: Any, litConfig: Any) -> Any:
         """Run the RUN lines of a file up to the first one that fails."""
@@ -131,42 +193,18 @@ class ForkedShTest(ShTest):
         limit = test.config.recursiveExpansionLimit
         lines = lit.TestRunner.applySubstitutions(script, substitutions, conditions, limit)
         os.makedirs(folder, exist_ok=True)
-        tools()
-        for line in lines:
-            command = re.sub(r"^%dbg\([^)]*\)", "", line).strip()
-            stages = _stages(command)
-            if stages is None:
-                done = lit.TestRunner._runShTest(test, litConfig, False, [line], base)
-                if done.code != lit.Test.PASS:
-                    return done
-            elif (said := _run(stages, folder, test.config.environment)) is not None:
-                return lit.Test.Result(lit.Test.FAIL, f"{command}\n{said}")
+        waiting: list[Line] = []
+        for text in lines:
+            command = re.sub(r"^%dbg\([^)]*\)", "", text).strip()
+            if (line := Line.of(command)) is not None:
+                waiting.append(line)
+                continue
+            if (failure := _failure(waiting, folder, test.config.environment)) is not None:
+                return lit.Test.Result(lit.Test.FAIL, failure)
+            waiting.clear()
+            done = lit.TestRunner._runShTest(test, litConfig, False, [text], base)
+            if done.code != lit.Test.PASS:
+                return done
+        if (failure := _failure(waiting, folder, test.config.environment)) is not None:
+            return lit.Test.Result(lit.Test.FAIL, failure)
         return lit.Test.Result(lit.Test.PASS, "")
-
-
-def _stages(command: str) -> list[Stage] | None:
-    """The commands of a pipe; None if it is for lit's shell."""
-    parsed = ShParser(command, pipefail=True).parse()
-    if not isinstance(parsed, Pipeline) or parsed.negate:
-        return None
-    stages = [stage for one in parsed.commands if (stage := Stage.of(one)) is not None]
-    return stages if len(stages) == len(parsed.commands) else None
-
-
-def _run(stages: Sequence[Stage], folder: str, env: dict[str, str]) -> str | None:
-    """Run a pipe, one command after another; what it said, if one of them fails."""
-    said: list[str] = []
-    fine = True
-    with ExitStack() as opened:
-        given = opened.enter_context(tempfile.TemporaryFile())
-        for stage in stages:
-            out = opened.enter_context(tempfile.TemporaryFile())
-            errors = opened.enter_context(tempfile.TemporaryFile())
-            files = given.fileno(), out.fileno(), errors.fileno()
-            fine = stage.run(*files, folder, env) and fine
-            for file, name in ((out, "stdout"), (errors, "stderr")):
-                file.seek(0)
-                said.append(f"-- {name} of {stage.tool}:\n{file.read().decode(errors='replace')}")
-            out.seek(0)
-            given = out
-    return None if fine else "\n".join(said)

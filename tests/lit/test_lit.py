@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from . import forked_format
 
 LIT = Path(sys.executable).parent / "lit"
 MLIR_TOOLS = "/usr/lib/llvm-22/bin"
@@ -39,7 +42,7 @@ WRONG = {
     "an-error-inside": "// RUN: filecheck %s --no-such-option",
     "what-is-not-an-error": "// RUN: stepwell-opt %s 2>&1 >/dev/null | filecheck %s"
     " --check-prefix SAME",
-    "in-the-shell-of-lit": "// RUN: stepwell-opt %s | cat | filecheck %s",
+    "in-the-shell-of-lit": "// RUN: grep -v CHECK %s | filecheck %s",
 }
 """RUN lines that fail on a file whose CHECK line does not hold."""
 
@@ -77,11 +80,21 @@ def test_which_run_lines_fail(root: Path, tmp_path: Path, options: list[str]) ->
     assert failed == set(WRONG), done.stdout + done.stderr
 
 
+def test_a_command_that_crashes_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it is to exit with an error."""
+    crashing = {"filecheck": lambda args: os.kill(os.getpid(), signal.SIGKILL)}
+    monkeypatch.setattr(forked_format, "tools", lambda: crashing)
+    line = forked_format.Line.of("not filecheck a")
+    assert line is not None
+    said = forked_format._failure([line], str(tmp_path), dict(os.environ))
+    assert said == "not filecheck a\ndied of signal 9\n"
+
+
 def test_mlir_tools_are_installed() -> None:
     """`mlir-opt` 22 is there, so that what upstream can judge was judged by it."""
     if shutil.which("mlir-opt", path=f"{os.environ['PATH']}:{MLIR_TOOLS}"):
         return
-    reason = "mlir-opt is NOT installed: no IR was checked by MLIR; install mlir-22-tools"
+    reason = "no IR was checked by MLIR: needs mlir-opt: apt install mlir-22-tools"
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)

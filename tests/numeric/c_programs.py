@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 import stepwell as sw
 from stepwell.backends.c.interface import c_type, identifiers
 from stepwell.core.dtype_names import dtype_named
 
+from ..harness import needs_tool
+
 COMPILER = shutil.which("cc")
-needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler on this machine")
+needs_compiler = needs_tool("cc", "gcc")
 WARNINGS = ("-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wno-unused-function")
 
 

@@ -9,11 +9,7 @@ import stepwell as sw
 from stepwell.core.dtype_names import dtype_named
 from stepwell.frontends import gnn
 
-RNG = np.random.default_rng(3)
-
-
-def floats(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape).astype(np.float32)
+from ..harness import RNG, floats
 
 
 def mlp(rows: int | str = 5) -> sw.Module:

@@ -9,17 +9,19 @@ import numpy as np
 import stepwell as sw
 from stepwell.frontends.builder import Value
 
+from ..harness import floats
+
 WIDTH = 32
 MANY = 2**63 - 1
 
 
-def floats(*shape: int, seed: int = 0) -> np.ndarray:
-    return 0.3 * np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+def small(*shape: int) -> np.ndarray:
+    return 0.3 * floats(*shape)
 
 
-W, V = floats(WIDTH, WIDTH, seed=1), floats(WIDTH, WIDTH, seed=2)
+W, V = small(WIDTH, WIDTH), small(WIDTH, WIDTH)
 HEADS = 4
-SCORES = floats(1, HEADS, WIDTH // HEADS, seed=3), floats(1, HEADS, WIDTH // HEADS, seed=4)
+SCORES = small(1, HEADS, WIDTH // HEADS), small(1, HEADS, WIDTH // HEADS)
 
 
 class Messages:

@@ -37,7 +37,8 @@ from stepwell.runtime.artefacts.manifest import ABI
 from stepwell.runtime.executable import Executable
 from stepwell.tools.main import main
 
-from .test_interface import Calls, computed_sizes, floats, outcome, sizes_that_agree
+from ..harness import cases, close, floats, same
+from .test_interface import Calls, computed_sizes, outcome, sizes_that_agree
 
 X = floats(5, 16)
 
@@ -62,17 +63,12 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def same(got: Any, expected: Any) -> None:
-    for one, other in zip(got, expected, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 @pytest.mark.parametrize("made", [sizes_that_agree, computed_sizes])
 def test_a_saved_program_gives_the_same_results_and_errors(
     made: Callable[[], Calls], tmp_path: Path
 ) -> None:
     module, calls = made()
-    exe = sw.compile(module, threads=2)
+    exe = sw.compile(module, threads=1)
     exe.save(tmp_path / "program.stepwell")
     again = sw.load(tmp_path / "program.stepwell")
     outcomes = [outcome(exe, inputs) for inputs in calls]
@@ -82,15 +78,14 @@ def test_a_saved_program_gives_the_same_results_and_errors(
     assert again.verify().ulp == 0
 
 
-def test_what_is_known_of_a_program_is_saved_with_it(saved: Path) -> None:
+def test_what_is_known_of_a_program_is_saved_with_it(saved: Path, all_tests: bool) -> None:
     exe, again = network(), sw.load(saved)
     assert repr(again) == repr(exe)
     assert again.decisions == exe.decisions
     assert again.stages == exe.stages[1:]
-    for stage in ("optimized", "scheduled", "llvm-ir"):
+    for stage in ("optimized", *(["scheduled"] if all_tests else []), "llvm-ir"):
         assert again.ir(stage) == exe.ir(stage)
-    for one, other in zip(again.run_at("loops", X), again(X), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5)
+    close(again.run_at("loops" if all_tests else "fused", X[:1]), again(X[:1]), 1e-5, 0)
     with pytest.raises(sw.CompileError, match='file, expected "optimized", got "graph"'):
         again.ir("graph")
     report = again.verify()
@@ -146,7 +141,7 @@ print(sorted({"xdsl", "llvmlite", "scipy", "safetensors", "onnx"} & loaded))
     same([np.load(place)], network()(X)[:1])
 
 
-@pytest.mark.parametrize("first", ["load", "compile"])
+@pytest.mark.parametrize("first", cases(["load", "compile"], ["load"]))
 def test_a_process_has_one_pool(saved: Path, first: str) -> None:
     """Whether a program that is loaded or one that is compiled needs it first."""
     code = """
@@ -162,13 +157,13 @@ def compile():
     exe = sw.compile(b.module(), threads=2)
     return lambda: exe(np.ones((4000, 16), np.float32))
 both = [load, compile] if sys.argv[2] == "load" else [compile, load]
+print(len(os.listdir("/proc/self/task")))
 for call in [make() for make in both] * 2:
     call()
 print(len(os.listdir("/proc/self/task")))
 """
-    without = code.replace("[make() for make in both] * 2", "[]")
-    alone = int(in_a_process(without, saved, first))
-    assert int(in_a_process(code, saved, first)) == alone + 1
+    alone, all_threads = map(int, in_a_process(code, saved, first).split())
+    assert all_threads == alone + 1
 
 
 # What is in the file.
@@ -257,7 +252,7 @@ def test_what_cannot_be_run_is_refused(saved: Path, name: str) -> None:
     path = changed(saved, change)
     with pytest.raises(kind, match=f"changed.stepwell: {fact}"):
         sw.load(path)
-    if kind is sw.TargetError:
+    if name == "another architecture":
         same(sw.load(path, recompile=True)(X), network()(X))
 
 
@@ -387,12 +382,14 @@ def test_a_file_that_is_replaced_stays_as_it_was_for_who_has_loaded_it(tmp_path:
 
 
 def test_the_best_target_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "program.stepwell"
-    network().save(path, targets=["x86-64", "x86-64-v2"])
+    path, b = tmp_path / "program.stepwell", sw.Builder()
+    b.output(b.softmax(b.dense(b.input("x", ("n", 16)), floats(8, 16)), axis=1), name="y")
+    made = sw.compile(b.module(), threads=1)
+    made.save(path, targets=["x86-64", "x86-64-v2"])
     size = path.stat().st_size
     exe = sw.load(path)
     # Sums in another order, which the exponentials magnify.
-    np.testing.assert_allclose(exe(X)[0], network()(X)[0], rtol=1e-4)
+    close(exe(X), made(X), 1e-4, 0)
     code = [one["code"] for one in exe._artefact.manifest["programs"]]  # type: ignore[union-attr]
     names = [one["image"] for one in code]
     assert names == ["code/x86-64", "code/x86-64-v2"]
@@ -405,13 +402,13 @@ def test_the_best_target_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(processor, "features", lambda: frozenset({"sse2"}))
     assert taken() == "x86-64"
     assert sw.load(path).verify().ulp < 100
-    network().save(path, targets=["x86-64"])
+    made.save(path, targets=["x86-64"])
     assert path.stat().st_size < size
     for name, fact in [("vax", "unknown name"), ("cortex-a76", "not known what its code needs")]:
         with pytest.raises(sw.TargetError, match=fact):
-            network().save(path, targets=[name])
+            made.save(path, targets=[name])
     with pytest.raises(sw.TargetError, match="no targets, expected one or more names"):
-        network().save(path, targets=[])
+        made.save(path, targets=[])
     assert sw.load(path).stages
 
 
@@ -492,8 +489,7 @@ def test_a_file_of_each_format_is_read(version: int) -> None:
     runs = manifest["abi"] == ABI and images.can_be_mapped()
     exe = sw.load(path, recompile=not runs)
     (inputs, results), _ = reading.Artefact(container.mapped(path)).examples()
-    for one, other in zip(exe(*inputs), results, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5)
+    close(exe(*inputs), results, 1e-5, 0)
     if runs:
         assert exe.verify().examples == 2
 

@@ -305,13 +305,16 @@ BAD_CSR: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("kind", BAD_CSR)
-def test_malformed_csr(kind: str, level: int, apart: Apart) -> None:
-    change, message = BAD_CSR[kind]
+def test_malformed_csr(level: int, apart: Apart) -> None:
     exe = shared(spmm, level)
-    outcome = apart(lambda: exe(parts(**change), X3))
-    assert outcome.startswith(f'InputError: input "a": {message}')
-    np.testing.assert_array_equal(exe(parts(), X3), X3)
+
+    def call_with_each() -> None:
+        for change, message in BAD_CSR.values():
+            with pytest.raises(sw.InputError, match=f'^input "a": {re.escape(message)}'):
+                exe(parts(**change), X3)
+            np.testing.assert_array_equal(exe(parts(), X3), X3)
+
+    assert apart(call_with_each) == "works"
 
 
 def test_a_csr_matrix_changed_behind_its_back(apart: Apart) -> None:
@@ -385,15 +388,18 @@ def test_a_graph_without_edges() -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("dtype", ["i32", "i64"])
-@pytest.mark.parametrize("bad", [3, -4, 2**31 - 1, -(2**31)])
-def test_indices_out_of_range(bad: int, dtype: str, level: int, apart: Apart) -> None:
+def test_indices_out_of_range(dtype: str, level: int, apart: Apart) -> None:
     exe = shared(rows, level, dtype)
-    indices = np.array([0, bad, 1], np.dtype(f"int{dtype[1:]}"))
-    outcome = apart(lambda: exe(X3, indices))
-    message = f"index out of range at position 1, expected -3 to 2, got {bad}"
-    assert outcome.startswith("InputError: node ")
-    assert outcome.endswith(message)
-    indices[1] = -3
+    indices = np.array([0, -3, 1], np.dtype(f"int{dtype[1:]}"))
+
+    def call_with_each() -> None:
+        for bad in (3, -4, 2**31 - 1, -(2**31)):
+            indices[1] = bad
+            message = f"^node .*index out of range at position 1, expected -3 to 2, got {bad}$"
+            with pytest.raises(sw.InputError, match=message):
+                exe(X3, indices)
+
+    assert apart(call_with_each) == "works"
     np.testing.assert_array_equal(exe(X3, indices), X3[indices])
 
 
@@ -595,7 +601,7 @@ def deep() -> sw.Module:
     square = np.random.default_rng(2).standard_normal((16, 16), np.float32)
     b = sw.Builder("main")
     x = b.input("x", ("n", 16), "f32")
-    for _ in range(4):
+    for _ in range(3):
         x = b.softmax(b.dense(b.relu(x), square))
     b.output(x)
     return b.module()
@@ -605,8 +611,8 @@ def test_compiled_in_several_threads() -> None:
     module = deep()
     x = np.random.default_rng(3).standard_normal((9, 16), np.float32)
     expected = module.run_reference(x)
-    with ThreadPoolExecutor(6) as pool:
-        made = list(pool.map(lambda n: compiled(module, LEVELS[n % 2]), range(12)))
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda n: compiled(module, LEVELS[n % 2]), range(4)))
     for exe in made:
         np.testing.assert_allclose(exe(x), expected, rtol=1e-4, atol=1e-6)
 

@@ -8,7 +8,8 @@ import pytest
 import stepwell as sw
 from stepwell.frontends.builder import Value
 
-from .messages import MANY, Messages, edge_conv, floats
+from ..harness import close
+from .messages import MANY, Messages, edge_conv, small
 
 WIDTH = 6
 GRAPHS = [(7, 23), (1, 0), (1, 3), (5, 0), (40, 200)]
@@ -24,16 +25,16 @@ def conv_with_features(b: sw.Builder, x: Value, edge_index: Value, edges: Value)
     m = Messages(b, x, edge_index)
     own, other = (b.gather(x, index, axis=0) for index in (m.targets, m.sources))
     parts = [2.0 * own - other, edges, -other, edges * 0.5]
-    features = b.dense(b.concat(parts, axis=1), floats(8, 2 * WIDTH + 6, seed=1), floats(8))
+    features = b.dense(b.concat(parts, axis=1), small(8, 2 * WIDTH + 6), small(8))
     pair = b.concat([b.reshape(v, [-1, 2, WIDTH // 2]) for v in (own, other)], axis=2)
     towers = [
         b.matmul(
             b.reshape(b.slice(pair, [0, n, 0], [MANY, n + 1, MANY]), [-1, WIDTH]),
-            b.constant(floats(WIDTH, 8, seed=2 + n)),
+            b.constant(small(WIDTH, 8)),
         )
         for n in range(2)
     ]
-    deep = b.dense(b.tanh(b.dense(other, floats(9, WIDTH, seed=4), floats(9))), floats(8, 9))
+    deep = b.dense(b.tanh(b.dense(other, small(9, WIDTH), small(9))), small(8, 9))
     return [m.scatter(v, "max") for v in (features, towers[0] + towers[1], deep)]
 
 
@@ -47,15 +48,14 @@ def with_features() -> sw.Module:
 
 def test_products_are_those_of_nodes() -> None:
     module = with_features()
-    exe = sw.compile(module, threads=2)
+    exe = sw.compile(module, threads=1)
     products = [line for line in exe.ir("optimized").splitlines() if "= graph.dense" in line]
     # Features of edges have the only product for each edge.
     assert sum("%edges" in line for line in products) <= 2
     assert "tanh %x" not in exe.ir("optimized")
     for nodes, count in GRAPHS:
-        given = floats(nodes, WIDTH), floats(count, 3, seed=1), ends(nodes, count)
-        for got, want in zip(exe(*given), module.run_reference(*given), strict=True):
-            np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-6)
+        given = small(nodes, WIDTH), small(count, 3), ends(nodes, count)
+        close(exe(*given), module.run_reference(*given), 2e-5, 2e-6)
 
 
 def test_decision_states_both_costs() -> None:
@@ -74,7 +74,7 @@ def test_messages_of_a_standard_deviation() -> None:
     x, edges = b.input("x", ("n", WIDTH), "f32"), b.input("edges", (2, "e"), "i64")
     m = Messages(b, x, edges)
     pair = [b.gather(x, index, axis=0) for index in (m.targets, m.sources)]
-    sent = b.dense(b.concat(pair, axis=1), floats(16, 2 * WIDTH), floats(16))
+    sent = b.dense(b.concat(pair, axis=1), small(16, 2 * WIDTH), small(16))
     mean = m.scatter(sent, "mean")
     spread = b.sqrt(b.clip(m.scatter(sent * sent, "mean") - mean * mean, minimum=1e-5))
     b.output(b.where(b.less_equal(spread, np.float32(1e-5**0.5)), np.float32(0), spread))
@@ -83,23 +83,22 @@ def test_messages_of_a_standard_deviation() -> None:
     products = [line for line in exe.ir("optimized").splitlines() if "= graph.dense" in line]
     assert ["dense %x" in line for line in products] == [True, True]
     for nodes, count in GRAPHS:
-        given = floats(nodes, WIDTH), ends(nodes, count)
-        got, want = exe(*given), module.run_reference(*given)
+        given = small(nodes, WIDTH), ends(nodes, count)
         # The variance of one message is 0 but for roundings, whose root is below 1e-3.
-        np.testing.assert_allclose(got, want, rtol=1e-4, atol=4e-3)
+        close(exe(*given), module.run_reference(*given), 1e-4, 4e-3)
 
 
 @pytest.mark.parametrize("rounding", ["kept", "unseen"])
 def test_difference_is_exact_where_that_is_asked_for(rounding: str) -> None:
     b = sw.Builder("main")
     x, k = b.input("x", (3, 4), "f32"), b.input("k", (50,), "i64")
-    b.output(b.dense(b.gather(x, k, axis=0) - b.gather(x, b.neg(k), axis=0), floats(4, 4)))
+    b.output(b.dense(b.gather(x, k, axis=0) - b.gather(x, b.neg(k), axis=0), small(4, 4)))
     module = b.module()
     exe = sw.compile(module, rounding=rounding)
     assert ("before slices are gathered" in str(exe.explain())) == (rounding == "unseen")
     # A row that is near to another one; negative indices count from the back.
-    given = np.float32(1000) + floats(3, 4), np.arange(50) % 5 - 2
-    np.testing.assert_allclose(exe(*given), module.run_reference(*given), rtol=1e-5, atol=1e-2)
+    given = np.float32(1000) + small(3, 4), np.arange(50) % 5 - 2
+    close(exe(*given), module.run_reference(*given), 1e-5, 1e-2)
 
 
 def test_tables_of_different_lengths_by_one_vector_of_indices() -> None:
@@ -111,22 +110,20 @@ def test_tables_of_different_lengths_by_one_vector_of_indices() -> None:
     )
     b.output(b.exp(short + long * more), "sum")
     both = b.concat([short, long, more], axis=1)
-    b.output(b.dense(both, floats(8, 24, seed=1)), "product")
+    b.output(b.dense(both, small(8, 24)), "product")
     module = b.module()
-    given = np.arange(50) % 3, floats(3, 8), floats(5, 8, seed=2), floats(4, 8, seed=3)
+    given = np.arange(50) % 3, small(3, 8), small(5, 8), small(4, 8)
     exe = sw.compile(module, threads=1)
-    for got, want in zip(exe(*given), module.run_reference(*given), strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+    close(exe(*given), module.run_reference(*given))
 
 
 def test_rows_of_a_large_table_are_gathered_first() -> None:
     b = sw.Builder("main")
     k = b.input("k", (50,), "i64")
-    b.output(b.relu(b.dense(b.gather(b.constant(floats(70, 8)), k, axis=0), floats(8, 8, seed=1))))
+    b.output(b.relu(b.dense(b.gather(b.constant(small(70, 8)), k, axis=0), small(8, 8))))
     b.output(b.exp(b.gather(b.input("x", (70, 8), "f32"), k, axis=0)))
     module = b.module()
     exe = sw.compile(module)
     assert "(tensor<50x8xf32>, tensor<8x8xf32>)" in exe.ir("optimized")
-    given = np.arange(50) - 7, floats(70, 8)
-    for got, want in zip(exe(*given), module.run_reference(*given), strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    given = np.arange(50) - 7, small(70, 8)
+    close(exe(*given), module.run_reference(*given), 1e-5, 1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import stepwell as sw
 from stepwell.core.weights import WeightStore
 from stepwell.frontends.builder import Value
 
+from ..harness import as_reference, close, floats
+
 BF16 = np.dtype(ml_dtypes.bfloat16)
-RNG = np.random.default_rng(0)
 
 
 def cast(source: str, target: str) -> sw.Module:
@@ -54,14 +56,15 @@ def test_f32_rounds_to_nearest_even(level: int) -> None:
     assert np.isnan(found[~number].astype(np.float32)).all()
 
 
-@pytest.mark.parametrize("rows", [1, 7, "n"])
-@pytest.mark.parametrize("level", [0, 3])
+SLOW_ROWS = ((1, 0), (1, 3), (7, 3), ("n", 0))
+
+
+@pytest.mark.parametrize(
+    ("rows", "level"),
+    [(7, 0), ("n", 3), *(pytest.param(*c, marks=pytest.mark.slow) for c in SLOW_ROWS)],
+)
 def test_programs_on_bf16(rows: int | str, level: int) -> None:
-    random = np.random.default_rng(0)
-
-    def array(*shape: int) -> np.ndarray:
-        return random.standard_normal(shape).astype(BF16)
-
+    array = functools.partial(floats, dtype=BF16)
     b = sw.Builder("main")
     x = b.input("x", (rows, 33), "bf16")
     h = b.relu(b.dense(x, array(17, 33), array(17)))
@@ -73,11 +76,8 @@ def test_programs_on_bf16(rows: int | str, level: int) -> None:
     module = b.module()
     inputs = array(5 if rows == "n" else int(rows), 33)
     exe = sw.compile(module, threads=1, opt_level=level)
-    for want, have in zip(module.run_reference(inputs), exe(inputs), strict=True):
-        assert have.dtype == want.dtype
-        wide = want.astype(np.float32)
-        # A fused kernel rounds once at its end, the reference after each of four operators.
-        np.testing.assert_allclose(have.astype(np.float32), wide, rtol=2**-6, atol=2**-6 * 20)
+    # A fused kernel rounds once at its end, the reference after each of four operators.
+    close(exe(inputs), module.run_reference(inputs), 2**-6, 2**-6 * 20)
 
 
 def test_wrong_dtype_is_refused() -> None:
@@ -118,7 +118,7 @@ def test_functions_that_differ_in_an_inner_type_stay_apart() -> None:
     x, y = b.input("x", (9,)), b.input("y", (9,))
     b.output(rounded(b, x, "f16"), name="of_f16")
     b.output(rounded(b, y, "bf16"), name="of_bf16")
-    check(b.module(), 100 * RNG.standard_normal(9, np.float32))
+    as_reference(b.module(), *[100 * floats(9)] * 2, rtol=0, threads=1)
 
 
 def test_reductions_that_differ_in_an_inner_type_stay_apart() -> None:
@@ -126,14 +126,9 @@ def test_reductions_that_differ_in_an_inner_type_stay_apart() -> None:
     x = b.input("x", ("n", 9))
     sums = [b.reduce(rounded(b, x, kind), "sum", axes=[1]) for kind in ("f16", "bf16")]
     b.output(b.sub(*sums), name="y")
-    check(b.module(), RNG.standard_normal((4, 9), np.float32))
-
-
-def check(module: sw.Module, x: np.ndarray) -> None:
-    """Sums of nine numbers may be added in another order."""
-    inputs = [x] * len(module.inputs)
-    got, expected = sw.compile(module, threads=1)(*inputs), module.run_reference(*inputs)
-    np.testing.assert_allclose(np.stack([got]), np.stack([expected]), rtol=0, atol=4e-6)
+    module, x = b.module(), floats(4, 9)
+    # Sums of nine numbers may be added in another order.
+    close(sw.compile(module, threads=1)(x), module.run_reference(x), 0, 4e-6)
 
 
 def test_a_constant_of_onnx_that_is_computed_at_import() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
@@ -9,6 +12,8 @@ from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_te
 
 import stepwell as sw
 from stepwell.core.dtype_names import dtype_named
+
+from ..harness import same
 
 SIGNED, UNSIGNED = ("i8", "i16", "i32", "i64"), ("ui8", "ui16", "ui32")
 
@@ -31,18 +36,16 @@ def test_bits(name: str) -> None:
     b.output(b.bitwise_and(x, y))
     b.output(b.bitwise_or(x, y))
     b.output(b.bitwise_not(b.bitwise_xor(x, y)))
-    module = b.module()
+    runs = ways(b.module())
     for rows in (0, 1, 13):
         left, right = numbers(name, (rows or 1, 37))[:rows], numbers(name, (37,), 1)
-        expected = left & right, left | right, ~(left ^ right)
-        for found in (module.run_reference(left, right), *compiled(module, left, right)):
-            for got, wanted in zip(found, expected, strict=True):
-                assert got.dtype == wanted.dtype
-                np.testing.assert_array_equal(got, wanted)
+        for run in runs:
+            same(run(left, right), (left & right, left | right, ~(left ^ right)))
 
 
-def compiled(module: sw.Module, *arrays: np.ndarray) -> list[tuple[np.ndarray, ...]]:
-    return [sw.compile(module, opt_level=level, threads=2)(*arrays) for level in (0, 3)]
+def ways(module: sw.Module) -> list[Callable[..., Any]]:
+    exes = (sw.compile(module, opt_level=level, threads=1) for level in (0, 3))
+    return [module.run_reference, *exes]
 
 
 @pytest.mark.parametrize("name", [*SIGNED, *UNSIGNED])
@@ -52,7 +55,6 @@ def test_shifts(name: str) -> None:
     b.output(b.shift_left(x, places))
     b.output(b.shift_right(x, places))
     b.output(b.shift_right(b.shift_left(x, 3), 2))
-    module = b.module()
     left, bits = numbers(name, (29, 1)), 8 * dtype_named(name).itemsize
     away = [*range(bits + 2), 100, *([-1, -bits] if name in SIGNED else [200])]
     given = np.array(away).astype(dtype_named(name))
@@ -64,10 +66,8 @@ def test_shifts(name: str) -> None:
         half = 2 ** (bits - 1)
         expected[2] = (((whole << 3) + half) % 2**bits - half) >> 2
     wanted = [(part % 2**bits).astype(np.uint64).astype(left.dtype) for part in expected]
-    for found in (module.run_reference(left, given), *compiled(module, left, given)):
-        for got, want in zip(found, wanted, strict=True):
-            assert got.dtype == left.dtype
-            np.testing.assert_array_equal(got, want)
+    for run in ways(b.module()):
+        same(run(left, given), wanted)
 
 
 def model(operator: str, dtype: str, count: int, **attributes: str) -> onnx.ModelProto:
@@ -98,7 +98,7 @@ def test_operators_of_onnx(name: str) -> None:
     a, b = np.array([[1, 16, 200], [4, 3, 0]], np.uint8), np.array([1, 2, 3], np.uint8)
     given = [a, b][: function.nin]
     module = sw.from_onnx(model(operator, "uint8", function.nin, **attributes))
-    np.testing.assert_array_equal(module.run_reference(*given), function(*given))
+    same(module.run_reference(*given), function(*given))
 
 
 def test_unknown_direction() -> None:

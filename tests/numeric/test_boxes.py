@@ -10,11 +10,10 @@ import pytest
 from onnx import TensorProto
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
 from onnx.numpy_helper import from_array
-from onnx.reference import ReferenceEvaluator
 
 import stepwell as sw
 
-RNG = np.random.default_rng(5)
+from ..harness import RNG, as_onnx, cases, same
 
 
 def some_boxes(batch: int, count: int) -> np.ndarray:
@@ -41,7 +40,7 @@ def operator(batch: Any, classes: Any, count: Any, dtype: str = "f32") -> sw.Mod
     return b.module()
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", cases([1, 2], [2]))
 def test_any_number_of_boxes(threads: int) -> None:
     module = operator("b", "c", "n")
     exe = sw.compile(module, threads=threads)
@@ -52,12 +51,12 @@ def test_any_number_of_boxes(threads: int) -> None:
                 scores = some_scores(batch, classes, count)
                 given = [boxes, scores, *scalars(most, overlap, least)]
                 want = module.run_reference(*given)
-                np.testing.assert_array_equal(exe(*given), want)
+                same(exe(*given), want)
 
 
-def test_special_numbers() -> None:
+def test_special_numbers(all_tests: bool) -> None:
     module = operator(1, 1, 6)
-    exe = sw.compile(module, threads=1, check=True)
+    exe = sw.compile(module, threads=1, check=all_tests)
     boxes = some_boxes(1, 6)
     boxes[0, 3, 1] = np.nan
     boxes[0, 4] = boxes[0, 5]
@@ -74,7 +73,7 @@ def test_half_precision() -> None:
     most, *limits = scalars(20, 0.25, 0.1)
     given = [x.astype(np.float16) for x in (some_boxes(1, 30), some_scores(1, 2, 30), *limits)]
     given.insert(2, most)
-    np.testing.assert_array_equal(exe(*given), module.run_reference(*given))
+    same(exe(*given), module.run_reference(*given))
 
 
 def model(
@@ -93,14 +92,6 @@ def model(
     return make_model(graph, opset_imports=[make_opsetid("", 11)])
 
 
-def check(program: onnx.ModelProto, *inputs: np.ndarray, compiled: bool = False) -> None:
-    names = [info.name for info in program.graph.input]
-    (want,) = ReferenceEvaluator(program).run(None, dict(zip(names, inputs, strict=True)))
-    module = sw.from_onnx(program)
-    run = sw.compile(module, threads=1) if compiled else module.run_reference
-    np.testing.assert_array_equal(run(*inputs), want)
-
-
 @pytest.mark.parametrize("center", [0, 1])
 def test_models(center: int) -> None:
     boxes, scores = some_boxes(2, 25), some_scores(2, 2, 25)
@@ -112,9 +103,11 @@ def test_models(center: int) -> None:
     known = {"most": np.array([4]), "overlap": np.array([0.3], np.float32)}
     for least in (None, np.array([0.2], np.float32)):
         program = model(25, {**known, "least": least}, center_point_box=center)
-        check(program, boxes, scores, compiled=least is None)
+        way = "compiled" if least is None and not center else "reference"
+        as_onnx(program, boxes, scores, ways=[way], rtol=0)
     limits = [np.array([30]), np.array([0.5], np.float32), np.array([0.4], np.float32)]
-    check(model("n", {}, center_point_box=center), boxes, scores, *limits, compiled=True)
+    program = model("n", {}, center_point_box=center)
+    as_onnx(program, boxes, scores, *limits, ways=["compiled"], rtol=0, threads=1)
 
 
 def test_no_limit_means_no_box() -> None:

@@ -31,7 +31,7 @@ CHANGED = ("graph operations", "shapes messages")
 """Kinds of which much is compiled."""
 
 
-def check(name: str, folder: Path, seeds: range) -> mutants.Summary:
+def read_all(name: str, folder: Path, seeds: range) -> mutants.Summary:
     found = summary(KINDS[name], folder, seeds)
     assert not found.found, "\n".join(found.found)
     assert found.cases == len(seeds)
@@ -39,19 +39,19 @@ def check(name: str, folder: Path, seeds: range) -> mutants.Summary:
 
 
 @pytest.mark.parametrize("name", DAMAGED)
-def test_a_damaged_file_ends_in_one_error(name: str, tmp_path: Path) -> None:
-    check(name, tmp_path, range(SEEDS.get(name, 20)))
+def test_a_damaged_file_ends_in_one_error(name: str, tmp_path: Path, all_tests: bool) -> None:
+    read_all(name, tmp_path, range(SEEDS.get(name, 20) // (1 if all_tests else 4)))
 
 
 @pytest.mark.parametrize("name", CHANGED)
-def test_a_changed_program_ends_in_one_error(name: str, tmp_path: Path) -> None:
-    check(name, tmp_path, range(3))
+def test_a_changed_program_ends_in_one_error(name: str, tmp_path: Path, all_tests: bool) -> None:
+    read_all(name, tmp_path, range(3 if all_tests else 2))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_many_damaged_files(name: str, tmp_path: Path) -> None:
-    found = check(name, tmp_path, range(1000, 1000 + 60))
+    found = read_all(name, tmp_path, range(1000, 1000 + 60))
     if name in TEXTS and name.endswith(("operations", "tokens")):
         assert found.read > found.cases / 4, "a third to two thirds of the changed text parses"
 

@@ -19,11 +19,12 @@ from stepwell.distributed.dask_engine import DaskEngine
 from stepwell.distributed.distributing import distribute
 from stepwell.distributed.engines import WorkerLostError
 
+from ..harness import cases, close, package
 from .dying import dying
 from .parts import attention, features, free_port, gcn, random_graph, weights
 
-dask: Any = pytest.importorskip("distributed", reason="needs dask[distributed]")
-config: Any = pytest.importorskip("dask.config", reason="needs dask[distributed]")
+dask: Any = package("distributed", "dask[distributed]")
+config: Any = package("dask.config", "dask[distributed]")
 
 GRAPH = random_graph(101, 400)
 X = features(101)
@@ -35,7 +36,7 @@ def wanted(module: sw.Module) -> np.ndarray:
 
 def assert_near(found: np.ndarray, expected: np.ndarray) -> None:
     """Sums are in another order."""
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    close(found, expected)
 
 
 def cluster(**options: Any) -> Any:
@@ -50,7 +51,7 @@ def threads() -> Iterator[Any]:
         yield client
 
 
-@pytest.mark.parametrize("share", [True, False])
+@pytest.mark.parametrize("share", cases([True, False], [True]))
 def test_as_one_program(threads: Any, share: bool) -> None:
     """Workers of one host share maps, unless sharing is off."""
     module = gcn()
@@ -68,13 +69,13 @@ def kept_maps(client: Any) -> int:
 
 
 @pytest.mark.parametrize("limit", [0, "4KiB"])
-def test_workers_keep_maps(limit: int | str) -> None:
+def test_workers_keep_maps(limit: int | str, all_tests: bool) -> None:
     """They do as far as their memory allows, and until the program is closed."""
     module = gcn()
     memory = {f"distributed.worker.memory.{what}": False for what in ("target", "spill", "pause")}
     with (
         config.set({**memory, "distributed.worker.memory.terminate": False}),
-        cluster(n_workers=1, processes=True, memory_limit=limit) as made,
+        cluster(n_workers=1, processes=all_tests, memory_limit=limit) as made,
         dask.Client(made) as client,
     ):
         found = distribute(module, sw.partition(GRAPH, 5), DaskEngine(client))

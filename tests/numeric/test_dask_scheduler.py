@@ -19,9 +19,10 @@ from stepwell.distributed import tasks
 from stepwell.distributed.dask_engine import DaskEngine
 from stepwell.distributed.distributing import distribute
 
+from ..harness import package
 from .parts import features, free_port, gcn, random_graph
 
-dask: Any = pytest.importorskip("distributed", reason="needs dask[distributed]")
+dask: Any = package("distributed", "dask[distributed]")
 
 GRAPH = random_graph(101, 400)
 X = features(101)

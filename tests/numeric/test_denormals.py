@@ -12,6 +12,8 @@ from scipy.sparse import csr_array
 
 import stepwell as sw
 
+from ..harness import RNG, cases
+
 TINY = 2.0**-149
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
 ONES = np.ones((5, 12), np.float32)
@@ -46,9 +48,9 @@ PROGRAMS: dict[str, Callable[[sw.Builder, Any, Any], Any]] = {
 """Programs on multiples of the least number, whose results are multiples of it too."""
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", cases([1, 2], [2]))
 def test_nothing_is_flushed(threads: int) -> None:
-    x = np.random.default_rng(0).integers(-(2**20), 2**20, (4, 12)) * TINY
+    x = RNG.integers(-(2**20), 2**20, (4, 12)) * TINY
     x = x.astype(np.float32)
     assert (np.abs(x) < np.finfo(np.float32).tiny).all()
     a = csr_array(np.ones((4, 4), np.float32))

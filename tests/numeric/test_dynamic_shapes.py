@@ -18,7 +18,8 @@ from stepwell.core.module import Module
 from stepwell.core.stages import TEXT_STAGES
 from stepwell.frontends.builder import Value
 
-from .test_computed_sizes import program, same, same_text
+from ..harness import RNG, close
+from .test_computed_sizes import program, same_text
 from .test_operators import random
 
 F32, I64 = np.dtype(np.float32), np.dtype(np.int64)
@@ -44,7 +45,7 @@ def test_buffers_of_small_sizes_are_apart() -> None:
     exe = sw.compile(module, threads=1)
     for n in (1, 5, 17):
         x = random((n,))
-        same(exe(x), module.run_reference(x))
+        close(exe(x), module.run_reference(x))
 
 
 # Sizes without an upper bound
@@ -70,16 +71,17 @@ def test_sizes_without_an_upper_bound(all_tests: bool) -> None:
     for n in (0, 1, 2, 30, 5):
         inputs = number(n), random((3,))
         got = exe(*inputs)
-        same(got, module.run_reference(*inputs))
+        close(got, module.run_reference(*inputs))
         total = sum(range(1, n))
         np.testing.assert_array_equal(got[0], np.arange(0, total, 2) * 2)
         assert got[3].shape == (n,)
     for stage in exe.stages if all_tests else ("optimized", "scheduled"):
-        same(exe.run_at(stage, *inputs), got)
+        close(exe.run_at(stage, *inputs), got)
         if stage not in TEXT_STAGES:
-            again = sw.from_mlir(exe.ir(stage), weights=exe.weights(stage), trusted=True)
-            assert same_text(again, exe.ir(stage))
-    same(sw.compile(again, threads=1)(*inputs), got)
+            text = exe.ir(stage)
+            again = sw.from_mlir(text, weights=exe.weights(stage), trusted=True)
+            assert same_text(again, text)
+    close(sw.compile(again, threads=1)(*inputs), got)
     assert len(re.findall("arena of . slots", exe.explain())) == 3
     assert exe.profile(*inputs, repeat=1)
     if all_tests:
@@ -93,8 +95,8 @@ def test_range_without_a_bound(dtype: str) -> None:
     exe = sw.compile(module, threads=1)
     for case in ((0, 5, 1), (3, -4, -2), (5, 5, 1), (2, 9, 3), (9, 2, 1), (0, 20_000, 1)):
         ends = [np.array(value, dtype_named(dtype)) for value in case]
-        same(exe(*ends), np.arange(*case).astype(dtype_named(dtype)))
-        same(exe(*ends), module.run_reference(*ends))
+        close(exe(*ends), np.arange(*case).astype(dtype_named(dtype)))
+        close(exe(*ends), module.run_reference(*ends))
     ends = [np.array(value, dtype_named(dtype)) for value in (1, 4, 0)]
     text = r"a size is out of range, expected 0 to 140737488355328, got 4611686018427387904$"
     for run in (exe, module.run_reference, lambda *given: exe.run_at("llvm", *given)):
@@ -159,14 +161,14 @@ def test_regions_capture_what_has_no_upper_bound() -> None:
     exe = sw.compile(module, threads=1)
     for n in (0, 7, 40):
         inputs = number(n), np.array(n == 7)
-        same(exe(*inputs), module.run_reference(*inputs))
-    same(exe.run_at("buffers", *inputs), module.run_reference(*inputs))
+        close(exe(*inputs), module.run_reference(*inputs))
+    close(exe.run_at("buffers", *inputs), module.run_reference(*inputs))
 
 
 # Operators whose shapes are operands
 
 
-def test_operators() -> None:
+def test_operators(all_tests: bool) -> None:
     def shaped(b: sw.Builder, x: Value, n: Value, at: Value) -> tuple[Value, ...]:
         rows, columns = b.dim(x, axis=0), b.dim(x, axis=-1)
         half = b.div(rows, 2)
@@ -183,7 +185,7 @@ def test_operators() -> None:
         )
 
     module = program(shaped, x=(("m", 6),), n=((), "i64"), at=((), "i64"))
-    exe = sw.compile(module, threads=2, check=True)
+    exe = sw.compile(module, threads=2, check=all_tests)
     for m, n, at in ((0, 2, 0), (1, 1, 0), (7, 1, 4), (7, 3, 100), (40, 5, 3), (8, -2, -3)):
         x = random((m, 6), seed=m)
         if n < 0:
@@ -191,11 +193,11 @@ def test_operators() -> None:
                 exe(x, number(n), number(at))
             continue
         got = exe(x, number(n), number(at))
-        same(got, module.run_reference(x, number(n), number(at)))
-        same(got[0], np.maximum(x.reshape(6, m), 0) + 1)
+        close(got, module.run_reference(x, number(n), number(at)))
+        close(got[0], np.maximum(x.reshape(6, m), 0) + 1)
         assert got[2].shape == (m, n)
-        same(got[4], x[:, 5::-2] * 2)
-    same(exe.run_at("buffers", x, number(3), number(1)), exe(x, number(3), number(1)))
+        close(got[4], x[:, 5::-2] * 2)
+    close(exe.run_at("buffers", x, number(3), number(1)), exe(x, number(3), number(1)))
 
 
 def test_a_slice_by_one_is_read_as_vectors() -> None:
@@ -205,7 +207,7 @@ def test_a_slice_by_one_is_read_as_vectors() -> None:
     exe = sw.compile(program(first, x=((1000,),), n=((), "i64")), threads=1)
     assert re.search(r"loop\.load %x.*vector<\d+xf32>", exe.ir("scheduled"))
     for n in (0, 1, 998):
-        same(exe(np.arange(1000, dtype=np.float32), number(n)), np.arange(2, n + 2, dtype="f4"))
+        close(exe(np.arange(1000, dtype=np.float32), number(n)), np.arange(2, n + 2, dtype="f4"))
 
 
 # ONNX models
@@ -225,7 +227,7 @@ def model(
     )
 
 
-def both(source: ModelProto) -> Callable[..., Any]:
+def both_ways(source: ModelProto) -> Callable[..., Any]:
     """Runs the compiled model and compares it with the reference."""
     module = sw.from_onnx(source)
     exe = sw.compile(module, threads=1)
@@ -238,7 +240,7 @@ def both(source: ModelProto) -> Callable[..., Any]:
                 exe(*inputs)
             raise error
         got = exe(*inputs)
-        same(got, expected)
+        close(got, expected)
         return got
 
     return run
@@ -246,15 +248,14 @@ def both(source: ModelProto) -> Callable[..., Any]:
 
 def test_slices() -> None:
     inputs = {"x": (F32, ("n", 4)), **dict.fromkeys(("s", "e", "a", "t"), (I64, (2,)))}
-    run = both(
+    run = both_ways(
         model([make_node("Slice", ["x", "s", "e", "a", "t"], ["y"])], inputs, {"y": (F32, None)})
     )
-    rng = np.random.default_rng(0)
     x = random((7, 4))
     ends = [-(2**63), -9, -8, -7, -3, -1, 0, 1, 3, 6, 7, 8, 2**63 - 1]
     for _ in range(60):
-        s, e = rng.choice(ends, (2, 2))
-        t, a = rng.choice([-3, -2, -1, 1, 2, 9], 2), rng.permutation([0, 1]) - rng.choice([0, 2], 2)
+        s, e = RNG.choice(ends, (2, 2))
+        t, a = RNG.choice([-3, -2, -1, 1, 2, 9], 2), RNG.permutation([0, 1]) - RNG.choice([0, 2], 2)
         parts = [slice(None)] * 2
         for axis, *part in zip(a, s, e, t, strict=True):
             parts[axis] = slice(*map(int, part))
@@ -274,7 +275,7 @@ def test_slices_of_symbolic_axes() -> None:
         make_node("Slice", ["x", "k", "back", "one"], ["z"]),
     ]
     inputs = {"x": (F32, ("n", 4)), "k": (I64, (1,))}
-    run = both(model(nodes, inputs, {"y": (F32, None), "z": (F32, ["n", 1])}))
+    run = both_ways(model(nodes, inputs, {"y": (F32, None), "z": (F32, ["n", 1])}))
     for n in (0, 2, 9):
         x = random((n, 4))
         y, z = run(x, numbers(1))
@@ -289,7 +290,7 @@ def test_slices_of_symbolic_axes() -> None:
 
 def test_reshapes() -> None:
     inputs = {"x": (F32, ("n", 6)), "s": (I64, (3,))}
-    run = both(model([make_node("Reshape", ["x", "s"], ["y"])], inputs, {"y": (F32, None)}))
+    run = both_ways(model([make_node("Reshape", ["x", "s"], ["y"])], inputs, {"y": (F32, None)}))
     x = random((4, 6))
     for shape in ((2, 3, 4), (0, 0, 1), (0, -1, 2), (-1, 1, 1), (24, 1, 1)):
         resolved = [x.shape[i] if i < 2 and n == 0 else n for i, n in enumerate(shape)]
@@ -310,7 +311,7 @@ def test_a_declared_shape() -> None:
     scalars = dict.fromkeys(("k", "k2", "one"), (I64, ()))
     inputs = {"x": (F32, (6, 4)), "v": (F32, (8, 1)), "s": (I64, (2,)), **scalars}
     outputs = dict.fromkeys(("y", "w", "z"), (F32, (8, 3))) | {"r": (I64, (4,))}
-    run = both(model(nodes, inputs, outputs))
+    run = both_ways(model(nodes, inputs, outputs))
     x, v = random((6, 4)), random((8, 1))
     y, w, z, r = run(x, v, numbers(8, 3), number(1), number(5), number(1))
     np.testing.assert_array_equal(y, x.reshape(8, 3))
@@ -356,7 +357,7 @@ def test_expansions() -> None:
         make_node("Add", ["x", "data"], ["z"]),
     ]
     inputs = {"x": (F32, ("n",)), "v": (F32, ("m", 1)), "k": (np.dtype(np.int32), (1,))}
-    run = both(model(nodes, inputs, {"y": (F32, None), "z": (F32, None)}))
+    run = both_ways(model(nodes, inputs, {"y": (F32, None), "z": (F32, None)}))
     x, v = random((5,)), random((3, 1))
     for k in (3, 1):
         y, z = run(x, v, np.array([k], np.int32))
@@ -381,22 +382,22 @@ def test_axes_of_reductions() -> None:
     ]
     inputs = {"x": (F32, (3, 5, 3)), "a": (I64, (1,)), "both": (I64, (3,))}
     outputs = {"kept": (F32, (3, 5, 1)), "gone": (F32, (3, 5)), "all": (F32, ())}
-    run = both(model(nodes, inputs, outputs))
+    run = both_ways(model(nodes, inputs, outputs))
     x, every = random((3, 5, 3)), numbers(0, -2, 2)
     for axis in (2, -1):
         kept, gone, norm = run(x, numbers(axis), every)
-        same(kept, x.sum(axis=2, keepdims=True))
-        same(gone, x.max(axis=2))
-        same(norm, np.sqrt((x**2).sum()))
+        close(kept, x.sum(axis=2, keepdims=True))
+        close(gone, x.max(axis=2))
+        close(norm, np.sqrt((x**2).sum()))
     for wrong in (1, 0, 3):
         with pytest.raises(sw.InputError, match='node "kept": axes out of range'):
             run(x, numbers(wrong), every)
     with pytest.raises(sw.InputError, match='node "all": axes out of range'):
         run(x, numbers(2), numbers(0, 1, 1))
     square = model(nodes[1:2], {"x": (F32, (4, 4)), "a": (I64, (1,))}, {"gone": (F32, (4,))})
-    run, x = both(square), random((4, 4))
+    run, x = both_ways(square), random((4, 4))
     for axis in (0, 1, -1, -2):
-        same(run(x, numbers(axis)), x.max(axis=axis))
+        close(run(x, numbers(axis)), x.max(axis=axis))
     outputs = {"gone": (F32, (3,))}
     with pytest.raises(sw.ImportModelError, match="without a declared shape that they can give"):
         sw.from_onnx(model(nodes[1:2], {"x": (F32, (4, 5)), "a": (I64, (1,))}, outputs))

@@ -15,7 +15,8 @@ import stepwell as sw
 from stepwell.frontends import gnn
 from stepwell.frontends.builder import Value
 
-from .test_operators import build, check, random
+from ..harness import RNG, as_reference, cases, close, same
+from .test_operators import LEVELS, build, check_all, random
 
 EDGES = {
     "some": (np.array([4, 0, 4, 2, 0, 4, 4]), np.array([1, 5, 1, -1, 0, 4, 0])),
@@ -43,19 +44,17 @@ def products(b: sw.Builder, rows: Value, columns: Value, x: Value, w: Value) -> 
     return b.concat(parts, axis=1)
 
 
-@pytest.mark.parametrize(
-    "name", ["some", *(pytest.param(n, marks=pytest.mark.slow) for n in ("none", "one", "sorted"))]
-)
-def test_products_of_edge_lists(name: str) -> None:
+@pytest.mark.parametrize("name", cases(list(EDGES), ["some"]))
+def test_products_of_edge_lists(name: str, all_tests: bool) -> None:
     rows, columns = EDGES[name]
     weights, x = random((len(rows),)), random((COLUMNS, 3))
     inputs = [rows, columns, x, weights]
-    check(products, inputs)
-    check(products, [rows.astype(np.int32), columns.astype(np.int32), x, weights], symbolic=True)
+    exe = as_reference(build(products, inputs, False), *inputs, rtol=2e-5, threads=1)
+    narrow = [rows.astype(np.int32), columns.astype(np.int32), x, weights]
+    check_all([(products, narrow)], symbolic=True, levels=LEVELS if all_tests else [0])
     entries = weights, (rows % ROWS, columns % COLUMNS)
     want = coo_array(entries, shape=(ROWS, COLUMNS)).tocsr() @ x
-    got = sw.compile(build(products, inputs, False))(*inputs)[:, :3]
-    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    close(exe(*inputs)[:, :3], want, 1e-5, 1e-6)
 
 
 @functools.cache
@@ -85,9 +84,8 @@ def test_edges_keep_their_order(data: st.DataObject) -> None:
 
 
 def test_many_edges() -> None:
-    rng = np.random.default_rng(0)
     nodes, edges = 3001, 40_009
-    rows, columns = rng.integers(0, nodes, (2, edges))
+    rows, columns = RNG.integers(0, nodes, (2, edges))
     got = sorting()(rows, columns, np.zeros(nodes), np.zeros(nodes))
     np.testing.assert_array_equal(got[nodes + 1 + edges :], np.argsort(rows, kind="stable"))
 
@@ -125,15 +123,15 @@ def test_a_constant_edge_list_is_a_constant_matrix() -> None:
     exe, x = sw.compile(b.module()), random((COLUMNS, 3))
     assert exe.ir("kernels").count("loop.kernel") == 1
     want = coo_array((np.ones(7), (rows, columns % COLUMNS)), shape=(ROWS, COLUMNS)) @ x
-    np.testing.assert_allclose(exe(x), want, rtol=1e-5)
+    close(exe(x), want.astype(np.float32))
 
 
 def test_indices_of_an_edge_list_are_copied() -> None:
     rows, columns = EDGES["some"]
     inputs = [rows, columns, random((COLUMNS, 3)), random((7,))]
     module = build(products, inputs, False)
-    exe = sw.compile(module, copy_indices=True)
-    np.testing.assert_array_equal(exe(*inputs), sw.compile(module)(*inputs))
+    exe = sw.compile(module, copy_indices=True, threads=1)
+    same(exe(*inputs), sw.compile(module, threads=1)(*inputs))
 
 
 # Matrices of parts.
@@ -149,8 +147,14 @@ PARTS = [np.array([0, 2, 2, 3]), np.array([1, 0, 3]), random((3,))]
 @pytest.mark.parametrize("symbolic", [False, True])
 def test_products_of_parts(symbolic: bool) -> None:
     x = random((4, 5))
-    check(assembled, [*PARTS, x], symbolic=symbolic)
-    check(assembled, [*(part.astype(np.int32) for part in PARTS[:2]), PARTS[2], x])
+    narrow = [*(part.astype(np.int32) for part in PARTS[:2]), PARTS[2], x]
+    check_all([(assembled, [*PARTS, x]), (assembled, narrow)], symbolic=symbolic)
+
+
+@functools.cache
+def assembled_any() -> tuple[sw.Module, sw.Executable]:
+    module = build(assembled, [*PARTS, random((4, 5))], False)
+    return module, sw.compile(module, threads=1)
 
 
 @pytest.mark.parametrize(
@@ -169,8 +173,8 @@ def test_products_of_parts(symbolic: bool) -> None:
 )
 def test_wrong_parts_are_an_error(indptr: list[int], indices: list[int], fault: str) -> None:
     inputs = [np.array(indptr), np.array(indices), PARTS[2], random((4, 5))]
-    module = build(assembled, inputs, False)
-    exe, out = sw.compile(module), np.full((3, 5), 7, np.float32)
+    module, exe = assembled_any()
+    out = np.full((3, 5), 7, np.float32)
     for run in (
         lambda: exe(*inputs, out=out),
         lambda: exe.run_at("buffers", *inputs),
@@ -192,16 +196,16 @@ def test_a_matrix_keeps_the_buffers_of_its_parts() -> None:
         return b.concat([b.reshape(y, [-1]), more, b.cast(p * 2, "f32")], axis=0)
 
     rows, columns = EDGES["some"]
-    check(program, [rows % 6, columns % 6, random((6, 3))])
+    check_all([(program, [rows % 6, columns % 6, random((6, 3))])])
 
 
 # Graph neural networks.
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", cases([False, True], [True]))
 def test_layers_on_an_edge_list(weighted: bool) -> None:
     nodes, width = 7, 5
-    edges = np.random.default_rng(1).integers(0, nodes, (2, 23))
+    edges = RNG.integers(0, nodes, (2, 23))
     edges[:, :4] = [[2, 2, 3, 3], [2, 3, 3, 3]]
     x, weights = random((nodes, width)), np.abs(random((23,))) + 0.5
     w = [random((width, width), seed=n) * 0.3 for n in range(4)]
@@ -213,12 +217,12 @@ def test_layers_on_an_edge_list(weighted: bool) -> None:
     )
     spec = gnn.EdgeListSpec(weighted=weighted)
     features = sw.TensorSpec((None, width), "f32")
-    exe = sw.compile(model.to_module(spec, features=features))
+    exe = sw.compile(model.to_module(spec, features=features), threads=1)
     assert [i.name for i in exe.inputs] == ["edge_index", *["edge_weight"] * weighted, "features"]
     given = (edges, weights, x) if weighted else (edges, x)
     graph = gnn.Graph.from_edge_index(edges, nodes, weights if weighted else None)
-    want = sw.compile(model.to_module(graph, features=features))(x)
-    np.testing.assert_allclose(exe(*given), want, rtol=1e-4, atol=1e-5)
+    want = model.to_module(graph, features=features).run_reference(x)
+    close(exe(*given), want, 1e-4, 1e-5)
     # Sums of other sizes need no other program.
     alone = (np.zeros((2, 0), np.int64), *([weights[:0]] * weighted), x[:1])
     assert exe(*alone).shape == (1, width)

@@ -12,7 +12,7 @@ from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_te
 
 import stepwell as sw
 
-RNG = np.random.default_rng(0)
+from ..harness import close, floats
 
 
 def imported(equation: str, shapes: Sequence[Sequence[int | str]]) -> sw.Module:
@@ -50,11 +50,8 @@ def imported(equation: str, shapes: Sequence[Sequence[int | str]]) -> sw.Module:
     ],
 )
 def test_equation(equation: str, shapes: list[tuple[int, ...]]) -> None:
-    xs = [RNG.standard_normal(shape, np.float32) for shape in shapes]
-    got, want = imported(equation, shapes).run_reference(*xs), np.einsum(equation, *xs)
-    assert isinstance(got, np.ndarray)
-    assert got.shape == want.shape
-    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    xs = [floats(*shape) for shape in shapes]
+    close(imported(equation, shapes).run_reference(*xs), np.einsum(equation, *xs), 1e-4, 1e-5)
 
 
 def test_symbolic_sizes_become_one_product() -> None:
@@ -63,9 +60,8 @@ def test_symbolic_sizes_become_one_product() -> None:
     assert "graph.reduce" not in module.text()
     exe = sw.compile(module, threads=1)
     for b, q, k in ((1, 1, 3), (2, 5, 4)):
-        xs = [RNG.standard_normal((b, n, 4, 8), np.float32) for n in (q, k)]
-        want = np.einsum("bqhd,bkhd->bhqk", *xs)
-        np.testing.assert_allclose(exe(*xs), want, rtol=1e-4, atol=1e-5)
+        xs = [floats(b, n, 4, 8) for n in (q, k)]
+        close(exe(*xs), np.einsum("bqhd,bkhd->bhqk", *xs), 1e-4, 1e-5)
 
 
 @pytest.mark.parametrize(

@@ -20,35 +20,37 @@ from stepwell.core import processor
 from stepwell.core.target import named
 from stepwell.tools.main import main
 
+from .. import harness
+from ..harness import cases, close, floats, needs_package, needs_tool, same, tool
 from .c_programs import HERE, WARNINGS, Build, compiled_c, driver, needs_compiler, results
-from .exported_models import cnn, floats, gcn, graph, kinds, mlp, nothing, of_kinds, windows
+from .exported_models import cnn, gcn, graph, kinds, mlp, nothing, of_kinds, windows
 
 RISCV = ["-cpu", "rv64,v=true,vlen=128,vext_spec=v1.0"]
 """Arguments of QEMU for a processor of RISC-V with vectors."""
 MODELS: dict[str, Any] = {
-    "mlp": (mlp, lambda: [floats(5, 37)]),
-    "batch": (lambda: mlp("batch"), lambda: [floats(3, 37)]),
-    "gcn": (gcn, lambda: [graph(), floats(20, 13)]),
-    "cnn": (cnn, lambda: [floats(1, 3, 12, 12)]),
-    "windows": (windows, lambda: [floats(1, 3, 12, 15)]),
-    "kinds": (kinds, of_kinds),
-    "kinds of any size": (lambda: kinds("n"), of_kinds),
-    "empty": (lambda: mlp("batch"), lambda: [floats(0, 37)]),
-    "nothing": (nothing, list),
+    "mlp": (mlp, lambda: [[floats(5, 37)]]),
+    "batch": (lambda: mlp("batch"), lambda: [[floats(3, 37)], [floats(0, 37)]]),
+    "gcn": (gcn, lambda: [[graph(), floats(20, 13)]]),
+    "cnn": (cnn, lambda: [[floats(1, 3, 12, 12)]]),
+    "windows": (windows, lambda: [[floats(1, 3, 12, 15)]]),
+    "kinds": (kinds, lambda: [of_kinds()]),
+    "kinds of any size": (lambda: kinds("n"), lambda: [of_kinds()]),
+    "nothing": (nothing, lambda: [[]]),
 }
+"""Models, and the arguments of calls."""
+USUAL = ["batch", "gcn", "windows", "kinds of any size", "nothing"]
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", cases(list(MODELS), USUAL))
 def test_results_are_those_in_python(name: str, tmp_path: Path) -> None:
     build, make = MODELS[name]
-    module, inputs = build(), make()
-    exported = sw.export(module, tmp_path, name=name.replace(" ", "_"))
-    made = sw.compile(module, threads=1)(*inputs)
-    expected = made if isinstance(made, tuple) else (made,)
-    found = results(exported.folder, module, inputs, expected)
-    for ours, wanted in zip(found, expected, strict=True):
-        assert ours.tobytes() == wanted.tobytes()
+    module = build()
+    folder = sw.export(module, tmp_path, name=name.replace(" ", "_")).folder
+    exe = sw.compile(module, threads=1)
+    for inputs in make():
+        expected = harness.results(exe(*inputs))
+        same(results(folder, module, inputs, expected), expected)
 
 
 def chosen(bounded: bool) -> sw.Module:
@@ -216,8 +218,10 @@ target_link_libraries(user mlp_shared)
 
 
 @needs_compiler
-@pytest.mark.skipif(shutil.which("cmake") is None, reason="no CMake on this machine")
-@pytest.mark.parametrize(("weights", "threads"), [("linked", 1), ("file", 2)])
+@needs_tool("cmake", "cmake")
+@pytest.mark.parametrize(
+    ("weights", "threads"), [pytest.param("linked", 1, marks=pytest.mark.slow), ("file", 2)]
+)
 def test_targets_for_cmake(weights: Any, threads: int, tmp_path: Path) -> None:
     """The example with the static library, and a project around it with the shared one."""
     folder = tmp_path / "model"
@@ -267,7 +271,7 @@ fn main() {
 """
 
 
-@pytest.mark.skipif(shutil.which("rustc") is None, reason="no Rust compiler on this machine")
+@needs_tool("rustc", "rustc")
 def test_declarations_for_rust(tmp_path: Path) -> None:
     folder = sw.export(gcn(), tmp_path, name="gcn").folder
     page = (folder / "README.md").read_text().partition("by hand")[2].splitlines()
@@ -340,7 +344,7 @@ def exported_functions(library: Path) -> list[str]:
 
 
 @pytest.mark.slow  # zig compiles parts of the C library when it is first used
-@pytest.mark.skipif(importlib.util.find_spec("ziglang") is None, reason="no package ziglang")
+@needs_package("ziglang")
 @pytest.mark.parametrize("target", ["x86-64-v3", "aarch64", "rv64gcv"])
 def test_the_compiler_of_a_package(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -357,14 +361,14 @@ def test_the_compiler_of_a_package(
     processor = named(target).triple.partition("-")[0]
     runner = {"aarch64": ["-cpu", "max"], "riscv64": RISCV}.get(processor, [])
     emulator = f"qemu-{processor}-static"
-    if runner and shutil.which(emulator) is None:
-        pytest.skip(f"no {emulator} on this machine")
+    if runner:
+        tool(emulator, "qemu-user-static")
     zig = [sys.executable, "-m", "ziglang", "cc", "-target", f"{processor}-linux-musl", "-static"]
     build = Build(zig, [emulator, *runner] if runner else [])
     expected = sw.compile(module, threads=1)(x)
     (found,) = results(tmp_path, module, [x], [expected], build)
     # Sums of up to 37 products, in another order.
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+    close(found, expected, 1e-5, 1e-5 * np.abs(expected).max())
 
 
 REFUSED = """\
@@ -380,15 +384,21 @@ int main(void) {
 """
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("weights", ["linked", "file"])
+@pytest.mark.parametrize(
+    ("weights", "threads"),
+    [
+        *(("linked", 1), ("file", 2)),
+        pytest.param("linked", 2, marks=pytest.mark.slow),
+        pytest.param("file", 1, marks=pytest.mark.slow),
+    ],
+)
 def test_a_processor_that_lacks_features_is_named_them(
     weights: Literal["linked", "file"], threads: int, tmp_path: Path
 ) -> None:
     """Instead of an illegal instruction."""
-    emulator = "qemu-x86_64-static"
-    if shutil.which(emulator) is None or processor.architecture() != "x86_64":
-        pytest.skip(f"no {emulator}, or no compiler for x86-64, on this machine")
+    emulator = tool("qemu-x86_64-static", "qemu-user-static")
+    if processor.architecture() != "x86_64":
+        pytest.skip("needs a processor of x86-64")
     target = "x86-64-v4"
     exported = sw.export(mlp(), tmp_path, target=target, weights=weights, threads=threads)
     create = "mlp_create(NULL)" if weights == "linked" else 'mlp_open("mlp.weights", NULL)'
@@ -448,7 +458,7 @@ def test_an_export_removes_files_of_the_one_before(
     assert {path.name for path in tmp_path.iterdir()} == {*exported.files, *mine}
 
 
-@pytest.mark.parametrize("place", [0, 2, 6, 8, 9])
+@pytest.mark.parametrize("place", cases([0, 2, 6, 8, 9], [0, 6, 9]))
 def test_an_exchange_of_files_happens_as_a_whole(
     place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

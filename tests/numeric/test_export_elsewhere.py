@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import shutil
+import itertools
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +14,9 @@ from scipy.sparse import csr_array
 
 import stepwell as sw
 
+from ..harness import close, floats, package, same, tool
 from .c_programs import Build, compiled_c, results
-from .exported_models import cnn, floats, gcn, graph, mlp
+from .exported_models import cnn, gcn, graph, mlp
 from .test_exported_calls import BEGINNING, CASES, messages
 from .test_exported_memory import BEGINNING as OF_ROWS
 from .test_exported_memory import MESSAGE, TURNS, rows
@@ -38,6 +38,13 @@ BUILDS = {
     "wasm32 in Node": Build(ZIG, ["node", "--no-warnings", str(WASI / "run.cjs")]),
 }
 """How programs for a target are made and run."""
+DEBIAN = {
+    "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
+    "riscv64-linux-gnu-gcc": "gcc-riscv64-linux-gnu",
+    "qemu-aarch64-static": "qemu-user-static",
+    "qemu-riscv64-static": "qemu-user-static",
+    "node": "nodejs",
+}
 
 
 TARGETS = [
@@ -51,13 +58,12 @@ TARGETS = [
 def target(request: pytest.FixtureRequest) -> str:
     """A target, skipped where a tool is missing."""
     build = BUILDS[request.param]
-    for tool in (build.compiler[0], build.runner[0]):
-        if shutil.which(tool) is None:
-            pytest.skip(f"no {tool} on this machine")
+    for name in (build.compiler[0], build.runner[0]):
+        if name in DEBIAN:
+            tool(name, DEBIAN[name])
     packages = {"wasm32": ("ziglang", "wasmtime"), "wasm32 in Node": ("ziglang",)}
-    for package in packages.get(request.param, ()):
-        if importlib.util.find_spec(package) is None:
-            pytest.skip(f"no package {package}")
+    for name in packages.get(request.param, ()):
+        package(name)
     return request.param
 
 
@@ -69,7 +75,17 @@ MODELS: dict[str, tuple[Callable[[], sw.Module], Callable[[], list[Any]]]] = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+USUAL = {("gcn", "aarch64"), ("cnn", "rv64gcv")}
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        pytest.param(*pair, marks=() if pair in USUAL else pytest.mark.slow, id="-".join(pair))
+        for pair in itertools.product(MODELS, BUILDS)
+    ],
+    indirect=["target"],
+)
 def test_results_are_those_of_this_machine(name: str, target: str, tmp_path: Path) -> None:
     build, make = MODELS[name]
     module, inputs = build(), make()
@@ -77,7 +93,7 @@ def test_results_are_those_of_this_machine(name: str, target: str, tmp_path: Pat
     folder = sw.export(module, tmp_path, name=name, target=target.split()[0]).folder
     (found,) = results(folder, module, inputs, [expected], BUILDS[target])
     # Sums of up to 37 products, in another order.
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+    close(found, expected, 1e-5, 1e-5 * np.abs(expected).max())
 
 
 def test_errors_are_those_of_this_machine(target: str, tmp_path: Path) -> None:
@@ -103,7 +119,7 @@ def test_wide_indices_on_a_narrow_machine(target: str, tmp_path: Path) -> None:
     expected = np.maximum(x[[1, -1]], 0)
     inputs = [x, np.array([1, -1])]
     (found,) = results(folder, module, inputs, [expected], BUILDS[target])
-    np.testing.assert_array_equal(found, expected)
+    same(found, expected)
     inputs = [x, np.array([1, 2**32 + 1])]
     with pytest.raises(AssertionError, match=r"expected -4 to 3, got 4294967297"):
         results(folder, module, inputs, [expected], BUILDS[target])
@@ -118,7 +134,7 @@ def test_threads_elsewhere(target: str, tmp_path: Path) -> None:
     assert "pthread_create" in (folder / "wide.o").read_bytes().decode("latin-1")
     expected = sw.compile(module, threads=1)(x)
     (found,) = results(folder, module, [x], [expected], BUILDS[target], "-pthread")
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+    close(found, expected, 1e-5, 1e-5 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("target", ["aarch64", "rv64gcv"], indirect=True)

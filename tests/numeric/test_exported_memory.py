@@ -10,8 +10,8 @@ import pytest
 
 import stepwell as sw
 
+from ..harness import floats, same
 from .c_programs import HERE, compiled_c, needs_compiler, results
-from .exported_models import floats
 
 MESSAGE = "5 call: not enough memory for a local array of a kernel"
 
@@ -124,7 +124,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def test_results_are_those_in_python(folder: Path) -> None:
     x = floats(33, 70)
     (found,) = results(folder, rows(), [x], [expected(x)], HERE, "-pthread")
-    np.testing.assert_array_equal(found, expected(x))
+    same(found, expected(x))
 
 
 @needs_compiler

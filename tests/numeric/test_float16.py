@@ -15,11 +15,17 @@ from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import host, named
 
+from ..harness import as_reference, floats
+
 WITHOUT = dataclasses.replace(host(), half=False)
 TARGETS = [host(), WITHOUT]
 if host().triple.startswith("x86_64"):
     TARGETS += [named("x86-64"), named("x86-64-v2")]
 NAMES = ["host", "without", *(target.name for target in TARGETS[2:])]
+NAMED_TARGETS = [
+    pytest.param(target, id=name, marks=pytest.mark.slow if name == "x86-64-v2" else ())
+    for target, name in zip(TARGETS, NAMES, strict=True)
+]
 
 EVERY = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
 
@@ -44,7 +50,7 @@ def near_ties(dtype: type[np.floating]) -> np.ndarray:
     return np.concatenate([exact, up, down])
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=NAMES)
+@pytest.mark.parametrize("target", NAMED_TARGETS)
 @pytest.mark.parametrize("level", [0, 3])
 def test_every_f16_as_f32(level: int, target: sw.Target) -> None:
     found = sw.compile(cast("f16", "f32"), target, threads=1, opt_level=level)(EVERY)
@@ -55,7 +61,7 @@ def test_every_f16_as_f32(level: int, target: sw.Target) -> None:
     np.testing.assert_array_equal(bits(found), expected)
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=NAMES)
+@pytest.mark.parametrize("target", NAMED_TARGETS)
 @pytest.mark.parametrize("level", [0, 3])
 def test_f32_rounds_to_nearest_even(level: int, target: sw.Target) -> None:
     random = np.random.default_rng(0).integers(0, 1 << 32, 1 << 20, np.uint32).view(np.float32)
@@ -70,34 +76,44 @@ def test_f32_rounds_to_nearest_even(level: int, target: sw.Target) -> None:
     np.testing.assert_array_equal(bits(found)[~number], quiet)
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=NAMES)
+@pytest.mark.parametrize("target", NAMED_TARGETS)
 @pytest.mark.parametrize("level", [0, 3])
 def test_f64_is_rounded_once(level: int, target: sw.Target) -> None:
     random = np.random.default_rng(0).integers(0, 1 << 63, 1 << 18).view(np.float64)
     scaled = np.random.default_rng(1).standard_normal(1 << 18) * 100
     x = np.concatenate([near_ties(np.float64), random[~np.isnan(random)], scaled])
-    module = cast("f64", "f16")
-    found = sw.compile(module, target, threads=1, opt_level=level)(x)
+    exe = sw.compile(cast("f64", "f16"), target, threads=1, opt_level=level)
+    found = exe(x)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(bits(found), bits(x.astype(np.float16)))
-    assert np.isnan(sw.compile(module, target, threads=1)(np.full(3, np.nan))).all()
+    assert np.isnan(exe(np.full(3, np.nan))).all()
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=NAMES)
-@pytest.mark.parametrize("rows", [pytest.param(1, marks=pytest.mark.slow), 7, "n"])
+USUAL_PROGRAMS = {("host", "n"), ("without", 7)}
+
+
+@pytest.mark.parametrize(
+    ("rows", "target"),
+    [
+        pytest.param(
+            *(rows, target),
+            marks=() if (name, rows) in USUAL_PROGRAMS else pytest.mark.slow,
+            id=f"{rows}-{name}",
+        )
+        for rows in (1, 7, "n")
+        for target, name in zip(TARGETS, NAMES, strict=True)
+    ],
+)
 def test_programs_on_f16(rows: int | str, target: sw.Target) -> None:
-    random = np.random.default_rng(0)
-    w, bias = (random.standard_normal(s).astype(np.float16) for s in ((33, 19), (33,)))
+    w, bias = (floats(*shape, dtype=np.float16) for shape in ((33, 19), (33,)))
     b = sw.Builder("main")
     h = b.gelu(b.dense(b.input("x", (rows, 19), "f16"), w, bias))
     b.output(b.softmax(h), name="y")
     b.output(b.cast(b.reduce(h, "max", [1]), "i32"), name="z")
     module = b.module()
-    x = random.standard_normal((7 if rows == "n" else rows, 19)).astype(np.float16)
-    found = sw.compile(module, target, threads=1)(x)
-    for have, want in zip(found, module.run_reference(x), strict=True):
-        # Each value is rounded to f16 where it is stored: 11 bits.
-        np.testing.assert_allclose(have, want, rtol=2e-3, atol=2e-3)
+    x = floats(7 if rows == "n" else int(rows), 19, dtype=np.float16)
+    # Each value is rounded to f16 where it is stored: 11 bits.
+    as_reference(module, x, rtol=2e-3, target=target, threads=1)
 
 
 ARITHMETIC = """
@@ -124,7 +140,7 @@ func.func @f(%x: memref<?x{0}>, %y: memref<?x{0}>, %z: memref<?x{0}>, %t: memref
 """
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=NAMES)
+@pytest.mark.parametrize("target", NAMED_TARGETS)
 @pytest.mark.parametrize("kind", ["f16", "bf16"])
 def test_arithmetic_on_16_bits(kind: str, target: sw.Target) -> None:
     """Kernels written by hand may compute with them: in f32, each result rounded."""

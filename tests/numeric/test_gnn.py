@@ -19,6 +19,8 @@ from stepwell.core.module import Module
 from stepwell.core.specs import SparseSpec, TensorSpec
 from stepwell.frontends import gnn
 
+from ..harness import floats
+
 
 def gcn_norm(
     edges: np.ndarray, weights: np.ndarray, nodes: int, add_self_loops: bool = True
@@ -47,10 +49,6 @@ def gcn_norm(
     return matrix
 
 
-def floats(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
 def random_edges(nodes: int, count: int, seed: int = 0) -> np.ndarray:
     """Edges, some of them and some self loops several times."""
     return np.random.default_rng(seed).integers(0, nodes, (2, count))
@@ -66,7 +64,7 @@ def test_gcn_conv_is_that_of_torch_geometric(
     edges = random_edges(nodes, count, seed=count)
     weights = np.abs(floats(edges.shape[1])) + 0.1 if weighted else None
     graph = gnn.Graph.from_edge_index(edges, nodes, weights)
-    x, w, bias = floats(nodes, 4, seed=1), floats(4, 3, seed=2), floats(3, seed=3)
+    x, w, bias = floats(nodes, 4), floats(4, 3), floats(3)
     model = gnn.Sequential(gnn.GCNConv(w, bias, add_self_loops=add_self_loops))
     plain = np.ones(edges.shape[1]) if weights is None else weights.astype(float)
     expected = gcn_norm(edges, plain, nodes, add_self_loops) @ x @ w + bias
@@ -95,7 +93,7 @@ def variants(
 def test_without_normalization_the_weights_are_used_as_they_are() -> None:
     edges = np.array([[0, 0, 2], [1, 1, 1]])
     graph = gnn.Graph.from_edge_index(edges, 3, [2.0, 0.5, -1.0])
-    x, w = floats(3, 2), floats(2, 2, seed=1)
+    x, w = floats(3, 2), floats(2, 2)
     module = gnn.Sequential(gnn.GCNConv(w, normalize=False)).to_module(graph, x)
     expected = np.array([[0, 0, 0], [2.5, 0, -1], [0, 0, 0]]) @ x @ w
     np.testing.assert_allclose(module.run_reference(), expected, rtol=1e-5, atol=1e-6)
@@ -103,8 +101,8 @@ def test_without_normalization_the_weights_are_used_as_they_are() -> None:
 
 def test_a_deep_model_with_every_layer() -> None:
     graph = gnn.Graph.from_networkx(nx.karate_club_graph())
-    w = [floats(34, 8, seed=1), floats(8, 5, seed=2), floats(3, 5, seed=3), floats(3, 3, seed=4)]
-    b = [floats(n, seed=n) for n in (8, 5, 3)]
+    w = [floats(34, 8), floats(8, 5), floats(3, 5), floats(3, 3)]
+    b = [floats(n) for n in (8, 5, 3)]
     model = gnn.Sequential(
         gnn.Dropout(0.6),
         gnn.GCNConv(w[0], b[0]),
@@ -124,7 +122,7 @@ def test_a_deep_model_with_every_layer() -> None:
 
 def test_linear_takes_sparse_features() -> None:
     graph = gnn.Graph.from_edge_index([[0], [1]], 3)
-    x, w, b = floats(3, 4), floats(2, 4, seed=1), floats(2, seed=2)
+    x, w, b = floats(3, 4), floats(2, 4), floats(2)
     model = gnn.Sequential(gnn.Linear(w, b))
     for module, inputs in variants(model, graph, x):
         np.testing.assert_allclose(module.run_reference(*inputs), x @ w.T + b, rtol=1e-5, atol=1e-6)
@@ -217,7 +215,8 @@ def test_bad_models_are_one_error(call: Callable[[], object], message: str) -> N
     assert "\n" not in str(caught.value)
 
 
-CONVOLUTION = gnn.Sequential(gnn.GCNConv(floats(3, 2, seed=1)))
+W = floats(3, 2)
+CONVOLUTION = gnn.Sequential(gnn.GCNConv(W))
 
 
 @pytest.fixture(scope="module")
@@ -240,7 +239,7 @@ def test_any_graph(
     weights = np.array([e[2] for e in edges if nodes])
     graph = gnn.Graph.from_edge_index(index, nodes, weights)
     x = floats(nodes, 3)
-    expected = gcn_norm(index, weights, nodes) @ x @ floats(3, 2, seed=1)
+    expected = gcn_norm(index, weights, nodes) @ x @ W
     module, exe = convolution
     bound = CONVOLUTION.to_module(graph, TensorSpec((nodes, 3)))
     for result in (module.run_reference(graph, x), exe(graph, x), bound.run_reference(x)):

@@ -18,7 +18,8 @@ from stepwell.frontends import gnn
 from stepwell.frontends.builder import Builder, Value
 from stepwell.frontends.gnn.context import Context
 
-from .test_gnn_layers import GRAPHS, Case, floats
+from ..harness import floats
+from .test_gnn_layers import GRAPHS, Case
 
 IN, OUT, EDGE, RELATIONS = 5, 6, 3, 3
 HEADS, CHANNELS = 2, 3
@@ -40,7 +41,7 @@ class Edges:
         self.ends, self.x = case.edges, case.x
         count = self.ends.shape[1]
         rng = np.random.default_rng(7)
-        self.attr = floats(count, EDGE, seed=8)
+        self.attr = floats(count, EDGE)
         self.type = rng.integers(0, RELATIONS, count)
         self.weight = rng.random(count).astype(np.float32) + 0.5
 
@@ -80,8 +81,8 @@ Expected = Callable[[Edges], np.ndarray]
 
 
 def gat_with_edges() -> tuple[gnn.Layer, Expected]:
-    w, src, dst = floats(OUT, IN, seed=1), floats(HEADS, CHANNELS), floats(HEADS, CHANNELS, seed=2)
-    we, att = floats(OUT, EDGE, seed=3), floats(HEADS, CHANNELS, seed=4)
+    w, src, dst = floats(OUT, IN), floats(HEADS, CHANNELS), floats(HEADS, CHANNELS)
+    we, att = floats(OUT, EDGE), floats(HEADS, CHANNELS)
 
     def expected(g: Edges) -> np.ndarray:
         h, split = (g.x @ w.T).reshape(-1, HEADS, CHANNELS), (HEADS, CHANNELS)
@@ -102,9 +103,9 @@ def gat_with_edges() -> tuple[gnn.Layer, Expected]:
 
 
 def gatv2(loops: bool, edges: bool, concat: bool = True) -> tuple[gnn.Layer, Expected]:
-    wl, wr = floats(OUT, IN, seed=1), floats(OUT, IN, seed=2)
-    bl, br, att = floats(OUT, seed=3), floats(OUT, seed=4), floats(1, HEADS, CHANNELS, seed=5)
-    we, bias = floats(OUT, EDGE, seed=6), floats(OUT if concat else CHANNELS, seed=7)
+    wl, wr = floats(OUT, IN), floats(OUT, IN)
+    bl, br, att = floats(OUT), floats(OUT), floats(1, HEADS, CHANNELS)
+    we, bias = floats(OUT, EDGE), floats(OUT if concat else CHANNELS)
 
     def expected(g: Edges) -> np.ndarray:
         split = (HEADS, CHANNELS)
@@ -136,10 +137,10 @@ def gatv2(loops: bool, edges: bool, concat: bool = True) -> tuple[gnn.Layer, Exp
 
 
 def transformer(edges: bool, beta: bool, concat: bool = True) -> tuple[gnn.Layer, Expected]:
-    q, k, v = ((floats(OUT, IN, seed=s), floats(OUT, seed=s + 10)) for s in (1, 2, 3))
+    q, k, v = ((floats(OUT, IN), floats(OUT)) for _ in range(3))
     out = OUT if concat else CHANNELS
-    skip, wb = (floats(out, IN, seed=4), floats(out, seed=5)), floats(1, 3 * out, seed=6)
-    we = floats(OUT, EDGE, seed=7)
+    skip, wb = (floats(out, IN), floats(out)), floats(1, 3 * out)
+    we = floats(OUT, EDGE)
 
     def expected(g: Edges) -> np.ndarray:
         split = (HEADS, CHANNELS)
@@ -176,7 +177,7 @@ def transformer(edges: bool, beta: bool, concat: bool = True) -> tuple[gnn.Layer
 
 
 def graph_conv(aggr: str, out: int) -> tuple[gnn.Layer, Expected]:
-    rel, root, bias = floats(out, IN, seed=1), floats(out, IN, seed=2), floats(out, seed=3)
+    rel, root, bias = floats(out, IN), floats(out, IN), floats(out)
 
     def expected(g: Edges) -> np.ndarray:
         def row(i: int) -> np.ndarray:
@@ -190,7 +191,7 @@ def graph_conv(aggr: str, out: int) -> tuple[gnn.Layer, Expected]:
 
 
 def gine() -> tuple[gnn.Layer, Expected]:
-    w, v, we, be = floats(8, IN), floats(OUT, 8, seed=1), floats(IN, EDGE, seed=2), floats(IN)
+    w, v, we, be = floats(8, IN), floats(OUT, 8), floats(IN, EDGE), floats(IN)
 
     def expected(g: Edges) -> np.ndarray:
         def row(i: int) -> np.ndarray:
@@ -204,7 +205,7 @@ def gine() -> tuple[gnn.Layer, Expected]:
 
 
 def edge_conv(aggr: str) -> tuple[gnn.Layer, Expected]:
-    w, b = floats(OUT, 2 * IN), floats(OUT, seed=1)
+    w, b = floats(OUT, 2 * IN), floats(OUT)
 
     def expected(g: Edges) -> np.ndarray:
         def row(i: int) -> np.ndarray:
@@ -218,10 +219,10 @@ def edge_conv(aggr: str) -> tuple[gnn.Layer, Expected]:
 
 
 def rgcn(aggr: str, bases: bool = False) -> tuple[gnn.Layer, Expected]:
-    comp = floats(RELATIONS, 2, seed=1) if bases else None
-    weight = floats(RELATIONS if comp is None else 2, IN, OUT, seed=2)
+    comp = floats(RELATIONS, 2) if bases else None
+    weight = floats(RELATIONS if comp is None else 2, IN, OUT)
     dense = weight if comp is None else np.einsum("rb,bio->rio", comp, weight)
-    root, bias = floats(IN, OUT, seed=3), floats(OUT, seed=4)
+    root, bias = floats(IN, OUT), floats(OUT)
 
     def expected(g: Edges) -> np.ndarray:
         def row(i: int) -> np.ndarray:
@@ -238,7 +239,7 @@ def rgcn(aggr: str, bases: bool = False) -> tuple[gnn.Layer, Expected]:
 
 
 def sg(loops: bool, out: int) -> tuple[gnn.Layer, Expected]:
-    w, b = floats(out, IN), floats(out, seed=1)
+    w, b = floats(out, IN), floats(out)
 
     def expected(g: Edges) -> np.ndarray:
         return np.linalg.matrix_power(g.matrix(loops), 2) @ g.x @ w.T + b
@@ -257,7 +258,7 @@ def appnp() -> tuple[gnn.Layer, Expected]:
 
 
 def tag() -> tuple[gnn.Layer, Expected]:
-    weights, b = [floats(OUT, IN, seed=s) for s in range(3)], floats(OUT)
+    weights, b = [floats(OUT, IN) for _ in range(3)], floats(OUT)
 
     def expected(g: Edges) -> np.ndarray:
         powers = [np.linalg.matrix_power(g.matrix(False), k) for k in range(3)]
@@ -267,7 +268,7 @@ def tag() -> tuple[gnn.Layer, Expected]:
 
 
 def cheb() -> tuple[gnn.Layer, Expected]:
-    weights, b = [floats(OUT, IN, seed=s) for s in range(4)], floats(OUT)
+    weights, b = [floats(OUT, IN) for _ in range(4)], floats(OUT)
 
     def expected(g: Edges) -> np.ndarray:
         a = g.matrix(False, keep=False, normalize=False)
@@ -282,12 +283,15 @@ def cheb() -> tuple[gnn.Layer, Expected]:
     return gnn.ChebConv(weights, b), expected
 
 
+GATE = floats(IN, EDGE)
+
+
 class Gated(gnn.MessagePassing):
     """A message of all that there is, and an update."""
 
     def __init__(self, aggr: Any) -> None:
         super().__init__(aggr)
-        self.weight = floats(IN, EDGE, seed=1)
+        self.weight = GATE
 
     def message(self, b: Builder, x_i: Value, x_j: Value, edge_attr: Value | None) -> Value:
         return b.sigmoid(b.dense(edge_attr, self.weight)) * x_j - x_i * 0.5
@@ -297,11 +301,9 @@ class Gated(gnn.MessagePassing):
 
 
 def gated(*aggr: str) -> tuple[gnn.Layer, Expected]:
-    weight = floats(IN, EDGE, seed=1)
-
     def expected(g: Edges) -> np.ndarray:
         def row(i: int) -> np.ndarray:
-            sent = [g.x[j] / (1 + np.exp(-weight @ e)) - g.x[i] * 0.5 for j, e in g.into(i)]
+            sent = [g.x[j] / (1 + np.exp(-GATE @ e)) - g.x[i] * 0.5 for j, e in g.into(i)]
             if not sent:
                 return np.concatenate([np.full(IN, float(a == "prod")) for a in aggr])
             return np.concatenate([getattr(np, a)(sent, axis=0) for a in aggr])
@@ -397,7 +399,6 @@ LAYERS: dict[str, tuple[gnn.Layer, Expected]] = {
 QUICK = (
     *("gat with edges", "gatv2 (True, False)", "transformer (True, True)", "gine", "rgcn", "cheb"),
     *("graph_conv ('max', 8)", "edge_conv max", "gated", "weighted"),
-    "attention by hand",
 )
 """Layers that are compiled in ways of their own."""
 
@@ -493,8 +494,9 @@ def test_blocks_of_a_relation_are_a_diagonal() -> None:
 
 
 def test_a_message_names_what_it_gets_of_edges() -> None:
+    g = Edges(Case.of(["several"]))
+
     def sums(layer: gnn.Layer, graph: gnn.Graph | gnn.EdgeListSpec) -> np.ndarray:
-        g = Edges(Case.of(["several"]))
         module = gnn.Sequential(layer).to_module(graph, SPEC, edge_type=TYPE)
         return module.run_reference(*(() if graph is ones else (g.ends,)), g.x, g.type)
 
@@ -507,7 +509,6 @@ def test_a_message_names_what_it_gets_of_edges() -> None:
         def message(self, b: Builder, x_i: Value, x_j: Value) -> Value:  # type: ignore[override]
             return x_j
 
-    g = Edges(Case.of(["several"]))
     ones = gnn.Graph.from_edge_index(g.ends, len(g.x))
     expected = np.zeros(g.x.shape)
     np.add.at(expected, g.ends[1], g.x[g.ends[0]])

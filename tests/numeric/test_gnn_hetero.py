@@ -12,17 +12,17 @@ import stepwell as sw
 from stepwell.core.errors import InputError
 from stepwell.frontends import gnn
 
+from ..harness import floats
 from .test_gnn_convolutions import ATTR, EDGE, HEADS, IN, LAYERS, OUT, Gated
-from .test_gnn_layers import floats
 
 AUTHORS, PAPERS = 4, 6
 WRITES = np.array([[0, 1, 1, 3, 3], [5, 0, 0, 2, 5]])  # a repeated edge, papers without authors
 CITES = np.array([[0, 1, 2, 2], [1, 0, 2, 5]])
-X = {"author": floats(AUTHORS, IN), "paper": floats(PAPERS, IN, seed=1)}
+X = {"author": floats(AUTHORS, IN), "paper": floats(PAPERS, IN)}
 SPECS = {kind: sw.TensorSpec((None, x.shape[1])) for kind, x in X.items()}
-GAT = gnn.GATConv(floats(OUT, IN), floats(HEADS, 3), floats(HEADS, 3, seed=1), add_self_loops=False)
+GAT = gnn.GATConv(floats(OUT, IN), floats(HEADS, 3), floats(HEADS, 3), add_self_loops=False)
 BETWEEN: dict[str, gnn.Layer] = {
-    "sage": gnn.SAGEConv(floats(3, IN), floats(3), floats(3, IN, seed=1)),
+    "sage": gnn.SAGEConv(floats(3, IN), floats(3), floats(3, IN)),
     "gat": GAT,
     "gin": gnn.GINConv(gnn.Linear(floats(3, IN)), 0.5),
     "gated": Gated(("sum", "max")),
@@ -77,8 +77,8 @@ def together(layer: gnn.Layer, attr: np.ndarray) -> np.ndarray:
     return module.run_reference(ends, np.concatenate(list(X.values())), attr)[AUTHORS:]
 
 
-FIRST = gnn.SAGEConv(floats(OUT, IN), floats(OUT), floats(OUT, IN, seed=1))
-SECOND = gnn.GATConv(floats(OUT, IN), floats(1, OUT), floats(1, OUT, seed=1))
+FIRST = gnn.SAGEConv(floats(OUT, IN), floats(OUT), floats(OUT, IN))
+SECOND = gnn.GATConv(floats(OUT, IN), floats(1, OUT), floats(1, OUT))
 THIRD = gnn.GCNConv(floats(IN, OUT))
 WRITTEN = ("author", "writes", "paper")
 CITED = ("paper", "cites", "paper")
@@ -88,12 +88,13 @@ BY = ("paper", "by", "author")
 @pytest.mark.parametrize("aggr", ["sum", "mean", "max", "min"])
 def test_a_model_of_two_layers(aggr: str) -> None:
     convs = {WRITTEN: FIRST, CITED: SECOND, BY: FIRST}
-    last = {WRITTEN: gnn.SAGEConv(floats(3, OUT, seed=2))}
+    last = {WRITTEN: gnn.SAGEConv(floats(3, OUT))}
+    gcn, linear = gnn.GCNConv(floats(OUT, 3)), gnn.Linear(floats(2, 3))
     model = gnn.HeteroSequential(
         gnn.HeteroConv(convs, aggr),
         gnn.ReLU(),
-        gnn.HeteroConv({**last, CITED: gnn.GCNConv(floats(OUT, 3, seed=3))}),
-        gnn.PerType({"paper": gnn.Linear(floats(2, 3))}),
+        gnn.HeteroConv({**last, CITED: gcn}),
+        gnn.PerType({"paper": linear}),
     )
     specs = {kind: gnn.EdgeListSpec() for kind in (WRITTEN, CITED, BY)}
     module = model.to_module(specs, SPECS)
@@ -108,8 +109,8 @@ def test_a_model_of_two_layers(aggr: str) -> None:
     authors = sage(FIRST, WRITES[::-1], X["paper"], X["author"])
     papers, authors = np.maximum(papers, 0), np.maximum(authors, 0)
     again = sage(last[WRITTEN], WRITES, authors, papers)
-    again = again + alone(gnn.GCNConv(floats(OUT, 3, seed=3)), papers)
-    want = again @ floats(2, 3).T
+    again = again + alone(gcn, papers)
+    want = again @ linear.weight.T
     arguments = WRITES, CITES, WRITES[::-1].copy(), X["author"], X["paper"]
     found = [module.run_reference(*arguments)]
     found += [sw.compile(module, threads=2)(*arguments)] if aggr == "sum" else []

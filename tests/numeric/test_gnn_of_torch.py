@@ -11,11 +11,11 @@ import pytest
 import stepwell as sw
 from stepwell.frontends import gnn
 
-from .test_gnn_layers import GRAPHS, Case, floats
+from ..harness import floats, package
+from .test_gnn_layers import GRAPHS, Case
 
-REASON = "torch and torch-geometric are not installed: their layers are not compared with"
-torch: Any = pytest.importorskip("torch", reason=REASON)
-pyg: Any = pytest.importorskip("torch_geometric.nn", reason=REASON)
+torch: Any = package("torch")
+pyg: Any = package("torch_geometric.nn", "torch-geometric")
 
 IN, OUT, EDGE, RELATIONS = 5, 6, 3, 3
 
@@ -33,7 +33,7 @@ def layers(nn: Any) -> list[gnn.Layer]:
 Pair = tuple[Any, Callable[[Any], gnn.Layer]]
 
 
-def same(kind: str, options: dict[str, Any], *given: Any, **ours: Any) -> Pair:
+def pair(kind: str, options: dict[str, Any], *given: Any, **ours: Any) -> Pair:
     """A layer and the one of the same name, which is made of its `state_dict`."""
     theirs = getattr(pyg, kind)(*given, **options)
     return theirs, lambda state: getattr(gnn, kind).from_state_dict(state, "", **ours)
@@ -81,12 +81,12 @@ def divided() -> Pair:
 
 HEADS = {"heads": 2}
 PLAIN: dict[str, Callable[[], Pair]] = {
-    "gcn": lambda: same("GCNConv", {}, IN, OUT),
-    "sage": lambda: same("SAGEConv", {"project": True}, IN, OUT),
-    "gat": lambda: same("GATConv", HEADS, IN, 3),
-    "gatv2": lambda: same("GATv2Conv", HEADS, IN, 3),
-    "gatv2, shared": lambda: same("GATv2Conv", {"share_weights": True}, IN, 3),
-    "gatv2, mean": lambda: same(
+    "gcn": lambda: pair("GCNConv", {}, IN, OUT),
+    "sage": lambda: pair("SAGEConv", {"project": True}, IN, OUT),
+    "gat": lambda: pair("GATConv", HEADS, IN, 3),
+    "gatv2": lambda: pair("GATv2Conv", HEADS, IN, 3),
+    "gatv2, shared": lambda: pair("GATv2Conv", {"share_weights": True}, IN, 3),
+    "gatv2, mean": lambda: pair(
         "GATv2Conv",
         {"concat": False, "add_self_loops": False, **HEADS},
         IN,
@@ -94,14 +94,14 @@ PLAIN: dict[str, Callable[[], Pair]] = {
         concat=False,
         add_self_loops=False,
     ),
-    "transformer": lambda: same("TransformerConv", HEADS, IN, 3, heads=2),
-    "transformer, beta": lambda: same("TransformerConv", {"beta": True}, IN, OUT),
-    "sg": lambda: same("SGConv", {"K": 2}, IN, OUT, K=2),
-    "tag": lambda: same("TAGConv", {"K": 2}, IN, OUT),
-    "cheb": lambda: same("ChebConv", {"K": 3}, IN, OUT),
-    "arma": lambda: same("ARMAConv", {}, IN, OUT),
-    "arma, stacks": lambda: same("ARMAConv", {"num_stacks": 2, "num_layers": 3}, IN, OUT),
-    "arma, shared": lambda: same(
+    "transformer": lambda: pair("TransformerConv", HEADS, IN, 3, heads=2),
+    "transformer, beta": lambda: pair("TransformerConv", {"beta": True}, IN, OUT),
+    "sg": lambda: pair("SGConv", {"K": 2}, IN, OUT, K=2),
+    "tag": lambda: pair("TAGConv", {"K": 2}, IN, OUT),
+    "cheb": lambda: pair("ChebConv", {"K": 3}, IN, OUT),
+    "arma": lambda: pair("ARMAConv", {}, IN, OUT),
+    "arma, stacks": lambda: pair("ARMAConv", {"num_stacks": 2, "num_layers": 3}, IN, OUT),
+    "arma, shared": lambda: pair(
         "ARMAConv",
         {"num_stacks": 2, "num_layers": 3, "shared_weights": True, "act": torch.nn.Tanh()},
         IN,
@@ -109,41 +109,41 @@ PLAIN: dict[str, Callable[[], Pair]] = {
         num_layers=3,
         act=gnn.Tanh(),
     ),
-    "arma, linear": lambda: same("ARMAConv", {"act": None, "bias": False}, IN, OUT, act=()),
+    "arma, linear": lambda: pair("ARMAConv", {"act": None, "bias": False}, IN, OUT, act=()),
     "pna": pna,
     "pna, towers": lambda: pna(towers=2, pre_layers=2, post_layers=3),
     "gin": lambda: with_network("GINConv", IN, eps=0.5),
     "gin, trained": lambda: with_network("GINConv", IN, eps=0.5, train_eps=True),
     "edge_conv": lambda: with_network("EdgeConv", 2 * IN),
     "edge_conv, mean": lambda: with_network("EdgeConv", 2 * IN, aggr="mean"),
-    "batch_norm": lambda: same("BatchNorm", {}, IN),
-    "layer_norm": lambda: same("LayerNorm", {}, IN),
-    "layer_norm of nodes": lambda: same("LayerNorm", {"mode": "node"}, IN, mode="node"),
-    "graph_norm": lambda: same("GraphNorm", {}, IN),
-    "instance_norm": lambda: same("InstanceNorm", {"affine": True}, IN),
-    "pair_norm": lambda: same("PairNorm", {}),
+    "batch_norm": lambda: pair("BatchNorm", {}, IN),
+    "layer_norm": lambda: pair("LayerNorm", {}, IN),
+    "layer_norm of nodes": lambda: pair("LayerNorm", {"mode": "node"}, IN, mode="node"),
+    "graph_norm": lambda: pair("GraphNorm", {}, IN),
+    "instance_norm": lambda: pair("InstanceNorm", {"affine": True}, IN),
+    "pair_norm": lambda: pair("PairNorm", {}),
 }
 WITH_FEATURES: dict[str, Callable[[], Pair]] = {
-    "gat": lambda: same("GATConv", {"edge_dim": EDGE, **HEADS}, IN, 3),
-    "gatv2": lambda: same("GATv2Conv", {"edge_dim": EDGE, **HEADS}, IN, 3),
-    "transformer": lambda: same("TransformerConv", {"edge_dim": EDGE, **HEADS}, IN, 3, heads=2),
+    "gat": lambda: pair("GATConv", {"edge_dim": EDGE, **HEADS}, IN, 3),
+    "gatv2": lambda: pair("GATv2Conv", {"edge_dim": EDGE, **HEADS}, IN, 3),
+    "transformer": lambda: pair("TransformerConv", {"edge_dim": EDGE, **HEADS}, IN, 3, heads=2),
     "gine": lambda: with_network("GINEConv", IN, edge_dim=EDGE),
     "pna": lambda: pna(edge_dim=EDGE),
     "pna, divided": divided,
 }
 WEIGHTED: dict[str, Callable[[], Pair]] = {
-    "gcn": lambda: same("GCNConv", {}, IN, OUT),
-    "graph_conv": lambda: same("GraphConv", {}, IN, OUT),
-    "graph_conv, max": lambda: same("GraphConv", {"aggr": "max"}, IN, OUT, aggr="max"),
-    "graph_conv, mean": lambda: same("GraphConv", {"aggr": "mean"}, IN, 3, aggr="mean"),
-    "sg": lambda: same("SGConv", {}, IN, 3),
-    "tag": lambda: same("TAGConv", {}, IN, OUT),
-    "cheb": lambda: same("ChebConv", {"K": 3}, IN, OUT),
-    "arma": lambda: same("ARMAConv", {"num_layers": 2}, IN, OUT),
+    "gcn": lambda: pair("GCNConv", {}, IN, OUT),
+    "graph_conv": lambda: pair("GraphConv", {}, IN, OUT),
+    "graph_conv, max": lambda: pair("GraphConv", {"aggr": "max"}, IN, OUT, aggr="max"),
+    "graph_conv, mean": lambda: pair("GraphConv", {"aggr": "mean"}, IN, 3, aggr="mean"),
+    "sg": lambda: pair("SGConv", {}, IN, 3),
+    "tag": lambda: pair("TAGConv", {}, IN, OUT),
+    "cheb": lambda: pair("ChebConv", {"K": 3}, IN, OUT),
+    "arma": lambda: pair("ARMAConv", {"num_layers": 2}, IN, OUT),
 }
 TYPED: dict[str, Callable[[], Pair]] = {
-    "rgcn": lambda: same("RGCNConv", {}, IN, OUT, RELATIONS),
-    "rgcn, bases": lambda: same(
+    "rgcn": lambda: pair("RGCNConv", {}, IN, OUT, RELATIONS),
+    "rgcn, bases": lambda: pair(
         "RGCNConv", {"num_bases": 2, "aggr": "add"}, IN, OUT, 3, aggr="add"
     ),
 }
@@ -154,9 +154,9 @@ ACTIVATIONS = (
 )
 
 
-def compare(pair: Pair, case: Case, given: Any = None, **options: Any) -> None:
+def compare(layers: Pair, case: Case, given: Any = None, **options: Any) -> None:
     """Compare results with features, types or weights of edges, or graphs of nodes."""
-    theirs, make = pair
+    theirs, make = layers
     with torch.no_grad():
         for value in theirs.state_dict().values():
             if value.is_floating_point():

@@ -15,7 +15,7 @@ from stepwell.frontends import gnn
 from stepwell.frontends.builder import Value
 from stepwell.frontends.gnn.context import Context
 
-from .test_gnn_layers import floats
+from ..harness import floats
 
 WIDTH = 5
 SPEC = sw.TensorSpec((None, WIDTH))
@@ -97,7 +97,7 @@ def mean_of(values: np.ndarray, batch: np.ndarray) -> np.ndarray:
     return np.stack([values[batch == g].mean(0) for g in batch]) if len(batch) else values
 
 
-W, B, SCALE, MEAN, VAR = (np.abs(floats(WIDTH, seed=s)) + 0.1 for s in range(5))
+W, B, SCALE, MEAN, VAR = (np.abs(floats(WIDTH)) + 0.1 for _ in range(5))
 Norm = Callable[[np.ndarray, np.ndarray, bool], np.ndarray]
 
 
@@ -196,9 +196,9 @@ def test_numbers_of_graphs_are_checked() -> None:
 
 
 def test_skips() -> None:
-    a, b, c = (gnn.Linear(floats(WIDTH, WIDTH, seed=s)) for s in range(3))
+    a, b, c = (gnn.Linear(floats(WIDTH, WIDTH)) for _ in range(3))
     ends, x = np.zeros((2, 0), np.int64), floats(7, WIDTH)
-    narrow = gnn.Linear(floats(2, WIDTH, seed=4))
+    narrow = gnn.Linear(floats(2, WIDTH))
 
     def through(*layers: gnn.Linear, x: np.ndarray = x) -> np.ndarray:
         for layer in layers:

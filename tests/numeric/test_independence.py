@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ from scipy.sparse import block_diag, csr_array
 import stepwell as sw
 from stepwell.core import processor
 from stepwell.frontends import gnn
+
+from ..harness import cases
 
 Program = Callable[[sw.Builder, Any], Any]
 ROWS = 41
@@ -69,61 +71,95 @@ PROGRAMS: dict[str, tuple[tuple[int, ...], Program]] = {
 }
 
 
-def compiled(threads: int) -> sw.Executable:
-    """All programs in one module, each with an input and a result of its own."""
+def compiled(programs: Sequence[str], threads: int) -> sw.Executable:
+    """Programs in one module, each with an input and a result of its own."""
     b = sw.Builder("main")
-    for number, (shape, program) in enumerate(PROGRAMS.values()):
+    for number, name in enumerate(programs):
+        shape, program = PROGRAMS[name]
         x = b.input(f"x{number}", ("n", *shape), "f32")
         b.output(program(b, x), name=f"y{number}")
     return sw.compile(b.module(), threads=threads)
 
 
-@pytest.fixture(scope="module")
-def one() -> sw.Executable:
-    return compiled(1)
+OTHERS = (
+    *("perceptron", "log_softmax", "rms_norm", "l2_normalize", "product", "dense of one column"),
+    *("instance_norm", "means of planes"),
+)
+"""Programs that are compiled as those above that are like them."""
+SETS = [
+    pytest.param([name for name in PROGRAMS if name not in OTHERS], id="usual"),
+    pytest.param(OTHERS, id="others", marks=pytest.mark.slow),
+]
+
+
+@pytest.fixture(scope="module", params=SETS)
+def programs(request: pytest.FixtureRequest) -> Sequence[str]:
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def batch() -> list[np.ndarray]:
+def one(programs: Sequence[str]) -> sw.Executable:
+    return compiled(programs, 1)
+
+
+@pytest.fixture(scope="module")
+def batch(programs: Sequence[str]) -> list[np.ndarray]:
     """An input of each program."""
-    return [normal(ROWS, *shape, seed=n) * 3 for n, (shape, _) in enumerate(PROGRAMS.values())]
+    return [normal(ROWS, *PROGRAMS[name][0], seed=n) * 3 for n, name in enumerate(programs)]
 
 
-def same(
+def each_same(
+    programs: Sequence[str],
     found: tuple[np.ndarray, ...],
     expected: list[np.ndarray],
     what: str,
     nearly: frozenset[str] = frozenset(),
 ) -> None:
     """Compare bits, or for some programs all but the last places."""
-    for name, have, want in zip(PROGRAMS, found, expected, strict=True):
+    for name, have, want in zip(programs, found, expected, strict=True):
         if name in nearly:
             np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-4, err_msg=f"{name}: {what}")
             continue
         np.testing.assert_array_equal(have.view(np.int32), want.view(np.int32), f"{name}: {what}")
 
 
-def test_threads(one: sw.Executable, batch: list[np.ndarray]) -> None:
-    many = compiled(2)
+def test_threads(
+    programs: Sequence[str], one: sw.Executable, batch: list[np.ndarray], all_tests: bool
+) -> None:
+    """In quick tests of every second program."""
+    some = slice(None) if all_tests else slice(1, None, 2)
+    many = compiled(programs[some], 2)
     for rows in (1, 5, ROWS):
         arrays = [x[:rows] for x in batch]
-        same(many(*arrays), list(one(*arrays)), f"{rows} rows on two threads")
+        found, wanted = many(*arrays[some]), list(one(*arrays)[some])
+        each_same(programs[some], found, wanted, f"{rows} rows on two threads")
 
 
-def test_neighbours(one: sw.Executable, batch: list[np.ndarray]) -> None:
+def test_neighbours(programs: Sequence[str], one: sw.Executable, batch: list[np.ndarray]) -> None:
     """The same rows alone, in smaller batches, in another order, and beside others."""
     whole = one(*batch)
     for rows in ODD:
         for first in (0, ROWS - rows):
             part = slice(first, first + rows)
             found, expected = one(*(x[part] for x in batch)), [y[part] for y in whole]
-            same(found, expected, f"{rows} rows", PRODUCTS if rows < LARGEST_TILE else frozenset())
+            each_same(
+                programs,
+                found,
+                expected,
+                f"{rows} rows",
+                PRODUCTS if rows < LARGEST_TILE else frozenset(),
+            )
     order = np.random.default_rng(0).permutation(ROWS)
-    same(one(*(x[order] for x in batch)), [y[order] for y in whole], "another order")
+    each_same(programs, one(*(x[order] for x in batch)), [y[order] for y in whole], "another order")
     others = [x.copy() for x in batch]
     for x in others:
         x[::2] = np.inf
-    same(tuple(y[1::2] for y in one(*others)), [y[1::2] for y in whole], "beside infinities")
+    each_same(
+        programs,
+        tuple(y[1::2] for y in one(*others)),
+        [y[1::2] for y in whole],
+        "beside infinities",
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,14 +169,14 @@ def test_neighbours(one: sw.Executable, batch: list[np.ndarray]) -> None:
         *(pytest.param(name, marks=pytest.mark.slow) for name in ("x86-64", "znver4")),
     ],
 )
-@pytest.mark.parametrize("rows", [None, 21, 43], ids=["any rows", "21 rows", "43 rows"])
-def test_places_in_a_product(target: str, rows: int | None) -> None:
+@pytest.mark.parametrize("rows", cases([None, 21, 43], [None]), ids=lambda n: f"{n or 'any'} rows")
+def test_places_in_a_product(target: str, rows: int | None, all_tests: bool) -> None:
     """On tiles of all widths, whose last ones have fewer accumulators."""
     if processor.architecture() != "x86_64" or processor.missing(list(processor.NEEDS[target])):
         pytest.skip(f"needs a processor that runs code for {target}")
     b = sw.Builder("main")
     for columns in (1, 8, 16, 33):
-        for terms in (9, 600):
+        for terms in (9, 600) if all_tests else (600,) if columns in (1, 16) else (9,):
             x = b.input(f"x{columns}_{terms}", (rows or "n", terms))
             b.output(b.relu(b.dense(x, normal(columns, terms))), name=f"y{columns}_{terms}")
     exe = sw.compile(b.module(), target=target, threads=1)
@@ -171,12 +207,14 @@ VIEWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_where_arrays_lie(view: str, one: sw.Executable, batch: list[np.ndarray]) -> None:
+def test_where_arrays_lie(
+    programs: Sequence[str], view: str, one: sw.Executable, batch: list[np.ndarray]
+) -> None:
     arrays = [x[:7] for x in batch]
     expected = list(one(*arrays))
-    same(one(*map(VIEWS[view], arrays)), expected, view)
+    each_same(programs, one(*map(VIEWS[view], arrays)), expected, view)
     out = tuple(VIEWS["20 bytes off"](y) for y in expected)
-    same(one(*arrays, out=out), expected, "results that are given")
+    each_same(programs, one(*arrays, out=out), expected, "results that are given")
 
 
 LAYERS: dict[str, gnn.Layer] = {
@@ -195,7 +233,7 @@ def a_graph(nodes: int, seed: int) -> csr_array:
     return csr_array(dense.astype(np.float32))
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("layer", cases([*LAYERS], ["GCNConv", "GATConv"]))
 def test_graphs_side_by_side(layer: str) -> None:
     """A node's result does not depend on graphs that share the batch, nor on threads."""
     model = gnn.Sequential(LAYERS[layer])

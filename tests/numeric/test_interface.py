@@ -17,12 +17,9 @@ import stepwell as sw
 from stepwell.runtime.interface import Interface
 from stepwell.runtime.making import executable
 
-RNG = np.random.default_rng(0)
+from ..harness import RNG, floats, results
+
 Calls = tuple[sw.Module, Sequence[tuple[Any, ...]]]
-
-
-def floats(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape, np.float32)
 
 
 def matrix(rows: int, columns: int) -> csr_array:
@@ -89,10 +86,10 @@ def registered_functions() -> Calls:
 def outcome(exe: sw.Executable, inputs: Sequence[Any]) -> list[Any]:
     """The results of a call, or its error."""
     try:
-        results = exe(*inputs)
+        found = exe(*inputs)
     except sw.StepwellError as error:
         return [type(error), str(error)]
-    return [array.tolist() for array in (results if isinstance(results, tuple) else (results,))]
+    return [array.tolist() for array in results(found)]
 
 
 @pytest.mark.parametrize(

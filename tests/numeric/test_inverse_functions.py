@@ -7,6 +7,8 @@ import pytest
 
 import stepwell as sw
 
+from ..harness import cases
+
 FUNCTIONS = {
     "acos": np.arccos,
     "acosh": np.arccosh,
@@ -53,7 +55,7 @@ def values(dtype: np.dtype) -> np.ndarray:
     return np.concatenate([found, -found])
 
 
-@pytest.mark.parametrize("kind", WIDE)
+@pytest.mark.parametrize("kind", cases([*WIDE], ["f32", "f64"]))
 def test_errors_in_ulps(kind: str) -> None:
     dtype = np.dtype(f"float{kind[1:]}")
     b = sw.Builder("main")

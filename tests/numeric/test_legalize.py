@@ -24,8 +24,9 @@ from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.dialects.loop.ops import KernelOp
 
-RNG = np.random.default_rng(3)
-W, BIAS = RNG.standard_normal((5, 7), np.float32), RNG.standard_normal(5, np.float32)
+from ..harness import RNG, as_reference, cases, close, floats, same
+
+W, BIAS = floats(5, 7), floats(5)
 
 
 @sw.kernel
@@ -75,18 +76,17 @@ def model() -> sw.Module:
     return b.module()
 
 
-def check(exe: sw.Executable, module: sw.Module, *inputs: Any, rtol: float = 1e-5) -> None:
-    expected = module.run_reference(*inputs)
-    np.testing.assert_allclose(exe(*inputs), expected, rtol=rtol, atol=1e-6)
+def as_operators(exe: sw.Executable, module: sw.Module, *inputs: Any, rtol: float = 1e-5) -> None:
+    close(exe(*inputs), module.run_reference(*inputs), rtol, 1e-6)
 
 
-@pytest.mark.parametrize("level", [0, 1, 3])
+@pytest.mark.parametrize("level", cases([0, 1, 3], [0, 3]))
 def test_kernels_of_a_table_compute_operators(level: int) -> None:
     module = model()
     table = {"graph.dense": dense, "graph.softmax": softmax, "graph.relu": relu}
     exe = sw.compile(module, threads=1, opt_level=level, legalize=table)
     for n in (1, 6, 0, 40):
-        check(exe, module, RNG.standard_normal((n, 7), np.float32))
+        as_operators(exe, module, floats(n, 7))
     kernels = exe.ir("kernels")
     assert "graph.softmax" not in exe.ir("optimized")
     assert kernels.count("loop.kernel") == (5 if level == 0 else 3)
@@ -106,7 +106,7 @@ def test_a_kernel_of_a_sparse_operator() -> None:
     assert exe.ir("kernels").count("loop.kernel") == 1
     for shape in ((6, 9), (1, 1), (4, 2)):
         matrix = csr_array(random_array(shape, density=0.4, rng=RNG, dtype=np.float32))
-        check(exe, module, matrix, RNG.standard_normal((shape[1], 3), np.float32))
+        as_operators(exe, module, matrix, floats(shape[1], 3))
 
 
 def test_indices_are_checked_before_a_kernel_uses_them() -> None:
@@ -115,8 +115,8 @@ def test_indices_are_checked_before_a_kernel_uses_them() -> None:
     b.output(b.gather(x, ids, axis=0))
     module = b.module()
     exe = sw.compile(module, threads=1, legalize={"graph.gather": gather})
-    x = RNG.standard_normal((5, 4), np.float32)
-    check(exe, module, x, np.array([4, 0, 0], np.int64))
+    x = floats(5, 4)
+    as_operators(exe, module, x, np.array([4, 0, 0], np.int64))
     with pytest.raises(sw.InputError, match="out of range"):
         exe(x, np.array([5], np.int64))
 
@@ -132,8 +132,8 @@ def test_half_precision_and_booleans() -> None:
     b.output(b.where(c, b.neg(x), x))
     module = b.module()
     exe = sw.compile(module, threads=1, legalize={"graph.where": where})
-    x = RNG.standard_normal(9).astype(np.float16)
-    check(exe, module, RNG.integers(0, 2, 9).astype(bool), x, rtol=1e-3)
+    x = floats(9, dtype=np.float16)
+    as_operators(exe, module, RNG.integers(0, 2, 9).astype(bool), x, rtol=1e-3)
 
 
 def test_a_kernel_that_declines_leaves_the_operator() -> None:
@@ -147,9 +147,11 @@ def square(op: graph.PowOp, target: sw.Target) -> graph.MulOp | None:
     return graph.MulOp(op.lhs, op.lhs) if graph.splat_of(op.rhs) == 2.5 else None
 
 
-def powers(exponent: float, dtype: str = "f32") -> sw.Module:
+def powers(*exponents: float, dtype: str = "f32") -> sw.Module:
     b = sw.Builder("main")
-    b.output(b.pow(b.input("x", ("n",), dtype), exponent))
+    x = b.input("x", ("n",), dtype)
+    for exponent in exponents:
+        b.output(b.pow(x, exponent))
     return b.module()
 
 
@@ -176,48 +178,45 @@ def test_a_package_has_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(sw.compile(powers(2.5))(x), x * x, rtol=1e-6)
 
 
-@pytest.mark.parametrize("exponent", [2, 3, 5, 6, 7, 10, 16, 31])
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "i64"])
-def test_constant_powers(exponent: int, dtype: str) -> None:
+def test_constant_powers(dtype: str) -> None:
     kind = {"f": "float", "i": "int"}[dtype[0]] + dtype[1:]
-    module = powers(exponent, dtype)
-    x = (3 * RNG.standard_normal(33)).astype(kind)
+    module = powers(2, 3, 5, 6, 7, 10, 16, 31, dtype=dtype)
+    x = (3 * floats(33, dtype="f8")).astype(kind)
     exe = sw.compile(module, threads=1, opt_level=0)
-    expected = module.run_reference(x)
     tolerance = 1e-6 if dtype == "f32" else 1e-14  # each of at most 7 products rounds once
-    np.testing.assert_allclose(exe(x), expected, rtol=tolerance)
+    close(exe(x), module.run_reference(x), tolerance, 0)
 
 
-@pytest.mark.parametrize("exponent", [math.inf, -math.inf, math.nan])
-def test_powers_that_are_no_products(exponent: float) -> None:
-    x = np.array([0.5, -1, 1, 3, math.nan], np.float32)
-    got = sw.compile(powers(exponent), threads=1)(x)
-    np.testing.assert_array_equal(got, x ** np.float32(exponent))
+def test_powers_that_are_no_products() -> None:
+    x, exponents = np.float32([0.5, -1, 1, 3, math.nan]), (math.inf, -math.inf, math.nan)
+    got = sw.compile(powers(*exponents), threads=1)(x)
+    same(got, [x ** np.float32(exponent) for exponent in exponents])
 
 
 def test_integers_divided_by_a_constant() -> None:
+    b = sw.Builder("main")
+    x = b.input("x", ("n",), "i32")
     for divisor in (1, 2, 3, -7, -1, 0, 10):
-        b = sw.Builder("main")
-        b.output(b.div(b.input("x", ("n",), "i32"), np.array(divisor, np.int32)))
-        module = b.module()
-        x = np.array([-(2**31), 2**31 - 1, -7, 7, 0, -1, 5], np.int32)
-        check(sw.compile(module, threads=1), module, x)
+        b.output(b.div(x, np.array(divisor, np.int32)))
+    as_reference(b.module(), np.int32([-(2**31), 2**31 - 1, -7, 7, 0, -1, 5]), threads=1)
 
 
-@pytest.mark.parametrize("name", ["x86-64", "x86-64-v2", "x86-64-v3"])
-def test_functions_are_as_exact_without_fused_multiply_add(name: str) -> None:
+@pytest.mark.parametrize("name", cases(["x86-64", "x86-64-v2", "x86-64-v3"], ["x86-64"]))
+def test_functions_are_as_exact_without_fused_multiply_add(name: str, all_tests: bool) -> None:
     if named(name).triple.split("-")[0] not in host().triple:
         pytest.skip("another architecture")
-    for function in ("exp", "log", "tanh", "erf", "sigmoid"):
+    functions, given = ("exp", "log", "tanh", "erf", "sigmoid"), floats(100) * 4
+    for together in [[one] for one in functions] if all_tests else [functions]:
         b = sw.Builder("main")
-        b.output(getattr(b, function)(b.input("x", ("n",), "f32")))
+        x, positive = b.input("x", ("n",), "f32"), b.input("positive", ("n",), "f32")
+        for function in together:
+            b.output(getattr(b, function)(positive if function == "log" else x))
         module = b.module()
         exe = sw.compile(module, target=name, threads=1)
-        assert ("math.fma" in exe.ir("llvm") or "llvm.intr.fma" in exe.ir("llvm")) == named(
-            name
-        ).fma
-        x = RNG.standard_normal(100).astype(np.float32) * 4
-        check(exe, module, abs(x) + 0.1 if function == "log" else x, rtol=1e-6)
+        text = exe.ir("llvm")
+        assert ("math.fma" in text or "llvm.intr.fma" in text) == named(name).fma
+        as_operators(exe, module, given, abs(given) + np.float32(0.1), rtol=1e-6)
 
 
 def legalized(module: sw.Module, table: Mapping[str, Any]) -> None:
@@ -227,7 +226,7 @@ def legalized(module: sw.Module, table: Mapping[str, Any]) -> None:
 
 
 def test_twice_is_once() -> None:
-    for module in (powers(7), powers(9, "i64"), model()):
+    for module in (powers(7), powers(9, dtype="i64"), model()):
         table = {"graph.dense": dense, "graph.softmax": softmax}
         legalized(module, table)
         once = module.text()
@@ -368,9 +367,10 @@ TARGETS = [name for name in ELEMENT_TYPES if name != "ui64"]
         for n in SOURCES
     ],
 )
-def test_casts_in_kernels_are_those_of_operators(source: str) -> None:
-    array, b = SOURCES[source], sw.Builder()
-    x = b.input("x", ("n",), source)
+def test_casts_in_kernels_are_those_of_operators(source: str, all_tests: bool) -> None:
+    """In quick tests operators are not compiled beside, and integers are cast at level 0."""
+    array, b, operators = SOURCES[source], sw.Builder(), sw.Builder()
+    x, z = (each.input("x", ("n",), source) for each in (b, operators))
     for target in TARGETS:
         wide = "f64" if "f" in target else "i64"
 
@@ -380,12 +380,12 @@ def test_casts_in_kernels_are_those_of_operators(source: str) -> None:
                 y[i] = k.cast(k.cast(x[i], target), wide)
 
         b.output(b.call_kernel(casting, x, results=sw.TensorSpec(("n",), wide)))
-        b.output(b.cast(b.cast(x, target), wide))
-    module = b.module()
-    found, known = sw.compile(module, threads=1)(array), module.run_reference(array)
-    for number, target in enumerate(TARGETS):
-        expected = known[2 * number + 1]
-        for result in found[2 * number : 2 * number + 2]:
+        operators.output(operators.cast(operators.cast(z, target), wide))
+    known = operators.module().run_reference(array)
+    level = 3 if all_tests or source == "f32" else 0
+    for module in (b.module(), operators.module()) if all_tests else (b.module(),):
+        found = sw.compile(module, threads=1, opt_level=level)(array)
+        for target, result, expected in zip(TARGETS, found, known, strict=True):
             np.testing.assert_array_equal(result, expected, target)
 
 
@@ -437,7 +437,9 @@ def test_a_kernel_does_not_compute_with_ui64() -> None:
 
 
 def test_a_pipeline_that_does_not_use_the_table() -> None:
-    module, texts = model(), pipeline()
+    b = sw.Builder("main")
+    b.output(b.dense(b.input("x", ("n", 7), "f32"), W))
+    module, texts = b.module(), pipeline()
     stages = {s: t.replace("graph-legalize,", "") for s, t in texts.items()}
     message = "compile: the pipeline does not use legalize, expected graph-legalize in it"
     for passes in (stages, pipeline_text(stages)):
@@ -494,10 +496,9 @@ def test_a_kernel_is_called_by_name() -> None:
     b.output(b.neg(y))
     b.output(z)
     module = b.module()
-    x = RNG.standard_normal((4, 6), np.float32)
+    x = floats(4, 6)
     for level in (0, 3):
         exe = sw.compile(module, threads=1, opt_level=level)
-        for got, expected in zip(exe(x), module.run_reference(x), strict=True):
-            np.testing.assert_allclose(got, expected, rtol=1e-5)
+        close(exe(x), module.run_reference(x), atol=0)
     with pytest.raises(sw.InputError, match=r"call_kernel: not a kernel, .* got function"):
         b.call_kernel(lambda k: None, x, results=specs)  # type: ignore[arg-type]

@@ -15,11 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import stepwell as sw
 
-RNG = np.random.default_rng(0)
-
-
-def text(module: sw.Module, stage: str) -> str:
-    return sw.compile(module).ir(stage)
+from ..harness import RNG
 
 
 @dataclass
@@ -101,17 +97,18 @@ def network() -> sw.Module:
 @pytest.mark.slow
 def test_a_network_of_a_static_quantiser_computes_in_integers() -> None:
     module = network()
-    optimized = text(module, "optimized")
+    exe = sw.compile(module)
+    optimized = exe.ir("optimized")
     assert "f32" not in "".join(
         line for line in optimized.splitlines() if "graph.conv" in line or "graph.dense" in line
     )
     assert optimized.count("graph.requantize") == 3
     assert optimized.count("graph.quantize ") == optimized.count("graph.dequantize ") == 1
     # The quantisation and its border, one kernel for each layer, a pooling; a reshape is a view.
-    fused = [line for line in text(module, "kernels").splitlines() if "loop.kernel @" in line]
+    fused = [line for line in exe.ir("kernels").splitlines() if "loop.kernel @" in line]
     assert len(fused) == 5
     x = RNG.normal(size=(4, 3, 8, 8)).astype("f4")
-    got, floats = sw.compile(module)(x), module.run_reference(x)
+    got, floats = exe(x), module.run_reference(x)
     assert np.abs(got - floats).max() < 0.1001  # two steps: each layer may be one away
     assert np.mean(got == floats) > 0.9
 
@@ -152,8 +149,9 @@ def test_a_recognised_product_is_exact(
     sums = b.dequantize(bias, scales[0] * scales[1], np.zeros(columns, "i4"), axis=0)
     b.output(b.quantize(b.dense(left, right, sums), scales[2], zero[0]))
     module = b.module()
-    assert "graph.requantize" in text(module, "optimized")
-    got = sw.compile(module)(x).astype("i8")
+    exe = sw.compile(module, threads=1)
+    assert "graph.requantize" in exe.ir("optimized")
+    got = exe(x).astype("i8")
     exact = exact_steps(x, w, bias, scales, [int(v) for v in zero])
     wanted = np.clip(np.rint(exact) + z, limits.min, limits.max)
     tie = np.abs(np.abs(exact - np.floor(exact)) - 0.5) < 2.0**-14
@@ -188,14 +186,15 @@ def dense_in_floats(inner: int, **other: Any) -> sw.Module:
 )
 def test_what_is_not_recognised_stays_in_floats(inner: int, other: dict[str, Any]) -> None:
     module = dense_in_floats(inner, **other)
-    assert "graph.requantize" not in text(module, "optimized")
+    exe = sw.compile(module, threads=1)
+    assert "graph.requantize" not in exe.ir("optimized")
     x = np.full((2, inner), 255, np.uint8)
-    got, wanted = sw.compile(module)(x), module.run_reference(x)
+    got, wanted = exe(x), module.run_reference(x)
     assert np.abs(got.astype(int) - wanted.astype(int)).max() <= 1
 
 
 def test_the_same_with_nothing_wrong_is_recognised() -> None:
-    assert "graph.requantize" in text(dense_in_floats(8), "optimized")
+    assert "graph.requantize" in sw.compile(dense_in_floats(8), threads=1).ir("optimized")
 
 
 def test_nan_and_infinities_between_a_cut_and_a_quantisation() -> None:
@@ -205,9 +204,10 @@ def test_nan_and_infinities_between_a_cut_and_a_quantisation() -> None:
         b.output(b.quantize(b.clip(x, low, high), np.float32(0.1), np.uint8(30)))
     b.output(b.quantize(b.relu(x), np.float32(0.1), np.uint8(30)))
     module = b.module()
-    assert "graph.relu" not in text(module, "optimized")
+    exe = sw.compile(module, threads=1)
+    assert "graph.relu" not in exe.ir("optimized")
     values = np.array([np.nan, np.inf, -np.inf, 0.25, -1.05, 5.95], "f4")
-    for got, wanted in zip(sw.compile(module)(values), module.run_reference(values), strict=True):
+    for got, wanted in zip(exe(values), module.run_reference(values), strict=True):
         np.testing.assert_array_equal(got, wanted)
 
 
@@ -228,9 +228,10 @@ def test_dynamic_quantisation_keeps_bytes_in_the_product() -> None:
     )
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     module = sw.from_onnx(proto)
-    assert "(tensor<?x40xui8>, tensor<40x9xi16>) -> tensor<?x9xi32>" in text(module, "optimized")
+    exe = sw.compile(module, threads=1)
+    assert "(tensor<?x40xui8>, tensor<40x9xi16>) -> tensor<?x9xi32>" in exe.ir("optimized")
     x = RNG.normal(size=(7, 40)).astype("f4")
-    got = sw.compile(module)(x)
+    got = exe(x)
     np.testing.assert_allclose(got, module.run_reference(x), rtol=1e-6, atol=1e-3)
     weights = w.astype("f4") - 99
     np.testing.assert_allclose(got, x @ weights, atol=40 * 130 * np.ptp(x) / 255 / 4)

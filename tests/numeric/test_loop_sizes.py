@@ -72,7 +72,7 @@ def test_rows_of_a_run_time_number_are_used_in_a_loop() -> None:
     checked(b, *calls, stages=True)
 
 
-def test_what_a_loop_carries_grows_shrinks_and_doubles() -> None:
+def test_what_a_loop_carries_grows_shrinks_and_doubles(all_tests: bool) -> None:
     b = sw.Builder()
     x, n, most = b.input("x", ("m", 3)), b.input("n", (), "i64"), b.input("most", ())
     row = b.input("row", (1, 3))
@@ -119,7 +119,7 @@ def test_what_a_loop_carries_grows_shrinks_and_doubles() -> None:
         a = floats(rows, 3) + np.float32(1)
         call = a, np.array(count), np.float32(largest), one
         calls.append((call, expected(a, count, largest, one)))
-    exe = checked(b, *calls, stages=True)
+    exe = checked(b, *calls, stages=all_tests)
     a, module = floats(2, 3), b.module()
     for count, largest, message in ((6, 1, "0 to 7, got 8"), (1, 1e9, "0 to 50, got 51")):
         for run in (exe, module.run_reference, lambda *call: exe.run_at("buffers", *call)):
@@ -127,7 +127,9 @@ def test_what_a_loop_carries_grows_shrinks_and_doubles() -> None:
                 run(a, np.array(count), np.float32(largest), one)
 
 
-def test_what_changes_its_size_leaves_an_inner_loop_and_a_sparse_product() -> None:
+def test_what_changes_its_size_leaves_an_inner_loop_and_a_sparse_product(
+    all_tests: bool,
+) -> None:
     b = sw.Builder()
     xs, n = b.input("xs", ("t", 2)), b.input("n", (), "i64")
 
@@ -150,7 +152,7 @@ def test_what_changes_its_size_leaves_an_inner_loop_and_a_sparse_product() -> No
         a = floats(steps, 2)
         long = np.repeat(a, count, axis=0)
         calls.append(((a, np.array(count)), (long, np.cumsum(a * np.float32(count), axis=0))))
-    exe = checked(b, *calls, stages=True)
+    exe = checked(b, *calls, stages=all_tests)
     with pytest.raises(InputError, match="expected 0 to 6, got 7"):
         exe(floats(2, 2), np.array(7))
 

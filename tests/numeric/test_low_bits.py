@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
 from pathlib import Path
-from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -14,16 +13,12 @@ import stepwell as sw
 from stepwell.core.dtype_names import dtype_named
 from stepwell.core.dtypes import LOW_BIT_FLOATS, LOW_BIT_INTEGERS
 
+from ..harness import RNG, cases, same
+
 FLOATS = [str(kind) for kind in LOW_BIT_FLOATS]
 INTEGERS = [str(kind) for kind in LOW_BIT_INTEGERS]
 LOW_BITS = [*FLOATS, *INTEGERS]
-ALWAYS = ("f4E2M1FN", "f8E4M3FN", "i4")
-
-
-def long_but(always: Sequence[str], names: Sequence[str]) -> list[Any]:
-    """All names as parameters; those that are not always tested are slow tests."""
-    slow = pytest.mark.slow
-    return [pytest.param(name, marks=() if name in always else slow) for name in names]
+USUAL = ["f4E2M1FN", "f8E4M3FN"]
 
 
 NUMBERS = ["f16", "bf16", "f32", "f64", "i1", "i8", "i32", "i64", "ui8", "ui32"]
@@ -40,16 +35,6 @@ def codes(array: np.ndarray) -> np.ndarray:
     return np.atleast_1d(array).view(np.uint8)
 
 
-def same(got: np.ndarray, wanted: np.ndarray) -> None:
-    assert got.dtype == wanted.dtype
-    assert got.shape == wanted.shape
-    same_nan = np.isnan(got.astype(np.float64)) & np.isnan(wanted.astype(np.float64))
-    got_bits = got.view(f"u{got.itemsize}")
-    np.testing.assert_array_equal(
-        np.where(same_nan, 0, got_bits), np.where(same_nan, 0, wanted.view(got_bits.dtype))
-    )
-
-
 def critical(name: str) -> np.ndarray:
     """Numbers of a float type, the middles between them, and what is beside these in f32."""
     with np.errstate(all="ignore"):
@@ -64,8 +49,14 @@ def critical(name: str) -> np.ndarray:
     return np.concatenate([found, -found])
 
 
-@pytest.mark.parametrize("name", long_but(ALWAYS, LOW_BITS))
-def test_every_pattern_to_other_types(name: str) -> None:
+PAIRS = [*itertools.product(LOW_BITS, LEVELS)]
+
+
+@pytest.mark.parametrize(
+    "pair", cases(PAIRS, [("f4E2M1FN", 3), ("f8E4M3FN", 0), ("i4", 0)]), ids=str
+)
+def test_every_pattern_to_other_types(pair: tuple[str, int]) -> None:
+    name, level = pair
     b = sw.Builder("main")
     x = b.input("x", ("n",), name)
     others = [other for other in (*NUMBERS, *LOW_BITS) if other != name]
@@ -78,13 +69,10 @@ def test_every_pattern_to_other_types(name: str) -> None:
         for other, wanted in zip(others, module.run_reference(values), strict=True):
             if other in ("f32", "f64", "f16", "bf16", "i1"):
                 same(wanted, wide.astype(dtype_named(other)))
-    for level in LEVELS:
-        exe = sw.compile(module, opt_level=level)
-        for got, wanted in zip(exe(values), module.run_reference(values), strict=True):
-            same(got, wanted)
+    same(sw.compile(module, threads=1, opt_level=level)(values), module.run_reference(values))
 
 
-@pytest.mark.parametrize("name", long_but(ALWAYS, FLOATS))
+@pytest.mark.parametrize("name", cases(FLOATS, USUAL))
 def test_numbers_around_every_pattern(name: str) -> None:
     b = sw.Builder("main")
     for source in ("f32", "f64", "f16", "bf16"):
@@ -100,9 +88,8 @@ def test_numbers_around_every_pattern(name: str) -> None:
                 known, wanted = known[normal], wanted[normal]
             np.testing.assert_array_equal(known.astype(np.float32), wanted.astype(np.float32))
     for level in LEVELS:
-        exe = sw.compile(module, opt_level=level)
-        for got, wanted in zip(exe(*inputs), module.run_reference(*inputs), strict=True):
-            same(got, wanted)
+        exe = sw.compile(module, threads=1, opt_level=level)
+        same(exe(*inputs), module.run_reference(*inputs))
 
 
 def test_powers_of_two_below_the_normal_numbers() -> None:
@@ -116,7 +103,7 @@ def test_powers_of_two_below_the_normal_numbers() -> None:
     np.testing.assert_array_equal(codes(sw.compile(b.module())(numbers)), wanted)
 
 
-@pytest.mark.parametrize("name", INTEGERS)
+@pytest.mark.parametrize("name", cases(INTEGERS, ["i4", "ui2"]))
 def test_integers_keep_their_low_bits(name: str) -> None:
     b = sw.Builder("main")
     for source in ("i8", "i64", "ui32", "f32", "i1"):
@@ -133,11 +120,10 @@ def test_integers_keep_their_low_bits(name: str) -> None:
         expected[3][:3] = 0
     expected.append(inputs[4].astype(np.int8).astype(dtype))
     for level in LEVELS:
-        for got, wanted in zip(sw.compile(module, opt_level=level)(*inputs), expected, strict=True):
-            same(got, wanted)
+        same(sw.compile(module, opt_level=level)(*inputs), expected)
 
 
-@pytest.mark.parametrize("name", long_but(ALWAYS, LOW_BITS))
+@pytest.mark.parametrize("name", cases(LOW_BITS, ["f8E4M3FN"]))
 def test_movement_keeps_every_pattern(name: str) -> None:
     b = sw.Builder("main")
     x = b.input("x", ("n", 8), name)
@@ -160,23 +146,24 @@ def test_movement_keeps_every_pattern(name: str) -> None:
     for number, result in enumerate(results):
         b.output(result, name=f"r{number}")
     module = b.module()
+    compiled = [sw.compile(module, threads=1, opt_level=level) for level in LEVELS]
     for rows in (6, 32):
         values = patterns(name)[: rows * 8][::-1].reshape(rows, 8)
-        chosen = np.random.default_rng(0).random((rows, 8)) < 0.5
+        chosen = RNG.random((rows, 8)) < 0.5
         index = np.array([0, 5, 3, 3, 1])
         expected = module.run_reference(values, chosen, index)
         np.testing.assert_array_equal(
             codes(expected[0]), codes(np.concatenate([values, weights]).T.copy())
         )
-        for level in LEVELS:
-            got = sw.compile(module, opt_level=level)(values, chosen, index)
+        for exe in compiled:
+            got = exe(values, chosen, index)
             for own, wanted in zip(got, expected, strict=True):
                 assert own.dtype == wanted.dtype
                 np.testing.assert_array_equal(codes(own), codes(wanted))
 
 
 @pytest.mark.parametrize("name", LOW_BITS)
-def test_constants_keep_their_bits(name: str, tmp_path: Path) -> None:
+def test_constants_keep_their_bits(name: str, tmp_path: Path, all_tests: bool) -> None:
     b = sw.Builder("main")
     b.output(b.constant(patterns(name)), name="all")
     for code in (*range(4), -1):
@@ -184,9 +171,9 @@ def test_constants_keep_their_bits(name: str, tmp_path: Path) -> None:
     b.output(b.reshape(b.input("x", (3,), name), shape=[3, 1]))
     module, x = b.module(), patterns(name)[1:4]
     module.save(tmp_path / "m.mlir")
-    for each in (module, sw.from_mlir(tmp_path / "m.mlir")):
-        for got, wanted in zip(sw.compile(each)(x), module.run_reference(x), strict=True):
-            same(got, wanted)
+    read = sw.from_mlir(tmp_path / "m.mlir")
+    for each in (module, read) if all_tests else (read,):
+        same(sw.compile(each, threads=1)(x), module.run_reference(x))
 
 
 def test_bits_above_those_of_the_type_are_ignored() -> None:

@@ -10,7 +10,7 @@ import stepwell as sw
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
 
-RNG = np.random.default_rng(11)
+from ..harness import RNG, floats
 
 EXP = """
 loop.kernel @exponential(%x: memref<?x?xf32>) -> (%y: memref<?x?xf32>) {
@@ -108,7 +108,7 @@ def test_a_softmax_of_three_kernels_is_one_nest() -> None:
     assert "loop.local" not in merged
     exe = sw.compile(module, threads=1)
     for shape in ((3, 5), (1, 1), (0, 4), (2, 0), (17, 33)):
-        x = RNG.standard_normal(shape).astype(np.float32)
+        x = floats(*shape)
         e = np.exp(x)
         expected = e / e.sum(axis=1, keepdims=True)
         for result in (exe(x), module.run_reference(x)):
@@ -123,7 +123,7 @@ def test_another_order_of_the_loops_computes_each_sum_once() -> None:
     assert "loop.local" not in merged
     exe = sw.compile(module, threads=1)
     for n in (1, 7, 0):
-        x = RNG.standard_normal((n, n)).astype(np.float32)
+        x = floats(n, n)
         e = np.exp(x)
         np.testing.assert_allclose(exe(x), e / e.sum(axis=1), rtol=1e-5, atol=1e-6)
 
@@ -137,7 +137,7 @@ def test_a_reduction_that_would_be_computed_again_keeps_its_buffer() -> None:
     told = exe.explain()
     assert 'a reduction would be computed again in each iteration of loop "i"' in told
     for n in (1, 7, 0):
-        x = RNG.standard_normal((n, n)).astype(np.float32)
+        x = floats(n, n)
         e = np.exp(x)
         sums = e.sum(axis=1)
         np.testing.assert_allclose(exe(x), e / sums[:, None] / sums, rtol=1e-5, atol=1e-6)
@@ -165,7 +165,7 @@ def test_a_kernel_without_a_value_runs_as_it_is(level: int, kind: str, reason: s
     exe = sw.compile(module, threads=1, opt_level=level)
     assert f"@exponential has no value at an index: {reason}" in exe.explain()
     assert "loop.kernel @exponential" in exe.ir("kernels")
-    x = RNG.standard_normal((6, 9)).astype(np.float32)
+    x = floats(6, 9)
     e = np.exp(x)
     np.testing.assert_allclose(exe(x), e / e.sum(axis=1, keepdims=True), rtol=1e-5, atol=1e-6)
 
@@ -190,7 +190,7 @@ def test_a_function_in_a_group_gets_its_buffers() -> None:
         }
         """
     )
-    x = RNG.standard_normal((4, 3)).astype(np.float32)
+    x = floats(4, 3)
     np.testing.assert_allclose(sw.compile(module, threads=1)(x), 4 * np.exp(x), rtol=1e-5)
 
 
@@ -247,7 +247,7 @@ def test_a_sparse_product_in_half_precision_takes_its_epilogue(level: int) -> No
         assert "@fused_product_neg" in merged
     for rows, columns, density in ((9, 7, 0.3), (1, 1, 1.0), (5, 4, 0.0)):
         a = csr_array(random_array((rows, columns), density=density, rng=RNG, dtype=np.float32))
-        x = RNG.standard_normal((columns, 3)).astype(np.float16)
+        x = floats(columns, 3, dtype=np.float16)
         mask = np.array([True, False, True])
         expected = -(a @ np.maximum(x, 0).astype(np.float32)) * mask
         for result in (exe(a, x, mask), module.run_reference(a, x, mask)):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import subprocess
@@ -27,16 +28,15 @@ from stepwell.core.target import host
 from stepwell.runtime.executable import Executable
 from stepwell.runtime.loaded import Loaded
 
-RNG = np.random.default_rng(0)
-W = RNG.standard_normal((33, 19), np.float32)
+from ..harness import RNG, cases, floats, tool
+
+W = floats(33, 19)
 Program = tuple[sw.Module, tuple[Any, ...]]
 
 
-def tool(name: str) -> str:
-    found = shutil.which(f"{name}-22") or shutil.which(name)
-    if found is None:
-        pytest.skip(f"{name} 22 is NOT installed: what it accepts was not checked")
-    return found
+def of_mlir(name: str) -> str:
+    """The path of a tool of MLIR 22."""
+    return shutil.which(f"{name}-22") or tool(name, "mlir-22-tools")
 
 
 def piped(command: list[str], text: str) -> str:
@@ -48,13 +48,13 @@ def piped(command: list[str], text: str) -> str:
 def dense() -> Program:
     b = sw.Builder("main")
     b.output(b.relu(b.dense(b.input("x", ("n", 19), "f32"), W, bias=W[:, 0].copy())))
-    return b.module(), (RNG.standard_normal((7, 19), np.float32),)
+    return b.module(), (floats(7, 19),)
 
 
 def softmax() -> Program:
     b = sw.Builder("main")
     b.output(b.softmax(b.input("x", ("n", 19), "f32")))
-    return b.module(), (RNG.standard_normal((7, 19), np.float32),)
+    return b.module(), (floats(7, 19),)
 
 
 def spmm() -> Program:
@@ -62,7 +62,7 @@ def spmm() -> Program:
     a = b.input("a", sw.SparseSpec(("n", "m"), "f32"))
     b.output(b.spmm(a, b.input("x", ("m", 19), "f32")))
     kept = RNG.random((9, 33)) < 0.2
-    matrix = csr_array(np.where(kept, RNG.standard_normal((9, 33), np.float32), np.float32(0)))
+    matrix = csr_array(np.where(kept, floats(9, 33), np.float32(0)))
     return b.module(), (matrix, W)
 
 
@@ -82,14 +82,17 @@ def kernels(exe: Executable) -> str:
     return module.text()
 
 
-@pytest.mark.parametrize("level", [0, 3])
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_mlir_opt_accepts_the_kernels(name: str, level: int) -> None:
+PAIRS = [*itertools.product(PROGRAMS, [0, 3])]
+
+
+@pytest.mark.parametrize("case", cases(PAIRS, [("dense", 3), ("softmax", 0)]), ids=str)
+def test_mlir_opt_accepts_the_kernels(case: tuple[str, int]) -> None:
+    name, level = case
     exe = sw.compile(PROGRAMS[name]()[0], threads=1, opt_level=level)
     text = kernels(exe)
     assert text.count("scf.for") > 0
     assert ("vector<" in text) == (level == 3)
-    accepted = piped([tool("mlir-opt")], text)
+    accepted = piped([of_mlir("mlir-opt")], text)
     assert accepted.count("func.func") == text.count("func.func")
     # Unlike the parser, the passes that lower it look at every operation.
     lowering = (
@@ -98,19 +101,19 @@ def test_mlir_opt_accepts_the_kernels(name: str, level: int) -> None:
         "--finalize-memref-to-llvm --convert-func-to-llvm --convert-cf-to-llvm "
         "--reconcile-unrealized-casts"
     )
-    lowered = piped([tool("mlir-opt"), *lowering.split()], text)
+    lowered = piped([of_mlir("mlir-opt"), *lowering.split()], text)
     assert "unrealized_conversion_cast" not in lowered
 
 
-@pytest.mark.parametrize("level", [0, 3])
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_mlir_translate_agrees(name: str, level: int) -> None:
+@pytest.mark.parametrize("case", cases(PAIRS, [("spmm", 3), ("dense", 0)]), ids=str)
+def test_mlir_translate_agrees(case: tuple[str, int]) -> None:
     """The program that mlir-translate makes of the stage `llvm` gives the same numbers."""
+    name, level = case
     module, inputs = PROGRAMS[name]()
     exe = sw.compile(module, threads=1, opt_level=level)
-    checked = piped([tool("mlir-opt")], exe.ir("llvm"))
+    checked = piped([of_mlir("mlir-opt")], exe.ir("llvm"))
     # Attributes of the program name its sparse types, whose dialect mlir-translate does not know.
-    to_llvm = [tool("mlir-translate"), "--mlir-to-llvmir", "--allow-unregistered-dialect"]
+    to_llvm = [of_mlir("mlir-translate"), "--mlir-to-llvmir", "--allow-unregistered-dialect"]
     theirs = piped(to_llvm, checked)
     compiled = exe._loaded.program
     entry = re.search(rf'^define [^\n]*@"{ENTRY}"\(.*?^}}', compiled.keep.llvm_ir, re.M | re.S)

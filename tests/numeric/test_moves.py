@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stepwell as sw
+
+from ..harness import cases
 
 KINDS = {"f32": "float32", "f64": "float64", "f16": "float16", "i8": "int8", "i1": "bool"}
 SIZES = st.sampled_from([1, 2, 7, 8, 9, 15, 16, 17, 24, 33])
@@ -37,9 +41,14 @@ def test_transpose(shape: list[int], data: st.DataObject, kind: str, named: bool
     transposed(tuple(shape[:2] + [min(n, 9) for n in shape[2:]]), list(order), kind, named)
 
 
-@pytest.mark.parametrize("named", [False, True])
-@pytest.mark.parametrize("shape", [(501, 397), (16, 16), (0, 20), (20, 0), (3, 1000)])
-def test_transpose_of_a_matrix_on_threads(shape: tuple[int, int], named: bool) -> None:
+SHAPES = [(501, 397), (16, 16), (0, 20), (20, 0), (3, 1000)]
+NAMED = [*itertools.product(SHAPES, [False, True])]
+USUAL = [(SHAPES[0], True), (SHAPES[1], False), (SHAPES[2], False), (SHAPES[3], True)]
+
+
+@pytest.mark.parametrize("case", cases(NAMED, [*USUAL, (SHAPES[4], False)]), ids=str)
+def test_transpose_of_a_matrix_on_threads(case: tuple[tuple[int, int], bool]) -> None:
+    shape, named = case
     transposed(shape, [1, 0], "f32", named, threads=2)
 
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from ..harness import needs_package, needs_tool
+
 PROGRAM = Path(__file__).parent / "mpi_program.py"
-pytestmark = pytest.mark.skipif(
-    shutil.which("mpirun") is None or importlib.util.find_spec("mpi4py") is None,
-    reason="needs mpirun and mpi4py",
-)
+pytestmark = [needs_tool("mpirun", "openmpi-bin"), needs_package("mpi4py")]
 SETTINGS = {
     # Open MPI refuses to run for root, and more processes than cores; names are those of 4 and 5.
     "OMPI_ALLOW_RUN_AS_ROOT": "1",

@@ -15,8 +15,9 @@ import stepwell as sw
 from stepwell.core import pipelines
 from stepwell.core.errors import InputError
 
-RANDOM = np.random.default_rng(0)
-X = RANDOM.normal(size=(3, 40)).astype(np.float32)
+from ..harness import close, floats
+
+X = floats(3, 40)
 
 
 def weights(seed: int = 1) -> dict[str, Any]:
@@ -45,8 +46,8 @@ def expected(given: dict[str, Any]) -> np.ndarray:
     return given["a"] @ y[given["rows"]]
 
 
-def close(got: Any, given: dict[str, Any]) -> None:
-    np.testing.assert_allclose(got, expected(given), rtol=1e-5, atol=1e-5)
+def computed_with(got: Any, given: dict[str, Any]) -> None:
+    close(got, expected(given))
 
 
 @pytest.fixture(scope="module")
@@ -55,16 +56,16 @@ def exe() -> sw.Executable:
 
 
 def test_packed_and_folded_copies_are_made_anew_and_the_code_stays(exe: sw.Executable) -> None:
-    close(exe(X), weights())
+    computed_with(exe(X), weights())
     code = exe._loaded.program.keep
     other = weights(2)
     exe.update(other)
     for change in ("w", "scale", "b", "rows"):
         given = other[change].copy()
         other[change][...] = 0  # copies were taken
-        close(exe(X), {**other, change: given})
+        computed_with(exe(X), {**other, change: given})
         other[change][...] = given
-    close(exe.run_at("kernels", X), other)
+    computed_with(exe.run_at("kernels", X), other)
     assert exe._loaded.program.keep is code
 
 
@@ -74,9 +75,9 @@ def test_code_is_made_anew_where_it_depends_on_elements(exe: sw.Executable) -> N
     exe.update(other)
     assert exe._loaded.program.keep is not code
     assert "dense<1.000000e+00>" in exe.ir("optimized")
-    close(exe(X), other)
+    computed_with(exe(X), other)
     exe.update(weights(4))
-    close(exe(X), weights(4))
+    computed_with(exe(X), weights(4))
 
 
 def test_passes_after_the_usual_ones_see_new_elements() -> None:
@@ -86,7 +87,7 @@ def test_passes_after_the_usual_ones_see_new_elements() -> None:
     pipeline |= {"optimized": folding, "fused": f"graph-fold-constant,{pipeline['fused']}"}
     exe = sw.compile(module(weights()), pipeline=pipeline)
     exe.update(weights(2))
-    close(exe(X), weights(2))
+    computed_with(exe(X), weights(2))
 
 
 BAD = [
@@ -115,7 +116,7 @@ def test_new_indices_are_checked(exe: sw.Executable) -> None:
         with pytest.raises(InputError, match=r"index out of range, expected -3 to 2, got -4"):
             call(X)
     exe.update(weights())
-    close(exe(X), weights())
+    computed_with(exe(X), weights())
     assert exe._loaded.program.keep is code
 
 
@@ -124,14 +125,14 @@ def test_what_does_not_fit_changes_nothing(exe: sw.Executable) -> None:
     for given, message in BAD:
         with pytest.raises(InputError, match=f"^{message}"):
             exe.update(given)  # type: ignore[arg-type]
-    close(exe(X), weights())
+    computed_with(exe(X), weights())
     broken = weights(2)
     broken["rows"][0] = 7
     exe.update(broken)
     with pytest.raises(sw.StepwellError, match="index out of range, expected -3 to 2, got 7"):
         exe(X)
     exe.update(weights(3))
-    close(exe(X), weights(3))
+    computed_with(exe(X), weights(3))
 
 
 def test_calls_during_updates_use_one_set_of_weights(exe: sw.Executable) -> None:

@@ -13,6 +13,8 @@ from onnx.numpy_helper import from_array
 
 import stepwell as sw
 
+from ..harness import cases
+
 
 def model(
     nodes: Sequence[NodeProto],
@@ -30,7 +32,7 @@ def array(*shape: int) -> np.ndarray:
     return np.random.default_rng(sum(shape)).normal(size=shape).astype(np.float32)
 
 
-@pytest.mark.parametrize("batch", ["batch", 1, 64, 900])
+@pytest.mark.parametrize("batch", cases(["batch", 1, 64, 900], ["batch", 1]))
 def test_fashion_mnist(real_data: Callable[[str], Path], batch: int | str) -> None:
     """797 of 900 right; logits within 1e-4 of NumPy, whose sums have another order."""
     with np.load(real_data("fashion_mlp_weights.npz")) as file:

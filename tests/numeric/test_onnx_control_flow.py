@@ -17,10 +17,11 @@ from onnx.helper import (
     make_tensor_value_info,
 )
 from onnx.numpy_helper import from_array
-from onnx.reference import ReferenceEvaluator
 
 import stepwell as sw
 from stepwell.core.errors import ImportModelError, InputError
+
+from ..harness import close, onnx_results
 
 TYPES = {"f": TensorProto.FLOAT, "i": TensorProto.INT64, "b": TensorProto.BOOL}
 
@@ -49,28 +50,24 @@ def model(
     return make_model(graph, opset_imports=[make_opsetid("", opset)], ir_version=9)
 
 
-def check(proto: onnx.ModelProto, *calls: Sequence[Any]) -> sw.Executable:
-    """Compare the compiled program with ONNX's evaluator."""
-    names = [value.name for value in proto.graph.input]
-    evaluator, module = ReferenceEvaluator(proto), sw.from_onnx(proto)
-    exe = sw.compile(module, verify_each=True)
+def calls_as_onnx(proto: onnx.ModelProto, *calls: Sequence[Any]) -> sw.Executable:
+    """Compare the reference and what is compiled with ONNX's evaluator in each call."""
+    module = sw.from_onnx(proto)
+    exe = sw.compile(module, threads=1)
     for inputs in calls:
-        expected = evaluator.run(None, dict(zip(names, inputs, strict=True)))
-        for program in (exe, module.run_reference):
-            results = program(*inputs)
-            results = results if isinstance(results, tuple) else (results,)
-            for got, want in zip(results, expected, strict=True):
-                np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
-                assert got.shape == np.shape(want)
+        expected = onnx_results(proto, *inputs)
+        for run in (exe, module.run_reference):
+            close(run(*inputs), expected, atol=1e-6)
     return exe
 
 
-def floats(*shape: int) -> np.ndarray:
+def numbers(*shape: int) -> np.ndarray:
+    """Those of a shape are the same wherever they are."""
     return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
 
 
 def test_branches_read_values_and_weights_from_outside() -> None:
-    w = floats(4)
+    w = numbers(4)
     then = [make_node("Add", ["h", "w"], ["t"]), make_node("Mul", ["t", "w"], ["u"])]
     orelse = [make_node("Mul", ["h", "w"], ["v"])]
     nodes = [
@@ -87,9 +84,9 @@ def test_branches_read_values_and_weights_from_outside() -> None:
     ]
     proto = model(nodes, "p:b: x:f:n,4", "y:f:n,4", {"w": w})
     exe = sw.compile(sw.from_onnx(proto))
-    h = np.maximum(floats(3, 4), 0)
+    h = np.maximum(numbers(3, 4), 0)
     for holds, expected in ((True, (h + w) * w), (False, h * w)):
-        got = exe(np.array(holds), floats(3, 4))
+        got = exe(np.array(holds), numbers(3, 4))
         np.testing.assert_allclose(got, expected, rtol=1e-6)
     assert list(sw.from_onnx(proto).weights) == ["w"]
 
@@ -99,12 +96,12 @@ def test_of_a_known_condition_only_one_branch_is_read() -> None:
     orelse = [make_node("NoSuchOperator", ["x"], ["v"])]
     branches = {"then_branch": body(then, "", "u:f:4"), "else_branch": body(orelse, "", "v:f:7")}
     node = make_node("If", ["p"], ["y"], **branches)
-    exe = check_module(model([node], "x:f:4", "y:f:4", {"p": np.array(True)}))
-    np.testing.assert_array_equal(exe(floats(4)), np.maximum(floats(4), 0))
+    exe = compiled(model([node], "x:f:4", "y:f:4", {"p": np.array(True)}))
+    np.testing.assert_array_equal(exe(numbers(4)), np.maximum(numbers(4), 0))
 
 
-def check_module(proto: onnx.ModelProto) -> sw.Executable:
-    return sw.compile(sw.from_onnx(proto), verify_each=True)
+def compiled(proto: onnx.ModelProto) -> sw.Executable:
+    return sw.compile(sw.from_onnx(proto), threads=1)
 
 
 LOOP = [
@@ -118,23 +115,23 @@ LOOP = [
 def test_a_loop_of_a_run_time_count() -> None:
     step = body(LOOP, "i:i: more:b: h:f:n,3", "again:b: k:f:n,3")
     node = make_node("Loop", ["m", "c", "x"], ["y"], body=step)
-    proto = model([node], "m:i: c:b: x:f:n,3", "y:f:n,3", {"w": floats(3)})
+    proto = model([node], "m:i: c:b: x:f:n,3", "y:f:n,3", {"w": numbers(3)})
     yes = np.array(True)
-    calls = [(np.array(count), yes, floats(2, 3)) for count in (0, 1, 5)]
-    check(proto, *calls, (np.array(5), np.array(False), floats(2, 3)))
+    calls = [(np.array(count), yes, numbers(2, 3)) for count in (0, 1, 5)]
+    calls_as_onnx(proto, *calls, (np.array(5), np.array(False), numbers(2, 3)))
 
 
 def test_a_loop_that_stacks_what_it_makes() -> None:
     step = body(LOOP, "i:i: more:b: h:f:3", "again:b: k:f:3 p:f:3")
     node = make_node("Loop", ["m", "", "x"], ["y", "rows"], body=step)
-    proto = model([node], "x:f:3", "y:f:3 rows:f:40,3", {"w": floats(3), "m": np.array(40)})
-    exe = check_module(proto)
+    proto = model([node], "x:f:3", "y:f:3 rows:f:40,3", {"w": numbers(3), "m": np.array(40)})
+    exe = compiled(proto)
     assert 'graph.loop count "40"' in exe.ir("graph")
-    h, rows = floats(3), list[np.ndarray]()
+    h, rows = numbers(3), list[np.ndarray]()
     for number in range(40):
-        rows.append(h * floats(3))
+        rows.append(h * numbers(3))
         h = rows[-1] + np.float32(number)
-    y, stacked = exe(floats(3))
+    y, stacked = exe(numbers(3))
     np.testing.assert_allclose(y, h, rtol=1e-5)
     np.testing.assert_allclose(stacked, np.stack(rows), rtol=1e-5)
 
@@ -151,7 +148,7 @@ def test_a_condition_ends_a_loop_that_stacks() -> None:
     weights = {"m": np.array(6), "axes": np.array([0])}
     proto = model([node, follows], "c:b: most:f: x:f:3", "rows:f:r,3 sum:f:3", weights)
     yes, x = np.array(True), np.ones(3, np.float32)
-    check(proto, *((yes, np.float32(most), x) for most in (1, 10, 1000)))
+    calls_as_onnx(proto, *((yes, np.float32(most), x) for most in (1, 10, 1000)))
     none = sw.compile(sw.from_onnx(proto))(np.array(False), np.float32(10), x)
     assert [array.shape for array in none] == [(0, 3), (3,)]
 
@@ -174,7 +171,7 @@ def test_a_loop_of_a_run_time_count_that_stacks() -> None:
     proto = model([*loops, follows], "m:i: c:b: most:f: x:f:3", results, weights)
     yes, x = np.array(True), np.ones(3, np.float32)
     calls = ((5, 10), (2, 10), (70, 1000), (1, 0))
-    exe = check(proto, *((np.array(m), yes, np.float32(most), x) for m, most in calls))
+    exe = calls_as_onnx(proto, *((np.array(m), yes, np.float32(most), x) for m, most in calls))
     for m, flag in ((0, True), (-4, True), (3, False)):
         y, rows, _, every, _ = exe(np.array(m), np.array(flag), np.float32(10), x)
         assert (y.tolist(), rows.shape, every.shape) == ([1] * 3, (0, 3), (max(m, 0), 3))
@@ -192,7 +189,7 @@ def test_a_count_that_follows_from_values() -> None:
         make_node("Loop", ["m", "yes", "x"], ["y", "rows"], body=body(step, *BOTH)),
     ]
     proto = model(nodes, "x:f:3", "y:f:3 rows:f:r,3", {"yes": np.array(True)})
-    check(proto, *((np.array(x, np.float32),) for x in ([1, 0, 2], [0, 0, 3])))
+    calls_as_onnx(proto, *((np.array(x, np.float32),) for x in ([1, 0, 2], [0, 0, 3])))
 
 
 def test_a_condition_ends_a_loop() -> None:
@@ -206,7 +203,7 @@ def test_a_condition_ends_a_loop() -> None:
         node = make_node("Loop", [most, "c", "x"], ["y"], body=step)
         weights = {"c": np.array(True), "m": np.array(4), "most": np.float32(50)}
         proto = model([node], "x:f:3", "y:f:3", weights)
-        check(proto, (np.abs(floats(3)) + 1,))
+        calls_as_onnx(proto, (np.abs(numbers(3)) + 1,))
 
 
 def test_a_short_loop_is_unrolled_where_shapes_may_change() -> None:
@@ -218,23 +215,23 @@ def test_a_short_loop_is_unrolled_where_shapes_may_change() -> None:
     step = body(nodes, "i:i: more:b: h:f:n", "again:b: k:f:m row:f:")
     node = make_node("Loop", ["m", "", "x"], ["y", "rows"], body=step)
     proto = model([node], "x:f:3", "y:f:24 rows:f:3", {"m": np.array(3)})
-    exe = check_module(proto)
+    exe = compiled(proto)
     assert "graph.loop" not in exe.ir("graph")
-    y, rows = exe(floats(3))
-    np.testing.assert_array_equal(y, np.tile(floats(3), 8))
-    np.testing.assert_array_equal(rows, floats(3))
+    y, rows = exe(numbers(3))
+    np.testing.assert_array_equal(y, np.tile(numbers(3), 8))
+    np.testing.assert_array_equal(rows, numbers(3))
 
 
 def test_a_short_loop_stacks_symbolic_sizes() -> None:
     nodes = [make_node("Identity", ["more"], ["on"]), make_node("Add", ["h", "h"], ["k"])]
     node = make_node("Loop", ["m", "yes", "x"], ["y", "rows"], body=body(nodes, *WIDE))
     weights = {"m": np.array(3), "yes": np.array(True)}
-    exe = check_module(model([node], "x:f:n,2", "y:f:n,2 rows:f:3,n,2", weights))
+    exe = compiled(model([node], "x:f:n,2", "y:f:n,2 rows:f:3,n,2", weights))
     assert "graph.loop" not in exe.ir("graph")
     for n in (4, 0):
-        y, rows = exe(floats(n, 2))
-        np.testing.assert_array_equal(y, floats(n, 2) * 8)
-        np.testing.assert_array_equal(rows, np.stack([floats(n, 2) * by for by in (1, 2, 4)]))
+        y, rows = exe(numbers(n, 2))
+        np.testing.assert_array_equal(y, numbers(n, 2) * 8)
+        np.testing.assert_array_equal(rows, np.stack([numbers(n, 2) * by for by in (1, 2, 4)]))
 
 
 WIDE = "i:i: more:b: h:f:n,2", "on:b: k:f:n,2 h:f:n,2"
@@ -256,8 +253,8 @@ def test_what_grows_by_known_sizes_in_a_long_loop() -> None:
     results = "y:f:a,3 u:f:c,3 s:f:d,3"
     proto = model([node, follows], "x:f:n,3 row:f:1,3 most:f:", results, weights)
     row = np.ones((1, 3), np.float32)
-    calls = [(floats(40, 3), row, np.float32(most)) for most in (0, 20, 200)]
-    exe = check(proto, *calls)
+    calls = [(numbers(40, 3), row, np.float32(most)) for most in (0, 20, 200)]
+    exe = calls_as_onnx(proto, *calls)
     assert 'bounds = [["n+30", ""], ["61", ""]]' in exe.ir("graph")
 
 
@@ -276,12 +273,12 @@ def test_a_scan_in_both_directions_along_any_axis() -> None:
         scan_output_directions=[1],
     )
     proto = model([node], "h0:f:2 as:f:5,2 bs:f:2,5", "last:f:2 os:f:2,5")
-    h, a, b = floats(2), floats(5, 2), floats(2, 5)
+    h, a, b = numbers(2), numbers(5, 2), numbers(2, 5)
     state, expected = h, np.empty((2, 5), np.float32)
     for t in range(5):
         state = state + a[t]
         expected[:, 4 - t] = state * b[:, 4 - t]
-    last, outputs = check_module(proto)(h, a, b)
+    last, outputs = compiled(proto)(h, a, b)
     np.testing.assert_allclose(last, state, rtol=1e-5)
     np.testing.assert_allclose(outputs, expected, rtol=1e-5)
 
@@ -291,8 +288,8 @@ def test_a_scan_of_batches() -> None:
     step = body(nodes, "h:f:2 a:f:2", "k:f:2 o:f:2")
     node = make_node("Scan", ["", "h0", "as"], ["last", "os"], body=step, num_scan_inputs=1)
     proto = model([node], "h0:f:b,2 as:f:b,t,2", "last:f:b,2 os:f:b,t,2", opset=8)
-    h, a = floats(3, 2), floats(3, 4, 2)
-    last, outputs = check_module(proto)(h, a)
+    h, a = numbers(3, 2), numbers(3, 4, 2)
+    last, outputs = compiled(proto)(h, a)
     expected = h[:, None] + np.cumsum(a, 1)
     np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(last, expected[:, -1], rtol=1e-5, atol=1e-6)
@@ -308,11 +305,11 @@ def test_a_condition_in_a_loop_reads_what_the_loop_carries() -> None:
     ]
     step = body(nodes, "i:i: more:b: h:f:3", "again:b: k:f:3")
     node = make_node("Loop", ["m", "", "x"], ["y"], body=step)
-    proto = model([node], "m:i: n:i: x:f:3", "y:f:3", {"w": floats(3)})
-    exe = check_module(proto)
+    proto = model([node], "m:i: n:i: x:f:3", "y:f:3", {"w": numbers(3)})
+    exe = compiled(proto)
     for n, times in ((0, 0), (2, 2), (9, 6)):
-        expected = floats(3) * floats(3) ** times
-        got = exe(np.array(6), np.array(n), floats(3))
+        expected = numbers(3) * numbers(3) ** times
+        got = exe(np.array(6), np.array(n), numbers(3))
         np.testing.assert_allclose(got, expected, rtol=1e-5)
 
 
@@ -355,9 +352,9 @@ def test_scanned_inputs_of_different_lengths_are_refused() -> None:
     message = r'numbers of iterations differ, expected 5, got 4 \(node "pairs"\)'
     with pytest.raises(ImportModelError, match=message):
         sw.from_onnx(model([node], "as:f:5,2 bs:f:4,2", "os:f:5,2"))
-    symbolic = check_module(model([node], "as:f:m,2 bs:f:n,2", "os:f:m,2"))
+    symbolic = compiled(model([node], "as:f:m,2 bs:f:n,2", "os:f:m,2"))
     with pytest.raises(InputError, match="must agree, expected 5, got 4"):
-        symbolic(floats(5, 2), floats(4, 2))
+        symbolic(numbers(5, 2), numbers(4, 2))
 
 
 def test_conditions_and_counts_that_are_no_scalars_are_refused() -> None:
@@ -384,7 +381,7 @@ def test_branches_of_different_sizes() -> None:
     }
     nodes = [make_node("If", ["p"], ["a", "b"], **branches), make_node("Add", ["a", "b"], ["y"])]
     proto = model(nodes, "p:b: x:f:n,3", "y:f:m,3")
-    exe, x = check_module(proto), floats(5, 3)
+    exe, x = compiled(proto), numbers(5, 3)
     twice = np.concatenate([x, x])
     for holds, expected in ((True, np.maximum(x, 0) - x), (False, twice + np.abs(twice))):
         np.testing.assert_array_equal(exe(np.array(holds), x), expected)

@@ -19,7 +19,7 @@ from onnx.helper import (
 
 import stepwell as sw
 
-RNG = np.random.default_rng(0)
+from ..harness import floats
 
 
 def model(
@@ -44,7 +44,7 @@ F32, I64 = np.dtype(np.float32), np.dtype(np.int64)
 
 
 def test_an_attribute_that_is_not_given_has_its_default() -> None:
-    x = RNG.standard_normal((3, 8), np.float32)
+    x = floats(3, 8)
     scores, labels = {"x": (F32, ("n", 8)), "t": (I64, ("n",))}, np.array([1, 7, 0])
     losses = -(x - np.log(np.exp(x).sum(1, keepdims=True)))[np.arange(3), labels]
     for given, want in (({}, losses.mean()), ({"reduction": "sum"}, losses.sum())):
@@ -56,7 +56,7 @@ def test_an_attribute_that_is_not_given_has_its_default() -> None:
 
 @pytest.mark.slow
 def test_a_definition_for_the_types_of_operands() -> None:
-    q, k, v = (RNG.standard_normal((2, 3, n, 8), np.float32) for n in (4, 5, 5))
+    q, k, v = (floats(2, 3, n, 8) for n in (4, 5, 5))
     shapes = {"q": (F32, (2, 3, "n", 8)), "k": (F32, (2, 3, "m", 8)), "v": (F32, (2, 3, "m", 8))}
     exe = sw.compile(sw.from_onnx(model("Attention", shapes)), threads=1)
     scores = np.exp(q @ k.swapaxes(2, 3) / np.sqrt(8))

@@ -9,11 +9,10 @@ import numpy as np
 import onnx
 import pytest
 from onnx.helper import make_graph, make_model, make_node, make_opsetid
-from onnx.reference import ReferenceEvaluator
 
 import stepwell as sw
 
-RNG = np.random.default_rng(6)
+from ..harness import RNG, as_onnx, floats
 
 
 def model(
@@ -34,43 +33,36 @@ def model(
     return make_model(graph, opset_imports=[make_opsetid("", 22)])
 
 
-def check(
+def node_as_onnx(
     operator: str, *inputs: np.ndarray | None, compiled: bool = False, **attributes: Any
 ) -> None:
+    """Compare a model of one node; that of compiled code takes any batch."""
     program = model(operator, inputs, batch=compiled, **attributes)
     given = [x for x in inputs if x is not None]
-    names = [info.name for info in program.graph.input]
-    (want,) = ReferenceEvaluator(program).run(None, dict(zip(names, given, strict=True)))
-    module = sw.from_onnx(program)
-    run = sw.compile(module, threads=2) if compiled else module.run_reference
-    np.testing.assert_allclose(run(*given), want, rtol=1e-4, atol=1e-4)
-
-
-def numbers(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape).astype(np.float32)
+    as_onnx(program, *given, ways=["compiled" if compiled else "reference"], rtol=1e-4, threads=2)
 
 
 def test_windows_that_are_moved() -> None:
-    x, w = numbers(2, 4, 6, 5), numbers(6, 4, 3, 2)
-    offset = numbers(2, 12, 4, 4) * 2
-    check("DeformConv", x, w, offset, compiled=True)
-    mask, bias = numbers(2, 6, 4, 4), numbers(6)
-    check("DeformConv", x, w, offset, bias, mask)
+    x, w = floats(2, 4, 6, 5), floats(6, 4, 3, 2)
+    offset = floats(2, 12, 4, 4) * 2
+    node_as_onnx("DeformConv", x, w, offset, compiled=True)
+    mask, bias = floats(2, 6, 4, 4), floats(6)
+    node_as_onnx("DeformConv", x, w, offset, bias, mask)
     options = {"strides": [2, 1], "pads": [1, 0, 1, 2], "dilations": [2, 1]}
-    check("DeformConv", x, w, numbers(2, 12, 2, 6) * 3, None, numbers(2, 6, 2, 6), **options)
+    node_as_onnx("DeformConv", x, w, floats(2, 12, 2, 6) * 3, None, floats(2, 6, 2, 6), **options)
 
 
 def test_groups_of_channels() -> None:
-    x, w = numbers(2, 4, 5, 5), numbers(6, 2, 2, 2)
-    check("DeformConv", x, w, numbers(2, 16, 4, 4), group=2, offset_group=2)
-    check("DeformConv", x, w, numbers(2, 8, 4, 4), None, numbers(2, 4, 4, 4), group=2)
+    x, w = floats(2, 4, 5, 5), floats(6, 2, 2, 2)
+    node_as_onnx("DeformConv", x, w, floats(2, 16, 4, 4), group=2, offset_group=2)
+    node_as_onnx("DeformConv", x, w, floats(2, 8, 4, 4), None, floats(2, 4, 4, 4), group=2)
 
 
 def test_windows_that_do_not_fit() -> None:
-    x, w, offset = numbers(1, 4, 5, 5), numbers(6, 4, 2, 2), numbers(1, 8, 4, 4)
+    x, w, offset = floats(1, 4, 5, 5), floats(6, 4, 2, 2), floats(1, 8, 4, 4)
     cases: list[tuple[list[Any], dict[str, Any], str]] = [
-        ([x, w, numbers(1, 8, 3, 4)], {}, "offset does not fit the windows"),
-        ([x, w, offset, None, numbers(1, 3, 4, 4)], {}, "mask does not fit the windows"),
+        ([x, w, floats(1, 8, 3, 4)], {}, "offset does not fit the windows"),
+        ([x, w, offset, None, floats(1, 3, 4, 4)], {}, "mask does not fit the windows"),
         ([x, w, offset], {"group": 3}, "groups do not divide the channels"),
         ([x, w[:, :3], offset], {}, "filters do not fit"),
         ([x, w, offset], {"strides": [1]}, "strides, dilations or pads do not fit"),
@@ -94,9 +86,9 @@ def test_sequences_are_counted() -> None:
     x = RNG.integers(2, 9, (3, 12))
     for skip in (0, 3):
         options = {**POOL, "mode": "TF", "max_skip_count": skip}
-        check("TfIdfVectorizer", x, compiled=skip == 0, **options)
-    check("TfIdfVectorizer", x[0].astype(np.int32), **options)
-    check("TfIdfVectorizer", x[:, :1], **{**options, "min_gram_length": 2})
+        node_as_onnx("TfIdfVectorizer", x, compiled=skip == 0, **options)
+    node_as_onnx("TfIdfVectorizer", x[0].astype(np.int32), **options)
+    node_as_onnx("TfIdfVectorizer", x[:, :1], **{**options, "min_gram_length": 2})
 
 
 def test_sequences_with_weights() -> None:

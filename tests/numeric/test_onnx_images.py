@@ -10,11 +10,10 @@ import onnx
 import pytest
 from onnx.helper import make_graph, make_model, make_node, make_opsetid
 from onnx.numpy_helper import from_array
-from onnx.reference import ReferenceEvaluator
 
 import stepwell as sw
 
-RNG = np.random.default_rng(2)
+from ..harness import as_onnx, close, floats, onnx_results
 
 
 def model(
@@ -41,23 +40,14 @@ def model(
     return make_model(graph, opset_imports=[make_opsetid("", 22)])
 
 
-def check(program: onnx.ModelProto, *inputs: np.ndarray, compiled: bool = False) -> None:
-    given = dict(zip((i.name for i in program.graph.input), inputs, strict=True))
-    want = ReferenceEvaluator(program).run(None, given)
-    module = sw.from_onnx(program)
-    run = sw.compile(module, threads=1) if compiled else module.run_reference
-    got = run(*inputs)
-    for own, expected in zip(got if isinstance(got, tuple) else (got,), want, strict=True):
-        np.testing.assert_allclose(own, expected, rtol=1e-4, atol=1e-5)
-
-
-def image(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape).astype(np.float32)
+def node_as_onnx(program: onnx.ModelProto, *inputs: np.ndarray, compiled: bool = False) -> None:
+    way = "compiled" if compiled else "reference"
+    as_onnx(program, *inputs, ways=[way], rtol=1e-4, atol=1e-5, threads=1)
 
 
 def test_places_of_maxima() -> None:
     """They are places in the whole tensor, in the order in which it is stored."""
-    x = image(2, 3, 7, 6)
+    x = floats(2, 3, 7, 6)
     for options in ({}, {"strides": [2, 2], "pads": [0, 1, 1, 1]}):
         pool = model("MaxPool", {"x": x}, results=2, kernel_shape=[2, 3], **options)
         run = sw.compile(sw.from_onnx(pool), threads=1) if options else None
@@ -74,7 +64,7 @@ def test_places_of_maxima() -> None:
 
 @pytest.mark.parametrize("kernel", [[2, 1], [1, 3], [1, 1]])
 def test_places_in_windows_of_one_element_along_an_axis(kernel: list[int]) -> None:
-    x = image(2, 3, 7, 6)
+    x = floats(2, 3, 7, 6)
     module = sw.from_onnx(model("MaxPool", {"x": x}, results=2, kernel_shape=kernel))
     rows, columns = (n - size + 1 for n, size in zip((7, 6), kernel, strict=True))
     shifted = [x[:, :, i:][:, :, :rows] for i in range(kernel[0])]
@@ -86,44 +76,44 @@ def test_places_in_windows_of_one_element_along_an_axis(kernel: list[int]) -> No
 
 
 def test_maxima_are_put_back() -> None:
-    x = np.round(image(2, 3, 6, 4), 1)
+    x = np.round(floats(2, 3, 6, 4), 1)
     options = {"kernel_shape": [2, 2], "strides": [2, 2]}
     pool = model("MaxPool", {"x": x}, results=2, **options)
     found, places = sw.from_onnx(pool).run_reference(x)
     unpool = model("MaxUnpool", {"x": found, "i": places}, **options)
-    check(unpool, found, places, compiled=True)
+    node_as_onnx(unpool, found, places, compiled=True)
     unpool = model("MaxUnpool", {"x": found, "i": places}, {"s": [2, 3, 8, 5]}, **options)
-    check(unpool, found, places)
+    node_as_onnx(unpool, found, places)
     with pytest.raises(sw.InputError, match="out of range"):
         sw.compile(sw.from_onnx(unpool), threads=1)(found, places + 200)
 
 
 def test_blocks_are_added_up() -> None:
-    x = image(2, 12, 20)
+    x = floats(2, 12, 20)
     given = {"image": [5, 6], "block": [2, 2]}
-    check(model("Col2Im", {"x": x}, given), x, compiled=True)
+    node_as_onnx(model("Col2Im", {"x": x}, given), x, compiled=True)
     for block, options, count in (
         ([3, 2], {"strides": [2, 1]}, 10),
         ([2, 3], {"pads": [1, 0, 1, 2]}, 36),
         ([2, 2], {"dilations": [2, 4]}, 6),
     ):
-        x = image(2, 12, count)
-        check(model("Col2Im", {"x": x}, {**given, "block": block}, **options), x)
-    x = image(1, 8, 12)
-    check(model("Col2Im", {"x": x}, {"image": [3, 4, 3], "block": [2, 2, 2]}), x)
+        x = floats(2, 12, count)
+        node_as_onnx(model("Col2Im", {"x": x}, {**given, "block": block}, **options), x)
+    x = floats(1, 8, 12)
+    node_as_onnx(model("Col2Im", {"x": x}, {"image": [3, 4, 3], "block": [2, 2, 2]}), x)
     exe = sw.compile(sw.from_onnx(model("Col2Im", {"x": ["n", 4, 20]}, given)), threads=1)
-    x = image(3, 4, 20)
+    x = floats(3, 4, 20)
     want = sw.from_onnx(model("Col2Im", {"x": x}, given)).run_reference(x)
     np.testing.assert_allclose(exe(x), want, rtol=1e-5, atol=1e-6)
 
 
 def test_blocks_whose_sizes_come_at_run_time() -> None:
-    x, given = image(2, 12, 10), {"image": np.array([5, 6]), "block": np.array([3, 2])}
+    x, given = floats(2, 12, 10), {"image": np.array([5, 6]), "block": np.array([3, 2])}
     options = {"strides": [2, 2], "pads": [0, 1, 1, 1]}
-    x = image(2, 12, 8)
+    x = floats(2, 12, 8)
     program = model("Col2Im", {"x": x, **given}, None, 1, (2, 2, 5, 6), **options)
-    check(program, x, *given.values(), compiled=True)
     exe = sw.compile(sw.from_onnx(program), threads=1)
+    close(exe(x, *given.values()), onnx_results(program, x, *given.values()), 1e-4, 1e-5)
     for sizes, message in (
         (([6, 6], [3, 2]), "the image has not the declared shape"),
         (([5, 6], [2, 2]), "wrong number of elements of a block, expected 4, got 6"),
@@ -138,18 +128,18 @@ def test_blocks_whose_sizes_come_at_run_time() -> None:
 
 @pytest.mark.parametrize("align", [0, 1])
 def test_grids(align: int) -> None:
-    theta = image(2, 2, 3)
-    check(model("AffineGrid", {"t": theta}, {"s": [2, 4, 5, 6]}, align_corners=align), theta)
-    theta = image(2, 3, 4)
+    theta = floats(2, 2, 3)
+    node_as_onnx(model("AffineGrid", {"t": theta}, {"s": [2, 4, 5, 6]}, align_corners=align), theta)
+    theta = floats(2, 3, 4)
     program = model("AffineGrid", {"t": theta}, {"s": [2, 4, 3, 5, 6]}, align_corners=align)
-    check(program, theta, compiled=True)
+    node_as_onnx(program, theta, compiled=True)
     size = np.array([2, 1, 3, 5, 6])
     program = model("AffineGrid", {"t": theta, "s": size}, None, 1, (2, 3, 5, 6, 3))
-    check(program, theta, size)
+    node_as_onnx(program, theta, size)
 
 
 def test_regions() -> None:
-    x = image(2, 3, 9, 8)
+    x = floats(2, 3, 9, 8)
     rois = np.array(
         [[0, 0, 7, 8], [1.3, 2.1, 5.2, 4.4], [-3, -2, 2, 1], [6, 6, 11, 12], [3, 3, 3.2, 3.1]],
         np.float32,
@@ -161,7 +151,7 @@ def test_regions() -> None:
             options = {"mode": mode, "coordinate_transformation_mode": kind}
             sizes = {"output_height": 3, "output_width": 2, "sampling_ratio": 2}
             program = model("RoiAlign", given, spatial_scale=0.75, **options, **sizes)
-            check(program, *given.values(), compiled=kind == "half_pixel")
+            node_as_onnx(program, *given.values(), compiled=(mode, kind) == ("avg", "half_pixel"))
     with pytest.raises(sw.InputError, match="out of range"):
         sw.compile(sw.from_onnx(program), threads=1)(x, rois, batches + 1)
 
@@ -169,35 +159,40 @@ def test_regions() -> None:
 REFUSED: dict[str, tuple[Any, ...]] = {
     "kernel_shape, strides or pads do not fit": (
         "MaxUnpool",
-        {"x": image(1, 1, 2, 2), "i": np.zeros((1, 1, 2, 2), np.int64)},
+        {"x": floats(1, 1, 2, 2), "i": np.zeros((1, 1, 2, 2), np.int64)},
         {},
         {"kernel_shape": [2]},
     ),
     "places of shape": (
         "MaxUnpool",
-        {"x": image(1, 1, 2, 2), "i": np.zeros((1, 1, 2, 3), np.int64)},
+        {"x": floats(1, 1, 2, 2), "i": np.zeros((1, 1, 2, 3), np.int64)},
         {},
         {"kernel_shape": [2, 2]},
     ),
     "blocks do not fit the image": (
         "Col2Im",
-        {"x": image(1, 4, 5)},
+        {"x": floats(1, 4, 5)},
         {"s": [3, 3], "b": [2, 2]},
         {},
     ),
-    "channels do not fit blocks": ("Col2Im", {"x": image(1, 5, 4)}, {"s": [3, 3], "b": [2, 2]}, {}),
-    "is not positive": ("Col2Im", {"x": image(1, 4, 4)}, {"s": [3, 3], "b": [2, 0]}, {}),
-    "theta has the wrong shape": ("AffineGrid", {"t": image(1, 2, 2)}, {"s": [1, 1, 2, 2]}, {}),
-    "an image is empty": ("AffineGrid", {"t": image(1, 2, 3)}, {"s": [1, 1, 0, 2]}, {}),
+    "channels do not fit blocks": (
+        "Col2Im",
+        {"x": floats(1, 5, 4)},
+        {"s": [3, 3], "b": [2, 2]},
+        {},
+    ),
+    "is not positive": ("Col2Im", {"x": floats(1, 4, 4)}, {"s": [3, 3], "b": [2, 0]}, {}),
+    "theta has the wrong shape": ("AffineGrid", {"t": floats(1, 2, 2)}, {"s": [1, 1, 2, 2]}, {}),
+    "an image is empty": ("AffineGrid", {"t": floats(1, 2, 3)}, {"s": [1, 1, 0, 2]}, {}),
     "a sampling_ratio of 0": (
         "RoiAlign",
-        {"x": image(1, 1, 2, 2), "r": image(1, 4), "i": np.zeros(1, np.int64)},
+        {"x": floats(1, 1, 2, 2), "r": floats(1, 4), "i": np.zeros(1, np.int64)},
         {},
         {},
     ),
     "regions do not fit": (
         "RoiAlign",
-        {"x": image(1, 1, 2, 2), "r": image(1, 3), "i": np.zeros(1, np.int64)},
+        {"x": floats(1, 1, 2, 2), "r": floats(1, 3), "i": np.zeros(1, np.int64)},
         {},
         {"sampling_ratio": 1},
     ),

@@ -10,12 +10,12 @@ import onnx
 import pytest
 from onnx.helper import make_graph, make_model, make_node, make_opsetid
 from onnx.numpy_helper import from_array
-from onnx.reference import ReferenceEvaluator
 
 import stepwell as sw
 
-RNG = np.random.default_rng(9)
-X = RNG.standard_normal((7, 4)).astype(np.float32)
+from ..harness import RNG, as_onnx, close, floats
+
+X = floats(7, 4)
 INTERIOR = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
 
 
@@ -43,15 +43,8 @@ def model(
     )
 
 
-def check(program: onnx.ModelProto, *inputs: np.ndarray, compiled: bool = False) -> None:
-    given = dict(zip((i.name for i in program.graph.input), inputs, strict=True))
-    want = ReferenceEvaluator(program).run(None, given)
-    module = sw.from_onnx(program)
-    run = sw.compile(module, threads=1) if compiled else module.run_reference
-    got = run(*inputs)
-    for own, expected in zip(got if isinstance(got, tuple) else (got,), want, strict=True):
-        np.testing.assert_allclose(own, expected, rtol=1e-5, atol=1e-5)
-        assert own.dtype == np.asarray(expected).dtype
+def node_as_onnx(program: onnx.ModelProto, *inputs: np.ndarray, compiled: bool = False) -> None:
+    as_onnx(program, *inputs, ways=["compiled" if compiled else "reference"], threads=1)
 
 
 def forest(trees: int, depth: int, modes: Sequence[str] = INTERIOR) -> dict[str, list[Any]]:
@@ -89,7 +82,7 @@ def weighted(nodes: dict[str, list[Any]], kind: str, columns: int) -> dict[str, 
     leaves = [leaf for leaf in given.pop("leaves") for _ in range(columns)]
     given[f"{kind}_treeids"], given[f"{kind}_nodeids"] = map(list, zip(*leaves, strict=True))
     given[f"{kind}_ids"] = list(range(columns)) * (len(leaves) // columns)
-    given[f"{kind}_weights"] = RNG.standard_normal(len(leaves)).astype(np.float32).tolist()
+    given[f"{kind}_weights"] = floats(len(leaves)).tolist()
     return given
 
 
@@ -102,13 +95,13 @@ def with_nan(x: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("mode", INTERIOR)
 def test_a_mode_of_nodes(mode: str) -> None:
     given = weighted(forest(4, 3, [mode]), "target", 1)
-    check(model("TreeEnsembleRegressor", [X], n_targets=1, **given), X)
+    node_as_onnx(model("TreeEnsembleRegressor", [X], n_targets=1, **given), X)
     # Comparisons with NaN are those of C, which the reference does not always follow.
     given["nodes_missing_value_tracks_true"] = [1] * len(given["nodes_modes"])
     program = model("TreeEnsembleRegressor", [X], n_targets=1, **given)
     x = X.copy()
     x[:, 1] = np.nan
-    check(program, x)
+    node_as_onnx(program, x)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -127,7 +120,7 @@ def test_aggregates_and_transforms() -> None:
     for aggregate in ("SUM", "AVERAGE", "MIN", "MAX"):
         given = weighted(forest(5, 3), "target", 2)
         options = {"n_targets": 2, "aggregate_function": aggregate, "post_transform": "NONE"}
-        check(model("TreeEnsembleRegressor", [X], **options, **given), X)
+        node_as_onnx(model("TreeEnsembleRegressor", [X], **options, **given), X)
     given = weighted(forest(5, 3), "target", 2)
     module = sw.from_onnx(model("TreeEnsembleRegressor", [X], n_targets=2, **given))
     scores = module.run_reference(X)
@@ -161,7 +154,9 @@ def test_numbers_of_other_types() -> None:
 def test_classes(kind: str) -> None:
     given = weighted(forest(4, 3), "class", 3)
     options = {"classlabels_int64s": [7, -2, 5], "post_transform": kind}
-    check(model("TreeEnsembleClassifier", [X], 2, **options, **given), X, compiled=kind == "NONE")
+    node_as_onnx(
+        model("TreeEnsembleClassifier", [X], 2, **options, **given), X, compiled=kind == "NONE"
+    )
 
 
 def test_one_score_for_two_classes() -> None:
@@ -256,37 +251,37 @@ def test_trees_that_are_none(message: str) -> None:
 
 
 def test_linear_models() -> None:
-    weights = RNG.standard_normal(12).astype(np.float32).tolist()
+    weights = floats(12).tolist()
     options = {"coefficients": weights, "intercepts": [0.5, -1.0, 2.0]}
-    check(model("LinearRegressor", [X], targets=3, **options), X)
+    node_as_onnx(model("LinearRegressor", [X], targets=3, **options), X)
     for kind in ("NONE", "LOGISTIC", "SOFTMAX"):
         given = {"classlabels_ints": [4, 2, 9], "post_transform": kind, **options}
-        check(model("LinearClassifier", [X], 2, **given), X, compiled=kind == "SOFTMAX")
+        node_as_onnx(model("LinearClassifier", [X], 2, **given), X, compiled=kind == "SOFTMAX")
     given = {"coefficients": weights[:4], "intercepts": [0.5], "classlabels_ints": [3, 8]}
-    check(model("LinearClassifier", [X], 2, post_transform="LOGISTIC", **given), X)
+    node_as_onnx(model("LinearClassifier", [X], 2, post_transform="LOGISTIC", **given), X)
 
 
 def test_preparation_of_features() -> None:
     row = [0.5, -1.0, 2.0, 4.0]
-    check(model("Scaler", [X], offset=row, scale=row[::-1]), X, compiled=True)
-    check(model("Scaler", [X], offset=row[:1], scale=row[:1]), X)
+    node_as_onnx(model("Scaler", [X], offset=row, scale=row[::-1]), X, compiled=True)
+    node_as_onnx(model("Scaler", [X], offset=row[:1], scale=row[:1]), X)
     some = np.abs(X)
     some[2] = 0
     for norm in ("MAX", "L1", "L2"):
-        check(model("Normalizer", [some], norm=norm), some)
-    check(model("Binarizer", [X], threshold=0.25), X)
+        node_as_onnx(model("Normalizer", [some], norm=norm), some)
+    node_as_onnx(model("Binarizer", [X], threshold=0.25), X)
     x = with_nan(X)
-    check(model("Imputer", [x], imputed_value_floats=row, replaced_value_float=np.nan), x)
+    node_as_onnx(model("Imputer", [x], imputed_value_floats=row, replaced_value_float=np.nan), x)
     whole = RNG.integers(0, 3, (5, 4))
-    check(model("Imputer", [whole], imputed_value_int64s=[9], replaced_value_int64=2), whole)
+    node_as_onnx(model("Imputer", [whole], imputed_value_int64s=[9], replaced_value_int64=2), whole)
     parts = [X, whole[:, :1].repeat(2, axis=0)[:7].astype(np.float32)]
-    check(model("FeatureVectorizer", parts, inputdimensions=[4, 1]), *parts)
-    check(model("ArrayFeatureExtractor", [X, np.array([2, 0])]), X, np.array([2, 0]))
+    node_as_onnx(model("FeatureVectorizer", parts, inputdimensions=[4, 1]), *parts)
+    node_as_onnx(model("ArrayFeatureExtractor", [X, np.array([2, 0])]), X, np.array([2, 0]))
 
 
 def test_encoders_of_labels() -> None:
     x = np.array([[5, 2, 5], [7, -1, 0]])
-    check(model("LabelEncoder", [x], keys_int64s=[7, 5, 2], values_int64s=[1, 2, 3]), x)
+    node_as_onnx(model("LabelEncoder", [x], keys_int64s=[7, 5, 2], values_int64s=[1, 2, 3]), x)
     y = np.array([0.5, np.nan, 3.0, -0.0], np.float32)
     keys = from_array(np.array([np.nan, 3.0, 0.0], np.float32), "k")
     values = from_array(np.array([4.0, 5.0, 6.0]), "v")
@@ -319,18 +314,19 @@ def test_features_of_another_number_are_refused() -> None:
             sw.from_onnx(model(operator, [X], **options))
 
 
-@pytest.mark.parametrize("rows", [1, 5, 40])
-def test_each_tree_takes_as_many_steps_as_it_is_deep(rows: int) -> None:
+def test_each_tree_takes_as_many_steps_as_it_is_deep() -> None:
     """Of any nodes, where no leaf is followed by itself."""
     nodes, trees = 50, 70
-    thresholds, features = RNG.standard_normal(nodes, np.float32), RNG.integers(-4, 4, nodes)
+    thresholds, features = floats(nodes), RNG.integers(-4, 4, nodes)
     tables = RNG.integers(-nodes, nodes, (nodes, 2)), RNG.integers(-6, 6, nodes)
-    values, depths = RNG.standard_normal((6, 2), np.float32), RNG.integers(-1, 9, trees)
+    values, depths = floats(6, 2), RNG.integers(-1, 9, trees)
     b = sw.Builder("main")
     x = b.input("x", ("n", 4), "f32")
     roots = RNG.integers(-nodes, nodes, trees)
     given = (thresholds, features, *tables, values, roots, depths)
     b.output(b.tree_ensemble(x, *map(b.constant, given)), name="y")
-    module, rows_of_x = b.module(), RNG.standard_normal((rows, 4), np.float32)
-    got, expected = sw.compile(module)(rows_of_x), module.run_reference(rows_of_x)
-    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    module = b.module()
+    exe = sw.compile(module)
+    for rows in (1, 5, 40):
+        given = floats(rows, 4)
+        close(exe(given), module.run_reference(given))

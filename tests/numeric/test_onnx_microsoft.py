@@ -14,8 +14,9 @@ from scipy.special import erf
 
 import stepwell as sw
 
+from ..harness import close, floats
+
 DOMAIN = "com.microsoft"
-RNG = np.random.default_rng(11)
 
 Arrays = list[np.ndarray]
 
@@ -57,21 +58,18 @@ def model(cases: Sequence[Case]) -> onnx.ModelProto:
     return make_model(graph, opset_imports=opsets, ir_version=9)
 
 
-def check(cases: Sequence[Case]) -> None:
-    """Compare what is compiled, and the reference, with the meaning of each node."""
+def as_meant(cases: Sequence[Case], all_tests: bool) -> tuple[sw.Executable, Arrays]:
+    """Compare what is compiled, and the reference, with the meaning of each node.
+
+    In quick tests it is compiled without a schedule. Returns what is compiled, and its operands.
+    """
     module = sw.from_onnx(model(cases))
     arrays = [x for case in cases for x in case.operands if x is not None]
     wanted = [y for case in cases for y in case.wanted() if y is not None]
-    for run in (module.run_reference, sw.compile(module, threads=1)):
-        found = run(*arrays)
-        got = list(found) if isinstance(found, tuple) else [found]
-        for own, one in zip(got, wanted, strict=True):
-            assert own.dtype == one.dtype
-            np.testing.assert_allclose(own, one, rtol=1e-4, atol=2e-5)
-
-
-def floats(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape, np.float32)
+    exe = sw.compile(module, threads=1, opt_level=3 if all_tests else 0)
+    for run in (module.run_reference, exe):
+        close(run(*arrays), wanted, 1e-4, 2e-5)
+    return exe, arrays
 
 
 def ints(values: Any) -> np.ndarray:
@@ -198,8 +196,8 @@ NORMS = [
 ]
 
 
-def test_activations_normalisations_and_products() -> None:
-    check(NORMS)
+def test_activations_normalisations_and_products(all_tests: bool) -> None:
+    as_meant(NORMS, all_tests)
 
 
 # Attention.
@@ -484,16 +482,14 @@ ROTARY = [
 ]
 
 
-def test_attention_of_heads() -> None:
-    check([*MULTI, *PACKED])
+def test_attention_of_heads(all_tests: bool) -> None:
+    as_meant([*MULTI, *PACKED], all_tests)
 
 
-def test_groups_of_heads_and_rotary_embeddings() -> None:
-    check([*GROUPED, *ROTARY])
-    case = GROUPED[1]
-    exe = sw.compile(sw.from_onnx(model([case])), threads=1)
-    arrays = [x for x in case.operands if x is not None]
-    arrays[3] = ints([6, 5])
+def test_groups_of_heads_and_rotary_embeddings(all_tests: bool) -> None:
+    exe, arrays = as_meant([*GROUPED, *ROTARY], all_tests)
+    lengths = GROUPED[1].operands[5]
+    arrays = [ints([6, 5]) if x is lengths else x for x in arrays]
     with pytest.raises(sw.StepwellError, match="seqlens_k is not that of the past"):
         exe(*arrays)
 

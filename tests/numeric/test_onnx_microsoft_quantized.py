@@ -13,8 +13,9 @@ from onnx.numpy_helper import from_array
 
 import stepwell as sw
 
+from ..harness import RNG, close, floats, results
+
 DOMAIN = "com.microsoft"
-RNG = np.random.default_rng(7)
 
 
 def node(kind: str, operands: str, result: str, **attributes: Any) -> onnx.NodeProto:
@@ -38,20 +39,12 @@ def model(
     return make_model(graph, opset_imports=[make_opsetid("", 18), make_opsetid(DOMAIN, 1)])
 
 
-def results(proto: onnx.ModelProto, *arrays: np.ndarray) -> list[np.ndarray]:
+def compiled(proto: onnx.ModelProto, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
     """The results of compiled code, which are those of the reference."""
     module = sw.from_onnx(proto)
-    given = module.run_reference(*arrays), sw.compile(module, threads=1)(*arrays)
-    expected, got = (list(r) if isinstance(r, tuple) else [r] for r in given)
-    for one, other in zip(expected, got, strict=True):
-        np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-5)
-    return got
-
-
-def equal(got: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> None:
-    for own, wanted in zip(got, expected, strict=True):
-        assert own.dtype == wanted.dtype
-        np.testing.assert_allclose(own, wanted, rtol=1e-4, atol=1e-5)
+    got = sw.compile(module, threads=1)(*arrays)
+    close(got, module.run_reference(*arrays))
+    return results(got)
 
 
 def f32(number: float) -> np.float32:
@@ -70,10 +63,6 @@ def stored(y: np.ndarray, scale: float, zero: int, dtype: Any) -> np.ndarray:
 def integers(dtype: Any, *shape: int) -> np.ndarray:
     limits = np.iinfo(dtype)
     return RNG.integers(limits.min, limits.max, shape, dtype, endpoint=True)
-
-
-def floats(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape, np.float32)
 
 
 # Scales are powers of two, so that no sum is rounded before the last step.
@@ -101,7 +90,12 @@ def test_elementwise_operators(dtype: Any) -> None:
         stored(np.where(c < 0, c * 0.25, c), 0.5, 5, dtype),
         np.concatenate([x, stored(real(x, 0.25, 5), 0.5, 3, dtype)], 1),
     ]
-    equal(results(model(nodes, {"x": x, "y": y}, constants, {"x": ("n", 7)}), x, y), expected)
+    close(
+        compiled(model(nodes, {"x": x, "y": y}, constants, {"x": ("n", 7)}), x, y),
+        expected,
+        1e-4,
+        1e-5,
+    )
 
 
 def test_softmax() -> None:
@@ -113,10 +107,8 @@ def test_softmax() -> None:
     constants = SCALES | {"step": f32(2**-6), "three": np.uint8(3), "zero": np.uint8(0)}
     powers = np.exp(real(x, 2**-6, 3))
     parts = [powers / powers.sum(axes, keepdims=True) for axes in (-1, (1, 2))]
-    equal(
-        results(model(nodes, {"x": x}, constants), x),
-        [stored(part, 2**-8, 0, np.uint8) for part in parts],
-    )
+    got = compiled(model(nodes, {"x": x}, constants), x)
+    close(got, [stored(part, 2**-8, 0, np.uint8) for part in parts])
 
 
 def test_pools() -> None:
@@ -141,7 +133,7 @@ def test_pools() -> None:
     largest = np.stack([x[:, max(0, n - 1) : n + 2].max(1) for n in range(2)], 1)
     expected = [stored(mean, 0.5, 5, np.uint8) for mean in means]
     expected.append(largest.reshape(2, 2, 2, 2, 6).max(3))
-    equal(results(model(nodes, {"x": x}, constants), x), expected)
+    close(compiled(model(nodes, {"x": x}, constants), x), expected, 1e-4, 1e-5)
 
 
 def dynamic(x: np.ndarray) -> tuple[np.ndarray, np.float32, int]:
@@ -170,8 +162,8 @@ def test_products_to_floats() -> None:
         (a.astype(int) - 9) @ right * (f32(0.1) * scales) + bias,
         a.astype(int) @ w.astype(int) * f32(0.01),
     ]
-    got = results(model(nodes, {"x": x, "a": a}, constants, {"x": ("n", 5)}), x, a)
-    equal(got, [y.astype(np.float32) for y in expected])
+    got = compiled(model(nodes, {"x": x, "a": a}, constants, {"x": ("n", 5)}), x, a)
+    close(got, [y.astype(np.float32) for y in expected], 1e-4, 1e-5)
 
 
 def test_gemm_of_integers() -> None:
@@ -186,8 +178,8 @@ def test_gemm_of_integers() -> None:
     product = (a.astype(int).T - 9) @ (w.astype(int).T - zeros)
     factor = f32(0.5) * f32(0.5) * scales
     expected = [stored((product + c) * factor, 4, 9, np.uint8), product * factor]
-    got = results(model(nodes, {"a": a}, constants), a)
-    equal(got, [expected[0], expected[1].astype(np.float32)])
+    got = compiled(model(nodes, {"a": a}, constants), a)
+    close(got, [expected[0], expected[1].astype(np.float32)], 1e-4, 1e-5)
 
 
 def cell(x: np.ndarray, h: np.ndarray, c: np.ndarray, w: Any, r: Any, bias: Any) -> Any:
@@ -218,7 +210,7 @@ def test_lstm(per_column: bool) -> None:
         hidden_size=hidden,
         direction="bidirectional",
     )
-    got = results(model([own], {"x": x}, names | {"zr": zeros[1]}), x)
+    got = compiled(model([own], {"x": x}, names | {"zr": zeros[1]}), x)
     q, scale, zero = dynamic(x)
     seen, y = real(q, scale, zero).astype(float), np.zeros((steps, 2, batch, hidden), np.float32)
     for direction, order in enumerate((range(steps), reversed(range(steps)))):
@@ -231,8 +223,9 @@ def test_lstm(per_column: bool) -> None:
         for step in order:
             h, c = cell(seen[step], h, c, *weights, total)
             y[step, direction] = h
-        equal([got[1][direction], got[2][direction]], [h, c])
-    equal(got[:1], [y])
+        close(got[1][direction], h, 1e-4, 1e-5)
+        close(got[2][direction], c, 1e-4, 1e-5)
+    close(got[:1], [y], 1e-4, 1e-5)
 
 
 def test_products_with_activations() -> None:
@@ -264,7 +257,7 @@ def test_products_with_activations() -> None:
         conv,
     ]
     arrays = {"a": a, "b": b, "c": c, "x": x, "w": w, "z": z}
-    equal(results(model(nodes, arrays, {}), *arrays.values()), expected)
+    close(compiled(model(nodes, arrays, {}), *arrays.values()), expected, 1e-4, 1e-5)
 
 
 def test_the_domain_has_the_quantisers_of_onnx() -> None:
@@ -272,7 +265,7 @@ def test_the_domain_has_the_quantisers_of_onnx() -> None:
     constants = {"s": f32(0.5), "z": np.uint16(7)}
     nodes = [node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z", "y")]
     q = stored(x, 0.5, 7, np.uint16)
-    equal(results(model(nodes, {"x": x}, constants), x), [q, real(q, 0.5, 7)])
+    close(compiled(model(nodes, {"x": x}, constants), x), [q, real(q, 0.5, 7)], 1e-4, 1e-5)
 
 
 @pytest.mark.parametrize(

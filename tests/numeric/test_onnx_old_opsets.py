@@ -20,9 +20,9 @@ from onnx.numpy_helper import from_array
 
 import stepwell as sw
 
-RNG = np.random.default_rng(0)
-X = RNG.standard_normal((2, 3, 4, 5), np.float32)
-M = RNG.standard_normal((3, 4), np.float32)
+from ..harness import RNG, close, floats
+
+X, M = floats(2, 3, 4, 5), floats(3, 4)
 TRUE = X > 0
 
 
@@ -50,33 +50,29 @@ def imported(
     return sw.from_onnx(make_model(graph, opset_imports=[make_opsetid("", opset)]))
 
 
-def check(
+def gives(
     want: np.ndarray, operator: str, opset: int, xs: list[np.ndarray], **options: Any
 ) -> None:
-    got = imported(operator, opset, xs, **options).run_reference(*xs)
-    assert isinstance(got, np.ndarray)
-    assert got.dtype == want.dtype
-    assert got.shape == want.shape
-    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    close(imported(operator, opset, xs, **options).run_reference(*xs), want, atol=1e-6)
 
 
 @pytest.mark.parametrize("opset", [1, 6])
 def test_operands_broadcast_from_an_axis_on(opset: int) -> None:
     request = {"broadcast": 1}
-    check(X + M[None, :, :, None], "Add", opset, [X, M], axis=1, **request)
-    check(X - M[None, :, :, None], "Sub", opset, [X, M], axis=-3, **request)
-    check(X * X[0], "Mul", opset, [X, X[0]], **request)
-    check(X / M[:1, :1], "Div", opset, [X, M[:1, :1]], **request)
-    check(np.abs(X) ** 2, "Pow", opset, [np.abs(X), np.float32(2).reshape(())], **request)
-    check(X + X, "Add", opset, [X, X])
+    gives(X + M[None, :, :, None], "Add", opset, [X, M], axis=1, **request)
+    gives(X - M[None, :, :, None], "Sub", opset, [X, M], axis=-3, **request)
+    gives(X * X[0], "Mul", opset, [X, X[0]], **request)
+    gives(X / M[:1, :1], "Div", opset, [X, M[:1, :1]], **request)
+    gives(np.abs(X) ** 2, "Pow", opset, [np.abs(X), np.float32(2).reshape(())], **request)
+    gives(X + X, "Add", opset, [X, X])
 
 
 @pytest.mark.parametrize("opset", [1, 6])
 def test_comparisons_broadcast_from_an_axis_on(opset: int) -> None:
-    check(X > M[None, :, :, None], "Greater", opset, [X, M], axis=1, broadcast=1)
-    check(X < X[0], "Less", opset, [X, X[0]], broadcast=1)
+    gives(X > M[None, :, :, None], "Greater", opset, [X, M], axis=1, broadcast=1)
+    gives(X < X[0], "Less", opset, [X, X[0]], broadcast=1)
     columns = TRUE[0, :, 0, 0]
-    check(TRUE | columns[:, None, None], "Or", opset, [TRUE, columns], axis=1, broadcast=1)
+    gives(TRUE | columns[:, None, None], "Or", opset, [TRUE, columns], axis=1, broadcast=1)
 
 
 @pytest.mark.parametrize(
@@ -102,28 +98,28 @@ def test_operands_that_do_not_broadcast(
 
 
 def test_first_forms_of_operators() -> None:
-    check(X.astype(np.int32), "Cast", 1, [X], to="INT32")
+    gives(X.astype(np.int32), "Cast", 1, [X], to="INT32")
     with pytest.raises(sw.ImportModelError, match="no such element type, got INTEGER"):
         imported("Cast", 1, [X], to="INTEGER")
-    check(np.concatenate([X, X], 1), "Concat", 1, [X, X])
-    check(np.pad(M, ((1, 0), (2, 3))), "Pad", 1, [M], paddings=[1, 2, 0, 3])
-    check(X.reshape(6, 20), "Reshape", 1, [X], shape=[-1, 20], consumed_inputs=[0])
-    check(np.maximum(X, 0), "Relu", 1, [X], consumed_inputs=[0])
-    check(np.clip(X, -1, 0.5), "Clip", 1, [X], min=-1.0, max=0.5)
+    gives(np.concatenate([X, X], 1), "Concat", 1, [X, X])
+    gives(np.pad(M, ((1, 0), (2, 3))), "Pad", 1, [M], paddings=[1, 2, 0, 3])
+    gives(X.reshape(6, 20), "Reshape", 1, [X], shape=[-1, 20], consumed_inputs=[0])
+    gives(np.maximum(X, 0), "Relu", 1, [X], consumed_inputs=[0])
+    gives(np.clip(X, -1, 0.5), "Clip", 1, [X], min=-1.0, max=0.5)
     tiles = {1: np.array([3]), 2: np.array([1])}
-    check(np.tile(M, (1, 3)), "Tile", 1, [M], constants=tiles)
+    gives(np.tile(M, (1, 3)), "Tile", 1, [M], constants=tiles)
     norm = np.sqrt((X * X).sum((2, 3), keepdims=True))
-    check(norm, "GlobalLpPool", 1, [X], p=2.0)
-    check(X, "Dropout", 6, [X], is_test=1)
+    gives(norm, "GlobalLpPool", 1, [X], p=2.0)
+    gives(X, "Dropout", 6, [X], is_test=1)
     product = 2 * M.T @ M + 1
-    check(product, "Gemm", 6, [M, M, np.ones(1, np.float32)], transA=1, alpha=2.0, broadcast=1)
+    gives(product, "Gemm", 6, [M, M, np.ones(1, np.float32)], transA=1, alpha=2.0, broadcast=1)
 
 
 def test_slopes_are_those_of_channels() -> None:
     slope = np.array([0.1, 0.2, 0.3], np.float32)
     want = np.where(X < 0, X * slope[:, None, None], X)
-    check(want, "PRelu", 6, [X, slope])
-    check(np.where(X < 0, X * slope[1], X), "PRelu", 1, [X, slope[1:2]])
+    gives(want, "PRelu", 6, [X, slope])
+    gives(np.where(X < 0, X * slope[1], X), "PRelu", 1, [X, slope[1:2]])
 
 
 def test_a_normalisation_of_old_is_that_of_inference() -> None:
@@ -131,23 +127,23 @@ def test_a_normalisation_of_old_is_that_of_inference() -> None:
     own = [p[:, None, None] for p in (scale, bias, mean, variance)]
     want = (X - own[2]) / np.sqrt(own[3] + 1e-5) * own[0] + own[1]
     for test in (0, 1):
-        check(want, "BatchNormalization", 6, [X, scale, bias, mean, variance], is_test=test)
+        gives(want, "BatchNormalization", 6, [X, scale, bias, mean, variance], is_test=test)
 
 
 def test_hardmax_of_several_dimensions() -> None:
     rows = X.reshape(6, 20)
     want = np.zeros_like(rows)
     want[np.arange(6), rows.argmax(1)] = 1
-    check(want.reshape(X.shape), "Hardmax", 11, [X], axis=2)
+    gives(want.reshape(X.shape), "Hardmax", 11, [X], axis=2)
 
 
 def test_groups_with_a_scale_each() -> None:
-    x = RNG.standard_normal((2, 6, 4), np.float32)
+    x = floats(2, 6, 4)
     scale, bias = np.array([1, 2], np.float32), np.array([3, -1], np.float32)
     groups = x.reshape(2, 2, 12)
     mean, deviation = groups.mean(2, keepdims=True), groups.var(2, keepdims=True)
     want = (groups - mean) / np.sqrt(deviation + 1e-5) * scale[:, None] + bias[:, None]
-    check(want.reshape(x.shape), "GroupNormalization", 18, [x, scale, bias], num_groups=2)
+    gives(want.reshape(x.shape), "GroupNormalization", 18, [x, scale, bias], num_groups=2)
 
 
 def test_sizes_of_parts_are_an_operand_or_an_attribute() -> None:

@@ -20,10 +20,11 @@ from onnx.helper import (
     np_dtype_to_tensor_dtype,
 )
 from onnx.numpy_helper import from_array
-from onnx.reference import ReferenceEvaluator
 
 from stepwell.compiler import compile
 from stepwell.frontends.onnx.importer import from_onnx
+
+from ..harness import as_onnx, results
 
 NEWEST = onnx.defs.onnx_opset_version()
 
@@ -52,7 +53,7 @@ def model(
     return make_model(graph, opset_imports=[make_opsetid("", opset)])
 
 
-def check(
+def agrees_with_onnx(
     nodes: NodeProto | Sequence[NodeProto],
     xs: Mapping[str, np.ndarray],
     constants: Mapping[str, np.ndarray] | None = None,
@@ -67,14 +68,7 @@ def check(
     shapes = symbolic or {}
     inputs = {name: (x, shapes.get(name, x.shape)) for name, x in xs.items()}
     source = model(nodes, inputs, constants or {}, opset, outputs)
-    expected = ReferenceEvaluator(source).run(None, dict(xs))
-    got = from_onnx(source).run_reference(*xs.values())
-    results = got if isinstance(got, tuple) else (got,)
-    for want, have in zip(expected, results, strict=True):
-        assert isinstance(want, np.ndarray)
-        assert have.dtype == want.dtype
-        assert have.shape == want.shape
-        np.testing.assert_allclose(have, want, rtol=rtol, atol=1e-6)
+    as_onnx(source, *xs.values(), rtol=rtol, atol=1e-6)
 
 
 UNARY = {
@@ -89,8 +83,8 @@ UNARY = {
 @pytest.mark.parametrize(("operator", "since"), UNARY.items())
 def test_unary(operator: str, since: int) -> None:
     for opset in {since, 13 if since < 13 else since, NEWEST}:
-        check(make_node(operator, ["x"], ["y"]), {"x": array(3, 5)}, opset=opset)
-        check(
+        agrees_with_onnx(make_node(operator, ["x"], ["y"]), {"x": array(3, 5)}, opset=opset)
+        agrees_with_onnx(
             make_node(operator, ["x"], ["y"]),
             {"x": array(0, 5)},
             opset=opset,
@@ -100,13 +94,13 @@ def test_unary(operator: str, since: int) -> None:
 
 @pytest.mark.parametrize("operator", ["Sqrt", "Log"])
 def test_unary_of_positive(operator: str) -> None:
-    check(make_node(operator, ["x"], ["y"]), {"x": array(3, 5, low=0.1)})
+    agrees_with_onnx(make_node(operator, ["x"], ["y"]), {"x": array(3, 5, low=0.1)})
 
 
 @pytest.mark.parametrize("operator", ["Acos", "Asin", "Atanh", "Acosh"])
 def test_unary_of_a_part_of_the_numbers(operator: str) -> None:
     x = np.linspace(-0.99, 0.99, 15, dtype=np.float32)
-    check(make_node(operator, ["x"], ["y"]), {"x": x + 2 if operator == "Acosh" else x})
+    agrees_with_onnx(make_node(operator, ["x"], ["y"]), {"x": x + 2 if operator == "Acosh" else x})
 
 
 @pytest.mark.parametrize(
@@ -125,7 +119,7 @@ def test_unary_of_a_part_of_the_numbers(operator: str) -> None:
 )
 def test_unary_with_attributes(attributes: tuple[str, dict[str, object]]) -> None:
     operator, values = attributes
-    check(make_node(operator, ["x"], ["y"], **values), {"x": array(4, 7)})
+    agrees_with_onnx(make_node(operator, ["x"], ["y"], **values), {"x": array(4, 7)})
 
 
 def test_far_values() -> None:
@@ -153,8 +147,8 @@ def test_binary(operator: str, dtype: str) -> None:
         return
     a, b = array(2, 1, 3, dtype=dtype), array(4, 1, dtype=dtype)
     b = np.where(b == 0, 1, b).astype(dtype)
-    check(make_node(operator, ["a", "b"], ["y"]), {"a": a, "b": b})
-    check(make_node(operator, ["a", "b"], ["y"]), {"a": a}, {"b": b}, opset=8)
+    agrees_with_onnx(make_node(operator, ["a", "b"], ["y"]), {"a": a, "b": b})
+    agrees_with_onnx(make_node(operator, ["a", "b"], ["y"]), {"a": a}, {"b": b}, opset=8)
 
 
 def test_integer_division_truncates() -> None:
@@ -167,27 +161,29 @@ def test_integer_division_truncates() -> None:
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_variadic(operator: str, count: int) -> None:
     xs = {f"x{i}": array(3, i + 1)[:, :1] * (i - 1) for i in range(count)}
-    check(make_node(operator, list(xs), ["y"]), xs)
+    agrees_with_onnx(make_node(operator, list(xs), ["y"]), xs)
 
 
 @pytest.mark.parametrize("exponent", ["float32", "int64", "int32"])
 def test_pow(exponent: str) -> None:
     base, power = array(3, 4, low=0.5), array(4, dtype=exponent)
-    check(make_node("Pow", ["a", "b"], ["y"]), {"a": base, "b": power})
+    agrees_with_onnx(make_node("Pow", ["a", "b"], ["y"]), {"a": base, "b": power})
 
 
 def test_pow_of_integers() -> None:
     base, power = np.array([2, 3, -2]), np.array([2.5, 2.0, 3.0], np.float32)
-    check(make_node("Pow", ["a", "b"], ["y"]), {"a": base, "b": power})
+    agrees_with_onnx(make_node("Pow", ["a", "b"], ["y"]), {"a": base, "b": power})
 
 
 def test_prelu() -> None:
-    check(make_node("PRelu", ["x", "s"], ["y"]), {"x": array(2, 3, 4)}, {"s": array(3, 1)})
+    agrees_with_onnx(
+        make_node("PRelu", ["x", "s"], ["y"]), {"x": array(2, 3, 4)}, {"s": array(3, 1)}
+    )
 
 
 @pytest.mark.parametrize("bounds", [{}, {"min": -1.0}, {"max": 0.5}, {"min": -1.0, "max": 0.5}])
 def test_clip_attributes(bounds: dict[str, float]) -> None:
-    check(make_node("Clip", ["x"], ["y"], **bounds), {"x": array(3, 5)}, opset=6 + 1)
+    agrees_with_onnx(make_node("Clip", ["x"], ["y"], **bounds), {"x": array(3, 5)}, opset=6 + 1)
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -197,19 +193,23 @@ def test_clip_operands(known: bool, low: float | None, high: float | None) -> No
     given = {k: np.array(v, np.float32) for k, v in bounds.items() if v is not None}
     node = make_node("Clip", ["x", *(k if k in given else "" for k in bounds)], ["y"])
     x = {"x": array(3, 5)}
-    check(node, x if known else x | given, given if known else {})
+    agrees_with_onnx(node, x if known else x | given, given if known else {})
 
 
 def test_clip_of_integers() -> None:
     low = np.array(-(2**60) - 1)
-    check(make_node("Clip", ["x", "low"], ["y"]), {"x": np.array([-(2**62), 3])}, {"low": low})
+    agrees_with_onnx(
+        make_node("Clip", ["x", "low"], ["y"]), {"x": np.array([-(2**62), 3])}, {"low": low}
+    )
 
 
 @pytest.mark.parametrize("target", ["float64", "float16", "int64", "int8", "bool"])
 def test_cast(target: str) -> None:
     to = np_dtype_to_tensor_dtype(np.dtype(target))
-    check(make_node("Cast", ["x"], ["y"], to=to), {"x": array(3, 5)})
-    check(make_node("CastLike", ["x", "t"], ["y"]), {"x": array(3, 5)}, {"t": np.ones(1, target)})
+    agrees_with_onnx(make_node("Cast", ["x"], ["y"], to=to), {"x": array(3, 5)})
+    agrees_with_onnx(
+        make_node("CastLike", ["x", "t"], ["y"]), {"x": array(3, 5)}, {"t": np.ones(1, target)}
+    )
 
 
 # Contractions
@@ -234,13 +234,21 @@ def test_gemm(data: st.DataObject) -> None:
         beta=data.draw(st.sampled_from([1.0, 0.0, 2.0])),
     )
     constant = data.draw(st.booleans())
-    check(node, {"a": a} if constant else {"a": a, "b": b} | c, {"b": b} | c if constant else {})
+    agrees_with_onnx(
+        node, {"a": a} if constant else {"a": a, "b": b} | c, {"b": b} | c if constant else {}
+    )
+
+
+@pytest.mark.parametrize("beta", [0.0, 2.0])
+def test_gemm_scales_both_terms(beta: float) -> None:
+    node = make_node("Gemm", ["a", "b", "c"], ["y"], alpha=0.5, beta=beta)
+    agrees_with_onnx(node, {"a": array(2, 5), "b": array(5, 3), "c": array(2, 3)})
 
 
 def test_gemm_with_symbolic_batch() -> None:
     node = make_node("Gemm", ["x", "w", "c"], ["y"], transB=1)
     for n in (0, 1, 5):
-        check(
+        agrees_with_onnx(
             node,
             {"x": array(n, 4)},
             {"w": array(3, 4), "c": array(3)},
@@ -255,14 +263,14 @@ def test_gemm_with_symbolic_batch() -> None:
 )  # fmt: skip
 def test_matmul(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     node = make_node("MatMul", ["a", "b"], ["y"])
-    check(node, {"a": array(*a), "b": array(*b)})
-    check(node, {"a": array(*a)}, {"b": array(*b)}, opset=9)
+    agrees_with_onnx(node, {"a": array(*a), "b": array(*b)})
+    agrees_with_onnx(node, {"a": array(*a)}, {"b": array(*b)}, opset=9)
 
 
 def test_matmul_of_symbolic_vector() -> None:
     node = make_node("MatMul", ["a", "b"], ["y"])
     xs = {"a": array(5), "b": array(2, 5, 3)}
-    check(node, xs, symbolic={"a": ("k",), "b": ("n", "k", "m")})
+    agrees_with_onnx(node, xs, symbolic={"a": ("k",), "b": ("n", "k", "m")})
 
 
 # Reductions
@@ -278,21 +286,21 @@ def test_reduce(kind: str, axes: list[int] | None, keepdims: int) -> None:
     x = {"x": array(2, 3, 4)}
     attributes = {} if axes is None else {"axes": axes}
     node = make_node(f"Reduce{kind}", ["x"], ["y"], keepdims=keepdims, **attributes)
-    check(node, x, opset=11)
+    agrees_with_onnx(node, x, opset=11)
     constants = {} if axes is None else {"a": np.array(axes)}
     node = make_node(f"Reduce{kind}", ["x", *constants], ["y"], keepdims=keepdims)
-    check(node, x, constants)
-    check(node, x, constants, symbolic={"x": ("n", 3, "m")})
+    agrees_with_onnx(node, x, constants)
+    agrees_with_onnx(node, x, constants, symbolic={"x": ("n", 3, "m")})
 
 
 @pytest.mark.parametrize("kind", ["Sum", "L1", "L2", "Max", "Prod"])
 def test_reduce_integers(kind: str) -> None:
-    check(make_node(f"Reduce{kind}", ["x"], ["y"]), {"x": array(3, 4, dtype="int64")})
+    agrees_with_onnx(make_node(f"Reduce{kind}", ["x"], ["y"]), {"x": array(3, 4, dtype="int64")})
 
 
 def test_reduce_nothing() -> None:
     node = make_node("ReduceSum", ["x"], ["y"], noop_with_empty_axes=1)
-    check(node, {"x": array(2, 3)})
+    agrees_with_onnx(node, {"x": array(2, 3)})
 
 
 def test_reduce_infinities() -> None:
@@ -337,7 +345,7 @@ def test_softmax(operator: str, opset: int, axis: int | None) -> None:
 @pytest.mark.parametrize("perm", [None, [0, 1, 2], [2, 0, 1], [0, 2, 1]])
 def test_transpose(perm: list[int] | None) -> None:
     attributes = {} if perm is None else {"perm": perm}
-    check(make_node("Transpose", ["x"], ["y"], **attributes), {"x": array(2, 3, 4)})
+    agrees_with_onnx(make_node("Transpose", ["x"], ["y"], **attributes), {"x": array(2, 3, 4)})
 
 
 @pytest.mark.parametrize(
@@ -345,7 +353,7 @@ def test_transpose(perm: list[int] | None) -> None:
 )
 def test_reshape(target: list[int]) -> None:
     node = make_node("Reshape", ["x", "t"], ["y"])
-    check(node, {"x": array(2, 3, 4)}, {"t": np.array(target)})
+    agrees_with_onnx(node, {"x": array(2, 3, 4)}, {"t": np.array(target)})
 
 
 def test_reshape_of_nothing() -> None:
@@ -368,7 +376,7 @@ def test_reshape_to_a_computed_shape() -> None:
     constants = {"zero": np.array(0), "axes": np.array([0]), "rest": np.array([-1, 2])}
     for batch in (1, 3):
         x = array(batch, 3, 4)
-        check(nodes, {"x": x}, constants, symbolic={"x": ("batch", 3, 4)})
+        agrees_with_onnx(nodes, {"x": x}, constants, symbolic={"x": ("batch", 3, 4)})
 
 
 def test_arithmetic_on_shapes() -> None:
@@ -387,24 +395,24 @@ def test_arithmetic_on_shapes() -> None:
         "two": np.array([2]), "rest": np.array([7, 8]), "one": np.array([1]),
         "end": np.array([2**40]), "first": np.array([0]),
     }  # fmt: skip
-    check(nodes, {"x": array(3, 2, 4)}, constants)
-    check(nodes, {"x": array(3, 2, 4)}, constants, symbolic={"x": ("n", 2, 4)})
+    agrees_with_onnx(nodes, {"x": array(3, 2, 4)}, constants)
+    agrees_with_onnx(nodes, {"x": array(3, 2, 4)}, constants, symbolic={"x": ("n", 2, 4)})
 
 
 @pytest.mark.parametrize("axis", [-2, 0, 1, 2, 3])
 def test_flatten(axis: int) -> None:
     node = make_node("Flatten", ["x"], ["y"], axis=axis)
-    check(node, {"x": array(2, 3, 4)})
-    check(node, {"x": array(2, 3, 4)}, symbolic={"x": ("n", 3, 4)})
+    agrees_with_onnx(node, {"x": array(2, 3, 4)})
+    agrees_with_onnx(node, {"x": array(2, 3, 4)}, symbolic={"x": ("n", 3, 4)})
 
 
 def test_squeeze_and_unsqueeze() -> None:
     x = {"x": array(2, 1, 3, 1)}
-    check(make_node("Squeeze", ["x"], ["y"]), x)
-    check(make_node("Squeeze", ["x", "a"], ["y"]), x, {"a": np.array([-1])})
-    check(make_node("Squeeze", ["x"], ["y"], axes=[1, 3]), x, opset=11)
-    check(make_node("Unsqueeze", ["x", "a"], ["y"]), x, {"a": np.array([0, -1, 3])})
-    check(make_node("Unsqueeze", ["x"], ["y"], axes=[2]), x, opset=11)
+    agrees_with_onnx(make_node("Squeeze", ["x"], ["y"]), x)
+    agrees_with_onnx(make_node("Squeeze", ["x", "a"], ["y"]), x, {"a": np.array([-1])})
+    agrees_with_onnx(make_node("Squeeze", ["x"], ["y"], axes=[1, 3]), x, opset=11)
+    agrees_with_onnx(make_node("Unsqueeze", ["x", "a"], ["y"]), x, {"a": np.array([0, -1, 3])})
+    agrees_with_onnx(make_node("Unsqueeze", ["x"], ["y"], axes=[2]), x, opset=11)
 
 
 def test_ones_between_symbols() -> None:
@@ -412,33 +420,35 @@ def test_ones_between_symbols() -> None:
     x, symbolic = {"x": array(2, 3, 5)}, {"x": ("a", "b", "c")}
     for axes in ([0], [1], [0, 1, 3], [3]):
         node = make_node("Unsqueeze", ["x", "axes"], ["y"])
-        check(node, x, {"axes": np.array(axes)}, symbolic=symbolic)
+        agrees_with_onnx(node, x, {"axes": np.array(axes)}, symbolic=symbolic)
     x, symbolic = {"x": array(1, 2, 1, 3)}, {"x": (1, "a", 1, "b")}
     for axes in ([0], [2], [0, 2]):
         node = make_node("Squeeze", ["x", "axes"], ["y"])
-        check(node, x, {"axes": np.array(axes)}, symbolic=symbolic)
+        agrees_with_onnx(node, x, {"axes": np.array(axes)}, symbolic=symbolic)
 
 
 @pytest.mark.parametrize("target", [[4], [2, 1, 4], [1], [3, 4], [5, 2, 3, 4]])
 def test_expand(target: list[int]) -> None:
     node = make_node("Expand", ["x", "t"], ["y"])
-    check(node, {"x": array(3, 1)}, {"t": np.array(target)})
+    agrees_with_onnx(node, {"x": array(3, 1)}, {"t": np.array(target)})
 
 
 def test_tile() -> None:
     node = make_node("Tile", ["x", "r"], ["y"])
-    check(node, {"x": array(2, 3)}, {"r": np.array([2, 3])})
-    check(node, {"x": array(2, 3)}, {"r": np.array([1, 1])})
+    agrees_with_onnx(node, {"x": array(2, 3)}, {"r": np.array([2, 3])})
+    agrees_with_onnx(node, {"x": array(2, 3)}, {"r": np.array([1, 1])})
 
 
 def test_concat() -> None:
     xs = {"a": array(2, 3), "b": array(2, 1), "c": array(2, 4)}
-    check(make_node("Concat", list(xs), ["y"], axis=-1), xs)
-    check(make_node("Concat", ["a"], ["y"], axis=0), {"a": array(2, 3)})
+    agrees_with_onnx(make_node("Concat", list(xs), ["y"], axis=-1), xs)
+    agrees_with_onnx(make_node("Concat", ["a"], ["y"], axis=0), {"a": array(2, 3)})
     symbolic = {"a": ("n", 3), "b": ("n", 1), "c": ("n", 4)}
-    check(make_node("Concat", list(xs), ["y"], axis=1), xs, symbolic=symbolic)
+    agrees_with_onnx(make_node("Concat", list(xs), ["y"], axis=1), xs, symbolic=symbolic)
     xs = {"a": array(2, 3), "b": array(4, 3)}
-    check(make_node("Concat", list(xs), ["y"], axis=0), xs, symbolic={"a": ("n", 3), "b": ("m", 3)})
+    agrees_with_onnx(
+        make_node("Concat", list(xs), ["y"], axis=0), xs, symbolic={"a": ("n", 3), "b": ("m", 3)}
+    )
 
 
 SLICES = st.tuples(
@@ -465,61 +475,67 @@ def test_slice(parts: list[tuple[int, int, int]], axes: list[int]) -> None:
 
 def test_slice_attributes() -> None:
     node = make_node("Slice", ["x"], ["y"], starts=[1, -2], ends=[9, 4], axes=[0, 1])
-    check(node, {"x": array(4, 5)}, opset=9)
-    check(make_node("Slice", ["x"], ["y"], starts=[1], ends=[-1]), {"x": array(4, 5)}, opset=9)
+    agrees_with_onnx(node, {"x": array(4, 5)}, opset=9)
+    agrees_with_onnx(
+        make_node("Slice", ["x"], ["y"], starts=[1], ends=[-1]), {"x": array(4, 5)}, opset=9
+    )
 
 
 def test_slice_beside_a_symbol() -> None:
     node = make_node("Slice", ["x", "s", "e", "a"], ["y"])
     constants = {"s": np.array([0, 1]), "e": np.array([2**62, 3]), "a": np.array([0, 1])}
-    check(node, {"x": array(4, 5)}, constants, symbolic={"x": ("n", 5)})
+    agrees_with_onnx(node, {"x": array(4, 5)}, constants, symbolic={"x": ("n", 5)})
 
 
 def test_split() -> None:
     x, outputs = {"x": array(2, 6)}, ["a", "b", "c"]
-    check(make_node("Split", ["x"], outputs, axis=1), x, opset=11, outputs=outputs)
+    agrees_with_onnx(make_node("Split", ["x"], outputs, axis=1), x, opset=11, outputs=outputs)
     node = make_node("Split", ["x"], outputs, axis=1, split=[1, 2, 3])
-    check(node, x, opset=11, outputs=outputs)
+    agrees_with_onnx(node, x, opset=11, outputs=outputs)
     sizes = {"s": np.array([1, 0, 5])}
-    check(make_node("Split", ["x", "s"], outputs, axis=-1), x, sizes, outputs=outputs)
+    agrees_with_onnx(make_node("Split", ["x", "s"], outputs, axis=-1), x, sizes, outputs=outputs)
     x = {"x": array(2, 7)}
     node = make_node("Split", ["x"], outputs, axis=1, num_outputs=3)
-    check(node, x, outputs=outputs, symbolic={"x": ("n", 7)})
+    agrees_with_onnx(node, x, outputs=outputs, symbolic={"x": ("n", 7)})
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("indices", [np.array(1), np.array([-1, 0, 1]), np.array([[0], [-2]])])
 def test_gather(axis: int, indices: np.ndarray) -> None:
     node = make_node("Gather", ["x", "i"], ["y"], axis=axis)
-    check(node, {"x": array(2, 3, 4)}, {"i": indices})
-    check(node, {"x": array(2, 3, 4), "i": indices.astype(np.int32)})
+    agrees_with_onnx(node, {"x": array(2, 3, 4)}, {"i": indices})
+    agrees_with_onnx(node, {"x": array(2, 3, 4), "i": indices.astype(np.int32)})
 
 
 def test_shapes_as_results() -> None:
     x = {"x": array(2, 3, 4)}
-    check(make_node("Shape", ["x"], ["y"]), x)
-    check(make_node("Shape", ["x"], ["y"], start=-2, end=-1), x)
-    check(make_node("Size", ["x"], ["y"]), x)
+    agrees_with_onnx(make_node("Shape", ["x"], ["y"]), x)
+    agrees_with_onnx(make_node("Shape", ["x"], ["y"], start=-2, end=-1), x)
+    agrees_with_onnx(make_node("Size", ["x"], ["y"]), x)
 
 
 def test_constants_as_results() -> None:
     x = {"x": array(2)}
     nodes = [make_node("Constant", [], ["y"], value=from_array(array(3, 4)))]
-    check(nodes, x)
-    check([make_node("Constant", [], ["y"], value_float=1.5)], x)
-    check([make_node("Constant", [], ["y"], value_ints=[1, 2])], x)
+    agrees_with_onnx(nodes, x)
+    agrees_with_onnx([make_node("Constant", [], ["y"], value_float=1.5)], x)
+    agrees_with_onnx([make_node("Constant", [], ["y"], value_ints=[1, 2])], x)
     fill = from_array(np.array([7], np.int32))
-    check(make_node("ConstantOfShape", ["s"], ["y"], value=fill), x, {"s": np.array([2, 3])})
-    check(make_node("ConstantOfShape", ["s"], ["y"]), x, {"s": np.array([300, 300])})
-    check(make_node("ConstantOfShape", ["s"], ["y"]), x, {"s": np.array([0, 3])})
+    agrees_with_onnx(
+        make_node("ConstantOfShape", ["s"], ["y"], value=fill), x, {"s": np.array([2, 3])}
+    )
+    agrees_with_onnx(make_node("ConstantOfShape", ["s"], ["y"]), x, {"s": np.array([300, 300])})
+    agrees_with_onnx(make_node("ConstantOfShape", ["s"], ["y"]), x, {"s": np.array([0, 3])})
 
 
 def test_space_and_depth() -> None:
     x = {"x": array(2, 8, 4, 6)}
-    check(make_node("SpaceToDepth", ["x"], ["y"], blocksize=2), x)
-    check(make_node("DepthToSpace", ["x"], ["y"], blocksize=2), x)
-    check(make_node("DepthToSpace", ["x"], ["y"], blocksize=2, mode="CRD"), x)
-    check(make_node("DepthToSpace", ["x"], ["y"], blocksize=2), x, symbolic={"x": ("n", 8, 4, 6)})
+    agrees_with_onnx(make_node("SpaceToDepth", ["x"], ["y"], blocksize=2), x)
+    agrees_with_onnx(make_node("DepthToSpace", ["x"], ["y"], blocksize=2), x)
+    agrees_with_onnx(make_node("DepthToSpace", ["x"], ["y"], blocksize=2, mode="CRD"), x)
+    agrees_with_onnx(
+        make_node("DepthToSpace", ["x"], ["y"], blocksize=2), x, symbolic={"x": ("n", 8, 4, 6)}
+    )
 
 
 # Layers
@@ -561,37 +577,40 @@ def test_batch_normalization_in_training(opset: int, outputs: list[str]) -> None
     for dims in (x.shape, ("n", *x.shape[1:])):
         source = model([node], {"x": (x, dims)}, constants, opset, outputs=names)
         module = from_onnx(source)
-        got = [module.run_reference(x), compile(module, threads=1)(x)]
-        for results in got:
-            arrays = results if isinstance(results, tuple) else (results,)
-            for name, array_ in zip(names, arrays, strict=True):
+        runs = [module.run_reference]
+        if opset == NEWEST and "mean" in names:
+            runs.append(compile(module, threads=1))
+        for run in runs:
+            for name, array_ in zip(names, results(run(x)), strict=True):
                 np.testing.assert_allclose(array_, want[name], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("opset", [7, 10, 12, NEWEST])
 def test_dropout(opset: int) -> None:
     outputs = ["y"] if opset < 10 else ["y", "mask"]
-    check(make_node("Dropout", ["x"], outputs), {"x": array(2, 3)}, opset=opset, outputs=outputs)
+    agrees_with_onnx(
+        make_node("Dropout", ["x"], outputs), {"x": array(2, 3)}, opset=opset, outputs=outputs
+    )
 
 
 def test_normalizations() -> None:
     x, scale, bias = {"x": array(2, 4, 3, 5)}, {"s": array(5)}, {"b": array(5) * 2}
     outputs = ["y", "mean", "inverse"]
     node = make_node("LayerNormalization", ["x", "s", "b"], outputs, axis=-1)
-    check(node, x, scale | bias, outputs=outputs)
+    agrees_with_onnx(node, x, scale | bias, outputs=outputs)
     node = make_node("LayerNormalization", ["x", "s"], ["y"], axis=2)
-    check(node, x, {"s": array(3, 5)})
-    check(make_node("RMSNormalization", ["x", "s"], ["y"]), x, scale)
+    agrees_with_onnx(node, x, {"s": array(3, 5)})
+    agrees_with_onnx(make_node("RMSNormalization", ["x", "s"], ["y"]), x, scale)
     channels = {"s": array(4), "b": array(4) * 2}
-    check(make_node("InstanceNormalization", ["x", *channels], ["y"]), x, channels)
+    agrees_with_onnx(make_node("InstanceNormalization", ["x", *channels], ["y"]), x, channels)
     node = make_node("GroupNormalization", ["x", *channels], ["y"], num_groups=2)
-    check(node, x, channels)
-    check(make_node("MeanVarianceNormalization", ["x"], ["y"]), x, rtol=1e-4)
+    agrees_with_onnx(node, x, channels)
+    agrees_with_onnx(make_node("MeanVarianceNormalization", ["x"], ["y"]), x, rtol=1e-4)
 
 
 def test_global_pools() -> None:
     for operator in ("GlobalAveragePool", "GlobalMaxPool"):
-        check(make_node(operator, ["x"], ["y"]), {"x": array(2, 3, 4, 5)})
+        agrees_with_onnx(make_node(operator, ["x"], ["y"]), {"x": array(2, 3, 4, 5)})
 
 
 # Computed at import
@@ -610,7 +629,7 @@ def test_constants_are_folded() -> None:
         "zero": np.array(0), "n": np.array(4), "one": np.array(1), "last": np.array([1]),
         "yes": np.array(0, np.float32), "no": np.array(-9, np.float32),
     }  # fmt: skip
-    check(nodes, {"x": array(2, 4, 4)}, constants)
+    agrees_with_onnx(nodes, {"x": array(2, 4, 4)}, constants)
 
 
 def test_expand_target_computed_with_where() -> None:
@@ -623,7 +642,7 @@ def test_expand_target_computed_with_where() -> None:
         make_node("Expand", ["x", "target"], ["y"]),
     ]
     constants = {"three": np.array([3]), "minus": np.array(-1), "t": np.array([3, -1, 4])}
-    check(nodes, {"x": array(1, 5, 1)}, constants)
+    agrees_with_onnx(nodes, {"x": array(1, 5, 1)}, constants)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
@@ -635,7 +654,7 @@ def test_element_types(dtype: str) -> None:
         make_node("Softmax", ["r"], ["y"], axis=-1),
     ]
     constants = {"w": array(3, 4, dtype=dtype), "b": array(3, dtype=dtype)}
-    check(nodes, {"x": array(5, 4, dtype=dtype)}, constants, rtol=1e-2)
+    agrees_with_onnx(nodes, {"x": array(5, 4, dtype=dtype)}, constants, rtol=1e-2)
 
 
 # Windows
@@ -664,17 +683,17 @@ CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
 @pytest.mark.parametrize(("x", "w", "attributes"), CONVOLUTIONS)
 def test_conv(x: tuple[int, ...], w: tuple[int, ...], attributes: dict[str, Any]) -> None:
     node = make_node("Conv", ["x", "w", "b"], ["y"], **attributes)
-    check(node, {"x": array(*x)}, {"w": array(*w) / 10, "b": array(w[0])}, opset=13)
+    agrees_with_onnx(node, {"x": array(*x)}, {"w": array(*w) / 10, "b": array(w[0])}, opset=13)
     node = make_node("Conv", ["x", "w"], ["y"], **attributes)
-    check(node, {"x": array(*x), "w": array(*w) / 10})
+    agrees_with_onnx(node, {"x": array(*x), "w": array(*w) / 10})
     symbolic = {"x": ("batch", *x[1:])}
-    check(node, {"x": array(*x)}, {"w": array(*w) / 10}, symbolic=symbolic)
+    agrees_with_onnx(node, {"x": array(*x)}, {"w": array(*w) / 10}, symbolic=symbolic)
 
 
 def test_conv_of_points_with_symbolic_sizes() -> None:
     node = make_node("Conv", ["x", "w"], ["y"])
     symbolic = {"x": ("n", 3, "h", "w")}
-    check(node, {"x": array(2, 3, 4, 5)}, {"w": array(6, 3, 1, 1)}, symbolic=symbolic)
+    agrees_with_onnx(node, {"x": array(2, 3, 4, 5)}, {"w": array(6, 3, 1, 1)}, symbolic=symbolic)
 
 
 TRANSPOSED: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
@@ -694,9 +713,9 @@ def test_conv_transpose(
     x: tuple[int, ...], w: tuple[int, ...], attributes: dict[str, object]
 ) -> None:
     node = make_node("ConvTranspose", ["x", "w"], ["y"], **attributes)
-    check(node, {"x": array(*x)}, {"w": array(*w)})
+    agrees_with_onnx(node, {"x": array(*x)}, {"w": array(*w)})
     node = make_node("ConvTranspose", ["x", "w", "b"], ["y"], **attributes)
-    check(node, {"x": array(*x), "w": array(*w)}, {"b": array(w[1])}, opset=11)
+    agrees_with_onnx(node, {"x": array(*x), "w": array(*w)}, {"b": array(w[1])}, opset=11)
 
 
 def scattered(x: np.ndarray, w: np.ndarray, stride: int, groups: int) -> np.ndarray:
@@ -759,16 +778,16 @@ def test_pool(operator: str, shape: tuple[int, ...], attributes: dict[str, Any])
     symbolic = {"x": ("batch", *shape[1:])}
     node = make_node(operator, ["x"], ["y"], **attributes)
     for opset in (11, NEWEST):
-        check(node, {"x": array(*shape)}, opset=opset, symbolic=symbolic)
+        agrees_with_onnx(node, {"x": array(*shape)}, opset=opset, symbolic=symbolic)
     if operator == "AveragePool":
         node = make_node(operator, ["x"], ["y"], count_include_pad=1, **attributes)
-        check(node, {"x": array(*shape)}, symbolic=symbolic)
+        agrees_with_onnx(node, {"x": array(*shape)}, symbolic=symbolic)
 
 
 @pytest.mark.parametrize("operator", ["MaxPool", "AveragePool"])
 def test_pool_with_dilations(operator: str) -> None:
     node = make_node(operator, ["x"], ["y"], kernel_shape=[2, 3], dilations=[3, 2])
-    check(node, {"x": array(2, 3, 7, 8)})
+    agrees_with_onnx(node, {"x": array(2, 3, 7, 8)})
 
 
 def test_pool_of_integers() -> None:
@@ -783,7 +802,7 @@ def test_pool_of_integers() -> None:
 def test_norms(p: int) -> None:
     x = {"x": array(2, 3, 7, 8)}
     window = {"kernel_shape": [2, 3], "strides": [2, 1], "pads": [1, 0, 0, 2]}
-    check(make_node("LpPool", ["x"], ["y"], p=p, **window), x, rtol=1e-4)
+    agrees_with_onnx(make_node("LpPool", ["x"], ["y"], p=p, **window), x, rtol=1e-4)
     norm = (np.abs(x["x"].astype(np.float64)) ** p).sum((2, 3), keepdims=True) ** (1 / p)
     source = model(
         [make_node("GlobalLpPool", ["x"], ["y"], p=p)], {"x": (x["x"], (2, 3, 7, 8))}, {}, 13
@@ -815,16 +834,18 @@ def test_local_response_normalization(size: int) -> None:
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
 def test_pad(mode: str) -> None:
     x, pads = {"x": array(3, 5, 4)}, {"pads": np.array([1, 0, 2, 0, 3, 1])}
-    check(make_node("Pad", ["x", "pads"], ["y"], mode=mode), x, pads)
+    agrees_with_onnx(make_node("Pad", ["x", "pads"], ["y"], mode=mode), x, pads)
     axes = {"pads": np.array([1, 2, 3, 0]), "axes": np.array([-1, 1])}
-    check(make_node("Pad", ["x", "pads", "", "axes"], ["y"], mode=mode), x, axes)
+    agrees_with_onnx(make_node("Pad", ["x", "pads", "", "axes"], ["y"], mode=mode), x, axes)
 
 
 def test_pad_with_a_number() -> None:
     x = {"x": array(3, 5)}
     constants = {"pads": np.array([1, 0, 2, 0]), "value": np.array(-2.5, np.float32)}
     symbolic = {"x": ("n", 5)}
-    check(make_node("Pad", ["x", "pads", "value"], ["y"]), x, constants, symbolic=symbolic)
+    agrees_with_onnx(
+        make_node("Pad", ["x", "pads", "value"], ["y"]), x, constants, symbolic=symbolic
+    )
     node = make_node("Pad", ["x"], ["y"], pads=[1, 0, 2, 0], value=1.5)
     source = model([node], {"x": (x["x"], (3, 5))}, {}, 9)
     expected = np.pad(x["x"], [(1, 2), (0, 0)], constant_values=1.5)
@@ -851,27 +872,29 @@ def test_pad_that_cuts() -> None:
 def test_comparisons(operator: str, dtype: str) -> None:
     x, y = array(3, 5, dtype=dtype), array(5, dtype=dtype)
     x[1] = y
-    check(make_node(operator, ["x", "z"], ["y"]), {"x": x, "z": y}, symbolic={"x": ("n", 5)})
+    agrees_with_onnx(
+        make_node(operator, ["x", "z"], ["y"]), {"x": x, "z": y}, symbolic={"x": ("n", 5)}
+    )
 
 
 @pytest.mark.parametrize("operator", ["And", "Or", "Xor"])
 def test_truth_values(operator: str) -> None:
     x = {"x": array(3, 5) > 0, "z": array(5) > 0}
-    check(make_node(operator, ["x", "z"], ["y"]), x)
-    check(make_node("Not", ["x"], ["y"]), {"x": x["x"]})
+    agrees_with_onnx(make_node(operator, ["x", "z"], ["y"]), x)
+    agrees_with_onnx(make_node("Not", ["x"], ["y"]), {"x": x["x"]})
 
 
 def test_where() -> None:
     x = {"c": array(3, 1) > 0, "a": array(3, 5), "b": array(5)}
     symbolic = {"c": ("n", 1), "a": ("n", 5)}
-    check(make_node("Where", ["c", "a", "b"], ["y"]), x, symbolic=symbolic)
+    agrees_with_onnx(make_node("Where", ["c", "a", "b"], ["y"]), x, symbolic=symbolic)
 
 
 @pytest.mark.parametrize("attributes", [{}, {"detect_negative": 0}, {"detect_positive": 0}])
 def test_what_is_no_number(attributes: dict[str, int]) -> None:
     x = {"x": np.array([1, np.nan, np.inf, -np.inf, 0], np.float32)}
-    check(make_node("IsNaN", ["x"], ["y"]), x)
-    check(make_node("IsInf", ["x"], ["y"], **attributes), x)
+    agrees_with_onnx(make_node("IsNaN", ["x"], ["y"]), x)
+    agrees_with_onnx(make_node("IsInf", ["x"], ["y"], **attributes), x)
 
 
 def test_neither_infinity() -> None:
@@ -896,7 +919,7 @@ def test_no_integer_is_infinite() -> None:
 def test_mod(dtype: str, fmod: int) -> None:
     a = np.arange(-7, 8, dtype=dtype).reshape(-1, 1)
     b = np.array([-3, -2, -1, 1, 2, 5], dtype)
-    check(make_node("Mod", ["a", "b"], ["y"], fmod=fmod), {"a": a, "b": b})
+    agrees_with_onnx(make_node("Mod", ["a", "b"], ["y"], fmod=fmod), {"a": a, "b": b})
 
 
 @pytest.mark.parametrize("upper", [0, 1])
@@ -904,8 +927,10 @@ def test_mod(dtype: str, fmod: int) -> None:
 def test_triangle(upper: int, k: int) -> None:
     node = make_node("Trilu", ["x", "k"], ["y"], upper=upper)
     symbolic = {"x": ("n", 4, 5)}
-    check(node, {"x": array(2, 4, 5)}, {"k": np.array(k)}, symbolic=symbolic)
-    check(make_node("Trilu", ["x"], ["y"], upper=upper), {"x": array(4, 3, dtype="int64")})
+    agrees_with_onnx(node, {"x": array(2, 4, 5)}, {"k": np.array(k)}, symbolic=symbolic)
+    agrees_with_onnx(
+        make_node("Trilu", ["x"], ["y"], upper=upper), {"x": array(4, 3, dtype="int64")}
+    )
 
 
 @pytest.mark.parametrize("operator", ["ArgMax", "ArgMin"])
@@ -915,8 +940,10 @@ def test_place_of_the_extremum(operator: str, last: int, keepdims: int) -> None:
     x = np.round(array(4, 6, 5))
     for axis in (0, 1, -1):
         attributes = {"axis": axis, "keepdims": keepdims, "select_last_index": last}
-        check(make_node(operator, ["x"], ["y"], **attributes), {"x": x})
-    check(make_node(operator, ["x"], ["y"]), {"x": x.astype(np.int32)}, symbolic={"x": (4, 6, "n")})
+        agrees_with_onnx(make_node(operator, ["x"], ["y"], **attributes), {"x": x})
+    agrees_with_onnx(
+        make_node(operator, ["x"], ["y"]), {"x": x.astype(np.int32)}, symbolic={"x": (4, 6, "n")}
+    )
 
 
 def test_place_of_nan() -> None:
@@ -930,7 +957,7 @@ def test_place_of_nan() -> None:
 def test_hardmax() -> None:
     x = np.round(array(4, 6, 5))
     for axis in (0, 1, -1):
-        check(make_node("Hardmax", ["x"], ["y"], axis=axis), {"x": x})
+        agrees_with_onnx(make_node("Hardmax", ["x"], ["y"], axis=axis), {"x": x})
 
 
 @pytest.mark.parametrize("axis", [-1, 0, 1])

@@ -20,7 +20,7 @@ from onnx.helper import make_tensor_value_info as info
 
 import stepwell as sw
 
-from .test_onnx_operators import array, check, model
+from .test_onnx_operators import agrees_with_onnx, array, model
 
 A, B = array(2, 3), array(4, 3)
 
@@ -41,7 +41,7 @@ def test_sequences() -> None:
         make_node("ConcatFromSequence", ["one"], ["z"], axis=-1, new_axis=1),
     ]
     known = {"first": np.array(0), "back": np.array(-2)}
-    check(nodes, {"a": A, "b": B}, known, outputs=["n", "x", "y", "z"])
+    agrees_with_onnx(nodes, {"a": A, "b": B}, known, outputs=["n", "x", "y", "z"])
 
 
 def test_splits() -> None:
@@ -53,9 +53,9 @@ def test_splits() -> None:
         make_node("SequenceLength", ["t"], ["n"]),
     ]
     known = {"three": np.array(3), "sizes": np.array([0, 3, 1]), "one": np.array(1)}
-    check(nodes, {"b": B}, known, outputs=["s1", "t1", "u1", "n"])
+    agrees_with_onnx(nodes, {"b": B}, known, outputs=["s1", "t1", "u1", "n"])
     own = {"three": known["three"], "one": known["one"]}
-    check([nodes[2], nodes[5]], {"b": B, "sizes": known["sizes"]}, own, outputs=["u1"])
+    agrees_with_onnx([nodes[2], nodes[5]], {"b": B, "sizes": known["sizes"]}, own, outputs=["u1"])
 
 
 def test_a_position_that_comes_at_run_time() -> None:
@@ -64,7 +64,7 @@ def test_a_position_that_comes_at_run_time() -> None:
         make_node("SequenceAt", ["s", "at"], ["y"]),
     ]
     for at in (1, -1, 2):
-        check(nodes, {"a": A, "c": -A, "at": np.array(at)})
+        agrees_with_onnx(nodes, {"a": A, "c": -A, "at": np.array(at)})
     source = model(nodes, {n: (x, x.shape) for n, x in (("a", A), ("c", A), ("at", at0))}, {}, 18)
     with pytest.raises(sw.InputError, match=r'"SequenceAt:y": index out of range .* got 3'):
         sw.from_onnx(source).run_reference(A, A, np.array(3))
@@ -104,7 +104,7 @@ def test_maps_and_loops() -> None:
         make_node("ConcatFromSequence", ["long"], ["w"], axis=0),
     ]
     known = {"one": np.ones(1, np.float32), "m": np.array(3), "yes": np.array(True)}
-    check(nodes, {"a": A, "b": B}, known, outputs=["y", "z", "w"])
+    agrees_with_onnx(nodes, {"a": A, "b": B}, known, outputs=["y", "z", "w"])
     inputs = {"a": (A, A.shape), "b": (B, B.shape), "m": (at0, ())}
     with pytest.raises(
         sw.ImportModelError, match="loop state 0 is a sequence, which needs a known"

@@ -19,6 +19,8 @@ from onnx.backend.test.loader import load_model_tests
 
 import stepwell as sw
 
+from ..harness import results
+
 LIST = Path(__file__).with_name("onnx_suite.txt")
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 PARTS = 32
@@ -89,10 +91,9 @@ def run(name: str) -> None:
     model, sets = contents(case)
     exe = sw.compile(sw.from_onnx(model, shapes_of(model, sets[0][0])), threads=1)
     for given, want in sets:
-        found = exe(*tensors(given))
-        results, expected = found if isinstance(found, tuple) else (found,), tensors(want)
-        assert len(results) == len(expected)
-        for got, own in zip(results, expected, strict=True):
+        found, expected = results(exe(*tensors(given))), tensors(want)
+        assert len(found) == len(expected)
+        for got, own in zip(found, expected, strict=True):
             assert_same(got, own, case.rtol, max(case.atol, 1e-5))
 
 

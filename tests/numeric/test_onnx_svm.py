@@ -9,12 +9,12 @@ import numpy as np
 import onnx
 import pytest
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
-from onnx.reference import ReferenceEvaluator
 
 import stepwell as sw
 
-RNG = np.random.default_rng(5)
-X = RNG.standard_normal((9, 4)).astype(np.float32)
+from ..harness import RNG, close, floats, onnx_results
+
+X = floats(9, 4)
 PARAMETERS = [0.3, 0.5, 2.0]
 KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
 
@@ -27,13 +27,11 @@ def model(operator: str, outputs: Sequence[str], **attributes: Any) -> onnx.Mode
     return make_model(make_graph([node], "g", [x], results), opset_imports=imports)
 
 
-def check(program: onnx.ModelProto, x: np.ndarray = X, compiled: bool = False) -> None:
-    want = ReferenceEvaluator(program).run(None, {"x": x.copy()})
-    module = sw.from_onnx(program)
-    got = (sw.compile(module, threads=1) if compiled else module.run_reference)(x)
-    for own, expected in zip(got if isinstance(got, tuple) else (got,), want, strict=True):
-        np.testing.assert_allclose(own, expected, rtol=1e-4, atol=1e-5)
-        assert own.dtype == np.asarray(expected).dtype
+def machine_as_onnx(program: onnx.ModelProto, x: np.ndarray = X, compiled: bool = False) -> None:
+    # The evaluator of onnx writes to its operand.
+    want, module = onnx_results(program, x.copy()), sw.from_onnx(program)
+    run = sw.compile(module, threads=1) if compiled else module.run_reference
+    close(run(x), want, 1e-4, 1e-5)
 
 
 def classifier(classes: int, **attributes: Any) -> dict[str, Any]:
@@ -43,9 +41,9 @@ def classifier(classes: int, **attributes: Any) -> dict[str, Any]:
     return {
         "classlabels_ints": [7, 8, 9][:classes],
         "vectors_per_class": counts,
-        "coefficients": RNG.standard_normal(total * (classes - 1)).tolist(),
-        "support_vectors": RNG.standard_normal(4 * total).tolist(),
-        "rho": RNG.standard_normal(pairs).tolist(),
+        "coefficients": floats(total * (classes - 1)).tolist(),
+        "support_vectors": floats(4 * total).tolist(),
+        "rho": floats(pairs).tolist(),
         "kernel_type": "RBF",
         "kernel_params": PARAMETERS,
         **attributes,
@@ -56,25 +54,29 @@ def classifier(classes: int, **attributes: Any) -> dict[str, Any]:
 def test_regressors(kernel: str) -> None:
     options = {
         "n_supports": 5,
-        "coefficients": RNG.standard_normal(5).tolist(),
-        "support_vectors": RNG.standard_normal(20).tolist(),
+        "coefficients": floats(5).tolist(),
+        "support_vectors": floats(20).tolist(),
         "rho": [0.2],
         "kernel_type": kernel,
         "kernel_params": PARAMETERS,
     }
     for one_class in (0, 1):
         program = model("SVMRegressor", ["y"], one_class=one_class, **options)
-        check(program, compiled=kernel == "RBF")
-    check(model("SVMClassifier", ["l", "y"], **classifier(3, kernel_type=kernel)))
+        machine_as_onnx(program, compiled=kernel == "RBF" and not one_class)
+    machine_as_onnx(model("SVMClassifier", ["l", "y"], **classifier(3, kernel_type=kernel)))
 
 
 def test_products_with_coefficients() -> None:
     options: dict[str, Any] = {"kernel_type": "LINEAR", "rho": [0.3]}
-    coefficients = RNG.standard_normal(12).tolist()
-    check(model("SVMRegressor", ["y"], coefficients=coefficients[:4], n_supports=0, **options))
+    coefficients = floats(12).tolist()
+    machine_as_onnx(
+        model("SVMRegressor", ["y"], coefficients=coefficients[:4], n_supports=0, **options)
+    )
     # Of one shift the reference takes two classes.
     options |= {"classlabels_ints": [4, 2, 3], "rho": [0.3, 0.3, 0.3]}
-    check(model("SVMClassifier", ["l", "y"], coefficients=coefficients, **options), compiled=True)
+    machine_as_onnx(
+        model("SVMClassifier", ["l", "y"], coefficients=coefficients, **options), compiled=True
+    )
 
 
 @pytest.mark.parametrize("kind", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"])
@@ -82,7 +84,7 @@ def test_transforms_of_scores(kind: str) -> None:
     for classes in (2, 3):
         if (classes, kind) != (2, "LOGISTIC"):  # where the reference fails
             program = model("SVMClassifier", ["l", "y"], **classifier(classes, post_transform=kind))
-            check(program, compiled=kind == "NONE")
+            machine_as_onnx(program, compiled=(kind, classes) == ("NONE", 3))
 
 
 @pytest.mark.parametrize("kind", ["PROBIT", "SOFTMAX_ZERO"])
@@ -92,7 +94,9 @@ def test_transforms_of_linear_scores(kind: str) -> None:
     x[3] = x[3, 0] if kind == "PROBIT" else 0
     options = {"coefficients": np.eye(4).ravel().tolist(), "intercepts": [0.0] * 4}
     labels = {"classlabels_ints": [0, 1, 2, 3], "post_transform": kind}
-    check(model("LinearClassifier", ["l", "y"], **options, **labels), x, compiled=True)
+    machine_as_onnx(
+        model("LinearClassifier", ["l", "y"], **options, **labels), x, compiled=kind == "PROBIT"
+    )
 
 
 def test_chances_of_two_classes() -> None:

@@ -18,9 +18,10 @@ from stepwell.distributed.out_of_core import OutOfCore
 from stepwell.distributed.tile_run import TileRun
 from stepwell.distributed.work import Work
 
+from ..harness import RNG, floats, package
+
 NODES = 50
-RNG = np.random.default_rng(2)
-X, ENDS = RNG.standard_normal((NODES, 4), np.float32), RNG.integers(0, NODES, (2, 200))
+X, ENDS = floats(NODES, 4), RNG.integers(0, NODES, (2, 200))
 NAMES = "y.npy", "again.npy", "z.npy", "x.npy"
 
 
@@ -59,7 +60,13 @@ def no_links(*arguments: Any) -> None:
 
 @pytest.mark.parametrize("links", [True, False])
 @pytest.mark.parametrize("failing", range(4))
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "full")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        KeyboardInterrupt(),
+        pytest.param(OSError(errno.ENOSPC, "full"), marks=pytest.mark.slow),
+    ],
+)
 def test_a_run_continues_that_ended_as_results_were_taken_over(
     several: OutOfCore, tmp_path: Path, failing: int, links: bool, error: BaseException
 ) -> None:
@@ -110,7 +117,7 @@ def test_a_result_that_has_appeared_stays(several: OutOfCore, tmp_path: Path) ->
 
 
 def test_a_result_on_a_full_disk_is_taken_over_later(several: OutOfCore, tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
+    package("pyarrow")
     paths = [tmp_path / name for name in NAMES]
     paths[2] = tmp_path / "z.parquet"
     with pytest.MonkeyPatch.context() as patch:

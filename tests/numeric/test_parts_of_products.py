@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any
 
@@ -10,11 +11,13 @@ import pytest
 
 import stepwell as sw
 
+from ..harness import RNG, cases, close
+
 DEPTH = 7
 
 
-def floats(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32)
+def below_one(*shape: int) -> np.ndarray:
+    return RNG.uniform(-1, 1, shape).astype(np.float32)
 
 
 def kernels(exe: sw.Executable) -> list[str]:
@@ -31,11 +34,18 @@ def parts_of(b: sw.Builder, x: Any, starts: list[int], size: int) -> list[Any]:
     return [b.slice(x, starts=[0, n], ends=[2**63 - 1, n + size]) for n in starts]
 
 
-@pytest.mark.parametrize("rows", [1, 2, 13, "n"])
-@pytest.mark.parametrize(("size", "starts"), [(1, [0, 1]), (5, [10, 0, 5]), (33, [99, 0, 66, 33])])
-def test_parts_are_computed_together(rows: int | str, size: int, starts: list[int]) -> None:
+PARTS = [(1, [0, 1]), (5, [10, 0, 5]), (33, [99, 0, 66, 33])]
+WAYS = list(itertools.product([1, 2, 13, "n"], PARTS))
+USUAL = [(1, PARTS[0]), (2, PARTS[1]), (13, PARTS[2]), ("n", PARTS[1])]
+
+
+@pytest.mark.parametrize("way", cases(WAYS, USUAL), ids=str)
+def test_parts_are_computed_together(
+    way: tuple[int | str, tuple[int, list[int]]], all_tests: bool
+) -> None:
     """Some of the columns may be needed by no part, and the parts are in any order."""
-    w, bias = floats(DEPTH, 4 * size + 3, seed=1), floats(4 * size + 3, seed=2)
+    rows, (size, starts) = way
+    w, bias = below_one(DEPTH, 4 * size + 3), below_one(4 * size + 3)
     b = sw.Builder("main")
     x = b.input("x", (rows, DEPTH), "f32")
     first, *others = parts_of(b, b.matmul(x, w) + bias, starts, size)
@@ -43,15 +53,16 @@ def test_parts_are_computed_together(rows: int | str, size: int, starts: list[in
         first = b.tanh(first) * b.sigmoid(part)
     b.output(first)
     module = b.module()
-    for threads, count in ((1, 1), (2, 30)) if rows == "n" else ((1, rows), (2, rows)):
+    calls = [(1, 1), (2, 30)] if rows == "n" else [(1, rows), (2, rows)]
+    for threads, count in calls if all_tests or rows == "n" else calls[rows == 13 :][:1]:
         exe = sw.compile(module, threads=threads)
         assert len(kernels(exe)) == 1
-        array = floats(int(count), DEPTH)
+        array = below_one(int(count), DEPTH)
         product = array @ w + bias
         expected, *rest = [product[:, n : n + size] for n in starts]
         for part in rest:
             expected = np.tanh(expected) * sigmoid(part)
-        np.testing.assert_allclose(exe(array), expected, rtol=1e-5, atol=1e-6)
+        close(exe(array), expected, atol=1e-6)
 
 
 def test_weights_may_be_inputs_and_biases_columns() -> None:
@@ -62,10 +73,10 @@ def test_weights_may_be_inputs_and_biases_columns() -> None:
     b.output(b.exp(one) * other + one)
     exe = sw.compile(b.module())
     assert len(kernels(exe)) == 1
-    x, w = floats(3, 9, DEPTH).astype(float), floats(DEPTH, 22, seed=3).astype(float)
+    x, w = below_one(3, 9, DEPTH).astype(float), below_one(DEPTH, 22).astype(float)
     product = x @ w
     expected = np.exp(product[..., :11]) * product[..., 11:] + product[..., :11]
-    np.testing.assert_allclose(exe(x, w), expected, rtol=1e-12)
+    close(exe(x, w), expected, 1e-12, atol=0)
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (1, 37), (1, 1), ("n", 4)])
@@ -80,8 +91,7 @@ def test_several_results_of_one_kernel(shape: tuple[int | str, ...]) -> None:
     assert len(kernels(exe)) == 1
     (kernel,) = exe.ir("kernels").split("loop.kernel")[1:]
     assert kernel.count("math.exp") == 1
-    array = floats(*(6 if n == "n" else int(n) for n in shape))
+    array = below_one(*(6 if n == "n" else int(n) for n in shape))
     c = np.exp(array)
     expected = np.tanh(c) * array, c, np.where(c < 1, c, 0)
-    for result, wanted in zip(exe(array), expected, strict=True):
-        np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
+    close(exe(array), expected, atol=1e-6)

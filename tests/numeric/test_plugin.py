@@ -25,6 +25,8 @@ import stepwell as sw
 from stepwell.core import plugins, registry
 from stepwell.core.target import named
 
+from ..harness import package
+
 LIT = "from lit.main import main; main()"
 LIMIT = 275
 """How many lines a plug-in may take, its documentation included."""
@@ -141,7 +143,7 @@ def environment(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Environ
     install = [*pip, "install", "--no-deps", str(sources / "stepwell"), str(sources / "swish")]
     done = subprocess.run(install, cwd=folder, capture_output=True, text=True, check=False)
     if "Could not find a version that satisfies the requirement setuptools" in done.stderr:
-        pytest.skip("wheels cannot be built: setuptools cannot be downloaded")
+        pytest.skip("needs setuptools to build wheels: pip has to be able to download it")
     assert done.returncode == 0, done.stderr
     # What comes last is found last: Stepwell and the plug-in are those that were installed.
     packages = sysconfig.get_path("purelib", vars={"base": str(folder / "venv")})
@@ -199,7 +201,7 @@ def find_in_checkout(root: Path) -> None:
 def test_its_operator_of_torch_is_compiled(
     root: Path, apart: Callable[[Callable[[], object]], str]
 ) -> None:
-    pytest.importorskip("torch", reason="torch is not installed")
+    package("torch")
 
     def use() -> None:
         find_in_checkout(root)

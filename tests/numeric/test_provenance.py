@@ -8,6 +8,7 @@ whole calls that are long enough for the clock itself not to matter.
 
 from __future__ import annotations
 
+import itertools
 import runpy
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,7 +16,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 import pytest
 from xdsl.dialects import func, llvm
@@ -34,6 +34,8 @@ from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.stages import stage_of
 from stepwell.frontends import gnn
 from stepwell.tools import demo
+
+from ..harness import cases, floats
 
 LEAST = 0.95
 """How much of every stage, and of the time, has to say where it comes from."""
@@ -60,7 +62,7 @@ def counted(module: ModuleOp) -> Iterator[Operation]:
                 yield op
 
 
-def check_coverage(module: Module, opt_level: int = 3, threads: int = 2) -> None:
+def assert_covered(module: Module, opt_level: int = 3, threads: int = 2) -> None:
     """Each stage of a module has the nodes that it should."""
     work = module.clone()
     ctx, texts = make_context(work.weights), pipelines.pipeline(opt_level, threads)
@@ -71,7 +73,7 @@ def check_coverage(module: Module, opt_level: int = 3, threads: int = 2) -> None
         assert lost.total() <= (1 - LEAST) * len(ops), f"{stage}: {lost}"
 
 
-def check_times(module: Module) -> None:
+def assert_timed(module: Module) -> None:
     """The time of calls is that of nodes."""
     exe = sw.compile(module, threads=2)
     profile = exe.profile(*random_inputs(module.inputs, {}), repeat=5)
@@ -82,44 +84,40 @@ def check_times(module: Module) -> None:
     assert profile.attributed >= LEAST or profile.seconds < LONG
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("resnet50", marks=pytest.mark.slow),
-        "shufflenet",
-        pytest.param("squeezenet", marks=pytest.mark.slow),
-        "zfnet512",
-    ],
-)
+ONNX_MODELS = ["resnet50", "shufflenet", "squeezenet", "zfnet512"]
+
+
+@pytest.mark.parametrize("name", cases(ONNX_MODELS, ["zfnet512"]))
 def test_onnx_models(name: str) -> None:
     module = sw.from_onnx(LIGHT / f"light_{name}.onnx")
-    check_coverage(module)
+    assert_covered(module)
     if name == "squeezenet":  # runs of others take seconds
-        check_times(module)
+        assert_timed(module)
 
 
-@pytest.mark.parametrize("opt_level", [0, 1, 3])
-@pytest.mark.parametrize("threads", [1, 2])
-def test_shipped_models(opt_level: int, threads: int) -> None:
-    check_coverage(demo.karate().module, opt_level, threads)
-    check_coverage(demo.digits().module, opt_level, threads)
+WAYS = list(itertools.product([0, 1, 3], [1, 2]))
 
 
-def test_time_of_shipped_models() -> None:
-    check_times(demo.karate().module)
-    check_times(demo.digits().module)
+@pytest.mark.parametrize("way", cases(WAYS, [(0, 1), (3, 2)]), ids=str)
+def test_shipped_models(way: tuple[int, int]) -> None:
+    opt_level, threads = way
+    assert_covered(demo.karate().module, opt_level, threads)
+    assert_covered(demo.digits().module, opt_level, threads)
 
 
-SLOW = ("fashion_mnist", "group_dense_add", "user_deployment", "user_performance", "user_student")
+@pytest.mark.parametrize("model", cases([demo.karate, demo.digits], [demo.karate]))
+def test_time_of_shipped_models(model: Callable[[], Any]) -> None:
+    assert_timed(model().module)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
-        for name in sorted(path.stem for path in EXAMPLES.glob("*.py"))
-    ],
+NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
+SLOW = (
+    *("bound_parameters", "fashion_mnist", "group_dense_add", "user_deployment"),
+    *("user_graph_networks", "user_performance", "user_student"),
 )
+
+
+@pytest.mark.parametrize("name", cases(NAMES, [name for name in NAMES if name not in SLOW]))
 def test_examples(
     name: str,
     real_data: Callable[[str], Path],
@@ -144,12 +142,8 @@ def test_examples(
     assert compiled
     for module, table in list(compiled):
         if table is None:
-            check_coverage(module)
-            check_times(module)
-
-
-def floats(*shape: int) -> np.ndarray:
-    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+            assert_covered(module)
+            assert_timed(module)
 
 
 LAYERS: dict[str, gnn.Sequential] = {
@@ -163,14 +157,23 @@ LAYERS: dict[str, gnn.Sequential] = {
 }
 
 
+def layer_module(layer: str, spec: type[TensorSpec | SparseSpec] = TensorSpec) -> Module:
+    return LAYERS[layer].to_module(gnn.GraphSpec(), spec((None, 5)))
+
+
 @pytest.mark.parametrize("layer", LAYERS)
 def test_gnn_layers(layer: str) -> None:
-    model = LAYERS[layer]
-    module = model.to_module(gnn.GraphSpec(), TensorSpec((None, 5)))
-    check_coverage(module)
-    check_times(module)
-    if layer in ("gcn", "gat"):
-        check_coverage(model.to_module(gnn.GraphSpec(), SparseSpec((None, 5))))
+    assert_covered(layer_module(layer))
+
+
+@pytest.mark.parametrize("layer", cases(["gcn", "gat"], ["gcn"]))
+def test_gnn_layers_of_sparse_features(layer: str) -> None:
+    assert_covered(layer_module(layer, SparseSpec))
+
+
+@pytest.mark.parametrize("layer", cases(list(LAYERS), ["gat"]))
+def test_time_of_gnn_layers(layer: str) -> None:
+    assert_timed(layer_module(layer))
 
 
 def test_what_is_counted() -> None:

@@ -8,9 +8,8 @@ import pytest
 import stepwell as sw
 from stepwell.dialects.graph.threefry import first_word_of
 
-from .test_operators import check_all
-
-RNG = np.random.default_rng(3)
+from ..harness import RNG
+from .test_operators import LEVELS, check_all
 
 
 @pytest.mark.parametrize(
@@ -27,10 +26,12 @@ def test_known_answers(key: int, counter: int, word: int) -> None:
 
 
 @pytest.mark.parametrize("symbolic", [False, True], ids=["static", "symbolic"])
-def test_compiled(symbolic: bool) -> None:
+def test_compiled(symbolic: bool, all_tests: bool) -> None:
     shapes: list[tuple[int, ...]] = [(), (1,), (0, 3), (5, 37), (2, 3, 19)]
     seeds = [RNG.integers(-(1 << 63), (1 << 63) - 1, shape) for shape in shapes]
-    check_all([(lambda b, x: b.random_uniform(x), [x]) for x in seeds], symbolic=symbolic)
+    levels = LEVELS if all_tests else [0] if symbolic else [3]
+    programs = [(lambda b, x: b.random_uniform(x), [x]) for x in seeds]
+    check_all(programs, symbolic=symbolic, levels=levels)
 
 
 def test_one_seed() -> None:

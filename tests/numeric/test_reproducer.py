@@ -24,14 +24,17 @@ from stepwell.diagnosis.reproducer import FOLDER
 from stepwell.dialects.loop.ops import ForOp
 from stepwell.tools import stepwell_opt
 
+from ..harness import floats
+
+pytestmark = pytest.mark.usefixtures("every_stage_verified")
+
 Plant = Callable[[str, Callable[[ModuleOp], None]], None]
 
 
 def model() -> sw.Module:
     b = sw.Builder("main")
     x = b.input("x", ("n", 6))
-    w = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
-    b.output(b.relu(b.dense(x, w)))
+    b.output(b.relu(b.dense(x, floats(4, 6))))
     return b.module()
 
 

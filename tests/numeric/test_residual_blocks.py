@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 
@@ -10,14 +11,12 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import stepwell as sw
+from stepwell.compilation import Compilation
 from stepwell.frontends.builder import Value
 
-RNG = np.random.default_rng(0)
+from ..harness import RNG, as_reference, cases, close, floats
+
 SIZE = 14
-
-
-def floats(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape).astype(np.float32)
 
 
 def filters(channels: int, count: int, window: int) -> np.ndarray:
@@ -106,9 +105,8 @@ def imported(images: int | str, stride: int) -> sw.Module:
     return sw.from_onnx(blocks.model(y, [images, 32 * stride, size, size]))
 
 
-def kernels(exe: sw.Executable) -> list[list[str]]:
+def kernels(text: str) -> list[list[str]]:
     """The operators of each kernel that is called."""
-    text = exe.ir("fused")
     bodies = {
         name: re.findall(r"graph\.(\w+) %", body)
         for name, body in re.findall(r"func\.func private @(\w+)(.*?)\n  }", text, re.DOTALL)
@@ -119,29 +117,38 @@ def kernels(exe: sw.Executable) -> list[list[str]]:
 MOVES = {"pad", "reshape", "transpose"}
 
 
-@pytest.mark.parametrize("stride", [1, 2])
-@pytest.mark.parametrize("images", [1, pytest.param(3, marks=pytest.mark.slow), "n"])
-@pytest.mark.parametrize("make", [built, imported])
+BLOCKS = list(itertools.product([built, imported], [1, 3, "n"], [1, 2]))
+USUAL = [(built, "n", 2), (imported, 1, 1)]
+
+
+@pytest.mark.parametrize("case", cases(BLOCKS, USUAL))
 def test_one_kernel_for_each_convolution(
-    make: Callable[[int | str, int], sw.Module], images: int | str, stride: int
+    case: tuple[Callable[[int | str, int], sw.Module], int | str, int],
 ) -> None:
+    make, images, stride = case
     module = make(images, stride)
-    exe = sw.compile(module, threads=1)
-    assert "graph.batch_norm" not in exe.ir("optimized")
-    called = kernels(exe)
+    texts, compilation = dict[str, str](), Compilation.of(module, threads=1)
+    work, ctx = compilation.begin()
+    for stage in compilation.descend(work, ctx):
+        texts[stage] = work.text()
+        if stage == "scheduled":
+            break
+    assert "graph.batch_norm" not in texts["optimized"]
+    called = kernels(texts["fused"])
     products = [[op for op in ops if op not in MOVES] for ops in called]
     epilogues = [ops for ops in products if ops]
     shortcut = [["blocked_conv"]] if stride == 2 else []
     expected = [["blocked_conv", "relu"], *shortcut, ["blocked_conv", "add", "relu"]]
     assert sorted(epilogues) == sorted(expected)
     # Beside them there are only copies: a border of zeros, and layouts at both ends.
-    for kernel in exe.ir("scheduled").split("loop.kernel")[1:]:
+    for kernel in texts["scheduled"].split("loop.kernel")[1:]:
         assert "blocked_conv" not in kernel or re.search(
             r"carry\(%\w+ = %\w+ : vector<\d+x", kernel
         )
+    exe = sw.compile(module, threads=1)
     for count in (1, 3) if images == "n" else (int(images),):
         x = floats(count, 32, SIZE, SIZE)
-        np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=2e-5, atol=5e-5)
+        close(exe(x), module.run_reference(x), 2e-5, atol=5e-5)
 
 
 def test_blocks_hand_blocks_of_channels_to_each_other() -> None:
@@ -156,7 +163,7 @@ def test_blocks_hand_blocks_of_channels_to_each_other() -> None:
     assert "graph.conv" not in text
     for images in (1, 2):
         x = floats(images, 32, SIZE, SIZE)
-        np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=2e-5, atol=5e-5)
+        close(exe(x), module.run_reference(x), 2e-5, atol=5e-5)
 
 
 @pytest.mark.parametrize("layout", [False, True])
@@ -171,7 +178,6 @@ def test_every_convolution_has_a_register_tile(layout: bool) -> None:
     w = filters(512, 32, 1)
     b.output(b.relu(b.blocked_conv(x, w, floats(32), block=16) + residual))
     module = b.module()
-    exe = sw.compile(module, threads=1)
-    assert "register tile of" in exe.explain()
     inputs = floats(1, 32, 6, 7, 16), floats(*((1, 2, 16, 6, 7) if layout else (1, 2, 6, 7, 16)))
-    np.testing.assert_allclose(exe(*inputs), module.run_reference(*inputs), rtol=2e-5, atol=5e-5)
+    exe = as_reference(module, *inputs, rtol=2e-5, atol=5e-5, threads=1)
+    assert "register tile of" in exe.explain()

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 import stepwell as sw
 from stepwell.backends.llvm.images import can_be_mapped
 
-from .test_interface import floats
+from ..harness import close, floats
 
 ROOT = Path(__file__).resolve().parents[2]
 NEEDED = "import sys, numpy; print(*sys.version_info[:2], numpy.__version__.partition('.')[0])"
@@ -96,7 +96,7 @@ def test_a_program_is_loaded_by_another_python(tmp_path: Path) -> None:
     """The same results, bit for bit, with NumPy alone, and calls by compiled code."""
     pythons = other_pythons()
     if not pythons:
-        pytest.skip("no other Python with NumPy 2 (set STEPWELL_PYTHONS to paths of interpreters)")
+        pytest.skip("needs another Python with NumPy 2: name it in STEPWELL_PYTHONS")
     exe, path = network(), tmp_path / "program.stepwell"
     exe.save(path)
     for version, python in pythons.items():
@@ -111,7 +111,7 @@ EMULATOR = shutil.which("qemu-x86_64-static") or shutil.which("qemu-x86_64")
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(EMULATOR is None, reason="no user mode of QEMU on this machine")
+@pytest.mark.skipif(EMULATOR is None, reason="needs qemu-x86_64: apt install qemu-user")
 @pytest.mark.skipif(not can_be_mapped(), reason="Python is not one for Linux on x86-64")
 def test_a_program_for_several_targets_runs_on_an_older_processor(tmp_path: Path) -> None:
     """Haswell has no AVX-512, which the better code needs."""
@@ -120,5 +120,5 @@ def test_a_program_for_several_targets_runs_on_an_older_processor(tmp_path: Path
     command = [str(EMULATOR), "-cpu", "Haswell", sys.executable]
     y, printed = outcome(command, tmp_path, path)
     # Sums of up to 33 products, in another order.
-    np.testing.assert_allclose(y, exe(graph(), X), rtol=1e-4, atol=1e-5)
+    close(y, exe(graph(), X), 1e-4, atol=1e-5)
     assert printed == [ERROR, "x86-64-v3 True", "2"]

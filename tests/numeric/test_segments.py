@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,8 @@ import stepwell as sw
 from stepwell.core.indices import wrong_offset
 from stepwell.frontends.builder import Value
 
-from .test_operators import Build, build, check, check_all, random
+from ..harness import RNG, as_reference, cases
+from .test_operators import LEVELS, Build, add, build, check_all, random
 
 KINDS = ("sum", "mean", "max", "min", "prod")
 OFFSETS = np.array([0, 3, 3, 4, 37])
@@ -33,15 +35,19 @@ def hot(depth: int, axis: int) -> Build:
     return lambda b, i, values: b.one_hot(i, values, depth, axis)
 
 
-@pytest.mark.parametrize("shape", [(37,), (37, 1), (37, 5), (37, 3, 19), (37, 0)], ids=str)
-def test_segments(shape: tuple[int, ...]) -> None:
+SHAPES = [(37,), (37, 1), (37, 5), (37, 3, 19), (37, 0)]
+
+
+@pytest.mark.parametrize("shape", cases(SHAPES, [(37,), (37, 3, 19), (37, 0)]), ids=str)
+def test_segments(shape: tuple[int, ...], all_tests: bool) -> None:
     x = random(shape)
-    cases = [(reduced(kind), [x, OFFSETS]) for kind in KINDS]
-    check_all([*cases, (reduced("sum"), [x, np.array([2, 2, 30], np.int32)])])
-    check(reduced("mean"), [x, OFFSETS], symbolic=True)
+    programs = [(reduced(kind), [x, OFFSETS]) for kind in KINDS]
+    programs.append((reduced("sum"), [x, np.array([2, 2, 30], np.int32)]))
+    check_all(programs, levels=LEVELS if all_tests or x.ndim == 1 else [3])
+    as_reference(build(reduced("mean"), [x, OFFSETS], True), x, OFFSETS, threads=1)
 
 
-@pytest.mark.parametrize("dtype", ["f16", "f64", "i8", "i64"])
+@pytest.mark.parametrize("dtype", cases(["f16", "f64", "i8", "i64"], ["f16", "i64"]))
 def test_segments_of_a_type(dtype: str) -> None:
     check_all([(reduced(kind), [random((37, 3), dtype), OFFSETS]) for kind in KINDS])
 
@@ -49,7 +55,8 @@ def test_segments_of_a_type(dtype: str) -> None:
 def test_segments_of_nothing() -> None:
     none, zeros = np.zeros((0, 3), np.float32), np.zeros(4, np.int64)
     check_all([(reduced(kind), [none, zeros]) for kind in KINDS])
-    check(reduced("sum"), [random((5, 3)), np.array([2])])
+    one = [random((5, 3)), np.array([2])]
+    as_reference(build(reduced("sum"), one, False), *one, threads=1)
 
 
 def test_empty_segments_are_defined() -> None:
@@ -57,9 +64,11 @@ def test_empty_segments_are_defined() -> None:
         ("f32", (0, np.nan, -np.inf, np.inf, 1)),
         ("i64", (0, 0, np.iinfo(np.int64).min, np.iinfo(np.int64).max, 1)),
     ):
-        inputs = [random((2,), dtype), np.array([1, 1])]
-        for kind, value in zip(KINDS, expected, strict=True):
-            got = sw.compile(build(reduced(kind), inputs, False), threads=1)(*inputs)
+        b, inputs = sw.Builder("main"), [random((2,), dtype), np.array([1, 1])]
+        for number, kind in enumerate(KINDS):
+            add(b, reduced(kind), inputs, False, 2 * number)
+        found = sw.compile(b.module(), threads=1)(*inputs * len(KINDS))
+        for got, value in zip(found, expected, strict=True):
             np.testing.assert_array_equal(got, [value])
 
 
@@ -74,13 +83,12 @@ def test_segments_are_fused_with_what_is_around_them() -> None:
         return b.tanh(b.segment_reduce(b.relu(x), offsets, kind="sum") + 1)
 
     inputs = [random((37, 5)), OFFSETS]
-    check(program, inputs)
-    exe = sw.compile(build(program, inputs, False), threads=1)
+    exe = as_reference(build(program, inputs, False), *inputs, threads=1)
     assert exe.ir("kernels").count("loop.kernel") == 1
 
 
 def test_segments_on_two_threads() -> None:
-    offsets = np.sort(np.random.default_rng(0).integers(0, 60_001, 3000))
+    offsets = np.sort(RNG.integers(0, 60_001, 3000))
     inputs = [random((60_000, 16)), offsets]
     module = build(reduced("sum"), inputs, False)
     exe = sw.compile(module, threads=2)
@@ -122,19 +130,21 @@ def test_offsets_that_are_computed_are_checked() -> None:
     def program(b: sw.Builder, x: Value, counts: Value) -> Value:
         return b.segment_reduce(x, b.cumulative(counts, kind="sum"))
 
-    check(program, inputs)
+    as_reference(build(program, inputs, False), *inputs, threads=1)
     short = [inputs[0][:36], inputs[1]]
     with pytest.raises(sw.InputError, match="offset out of range at position 3"):
         sw.compile(build(program, short, False), threads=1)(*short)
 
 
-@pytest.mark.parametrize("shape", [(), (0,), (1,), (60,), (5, 12)], ids=str)
+@pytest.mark.parametrize(
+    "shape", cases([(), (0,), (1,), (60,), (5, 12)], [(), (0,), (5, 12)]), ids=str
+)
 def test_histogram(shape: tuple[int, ...]) -> None:
-    x = np.random.default_rng(0).integers(-7, 7, shape)
+    x = np.asarray(RNG.integers(-7, 7, shape))
     weights = [random(shape, dtype) for dtype in ("f32", "f64", "f16", "i32")]
-    cases = [(counted(7), [x, w]) for w in weights]
-    check_all([(counted(7), [x]), (counted(7), [x.astype(np.int32)]), *cases])
-    check(counted(7), [x, weights[0]], symbolic=True)
+    programs = [(counted(7), [x, w]) for w in weights]
+    check_all([(counted(7), [x]), (counted(7), [x.astype(np.int32)]), *programs])
+    as_reference(build(counted(7), [x, weights[0]], True), x, weights[0], threads=1)
 
 
 def test_histogram_is_numpys() -> None:
@@ -146,7 +156,7 @@ def test_histogram_is_numpys() -> None:
 
 def test_histogram_of_special_values() -> None:
     x, w = np.array([0, 0, 1, 2, 2]), np.array([np.inf, 1, np.nan, np.inf, -np.inf], np.float32)
-    check(counted(4), [x, w])
+    check_all([(counted(4), [x, w])])
 
 
 def test_a_number_without_a_bin_is_an_error() -> None:
@@ -157,14 +167,13 @@ def test_a_number_without_a_bin_is_an_error() -> None:
             exe(np.append(x, number))
 
 
-def test_one_hot_vectors() -> None:
+def test_one_hot_vectors(all_tests: bool) -> None:
     i = np.array([[0, 3, -1, 2**31], [-4, 2, 9, -5]])
     values = [random((2,), dtype) for dtype in ("f32", "f16", "i8", "i1")]
-    axes = (0, 1, -1)
-    check_all([(hot(4, axis), [i, v]) for v in values for axis in axes])
-    check(hot(4, 1), [i, values[0]])
-    check_all([(hot(depth, -1), [i.astype(np.int32), values[0]]) for depth in (0, 1, 4)])
-    check(hot(3, 0), [np.zeros((0,), np.int64), values[0]])
+    pairs = list(itertools.product(values, (0, 1, -1)))
+    programs = [(hot(4, axis), [i, v]) for v, axis in (pairs if all_tests else pairs[::2])]
+    programs += [(hot(depth, -1), [i.astype(np.int32), values[0]]) for depth in (0, 1, 4)]
+    check_all([*programs, (hot(3, 0), [np.zeros((0,), np.int64), values[0]])])
     b = sw.Builder("main")
     b.output(b.one_hot(b.input("i", ("n", "m"), "i64"), values[0], 4), name="y")
     np.testing.assert_array_equal(sw.compile(b.module(), threads=1)(i), b.module().run_reference(i))
@@ -176,12 +185,11 @@ def test_a_one_hot_vector_is_fused() -> None:
         return b.reduce(b.neg(x) * one, "sum", [1])
 
     inputs: list[Any] = [random((6, 19)), np.array([0, 18, -1, 3, 3, 7])]
-    check(program, inputs)
-    exe = sw.compile(build(program, inputs, False), threads=1)
+    exe = as_reference(build(program, inputs, False), *inputs, threads=1)
     assert exe.ir("kernels").count("loop.kernel") == 1
 
 
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=settings().max_examples * 12 // 100)
 @given(st.data())
 def test_segments_of_any_sizes(data: st.DataObject) -> None:
     draw: Callable[..., Any] = data.draw

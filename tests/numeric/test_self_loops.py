@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 import stepwell as sw
+from stepwell.compilation import Compilation
 from stepwell.core.errors import InputError
 from stepwell.frontends.builder import Value
+
+from ..harness import RNG, close, floats, same
 
 GRAPHS = [(7, 23), (1, 0), (1, 3), (5, 0), (40, 200), (3, 3)]
 END = 2**63 - 1
@@ -17,7 +20,7 @@ END = 2**63 - 1
 
 def edges(nodes: int, count: int) -> np.ndarray:
     """Ends with duplicates; a third are self loops, and nothing comes into the last nodes."""
-    found = np.random.default_rng(count).integers(0, nodes, (2, count))
+    found = RNG.integers(0, nodes, (2, count))
     found[1] = found[1] * 2 // 3
     found[1, : count // 3] = found[0, : count // 3]
     return found
@@ -63,19 +66,16 @@ def test_no_list_with_self_loops_is_made(source: int, threads: int) -> None:
     assert "graph.sort_edges_with_loops" in text
     assert not any(op in text for op in ("graph.nonzero", "graph.concat", "graph.scatter_nd"))
     for graph in GRAPHS:
-        x = np.random.default_rng(1).standard_normal((graph[0], 9)).astype(np.float32)
-        ends = edges(*graph)
-        np.testing.assert_allclose(
-            exe(x, ends), module.run_reference(x, ends), rtol=1e-5, atol=1e-5
-        )
+        x, ends = floats(graph[0], 9), edges(*graph)
+        close(exe(x, ends), module.run_reference(x, ends))
 
 
 def test_other_lists_stay() -> None:
     # Numbers from 1 on are no self loops of the nodes.
-    text = sw.compile(sums(first=1), threads=1).ir("optimized")
+    text = Compilation.of(sums(first=1), threads=1).text("optimized")
     assert "graph.sort_edges_with_loops" not in text
     # Weights of edges are in the order of the list.
-    text = sw.compile(sums(weighted=True), threads=1).ir("optimized")
+    text = Compilation.of(sums(weighted=True), threads=1).text("optimized")
     assert "graph.concat" in text
 
 
@@ -99,9 +99,7 @@ def test_sorted_with_loops(level: int) -> None:
         rows, columns = edges(nodes, count)
         rows[::3] -= nodes
         inputs = np.zeros(nodes, np.float32), rows, columns
-        for got, want in zip(exe(*inputs), module.run_reference(*inputs), strict=True):
-            np.testing.assert_array_equal(got, want)
+        same(exe(*inputs), module.run_reference(*inputs))
     rows, columns = edges(4, 9)
     inputs = np.zeros(4, np.float32), rows, columns
-    for got, want in zip(exe.run_at("loops", *inputs), module.run_reference(*inputs), strict=True):
-        np.testing.assert_array_equal(got, want)
+    same(exe.run_at("loops", *inputs), module.run_reference(*inputs))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-import numpy as np
 import pytest
 
 import stepwell as sw
 
-from .test_interface import floats
+from ..harness import floats, package, same
 
 X = floats(5, 16)
 COMPILERS = "sorted({'llvmlite', 'stepwell.compilation'} & {*__import__('sys').modules})"
@@ -19,6 +19,7 @@ LIMIT = 300
 """Seconds for a process to start and compute, on a busy machine."""
 
 
+@functools.cache
 def network() -> sw.Executable:
     b = sw.Builder()
     hidden = b.relu(b.dense(b.input("x", ("n", 16)), floats(64, 16), bias=floats(64)))
@@ -34,15 +35,14 @@ def test_a_process_that_was_spawned_computes_the_same() -> None:
         assert pool.submit(eval, COMPILERS).result(LIMIT) == []
         with pytest.raises(sw.InputError) as sent:
             pool.submit(exe, X[:, :3]).result(LIMIT)
-    np.testing.assert_array_equal(found, exe(X))
+    same(found, exe(X))
     with pytest.raises(sw.InputError) as own:
         exe(X[:, :3])
     assert str(sent.value) == str(own.value)
 
 
 def test_processes_of_joblib_compute_the_same() -> None:
-    joblib = pytest.importorskip("joblib")
+    joblib = package("joblib")
     exe = network()
     found = joblib.Parallel(n_jobs=2)(joblib.delayed(exe)(x) for x in (X, -X))
-    for got, x in zip(found, (X, -X), strict=True):
-        np.testing.assert_array_equal(got, exe(x))
+    same(found, [exe(X), exe(-X)])

@@ -9,6 +9,7 @@ import pytest
 
 import stepwell as sw
 
+from ..harness import RNG, close, same
 from .test_operators import random
 
 
@@ -88,7 +89,7 @@ def test_local_buffers_of_symbolic_size() -> None:
     b.output(made)
     exe = sw.compile(b.module(), threads=1)
     for stage in ("kernels", "loops", "llvm", "asm"):
-        np.testing.assert_array_equal(exe.run_at(stage, x), x[:, ::-1] + 1)
+        same(exe.run_at(stage, x), x[:, ::-1] + 1, stage)
 
 
 @sw.kernel
@@ -118,7 +119,7 @@ def test_a_recurrence(level: int) -> None:
         expected[:, j] += expected[:, j - 1] * np.float32(0.5)
     got = call(recurrence, [x], x.shape, level)(x)
     # One rounding for two, where the product becomes part of the sum.
-    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+    close(got, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("level", [0, 3])
@@ -131,7 +132,7 @@ def test_carried_values(level: int) -> None:
 
 @pytest.mark.parametrize("level", [0, 3])
 def test_a_histogram(level: int) -> None:
-    i = np.random.default_rng(0).integers(0, 10, 1000)
+    i = RNG.integers(0, 10, 1000)
     got = call(histogram, [i], (10,), level)(i)
     np.testing.assert_array_equal(got, np.bincount(i, minlength=10))
 

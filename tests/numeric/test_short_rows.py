@@ -10,7 +10,8 @@ import pytest
 
 import stepwell as sw
 
-RNG = np.random.default_rng(0)
+from ..harness import RNG, cases, close, floats, same
+
 SHAPES = [("n", 3), ("n", 5), ("n", 7), ("n", 1, 3), ("n", 2, 3), ("n", 3, 1), ("n", 4, 3, 5)]
 Operation = Callable[[sw.Builder, Any], Any]
 OPERATIONS: dict[str, Operation] = {
@@ -20,40 +21,44 @@ OPERATIONS: dict[str, Operation] = {
 }
 
 
-def program(shape: tuple[Any, ...], operation: Operation) -> sw.Module:
+def program(operation: Operation, *shapes: tuple[Any, ...]) -> sw.Module:
     b = sw.Builder("main")
-    b.output(operation(b, b.input("x", shape)))
+    for number, shape in enumerate(shapes):
+        b.output(operation(b, b.input(f"x{number}", shape)))
     return b.module()
 
 
-def randn(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape, np.float32)
+def steps_of(exe: sw.Executable) -> list[str]:
+    """The steps of each kernel."""
+    kernels = exe.ir("scheduled").split("loop.kernel")[1:]
+    return [text.partition("loop.schedule")[2].partition("{")[0] for text in kernels]
 
 
-def steps_of(exe: sw.Executable) -> str:
-    return exe.ir("scheduled").partition("loop.schedule")[2].partition("{")[0]
+WAYS = [(name, threads) for name in OPERATIONS for threads in (1, 2)]
+USUAL = [("tanh", 2), ("cast", 1)]
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("name", list(OPERATIONS))
-def test_the_same_bits_as_without_rows(name: str, threads: int) -> None:
-    flat = sw.compile(program(("n",), OPERATIONS[name]), threads=threads)
-    for shape in SHAPES:
-        exe = sw.compile(program(shape, OPERATIONS[name]), threads=threads)
-        assert "fuse(" in steps_of(exe) or shape == ("n", 3, 1)
-        for n in (0, 1, 2, 17, 1000):
-            x = randn(n, *shape[1:])
-            np.testing.assert_array_equal(exe(x).reshape(-1), flat(x.reshape(-1)))
+@pytest.mark.parametrize("way", cases(WAYS, USUAL), ids=str)
+def test_the_same_bits_as_without_rows(way: tuple[str, int]) -> None:
+    name, threads = way
+    flat = sw.compile(program(OPERATIONS[name], ("n",)), threads=threads)
+    exe = sw.compile(program(OPERATIONS[name], *SHAPES), threads=threads)
+    for shape, steps in zip(SHAPES, steps_of(exe), strict=True):
+        assert "fuse(" in steps or shape == ("n", 3, 1)
+    for n in (0, 1, 2, 17, 1000):
+        xs = [floats(n, *shape[1:]) for shape in SHAPES]
+        for shape, x, found in zip(SHAPES, xs, exe(*xs), strict=True):
+            same(found.reshape(-1), flat(x.reshape(-1)), str(shape))
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 10, 11, 43, 1000])
 def test_known_sizes(n: int) -> None:
-    x = randn(n, 3)
-    exe = sw.compile(program((n, 3), OPERATIONS["tanh"]), threads=1)
-    np.testing.assert_allclose(exe(x), np.tanh(x), rtol=1e-6, atol=1e-7)
+    x = floats(n, 3)
+    exe = sw.compile(program(OPERATIONS["tanh"], (n, 3)), threads=1)
+    close(exe(x), np.tanh(x), 1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", cases([1, 2], [2]))
 def test_rows_that_are_told_apart(threads: int) -> None:
     b = sw.Builder("main")
     x, row, column = b.input("x", ("n", 3)), b.input("row", (3,)), b.input("column", ("n", 1))
@@ -67,7 +72,7 @@ def test_rows_that_are_told_apart(threads: int) -> None:
     b.output(b.concat([x, x + 1.0], axis=1) * 2.0)
     exe = sw.compile(b.module(), threads=threads)
     for n in (0, 1, 2, 17, 333):
-        x, row, column, t = randn(n, 3), randn(3), randn(n, 1), randn(3, n)
+        x, row, column, t = floats(n, 3), floats(3), floats(n, 1), floats(3, n)
         i = RNG.integers(0, max(n, 1), n)
         e = np.exp(x - x.max(axis=1, keepdims=True))
         expected = (
@@ -79,8 +84,7 @@ def test_rows_that_are_told_apart(threads: int) -> None:
             e / e.sum(axis=1, keepdims=True) + x,
             np.concatenate([x, x + 1], axis=1) * 2,
         )
-        for found, value in zip(exe(x, row, column, t, i), expected, strict=True):
-            np.testing.assert_allclose(found, value, rtol=1e-5, atol=1e-6)
+        close(exe(x, row, column, t, i), expected, atol=1e-6)
 
 
 def test_a_batch_of_rows_with_a_part_of_its_own() -> None:
@@ -89,10 +93,10 @@ def test_a_batch_of_rows_with_a_part_of_its_own() -> None:
     x, z = b.input("x", ("m", 7, 3)), b.input("z", (7, 3))
     b.output(b.tanh(x) + z)
     exe = sw.compile(b.module(), threads=1)
-    assert "fuse(j, l)" in steps_of(exe)
+    assert "fuse(j, l)" in steps_of(exe)[0]
     for m in (0, 1, 5):
-        x, z = randn(m, 7, 3), randn(7, 3)
-        np.testing.assert_allclose(exe(x, z), np.tanh(x) + z, rtol=1e-6, atol=1e-6)
+        x, z = floats(m, 7, 3), floats(7, 3)
+        close(exe(x, z), np.tanh(x) + z, 1e-6)
 
 
 def test_rows_over_others() -> None:
@@ -100,11 +104,11 @@ def test_rows_over_others() -> None:
     b = sw.Builder("main")
     h = b.dense(b.input("x", ("n", 4)), np.eye(3, 4, dtype=np.float32))
     b.output(b.dense(b.tanh(h), np.eye(5, 3, dtype=np.float32)))
-    exe, x = sw.compile(b.module(), threads=2), randn(99, 4)
-    np.testing.assert_allclose(exe(x)[:, :3], np.tanh(x[:, :3]), rtol=1e-5, atol=1e-6)
+    exe, x = sw.compile(b.module(), threads=2), floats(99, 4)
+    close(exe(x)[:, :3], np.tanh(x[:, :3]), atol=1e-6)
 
 
 @pytest.mark.parametrize("columns", [8, 16, 64, 100])
 def test_rows_of_vectors_stay(columns: int) -> None:
-    exe = sw.compile(program(("n", columns), OPERATIONS["tanh"]), target="x86-64-v3")
-    assert "fuse(" not in steps_of(exe)
+    exe = sw.compile(program(OPERATIONS["tanh"], ("n", columns)), target="x86-64-v3")
+    assert "fuse(" not in steps_of(exe)[0]

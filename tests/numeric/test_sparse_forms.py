@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -17,9 +19,13 @@ from stepwell.core.errors import InputError
 from stepwell.dialects.sparse_tensor import is_sparse
 from stepwell.frontends.builder import Builder, Value
 
+from ..harness import cases, close, floats
 
-def floats(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+@functools.cache
+def scales(*shape: int) -> np.ndarray:
+    """The same numbers wherever a form is applied."""
+    return floats(*shape)
 
 
 def csr(rows: int, columns: int, density: float = 0.4, seed: int = 0) -> sp.csr_array:
@@ -35,10 +41,10 @@ FORMS: dict[str, Callable[[Builder, Value, int, int], Value]] = {
     "number": lambda b, a, m, k: a * 2.5,
     "divided": lambda b, a, m, k: a / 3,
     "from the left": lambda b, a, m, k: 0.5 * a,
-    "rows": lambda b, a, m, k: a * floats(m, 1),
-    "columns": lambda b, a, m, k: a * floats(k),
-    "columns of one row": lambda b, a, m, k: a * floats(1, k),
-    "standardized": lambda b, a, m, k: a / np.abs(floats(k) + 3),
+    "rows": lambda b, a, m, k: a * scales(m, 1),
+    "columns": lambda b, a, m, k: a * scales(k),
+    "columns of one row": lambda b, a, m, k: a * scales(1, k),
+    "standardized": lambda b, a, m, k: a / np.abs(scales(k) + 3),
     "relu": lambda b, a, m, k: b.relu(a),
     "tanh": lambda b, a, m, k: b.tanh(a),
     "clipped": lambda b, a, m, k: b.clip(a, -0.5, 0.5),
@@ -46,64 +52,66 @@ FORMS: dict[str, Callable[[Builder, Value, int, int], Value]] = {
     "negative": lambda b, a, m, k: -a,
     "row sums": lambda b, a, m, k: a / (b.reduce(b.abs(a), "sum", [1], True) + 1),
     "sliced": lambda b, a, m, k: b.slice(a, [m // 3, 0], [m - m // 4, k]),
-    "all": lambda b, a, m, k: b.slice(b.relu(b.dropout(a, 0.1) * floats(m, 1)) / 2, [0, 0], [m, k]),
-    "sliced then scaled": lambda b, a, m, k: b.slice(a, [1, 0], [m, k]) * floats(m - 1, 1),
+    "all": lambda b, a, m, k: b.slice(b.relu(b.dropout(a, 0.1) * scales(m, 1)) / 2, [0, 0], [m, k]),
+    "sliced then scaled": lambda b, a, m, k: b.slice(a, [1, 0], [m, k]) * scales(m - 1, 1),
     "sliced then relu": lambda b, a, m, k: b.relu(b.slice(a, [1, 0], [m, k])),
 }
 
 
-def check(module: sw.Module, expected: np.ndarray, *inputs: Any, level: int = 3) -> sw.Executable:
-    np.testing.assert_allclose(module.run_reference(*inputs), expected, rtol=1e-4, atol=1e-5)
-    exe = sw.compile(module, threads=1, opt_level=level)
+def both_ways(module: sw.Module, expected: Any, *inputs: Any, level: int = 3) -> sw.Executable:
+    """Compare the reference and compiled code with NumPy."""
     # Sums of a few terms in f32, in another order.
-    np.testing.assert_allclose(exe(*inputs), expected, rtol=1e-4, atol=1e-5)
+    close(module.run_reference(*inputs), expected, 1e-4, atol=1e-5)
+    exe = sw.compile(module, threads=1, opt_level=level)
+    close(exe(*inputs), expected, 1e-4, atol=1e-5)
     return exe
 
 
-@pytest.mark.parametrize("sizes", [(7, 5), (1, 1)])
-@pytest.mark.parametrize("name", FORMS)
-@pytest.mark.parametrize(("constant", "level"), [(True, 3), (False, 3), (False, 0)])
-def test_form(name: str, sizes: tuple[int, int], constant: bool, level: int) -> None:
-    m, k = sizes
-    matrix, w = csr(m, k), floats(k, 3, seed=1)
+WAYS = list(itertools.product([(7, 5), (1, 1)], [(True, 3), (False, 3), (False, 0)]))
 
-    def program(a: Any, b: Builder) -> Value:
-        return FORMS[name](b, a, m, k)
 
-    dense = Builder()
-    dense.output(dense.matmul(program(dense.constant(matrix.toarray()), dense), w))
-    expected = dense.module().run_reference()
-    b = Builder()
-    a = b.constant(matrix) if constant else b.input("a", sw.SparseSpec((m, k)))
-    made = program(a, b)
-    assert is_sparse(made.ssa.type)
-    b.output(b.matmul(made, w))
-    module = b.module()
-    inputs = () if constant else (matrix,)
-    exe = check(module, expected, *inputs, level=level)
-    kernels = re.findall(r"func\.func private @(\w+)", exe.ir("fused"))
-    if level == 3 and name != "row sums":
-        assert len(kernels) == 1, "the matrix is made in the kernel of the product"
+@pytest.mark.parametrize("way", cases(WAYS, [*WAYS[:3], ((1, 1), (False, 3))]), ids=str)
+def test_forms(way: tuple[tuple[int, int], tuple[bool, int]]) -> None:
+    """Each of a matrix of its own, in one module."""
+    (m, k), (constant, level) = way
+    dense, b, matrices = Builder(), Builder(), list[sp.csr_array]()
+    for seed, form in enumerate(FORMS.values()):
+        matrix, w = csr(m, k, seed=seed), floats(k, 3)
+        a = b.constant(matrix) if constant else b.input(f"a{seed}", sw.SparseSpec((m, k)))
+        made = form(b, a, m, k)
+        assert is_sparse(made.ssa.type)
+        b.output(b.matmul(made, w))
+        dense.output(dense.matmul(form(dense, dense.constant(matrix.toarray()), m, k), w))
+        matrices.append(matrix)
+    inputs = () if constant else matrices
+    exe = both_ways(b.module(), dense.module().run_reference(), *inputs, level=level)
+    if level == 3:
+        kernels = re.findall(r"func\.call @(\w+)", exe.ir("fused"))
+        # Those of row sums are three, or four of a single row.
+        assert len(kernels) == len(FORMS) + (3 if m == 1 else 2), kernels
 
 
 def test_sums_of_rows_are_computed_once() -> None:
     """x / sum(x) of a run-time matrix: one loop for the sums, and the product that uses them."""
-    matrix = abs(csr(9, 6))
+    matrix, w = abs(csr(9, 6)), floats(6, 3)
     b = Builder()
     a = b.input("a", sw.SparseSpec(("m", 6)))
-    b.output(b.normalize(a, kind="row", self_loops=False) @ b.constant(floats(6, 3)))
+    b.output(b.normalize(a, kind="row", self_loops=False) @ b.constant(w))
     sums = matrix.sum(1)
-    expected = (matrix.toarray() / np.where(sums == 0, 1, sums)[:, None]) @ floats(6, 3)
-    exe = check(b.module(), expected, matrix)
+    expected = (matrix.toarray() / np.where(sums == 0, 1, sums)[:, None]) @ w
+    exe = both_ways(b.module(), expected, matrix)
     kernels = re.findall(r"func\.func private @(\w+)", exe.ir("fused"))
     assert kernels == ["fused_degree_reshape", "fused_spmm_mul"]
 
 
-@pytest.mark.parametrize("kind", ["symmetric", "row"])
-@pytest.mark.parametrize("self_loops", [True, False])
-def test_a_graph_with_computed_weights_is_normalized(kind: str, self_loops: bool) -> None:
+NORMALIZED = list(itertools.product(["symmetric", "row"], [True, False]))
+
+
+@pytest.mark.parametrize("way", cases(NORMALIZED, [("symmetric", True), ("row", False)]), ids=str)
+def test_a_graph_with_computed_weights_is_normalized(way: tuple[str, bool]) -> None:
     """Weights from the features of the ends of each edge, then a graph convolution."""
-    matrix, x, w = abs(csr(8, 8)), floats(8, 3), floats(8, 4, seed=1)
+    kind, self_loops = way
+    matrix, x, w = abs(csr(8, 8)), floats(8, 3), floats(8, 4)
     b = Builder()
     a = b.input("a", sw.SparseSpec(("n", "n")))
     scores = b.sddmm(a, b.constant(w), b.constant(w), "dot")
@@ -118,7 +126,7 @@ def test_a_graph_with_computed_weights_is_normalized(kind: str, self_loops: bool
     power = -0.5 if kind == "symmetric" else -1.0
     scale = np.where(degree == 0, 0, np.where(degree == 0, 1, degree) ** power)
     dense = scale[:, None] * dense * (scale if kind == "symmetric" else 1)
-    check(b.module(), dense @ x, matrix)
+    both_ways(b.module(), dense @ x, matrix)
 
 
 @pytest.mark.parametrize("level", [0, 3])
@@ -126,7 +134,7 @@ def test_the_root_of_a_negative_sum_is_nan(level: int) -> None:
     matrix = sp.csr_array(np.array([[-np.inf, 1], [0, -4]], np.float32))
     b = Builder()
     b.output(b.degree(b.input("a", sw.SparseSpec((2, 2))), power=-0.5))
-    check(b.module(), np.full(2, np.nan), matrix, level=level)
+    both_ways(b.module(), np.full(2, np.nan, np.float32), matrix, level=level)
 
 
 def test_what_would_be_dense_is_one_error() -> None:
@@ -161,7 +169,7 @@ def test_dense_by_request(sizes: tuple[int, int], level: int) -> None:
     a = b.input("a", sw.SparseSpec(sizes))
     b.output(b.to_dense(b.slice(b.relu(a), [sizes[0] // 2, 0], [sizes[0], sizes[1]])) + bias)
     expected = np.maximum(matrix.toarray(), 0)[sizes[0] // 2 :] + bias
-    check(b.module(), expected, matrix, level=level)
+    both_ways(b.module(), expected, matrix, level=level)
 
 
 def test_a_slice_computes_its_rows_only() -> None:
@@ -170,7 +178,7 @@ def test_a_slice_computes_its_rows_only() -> None:
     product = b.spmm(a, x)
     b.output(b.relu(b.slice(product, [2, 0], [6, 3])))
     matrix, dense = csr(9, 4), floats(4, 3)
-    exe = check(b.module(), np.maximum((matrix @ dense)[2:6], 0), matrix, dense)
+    exe = both_ways(b.module(), np.maximum((matrix @ dense)[2:6], 0), matrix, dense)
     assert "tensor<9x3xf32>" not in exe.ir("kernels")
 
 
@@ -181,7 +189,7 @@ def test_a_product_of_which_two_parts_are_used_is_computed_once() -> None:
     b.output(b.slice(product, [0, 0], [4, 3]) + b.slice(product, [4, 0], [8, 3]))
     matrix, dense = csr(8, 4), floats(4, 3)
     whole = np.maximum(matrix @ dense, 0)
-    exe = check(b.module(), whole[:4] + whole[4:], matrix, dense)
+    exe = both_ways(b.module(), whole[:4] + whole[4:], matrix, dense)
     kernels = re.findall(r"func\.func private @(\w+)", exe.ir("fused"))
     assert kernels[0] == "fused_spmm_relu"
     assert len(kernels) == 2
@@ -202,13 +210,16 @@ def test_any_forms_one_after_another(data: st.DataObject) -> None:
             a, x = FORMS[name](b, a, *a.shape), FORMS[name](dense, x, *x.shape)
     b.output(a @ b.constant(w))
     dense.output(x @ dense.constant(w))
-    check(b.module(), dense.module().run_reference(), matrix)
+    both_ways(b.module(), dense.module().run_reference(), matrix)
 
 
-@pytest.mark.parametrize("width", [7, 15, 40])
-@pytest.mark.parametrize("threads", [1, 2])
-def test_rows_that_are_gathered_are_aligned(width: int, threads: int) -> None:
+WIDTHS = list(itertools.product([7, 15, 40], [1, 2]))
+
+
+@pytest.mark.parametrize("way", cases(WIDTHS, [(7, 1), (15, 2)]), ids=str)
+def test_rows_that_are_gathered_are_aligned(way: tuple[int, int]) -> None:
     """Rows of an intermediate tensor that are longer in memory change nothing, at any stage."""
+    width, threads = way
     x, w, a = floats(23, 50), floats(50, width), csr(23, 23)
     b = sw.Builder("main")
     hidden = b.matmul(b.input("x", (23, 50)), w)
@@ -218,5 +229,5 @@ def test_rows_that_are_gathered_are_aligned(width: int, threads: int) -> None:
     longer = {7: 8, 15: 16}.get(width, width)
     assert f"memref<23x{longer}xf32>" in exe.ir("scheduled")
     for stage in ("scheduled", "loops", "llvm"):
-        np.testing.assert_allclose(exe.run_at(stage, x, a), expected, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(exe(x, a), expected, rtol=1e-4, atol=1e-4)
+        close(exe.run_at(stage, x, a), expected, 1e-4, what=stage)
+    close(exe(x, a), expected, 1e-4)

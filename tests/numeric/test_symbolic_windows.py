@@ -14,16 +14,9 @@ from onnx.numpy_helper import from_array
 
 import stepwell as sw
 
-RNG = np.random.default_rng(7)
+from ..harness import as_reference, cases, close, floats, results, same
+
 SIZES = [(9, 7), (8, 8), (13, 6), (5, 10), (6, 5)]
-
-
-def weights(*shape: int) -> np.ndarray:
-    return RNG.normal(size=shape).astype(np.float32)
-
-
-def image(*shape: int) -> np.ndarray:
-    return np.random.default_rng(sum(shape)).normal(size=shape).astype(np.float32)
 
 
 def model(
@@ -39,12 +32,14 @@ def model(
     return make_model(graph, opset_imports=[make_opsetid("", 19)], ir_version=9)
 
 
-def several(operator: str, cases: Mapping[str, Mapping[str, Any]], *more: str) -> list[NodeProto]:
+def several(operator: str, named: Mapping[str, Mapping[str, Any]], *more: str) -> list[NodeProto]:
     """Nodes of an operator on x, each named after its result."""
-    return [make_node(operator, ["x", *more], [name], **given) for name, given in cases.items()]
+    return [make_node(operator, ["x", *more], [name], **given) for name, given in named.items()]
 
 
-def check(source: ModelProto, images: Sequence[np.ndarray], threads: int = 1) -> None:
+def as_fixed_sizes(
+    source: ModelProto, images: Sequence[np.ndarray], threads: int = 1
+) -> sw.Executable:
     """Compare one compilation for all sizes with a model of each fixed size.
 
     1e-5 relative, because sums are taken in another order.
@@ -53,15 +48,11 @@ def check(source: ModelProto, images: Sequence[np.ndarray], threads: int = 1) ->
     exe = sw.compile(module, threads=threads)
     for x in images:
         wanted = results(sw.from_onnx(source, shapes={"x": x.shape}).run_reference(x))
+        names = [output.name for output in source.graph.output]
         for program in (exe, module.run_reference):
-            found, names = results(program(x)), [output.name for output in source.graph.output]
-            for name, want, got in zip(names, wanted, found, strict=True):
-                assert got.shape == want.shape, name
-                np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5, err_msg=name)
-
-
-def results(found: np.ndarray | tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    return found if isinstance(found, tuple) else (found,)
+            for name, want, got in zip(names, wanted, results(program(x)), strict=True):
+                close(got, want, what=name)
+    return exe
 
 
 CONVS: dict[str, dict[str, Any]] = {
@@ -78,12 +69,15 @@ CONVS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.slow), 2])
-def test_convolutions(threads: int) -> None:
-    source = model(
-        several("Conv", CONVS, "w", "b"), {"w": weights(5, 3, 3, 3), "b": weights(5)}, list(CONVS)
-    )
-    check(source, [image(1 + i % 2, 3, *size) for i, size in enumerate(SIZES)], threads)
+FEW_CONVS = ("strided", "uneven", "dilated", "valid", "same_strided", "same_low_strided")
+
+
+@pytest.mark.parametrize("threads", cases([1, 2], [2]))
+def test_convolutions(threads: int, all_tests: bool) -> None:
+    named = {name: CONVS[name] for name in (CONVS if all_tests else FEW_CONVS)}
+    own = {"w": floats(5, 3, 3, 3), "b": floats(5)}
+    source = model(several("Conv", named, "w", "b"), own, list(named))
+    as_fixed_sizes(source, [floats(1 + i % 2, 3, *size) for i, size in enumerate(SIZES)], threads)
 
 
 POOLS: dict[str, dict[str, Any]] = {
@@ -109,17 +103,23 @@ POOLS: dict[str, dict[str, Any]] = {
 }
 
 
-def test_maxima() -> None:
-    check(model(several("MaxPool", POOLS), {}, list(POOLS)), [image(2, 3, *s) for s in SIZES])
+FEW_POOLS = ("padded", "ceil_padded", "ceil_outside", "dilated", "same_strided", "same_gaps")
+
+
+def test_maxima(all_tests: bool) -> None:
+    named = {name: POOLS[name] for name in (POOLS if all_tests else FEW_POOLS)}
+    source = model(several("MaxPool", named), {}, list(named))
+    as_fixed_sizes(source, [floats(2, 3, *size) for size in SIZES])
 
 
 @pytest.mark.slow
 def test_means() -> None:
-    cases = POOLS | {f"{name}_all": {**own, "count_include_pad": 1} for name, own in POOLS.items()}
-    check(model(several("AveragePool", cases), {}, list(cases)), [image(1, 3, *s) for s in SIZES])
+    named = POOLS | {f"{name}_all": {**own, "count_include_pad": 1} for name, own in POOLS.items()}
+    source = model(several("AveragePool", named), {}, list(named))
+    as_fixed_sizes(source, [floats(1, 3, *size) for size in SIZES])
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", cases([1, 2], [2]))
 def test_paddings(threads: int) -> None:
     """Loops over symbolic sizes are cut at their borders; an empty image has nothing else."""
     b = sw.Builder("main")
@@ -136,14 +136,12 @@ def test_paddings(threads: int) -> None:
         (0, 3, 2, 2),
         (1, 3, 40, 67),
     ):
-        values = image(*size)
+        values = floats(*size)
         first, second = exe(values)
         ends = ((0, 0), (0, 0), (1, 1), (2, 0))
-        np.testing.assert_array_equal(
-            first, np.maximum(np.pad(values, ends, constant_values=1.5), 0)
-        )
+        same(first, np.maximum(np.pad(values, ends, constant_values=1.5), 0))
         ends = ((1, 0), (0, 2), (0, 0), (0, 3))
-        np.testing.assert_array_equal(second, np.pad(values, ends, constant_values=-1.0))
+        same(second, np.pad(values, ends, constant_values=-1.0))
 
 
 TRANSPOSED: dict[str, dict[str, Any]] = {
@@ -157,12 +155,12 @@ TRANSPOSED: dict[str, dict[str, Any]] = {
 
 def test_transposed_convolutions() -> None:
     nodes = several("ConvTranspose", TRANSPOSED, "w", "b")
-    source = model(nodes, {"w": weights(3, 4, 3, 3), "b": weights(4)}, list(TRANSPOSED))
-    check(source, [image(1 + i % 2, 3, *size) for i, size in enumerate(SIZES[:3])])
+    source = model(nodes, {"w": floats(3, 4, 3, 3), "b": floats(4)}, list(TRANSPOSED))
+    as_fixed_sizes(source, [floats(1 + i % 2, 3, *size) for i, size in enumerate(SIZES[:3])])
     message = "output_shape for symbolic dimension h"
     node = make_node("ConvTranspose", ["x", "w"], ["y"], output_shape=[20, 20])
     with pytest.raises(sw.ImportModelError, match=message):
-        sw.from_onnx(model([node], {"w": weights(3, 4, 3, 3)}, ["y"]))
+        sw.from_onnx(model([node], {"w": floats(3, 4, 3, 3)}, ["y"]))
 
 
 def test_sizes_that_a_model_computes() -> None:
@@ -183,7 +181,7 @@ def test_sizes_that_a_model_computes() -> None:
     own = {name: np.array(value, np.int64) for name, value in numbers.items()}
     own["scales"] = np.array([1, 1, 1.5, 0.7], np.float32)
     outputs = ["y_same", "y_wide", "y_scaled", "y_row"]
-    check(model(nodes, own, outputs), [image(2, 3, *size) for size in SIZES])
+    as_fixed_sizes(model(nodes, own, outputs), [floats(2, 3, *size) for size in SIZES])
 
 
 def test_norms_and_whole_images() -> None:
@@ -194,7 +192,7 @@ def test_norms_and_whole_images() -> None:
         *several("GlobalLpPool", {"norm": {"p": 3}}),
     ]
     outputs = ["lp", "mean", "max", "norm"]
-    check(model(nodes, {}, outputs), [image(2, 3, *size) for size in SIZES])
+    as_fixed_sizes(model(nodes, {}, outputs), [floats(2, 3, *size) for size in SIZES])
 
 
 def network(channels: int = 16) -> ModelProto:
@@ -216,52 +214,50 @@ def network(channels: int = 16) -> ModelProto:
         make_node("MatMul", ["l", "w4"], ["y"]),
     ]
     own = {
-        "w0": weights(c, 3, 7, 7) / 12,
-        "w1": weights(c, c, 3, 3) / 12,
-        "w2": weights(c2, c, 3, 3) / 12,
-        "w3": weights(c2, c, 1, 1) / 4,
-        "w4": weights(c2, 10) / 5,
+        "w0": floats(c, 3, 7, 7) / 12,
+        "w1": floats(c, c, 3, 3) / 12,
+        "w2": floats(c2, c, 3, 3) / 12,
+        "w3": floats(c2, c, 1, 1) / 4,
+        "w4": floats(c2, 10) / 5,
     }
     return model(nodes, own, ["j", "y"])
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_a_residual_network(threads: int) -> None:
-    images = [image(n, 3, *size) for n, size in ((1, (33, 47)), (2, (32, 32)), (1, (65, 20)))]
-    check(network(), images, threads)
-
-
-def test_threads_take_rows_of_an_image() -> None:
-    """A symbolic batch may be 1."""
-    exe = sw.compile(sw.from_onnx(network()), threads=2)
+@pytest.mark.parametrize("threads", cases([1, 2], [2]))
+def test_a_residual_network(threads: int, all_tests: bool) -> None:
+    """Threads take rows of an image: a symbolic batch may be 1."""
+    images = [floats(n, 3, *size) for n, size in ((1, (33, 47)), (2, (32, 32)), (1, (65, 20)))]
+    exe = as_fixed_sizes(network(), images, threads)
+    assert [out.shape for out in exe.outputs] == [("n", 32, "(h+7)//8", "(w+7)//8"), ("n", 10)]
+    if threads == 1:
+        return
+    name = "@fused_blocked_conv_add_relu"
+    schedules = {d.subject: d.what for d in exe.decisions if d.pass_name == "loop-schedule"}
+    assert "tiles(l)" in schedules[name]
+    if not all_tests:
+        return
     kernels = exe.ir("scheduled").split("loop.kernel ")
-    (conv,) = [kernel for kernel in kernels if kernel.startswith("@fused_blocked_conv_add_relu(")]
+    (conv,) = [kernel for kernel in kernels if kernel.startswith(f"{name}(")]
     assert 'loop.for "l" %l' in conv
     assert "tiles(l)" in conv
 
 
-def test_sizes_are_reported() -> None:
-    module = sw.from_onnx(network())
-    exe = sw.compile(module)
-    assert [out.shape for out in exe.outputs] == [("n", 32, "(h+7)//8", "(w+7)//8"), ("n", 10)]
-
-
 def test_a_window_that_does_not_fit() -> None:
     source = model(
-        several("Conv", {"y": {"pads": [1, 0, 0, 0]}}, "w"), {"w": weights(2, 3, 4, 3)}, ["y"]
+        several("Conv", {"y": {"pads": [1, 0, 0, 0]}}, "w"), {"w": floats(2, 3, 4, 3)}, ["y"]
     )
     module = sw.from_onnx(source)
     exe = sw.compile(module)
     for program in (exe, module.run_reference):
-        program(image(1, 3, 3, 3))
+        program(floats(1, 3, 3, 3))
         with pytest.raises(
             sw.InputError, match="dimension 2 of x is too small, expected 4 or more"
         ):
-            program(image(1, 3, 2, 3))
+            program(floats(1, 3, 2, 3))
         with pytest.raises(
             sw.InputError, match="dimension 3 of x is too small, expected 3 or more"
         ):
-            program(image(1, 3, 3, 2))
+            program(floats(1, 3, 3, 2))
 
 
 def test_halves_that_do_not_match() -> None:
@@ -272,11 +268,10 @@ def test_halves_that_do_not_match() -> None:
         make_node("Concat", ["x", "b"], ["y"], axis=1),
     ]
     source = model(nodes, {"twice": np.array([1, 1, 2, 2], np.float32)}, ["y"])
-    check(source, [image(1, 3, 6, 4), image(2, 3, 2, 8)])
-    module = sw.from_onnx(source)
-    for program in (sw.compile(module), module.run_reference):
+    exe = as_fixed_sizes(source, [floats(1, 3, 6, 4), floats(2, 3, 2, 8)])
+    for program in (exe, sw.from_onnx(source).run_reference):
         with pytest.raises(sw.InputError, match="size h is not divisible"):
-            program(image(1, 3, 5, 4))
+            program(floats(1, 3, 5, 4))
 
 
 @pytest.mark.parametrize(("of_x", "of_w"), [(6, "m"), ("n", 3), ("n", "m")])
@@ -289,6 +284,4 @@ def test_groups_of_channels(of_x: int | str, of_w: int | str) -> None:
             b.conv(x, w, groups=2)
         return
     b.output(b.conv(x, w, groups=2))
-    module, arrays = b.module(), (image(3, 6, 7), weights(4, 3, 2))
-    wanted = module.run_reference(*arrays)
-    np.testing.assert_allclose(sw.compile(module)(*arrays), wanted, rtol=1e-5, atol=1e-5)
+    as_reference(b.module(), floats(3, 6, 7), floats(4, 3, 2), threads=1)

@@ -19,31 +19,37 @@ import stepwell as sw
 from stepwell.core.target import default_threads, host
 from stepwell.dialects.rt.abi import PARALLEL_TILES
 
+from ..harness import cases, floats, restart, same
+
 Apart = Callable[[Callable[[], object]], str]
 
 
 def mlp() -> sw.Module:
-    rng = np.random.default_rng(0)
+    restart()
     b = sw.Builder("main")
     x = b.input("x", ("batch", 100), "f32")
-    h = b.relu(b.dense(x, rng.standard_normal((130, 100)).astype(np.float32)))
-    b.output(b.softmax(b.dense(h, rng.standard_normal((33, 130)).astype(np.float32))), name="y")
+    h = b.relu(b.dense(x, floats(130, 100)))
+    b.output(b.softmax(b.dense(h, floats(33, 130))), name="y")
     return b.module()
 
 
-@pytest.mark.parametrize("threads", [2, 3, 8])
+@functools.cache
+def compiled(threads: int) -> sw.Executable:
+    return sw.compile(mlp(), threads=threads)
+
+
+@pytest.mark.parametrize("threads", cases([2, 3, 8], [3]))
 def test_the_number_of_threads_does_not_change_a_bit(threads: int) -> None:
-    module = mlp()
-    one, many = sw.compile(module, threads=1), sw.compile(module, threads=threads)
+    one, many = compiled(1), compiled(threads)
     for batch in (0, 1, 2, 7, 9, 10, 17, 64, 301):
-        x = np.random.default_rng(batch).standard_normal((batch, 100)).astype(np.float32)
-        np.testing.assert_array_equal(many(x), one(x))
+        x = floats(batch, 100)
+        same(many(x), one(x), f"{batch} rows")
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_operands_larger_than_a_cache(threads: int) -> None:
     """Their panels are copied by the thread that reads them."""
-    x, y = np.random.default_rng(1).standard_normal((2, 401, 401), np.float32)
+    x, y = floats(2, 401, 401)
     b = sw.Builder("main")
     b.output(b.matmul(b.input("x", x.shape, "f32"), b.input("y", y.shape, "f32")), name="z")
     exe = sw.compile(b.module(), threads=threads, target="x86-64-v3")
@@ -53,24 +59,19 @@ def test_operands_larger_than_a_cache(threads: int) -> None:
 
 
 def test_several_callers_at_once() -> None:
-    module = mlp()
-    exe = sw.compile(module, threads=2)
-    inputs = [
-        np.random.default_rng(n).standard_normal((n + 1, 100)).astype(np.float32) for n in range(40)
-    ]
+    exe = compiled(2)
+    inputs = [floats(n + 1, 100) for n in range(40)]
     expected = [exe(x) for x in inputs]
     with ThreadPoolExecutor(4) as callers:
-        results = list(callers.map(exe, inputs * 5))
-    for result, wanted in zip(results, expected * 5, strict=True):
-        np.testing.assert_array_equal(result, wanted)
+        same(list(callers.map(exe, inputs * 5)), expected * 5)
 
 
 @pytest.mark.unguarded("slots are no larger than their distance")
-@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "in Python"])
-def test_another_thread_of_python_runs_during_a_call(compiled: bool) -> None:
+@pytest.mark.parametrize("in_code", [True, False], ids=["compiled", "in Python"])
+def test_another_thread_of_python_runs_during_a_call(in_code: bool) -> None:
     """Also where the interpreter never takes its lock away from a thread."""
-    exe = sw.compile(mlp(), threads=1)
-    call = exe if compiled else functools.partial(sw.Executable.__call__, exe)
+    exe = compiled(1)
+    call = exe if in_code else functools.partial(sw.Executable.__call__, exe)
     x = np.zeros((20_000, 100), np.float32)
     begin, ran = threading.Event(), list[bool]()
 
@@ -97,8 +98,8 @@ def test_another_thread_of_python_runs_during_a_call(compiled: bool) -> None:
 
 def test_thousands_of_calls_beside_a_busy_process(apart: Apart) -> None:
     """The same bits, and no thread and no memory more at the end than at the beginning."""
-    exe = sw.compile(mlp(), threads=3)
-    x = np.random.default_rng(0).standard_normal((200, 100)).astype(np.float32)
+    exe = compiled(3)
+    x = floats(200, 100)
     expected = exe(x)
     # Nobody makes calls before all four callers are there.
     together = threading.Barrier(4)
@@ -144,12 +145,15 @@ def test_a_wrong_number_of_threads(threads: object) -> None:
 
 
 def test_the_environment_says_how_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = sw.Builder("main")
+    b.output(b.relu(b.input("x", ("n", 100), "f32")))
+    module = b.module()
     for said, threads in (("1", 1), ("3", 3), (" 2 ", 2)):
         monkeypatch.setenv("STEPWELL_NUM_THREADS", said)
         assert default_threads(host()) == threads
-        text = sw.compile(mlp()).ir("llvm")
+        text = sw.compile(module).ir("llvm")
         assert (PARALLEL_TILES in text) == (threads > 1)
-    assert PARALLEL_TILES not in sw.compile(mlp(), threads=1).ir("llvm")
+    assert PARALLEL_TILES not in sw.compile(module, threads=1).ir("llvm")
 
 
 @pytest.mark.parametrize("said", ["0", "-1", "two", "1.5", "\u0662", "100000", "9" * 9999])

@@ -10,14 +10,16 @@ import pytest
 import stepwell as sw
 from stepwell.core.dtype_names import dtype_named
 
+from ..harness import RNG, cases, same
+
 TYPES = {"ui8": np.uint8, "ui16": np.uint16, "ui32": np.uint32, "ui64": np.uint64}
-LEVELS = (0, 1, 3)
+LEVELS = (0, 3)
 
 
-def numbers(dtype: type, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+def numbers(dtype: type, shape: tuple[int, ...]) -> np.ndarray:
     """Numbers of the whole range, its ends among them."""
     limit = np.iinfo(dtype).max
-    array = np.random.default_rng(seed).integers(0, limit, shape, dtype, endpoint=True)
+    array = RNG.integers(0, limit, shape, dtype, endpoint=True)
     array.flat[:3] = limit, 0, limit // 2 + 1
     return array
 
@@ -65,15 +67,13 @@ def every_operator(name: str) -> sw.Module:
     return b.module()
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["ui8", *(pytest.param(n, marks=pytest.mark.slow) for n in ("ui16", "ui32", "ui64"))],
-)
-def test_operators(name: str) -> None:
+@pytest.mark.parametrize("name", cases(list(TYPES), ["ui8"]))
+def test_operators(name: str, all_tests: bool) -> None:
     module, dtype = every_operator(name), TYPES[name]
-    compiled = [sw.compile(module, opt_level=level) for level in LEVELS]
+    levels = (*LEVELS, 1) if all_tests else LEVELS
+    compiled = [sw.compile(module, threads=1, opt_level=level) for level in levels]
     for rows in (1, 13):
-        x, y = numbers(dtype, (rows, 37)), numbers(dtype, (37,), 1)
+        x, y = numbers(dtype, (rows, 37)), numbers(dtype, (37,))
         expected = module.run_reference(x, y)
         with np.errstate(all="ignore"):
             quotient = np.where(y == 0, 0, (x + y) // np.maximum(y, 1))
@@ -81,34 +81,34 @@ def test_operators(name: str) -> None:
             np.testing.assert_array_equal(expected[1], np.maximum(x * y, x - y))
             np.testing.assert_array_equal(expected[3], quotient)
         for exe in compiled:
-            for got, wanted in zip(exe(x, y), expected, strict=True):
-                assert got.dtype == wanted.dtype
-                np.testing.assert_array_equal(got, wanted)
+            same(exe(x, y), expected)
 
 
-@pytest.mark.parametrize("source", ["f16", "f32", "f64", "i1", "i8", "i16", "i32", "i64", *TYPES])
-@pytest.mark.parametrize("target", TYPES)
-def test_casts(source: str, target: str) -> None:
-    b = sw.Builder("main")
-    x = b.input("x", (23,), source)
-    there = b.cast(x, target)
-    b.output(there)
-    b.output(b.cast(there, source))
-    b.output(b.mul(b.cast(there, "f64"), 0.5))
+SOURCES = ["f16", "f32", "f64", "i1", "i8", "i16", "i32", "i64", *TYPES]
+
+
+@pytest.mark.parametrize("target", cases(list(TYPES), ["ui8", "ui64"]))
+def test_casts(target: str) -> None:
+    b, arrays = sw.Builder("main"), list[np.ndarray]()
+    for source in SOURCES:
+        there = b.cast(b.input(f"x_{source}", (23,), source), target)
+        b.output(there)
+        b.output(b.cast(there, source))
+        b.output(b.mul(b.cast(there, "f64"), 0.5))
+        dtype = dtype_named(source)
+        if dtype.kind == "f":
+            values = np.linspace(-300, 65000, 23).astype(dtype)
+        else:
+            values = numbers(np.uint8, (23,)).astype(dtype)
+            values[5:9] = np.array([-1, -128, -129, 1 << 20]).astype(dtype)
+        arrays.append(values)
     module = b.module()
-    dtype = dtype_named(source)
-    if dtype.kind == "f":
-        values = np.linspace(-300, 65000, 23).astype(dtype)
-    else:
-        values = numbers(np.uint8, (23,)).astype(dtype)
-        values[5:9] = np.array([-1, -128, -129, 1 << 20]).astype(dtype)
-    expected = module.run_reference(values)
-    if dtype.kind != "f":
-        np.testing.assert_array_equal(expected[0], values.astype(TYPES[target]))
+    expected = module.run_reference(*arrays)
+    for source, values, found in zip(SOURCES, arrays, expected[::3], strict=True):
+        if values.dtype.kind != "f":
+            same(found, values.astype(TYPES[target]), source)
     for level in LEVELS:
-        for got, wanted in zip(sw.compile(module, opt_level=level)(values), expected, strict=True):
-            assert got.dtype == wanted.dtype
-            np.testing.assert_array_equal(got, wanted)
+        same(sw.compile(module, threads=1, opt_level=level)(*arrays), expected, f"level {level}")
 
 
 @pytest.mark.parametrize("source", ["f32", "f64"])
@@ -140,7 +140,7 @@ def test_large_numbers_in_the_compiled_call() -> None:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_constants_keep_their_values(name: str, tmp_path: Path) -> None:
-    weights, x = numbers(TYPES[name], (40, 3)), numbers(TYPES[name], (40, 3), 1)
+    weights, x = numbers(TYPES[name], (40, 3)), numbers(TYPES[name], (40, 3))
     b = sw.Builder("main")
     b.output(b.max(b.input("x", (40, 3), name), b.constant(weights)))
     module = b.module()

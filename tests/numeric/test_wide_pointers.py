@@ -12,14 +12,10 @@ from scipy.sparse import csr_array, random_array
 import stepwell as sw
 from stepwell.frontends import gnn
 
+from ..harness import RNG, close, floats, same
 from .c_programs import needs_compiler, results
 
-RNG = np.random.default_rng(3)
 NODES = 37
-
-
-def floats(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape).astype(np.float32)
 
 
 def wide(matrix: Any) -> Any:
@@ -51,24 +47,23 @@ def matrix() -> csr_array:
 LAYERS = model()
 
 
-def compiled(indptr_dtype: str, **options: Any) -> tuple[sw.Module, sw.Executable]:
+def module_of(indptr_dtype: str) -> sw.Module:
     spec = gnn.GraphSpec(indptr_dtype=indptr_dtype)
-    module = LAYERS.to_module(spec, sw.TensorSpec((None, 6)))
-    return module, sw.compile(module, **options)
+    return LAYERS.to_module(spec, sw.TensorSpec((None, 6)))
 
 
 def test_wide_pointers(matrix: csr_array, tmp_path: Path) -> None:
     x = floats(NODES, 6)
-    expected = compiled("i32", threads=1)[1](matrix, x)
-    module, exe = compiled("i64", threads=2)
+    expected = module_of("i32").run_reference(matrix, x)
+    module = module_of("i64")
+    exe = sw.compile(module, threads=2)
     assert "memref<?xi64>, memref<?xi32>" in exe.ir("loops")
-    np.testing.assert_allclose(exe(wide(matrix), x), expected, rtol=1e-5, atol=1e-5)
+    close(exe(wide(matrix), x), expected)
     for stage in ("graph", "kernels"):
-        found = exe.run_at(stage, wide(matrix), x)
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+        close(exe.run_at(stage, wide(matrix), x), expected, 1e-4)
     exe.save(tmp_path / "model.stepwell")
     again = sw.load(tmp_path / "model.stepwell")
-    np.testing.assert_array_equal(again(wide(matrix), x), exe(wide(matrix), x))
+    same(again(wide(matrix), x), exe(wide(matrix), x))
     broken = wide(matrix)
     broken.indptr[3:] += 1 << 40
     with pytest.raises(sw.InputError, match=r'input "graph": .*indptr'):
@@ -81,20 +76,20 @@ def test_a_part_is_an_argument() -> None:
     b = sw.Builder("main")
     a = b.input("a", sw.SparseSpec(("n", "m"), indptr_dtype="i64"))
     b.output(b.spmm(a, b.input("x", ("m", 3))))
-    exe = sw.compile(b.module())
+    exe = sw.compile(b.module(), threads=1)
     x = floats(20, 3)
     for part in sw.partition(ends, 3):
         columns = np.concatenate([np.arange(*part.rows), part.halo])
-        np.testing.assert_allclose(exe(part, x[columns]), part.matrix @ x[columns])
+        close(exe(part, x[columns]), part.matrix @ x[columns], 1e-7, atol=0)
 
 
 @needs_compiler
 def test_wide_pointers_in_c(matrix: csr_array, tmp_path: Path) -> None:
     x = floats(NODES, 6)
-    module, exe = compiled("i64")
+    module = module_of("i64")
     sw.export(module, tmp_path, "wide")
     header = (tmp_path / "wide.h").read_text()
     assert "const int64_t *indptr; const int32_t *indices;" in header
-    expected = [exe(wide(matrix), x)]
+    expected = [np.asarray(module.run_reference(wide(matrix), x))]
     (found,) = results(tmp_path, module, (wide(matrix), x), expected)
-    np.testing.assert_allclose(found, expected[0], rtol=1e-5, atol=1e-5)
+    close(found, expected[0])

@@ -35,10 +35,10 @@ def found() -> tuple[Any, str, str]:
     try:
         from selenium import webdriver
     except ImportError:
-        _missing("selenium is not installed")
+        _missing("needs selenium: pip install selenium")
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if chromium is None or driver is None:
-        _missing("Chromium and its driver are not installed")
+        _missing("needs Chromium and its driver: apt install chromium chromium-driver")
     return webdriver, chromium, driver
 
 

@@ -13,13 +13,14 @@ from stepwell.core.argument_order import graph_first, in_order
 from stepwell.core.specs import ValueSpec
 from stepwell.frontends import gnn
 
-RNG = np.random.default_rng(3)
+from ..harness import RNG, floats, package
+
 N = 6
 EDGES = np.array([[0, 3, 3, 5, 2, 2], [1, 0, 5, 5, 4, 1]])
 WEIGHTS = RNG.random(6, np.float32)
-X = RNG.standard_normal((N, 3), np.float32)
+X = floats(N, 3)
 GRAPH = gnn.Graph.from_edge_index(EDGES, N)
-MODEL = gnn.Sequential(gnn.GCNConv(RNG.standard_normal((3, 2), np.float32), normalize=False))
+MODEL = gnn.Sequential(gnn.GCNConv(floats(3, 2), normalize=False))
 FEATURES = sw.TensorSpec((None, 3), "f32")
 
 
@@ -79,7 +80,7 @@ def test_by_position_and_by_name(programs: dict[str, sw.Executable]) -> None:
 
 
 def test_a_tensor_of_torch(programs: dict[str, sw.Executable]) -> None:
-    torch = pytest.importorskip("torch")
+    torch = package("torch")
     x, edges = torch.from_numpy(X), torch.from_numpy(EDGES)
     for exe in (programs["matrix"], programs["list"]):
         np.testing.assert_array_equal(exe(x, edges), exe(EDGES, X))

@@ -35,11 +35,12 @@ from stepwell.frontends import gnn
 from stepwell.tools import main as stepwell_command
 from stepwell.tools import stepwell_opt
 
+from ..harness import floats
+
 Apart = Callable[[Callable[[], object]], str]
 CALLED = ("graph", "optimized", "fused")
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[%@#!^]?[\w.$-]+|->|\S')
-RNG = np.random.default_rng(0)
-X = RNG.standard_normal((4,), np.float32)
+X = floats(4)
 
 
 def test_apart_sees_what_goes_wrong(apart: Apart) -> None:
@@ -73,35 +74,35 @@ class Sample:
 def _dense() -> tuple[sw.Module, tuple[Any, ...]]:
     b = sw.Builder("main")
     x, i = b.input("x", ("n", 3), "f32"), b.input("i", (4,), "i64")
-    h = b.relu(b.dense(b.gather(x, i, axis=0), RNG.standard_normal((5, 3), np.float32)))
+    h = b.relu(b.dense(b.gather(x, i, axis=0), floats(5, 3)))
     h = b.transpose(b.slice(b.concat([h, h * 2.0], axis=1), [0, 8], [4, -1], [1, -2]), [1, 0])
     b.output(b.log_softmax(h), name="y")
     b.output(b.cast(b.reduce(x, "max", axes=[0]), "f64"), name="z")
-    return b.module(), (RNG.standard_normal((6, 3), np.float32), np.array([0, 5, -1, 2]))
+    return b.module(), (floats(6, 3), np.array([0, 5, -1, 2]))
 
 
 def _sparse() -> tuple[sw.Module, tuple[Any, ...]]:
     graph = gnn.Graph.from_networkx(nx.path_graph(7))
-    w = RNG.standard_normal((5, 4), np.float32)
-    model = gnn.Sequential(gnn.GCNConv(w, w[0]), gnn.ReLU(), gnn.GCNConv(w[:4], w[1]))
+    w = floats(5, 4)
+    model = gnn.Sequential(gnn.GCNConv(w, w[0]), gnn.ReLU())
     spec = sw.SparseSpec((None, 5), "f32")
     return model.to_module(gnn.GraphSpec(), spec), (graph, csr_array(np.eye(7, 5, dtype="f4")))
 
 
 @cache
-def sample(program: str, stage: str) -> Sample:
+def samples(program: str) -> dict[str, Sample]:
+    """A program at each stage."""
     module, inputs = {"dense": _dense, "sparse": _sparse}[program]()
-    ctx = make_context(module.weights, host())
-    for reached, _ in walk_stages(ctx, module.op, pipeline()):
-        if reached == stage:
-            break
-    return Sample(module.text(), ctx.weights, inputs, stage in CALLED)
+    ctx, found = make_context(module.weights, host()), {}
+    for stage, _ in walk_stages(ctx, module.op, pipeline()):
+        found[stage] = Sample(module.text(), ctx.weights, inputs, stage in CALLED)
+    return found
 
 
 @pytest.mark.parametrize("program", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
 @pytest.mark.parametrize("stage", IR_STAGES)
 def test_text_cut_at_a_token(stage: str, program: str, apart: Apart) -> None:
-    given = sample(program, stage)
+    given = samples(program)[stage]
     ends = [found.end() for found in TOKEN.finditer(given.text)]
     places = settings().max_examples // 2
     chosen = ends[:-1] if stage == "graph" else ends[: -1 : max(1, len(ends) // places)]
@@ -156,7 +157,7 @@ def changed(draw: st.DrawFn, text: str) -> str:
 @pytest.mark.parametrize("program", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
 @pytest.mark.parametrize("stage", [stage for stage in IR_STAGES if stage != "llvm"])
 def test_text_changed_at_random(stage: str, program: str, apart: Apart) -> None:
-    original = sample(program, stage)
+    original = samples(program)[stage]
 
     @settings(
         max_examples=settings().max_examples * 25 // 100,
@@ -557,7 +558,7 @@ def _folder() -> str:
 @cache
 def _file() -> bytes:
     store = sw.WeightStore()
-    store.add("dense", RNG.standard_normal((3, 4), np.float32))
+    store.add("dense", floats(3, 4))
     store.add("sparse", csr_array(np.eye(3, dtype=np.float32)))
     path = Path(_folder()) / "good.safetensors"
     store.save(path)

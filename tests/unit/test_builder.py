@@ -20,9 +20,7 @@ from stepwell.dialects.graph.ops import ConstantOp
 from stepwell.frontends.builder import Builder, Value
 from stepwell.frontends.mlir import from_mlir
 
-
-def floats(*shape: int) -> np.ndarray:
-    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+from ..harness import floats
 
 
 def run(build: Callable[[Builder, Value], Value], x: np.ndarray) -> Any:
@@ -73,10 +71,10 @@ def test_signs_on_either_side(sign: str, other: Any) -> None:
 
 
 def test_negation_and_products() -> None:
-    x = floats(3, 4)
+    x, right, left = floats(3, 4), floats(4, 2), floats(2, 3)
     np.testing.assert_array_equal(run(lambda b, v: -v, x), -x)
-    np.testing.assert_allclose(run(lambda b, v: v @ floats(4, 2), x), x @ floats(4, 2), rtol=1e-5)
-    np.testing.assert_allclose(run(lambda b, v: floats(2, 3) @ v, x), floats(2, 3) @ x, rtol=1e-5)
+    np.testing.assert_allclose(run(lambda b, v: v @ right, x), x @ right, rtol=1e-5)
+    np.testing.assert_allclose(run(lambda b, v: left @ v, x), left @ x, rtol=1e-5)
     a = sp.csr_array(np.eye(3, dtype=np.float32))
     np.testing.assert_array_equal(run(lambda b, v: b.constant(a) @ v, x), x)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,6 +9,8 @@ import pytest
 
 from stepwell.tools import main as command
 from stepwell.tools import stepwell_opt
+
+from ..harness import needs_tool
 
 # What readline does when a key is pressed, in a script.
 COMPLETE = """
@@ -27,7 +28,7 @@ def script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+@needs_tool("bash", "bash")
 @pytest.mark.parametrize(
     ("words", "offered"),
     [

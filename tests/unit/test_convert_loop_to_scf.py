@@ -21,6 +21,8 @@ from stepwell.core.building.arithmetic import INDEX
 from stepwell.core.registry import make_context
 from stepwell.passes.loop.legalize_vectors import LoopLegalizeVectorsPass
 
+from ..harness import tool
+
 
 def converted(text: str, target: str | None = "x86-64-v4") -> ModuleOp:
     """The functions of some kernels, for a machine; with None as they are, without legalisation."""
@@ -262,9 +264,7 @@ loop.kernel @spmm(%ip: memref<?xi32>, %ix: memref<?xi32>, %v: memref<?xf16>)
 
 @pytest.mark.parametrize("target", ["x86-64-v4", "x86-64-v3"])
 def test_mlir_opt_takes_the_result(target: str) -> None:
-    found = shutil.which("mlir-opt-22") or shutil.which("mlir-opt")
-    if found is None:
-        pytest.skip("mlir-opt is not installed; Debian has it in mlir-22-tools")
+    found = shutil.which("mlir-opt-22") or tool("mlir-opt", "mlir-22-tools")
     lowering = (
         "--convert-scf-to-cf --convert-vector-to-llvm --expand-strided-metadata "
         "--convert-math-to-llvm --convert-arith-to-llvm --finalize-memref-to-llvm "

@@ -21,7 +21,6 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_models_are_as_good_as_their_training_said(make: object, right: int) -> None:
     case = make()  # type: ignore[operator]
     assert case.right(case.numpy()) == right
-    assert case.right(sw.compile(case.module)(*case.inputs)) == right
     assert case.right(case.module.run_reference(*case.inputs)) == right
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import io
 import re
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,8 @@ import numpy as np
 import pytest
 
 import stepwell as sw
+
+from ..harness import needs_package
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "deploying.md").read_text()
 FASTAPI, WSGI = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
@@ -68,7 +69,7 @@ async def asked(app: Any, body: bytes) -> tuple[int, bytes]:
     return sent[0]["status"], b"".join(one.get("body", b"") for one in sent[1:])
 
 
-@pytest.mark.skipif(importlib.util.find_spec("fastapi") is None, reason="no package fastapi")
+@needs_package("fastapi")
 def test_an_application_of_fastapi(served: Path) -> None:
     app = application(FASTAPI)
     for count in (3, 1, 0):

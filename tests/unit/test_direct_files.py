@@ -21,7 +21,8 @@ from stepwell.distributed.new_files import NewRows
 from stepwell.distributed.pages import memory_limit
 from stepwell.distributed.rows import Mapped, gather, rows_of
 
-RNG = np.random.default_rng(3)
+from ..harness import RNG, floats
+
 BYTES = RNG.integers(0, 256, 5 * BLOCK + 123, np.uint8)
 RANGES = [(0, len(BYTES)), (17, 40), (BLOCK, 3 * BLOCK), (100, 2 * BLOCK + 1), (9, 9)]
 
@@ -105,7 +106,7 @@ def test_systems_without_huge_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_files_that_were_removed_are_mapped(tmp_path: Path) -> None:
-    x = RNG.standard_normal((10, 4))
+    x = floats(10, 4, dtype=float)
     np.save(tmp_path / "x.npy", x)
     rows = rows_of("x", tmp_path / "x.npy")
     assert isinstance(rows, Mapped)
@@ -117,7 +118,7 @@ def test_files_that_were_removed_are_mapped(tmp_path: Path) -> None:
 @pytest.mark.parametrize("direct", [True, False])
 def test_rows_are_written_anywhere(tmp_path: Path, pool: Executor, direct: bool) -> None:
     """In ranges, and at places with gaps, which keep what they have."""
-    x = RNG.standard_normal((50_000, 24)).astype(np.float32)
+    x = floats(50_000, 24)
     new = NewRows(tmp_path / "x.npy", x.shape, x.dtype, direct)
     places = RNG.permutation(len(x))
     for some in (places[:20_000], places[20_000:]):

@@ -11,16 +11,17 @@ import pytest
 import stepwell as sw
 from stepwell.frontends import gnn
 
-RNG = np.random.default_rng(5)
+from ..harness import floats
+
 N = 7
 EDGES = np.array([[0, 3, 3, 6, 2, 2, 3, 0], [1, 0, 6, 6, 5, 5, 2, 4]])
-X = RNG.standard_normal((N, 3)).astype(np.float32)
+X = floats(N, 3)
 
 
 @pytest.fixture(scope="module")
 def programs() -> dict[str, sw.Executable]:
     """One GCN for any graph, and one for graphs of seven nodes."""
-    w = RNG.standard_normal((3, 2)).astype(np.float32)
+    w = floats(3, 2)
     model = gnn.Sequential(gnn.GCNConv(w))
     any_graph = model.to_module(gnn.GraphSpec(), features=sw.TensorSpec((None, 3), "f32"))
     seven = model.to_module(gnn.GraphSpec(num_nodes=N), features=sw.TensorSpec((N, 3), "f32"))

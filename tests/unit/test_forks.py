@@ -69,7 +69,7 @@ def test_objects_are_freed_with_their_owner() -> None:
     exclusive.close_after(owner, freed)
     assert not freed.closed.is_set()
     del owner
-    gc.collect()
+    gc.collect(1)
     assert freed.closed.is_set()
 
 
@@ -88,7 +88,7 @@ def test_objects_are_freed_by_the_thread_that_is_using_llvm() -> None:
     thread.start()
     inside.wait()
     del owner
-    gc.collect()
+    gc.collect(1)
     assert not freed.closed.is_set()
     end.set()
     thread.join()

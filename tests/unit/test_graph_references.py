@@ -23,7 +23,7 @@ from stepwell.dialects import sparse_tensor
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph.interfaces import GraphOp
 
-RNG = np.random.default_rng(3)
+from ..harness import close, floats
 
 
 def value(array: Any) -> SSAValue:
@@ -67,14 +67,6 @@ def onnx(name: str, *arrays: np.ndarray, opset: int = 18, **attributes: Any) -> 
     (result,) = ReferenceEvaluator(model).run(None, dict(zip(names, arrays, strict=True)))
     assert isinstance(result, np.ndarray)
     return result
-
-
-def floats(*shape: int, kind: str = "float32") -> np.ndarray:
-    return RNG.normal(size=shape).astype(kind)
-
-
-def close(result: np.ndarray, expected: Any, tolerance: float = 1e-5) -> None:
-    np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance)
 
 
 class TestLogic:
@@ -173,7 +165,7 @@ class TestWindows:
         def make(*operands: SSAValue) -> GraphOp:
             return graph.ConvOp(*operands, **steps, groups=groups)
 
-        expected = slow_conv(image, filters, strides, dilations, groups)
+        expected = slow_conv(image, filters, strides, dilations, groups).astype(np.float32)
         close(run(make, image, filters), expected)
         close(onnx("Conv", image, filters, **steps, group=groups), expected)
         bias = floats(w[0])
@@ -270,7 +262,7 @@ class TestElementwise:
         np.testing.assert_array_equal(run(graph.AddOp, big, big), [np.inf])
 
     def test_functions(self) -> None:
-        x = floats(3, 4, kind="float64")
+        x = floats(3, 4, dtype="float64")
         close(run(graph.SigmoidOp, x), scipy.special.expit(x), 1e-12)
         close(run(graph.ErfOp, x), scipy.special.erf(x), 1e-12)
         close(run(graph.GeluOp, x), x * scipy.special.ndtr(x), 1e-12)
@@ -373,7 +365,7 @@ class TestReductions:
 
     @pytest.mark.parametrize("axis", [0, 1, -1])
     def test_softmax(self, axis: int) -> None:
-        x = floats(2, 3, 4, kind="float64") * 300
+        x = floats(2, 3, 4, dtype="float64") * 300
         softmax = run(lambda x: graph.SoftmaxOp(x, axis), x)
         close(softmax, scipy.special.softmax(x, axis), 1e-12)
         logarithm = run(lambda x: graph.LogSoftmaxOp(x, axis), x)
@@ -522,7 +514,7 @@ class TestSparse:
         target, source = a.nonzero()
         expected = gcn_norm(np.array([source, target]), a.data, 7)
         result = run(graph.NormalizeOp, a)
-        close(result.toarray(), expected)
+        close(result.toarray(), expected.astype(np.float32))
         assert result.has_sorted_indices
         assert result.nnz == a.nnz + int((a.diagonal() == 0).sum())
 
@@ -562,7 +554,7 @@ class TestConstants:
         "array",
         [
             floats(2, 3),
-            floats(2, 3, kind="float16"),
+            floats(2, 3, dtype="float16"),
             np.arange(-3, 3, dtype=np.int16),
             np.array([True, False, True]),
             np.array(2.5),

@@ -45,6 +45,8 @@ from stepwell.dialects.graph.plan.uses import Uses
 from stepwell.dialects.loop.attrs import Combine
 from stepwell.dialects.sparse_tensor import is_sparse
 
+from ..harness import RNG, cases, close
+
 Array = np.ndarray | csr_array
 
 
@@ -299,7 +301,7 @@ def compare(op: GraphOp, arrays: Sequence[Array], symbolic: bool) -> None:
         assert recorded is None or recorded == nest.reads
     # f16 is rounded when it is stored; sums of f32 differ in order, f16 in its last bit.
     tolerance = {"float16": 2e-3, "float32": 2e-5}.get(expected.dtype.name, 1e-12)
-    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+    close(found, expected, tolerance)
     compare_with_recording(op)
 
 
@@ -342,7 +344,6 @@ def symbolic(request: pytest.FixtureRequest) -> bool:
     return request.param
 
 
-RNG = np.random.default_rng(7)
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.5, 700.0, -700.0, np.inf, -np.inf, np.nan])
 FLOATS = ["float16", "float32", "float64"]
 INTEGERS = ["int8", "int16", "int32", "int64"]
@@ -375,16 +376,16 @@ BINARY = [
 @pytest.mark.parametrize("kind", [*FLOATS, *INTEGERS])
 @pytest.mark.parametrize("make", BINARY)
 def test_binary(make: type[graph.BinaryOp], kind: str, symbolic: bool) -> None:
-    a, b = sample((3, 1, 4), kind), sample((2, 1), kind)
+    a, b = sample((3, 1, 2), kind), sample((2, 1), kind)
     op = make(value_of(a, symbolic), value_of(b, symbolic))
     compare(op, [a, b], symbolic)
 
 
-@pytest.mark.parametrize("kind", INTEGERS)
+@pytest.mark.parametrize("kind", cases(INTEGERS, ["int8", "int64"]))
 @pytest.mark.parametrize("make", [graph.DivOp, graph.PowOp])
 def test_integers_at_their_limits(make: type[graph.BinaryOp], kind: str) -> None:
     limits = np.iinfo(kind)
-    numbers = np.array([limits.min, limits.max, -3, -2, -1, 0, 1, 2, 3], kind)
+    numbers = np.array([limits.min, limits.max, -2, -1, 0, 1, 3], kind)
     a, b = numbers.reshape(-1, 1), numbers.reshape(1, -1)
     compare(make(value_of(a, False), value_of(b, False)), [a, b], False)
 
@@ -516,7 +517,9 @@ def test_matmul(shapes: tuple[tuple[int, ...], ...], kind: str, symbolic: bool) 
     compare(graph.MatmulOp(value_of(a, symbolic), value_of(b, symbolic)), [a, b], symbolic)
 
 
-@pytest.mark.parametrize("kind", [*FLOATS, *INTEGERS])
+@pytest.mark.parametrize(
+    "kind", cases([*FLOATS, *INTEGERS], ["float16", "float32", "int8", "int64"])
+)
 @pytest.mark.parametrize("reduction", ["sum", "mean", "max", "min", "prod"])
 @pytest.mark.parametrize("axes", [[1], [0, -1], [], [2, 1, 0]])
 @pytest.mark.parametrize("keepdims", [False, True])
@@ -533,7 +536,7 @@ def test_reduce_of_nothing(kind: str, reduction: str) -> None:
 
 
 CONVOLUTIONS: list[tuple[list[tuple[int, ...]], dict[str, Any]]] = [
-    ([(2, 3, 5, 6), (4, 3, 3, 2), (4,)], {}),
+    ([(2, 3, 4, 5), (2, 3, 3, 2), (2,)], {}),
     ([(1, 4, 6, 5), (6, 2, 2, 2)], {"strides": [2, 3], "dilations": [2, 1], "groups": 2}),
     ([(2, 3, 4, 4), (3, 1, 2, 2), (3,)], {"groups": 3}),
     ([(1, 2, 7), (3, 2, 3)], {"strides": [2]}),
@@ -549,7 +552,9 @@ def with_sizes_of_batch(array: np.ndarray, symbolic: bool) -> SSAValue:
     return Block(arg_types=[TensorType(element_type_of(array.dtype), shape)]).args[0]
 
 
-@pytest.mark.parametrize("kind", ["float16", "float32", "float64", "int8"])
+@pytest.mark.parametrize(
+    "kind", cases(["float16", "float32", "float64", "int8"], ["float16", "float32", "int8"])
+)
 @pytest.mark.parametrize(("shapes", "attributes"), CONVOLUTIONS)
 def test_conv(
     shapes: list[tuple[int, ...]], attributes: dict[str, Any], kind: str, symbolic: bool
@@ -568,8 +573,11 @@ def test_conv_with_symbolic_channels(symbolic: bool) -> None:
     compare(graph.ConvOp(x, w, groups=2), arrays, symbolic)
 
 
-@pytest.mark.parametrize("kind", [*FLOATS, "int8", "int64"])
-@pytest.mark.parametrize("reduction", ["sum", "mean", "max", "min", "prod"])
+POOLS = list(itertools.product([*FLOATS, "int8", "int64"], ["sum", "mean", "max", "min", "prod"]))
+USUAL_POOLS = [pool for pool in POOLS if pool[0] in ("float32", "int8")] + [("float16", "mean")]
+
+
+@pytest.mark.parametrize("pool", cases(POOLS, USUAL_POOLS), ids="-".join)
 @pytest.mark.parametrize(
     ("window", "strides", "dilations"),
     [([2, 3], [1, 1], [1, 1]), ([3], [2], [2]), ([1, 2, 2], [2, 1, 3], [1, 3, 1])],
@@ -578,16 +586,16 @@ def test_pool(
     window: list[int],
     strides: list[int],
     dilations: list[int],
-    reduction: str,
-    kind: str,
+    pool: tuple[str, str],
     symbolic: bool,
 ) -> None:
-    x = sample((2, 3, 5, 7), kind)
+    kind, reduction = pool
+    x = sample((2, 3, 4, 7), kind)
     value = with_sizes_of_batch(x, symbolic and len(window) < 3)
     compare(graph.PoolOp(value, reduction, window, strides, dilations), [x], symbolic)
 
 
-@pytest.mark.parametrize("kind", [*FLOATS, "int8", "bool"])
+@pytest.mark.parametrize("kind", cases([*FLOATS, "int8", "bool"], ["float16", "int8", "bool"]))
 @pytest.mark.parametrize(
     ("shape", "low", "high"),
     [
@@ -616,8 +624,8 @@ def test_pad_with_what_is_there(mode: str, low: list[int], high: list[int]) -> N
     compare(graph.PadOp(value_of(x, False), low, high, mode=mode), [x], False)
 
 
-@pytest.mark.parametrize("kind", ["float32", "bool"])
-@pytest.mark.parametrize("shape", [(5,), (2, 6), (2, 0, 3), (3, 1, 4), (1, 7, 8)])
+@pytest.mark.parametrize("kind", cases(["float32", "bool"], ["float32"]))
+@pytest.mark.parametrize("shape", [(5,), (2, 6), (2, 0, 3), (3, 1, 4), (1, 7, 4)])
 @pytest.mark.parametrize(("extent", "stride"), [(3, 2), (2, 5), (4, 1)])
 def test_pad_for_windows(
     shape: tuple[int, ...], extent: int, stride: int, kind: str, symbolic: bool
@@ -774,7 +782,7 @@ def test_missing_self_loops() -> None:
     compare(graph.MissingSelfLoopsOp(value_of(a, False)), [a], False)
 
 
-@pytest.mark.parametrize("kind", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("kind", cases(["float32", "float64", "float16"], ["float32", "float16"]))
 @pytest.mark.parametrize("reduction", ["sum", "mean", "max", "min"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_aggregate(reduction: str, kind: str, weighted: bool, symbolic: bool) -> None:
@@ -802,7 +810,7 @@ def test_sddmm(kind: str, symbolic: bool) -> None:
     compare(op, arrays, symbolic)
 
 
-@pytest.mark.parametrize("kind", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("kind", cases(["float32", "float64", "float16"], ["float16"]))
 def test_softmax_over_entries(kind: str, symbolic: bool) -> None:
     for columns in (4, 6):
         a = matrix(6, columns, kind)

@@ -138,7 +138,7 @@ def kernel_of(name: str, kind: str) -> KernelOp:
     return kernel
 
 
-def results(name: str, kind: str, x: np.ndarray) -> np.ndarray:
+def interpreted(name: str, kind: str, x: np.ndarray) -> np.ndarray:
     """What the interpreter computes, which refuses accesses outside of buffers."""
     kernel = kernel_of(name, kind)
     assert "loop.fits" not in str(kernel), "no size has to be checked"
@@ -155,14 +155,14 @@ def matrix(rows: int) -> np.ndarray:
 def test_reads_before_the_first_row(rows: int, columns: str) -> None:
     x, kind = matrix(rows), f"tensor<?x{columns}xf32>"
     shifted = np.concatenate([np.full((1, 3), -np.inf, np.float32), x])[:rows]
-    np.testing.assert_array_equal(results("before", kind, x), shifted)
+    np.testing.assert_array_equal(interpreted("before", kind, x), shifted)
     sums = np.repeat(shifted.sum(axis=1, keepdims=True), 3, axis=1)
-    np.testing.assert_array_equal(results("row_before", kind, x), sums)
+    np.testing.assert_array_equal(interpreted("row_before", kind, x), sums)
 
 
 def test_a_division_stays_in_its_guard_with_its_loop() -> None:
     x = np.array([[0, 2, 8], [-1, 0, 5]], np.int32)
-    got = results("shares", "tensor<?x?xi32>", x)
+    got = interpreted("shares", "tensor<?x?xi32>", x)
     least = np.iinfo(np.int32).min
     np.testing.assert_array_equal(got, [[least, 5, 1], [-4, least, 1]])
 
@@ -170,7 +170,7 @@ def test_a_division_stays_in_its_guard_with_its_loop() -> None:
 def test_the_first_element_is_read_where_there_is_one() -> None:
     for size in (0, 3):
         x = np.arange(5, 5 + size, dtype=np.float32)
-        np.testing.assert_array_equal(results("first", "tensor<?xf32>", x), np.full(size, 5.0))
+        np.testing.assert_array_equal(interpreted("first", "tensor<?xf32>", x), np.full(size, 5.0))
 
 
 @pytest.mark.parametrize(("kind", "around"), [("tensor<3x?xf32>", 1), ("tensor<?x3xf32>", 2)])

@@ -77,7 +77,7 @@ PAGES = [
     "artefacts",
     "calls",
     "control-flow",
-    "graph-networks",
+    pytest.param("graph-networks", marks=pytest.mark.slow),
     "kernels-and-functions",
     "large-graphs",
     "logging",

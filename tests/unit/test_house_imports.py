@@ -10,6 +10,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
@@ -55,10 +56,17 @@ MODULES = sorted(ROOT.glob("*.py")) + [
 ]
 
 
+@cache
+def statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    """The statements of a module that import."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imported(path: Path) -> Iterator[tuple[int, str]]:
     """Line and target of each import: `.core.errors` inside the package, `numpy` outside it."""
     package = path.parent.relative_to(ROOT).parts
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in statements(path):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -119,7 +127,7 @@ def circles(paths: Sequence[Path]) -> list[list[str]]:
 def imported_modules(path: Path, files: Mapping[str, Path]) -> Iterator[str]:
     """The modules that a module imports; `from . import a` imports the module `a`."""
     package = path.parent.relative_to(ROOT).parts
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in statements(path):
         if not isinstance(node, ast.ImportFrom):
             continue
         # Benchmarks are scripts: what one of them imports may lie beside it.

@@ -48,6 +48,7 @@ def told(args: list[str], capsys: pytest.CaptureFixture[str]) -> list[dict[str, 
     return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
 
 
+@pytest.mark.usefixtures("every_stage_verified")
 def test_timing_has_stages_and_what_is_beside_them(
     model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

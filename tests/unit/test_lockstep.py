@@ -17,7 +17,7 @@ from stepwell.core.errors import CompileError
 from stepwell.core.registry import make_context
 from stepwell.dialects.loop.ops import KernelOp
 
-RNG = np.random.default_rng(0)
+from ..harness import RNG, floats
 
 
 class Watching(Interpreter.Listener):
@@ -68,10 +68,6 @@ def both(text: str, *arrays: Any, together: bool = True) -> list[np.ndarray]:
     assert ran
     assert ran[0] is together
     return found[0]
-
-
-def floats(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape, np.float32)
 
 
 PRODUCT = """

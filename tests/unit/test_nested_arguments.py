@@ -14,12 +14,9 @@ from stepwell.core.nested_arguments import flattened
 from stepwell.core.specs import ValueSpec
 from stepwell.frontends import gnn
 
-RNG = np.random.default_rng(5)
+from ..harness import floats, package
+
 WRITES, CITES = ("author", "writes", "paper"), ("paper", "cites", "paper")
-
-
-def floats(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape, np.float32)
 
 
 X = {"author": floats(2, 3), "paper": floats(4, 3)}
@@ -137,7 +134,7 @@ def test_sequences_and_what_is_deeper() -> None:
 
 
 def test_a_model_of_torch_is_called_as_it_is() -> None:
-    torch = pytest.importorskip("torch")
+    torch = package("torch")
 
     class Model(torch.nn.Module):
         def forward(self, x_dict, pair, edge_index_dict):  # type: ignore[no-untyped-def]

@@ -25,6 +25,8 @@ from stepwell.passes.loop.rules.replay import PRIMITIVES
 from stepwell.tuning import steps
 from stepwell.tuning.steps import signature_of as step_signature
 
+from ..harness import package
+
 ROOT = Path(__file__).resolve().parents[2]
 STUB = Path(operators.__file__).with_suffix(".pyi")
 STEPS = Path(steps.__file__).with_suffix(".pyi")
@@ -227,7 +229,7 @@ CHECKERS = [
 
 @pytest.mark.parametrize("checker", CHECKERS)
 def test_type_checkers_know_them(checker: tuple[str, ...], tmp_path: Path) -> None:
-    pytest.importorskip(checker[0], reason=f"{checker[0]} is not installed")
+    package(checker[0])
     (tmp_path / "use.py").write_text(USE)
     (tmp_path / "wrong.py").write_text(WRONG)
     (tmp_path / "stepwell").symlink_to(ROOT)

@@ -14,6 +14,8 @@ from stepwell.core.folding import folded
 from stepwell.frontends import gnn
 from stepwell.tools import main as command
 
+from ..harness import package
+
 
 @pytest.fixture(scope="module")
 def module() -> sw.Module:
@@ -166,7 +168,7 @@ def test_made_up_graphs_give_numbers() -> None:
 
 @pytest.mark.slow
 def test_torch_as_a_peer(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    torch = pytest.importorskip("torch")
+    torch = package("torch")
     path = tmp_path / "m.pt2"
     layers = torch.nn.Sequential(torch.nn.Linear(5, 3), torch.nn.ReLU()).eval()
     torch.export.save(torch.export.export(layers, (torch.zeros(2, 5),)), path)

@@ -22,6 +22,8 @@ from stepwell.distributed import build, edges
 from stepwell.distributed.partition import Partition
 from stepwell.frontends.gnn import Graph
 
+from ..harness import package
+
 
 def entries(targets: Any, sources: Any, values: Any = None) -> list[tuple[int, int, float]]:
     """Entries by row and column; duplicates keep their order."""
@@ -41,7 +43,7 @@ def reassembled(partition: Partition) -> list[tuple[int, int, float]]:
     return sorted(found, key=lambda entry: entry[:2])
 
 
-def check(partition: Partition, expected: list[tuple[int, int, float]], nodes: int) -> None:
+def verify(partition: Partition, expected: list[tuple[int, int, float]], nodes: int) -> None:
     """All that a partition promises."""
     assert partition.num_nodes == nodes
     order = np.concatenate([partition.nodes(i) for i in range(partition.parts)])
@@ -91,9 +93,9 @@ def test_parts_reassemble(
         # Several chunks, and several buckets in a part.
         patch.setattr(edges, "CHUNK", 7)
         patch.setattr(build, "BUCKET", 5)
-        check(sw.partition(whole, parts, by=by), expected, nodes)
+        verify(sw.partition(whole, parts, by=by), expected, nodes)
         found = sw.partition(Stream(ends, weights), parts, by=by, num_nodes=nodes)
-        check(found, expected, nodes)
+        verify(found, expected, nodes)
 
 
 class Stream:
@@ -142,7 +144,7 @@ def test_a_folder_is_mapped(tmp_path: Path) -> None:
     made = sw.partition(whole, 3, out=tmp_path / "a")
     sw.partition(whole, 3).save(tmp_path / "b")
     for found in (made, Partition.load(tmp_path / "a"), Partition.load(tmp_path / "b")):
-        check(found, expected, 12)
+        verify(found, expected, 12)
         assert isinstance(found[1].indices.base, np.memmap)
     assert not list(tmp_path.glob("*/spill*"))
     assert made.folder == tmp_path / "a"
@@ -173,43 +175,42 @@ def test_edge_lists_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         *(tmp_path / "two_rows.npy", tmp_path / "pairs.npy"),
         *(write_ogb(tmp_path / str(kind), ends, 9, kind) for kind in (False, True)),
     ):
-        check(sw.partition(path, 2), expected, 9)
+        verify(sw.partition(path, 2), expected, 9)
     both = sw.partition(tmp_path / "pairs.npy", 2, undirected=True)
-    check(both, entries([*ends[1], *ends[0]], [*ends[0], *ends[1]]), 9)
+    verify(both, entries([*ends[1], *ends[0]], [*ends[0], *ends[1]]), 9)
 
 
 def test_a_self_loop_has_one_direction() -> None:
     found = sw.partition(np.array([[0, 1, 2], [0, 2, 2]]), 2, undirected=True)
-    check(found, entries([0, 2, 1, 2], [0, 1, 2, 2]), 3)
+    verify(found, entries([0, 2, 1, 2], [0, 1, 2, 2]), 3)
 
 
 def test_edge_lists_in_parquet(tmp_path: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow, parquet = package("pyarrow"), package("pyarrow.parquet")
     ends, weights = ring(9), np.arange(18.0)
     for name, piece in (("a", slice(0, 10)), ("b", slice(10, 18))):
         table = {"from": ends[0, piece], "to": ends[1, piece], "w": weights[piece]}
         parquet.write_table(pyarrow.table(table), tmp_path / f"{name}.parquet")
     found = sw.partition(tmp_path, 2)
-    check(found, entries(ends[1], ends[0], weights), 9)
+    verify(found, entries(ends[1], ends[0], weights), 9)
     (tmp_path / "b.parquet").write_bytes(b"PAR1")
     with pytest.raises(sw.InputError, match=r"partition: cannot read .*b\.parquet: "):
         sw.partition(tmp_path, 2)
 
 
 def test_metis(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pymetis")
+    package("pymetis")
     # Two rings, whose nodes alternate.
     ends = np.concatenate([2 * ring(10), 2 * ring(10) + 1], axis=1)
     whole = Graph.from_edge_index(ends, 20)
     found = sw.partition(whole, 2, by="metis")
-    check(found, entries(*ends[::-1]), 20)
+    verify(found, entries(*ends[::-1]), 20)
     assert [len(part.halo) for part in found] == [0, 0]
 
 
 def test_metis_of_edges_in_both_directions() -> None:
     """A matrix that has each edge once is cut like one that has both directions."""
-    pytest.importorskip("pymetis")
+    package("pymetis")
     sources = np.concatenate([np.arange(20), np.arange(20, 40), [3]])
     targets = np.concatenate([(np.arange(20) + 1) % 20, 20 + (np.arange(20) + 1) % 20, [27]])
     once = Graph.from_edge_index(np.stack([sources, targets]), 40)
@@ -327,7 +328,7 @@ def test_damaged_folders(tmp_path: Path) -> None:
         with pytest.raises(sw.InputError, match=rf"cannot read .*{name}\.npy: No such file"):
             list(Partition.load(folder))
         file.write_bytes(data)
-    check(Partition.load(folder), entries(*ring(40)[::-1]), 40)
+    verify(Partition.load(folder), entries(*ring(40)[::-1]), 40)
 
 
 def _npy(array: np.ndarray) -> bytes:

@@ -7,6 +7,7 @@ import gc
 import inspect
 import sys
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -77,8 +78,9 @@ def test_compilations_leave_nothing_in_the_heap(effort: Effort) -> None:
         gc.collect()
         return LIBC.mallinfo2().uordblks
 
-    first = heap_after(4)
-    assert heap_after(16) - first < 16 << 10
+    # What is lost is lost each time; a table that grows does so once.
+    heap = [heap_after(4), *(heap_after(6) for _ in range(3))]
+    assert min(after - before for before, after in pairwise(heap)) < 8 << 10
 
 
 def test_caches_of_types_and_numbers_have_a_bound() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,9 @@ from stepwell.runtime.limits import known_limits
 from stepwell.runtime.profile import Profile, Row
 from stepwell.tools import main as command
 
+from ..harness import floats
+
 RUNS = 4
-
-
-def floats(*shape: int) -> np.ndarray:
-    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
 
 
 def mlp(batch: int | str = 8) -> sw.Module:
@@ -39,12 +38,18 @@ def mlp(batch: int | str = 8) -> sw.Module:
     return b.module()
 
 
+@cache
+def executable(threads: int = 1) -> sw.Executable:
+    """The perceptron, and the program with clocks that its profiles run."""
+    return sw.compile(mlp(), threads=threads)
+
+
 def row(rows: tuple[Row, ...], name: str) -> Row:
     (found,) = [row for row in rows if row.name == name]
     return found
 
 
-def check(profile: Profile) -> None:
+def verify_profile(profile: Profile) -> None:
     """What holds for every profile."""
     assert profile.seconds > 0
     # The clock is read between kernels, too.
@@ -58,9 +63,8 @@ def check(profile: Profile) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_kernels_and_nodes(threads: int) -> None:
-    exe = sw.compile(mlp(), threads=threads)
-    profile = exe.profile(floats(8, 64), repeat=RUNS)
-    check(profile)
+    profile = executable(threads).profile(floats(8, 64), repeat=RUNS)
+    verify_profile(profile)
     assert (profile.runs, profile.threads <= threads) == (RUNS, True)
     kernel = row(profile.kernels, "fused_dense_relu")
     assert (kernel.of, kernel.calls) == (("fc1", "act"), 1)
@@ -76,7 +80,7 @@ def test_kernels_and_nodes(threads: int) -> None:
 
 
 def test_time_is_divided_by_what_the_machine_needs_at_least() -> None:
-    profile = sw.compile(mlp(), threads=1).profile(floats(8, 64), repeat=RUNS)
+    profile = executable().profile(floats(8, 64), repeat=RUNS)
     limits, kernel = known_limits(1), row(profile.kernels, "fused_dense_relu")
     fc1, act = row(profile.nodes, "fc1"), row(profile.nodes, "act")
     assert kernel.bytes is not None
@@ -108,7 +112,7 @@ def test_rows_are_gathered_at_some_rate() -> None:
 
 
 def test_the_program_itself_has_no_clock() -> None:
-    exe = sw.compile(mlp(), threads=1)
+    exe = executable()
     exe.profile(floats(8, 64), repeat=1)
     assert "clock" not in exe.ir("llvm-ir")
     assert "rt.record" not in exe.ir("loops")
@@ -116,8 +120,7 @@ def test_the_program_itself_has_no_clock() -> None:
 
 def test_results_are_those_of_a_call() -> None:
     """The program with clocks is the program: what it computes is the same, bit for bit."""
-    module, x = mlp(), floats(8, 64)
-    exe = sw.compile(module, threads=1)
+    exe, x = executable(), floats(8, 64)
     before = exe(x)
     exe.profile(x, repeat=1)
     assert exe._staircase is not None
@@ -138,7 +141,7 @@ def test_a_kernel_that_several_nodes_share() -> None:
         x = b.relu(b.dense(x, floats(32, 32), name=f"fc{number}"), name=f"act{number}")
     b.output(x, name="y")
     profile = sw.compile(b.module(), threads=1).profile(floats(16, 32), repeat=RUNS)
-    check(profile)
+    verify_profile(profile)
     (kernel,) = profile.kernels
     assert kernel.calls == 3
     assert kernel.flops == 3 * 16 * 32 * (2 * 32 + 1)
@@ -155,7 +158,7 @@ def test_sparse_inputs() -> None:
     exe = sw.compile(model.to_module(graph, features=spec), threads=1)
     x = sp.csr_array(np.eye(4, 5, dtype=np.float32))
     profile = exe.profile(x, repeat=RUNS)
-    check(profile)
+    verify_profile(profile)
     checked = row(profile.kernels, 'check of input "features"')
     assert (checked.of, checked.flops, checked.limit) == (("features",), None, None)
     assert sum(row.flops or 0 for row in profile.kernels) >= 2 * 4 * 3
@@ -177,7 +180,7 @@ def test_functions_and_kernels_of_the_user() -> None:
     h = b.call_packed("test_profile.pause", x, results=sw.TensorSpec((8,), "f32"), name="wait")
     b.output(b.call_kernel(double, h, results=sw.TensorSpec((8,), "f32"), name="twice"), name="y")
     profile = sw.compile(b.module(), threads=1).profile(floats(8), repeat=RUNS)
-    check(profile)
+    verify_profile(profile)
     slow = row(profile.kernels, "test_profile.pause")
     assert slow.of == ("wait",)
     assert slow.seconds > 0.002
@@ -193,7 +196,7 @@ def test_modules_of_later_stages(stage: str, tmp_path: Path) -> None:
     compilation = Compilation(mlp(), host(), pipelines.pipeline(3, 1))
     compilation.at(stage).save(path)
     profile = sw.compile(sw.from_mlir(path), threads=1).profile(floats(8, 64), repeat=RUNS)
-    check(profile)
+    verify_profile(profile)
     assert {row.name for row in profile.nodes} == {"fc1", "act", "fc2"}
     assert (row(profile.kernels, "fused_dense").flops is not None) == (stage == "fused")
 
@@ -207,7 +210,7 @@ def test_a_program_without_nodes() -> None:
 
 
 def test_text_and_json() -> None:
-    profile = sw.compile(mlp(), threads=1).profile(floats(8, 64), repeat=RUNS)
+    profile = executable().profile(floats(8, 64), repeat=RUNS)
     lines = str(profile).splitlines()
     assert f"over {RUNS} runs on 1 thread; " in lines[0]
     assert lines[2].split() == [
@@ -234,7 +237,7 @@ def test_text_and_json() -> None:
 
 
 def test_inputs_that_do_not_fit_are_the_error_of_a_call() -> None:
-    exe = sw.compile(mlp(), threads=1)
+    exe = executable()
     for inputs in ((), (floats(8, 63),), (floats(8, 64).astype(np.float64),), ("x",)):
         with pytest.raises(InputError) as call:
             exe(*inputs)
@@ -248,14 +251,14 @@ def test_a_wrong_repeat(repeat: Any) -> None:
     with pytest.raises(
         InputError, match=f"profile: wrong repeat, expected 1 or more, got {repeat}"
     ):
-        sw.compile(mlp(), threads=1).profile(floats(8, 64), repeat=repeat)
+        executable().profile(floats(8, 64), repeat=repeat)
 
 
 def test_a_machine_without_a_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: int) -> int:
         raise OSError(22, "Invalid argument")
 
-    exe = sw.compile(mlp(), threads=1)
+    exe = executable()
     monkeypatch.setattr(time, "clock_gettime_ns", refuse)
     with pytest.raises(StepwellError, match="profile: this machine has no steady clock that"):
         exe.profile(floats(8, 64))
@@ -277,7 +280,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def test_command(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["profile", str(model), "--threads", "1", "--repeat", str(RUNS)]
+    arguments = ["profile", str(model), "--level", "1", "--threads", "1", "--repeat", str(RUNS)]
     assert run([*arguments, "--size", "batch=3"]) == 0
     printed = capsys.readouterr().out
     assert "fused_dense_relu" in printed

@@ -36,14 +36,12 @@ from stepwell.report.sparsity import pattern
 from stepwell.tools import main as command
 from stepwell.tools import progress as commands
 
+from ..harness import floats
+
 HOSTILE = "act</script><script>alert(1)</script>"
 
 
 KINDS = ("graph.conv", "graph.relu")
-
-
-def floats(*shape: int) -> np.ndarray:
-    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
 
 
 def model() -> sw.Module:

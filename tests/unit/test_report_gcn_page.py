@@ -19,6 +19,7 @@ from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.loop.trace import structure_of
 from stepwell.frontends import gnn
 
+from ..harness import floats
 from .browser import (
     ENTER,
     all_of,
@@ -45,10 +46,6 @@ TRIALS = {"split(i, 4)": (1.5, 1.25, False), "vectorize(j)": (0.5, 0.75, True)}
 
 MULTIPLICATION = re.compile(r"fmadd|fmla|mulp|mulss|fmul")
 """What multiplies on x86-64 and AArch64."""
-
-
-def floats(*shape: int) -> np.ndarray:
-    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
 
 
 def network() -> sw.Module:

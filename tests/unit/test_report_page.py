@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import stepwell as sw
 
+from ..harness import floats
 from .browser import (
     REQUIRED,
     all_of,
@@ -32,10 +32,6 @@ from .browser import (
 HOSTILE = "act</script><script>window.hit = 1</script>"
 
 ROOT = Path(__file__).parents[2]
-
-
-def floats(*shape: int) -> np.ndarray:
-    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
 
 
 def report(path: Path) -> None:
@@ -70,10 +66,10 @@ def test_a_missing_browser_fails_where_one_is_required(
 ) -> None:
     if lacking == "selenium":
         monkeypatch.setitem(sys.modules, "selenium", None)
-        message = "selenium is not installed"
+        message = "needs selenium: pip install selenium"
     else:
         monkeypatch.setattr(shutil, "which", lambda name: None if name == lacking else name)
-        message = "Chromium and its driver are not installed"
+        message = "needs Chromium and its driver: apt install chromium chromium-driver"
     monkeypatch.delenv(REQUIRED, raising=False)
     with pytest.raises(pytest.skip.Exception, match=message):
         found()

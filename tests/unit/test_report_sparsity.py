@@ -14,15 +14,14 @@ from stepwell.frontends import gnn
 from stepwell.report.collecting import collect
 from stepwell.report.document import Pattern
 from stepwell.report.edge_lists import edge_lists_of
+from stepwell.report.sparsity import patterns_of
 from stepwell.runtime.profile import Calls
+
+from ..harness import floats
 
 EDGES = np.array([[0, 1, 2, 3, 3, 4], [1, 2, 3, 0, 4, 0]])
 ROWS = {(1, 0), (2, 1), (3, 2), (0, 3), (4, 3), (0, 4)}
 """The entries of the matrix: edges begin in its columns."""
-
-
-def floats(*shape: int) -> np.ndarray:
-    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
 
 
 def patterns(module: sw.Module, *inputs: Any, **sizes: int) -> tuple[Pattern, ...]:
@@ -47,7 +46,9 @@ def test_edge_lists_of_graph_networks(kind: str) -> None:
         "sage": lambda: gnn.SAGEConv(floats(8, 4), floats(8), floats(8, 4)),
         "gat": lambda: gnn.GATConv(floats(8, 4), floats(2, 4), floats(2, 4), floats(8)),
     }
-    (found,) = patterns(model(layers[kind]()), EDGES, floats(6, 4), edges=6, nodes=6)
+    inputs, sizes = (EDGES, floats(6, 4)), {"edges": 6, "nodes": 6}
+    module = model(layers[kind]())
+    (found,) = patterns_of(module, inputs, edge_lists_of(module.main), sizes)
     assert (found.name, found.shape, found.entries) == ("edge_index", (6, 6), 6)
     assert entries(found) == ROWS
     assert found.lengths == ((0, 1), (1, 4), (2, 1))

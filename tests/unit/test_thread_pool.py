@@ -249,16 +249,8 @@ def test_workers_may_run_where_they_could() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_process_ends_while_workers_wait() -> None:
-    done = in_a_process("""
-    assert run()
-    print("done")
-    """)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
-
-
-def test_interrupt_reaches_python() -> None:
-    """Workers block signals: the handler of the main thread runs."""
+def test_interrupt_reaches_python_and_the_process_ends() -> None:
+    """Workers block signals: the handler of the main thread runs; at the end, workers wait."""
     done = in_a_process("""
     import signal
     assert run()
@@ -266,8 +258,9 @@ def test_interrupt_reaches_python() -> None:
     signal.signal(signal.SIGUSR1, lambda *_: seen.append(1))
     os.kill(os.getpid(), signal.SIGUSR1)
     assert run() and seen == [1]
+    print("done")
     """)
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
 def test_pool_is_made_once() -> None:

@@ -17,12 +17,15 @@ from stepwell.backends.llvm.linking import FRAMES, Definitions
 from stepwell.core.target import host
 from stepwell.dialects.rt.abi import Word
 
+from ..harness import tool
+
 GUARDS = Path(__file__).resolve().parents[1] / "guards"
 DRIVER, DELAY = GUARDS / "threads.c", GUARDS / "delay.ll"
 HEAD = re.compile(r"^(define [^{]*)\{$", re.MULTILINE)
 TRIPLE = re.compile(r"^target .*\n", re.MULTILINE)
 PASSES = "module(tsan-module),function(tsan)"
-TOOLS = ("opt", "llc", "gcc", "setarch")
+TOOLS = {"opt": "llvm", "llc": "llvm", "gcc": "gcc", "setarch": "util-linux"}
+"""Programs, and the packages of Debian that have them."""
 
 Change = Callable[[str], str]
 
@@ -44,9 +47,8 @@ def texts() -> dict[str, str]:
 
 def built(folder: Path, change: Change = lambda text: text) -> Path:
     """The driver with an instrumented pool; skips the test where a tool is missing."""
-    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
-    if missing:
-        pytest.skip(f"{', '.join(missing)} not found: LLVM's and GNU's tools build the driver")
+    for name, debian in TOOLS.items():
+        tool(name, debian)
     objects: list[Path] = []
     options = run("opt", "-help-hidden").stdout
     pointers = [option for option in ("-opaque-pointers",) if option in options]
@@ -66,7 +68,7 @@ def built(folder: Path, change: Change = lambda text: text) -> Path:
     sources = DRIVER, folder / "words.c"
     done = run("gcc", "-g", "-O1", "-fsanitize=thread", *sources, *objects, "-o", folder / "driver")
     if "cannot find" in done.stderr and "tsan" in done.stderr:
-        pytest.skip("the library of the thread sanitizer is not installed")
+        pytest.skip("needs the library of the thread sanitizer: apt install libtsan2")
     assert not done.returncode, done.stderr
     return folder / "driver"
 

@@ -19,9 +19,11 @@ from stepwell.core.errors import ImportModelError, InputError
 from stepwell.frontends.torch import library, registry
 from stepwell.tools.main import main
 
+from ..harness import package
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    torch: Any = pytest.importorskip("torch", reason="torch is not installed")
+    torch: Any = package("torch")
 
 ROOT = Path(__file__).resolve().parents[2]
 nn, Dim = torch.nn, torch.export.Dim

@@ -25,6 +25,7 @@ import pytest
 from stepwell.core import plugins
 from stepwell.tools import main, stepwell_opt
 
+from ..harness import package
 from .test_staircase_page import pattern_of
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "tutorials"
@@ -119,7 +120,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
 @pytest.mark.parametrize("page", PAGES)
 def test_a_tutorial_works_when_typed(page: str, reader: Reader) -> None:
     if page in NEEDS:
-        pytest.importorskip(NEEDS[page])
+        package(NEEDS[page])
     blocks = BLOCK.findall((FOLDER / f"{page}.md").read_text())
     assert blocks
     for kind, title, text in blocks:

@@ -29,6 +29,8 @@ from stepwell.conversions.convert_arith_to_llvm import ConvertArithToLlvmPass
 from stepwell.core.registry import make_context
 from stepwell.dialects.upstream import ops as upstream
 
+from ..harness import tool
+
 STANDARD = """
 func.func @f(%v: vector<4xf32>, %i: vector<4xi32>, %m: memref<?xf32>, %at: index, %c: i1, %s: i32) {
   %0 = arith.cmpf olt, %v, %v fastmath<nnan> : vector<4xf32>
@@ -100,12 +102,10 @@ class TestText:
             assert not name.startswith("xdsl.dialects.arith"), f"{op.name} is xDSL's"
 
     def test_upstream_reads_it(self, text: str) -> None:
-        tool = shutil.which("mlir-opt-22") or shutil.which("mlir-opt")
-        if tool is None:
-            pytest.skip("mlir-opt 22 is not installed")
+        found = shutil.which("mlir-opt-22") or tool("mlir-opt", "mlir-22-tools")
         module = Parser(make_context(), text).parse_module()
         done = subprocess.run(
-            [tool], input=str(module), capture_output=True, text=True, check=False
+            [found], input=str(module), capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
 

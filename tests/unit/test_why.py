@@ -14,9 +14,7 @@ from stepwell.core.fate import Fate, Place
 from stepwell.core.stages import IR_STAGES
 from stepwell.tools import main as command
 
-
-def floats(*shape: int) -> np.ndarray:
-    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+from ..harness import floats
 
 
 def model() -> sw.Module:

@@ -18,6 +18,8 @@ from stepwell.core.registry import make_context
 from stepwell.core.specs import SparseSpec
 from stepwell.frontends.builder import Builder, Value
 
+from ...harness import close
+
 TOLERANCE = 1e-4
 """Of the largest element: a dozen operators on f32, whose rewrites round in other places."""
 
@@ -54,23 +56,12 @@ def run(module: Module, passes: str) -> tuple[Module, CompilerContext]:
     return after, ctx
 
 
-def results(module: Module, inputs: tuple[Any, ...]) -> tuple[np.ndarray, ...]:
-    found = module.run_reference(*inputs)
-    return found if isinstance(found, tuple) else (found,)
-
-
 def compare(module: Module, passes: str, *inputs: Any, tolerance: float = TOLERANCE) -> Module:
     """Run the passes and demand results that are equal up to `tolerance` of their scale."""
     after, _ = run(module, passes)
+    have, want = after.run_reference(*inputs), module.run_reference(*inputs)
     try:
-        for want, have in zip(results(module, inputs), results(after, inputs), strict=True):
-            assert want.dtype == have.dtype
-            assert want.shape == have.shape
-            if want.dtype.kind != "f":
-                np.testing.assert_array_equal(have, want)
-                continue
-            scale = max(1.0, float(np.abs(want[np.isfinite(want)]).max(initial=0)))
-            np.testing.assert_allclose(have, want, rtol=tolerance, atol=tolerance * scale)
+        close(have, want, tolerance, scaled=True)
     except AssertionError as error:
         error.add_note(str(after))
         raise

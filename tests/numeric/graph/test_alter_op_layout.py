@@ -11,15 +11,12 @@ import stepwell as sw
 from stepwell.compilation import Compilation
 from stepwell.frontends.builder import Builder, Value
 
-RNG = np.random.default_rng(0)
+from ...harness import RNG, as_reference, cases, close, floats
+
 PASSES = (
     "graph-alter-op-layout{target=x86-64-v4},graph-simplify,graph-fold-constant,canonicalize,dce"
 )
 Program = Callable[[Builder, Value], Value]
-
-
-def floats(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape).astype(np.float32)
 
 
 def conv(b: Builder, x: Value, filters: int, stride: int = 2, bias: bool = True) -> Value:
@@ -159,37 +156,47 @@ def test_kept(name: str, assert_same: Callable[..., sw.Module]) -> None:
     assert count(after, "blocked_conv") == count(after, "transpose") == 0
 
 
+COMPILED = [
+    (name, target)
+    for name in ("a residual", "pads and pools", "branches", "weighed channels", "few filters")
+    for target in ("host", "x86-64-v2", "x86-64-v3")
+]
+OTHERS = [("pads and pools", "x86-64-v2"), ("branches", "x86-64-v3")]
+
+
 @pytest.mark.parametrize(
-    "name", ["a residual", "pads and pools", "branches", "weighed channels", "few filters"]
+    "case", cases(COMPILED, [c for c in COMPILED if "host" in c or c in OTHERS])
 )
-@pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3", "host"])
-def test_compiled(name: str, target: str) -> None:
+def test_compiled(case: tuple[str, str]) -> None:
+    name, target = case
     module = program(BLOCKED[name][0])
-    exe = sw.compile(module, threads=1, target=target)
-    assert "blocked_conv" in exe.ir("optimized")
     x = floats(2, 6, 17, 17)
-    np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=2e-5, atol=2e-5)
+    exe = as_reference(module, x, rtol=2e-5, threads=1, target=target)
+    assert "blocked_conv" in exe.ir("optimized")
 
 
-@pytest.mark.parametrize("name", ["a residual", "branches", "a head", "softmax of channels"])
+ANY_BATCH = ["a residual", "branches", "a head", "softmax of channels"]
+
+
+@pytest.mark.parametrize("name", cases(ANY_BATCH, ["a residual", "a head"]))
 def test_any_batch(name: str) -> None:
     module = program(BLOCKED[name][0], images="n")
     exe = sw.compile(module, threads=1)
     assert "blocked_conv" in exe.ir("optimized")
     for images in (0, 1, 3):
         x = floats(images, 6, 17, 17)
-        np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=2e-5, atol=2e-5)
+        close(exe(x), module.run_reference(x), 2e-5)
 
 
-@pytest.mark.parametrize(
-    ("channels", "filters"), [(1, 16), (2, 7), (3, 24), (17, 2), (37, 50), (100, 37)]
-)
-def test_any_channels(channels: int, filters: int) -> None:
+CHANNELS = [(1, 16), (2, 7), (3, 24), (17, 2), (37, 50), (100, 37)]
+
+
+@pytest.mark.parametrize("sizes", cases(CHANNELS, [(1, 16), (2, 7), (17, 2), (37, 50)]))
+def test_any_channels(sizes: tuple[int, int]) -> None:
+    channels, filters = sizes
     module = program(lambda b, x: conv(b, x, filters), images=1, channels=channels)
     assert "blocked_conv" in Compilation.of(module, "x86-64-v4").text("optimized")
-    exe = sw.compile(module, threads=1)
-    x = floats(1, channels, 17, 17)
-    np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=2e-5, atol=2e-5)
+    as_reference(module, floats(1, channels, 17, 17), rtol=2e-5, threads=1)
 
 
 def test_double_precision(assert_same: Callable[..., sw.Module]) -> None:
@@ -198,8 +205,7 @@ def test_double_precision(assert_same: Callable[..., sw.Module]) -> None:
     x = RNG.standard_normal((2, 6, 17, 17))
     after = assert_same(module, PASSES, x, tolerance=1e-14)
     assert "block = 24" in str(after)
-    exe = sw.compile(module, threads=1)
-    np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=1e-13, atol=1e-13)
+    as_reference(module, x, rtol=1e-13, threads=1)
 
 
 def test_sequences_and_volumes(assert_same: Callable[..., sw.Module]) -> None:
@@ -210,10 +216,7 @@ def test_sequences_and_volumes(assert_same: Callable[..., sw.Module]) -> None:
         b.output(b.relu(b.conv(x, w, strides=[2] * len(sizes))))
         after = assert_same(b.module(), PASSES, floats(2, 4, *sizes), tolerance=1e-5)
         assert count(after, "blocked_conv") == 1
-        exe = sw.compile(b.module(), threads=1)
-        values = floats(2, 4, *sizes)
-        want = b.module().run_reference(values)
-        np.testing.assert_allclose(exe(values), want, rtol=2e-5, atol=5e-5)
+        as_reference(b.module(), floats(2, 4, *sizes), rtol=2e-5, atol=5e-5, threads=1)
 
 
 def test_it_says_what_it_decided_and_at_which_cost(transformed: Callable) -> None:

@@ -16,10 +16,11 @@ from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.weights import WeightStore
 
-RNG = np.random.default_rng(0)
+from ...harness import floats
+
 ARRAYS: dict[str, Any] = {
-    "w": RNG.standard_normal((3, 7)).astype(np.float32),
-    "b": RNG.standard_normal(3).astype(np.float32),
+    "w": floats(3, 7),
+    "b": floats(3),
     "a": sp.csr_array(np.eye(5, k=1, dtype=np.float32)),
 }
 
@@ -54,7 +55,7 @@ def write_npz(path: Path) -> None:
 
 @pytest.mark.parametrize("names", ["", "w", "wb", "wba"])
 def test_arrays_beside_the_module(names: str) -> None:
-    module, x = program(), RNG.standard_normal((5, 7)).astype(np.float32)
+    module, x = program(), floats(5, 7)
     after = bound(module, "", stored(names))
     left = [n for n in "axwb" if n not in names]
     assert [spec.name for spec in after.inputs] == left
@@ -70,7 +71,7 @@ def test_arrays_beside_the_module(names: str) -> None:
 def test_arrays_of_a_file(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"arrays.{suffix}"
     write_npz(path) if suffix == "npz" else stored("wba").save(path)
-    module, x = program(), RNG.standard_normal((5, 7)).astype(np.float32)
+    module, x = program(), floats(5, 7)
     after = bound(module, f'{{path="{path}"}}')
     assert [spec.name for spec in after.inputs] == ["x"]
     expected = module.run_reference(ARRAYS["a"], x, ARRAYS["w"], ARRAYS["b"])

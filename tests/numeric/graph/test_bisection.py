@@ -30,6 +30,7 @@ from stepwell.conversions.convert_scf_to_cf import STRUCTURED
 from stepwell.conversions.graph_to_rt import slots
 from stepwell.conversions.math_to_arith import polynomials
 from stepwell.core.failures import Kind
+from stepwell.core.pipelines import pipeline
 from stepwell.core.registry import passes
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph import ops_binary
@@ -74,6 +75,14 @@ def kernels() -> sw.Module:
     h = b.relu(b.add(b.dense(x, numbers(9, 12)), numbers(9)))
     t = b.sub(h, b.tanh(h))
     b.output(b.add(b.softmax(t), np.float32(0.5)))
+    return b.module()
+
+
+def kernel() -> sw.Module:
+    """One kernel of them."""
+    b = sw.Builder("main")
+    h = b.relu(b.add(b.dense(b.input("x", ("n", 12)), numbers(9, 12)), numbers(9)))
+    b.output(b.sub(h, b.tanh(h)))
     return b.module()
 
 
@@ -349,15 +358,21 @@ WRITES = {
 """What writes the first wrong element, before and after a pass."""
 
 
-LONG = {"expand", "lower to branches", "vectorize("}
-"""Steps that are found after so many others that their tests take the longest."""
+LONG = {"expand", "lower to branches", "vectorize(", "rt-outline-tiles"}
+"""Steps, and a pass, that are found after so many others that their tests take the longest."""
+
+IN_ONE = {"build kernel", "convert kernel", "lower"}
+"""Steps that are as well found in a program of one kernel."""
+
+EARLY = pipeline()["optimized"] + "," + pipeline()["fused"]
+"""The passes of the `graph` level."""
 
 STEPS = [
     pytest.param(
         *planted,
         id=f"{number}:{planted[0]}:{planted[1]}",
         marks=[
-            *([pytest.mark.slow] if planted[1] in LONG else ()),
+            *([pytest.mark.slow] if planted[1] in LONG or planted[0] in LONG else ()),
             *(
                 [pytest.mark.unguarded("no slots are shared")]
                 if planted[1] == "share a slot"
@@ -381,8 +396,10 @@ def test_the_step_to_blame(
 ) -> None:
     plant(monkeypatch)
     rows = 13 if operation == "loop.kernel" else 3  # more than a register tile has, or few
-    program = model if pass_name.startswith(("graph-", "canonicalize")) else kernels
-    found = sw.bisect(program(), [numbers(rows, 12)], threads=1)
+    is_early = pass_name.startswith(("graph-", "canonicalize"))
+    program = model if is_early else kernel if action in IN_ONE else kernels
+    options: dict[str, Any] = {"pipeline": EARLY} if is_early else {"threads": 1}
+    found = sw.bisect(program(), [numbers(rows, 12)], **options)
     assert found is not None
     assert found.pass_name == pass_name
     assert found.action is not None, str(found)

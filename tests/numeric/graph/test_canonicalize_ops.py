@@ -10,9 +10,10 @@ import pytest
 import stepwell as sw
 from stepwell.frontends.builder import Builder, Value
 
-RNG = np.random.default_rng(0)
-W = RNG.standard_normal((5, 4)).astype(np.float32)
-BIAS = RNG.standard_normal(5).astype(np.float32)
+from ...harness import floats
+
+W = floats(5, 4)
+BIAS = floats(5)
 
 
 def convolved(b: Builder, x: Value, summand: np.ndarray, *bias: np.ndarray) -> Value:
@@ -61,7 +62,7 @@ def test_form(name: str, rows: int | str, assert_same: Callable[..., sw.Module])
     build, expected = FORMS[name]
     b = sw.Builder()
     b.output(build(b, b.input("x", (rows, 4))))
-    x = RNG.standard_normal((3 if rows == "n" else rows, 4)).astype(np.float32)
+    x = floats(3 if rows == "n" else rows, 4)
     passes = "graph-canonicalize-ops,graph-fold-constant"
     # A sum of four products may start at the bias.
     after = assert_same(b.module(), passes, x, tolerance=2e-6)

@@ -30,7 +30,7 @@ from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.loop import ops as loop
 from stepwell.frontends import gnn
 
-RNG = np.random.default_rng(0)
+from ...harness import RNG
 
 
 def weights(*shape: int) -> np.ndarray:
@@ -155,9 +155,12 @@ MISTAKES: list[tuple[str, Callable[[ModuleOp], None]]] = [
 ]
 
 
+FEWER = sizes.LARGE // 4
+"""What is large in quick tests."""
+
 QUICK = {
     ("convert-graph-to-loop", one_element_changed, 1),
-    ("loop-schedule", dropped_store, 2),
+    ("loop-schedule", mask_too_short, 2),
 }
 """Others run with all tests."""
 
@@ -179,17 +182,21 @@ def test_mistakes_are_blamed_on_their_pass(
     mistake: Callable[[ModuleOp], None],
     since: int,
     monkeypatch: pytest.MonkeyPatch,
+    all_tests: bool,
 ) -> None:
     """Also those that depend on sizes, and although no result shows them."""
+    rows = 45 if all_tests else 15
+    if not all_tests:
+        monkeypatch.setattr(sizes, "LARGE", FEWER)
     Planted(monkeypatch, name, mistake, since)
     with pytest.raises(sw.MiscompilationError) as caught:
         # Operators are compared where a result differs.
-        sw.compile(mlp(hides=mistake is not swapped_subtraction), threads=1, check=True)
+        sw.compile(mlp(rows, mistake is not swapped_subtraction), threads=1, check=True)
     error = caught.value
     assert error.pass_name == name
     assert str(error).startswith(f"{name}: ")
     assert ("; sizes: 66 for 130, 72 for 200" in str(error)) == (since == 1)
-    assert error.inputs[0].shape == (45, 72 if since == 1 else 200)
+    assert error.inputs[0].shape == (rows, 72 if since == 1 else 200)
     if mistake is not swapped_subtraction:
         assert error.function is not None
         assert error.function.startswith("fused_dense")

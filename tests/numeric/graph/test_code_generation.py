@@ -27,10 +27,17 @@ def mlp() -> sw.Module:
     return b.module()
 
 
+def layer() -> sw.Module:
+    """One kernel, which takes little time to be interpreted at late stages."""
+    b = sw.Builder("main")
+    b.output(b.tanh(b.dense(b.input("x", ("n", 5)), weights(3, 5))))
+    return b.module()
+
+
 def leaky() -> sw.Module:
     b = sw.Builder("main")
-    x = b.input("x", ("n", 20))
-    b.output(b.leaky_relu(b.dense(x, weights(8, 20)), 0.1))
+    x = b.input("x", ("n", 5))
+    b.output(b.leaky_relu(b.dense(x, weights(3, 5)), 0.1))
     return b.module()
 
 
@@ -106,9 +113,11 @@ def wrong_intrinsic(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("program", "mistake", "function"),
     [
-        (mlp, wrong_instruction, "fused_dense_tanh"),
+        (layer, wrong_instruction, "fused_dense_tanh"),
         (leaky, wrong_predicate, "fused_dense_leaky_relu"),
-        (mlp, wrong_choice, "fused"),
+        (leaky, wrong_choice, "fused_dense_leaky_relu"),
+        pytest.param(mlp, wrong_instruction, "fused_dense_tanh", marks=pytest.mark.slow),
+        pytest.param(mlp, wrong_choice, "fused", marks=pytest.mark.slow),
         pytest.param(mlp, same_lane, "fused", marks=pytest.mark.slow),
         pytest.param(convolution, wrong_intrinsic, "fused_conv_relu", marks=pytest.mark.slow),
         pytest.param(convolution, wrong_instruction, "fused_pool", marks=pytest.mark.slow),

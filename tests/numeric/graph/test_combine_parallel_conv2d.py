@@ -11,12 +11,9 @@ import pytest
 import stepwell as sw
 from stepwell.frontends.builder import Builder, Value
 
-RNG = np.random.default_rng(0)
+from ...harness import floats
+
 PASSES = "graph-combine-parallel-conv2d,graph-simplify,graph-fold-constant,canonicalize"
-
-
-def floats(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape).astype(np.float32)
 
 
 def convs(b: Builder, x: Value, *filters: int, bias: bool = True, window: int = 1) -> list[Value]:

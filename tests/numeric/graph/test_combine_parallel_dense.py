@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 
 import stepwell as sw
 from stepwell.frontends.builder import Builder, Value
 
-RNG = np.random.default_rng(0)
+from ...harness import floats
+
 PASSES = "graph-combine-parallel-dense,graph-simplify,graph-fold-constant,canonicalize"
-
-
-def floats(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape).astype(np.float32)
 
 
 def layers(b: Builder, x: Value, *widths: int, bias: bool = True) -> list[Value]:

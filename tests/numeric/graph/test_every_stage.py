@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,20 +14,23 @@ from hypothesis import strategies as st
 from xdsl.parser import Parser
 
 import stepwell as sw
+from stepwell.compilation import Compilation
 from stepwell.core.registry import make_context
 from stepwell.core.stages import IR_STAGES, TEXT_STAGES
 from stepwell.frontends import gnn
 
+from ...harness import RNG, close, floats
 from ..low_bit_program import low_bits
 
-RNG = np.random.default_rng(0)
-X = RNG.standard_normal((5, 20), np.float32)
+pytestmark = pytest.mark.usefixtures("every_stage_verified")
+
+X = floats(5, 20)
 Program = tuple[sw.Module, tuple[Any, ...]]
 
 
 def mlp() -> Program:
     b = sw.Builder("main")
-    h = b.relu(b.dense(b.input("x", ("n", 20)), RNG.standard_normal((8, 20), np.float32)))
+    h = b.relu(b.dense(b.input("x", ("n", 20)), floats(8, 20)))
     b.output(b.softmax(h))
     return b.module(), (X,)
 
@@ -34,18 +38,18 @@ def mlp() -> Program:
 def convolution() -> Program:
     b = sw.Builder("main")
     x = b.input("x", (1, 3, 9, 9))
-    y = b.relu(b.conv(x, RNG.standard_normal((8, 3, 3, 3), np.float32), strides=[2, 2]))
+    y = b.relu(b.conv(x, floats(8, 3, 3, 3), strides=[2, 2]))
     b.output(b.pool(y, "max", [2, 2], [1, 1]))
-    return b.module(), (RNG.standard_normal((1, 3, 9, 9), np.float32),)
+    return b.module(), (floats(1, 3, 9, 9),)
 
 
 def graph_network() -> Program:
-    w = RNG.standard_normal((20, 8), np.float32)
-    heads = gnn.GATConv(w[:8, :4].T.copy(), w[:1, :4].copy(), w[1:2, :4].copy())
+    w = floats(6, 8)
+    heads = gnn.GATConv(floats(4, 8), w[:1, :4].copy(), w[1:2, :4].copy())
     model = gnn.Sequential(gnn.GCNConv(w), gnn.ReLU(), heads)
     index = RNG.integers(0, 5, (2, 9))
-    module = model.to_module(gnn.GraphSpec(), sw.TensorSpec((None, 20)))
-    return module, (gnn.Graph.from_edge_index(index, 5), X)
+    module = model.to_module(gnn.GraphSpec(), sw.TensorSpec((None, 6)))
+    return module, (gnn.Graph.from_edge_index(index, 5), X[:, :6].copy())
 
 
 def quantised() -> Program:
@@ -76,10 +80,6 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
 }
 
 
-def outputs(value: Any) -> tuple[np.ndarray, ...]:
-    return value if isinstance(value, tuple) else (value,)
-
-
 WAYS = [
     pytest.param(*way, marks=pytest.mark.slow if way[1:] != (3, 2) else ())
     for way in itertools.product(PROGRAMS, (0, 3), (1, 2))
@@ -87,19 +87,25 @@ WAYS = [
 
 
 @pytest.mark.parametrize(("name", "level", "threads"), WAYS)
-def test_stages_agree(name: str, level: int, threads: int) -> None:
+def test_stages_agree(name: str, level: int, threads: int, all_tests: bool) -> None:
     module, inputs = PROGRAMS[name]()
     exe = sw.compile(module, threads=threads, opt_level=level)
-    expected = outputs(module.run_reference(*inputs))
-    for stage in exe.stages:
-        for got, want in zip(outputs(exe.run_at(stage, *inputs)), expected, strict=True):
-            assert got.dtype == want.dtype
-            got, want = got.astype(np.float64), want.astype(np.float64)
-            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5, err_msg=stage)
+    expected = module.run_reference(*inputs)
+    if all_tests:
+        for stage in exe.stages:
+            close(exe.run_at(stage, *inputs), expected, 1e-4, 1e-5, what=stage)
+        return
+    # All stages of one way down, instead of one for each.
+    compilation = Compilation.of(module, threads=threads, opt_level=level)
+    work, ctx = compilation.begin()
+    for stage in compilation.descend(work, ctx):
+        as_it_is = replace(compilation, module=work, passes=dict.fromkeys(IR_STAGES, ""))
+        close(as_it_is.run(stage, inputs), expected, 1e-4, 1e-5, what=stage)
+    close(exe(*inputs), expected, 1e-4, 1e-5)
 
 
 @settings(
-    max_examples=10,
+    max_examples=settings().max_examples * 16 // 100,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -108,12 +114,8 @@ def test_stages_of_random_programs(data: st.DataObject, programs: Any) -> None:
     case = data.draw(programs)
     exe = sw.compile(case.module, threads=data.draw(st.sampled_from([1, 2])))
     stage = data.draw(st.sampled_from(["kernels", "scheduled", "buffers", "loops", "llvm"]))
-    expected = outputs(case.module.run_reference(*case.inputs))
-    for got, want in zip(outputs(exe.run_at(stage, *case.inputs)), expected, strict=True):
-        largest = max(1.0, float(np.max(np.abs(want.astype(np.float64)), initial=0)))
-        np.testing.assert_allclose(
-            got.astype(np.float64), want.astype(np.float64), rtol=0, atol=case.tolerance * largest
-        )
+    expected = case.module.run_reference(*case.inputs)
+    close(exe.run_at(stage, *case.inputs), expected, 0, case.tolerance, scaled=True)
 
 
 def test_registered_functions_are_called() -> None:
@@ -135,17 +137,28 @@ def test_registered_functions_are_called() -> None:
             exe.run_at(stage, seven)
 
 
+@pytest.fixture(scope="module")
+def gathering() -> sw.Executable:
+    return sw.compile(integers()[0], threads=1)
+
+
+@pytest.fixture(scope="module")
+def multiplying() -> sw.Executable:
+    b = sw.Builder("main")
+    b.output(b.spmm(b.input("a", sw.SparseSpec(("n", 20))), X.T.copy()))
+    return sw.compile(b.module(), threads=1)
+
+
 @pytest.mark.parametrize("stage", ["buffers", "loops", "llvm", "asm"])
-def test_calls_are_refused_as_by_compiled_code(stage: str) -> None:
-    module, _ = integers()
-    exe = sw.compile(module, threads=1)
+def test_calls_are_refused_as_by_compiled_code(
+    stage: str, gathering: sw.Executable, multiplying: sw.Executable
+) -> None:
+    exe = gathering
     with pytest.raises(sw.InputError, match=r"index out of range at position 1, .* got -6"):
         exe.run_at(stage, X, np.array([0, -6, 1]))
     with pytest.raises(sw.InputError, match="wrong dtype"):
         exe.run_at(stage, X, np.array([0, -6, 1], np.int32))
-    b = sw.Builder("main")
-    b.output(b.spmm(b.input("a", sw.SparseSpec(("n", 20))), X.T.copy()))
-    exe = sw.compile(b.module(), threads=1)
+    exe = multiplying
     broken = np.array([0, 2, 1]), np.array([1]), np.ones(1, np.float32)
     with pytest.raises(sw.InputError) as compiled:
         exe((*(part.astype(np.int32) for part in broken[:2]), broken[2]))
@@ -210,11 +223,12 @@ def test_what_is_not_written_is_not_a_number() -> None:
 
 
 def test_unknown_stages() -> None:
-    module, inputs = mlp()
-    exe = sw.compile(module, threads=1)
+    b = sw.Builder("main")
+    b.output(b.relu(b.input("x", ("n", 20))))
+    exe = sw.compile(b.module(), threads=1)
     with pytest.raises(sw.StepwellError, match='did you mean "loops"'):
-        exe.run_at("loop", *inputs)
-    later = sw.compile(sw.from_mlir(exe.ir("kernels"), weights=module.weights), threads=1)
+        exe.run_at("loop", X)
+    later = sw.compile(sw.from_mlir(exe.ir("kernels")), threads=1)
     with pytest.raises(sw.StepwellError, match='"graph" is before, got "kernels"'):
-        later.run_at("graph", *inputs)
+        later.run_at("graph", X)
     assert set(IR_STAGES) | set(TEXT_STAGES) >= set(later.stages)

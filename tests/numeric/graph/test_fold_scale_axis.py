@@ -11,12 +11,9 @@ import scipy.sparse as sp
 import stepwell as sw
 from stepwell.frontends.builder import Builder, Value
 
-RNG = np.random.default_rng(0)
+from ...harness import RNG, floats
+
 PASSES = "graph-canonicalize-ops,graph-fold-scale-axis,graph-fold-constant"
-
-
-def floats(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape).astype(np.float32)
 
 
 W, BIAS, V = floats(5, 4), floats(5), floats(6, 5)

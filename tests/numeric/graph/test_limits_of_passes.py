@@ -20,13 +20,14 @@ from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph.interfaces import FusionKind, GraphOp
 from stepwell.dialects.graph.ops_sparse import RowOp
 
+from ...harness import RNG, floats
+
 SETTINGS = settings(
     max_examples=settings().max_examples * 60 // 100,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-RNG = np.random.default_rng(0)
-X, COLUMN = (RNG.standard_normal(s).astype(np.float32) for s in ((6, 4), (6, 1)))
+X, COLUMN = (floats(*s) for s in ((6, 4), (6, 1)))
 A = sp.csr_array(sp.random(6, 6, density=0.5, dtype=np.float32, random_state=0))
 
 

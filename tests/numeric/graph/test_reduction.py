@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,20 +16,25 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 import stepwell as sw
+from stepwell.compilation import Compilation
 from stepwell.core.registry import passes
 from stepwell.diagnosis.reduction import Command
 from stepwell.dialects.graph import ops as graph
 from stepwell.tools import main, stepwell_opt
 
+from ...harness import cases, floats
+
 Plant = Callable[[str, Callable[[ModuleOp], None]], None]
 
+EARLY = "graph-canonicalize-ops,graph-simplify"
 
-def program(steps: int, seed: int = 0) -> sw.Module:
-    """A random program with several results."""
+
+def program(steps: int, seed: int = 0, size: int = 12) -> sw.Module:
+    """A random program with several results, on rows of a size."""
     rng = np.random.default_rng(seed)
     b = sw.Builder("main")
-    values = [b.input("x", ("n", 12)), b.input("y", ("n", 12))]
-    weights = [rng.standard_normal((12, 12)).astype(np.float32) / 4 for _ in range(4)]
+    values = [b.input("x", ("n", size)), b.input("y", ("n", size))]
+    weights = [rng.standard_normal((size, size)).astype(np.float32) / 4 for _ in range(4)]
     for _ in range(steps):
         one, other = (values[-1 - k] for k in rng.integers(0, min(12, len(values)), 2))
         made = [
@@ -83,12 +89,18 @@ def names(module: sw.Module) -> list[str]:
     return [op.name for op in block.ops]
 
 
-@pytest.mark.parametrize("steps", [30, pytest.param(200, marks=pytest.mark.slow)])
-def test_a_mistake_among_many_steps(steps: int, plant: Plant) -> None:
+@pytest.mark.parametrize(
+    ("steps", "options"),
+    [
+        (30, {"pipeline": EARLY}),
+        *(pytest.param(steps, {"threads": 1}, marks=pytest.mark.slow) for steps in (30, 200)),
+    ],
+)
+def test_a_mistake_among_many_steps(steps: int, options: Any, plant: Plant) -> None:
     plant("graph-simplify", swapped(graph.SubOp))
     large = program(steps)
     before = len(large.weights)
-    found = sw.reduce(large, threads=1)
+    found = sw.reduce(large, **options)
     assert found.operations_before > steps
     assert found.operations < 10
     assert "graph.sub" in names(found.module)
@@ -101,9 +113,12 @@ def test_a_mistake_among_many_steps(steps: int, plant: Plant) -> None:
     assert len(large.weights) == before > 0
 
 
-def test_a_crash(plant: Plant, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("steps", cases([60, 200], [60]))
+def test_a_crash(
+    steps: int, plant: Plant, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     plant("graph-fuse-ops", crash_on_tanh)
-    found = sw.reduce(program(200), threads=1)
+    found = sw.reduce(program(steps), threads=1)
     assert names(found.module) == ["graph.tanh", "func.return"]
     assert found.blame is not None
     assert found.blame.diff() == ""
@@ -117,15 +132,19 @@ def test_a_crash(plant: Plant, tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 def test_a_mistake_in_kernels(plant: Plant) -> None:
     plant("convert-loop-to-scf", swapped(arith.SubfOp))
-    found = sw.reduce(program(12, seed=3), threads=1)
+    found = sw.reduce(program(7, seed=3, size=4), threads=1)
     assert found.operations < 8
     assert found.blame is not None
     assert found.blame.pass_name == "convert-loop-to-scf"
 
 
 def test_the_module_of_a_later_stage(plant: Plant) -> None:
-    kernels = sw.from_mlir(sw.compile(program(8, seed=3), threads=1).ir("kernels"))
-    kernels.weights = program(8, seed=3).weights
+    b, w = sw.Builder("main"), floats(4, 4)
+    x, y = b.input("x", ("n", 4)), b.input("y", ("n", 4))
+    b.output(b.dense(b.tanh(b.dense(x, w)), w))
+    b.output(b.sub(y, b.tanh(x)))
+    compilation = Compilation.of(b.module(), threads=1)
+    kernels = compilation.at("kernels")
     before = kernels.text().count("\n")
     plant("convert-loop-to-scf", swapped(arith.SubfOp))
     found = sw.reduce(kernels, threads=1)
@@ -135,9 +154,8 @@ def test_the_module_of_a_later_stage(plant: Plant) -> None:
 
 def test_inputs_stay_what_they_are(plant: Plant) -> None:
     plant("graph-simplify", swapped(graph.SubOp))
-    rng = np.random.default_rng(0)
-    given = [rng.standard_normal((3, 12)).astype(np.float32) for _ in range(2)]
-    found = sw.reduce(program(20), given, threads=1)
+    given = [floats(3, 12), floats(3, 12)]
+    found = sw.reduce(program(20), given, pipeline=EARLY)
     assert [spec.shape for spec in found.module.inputs] == [("n", 12)] * 2
     assert found.operations < 10
 
@@ -160,7 +178,7 @@ def test_a_command(tmp_path: Path) -> None:
     script.write_text(
         "import pathlib, sys\nsys.exit('graph.dense' in pathlib.Path(sys.argv[1]).read_text())\n"
     )
-    found = sw.reduce(program(30), test=Command(f"{sys.executable} {script}"))
+    found = sw.reduce(program(12), test=Command(f"{sys.executable} {script}"))
     assert found.operations <= 3
     slow = tmp_path / "slow.py"
     slow.write_text("import time\ntime.sleep(60)\n")
@@ -184,8 +202,8 @@ def run(args: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, 
 
 def test_the_commands(plant: Plant, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, found, small = (str(tmp_path / name) for name in ("m.mlir", "found.mlir", "s.mlir"))
-    program(30).save(path)
-    passes = ["-p", "graph-canonicalize-ops,graph-simplify"]
+    program(12).save(path)
+    passes = ["-p", EARLY]
     status, _, said = run(["bisect", path, *passes], capsys)
     assert (status, said) == (1, "stepwell: error: bisect: nothing fails\n")
     plant("graph-simplify", swapped(graph.SubOp))

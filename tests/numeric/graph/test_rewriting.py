@@ -30,11 +30,7 @@ from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.frontends.builder import Builder, Value
 from stepwell.passes.graph.fusion.outlining import has_kernel
 
-RNG = np.random.default_rng(7)
-
-
-def floats(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape).astype(np.float32)
+from ...harness import close, floats
 
 
 def program(build: Callable[..., Any], *shapes: tuple[int | str, ...]) -> sw.Module:
@@ -63,15 +59,10 @@ def primitives(module: sw.Module) -> dict[str, list[str]]:
     }
 
 
-def results(module: sw.Module, inputs: tuple[Any, ...]) -> tuple[np.ndarray, ...]:
-    found = module.run_reference(*inputs)
-    return found if isinstance(found, tuple) else (found,)
-
-
-def check(before: sw.Module, after: sw.Module, *inputs: Any, tolerance: float = 1e-6) -> None:
-    for want, have in zip(results(before, inputs), results(after, inputs), strict=True):
-        assert (want.dtype, want.shape) == (have.dtype, have.shape)
-        np.testing.assert_allclose(have, want, rtol=tolerance, atol=tolerance, err_msg=str(after))
+def as_before(before: sw.Module, after: sw.Module, *inputs: Any, tolerance: float = 1e-6) -> None:
+    """Compare what the references of two programs give."""
+    want, have = (module.run_reference(*inputs) for module in (before, after))
+    close(have, want, tolerance, what=str(after))
 
 
 @p.pattern
@@ -103,7 +94,7 @@ class TestApply:
         assert operators(after) == ["fma", "relu", "fma"]
         assert str(module) == text
         x = floats(3 if rows == "n" else int(rows), 5)
-        check(module, after, x)
+        as_before(module, after, x)
         np.testing.assert_allclose(sw.compile(after)(x), module.run_reference(x), rtol=1e-5)
 
     def test_a_product_with_another_user_stays(self) -> None:
@@ -159,7 +150,7 @@ class TestApply:
         module = program(branches, (3, 4))
         after = p.apply(module, [one])
         assert operators(after).count("dense") == 1
-        check(module, after, floats(3, 4))
+        as_before(module, after, floats(3, 4))
 
     def test_arrays_of_a_replacement_go_into_the_weight_store(self) -> None:
         w = floats(5, 4)
@@ -176,7 +167,7 @@ class TestApply:
         after = p.apply(module, [other])
         assert "floor" in after.weights
         assert "floor" not in module.weights
-        check(module, after, floats(3, 4))
+        as_before(module, after, floats(3, 4))
 
     def test_names_of_operators_and_the_match(self) -> None:
         seen: list[Any] = []
@@ -353,7 +344,7 @@ class TestGroup:
         assert primitives(after) == {"dense_add": ["dense", "add"]}
         assert operators(after) == ["func.call", "relu"] * 3
         x = floats(3 if rows == "n" else int(rows), 4)
-        check(module, after, x)
+        as_before(module, after, x)
         exe = sw.compile(after, opt_level=level)
         np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=1e-5, atol=1e-6)
         assert re.findall(r"loop.kernel @(\w+)", exe.ir("kernels")).count("dense_add") == 1
@@ -386,7 +377,7 @@ class TestGroup:
             "main_1": ["dense", "add"],
             "main_2": ["dense", "constant", "add"],
         }
-        check(module, after, floats(3, 4))
+        as_before(module, after, floats(3, 4))
 
     def test_several_results_with_an_operator_between(self) -> None:
         @p.pattern
@@ -403,7 +394,7 @@ class TestGroup:
         after = p.group(module, {"pair": pair})
         assert primitives(after) == {"pair": ["exp", "tanh"]}
         x = floats(3, 4)
-        check(module, after, x)
+        as_before(module, after, x)
         for have, want in zip(sw.compile(after)(x), module.run_reference(x), strict=True):
             np.testing.assert_allclose(have, want, rtol=1e-5)
 
@@ -430,7 +421,7 @@ class TestGroup:
         assert second.matches(module)
         after = p.group(module, {"first": first, "second": second})
         assert list(primitives(after)) == ["first"]
-        check(module, after, floats(3, 4))
+        as_before(module, after, floats(3, 4))
 
     def test_decisions_and_places(self) -> None:
         decisions: list[Decision] = []
@@ -518,7 +509,7 @@ def test_an_identity_keeps_the_results(kind: Any, data: st.DataObject, programs:
         return b.apply(kind, *values)
 
     after = p.apply(case.module, [same], once=True)
-    check(case.module, after, *case.inputs, tolerance=0)
+    as_before(case.module, after, *case.inputs, tolerance=0)
 
 
 @SETTINGS
@@ -536,5 +527,5 @@ def test_groups_of_random_programs(
     first = pure(lambda: p.op(GraphOp, p.op(GraphOp, ...), ...))
     second = pure(lambda x=p.value(constant=False): (p.op(GraphOp, x), p.op(GraphOp, x)))
     after = p.group(case.module, {"chain": first, "siblings": second})
-    check(case.module, after, *case.inputs, tolerance=0)
+    as_before(case.module, after, *case.inputs, tolerance=0)
     assert_same(after, "graph-fuse-ops", *case.inputs)

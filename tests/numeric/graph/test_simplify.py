@@ -11,8 +11,9 @@ import pytest
 import stepwell as sw
 from stepwell.frontends.builder import Builder, Value
 
+from ...harness import RNG, floats
+
 WHOLE = (1 << 63) - 1
-RNG = np.random.default_rng(0)
 VECTOR = RNG.uniform(0.5, 2, 4).astype(np.float32)
 
 RULES: dict[str, tuple[Callable[[Builder, Value], Value], list[str]]] = {
@@ -57,8 +58,7 @@ RULES: dict[str, tuple[Callable[[Builder, Value], Value], list[str]]] = {
     "ConcatOfConcat": (lambda b, x: b.concat([b.concat([x, x], axis=1), x], axis=-1), ["concat"]),
     "OperandBroadcastsItself": (
         lambda b, x: (
-            b.broadcast_to(b.reduce(x, "max", axes=[0]), [3, 4])
-            + b.constant(RNG.standard_normal((3, 4)).astype(np.float32))
+            b.broadcast_to(b.reduce(x, "max", axes=[0]), [3, 4]) + b.constant(floats(3, 4))
         ),
         ["reduce", "add"],
     ),
@@ -109,7 +109,7 @@ def test_rule(rule: str, rows: int | str, assert_same: Callable[..., sw.Module])
     if rule == "OperandBroadcastsItself":
         rows = 3
     module = program(build, rows)
-    x = RNG.standard_normal((3 if rows == "n" else rows, 4)).astype(np.float32)
+    x = floats(3 if rows == "n" else rows, 4)
     # Where a rule rounds in another place it does so once or twice.
     tolerance = 2e-3 if rule == "CastOfWiderCast" else 2e-6
     passes = "graph-simplify,canonicalize,graph-fold-constant,dce"
@@ -121,7 +121,7 @@ def test_rule(rule: str, rows: int | str, assert_same: Callable[..., sw.Module])
 @pytest.mark.parametrize("what", KEPT)
 def test_kept(what: str, assert_same: Callable[..., sw.Module]) -> None:
     module = program(KEPT[what], "n")
-    after = assert_same(module, "graph-simplify", RNG.standard_normal((3, 4)).astype(np.float32))
+    after = assert_same(module, "graph-simplify", floats(3, 4))
     assert operators(after) == operators(module)
 
 

@@ -24,37 +24,32 @@ from stepwell.dialects.graph.ops import ExchangeOp
 from stepwell.frontends import gnn
 from stepwell.passes.graph.halo.cuts import Costs, cheapest
 
-RNG = np.random.default_rng(7)
-
-
-def weights(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape).astype(np.float32)
-
+from ...harness import RNG, floats
 
 MODELS = {
     "gcn": gnn.Sequential(
-        gnn.GCNConv(weights(6, 5), weights(5)), gnn.ReLU(), gnn.GCNConv(weights(5, 3))
+        gnn.GCNConv(floats(6, 5), floats(5)), gnn.ReLU(), gnn.GCNConv(floats(5, 3))
     ),
-    "gcn without loops": gnn.Sequential(gnn.GCNConv(weights(6, 5), add_self_loops=False)),
+    "gcn without loops": gnn.Sequential(gnn.GCNConv(floats(6, 5), add_self_loops=False)),
     "sage": gnn.Sequential(
-        gnn.SAGEConv(weights(5, 6), weights(5), weights(5, 6)),
+        gnn.SAGEConv(floats(5, 6), floats(5), floats(5, 6)),
         gnn.ReLU(),
-        gnn.SAGEConv(weights(3, 5), None, weights(3, 5), aggr="max", normalize=True),
+        gnn.SAGEConv(floats(3, 5), None, floats(3, 5), aggr="max", normalize=True),
     ),
     "sage that projects": gnn.Sequential(
-        gnn.SAGEConv(weights(5, 6), None, weights(5, 6), project=(weights(6, 6), weights(6)))
+        gnn.SAGEConv(floats(5, 6), None, floats(5, 6), project=(floats(6, 6), floats(6)))
     ),
     "gin": gnn.Sequential(
-        gnn.GINConv([gnn.Linear(weights(5, 6)), gnn.ReLU(), gnn.Linear(weights(6, 5))], eps=0.5),
-        gnn.GINConv([gnn.Linear(weights(3, 6), weights(3))]),
+        gnn.GINConv([gnn.Linear(floats(5, 6)), gnn.ReLU(), gnn.Linear(floats(6, 5))], eps=0.5),
+        gnn.GINConv([gnn.Linear(floats(3, 6), floats(3))]),
     ),
     "gat": gnn.Sequential(
-        gnn.GATConv(weights(8, 6), weights(2, 4), weights(2, 4), weights(8)),
+        gnn.GATConv(floats(8, 6), floats(2, 4), floats(2, 4), floats(8)),
         gnn.ReLU(),
-        gnn.GATConv(weights(3, 8), weights(1, 3), weights(1, 3), concat=False),
+        gnn.GATConv(floats(3, 8), floats(1, 3), floats(1, 3), concat=False),
     ),
     "gat without loops": gnn.Sequential(
-        gnn.GATConv(weights(8, 6), weights(2, 4), weights(2, 4), add_self_loops=False)
+        gnn.GATConv(floats(8, 6), floats(2, 4), floats(2, 4), add_self_loops=False)
     ),
 }
 DECOMPOSED = "graph-decompose-normalize,graph-decompose-sparse,graph-cse,graph-dce"
@@ -133,7 +128,7 @@ def test_parts_compute_together_what_one_program_computes(name: str) -> None:
         (1, 0, (0, 1)),
         (2, 3, (0, 1, 2)),
     ):
-        matrix, x = random_graph(nodes, edges), weights(nodes, 6)
+        matrix, x = random_graph(nodes, edges), floats(nodes, 6)
         expected = module.run_reference(matrix, x)
         # The order of sums is another one.
         np.testing.assert_allclose(run(after, matrix, x, bounds), expected, rtol=1e-5, atol=1e-5)
@@ -151,7 +146,7 @@ def test_messages_between_the_nodes_of_an_edge() -> None:
     y = b.concat([y, b.reduce_entries(a, e, kind="std"), b.aggregate(a, y * x, kind="max")], axis=1)
     b.output(b.softmax(y, axis=1), name="y")
     module = b.module()
-    matrix, x = random_graph(13, 50), weights(13, 4)
+    matrix, x = random_graph(13, 50), floats(13, 4)
     found = run(split(module), matrix, x, (0, 4, 8, 13))
     np.testing.assert_allclose(found, module.run_reference(matrix, x), rtol=1e-5, atol=1e-6)
 
@@ -162,7 +157,7 @@ def test_one_process_has_one_part() -> None:
     with pytest.raises(
         InputError, match=r"graph\.exchange: sizes nodes and columns differ, expected 4"
     ):
-        module.run_reference(part.matrix, weights(4, 6))
+        module.run_reference(part.matrix, floats(4, 6))
 
 
 def test_what_all_parts_share_is_computed_by_each() -> None:
@@ -170,10 +165,10 @@ def test_what_all_parts_share_is_computed_by_each() -> None:
     b = sw.Builder("main")
     a = b.input("a", sw.SparseSpec(("n", "n"), "f32", "e"))
     x = b.input("x", ("n", 4), "f32")
-    scale = b.exp(b.constant(weights(4), "scale"))
+    scale = b.exp(b.constant(floats(4), "scale"))
     b.output(b.aggregate(a, x * scale) * scale, name="y")
     module = b.module()
-    matrix, x = random_graph(13, 50), weights(13, 4)
+    matrix, x = random_graph(13, 50), floats(13, 4)
     found = run(split(module), matrix, x, (0, 4, 13))
     np.testing.assert_allclose(found, module.run_reference(matrix, x), rtol=1e-5, atol=1e-6)
 
@@ -183,7 +178,7 @@ def test_an_operator_that_numbers_nodes_is_refused() -> None:
     b = sw.Builder("main")
     a = b.input("a", sw.SparseSpec(("n", "n"), "f32", "e"))
     x = b.input("x", ("n", 4), "f32")
-    table = b.constant(weights(9, 4), "table")
+    table = b.constant(floats(9, 4), "table")
     b.output(b.aggregate(a, x + table), name="y")
     with pytest.raises(CompileError, match=r"graph-split-at-halo: graph\.add: it combines slices"):
         split(b.module())

@@ -18,40 +18,42 @@ from stepwell.core.registry import make_context
 from stepwell.frontends import gnn
 from stepwell.frontends.builder import Builder
 
+from ...harness import cases, results, same
+
 UNIT = {"bf16": 2.0**-8, "f16": 2.0**-11}
 """The largest relative error of one rounding."""
 
 
-def floats(*shape: int, seed: int = 0) -> np.ndarray:
+def normal(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape, np.float32)
 
 
 def mlp() -> tuple[sw.Module, list[Any]]:
     b = Builder()
     x = b.input("x", ("n", 33))
-    h = b.relu(b.dense(x, floats(17, 33), floats(17), name="fc1"), name="act1")
-    b.output(b.softmax(b.dense(h, floats(40, 17), name="fc2") * 0.1, axis=-1), name="y")
+    h = b.relu(b.dense(x, normal(17, 33), normal(17), name="fc1"), name="act1")
+    b.output(b.softmax(b.dense(h, normal(40, 17), name="fc2") * 0.1, axis=-1), name="y")
     b.output(h, name="hidden")
-    return b.module(), [floats(5, 33, seed=1)]
+    return b.module(), [normal(5, 33, seed=1)]
 
 
 def conv() -> tuple[sw.Module, list[Any]]:
     b = Builder()
     x = b.input("x", (2, 3, 9, 9))
-    h = b.conv(x, floats(4, 3, 3, 3), name="conv1")
-    positive = floats(4) ** 2 + 0.5
-    h = b.relu(b.batch_norm(h, positive, floats(4), floats(4), positive, epsilon=1e-5, axis=1))
+    h = b.conv(x, normal(4, 3, 3, 3), name="conv1")
+    positive = normal(4) ** 2 + 0.5
+    h = b.relu(b.batch_norm(h, positive, normal(4), normal(4), positive, epsilon=1e-5, axis=1))
     h = b.pool(h, "mean", [2, 2], strides=[2, 2])
-    b.output(b.dense(b.reshape(h, [0, -1]), floats(5, 36), name="fc"), name="y")
-    return b.module(), [floats(2, 3, 9, 9, seed=1)]
+    b.output(b.dense(b.reshape(h, [0, -1]), normal(5, 36), name="fc"), name="y")
+    return b.module(), [normal(2, 3, 9, 9, seed=1)]
 
 
 def gcn() -> tuple[sw.Module, list[Any]]:
     adjacency = random_array((9, 9), density=0.3, rng=np.random.default_rng(0), dtype=np.float32)
     graph = gnn.Graph.from_scipy((adjacency + adjacency.T).tocsr())
-    layers = (gnn.GCNConv(floats(6, 4), floats(4)), gnn.ReLU(), gnn.GCNConv(floats(4, 3)))
+    layers = (gnn.GCNConv(normal(6, 4), normal(4)), gnn.ReLU(), gnn.GCNConv(normal(4, 3)))
     module = gnn.Sequential(*layers).to_module(graph, sw.TensorSpec((9, 6), "f32"))
-    return module, [floats(9, 6, seed=1)]
+    return module, [normal(9, 6, seed=1)]
 
 
 MODELS = pytest.mark.parametrize("model", [mlp, conv, gcn])
@@ -59,29 +61,28 @@ TYPES = pytest.mark.parametrize("type", ["bf16", "f16"])
 Model = Callable[[], tuple[sw.Module, list[Any]]]
 
 
-def outputs(results: Any) -> tuple[np.ndarray, ...]:
-    return results if isinstance(results, tuple) else (results,)
-
-
 def error(want: np.ndarray, have: np.ndarray) -> float:
     return float(np.abs(want - have).max() / np.abs(want).max())
 
 
-@MODELS
-@TYPES
-@pytest.mark.parametrize("level", [0, 3])
-def test_compiled_results_are_as_close_as_the_type_allows(
-    model: Model, type: str, level: int
-) -> None:
+WAYS = [(model, type, level) for model in (mlp, conv, gcn) for type in UNIT for level in (0, 3)]
+"""Either type at either level, of one model or another."""
+CROSSED = [("bf16", 0), ("f16", 3)]
+
+
+@pytest.mark.parametrize(
+    "case", cases(WAYS, [way for way in WAYS if (way[0] is conv) == (way[1:] in CROSSED)])
+)
+def test_compiled_results_are_as_close_as_the_type_allows(case: tuple[Model, str, int]) -> None:
+    model, type, level = case
     module, inputs = model()
     mixed = sw.to_mixed_precision(module, [inputs], type).module
     exe = sw.compile(mixed, threads=1, opt_level=level)
     assert [s.dtype for s in (*exe.inputs, *exe.outputs)] == [
         s.dtype for s in (*module.inputs, *module.outputs)
     ]
-    for want, have in zip(
-        outputs(module.run_reference(*inputs)), outputs(exe(*inputs)), strict=True
-    ):
+    wanted = results(module.run_reference(*inputs))
+    for want, have in zip(wanted, results(exe(*inputs)), strict=True):
         assert have.dtype == want.dtype
         # Operands, weights and results of each of two layers are rounded: 6 roundings, most of
         # which cancel; the softmax multiplies an absolute error of its operand.
@@ -94,8 +95,8 @@ def test_reported_errors_are_those_of_the_module(model: Model, type: str) -> Non
     module, inputs = model()
     made = sw.to_mixed_precision(module, [inputs, inputs], type)
     assert made.samples == 2
-    before = outputs(module.run_reference(*inputs))
-    after = outputs(made.module.run_reference(*inputs))
+    before = results(module.run_reference(*inputs))
+    after = results(made.module.run_reference(*inputs))
     assert [d.name for d in made.outputs] == [s.name for s in module.outputs]
     for reported, want, have in zip(made.outputs, before, after, strict=True):
         # The f32 results differ by the order of sums of the optimised module.
@@ -116,10 +117,7 @@ def test_weights_take_half_the_bytes(tmp_path: Path) -> None:
     made.module.save(tmp_path / "m.mlir")
     again = sw.from_mlir(tmp_path / "m.mlir")
     assert str(again) == str(made.module)
-    for want, have in zip(
-        sw.compile(made.module)(*inputs), sw.compile(again)(*inputs), strict=True
-    ):
-        np.testing.assert_array_equal(want, have)
+    same(again.run_reference(*inputs), made.module.run_reference(*inputs))
 
 
 def test_decisions_name_the_nodes_and_the_policy() -> None:
@@ -176,7 +174,8 @@ def test_in_an_edited_pipeline() -> None:
     module, inputs = mlp()
     texts = pipeline(3)
     step = "graph-to-mixed-precision{type=f16},graph-fold-constant,graph-canonicalize-cast"
-    exe = sw.compile(module, pipeline={**texts, "optimized": f"{texts['optimized']},{step}"})
+    texts = {**texts, "optimized": f"{texts['optimized']},{step}"}
+    exe = sw.compile(module, threads=1, pipeline=texts)
     assert "tensor<17x33xf16>" in exe.ir("fused")
     assert "graph-to-mixed-precision" in exe.explain()
     for want, have in zip(module.run_reference(*inputs), exe(*inputs), strict=True):
@@ -200,10 +199,7 @@ def test_any_program_stays_valid(
     run_passes(ctx, copy.op, f"graph-to-mixed-precision{{type={type}}}")
     after = sw.Module(copy.op, ctx.weights)
     assert after.outputs == case.module.outputs
-    for want, have in zip(
-        outputs(case.module.run_reference(*case.inputs)),
-        outputs(after.run_reference(*case.inputs)),
-        strict=True,
-    ):
+    runs = (results(m.run_reference(*case.inputs)) for m in (case.module, after))
+    for want, have in zip(*runs, strict=True):
         assert want.dtype == have.dtype
         assert want.shape == have.shape

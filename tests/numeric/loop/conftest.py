@@ -12,7 +12,7 @@ import pytest
 from xdsl.dialects.builtin import AffineMapAttr, MemRefType, ModuleOp
 from xdsl.parser import Parser
 
-from stepwell.backends.llvm.jit import Effort, compile_module
+from stepwell.backends.llvm.jit import CompiledModule, Effort, compile_module
 from stepwell.backends.reference.machine import run_kernel
 from stepwell.core.context import PassHook
 from stepwell.core.pipelines import pipeline, run_passes
@@ -20,6 +20,8 @@ from stepwell.core.registry import make_context
 from stepwell.core.target import named
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.loop.packing import pack_array
+
+from ...harness import close, same
 
 Size = int | None
 """A size in a type; None is written `?`."""
@@ -310,7 +312,7 @@ def kernel_of() -> Callable[[str], KernelOp]:
 Check = Callable[[str, Sequence[np.ndarray], Callable[[KernelOp], KernelOp]], KernelOp]
 
 
-def check(
+def run_both(
     text: str, inputs: Sequence[np.ndarray], schedule: Callable[[KernelOp], KernelOp]
 ) -> tuple[KernelOp, np.ndarray]:
     """Run a kernel before and after a schedule; the last array is the output's, and is compared.
@@ -333,28 +335,39 @@ def check(
         array.fill(77)  # what is not written shows
     run_kernel(after, got)
     for left, right in zip(expected[:-1], got[:-1], strict=True):
-        np.testing.assert_array_equal(left, right, "an input was written to")
-    tolerance = 1e-4 if got[-1].dtype.kind == "f" else 0
-    np.testing.assert_allclose(got[-1], expected[-1], rtol=tolerance, atol=tolerance)
+        same(right, left, "an input was written to")
+    close(got[-1], expected[-1], 1e-4)
     return after, expected[-1]
 
 
 @pytest.fixture(scope="session")
 def same_before_and_after() -> Check:
     """A function that compares a kernel with itself after a schedule, and returns the latter."""
-    return lambda text, inputs, schedule: check(text, inputs, schedule)[0]
+    return lambda text, inputs, schedule: run_both(text, inputs, schedule)[0]
+
+
+PIPELINE = pipeline()
+KNOWN: dict[str, CompiledModule] = {}
+"""The machine code of the last kernels, by their texts: tests run one on several arrays."""
+MOST = 100
+
+
+def known_code(kernel: KernelOp) -> CompiledModule:
+    text = str(kernel)
+    if text not in KNOWN:
+        if len(KNOWN) == MOST:
+            KNOWN.clear()
+        KNOWN[text] = machine_code(kernel, PIPELINE, ())
+    return KNOWN[text]
 
 
 def run_compiled(
     kernel: KernelOp,
     arrays: Sequence[np.ndarray],
-    texts: Mapping[str, str] = pipeline(),
+    texts: Mapping[str, str] = PIPELINE,
     hooks: Sequence[PassHook] = (),
 ) -> None:
     """Run a kernel of buffers as machine code, made by these passes; constants are packed."""
-    ctx = make_context(target=named("host"))
-    ctx.hooks += hooks
-    module = ModuleOp([kernel.clone()])
     name, words = kernel.sym_name.data, list[int]()
     kept: list[np.ndarray] = []
     for number, (array, arg) in enumerate(zip(arrays, kernel.body.block.args, strict=True)):
@@ -366,12 +379,24 @@ def run_compiled(
         kept.append(array)
         words.append(array.ctypes.data)
         words += [n for n, known in zip(array.shape, shape, strict=True) if known < 0]
+    if texts is PIPELINE and not hooks:
+        code = known_code(kernel)
+    else:
+        code = machine_code(kernel, texts, hooks)
+    ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(words))(code.address(name))(*words)
+
+
+def machine_code(
+    kernel: KernelOp, texts: Mapping[str, str], hooks: Sequence[PassHook]
+) -> CompiledModule:
+    ctx = make_context(target=named("host"))
+    ctx.hooks += hooks
+    module = ModuleOp([kernel.clone()])
     run_passes(ctx, module, texts["loops"])
     for function in module.ops:
         function.properties.pop("sym_visibility", None)
     run_passes(ctx, module, texts["llvm"])
-    code = compile_module(module, named("host"), Effort.LIGHT)
-    ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(words))(code.address(name))(*words)
+    return compile_module(module, named("host"), Effort.LIGHT)
 
 
 @pytest.fixture(scope="session")
@@ -386,11 +411,11 @@ def same_compiled() -> Check:
     def both(
         text: str, inputs: Sequence[np.ndarray], schedule: Callable[[KernelOp], KernelOp]
     ) -> KernelOp:
-        after, expected = check(text, inputs, schedule)
+        after, expected = run_both(text, inputs, schedule)
         got = [a.copy() for a in inputs]
         got[-1].fill(77)
         run_compiled(after, got)
-        np.testing.assert_allclose(got[-1], expected, rtol=1e-4, atol=1e-4)
+        close(got[-1], expected, 1e-4)
         return after
 
     return both

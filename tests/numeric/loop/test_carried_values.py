@@ -28,6 +28,8 @@ from stepwell.passes.loop.tiles import tiles
 from stepwell.passes.loop.unroll import unroll
 from stepwell.passes.loop.vectorize import vectorize
 
+from ...harness import cases
+
 SIZES = """
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -186,6 +188,9 @@ CASES: dict[str, tuple[str, Meaning]] = {
 }
 
 
+SHAPES = [(1, 1), (2, 3), (3, 35), (5, 130), (17, 64)]
+
+
 @pytest.fixture(scope="module")
 def everywhere(kernel_of, compiled_kernel):
     """Runs a kernel in every way, and compares what it writes."""
@@ -207,7 +212,7 @@ def everywhere(kernel_of, compiled_kernel):
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (3, 35), (5, 130), (17, 64)])
+@pytest.mark.parametrize("shape", cases(SHAPES, [(1, 1), (3, 35), (17, 64)]))
 def test_against_numpy(everywhere, normal, name, shape) -> None:
     text, meaning = CASES[name]
     x = normal(*shape)
@@ -376,7 +381,7 @@ func.func @main(%x: tensor<?x?xf32> {graph.name = "x", graph.dims = ["m", "n"]})
 """
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", cases([1, 2], [2]))
 def test_a_program_of_such_kernels(normal, threads) -> None:
     module = sw.from_mlir(PROGRAM + PREFIX + ONLINE)
     exe = sw.compile(module, threads=threads)

@@ -194,24 +194,35 @@ QUOTIENT = ["e floordiv 3", "e mod 3"]
 OF_PAIRS, OF_ROWS = FUSED["?x2x3"]
 
 
+PLACES = [
+    ("?x3", "n * 3", QUOTIENT),
+    ("11x3", "33", QUOTIENT),
+    ("?x1", "n", ["e", "0"]),
+    ("1x3", "3", ["0", "e"]),
+    ("1x3", "3", QUOTIENT),
+    ("?x2x3", "n * 6", OF_PAIRS),
+    ("?x2x3", "n * 6", OF_ROWS),
+    ("?x1x3", "n * 3", ["e floordiv 3", "0", "e mod 3"]),
+]
+WAYS = ["plain", "reversed", "masked", "lanes", "peeled", "split", "cases"]
+USUAL = [
+    (place, way)
+    for place, way in itertools.product(PLACES, WAYS)
+    if place in (PLACES[0], PLACES[6]) or way in ("plain", "lanes", "peeled")
+]
+"""Two places in all ways, and all of them in three."""
+
+
 @pytest.mark.parametrize(
-    "way", ["plain", "reversed", "masked", "lanes", "peeled", "split", "cases"]
-)
-@pytest.mark.parametrize(
-    ("kind", "size", "place"),
+    ("place", "way"),
     [
-        ("?x3", "n * 3", QUOTIENT),
-        ("11x3", "33", QUOTIENT),
-        ("?x1", "n", ["e", "0"]),
-        ("1x3", "3", ["0", "e"]),
-        ("1x3", "3", QUOTIENT),
-        ("?x2x3", "n * 6", OF_PAIRS),
-        ("?x2x3", "n * 6", OF_ROWS),
-        ("?x1x3", "n * 3", ["e floordiv 3", "0", "e mod 3"]),
+        pytest.param(*case, marks=() if case in USUAL else pytest.mark.slow)
+        for case in itertools.product(PLACES, WAYS)
     ],
 )
-def test_loops_that_are_fused(kind: str, size: str, place: list[str], way: str) -> None:
-    assert is_proved(kind, fused(kind, size, place, way))
+def test_loops_that_are_fused(place: tuple[str, str, list[str]], way: str) -> None:
+    kind, size, indices = place
+    assert is_proved(kind, fused(kind, size, indices, way))
 
 
 @pytest.mark.parametrize("way", ["plain", "lanes", "split"])

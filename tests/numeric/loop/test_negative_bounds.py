@@ -133,7 +133,7 @@ nests = st.builds(Nest, st.tuples(bounds, bounds, bounds), st.booleans(), st.boo
 sizes = st.integers(0, SIZE)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings().max_examples * 25 // 100, deadline=None)
 @given(nest=nests, n=sizes, m=sizes, steps=st.lists(st.sampled_from(STEPS), max_size=4))
 @pytest.mark.parametrize("reference", [True, False], ids=["reference", "compiled"])
 def test_a_bound_below_0_means_no_iterations(

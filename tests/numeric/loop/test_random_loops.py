@@ -156,7 +156,7 @@ def nests() -> st.SearchStrategy[Nest]:
     return st.booleans().flatmap(of)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=settings().max_examples * 20 // 100, deadline=None)
 @given(nest=nests())
 @pytest.mark.parametrize("reference", [True, False], ids=["reference", "compiled"])
 def test_any_nest(kernel_of, compiled_kernel, reference, nest) -> None:

@@ -21,7 +21,7 @@ from stepwell.passes.loop.split_border import split_border
 from stepwell.passes.loop.vectorize import vectorize
 
 SIZES = st.integers(1, 9)
-QUICK = settings(max_examples=12, deadline=None)
+QUICK = settings(max_examples=settings().max_examples * 20 // 100, deadline=None)
 
 
 @QUICK

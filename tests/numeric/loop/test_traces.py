@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.parser import Parser
 
 import stepwell as sw
+from stepwell.compilation import Compilation
 from stepwell.core.errors import CompileError
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
@@ -26,27 +27,23 @@ from stepwell.passes.loop.rules.replay import PRIMITIVES, replay
 from stepwell.passes.loop.rules.steps import Schedule
 from stepwell.passes.loop.schedule import schedule_kernel
 
-RNG = np.random.default_rng(11)
-
-
-def weights(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape).astype(np.float32)
+from ...harness import floats
 
 
 def mlp() -> sw.Module:
     b = sw.Builder("main")
     x = b.input("x", (None, 40), "f32")
-    hidden = b.relu(b.dense(x, weights(64, 40), bias=weights(64)))
-    b.output(b.softmax(b.dense(hidden, weights(10, 64))), name="y")
+    hidden = b.relu(b.dense(x, floats(64, 40), bias=floats(64)))
+    b.output(b.softmax(b.dense(hidden, floats(10, 64))), name="y")
     return b.module()
 
 
 def convolutions() -> sw.Module:
     b = sw.Builder("main")
     x = b.input("x", (1, 3, 18, 18), "f32")
-    y = b.relu(b.conv(x, weights(16, 3, 3, 3), bias=weights(16)))
-    y = b.conv(b.pad(y, low=(0, 0, 1, 1), high=(0, 0, 1, 1)), weights(20, 16, 3, 3))
-    b.output(b.layer_norm(y, weights(16), weights(16)), name="y")
+    y = b.relu(b.conv(x, floats(16, 3, 3, 3), bias=floats(16)))
+    y = b.conv(b.pad(y, low=(0, 0, 1, 1), high=(0, 0, 1, 1)), floats(20, 16, 3, 3))
+    b.output(b.layer_norm(y, floats(16), floats(16)), name="y")
     return b.module()
 
 
@@ -54,15 +51,15 @@ def large_products() -> sw.Module:
     """Panels that are copied, and weights that are prefetched."""
     b = sw.Builder("main")
     x, y = b.input("x", (600, 700), "f32"), b.input("y", (700, 900), "f32")
-    b.output(b.dense(b.matmul(x, y), weights(64, 900)), name="z")
+    b.output(b.dense(b.matmul(x, y), floats(64, 900)), name="z")
     return b.module()
 
 
 def graph_network() -> sw.Module:
     model = gnn.Sequential(
-        gnn.GCNConv(weights(24, 16), weights(16)),
+        gnn.GCNConv(floats(24, 16), floats(16)),
         gnn.ReLU(),
-        gnn.GATConv(weights(7, 16), weights(1, 1, 7), weights(1, 1, 7)),
+        gnn.GATConv(floats(7, 16), floats(1, 1, 7), floats(1, 1, 7)),
     )
     return model.to_module(gnn.GraphSpec(), features=sw.TensorSpec((None, 24), "f32"))
 
@@ -74,6 +71,12 @@ def parsed(text: str) -> ModuleOp:
     return Parser(make_context(), text).parse_module()
 
 
+@functools.cache
+def kernels_text(model: Callable[[], sw.Module]) -> str:
+    """The text of stage `kernels`, the same for all tests."""
+    return Compilation.of(model(), threads=2).text("kernels")
+
+
 def kernels_of(module: ModuleOp) -> dict[str, KernelOp]:
     return {op.sym_name.data: op for op in module.ops if isinstance(op, KernelOp)}
 
@@ -81,8 +84,7 @@ def kernels_of(module: ModuleOp) -> dict[str, KernelOp]:
 @pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
 @pytest.mark.parametrize("model", MODELS)
 def test_every_trace_replays(model: Callable[[], sw.Module], target: str) -> None:
-    exe = sw.compile(model(), threads=2)
-    before = parsed(exe.ir("kernels"))
+    before = parsed(kernels_text(model))
     scheduled = 0
     for name, kernel in kernels_of(before).items():
         free = kernel.clone()
@@ -95,12 +97,12 @@ def test_every_trace_replays(model: Callable[[], sw.Module], target: str) -> Non
 
 def test_the_stage_shows_traces_that_the_pass_takes() -> None:
     """The text of the stage holds all that is needed to schedule in the same way again."""
-    exe = sw.compile(mlp())
-    scheduled = kernels_of(parsed(exe.ir("scheduled")))
+    compilation = Compilation.of(mlp())
+    scheduled = kernels_of(parsed(compilation.text("scheduled")))
     traces = {name: trace_of(kernel) for name, kernel in scheduled.items()}
     assert all(traces.values())
     text = " ".join(f"@{name}: {trace}" for name, trace in traces.items())
-    again = parsed(exe.ir("kernels"))
+    again = parsed(compilation.text("kernels"))
     run_passes(make_context(), again, f'loop-schedule{{trace="{text}"}}')
     found = kernels_of(again)
     assert {n: str(k) for n, k in found.items()} == {n: str(k) for n, k in scheduled.items()}
@@ -168,8 +170,7 @@ def test_what_does_not_fit_is_one_error_and_no_change(kernels, kernel_of, trace)
 
 def test_one_trace_that_does_not_fit_leaves_all_kernels() -> None:
     """Of two traces the second is wrong: the first has not been taken either."""
-    exe = sw.compile(mlp())
-    module = parsed(exe.ir("kernels"))
+    module = parsed(Compilation.of(mlp()).text("kernels"))
     first, second, *_ = kernels_of(module)
     before = str(module)
     wrong = f"@{first}: drop_unit_loops() @{second}: tiles(nowhere)"

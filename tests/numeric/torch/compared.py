@@ -6,14 +6,13 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-import pytest
-
 import stepwell as sw
+
+from ...harness import close, package, results
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    torch: Any = pytest.importorskip("torch", reason="torch is not installed")
+    torch: Any = package("torch")
 
 # What is compared is a sum of few numbers, in another order.
 TOLERANCE = 1e-5
@@ -31,30 +30,49 @@ class Functions(torch.nn.Module):
 
 
 def compiled(model: Any, args: Sequence[Any], dynamic_shapes: Any = None, **options: Any) -> Any:
-    """A module in evaluation mode as an executable."""
-    module = sw.from_torch(model.eval(), tuple(args), dynamic_shapes=dynamic_shapes)
-    return sw.compile(module, **options)
+    """A module in evaluation mode as an executable, of one thread unless options say otherwise."""
+    return sw.compile(imported(model, args, dynamic_shapes), **{"threads": 1, **options})
 
 
-def check(
+def imported(model: Any, args: Sequence[Any], dynamic_shapes: Any = None) -> sw.Module:
+    """A module in evaluation mode as a program."""
+    return sw.from_torch(model.eval(), tuple(args), dynamic_shapes=dynamic_shapes)
+
+
+def normal(*shape: int) -> Any:
+    """Normally distributed numbers, the same ones for a shape."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def as_torch(
     model: Any,
     args: Sequence[Any],
     dynamic_shapes: Any = None,
     others: Sequence[Sequence[Any]] = (),
+    *,
+    compiles: bool = True,
 ) -> Any:
-    """Compare a compiled module with torch, for these arguments and others."""
-    exe = compiled(model, args, dynamic_shapes)
+    """Compare a module with torch, for these arguments and others.
+
+    Args:
+        model: the module.
+        args, dynamic_shapes: what it is exported with.
+        others: more arguments.
+        compiles: whether it is compiled; the reference runs it otherwise, which has the meaning of
+            each operator: that is enough where operators of torch become those of this compiler.
+    """
+    run: Any = (
+        compiled(model, args, dynamic_shapes)
+        if compiles
+        else imported(model, args, dynamic_shapes).run_reference
+    )
     for given in (args, *others):
-        same(exe(*(tensor.detach().numpy() for tensor in given)), model(*given))
-    return exe
+        close_to_torch(run(*(tensor.detach().numpy() for tensor in given)), model(*given))
+    return run
 
 
-def same(got: Any, expected: Any) -> None:
+def close_to_torch(got: Any, expected: Any) -> None:
     """The results of a call are those of torch, in their order."""
     leaves, _ = torch.utils._pytree.tree_flatten_with_path(expected)
-    results = got if isinstance(got, tuple) else (got,)
-    assert len(results) == len(leaves)
-    for (key, leaf), result in zip(leaves, results, strict=True):
-        want = leaf.detach().numpy()
-        assert (result.dtype, result.shape) == (want.dtype, want.shape), key
-        np.testing.assert_allclose(result, want, rtol=TOLERANCE, atol=TOLERANCE, err_msg=str(key))
+    for (key, leaf), result in zip(leaves, results(got), strict=True):
+        close(result, leaf.detach().numpy(), TOLERANCE, what=str(key))

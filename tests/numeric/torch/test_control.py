@@ -8,14 +8,10 @@ import pytest
 
 import stepwell as sw
 
-from .compared import Functions, check, compiled, torch
+from .compared import Functions, as_torch, compiled, normal, torch
 
 N = torch.export.Dim("n")
 nn = torch.nn
-
-
-def floats(*shape: int) -> Any:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
 
 
 class Chosen(nn.Module):
@@ -40,9 +36,9 @@ class Chosen(nn.Module):
 
 def test_conditions() -> None:
     yes, no = torch.tensor(True), torch.tensor(False)
-    x = floats(5, 3).abs()
+    x = normal(5, 3).abs()
     others = [[x, no], [-x, yes], [-x, no], [x[:2], yes], [-x[:3], no]]
-    check(Chosen(), [x, yes], ({0: N}, None), others)
+    as_torch(Chosen(), [x, yes], ({0: N}, None), others)
 
 
 class Repeated(nn.Module):
@@ -64,10 +60,11 @@ class Repeated(nn.Module):
         return by_tensor, by_integer + number, until
 
 
-def test_loops() -> None:
-    x = floats(5, 3)
+def test_loops(all_tests: bool) -> None:
+    x = normal(5, 3)
     others = [[x, torch.tensor(0)], [x[:1], torch.tensor(9)]]
-    check(Repeated(), [x, torch.tensor(3)], ({0: N}, None), others)
+    args = [x, torch.tensor(3)]
+    as_torch(Repeated(), args, ({0: N}, None), others, compiles=all_tests)
 
 
 class Recurrent(nn.Module):
@@ -93,7 +90,7 @@ class Recurrent(nn.Module):
 
 @pytest.mark.slow
 def test_scans() -> None:
-    check(Recurrent(), [floats(4, 2, 3)], [{0: N}], [[floats(7, 2, 3)]])
+    as_torch(Recurrent(), [normal(4, 2, 3)], [{0: N}], [[normal(7, 2, 3)]])
 
 
 class Missing(nn.Module):
@@ -103,7 +100,7 @@ class Missing(nn.Module):
 
 def test_what_is_missing_in_branches_is_reported() -> None:
     with pytest.raises(sw.ImportModelError) as error:
-        compiled(Missing(), [floats(3)])
+        compiled(Missing(), [normal(3)])
     text = str(error.value)
     assert "2 parts of the model are not supported" in text
     assert "aten.i0.default" in text
@@ -117,4 +114,4 @@ def test_what_torch_refuses_is_explained() -> None:
 
     text = "Got graph break/error: Encountered aliasing .*; torch suggests Replace `return input`"
     with pytest.raises(sw.ImportModelError, match=text):
-        compiled(Functions({"y": function}), [floats(3)])
+        compiled(Functions({"y": function}), [normal(3)])

@@ -14,6 +14,7 @@ import pytest
 
 from stepwell.dynamo import stepwell
 
+from ...harness import package
 from .compared import TOLERANCE, torch
 
 nn = torch.nn
@@ -29,18 +30,18 @@ def _fresh() -> Iterator[None]:
         yield
 
 
-def check(model: Any, calls: Sequence[Sequence[Any]], **options: Any) -> Any:
+def compiled_by_torch(model: Any, calls: Sequence[Sequence[Any]], **options: Any) -> Any:
     """Compare a model with torch for several sizes; all but the first use the same graphs."""
     fast = torch.compile(model.eval(), backend=stepwell, **options)
     with torch.no_grad(), torch._dynamo.config.patch(**FLAGS):
-        same(fast, model, calls[0])
+        agree(fast, model, calls[0])
         with torch.compiler.set_stance("fail_on_recompile"):
             for args in calls[1:]:
-                same(fast, model, args)
+                agree(fast, model, args)
     return fast
 
 
-def same(fast: Any, model: Any, args: Sequence[Any]) -> None:
+def agree(fast: Any, model: Any, args: Sequence[Any]) -> None:
     torch.testing.assert_close(fast(*args), model(*args), rtol=TOLERANCE, atol=TOLERANCE)
 
 
@@ -54,28 +55,28 @@ def messages(log: pytest.LogCaptureFixture) -> str:
 
 
 def test_mlp(caplog: pytest.LogCaptureFixture) -> None:
-    check(mlp(), [[torch.randn(n, 6)] for n in (7, 4)], dynamic=True)
+    compiled_by_torch(mlp(), [[torch.randn(n, 6)] for n in (7, 4)], dynamic=True)
     assert not messages(caplog)
 
 
 def test_changed_weights_are_seen(caplog: pytest.LogCaptureFixture) -> None:
     model, x = nn.Linear(6, 3), torch.randn(4, 6)
-    fast = check(model, [[x]])
+    fast = compiled_by_torch(model, [[x]])
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     model(x).sum().backward()
     with torch.no_grad():
         optimizer.step()
-        same(fast, model, [x])
+        agree(fast, model, [x])
         model.load_state_dict(nn.Linear(6, 3).state_dict())
-        same(fast, model, [x])
+        agree(fast, model, [x])
         with torch.inference_mode():
             model.bias.add_(1)
-        same(fast, model, [x])
+        agree(fast, model, [x])
         assert not messages(caplog)
         model.weight.data = torch.randn(3, 6)
-        same(fast, model, [x])
+        agree(fast, model, [x])
         model.bias.data.add_(1)  # weights that have changed often are inputs
-        same(fast, model, [x])
+        agree(fast, model, [x])
     assert "weights have changed 4 times and become inputs" in messages(caplog)
 
 
@@ -85,12 +86,12 @@ def test_cnn_for_any_number_of_images(caplog: pytest.LogCaptureFixture) -> None:
     model = nn.Sequential(conv, norm, nn.ReLU(), nn.MaxPool2d(2), head)
     calls = [[torch.randn(n, 3, 9, 8)] for n in (2, 5)]
     torch._dynamo.mark_dynamic(calls[0][0], 0)
-    check(model, calls)
+    compiled_by_torch(model, calls)
     assert not messages(caplog)
 
 
-OTHERS = ["GCN", "SAGE", "GIN", "PNA"]
-LAYERS = ["GAT", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)]
+OTHERS = ["GCN", "SAGE", "GAT", "PNA"]
+LAYERS = ["GIN", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)]
 
 
 AGGREGATORS = ["mean", "min", "max", "std"]
@@ -99,7 +100,7 @@ SCALERS = ["identity", "amplification", "attenuation"]
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_layer_of_a_graph_network(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    pyg = pytest.importorskip("torch_geometric.nn", reason="torch-geometric is not installed")
+    pyg = package("torch_geometric.nn", "torch-geometric")
     layer = {
         "GCN": lambda: pyg.GCNConv(8, 4),
         "SAGE": lambda: pyg.SAGEConv(8, 4),
@@ -110,7 +111,7 @@ def test_layer_of_a_graph_network(name: str, caplog: pytest.LogCaptureFixture) -
     edges = torch.tensor([[0, 1, 2, 3, 3, 3, 5, 2, 2, 6], [1, 2, 0, 3, 3, 4, 1, 2, 0, 6]])
     calls = [[torch.randn(7, 8), edges]]
     calls += [[torch.randn(n, 8), torch.randint(0, n, (2, e))] for n, e in ((9, 30), (20, 5))]
-    check(layer, calls, dynamic=True, fullgraph=True)
+    compiled_by_torch(layer, calls, dynamic=True, fullgraph=True)
     assert not messages(caplog)
 
 
@@ -128,7 +129,9 @@ class Mixed(nn.Module):
 
 def test_unsupported_operators_stay_with_torch(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "stepwell.torch")
-    check(Mixed(), [[torch.randn(n, 6), torch.randn(6, 4)] for n in (5, 9)], dynamic=True)
+    compiled_by_torch(
+        Mixed(), [[torch.randn(n, 6), torch.randn(6, 4)] for n in (5, 9)], dynamic=True
+    )
     text = messages(caplog)
     assert "2 of " in text
     assert "antialias with sizes that differ" in text
@@ -141,7 +144,7 @@ def test_types_that_the_ir_lacks_stay_with_torch(caplog: pytest.LogCaptureFixtur
         def forward(self, x: Any) -> Any:
             return torch.fft.fft(x).abs() + x.relu()
 
-    check(Spectrum(), [[torch.randn(3, 8)]])
+    compiled_by_torch(Spectrum(), [[torch.randn(3, 8)]])
     assert "complex64" in messages(caplog)
 
 
@@ -188,9 +191,9 @@ def test_options_and_flags() -> None:
     model = mlp().eval()
     with torch.no_grad():
         fast = torch.compile(model, backend=stepwell, options={"freezing": False, "threads": 1})
-        same(fast, model, [x])
+        agree(fast, model, [x])
         model[0].weight.data.mul_(2)
-        same(fast, model, [x])
+        agree(fast, model, [x])
     assert before == {name: getattr(torch._dynamo.config, name) for name in FLAGS}
     for given, text in (
         ({"options": {"fast": True}}, 'unknown option, expected threads, .*got "fast"'),

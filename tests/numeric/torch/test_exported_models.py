@@ -12,8 +12,10 @@ from onnx.reference import ReferenceEvaluator
 
 import stepwell as sw
 
-pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("onnxscript", reason="onnxscript is not installed")
+from ...harness import package
+
+package("torch")
+package("onnxscript")
 
 pytestmark = pytest.mark.slow
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
@@ -34,7 +36,7 @@ CHANNELS_LAST: dict[str, tuple[Any, ...]] = {
 }
 
 
-def same(proto: Any, arrays: list[np.ndarray], expected: list[np.ndarray] | None) -> None:
+def as_expected(proto: Any, arrays: list[np.ndarray], expected: list[np.ndarray] | None) -> None:
     """Compare results on one thread and on two with those expected, or with those of ONNX."""
     if expected is None:
         names = [value.name for value in proto.graph.input]
@@ -55,11 +57,11 @@ def test_exported(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     make = getattr(importlib.import_module("exported_models"), name.partition(" ")[0])
     made = make(*EXPORTED[name])
-    same(made.proto, made.arrays, made.expected)
+    as_expected(made.proto, made.arrays, made.expected)
 
 
 @pytest.mark.parametrize("name", CHANNELS_LAST)
 def test_channels_last(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     make = getattr(importlib.import_module("channels_last_models"), name)
-    same(*make(*CHANNELS_LAST[name]), None)
+    as_expected(*make(*CHANNELS_LAST[name]), None)

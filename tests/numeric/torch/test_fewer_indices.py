@@ -8,7 +8,7 @@ import pytest
 
 from stepwell.core.errors import InputError
 
-from .compared import Functions, check, torch
+from .compared import Functions, as_torch, torch
 
 FUNCTIONS = {
     "gather": lambda x, i, u: torch.gather(x, 1, i),
@@ -26,6 +26,6 @@ def test_any_number_of_rows() -> None:
     rows = {0: torch.export.Dim.DYNAMIC}
     shapes = {"tensors": (rows, rows, rows)}
     others = [tensors(n, m) for n, m in ((7, 7), (5, 2), (9, 3))]
-    exe = check(Functions(FUNCTIONS), tensors(6, 4), shapes, others)
+    exe = as_torch(Functions(FUNCTIONS), tensors(6, 4), shapes, others)
     with pytest.raises(InputError):
         exe(*(tensor.numpy() for tensor in tensors(3, 6)))

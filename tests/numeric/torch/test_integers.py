@@ -10,6 +10,7 @@ import pytest
 
 import stepwell as sw
 
+from ...harness import cases, same
 from .compared import Functions, torch
 
 FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -34,12 +35,12 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def check(a: Any, b: Any, functions: dict[str, Callable[[Any, Any], Any]]) -> None:
+def as_torch_exactly(a: Any, b: Any, functions: dict[str, Callable[[Any, Any], Any]]) -> None:
     module = sw.from_torch(Functions(functions).eval(), (a, b))
     for run in (module.run_reference, sw.compile(module, threads=1)):
-        results = run(a.numpy(), b.numpy())
-        for (name, function), got in zip(functions.items(), results, strict=True):
-            np.testing.assert_array_equal(got, function(a, b).numpy(), err_msg=name)
+        found = run(a.numpy(), b.numpy())
+        for (name, function), got in zip(functions.items(), found, strict=True):
+            same(got, function(a, b).numpy(), name)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
@@ -49,10 +50,10 @@ def test_all_pairs_of_bytes(dtype: str) -> None:
     numbers = torch.arange(limits.min, limits.max + 1).to(kind)
     signed = {name: function for name, function in FUNCTIONS.items() if "negative" not in name}
     functions = FUNCTIONS if limits.min else signed
-    check(*torch.meshgrid(numbers, numbers[numbers != 0], indexing="ij"), functions)
+    as_torch_exactly(*torch.meshgrid(numbers, numbers[numbers != 0], indexing="ij"), functions)
 
 
-@pytest.mark.parametrize("dtype", ["int16", "int32", "int64"])
+@pytest.mark.parametrize("dtype", cases(["int16", "int32", "int64"], ["int64"]))
 def test_quotients_near_the_ends(dtype: str) -> None:
     kind = getattr(torch, dtype)
     limits = torch.iinfo(kind)
@@ -68,7 +69,7 @@ def test_quotients_near_the_ends(dtype: str) -> None:
     a, b = torch.meshgrid(numbers, numbers[numbers != 0], indexing="ij")
     # The quotient of the smallest integer by -1 traps in torch.
     b = torch.where((a == limits.min) & (b == -1), 1, b)
-    check(a, b, {name: FUNCTIONS[name] for name in list(FUNCTIONS)[:10]})
+    as_torch_exactly(a, b, {name: FUNCTIONS[name] for name in list(FUNCTIONS)[:10]})
 
 
 def test_quotients_by_zero() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from .compared import check, torch
+from .compared import as_torch, normal, torch
 
 nn, F = torch.nn, torch.nn.functional
 BATCH, LENGTH, PAST = (torch.export.Dim(name) for name in ("batch", "length", "past"))
@@ -16,10 +16,6 @@ IDS = torch.tensor([[1, 4, 2, 4], [4, 3, 2, 9]])
 @pytest.fixture(autouse=True)
 def seed() -> None:
     torch.manual_seed(0)
-
-
-def floats(*shape: int) -> Any:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
 
 
 class Decoder(nn.Module):
@@ -63,11 +59,11 @@ class Decoder(nn.Module):
 
 @pytest.mark.slow
 def test_decoder_with_a_cache() -> None:
-    args = [IDS, floats(2, 2, 3, 4), floats(2, 2, 3, 4)]
+    args = [IDS, normal(2, 2, 3, 4), normal(2, 2, 3, 4)]
     first = [IDS, *(torch.zeros(2, 2, 0, 4) for _ in range(2))]
-    one = [IDS[:1, :1], floats(1, 2, 6, 4), floats(1, 2, 6, 4)]
+    one = [IDS[:1, :1], normal(1, 2, 6, 4), normal(1, 2, 6, 4)]
     cache = {0: BATCH, 2: PAST}
-    check(Decoder(), args, ({0: BATCH, 1: LENGTH}, cache, cache), [first, one])
+    as_torch(Decoder(), args, ({0: BATCH, 1: LENGTH}, cache, cache), [first, one])
 
 
 class Recurrent(nn.Module):
@@ -84,9 +80,9 @@ class Recurrent(nn.Module):
 
 @pytest.mark.slow
 def test_recurrent_language_model() -> None:
-    args = [IDS, floats(2, 2, 12), floats(2, 2, 12)]
-    other = [IDS[:1, :3], floats(2, 1, 12), floats(2, 1, 12)]
-    check(Recurrent(), args, ({0: BATCH, 1: LENGTH}, {1: BATCH}, {1: BATCH}), [other])
+    args = [IDS, normal(2, 2, 12), normal(2, 2, 12)]
+    other = [IDS[:1, :3], normal(2, 1, 12), normal(2, 1, 12)]
+    as_torch(Recurrent(), args, ({0: BATCH, 1: LENGTH}, {1: BATCH}, {1: BATCH}), [other])
 
 
 class Padded(nn.Module):
@@ -111,8 +107,8 @@ class Padded(nn.Module):
 def test_encoders_with_padding() -> None:
     padding = torch.tensor([[False, False, False, True, True], [False] * 5])
     sizes = {0: BATCH, 1: LENGTH}
-    other = [floats(3, 7, 8), torch.arange(7) > torch.tensor([[6], [2], [0]])]
-    check(Padded(), [floats(2, 5, 8), padding], (sizes, sizes), [other])
+    other = [normal(3, 7, 8), torch.arange(7) > torch.tensor([[6], [2], [0]])]
+    as_torch(Padded(), [normal(2, 5, 8), padding], (sizes, sizes), [other])
 
 
 class Images(nn.Module):
@@ -140,4 +136,4 @@ class Both(nn.Module):
 
 
 def test_images_that_are_halved_and_doubled() -> None:
-    check(Both(), [floats(2, 3, 8, 8)], ({0: BATCH},), [[floats(1, 3, 8, 8)]])
+    as_torch(Both(), [normal(2, 3, 8, 8)], ({0: BATCH},), [[normal(1, 3, 8, 8)]])

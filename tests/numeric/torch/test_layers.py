@@ -6,14 +6,10 @@ from typing import Any
 
 import pytest
 
-from .compared import Functions, check, torch
+from .compared import Functions, as_torch, normal, torch
 
 nn, F = torch.nn, torch.nn.functional
 ANY = torch.export.Dim.DYNAMIC
-
-
-def floats(*shape: int) -> Any:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
 
 
 POOLS = {
@@ -35,10 +31,11 @@ POOLS = {
 }
 
 
-def test_windows() -> None:
+def test_windows(all_tests: bool) -> None:
     nn.Module.eval(POOLS["rrelu"])
     model = Functions(POOLS)
-    check(model, [floats(2, 4, 6, 5)], [({0: ANY},)], [[floats(1, 4, 6, 5)]])
+    others = [[normal(1, 4, 6, 5)]]
+    as_torch(model, [normal(2, 4, 6, 5)], [({0: ANY},)], others, compiles=all_tests)
 
 
 def resized(*modes: str, **options: Any) -> dict[str, Any]:
@@ -70,7 +67,7 @@ FACTORS = {
 
 @pytest.mark.slow
 def test_interpolations() -> None:
-    check(Functions(FACTORS), [floats(2, 3, 5, 6), floats(2, 4, 4, 2)])
+    as_torch(Functions(FACTORS), [normal(2, 3, 5, 6), normal(2, 4, 4, 2)])
 
 
 LIKE = {
@@ -85,9 +82,9 @@ LIKE = {
 @pytest.mark.slow
 def test_interpolations_of_any_size() -> None:
     images = {0: ANY, 2: ANY, 3: ANY}
-    others = [[floats(1, 3, 4, 3), floats(2, 3, 8, 9)], [floats(1, 3, 1, 7), floats(2, 3, 3, 1)]]
-    args = [floats(2, 3, 5, 6), floats(2, 3, 9, 8)]
-    check(Functions(LIKE), args, [(images, images)], others)
+    others = [[normal(1, 3, 4, 3), normal(2, 3, 8, 9)], [normal(1, 3, 1, 7), normal(2, 3, 3, 1)]]
+    args = [normal(2, 3, 5, 6), normal(2, 3, 9, 8)]
+    as_torch(Functions(LIKE), args, [(images, images)], others)
 
 
 def put(z: Any, values: Any) -> Any:
@@ -107,4 +104,4 @@ PAIRS = {
 
 @pytest.mark.slow
 def test_pairs() -> None:
-    check(Functions(PAIRS), [floats(3, 4), floats(3, 5)], [({0: ANY}, {0: ANY})])
+    as_torch(Functions(PAIRS), [normal(3, 4), normal(3, 5)], [({0: ANY}, {0: ANY})])

@@ -9,7 +9,7 @@ import pytest
 
 from stepwell.core.errors import InputError
 
-from .compared import check, compiled, same, torch
+from .compared import as_torch, close_to_torch, compiled, torch
 
 nn, Dim = torch.nn, torch.export.Dim
 BATCH = ({0: Dim("batch")},)
@@ -22,10 +22,10 @@ def seeded(make: Any) -> Any:
 
 def test_mlp() -> None:
     model = seeded(lambda: nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 3)))
-    exe = check(model, [torch.randn(4, 8)], BATCH, [[torch.randn(n, 8)] for n in (1, 7)])
+    exe = as_torch(model, [torch.randn(4, 8)], BATCH, [[torch.randn(n, 8)] for n in (1, 7)])
     assert exe.inputs[0].shape == ("batch", 8)
     x = torch.randn(8, 5, requires_grad=True).t()
-    same(exe(x), model(x))
+    close_to_torch(exe(x), model(x))
     with pytest.raises(InputError, match=r'input "input": wrong shape, expected \[batch, 8\], got'):
         exe(torch.zeros(2, 9))
     with pytest.raises(InputError, match=r'input "input": wrong dtype, expected float32, got'):
@@ -42,7 +42,7 @@ def test_cnn() -> None:
             *(nn.Flatten(), nn.Dropout(), nn.Linear(8, 5)),
         )
     )
-    check(model, [torch.randn(2, 3, 8, 8)], BATCH, [[torch.randn(1, 3, 8, 8)]])
+    as_torch(model, [torch.randn(2, 3, 8, 8)], BATCH, [[torch.randn(1, 3, 8, 8)]])
 
 
 @pytest.mark.slow
@@ -53,7 +53,7 @@ def test_transformer_encoder() -> None:
 
     shapes = ({0: Dim("batch"), 1: Dim("time")},)
     args, other = [torch.randn(2, 5, 16)], [torch.randn(3, 7, 16)]
-    check(seeded(encoder), args, shapes, [other])
+    as_torch(seeded(encoder), args, shapes, [other])
 
 
 def test_sizes_that_must_agree() -> None:

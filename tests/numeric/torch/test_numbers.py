@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from .compared import Functions, check, torch
+from ...harness import cases
+from .compared import Functions, as_torch, torch
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "var": lambda x: x.var(1),
@@ -25,7 +26,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", cases(list(FUNCTIONS), ["std_mean", "clamp", "scaled"]))
 def test_forward_and_backward(name: str, caplog: pytest.LogCaptureFixture) -> None:
     torch._dynamo.reset()
     function = FUNCTIONS[name]
@@ -44,8 +45,9 @@ def test_forward_and_backward(name: str, caplog: pytest.LogCaptureFixture) -> No
         assert not [r for r in caplog.records if r.levelno >= logging.WARNING], "all is compiled"
 
 
-def test_numbers_in_an_export() -> None:
+def test_numbers_in_an_export(all_tests: bool) -> None:
     names = [name for name in FUNCTIONS if name != "std_mean"]
     model = Functions({name: FUNCTIONS[name] for name in names})
     shapes = {"tensors": ({0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC},)}
-    check(model, (torch.randn(4, 6),), shapes, [(torch.randn(5, 3),), (torch.randn(8, 3),)])
+    others = [(torch.randn(5, 3),), (torch.randn(8, 3),)]
+    as_torch(model, (torch.randn(4, 6),), shapes, others, compiles=all_tests)

@@ -11,11 +11,12 @@ import pytest
 
 import stepwell as sw
 
-from .compared import same, torch
+from ...harness import package
+from .compared import close_to_torch, torch
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    pyg: Any = pytest.importorskip("torch_geometric.nn", reason="torch-geometric is not installed")
+    pyg: Any = package("torch_geometric.nn", "torch-geometric")
 
 NAMES = ["x", "edge_index"]
 nn = torch.nn
@@ -55,7 +56,7 @@ def exported(model: Any, dynamic: bool) -> Any:
     sizes = ({0: any_size}, {1: any_size}) if dynamic else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        pytest.importorskip("onnxscript", reason="onnxscript is not installed")
+        package("onnxscript")
         more = {"dynamic_shapes": sizes, "input_names": NAMES, "verbose": False}
         return torch.onnx.export(model, graph(7, 23), dynamo=True, **more).model_proto
 
@@ -72,7 +73,7 @@ def compare(name: str, export: Callable[[Any, bool], Any], dynamic: bool) -> Non
     others = [(1, 0), (1, 3), (5, 0), (9, 40)] if dynamic else []
     for sizes in [(7, 23), *others]:
         x, ends = graph(*sizes)
-        same(exe(x.numpy(), ends.numpy()), model(x, ends))
+        close_to_torch(exe(x.numpy(), ends.numpy()), model(x, ends))
 
 
 def test_a_traced_layer_for_any_graph() -> None:

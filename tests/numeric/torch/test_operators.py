@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 
-from .compared import Functions, check, torch
+from .compared import Functions, as_torch, normal, torch
 
 F = torch.nn.functional
 N = torch.export.Dim("n")
-
-
-def floats(*shape: int) -> Any:
-    generator = torch.Generator().manual_seed(sum(shape))
-    return torch.randn(*shape, generator=generator)
 
 
 UNARY = {
@@ -57,10 +51,16 @@ ACTIVATIONS = {
 }
 
 
-def test_unary() -> None:
+def test_unary(all_tests: bool) -> None:
     values = torch.tensor([[0.0, -0.0, 1.5, -1.5, 2.5, -0.3], [3.0, -2.0, 1e-4, -1e-4, 0.5, 7.0]])
-    check(Functions({**UNARY, **ACTIVATIONS}), [values], [({0: N},)], [[floats(3, 6)]])
-    check(Functions(POSITIVE), [values.abs() + 1e-5], [({0: N},)], [[floats(1, 6).abs() + 1]])
+    as_torch(
+        Functions({**UNARY, **ACTIVATIONS}),
+        [values],
+        [({0: N},)],
+        [[normal(3, 6)]],
+        compiles=all_tests,
+    )
+    as_torch(Functions(POSITIVE), [values.abs() + 1e-5], [({0: N},)], [[normal(1, 6).abs() + 1]])
 
 
 BINARY = {
@@ -116,13 +116,14 @@ BINARY = {
 }
 
 
-def test_binary() -> None:
-    args = [floats(5, 4), floats(5, 4) * 0 + 1.25, torch.arange(-10, 10).reshape(5, 4)]
+def test_binary(all_tests: bool) -> None:
+    args = [normal(5, 4), normal(5, 4) * 0 + 1.25, torch.arange(-10, 10).reshape(5, 4)]
     other = [part[:1] for part in args]
-    check(Functions(BINARY), args, [({0: N}, {0: N}, {0: N})], [other])
+    sizes = [({0: N}, {0: N}, {0: N})]
+    as_torch(Functions(BINARY), args, sizes, [other], compiles=all_tests)
 
 
-def test_binary_of_special_values() -> None:
+def test_binary_of_special_values(all_tests: bool) -> None:
     """Quotients that are just below an integer, signs of zeros, infinities and NaN."""
     numbers = [1.0, 0.3, -1.0, 5.0, 7.5, -0.3, 6.0, 0.0, -0.0, 1e10, math.inf, -math.inf, math.nan]
     a, b = torch.meshgrid(
@@ -134,7 +135,7 @@ def test_binary_of_special_values() -> None:
         "sign": lambda a, b: a.sign(),
         "atan2": torch.atan2,
     }
-    check(Functions(functions), [a, b])
+    as_torch(Functions(functions), [a, b], compiles=all_tests)
 
 
 REDUCTIONS = {
@@ -178,8 +179,8 @@ REDUCTIONS = {
 
 
 def test_reductions() -> None:
-    args = [floats(5, 4, 3), torch.arange(20).reshape(5, 4)]
-    check(Functions(REDUCTIONS), args, [({0: N}, {0: N})], [[floats(2, 4, 3), args[1][:2]]])
+    args = [normal(5, 4, 3), torch.arange(20).reshape(5, 4)]
+    as_torch(Functions(REDUCTIONS), args, [({0: N}, {0: N})], [[normal(2, 4, 3), args[1][:2]]])
 
 
 SHAPES = {
@@ -232,8 +233,9 @@ SHAPES = {
 }
 
 
-def test_shapes() -> None:
-    check(Functions(SHAPES), [floats(5, 4, 3)], [({0: N},)], [[floats(2, 4, 3)]])
+def test_shapes(all_tests: bool) -> None:
+    others = [[normal(2, 4, 3)]]
+    as_torch(Functions(SHAPES), [normal(5, 4, 3)], [({0: N},)], others, compiles=all_tests)
 
 
 INDEXED = {
@@ -284,12 +286,12 @@ INDEXED = {
 }
 
 
-def test_indexed() -> None:
+def test_indexed(all_tests: bool) -> None:
     e = torch.export.Dim("e")
     index = torch.tensor([4, 0, 0, 3, 4, 4])
-    args = [floats(5, 3), index, floats(6, 3)]
-    other = [floats(5, 3), index[:5] % 2, floats(5, 3)]
-    check(Functions(INDEXED), args, [(None, {0: e}, {0: e})], [other])
+    args = [normal(5, 3), index, normal(6, 3)]
+    other = [normal(5, 3), index[:5] % 2, normal(5, 3)]
+    as_torch(Functions(INDEXED), args, [(None, {0: e}, {0: e})], [other], compiles=all_tests)
 
 
 COMPUTED = {
@@ -303,10 +305,10 @@ COMPUTED = {
 }
 
 
-def test_computed_sizes() -> None:
-    args = [floats(5, 3), torch.tensor([True, False, True, True, False])]
-    none = [floats(2, 3), torch.tensor([False, False])]
-    check(Functions(COMPUTED), args, [({0: N}, {0: N})], [none])
+def test_computed_sizes(all_tests: bool) -> None:
+    args = [normal(5, 3), torch.tensor([True, False, True, True, False])]
+    none = [normal(2, 3), torch.tensor([False, False])]
+    as_torch(Functions(COMPUTED), args, [({0: N}, {0: N})], [none], compiles=all_tests)
 
 
 PRODUCTS = {
@@ -335,17 +337,18 @@ PRODUCTS = {
 }
 
 
-def test_products() -> None:
-    check(
+def test_products(all_tests: bool) -> None:
+    as_torch(
         Functions(PRODUCTS),
-        [floats(5, 4, 3), floats(3, 7)],
+        [normal(5, 4, 3), normal(3, 7)],
         [({0: N}, None)],
-        [[floats(2, 4, 3), floats(3, 7) + 1]],
+        [[normal(2, 4, 3), normal(3, 7) + 1]],
+        compiles=all_tests,
     )
 
 
-CONV1, CONV2, SAME = floats(3, 4, 3), floats(6, 2, 3, 3), floats(2, 4, 3, 3)
-TRANSPOSED, BIAS6, BIAS2 = floats(4, 2, 3, 3), floats(6), floats(2)
+CONV1, CONV2, SAME = normal(3, 4, 3), normal(6, 2, 3, 3), normal(2, 4, 3, 3)
+TRANSPOSED, BIAS6, BIAS2 = normal(4, 2, 3, 3), normal(6), normal(2)
 WINDOWS = {
     "max_pool1d": lambda x: F.max_pool1d(x[:, :, 0], 2),
     "max_pool2d": lambda x: F.max_pool2d(x, 3, 2, 1),
@@ -367,15 +370,15 @@ WINDOWS = {
 
 
 def test_windows() -> None:
-    check(Functions(WINDOWS), [floats(2, 4, 6, 5)], [({0: N},)], [[floats(1, 4, 6, 5)]])
+    as_torch(Functions(WINDOWS), [normal(2, 4, 6, 5)], [({0: N},)], [[normal(1, 4, 6, 5)]])
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
 def test_other_floats(dtype: str) -> None:
     model = torch.nn.Linear(4, 3).to(getattr(torch, dtype))
-    x = floats(2, 4).to(getattr(torch, dtype))
+    x = normal(2, 4).to(getattr(torch, dtype))
     if dtype != "bfloat16":
-        check(model, [x])
+        as_torch(model, [x])
 
 
 TRIANGLES = {
@@ -385,5 +388,8 @@ TRIANGLES = {
 }
 
 
-def test_triangles_of_symbolic_sizes() -> None:
-    check(Functions(TRIANGLES), [floats(2, 5, 4)], [({1: N},)], [[floats(2, 1, 4)]])
+def test_triangles_of_symbolic_sizes(all_tests: bool) -> None:
+    given = [normal(2, 5, 4)], [({1: N},)], [[normal(2, 1, 4)]]
+    as_torch(Functions(TRIANGLES), *given, compiles=all_tests)
+    if not all_tests:
+        as_torch(Functions({name: TRIANGLES[name] for name in ("tril", "triu")}), *given)

@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+import stepwell as sw
+from stepwell.compilation import Compilation
 from stepwell.core.errors import ImportModelError, InputError
 from stepwell.frontends.torch.replacements import exportable_parts
 
-from .compared import check, compiled, torch
+from ...harness import package
+from .compared import as_torch, close_to_torch, compiled, imported, torch
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    pyg: Any = pytest.importorskip("torch_geometric.nn", reason="torch-geometric is not installed")
+    pyg: Any = package("torch_geometric.nn", "torch-geometric")
 
 densely = sys.modules["torch_geometric"].utils.to_dense_batch
 """A function of torch-geometric that a user's module has imported, by another name."""
@@ -48,18 +51,21 @@ class Classifier(torch.nn.Module):
         return torch.cat(pooled, 1), self.bases(x, edges, kinds)
 
 
-def test_relations_and_pools() -> None:
+def test_relations_and_pools(all_tests: bool) -> None:
     torch.manual_seed(0)
-    forward = pyg.RGCNConv.forward
-    others = [batch(1, 0, [1]), batch(9, 40, [0, 4, 0, 5])]
-    exe = check(Classifier().eval(), batch(7, 12, [3, 2, 2]), GRAPHS, others)
+    forward, model = pyg.RGCNConv.forward, Classifier()
+    first, *others = batch(7, 12, [3, 2, 2]), batch(1, 0, [1]), batch(9, 40, [0, 4, 0, 5])
+    module = imported(model, first, GRAPHS)
+    run = sw.compile(module, threads=1) if all_tests else module.run_reference
+    for given in (first, *others):
+        close_to_torch(run(*given), model(*given))
     assert pyg.RGCNConv.forward is forward, "parts are replaced during an export only"
-    text = exe.ir("optimized")
+    text = Compilation.of(module, threads=1).text("optimized")
     assert text.count("graph.sort_edges") <= 2, "all relations of a layer are one matrix"
     args = batch(3, 2, [3])
     args[2][0] = 3
     with pytest.raises(InputError, match="index"):
-        exe(*args)
+        run(*args)
 
 
 @pytest.mark.slow
@@ -78,7 +84,7 @@ def test_dense_batches_and_sorted_pools() -> None:
 
     torch.manual_seed(0)
     others = [batch(9, 40, [4, 1, 4]), batch(1, 0, [1])]
-    check(Pools().eval(), batch(7, 12, [3, 2, 2]), GRAPHS, others)
+    as_torch(Pools().eval(), batch(7, 12, [3, 2, 2]), GRAPHS, others)
 
 
 @pytest.mark.slow
@@ -98,10 +104,10 @@ def test_quantiles_of_graphs() -> None:
     torch.manual_seed(0)
     args, *others = [batch(sum(sizes), 0, sizes) for sizes in ([3, 2, 2], [4, 0, 1, 4], [1])]
     given = [[x, number] for x, _, _, number in (args, *others)]
-    check(Quantiles().eval(), given[0], ({0: ANY}, {0: ANY}), given[1:])
+    as_torch(Quantiles().eval(), given[0], ({0: ANY}, {0: ANY}), given[1:])
 
 
-def test_a_function_that_a_module_has_imported() -> None:
+def test_a_function_that_a_module_has_imported(all_tests: bool) -> None:
     class Rows(torch.nn.Module):
         def forward(self, x: Any, number: Any) -> Any:
             rows, filled = densely(x, number)
@@ -112,7 +118,8 @@ def test_a_function_that_a_module_has_imported() -> None:
         return [x, number]
 
     original = densely
-    check(Rows().eval(), args([3, 2, 2]), ({0: ANY}, {0: ANY}), [args([4, 1, 4]), args([2, 5])])
+    others = [args([4, 1, 4]), args([2, 5])]
+    as_torch(Rows().eval(), args([3, 2, 2]), ({0: ANY}, {0: ANY}), others, compiles=all_tests)
     assert densely is original
 
 
@@ -202,6 +209,6 @@ def test_parts_of_symbolic_sizes_are_written() -> None:
             middle[1:3] = 5
             return first, rest, middle
 
-    exe = check(Parts(), [torch.randn(5, 2)], ({0: ANY},), [[torch.randn(3, 2)]])
+    exe = as_torch(Parts(), [torch.randn(5, 2)], ({0: ANY},), [[torch.randn(3, 2)]])
     with pytest.raises(InputError):
         exe(np.zeros((1, 2), np.float32))

@@ -11,7 +11,8 @@ import pytest
 
 import stepwell as sw
 
-from .compared import TOLERANCE, compiled, same, torch
+from ...harness import cases
+from .compared import TOLERANCE, close_to_torch, compiled, torch
 
 W6, W10 = torch.ones(6, 4), torch.linspace(0, 1, 40).reshape(10, 4)
 
@@ -45,18 +46,31 @@ def tensor(n: int) -> Any:
 ROWS = {0: torch.export.Dim.DYNAMIC}
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_quotients(name: str) -> None:
-    function = FUNCTIONS[name]
+STRIDED = ["several", "transposed"]
+GROUPS = [[name for name in FUNCTIONS if name not in STRIDED], STRIDED]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [*GROUPS, *(pytest.param([name], marks=pytest.mark.slow) for name in FUNCTIONS)],
+    ids=" ".join,
+)
+def test_quotients(names: list[str], all_tests: bool) -> None:
+    """All functions take any even number, of rows, together and each of them alone."""
+
+    def function(x: Any) -> list[Any]:
+        return [FUNCTIONS[name](x) for name in names]
+
     module = sw.from_torch(Model(function).eval(), (tensor(8),), dynamic_shapes=(ROWS,))
-    exe = sw.compile(module, threads=1)
+    runs = [module.run_reference]
+    if all_tests or names[0] in STRIDED:
+        runs.append(sw.compile(module, threads=1))
     # torch takes half of a size not to be 1; where it compares strides, it refuses others as well.
-    strided = name in ("several", "transposed")
-    for n in (6, 8, 12, 40) if strided else (0, 4, 6, 8, 12, 40):
-        for run in (exe, module.run_reference):
-            same(run(tensor(n).numpy()), function(tensor(n)))
+    for n in (6, 8, 12, 40) if names[0] in STRIDED else (0, 4, 6, 8, 12, 40):
+        for run in runs:
+            close_to_torch(run(tensor(n).numpy()), function(tensor(n)))
     for n in (3, 7):
-        for run in (exe, module.run_reference):
+        for run in runs:
             with pytest.raises(sw.InputError, match=f"size.* x_0 .* got (x_0 = )?{n}$"):
                 run(tensor(n).numpy())
 
@@ -70,13 +84,13 @@ def test_half_as_many_rows_as_there_are() -> None:
 
     exe = compiled(Model(halves), (tensor(8),), (ROWS,))
     for n in (4, 6, 8, 12):
-        same(exe(tensor(n).numpy()), halves(tensor(n)))
+        close_to_torch(exe(tensor(n).numpy()), halves(tensor(n)))
     text = "dimension 0, expected x_0 // 2 == 0 or x_0 % (x_0 // 2) == 0, got x_0 = 7"
     with pytest.raises(sw.InputError, match=re.escape(text)):
         exe(tensor(7).numpy())
 
 
-@pytest.mark.parametrize("name", ["rows", "several", "halves"])
+@pytest.mark.parametrize("name", cases(["rows", "several", "halves"], ["halves"]))
 def test_forward_and_backward(name: str) -> None:
     function = FUNCTIONS[name]
     torch._dynamo.reset()

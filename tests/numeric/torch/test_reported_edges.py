@@ -12,18 +12,24 @@ from stepwell.compilation import Compilation
 from stepwell.core.dims import Dim
 from stepwell.report.edge_lists import EdgeList, End, edge_lists_of
 
+from ...harness import cases, package
 from .compared import torch
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    pyg: Any = pytest.importorskip("torch_geometric.nn", reason="torch-geometric is not installed")
+    pyg: Any = package("torch_geometric.nn", "torch-geometric")
 
 ANY = torch.export.Dim.DYNAMIC
 
 
-@pytest.mark.parametrize("kind", ["GCNConv", "GATConv", "SAGEConv"])
-@pytest.mark.parametrize("dynamic", [False, True])
-def test_edges_of_layers(kind: str, dynamic: bool) -> None:
+CASES = [
+    (kind, dynamic) for dynamic in (True, False) for kind in ("GCNConv", "GATConv", "SAGEConv")
+]
+
+
+@pytest.mark.parametrize("case", cases(CASES, [CASES[n] for n in (0, 1, 3)]))
+def test_edges_of_layers(case: tuple[str, bool]) -> None:
+    kind, dynamic = case
     edges = torch.tensor([[0, 1, 2, 3, 3, 4], [1, 2, 3, 0, 4, 0]])
     shapes = ({0: ANY}, {1: ANY}) if dynamic else None
     layer = getattr(pyg, kind)(8, 4).eval()

@@ -9,14 +9,10 @@ import pytest
 
 import stepwell as sw
 
-from .compared import Functions, check, compiled, same, torch
+from .compared import Functions, as_torch, close_to_torch, compiled, normal, torch
 
 nn, F = torch.nn, torch.nn.functional
 ANY = torch.export.Dim.DYNAMIC
-
-
-def floats(*shape: int) -> Any:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
 
 
 def with_nans(x: Any) -> Any:
@@ -42,11 +38,11 @@ ORDERS = {
 }
 
 
-def test_orders() -> None:
+def test_orders(all_tests: bool) -> None:
     index = torch.tensor([4, 0, 0, 3, 2])
-    args = [with_nans(floats(5, 4, 3)), index]
-    others = [[with_nans(floats(2, 4, 3)), torch.tensor([1, 1])]]
-    check(Functions(ORDERS), args, [({0: ANY}, {0: ANY})], others)
+    args = [with_nans(normal(5, 4, 3)), index]
+    others = [[with_nans(normal(2, 4, 3)), torch.tensor([1, 1])]]
+    as_torch(Functions(ORDERS), args, [({0: ANY}, {0: ANY})], others, compiles=all_tests)
 
 
 PARTS = {
@@ -64,14 +60,14 @@ PARTS = {
 
 
 def test_parts_of_computed_sizes() -> None:
-    check_numbers(Functions(PARTS), [floats(5, 4)], [floats(3, 4), floats(4, 4), floats(9, 4)])
+    check_numbers(Functions(PARTS), [normal(5, 4)], [normal(3, 4), normal(4, 4), normal(9, 4)])
 
 
 def check_numbers(model: Any, args: list[Any], others: list[Any]) -> None:
-    """Like `check`, for one tensor and results some of which are numbers."""
+    """Like `as_torch`, for one tensor and results some of which are numbers."""
     exe = compiled(model, args, [({0: ANY},)])
     for x in (*args, *others):
-        same(exe(x), torch.utils._pytree.tree_map(torch.as_tensor, model(x)))
+        close_to_torch(exe(x), torch.utils._pytree.tree_map(torch.as_tensor, model(x)))
 
 
 MOVES = {
@@ -94,9 +90,10 @@ MOVES = {
 
 
 @pytest.mark.filterwarnings("ignore:index_reduce")
-def test_moves() -> None:
-    args = [floats(5, 4), floats(3, 4).repeat(2, 1)]
-    check(Functions(MOVES), args, [({0: ANY}, None)], [[floats(4, 4), args[1]]])
+def test_moves(all_tests: bool) -> None:
+    args = [normal(5, 4), normal(3, 4).repeat(2, 1)]
+    others = [[normal(4, 4), args[1]]]
+    as_torch(Functions(MOVES), args, [({0: ANY}, None)], others, compiles=all_tests)
 
 
 class Bags(nn.Module):
@@ -115,11 +112,12 @@ class Bags(nn.Module):
         ]
 
 
-def test_bags_of_embeddings() -> None:
+def test_bags_of_embeddings(all_tests: bool) -> None:
     rows, flat = torch.tensor([[1, 4, 2], [4, 4, 4]]), torch.tensor([3, 4, 4, 9, 1])
-    args = [rows, flat, torch.tensor([0, 2, 2, 4]), floats(5)]
-    others = [[rows[:, :2], flat[:2], torch.tensor([0, 0]), floats(2)]]
-    check(Bags(), args, ({0: ANY, 1: ANY}, {0: ANY}, {0: ANY}, {0: ANY}), others)
+    args = [rows, flat, torch.tensor([0, 2, 2, 4]), normal(5)]
+    others = [[rows[:, :2], flat[:2], torch.tensor([0, 0]), normal(2)]]
+    sizes = {0: ANY, 1: ANY}, {0: ANY}, {0: ANY}, {0: ANY}
+    as_torch(Bags(), args, sizes, others, compiles=all_tests)
 
 
 class Numbers(nn.Module):
@@ -130,14 +128,14 @@ class Numbers(nn.Module):
 
 
 def test_numbers_as_inputs() -> None:
-    model, x = Numbers().eval(), floats(3)
+    model, x = Numbers().eval(), normal(3)
     module = sw.from_torch(model, (x, 5, None, 2.0), dynamic_shapes=(None, ANY, None, None))
     assert [str(spec) for spec in module.inputs] == ["x: 3xf32", "n: i64"]
     exe = sw.compile(module)
     for n in (5, 0, 9):
         y, following, first = exe(x, torch.tensor(n))
         expected = model(x, n, None, 2.0)
-        same((y, first), (expected["y"], expected["first"]))
+        close_to_torch((y, first), (expected["y"], expected["first"]))
         assert following == n + 1
     with pytest.raises(sw.StepwellError, match="-2"):
         exe(x, torch.tensor(-2))

@@ -10,6 +10,7 @@ import pytest
 
 import stepwell as sw
 
+from ...harness import cases
 from .compared import Functions, torch
 
 F = torch.nn.functional
@@ -120,13 +121,15 @@ def in_order(bits: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_arithmetic_with_numbers(dtype: str) -> None:
+def test_arithmetic_with_numbers(dtype: str, all_tests: bool) -> None:
     """Bit for bit, signs of zeros aside."""
-    found = differences(ARITHMETIC, *every(getattr(torch, dtype)))
+    names = list(ARITHMETIC)[:: 1 if all_tests or dtype == "bfloat16" else 3]
+    functions = {name: ARITHMETIC[name] for name in names}
+    found = differences(functions, *every(getattr(torch, dtype)))
     assert {name: np.count_nonzero(part) for name, part in found.items() if part.any()} == {}
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("dtype", cases(["bfloat16", "float16"], ["bfloat16"]))
 def test_functions_with_numbers(dtype: str) -> None:
     """Near the middle of two neighbours another f32 is rounded to the other one."""
     found = differences(ELEMENTARY, *every(getattr(torch, dtype)))
@@ -135,7 +138,7 @@ def test_functions_with_numbers(dtype: str) -> None:
     assert {name: count for name, count in counts.items() if count > 12} == {}
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("dtype", cases(["bfloat16", "float16"], ["float16"]))
 def test_sums_with_numbers(dtype: str) -> None:
     """Sums of f32 in another order are rounded to the same numbers but near the middle of two."""
     generator = torch.Generator().manual_seed(1)
