@@ -1,4 +1,4 @@
-"""What tests of numbers have in common: random arrays, and comparisons of results."""
+"""Random arrays, comparisons of results, and reasons to skip, for all tests."""
 
 from __future__ import annotations
 
@@ -58,9 +58,6 @@ def cases(values: Sequence[Any], usual: Sequence[Any]) -> list[Any]:
 def results(found: Any) -> tuple[np.ndarray, ...]:
     """The results of a program of one or several."""
     return tuple(found) if isinstance(found, tuple | list) else (found,)
-
-
-Compare = Callable[[Any, Any], None]
 
 
 def same(got: Any, want: Any, what: str = "") -> None:
@@ -123,9 +120,12 @@ def as_reference(
 ) -> sw.Executable:
     """Compare what is compiled, with `options`, with the reference; rtol=0 compares bits."""
     exe = sw.compile(module, **options)
-    compare = functools.partial(close, rtol=rtol, atol=atol, scaled=scaled) if rtol else same
-    compare(exe(*inputs), module.run_reference(*inputs))
+    _comparison(rtol, atol, scaled)(exe(*inputs), module.run_reference(*inputs))
     return exe
+
+
+def _comparison(rtol: float, atol: float | None, scaled: bool) -> Callable[..., None]:
+    return functools.partial(close, rtol=rtol, atol=atol, scaled=scaled) if rtol else same
 
 
 def onnx_results(proto: onnx.ModelProto, *inputs: Any) -> list[np.ndarray]:
@@ -155,7 +155,7 @@ def as_onnx(
         options: how it is compiled.
     """
     want, module = onnx_results(proto, *inputs), sw.from_onnx(proto)
-    compare = functools.partial(close, rtol=rtol, atol=atol, scaled=scaled) if rtol else same
+    compare = _comparison(rtol, atol, scaled)
     for way in ways:
         run = module.run_reference if way == "reference" else sw.compile(module, **options)
         compare(run(*inputs), want, what=way)

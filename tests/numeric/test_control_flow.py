@@ -25,7 +25,7 @@ def flag(value: bool) -> np.ndarray:
 def at_stages(
     module: sw.Module, stages: Collection[str], threads: int = 1
 ) -> dict[str, Callable[..., Any]]:
-    """What interprets a program at each of some stages; it is lowered once for all of them."""
+    """The interpreted program of each of some stages; it is lowered once for all of them."""
     compilation, found = Compilation.of(module, threads=threads), {}
     work, ctx = compilation.begin()
     for stage in compilation.descend(work, ctx):

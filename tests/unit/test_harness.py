@@ -1,6 +1,9 @@
-"""What tests compare with notices differences; one that notices none would hide mistakes."""
+"""Comparisons of tests notice differences; one that notices none would hide mistakes."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -44,7 +47,7 @@ def test_arrays_begin_anew_for_each_example(example: bool) -> None:
         (),
     ],
 )
-def test_what_differs(compare: harness.Compare, other: object) -> None:
+def test_what_differs(compare: Callable[[Any, Any], None], other: object) -> None:
     compare(ONE, ONE)
     compare(ONE, [ONE])
     with pytest.raises((AssertionError, ValueError)):

@@ -156,7 +156,7 @@ MISTAKES: list[tuple[str, Callable[[ModuleOp], None]]] = [
 
 
 FEWER = sizes.LARGE // 4
-"""What is large in quick tests."""
+"""A large size in quick tests."""
 
 QUICK = {
     ("convert-graph-to-loop", one_element_changed, 1),
