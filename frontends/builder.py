@@ -13,8 +13,7 @@ constructor, except that tensors may be NumPy or SciPy arrays and Python numbers
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +38,7 @@ from ..core.provenance import named
 from ..core.specs import SparseSpec, TensorSpec
 from ..core.weights import WeightStore
 from ..dialects.graph.interfaces import GraphOp
+from ..dialects.graph.op_builder import operands_of
 from ..dialects.graph.ops_constant import ConstantOp
 from ..dialects.graph.sparse_forms import sparse_form
 from ..dialects.loop.ops import KernelOp
@@ -55,7 +55,7 @@ from .captures import block_of
 from .control import ControlFlow
 from .diagnostics import input_error, reworded
 from .edge_lists import EdgeLists
-from .operands import check_kinds, has_own_type, operands_of, shared_element_type
+from .operands import check_kinds, has_own_type, shared_element_type
 from .recurrences import Recurrences
 from .selections import Selections
 from .specs import argument_of, identifier, name_result_sizes, symbols_of
@@ -138,19 +138,6 @@ class Builder(Calls, ControlFlow, EdgeLists, Selections, Recurrences):
         location = self._located(None if name == "constant" else name)
         element = None if dtype is None else element_type_named(name, dtype)
         return self._constant(array, name, element, location)
-
-    @contextmanager
-    def node(self, name: str) -> Iterator[None]:
-        """Give the operators that are appended within the context the name of a node of the model.
-
-        It stands in messages and profiles where an operator has no name of its own, in place of the
-        caller's line.
-        """
-        before, self._node = self._node, named(name)
-        try:
-            yield
-        finally:
-            self._node = before
 
     def output(self, value: Value, name: str | None = None) -> None:
         """Make `value` the next result of the program, called `name`.

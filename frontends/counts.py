@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from ..dialects.graph.op_builder import OpBuilder, V
 
 _MANY = 2.0**62
 """More than any size."""
 
 
-class Operators(Protocol):
-    """Operators of scalars by name, as those of `Builder`; Python numbers may be operands."""
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        """The operator called `name`."""
-        ...
-
-
-def step_count(b: Operators, first: Any, end: Any, step: Any, *, of_floats: bool) -> Any:
+def step_count(b: OpBuilder[V], first: V, end: V, step: V, *, of_floats: bool) -> V:
     """The number of the numbers first, first + step, ... before `end`, as a scalar of i64.
 
     All are scalars of f64 if `of_floats`, else of i64. For a step of 0 it is more than any size.

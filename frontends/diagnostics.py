@@ -10,8 +10,10 @@ from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, NameLoc
 from xdsl.ir import Operation
 
 from ..core.errors import InputError, explain
+from ..dialects.graph import op_builder
 
-_FOLDER = os.path.dirname(__file__)
+_FOLDERS = {os.path.dirname(file) for file in (__file__, op_builder.__file__)}
+"""Of the builder and of the methods that are operators."""
 
 
 def input_error(subject: str, fact: str, expected: object = None, got: object = None) -> InputError:
@@ -20,9 +22,9 @@ def input_error(subject: str, fact: str, expected: object = None, got: object = 
 
 
 def caller_location() -> LocationAttr:
-    """The current line of the user's program: the innermost one outside this folder."""
+    """The current line of the user's program: the innermost one outside the builder."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == _FOLDER:
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) in _FOLDERS:
         frame = frame.f_back
     file = StringAttr(_file_name(frame.f_code.co_filename))
     return FileLineColLoc(file, IntAttr(frame.f_lineno), IntAttr(1))

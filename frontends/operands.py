@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,32 +9,16 @@ from typing import Any
 
 import numpy as np
 from xdsl.ir import Attribute
-from xdsl.irdl import OptOperandDef
 
 from ..core.arrays import is_integer
 from ..dialects.graph.attrs import accumulator_type
 from ..dialects.graph.interfaces import FusionKind, GraphOp, tensor_type
+from ..dialects.graph.op_builder import OF_OWN_TYPE
 from ..dialects.graph.ops_quantize import ScaledOp
 from ..dialects.graph.ops_quantized import QuantizedContractionOp
 from .values import Operand, Value
 
-# Operands whose element type is independent of that of the others.
-_INDEPENDENT = frozenset(
-    {"condition", "count", "indices", "indptr", "sizes", "sources", "start", "step", "targets"}
-)
 _OF_MIXED_TYPES = (ScaledOp, QuantizedContractionOp)
-
-
-@functools.cache
-def operands_of(
-    operator: type[GraphOp],
-) -> tuple[tuple[str, ...], frozenset[str], inspect.Signature]:
-    """The operands of an operator, the optional ones, and the signature of its constructor."""
-    operands = operator.get_irdl_definition().operands
-    names = tuple(name for name, _ in operands)
-    optional = frozenset(name for name, kind in operands if isinstance(kind, OptOperandDef))
-    signature = inspect.signature(operator.__init__)
-    return names, optional, signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
 def _are_integers(value: object) -> bool:
@@ -69,7 +52,7 @@ def shared_element_type(
     operands: Sequence[str], arguments: Mapping[str, Operand]
 ) -> Attribute | None:
     """The element type of the first operand that is a value, or has one in its list."""
-    given = [arguments.get(name) for name in operands if name not in _INDEPENDENT]
+    given = [arguments.get(name) for name in operands if name not in OF_OWN_TYPE]
     flat = [v for o in given for v in (o if isinstance(o, (list, tuple)) else [o])]
     return next((tensor_type(v.ssa).element_type for v in flat if isinstance(v, Value)), None)
 
@@ -78,7 +61,7 @@ def has_own_type(
     operator: type[GraphOp], key: str, argument: Operand, like: Attribute | None
 ) -> bool:
     """Whether an array for an operand keeps its element type, regardless of the others."""
-    if key in _INDEPENDENT or issubclass(operator, _OF_MIXED_TYPES):
+    if key in OF_OWN_TYPE or issubclass(operator, _OF_MIXED_TYPES):
         return True
     # Narrow integers are multiplied with narrow integers, and accumulated in i32.
     narrow = like is not None and accumulator_type(like) != like

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from xdsl.dialects import func
@@ -11,12 +12,12 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ..core.provenance import named
+from ..dialects.graph.op_builder import OpBuilder
 from .diagnostics import caller_location
-from .operators import GraphOperators
 from .values import Operand, Value
 
 
-class BuilderPart(GraphOperators, ABC):
+class BuilderPart(OpBuilder[Value], ABC):
     """A class of methods of `Builder`, and what they use of the whole."""
 
     _block: Block
@@ -31,6 +32,19 @@ class BuilderPart(GraphOperators, ABC):
     def _located(self, name: str | None) -> LocationAttr:
         """The location of an operator: its name, else the node, else the caller's line."""
         return named(name) if name is not None else self._node or caller_location()
+
+    @contextmanager
+    def node(self, name: str) -> Iterator[None]:
+        """Give the operators that are appended within the context the name of a node of the model.
+
+        It stands in messages and profiles where an operator has no name of its own, in place of the
+        caller's line.
+        """
+        before, self._node = self._node, named(name)
+        try:
+            yield
+        finally:
+            self._node = before
 
     @abstractmethod
     def constant(

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import Any
+from contextlib import nullcontext
 
 from .counts import step_count
 from .diagnostics import input_error
 from .parts import BuilderPart
 from .values import Operand, Value
-
-
-class _Named:
-    """The operators of a builder, for one node of the model."""
-
-    def __init__(self, builder: Selections, name: str | None) -> None:
-        self._builder, self._name = builder, name
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        """The operator called `name`."""
-        return functools.partial(getattr(self._builder, name), name=self._name)
 
 
 class Selections(BuilderPart):
@@ -98,10 +85,11 @@ class Selections(BuilderPart):
             for value in (start, limit, delta)
         )
         wide = "f64" if "f" in dtype else "i64"
-        ends = (self.cast(value, wide, name=name) for value in (first, end, step))
-        count = step_count(_Named(self, name), *ends, of_floats=wide == "f64")
-        places = self.arange(count, at_most=bound, name=name)
-        return self.add(self.mul(self.cast(places, dtype), step, name=name), first, name=name)
+        with nullcontext() if name is None else self.node(name):
+            ends = (self.cast(value, wide) for value in (first, end, step))
+            count = step_count(self, *ends, of_floats=wide == "f64")
+            places = self.cast(self.arange(count, at_most=bound), dtype)
+            return self.add(self.mul(places, step), first)
 
     def _places(
         self, mask: Operand, subject: str, rank: int | None, name: str | None

@@ -14,30 +14,13 @@ from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 
-from ...dialects.graph import ops as graph
 from ..builder import Builder, Value
 from ..importing import elementwise as composed
-from ..importing.nodes import Builds
 from .context import Context
 from .layers import Layer
 from .weights import error, floats
 
 P = ParamSpec("P")
-
-
-class Node:
-    """Appends the operators of an activation to a builder, as a node of an imported model does."""
-
-    def __init__(self, builder: Builder) -> None:
-        self._builder = builder
-
-    def emit(self, build: Builds, *operands: Value | float, **attributes: Any) -> Value:
-        """Append an operator."""
-        return self._builder.apply(build, *operands, **attributes)  # type: ignore[arg-type]
-
-    def scalar(self, number: float, like: Value) -> Value:
-        """A number of the element type of `like`."""
-        return self._builder.constant(number, dtype=like.dtype)
 
 
 class Activation(Layer):
@@ -58,18 +41,20 @@ class Activation(Layer):
         for key, value in given.items():
             if isinstance(value, np.ndarray):
                 given[key] = b.constant(value, f"{name}.{key}", x.dtype)
-        return type(self)._function(Node(b), x, **given)
+        return type(self)._function(b, x, **given)
 
 
-def activation(function: Callable[Concatenate[Node, Value, P], Value]) -> Callable[P, Activation]:
+def activation(
+    function: Callable[Concatenate[Builder, Value, P], Value],
+) -> Callable[P, Activation]:
     """The layer that a function of features is.
 
-    Its parameters after the node and the features are those of the layer: numbers, texts or arrays;
-    an array is a weight.
+    Its parameters after the builder and the features are those of the layer: numbers, texts or
+    arrays; an array is a weight.
     """
     whole = inspect.signature(function)
     signature = whole.replace(
-        parameters=[p for p in whole.parameters.values() if p.name not in ("node", "x")],
+        parameters=[p for p in whole.parameters.values() if p.name not in ("b", "x")],
         return_annotation=inspect.Signature.empty,
     )
 
@@ -102,100 +87,98 @@ def _checked(subject: str, key: str, value: Any, parameter: inspect.Parameter) -
 
 
 @activation
-def ReLU(node: Node, x: Value) -> Value:
+def ReLU(b: Builder, x: Value) -> Value:
     """max(x, 0)."""
-    return node.emit(graph.ReluOp, x)
+    return b.relu(x)
 
 
 @activation
-def ReLU6(node: Node, x: Value) -> Value:
+def ReLU6(b: Builder, x: Value) -> Value:
     """min(max(x, 0), 6)."""
-    return composed.clip(node, x, 0, 6)
+    return composed.clip(b, x, 0, 6)
 
 
 @activation
-def LeakyReLU(node: Node, x: Value, negative_slope: float = 0.01) -> Value:
+def LeakyReLU(b: Builder, x: Value, negative_slope: float = 0.01) -> Value:
     """x, and negative_slope x for negative x."""
-    return node.emit(graph.LeakyReluOp, x, alpha=float(negative_slope))
+    return b.leaky_relu(x, alpha=float(negative_slope))
 
 
 @activation
-def PReLU(node: Node, x: Value, weight: np.ndarray) -> Value:
+def PReLU(b: Builder, x: Value, weight: np.ndarray) -> Value:
     """x, and weight x for negative x; the weight has one number, or one for each feature."""
-    return composed.prelu(node, x, weight)  # type: ignore[arg-type]
+    return composed.prelu(b, x, weight)  # type: ignore[arg-type]
 
 
 @activation
-def ELU(node: Node, x: Value, alpha: float = 1.0) -> Value:
+def ELU(b: Builder, x: Value, alpha: float = 1.0) -> Value:
     """x, and alpha (exp(x) - 1) for negative x."""
-    return composed.elu(node, x, alpha)
+    return composed.elu(b, x, alpha)
 
 
 @activation
-def SELU(node: Node, x: Value) -> Value:
+def SELU(b: Builder, x: Value) -> Value:
     """1.0507 times ELU of alpha 1.67326, whose results stay standardised."""
-    return composed.selu(node, x)
+    return composed.selu(b, x)
 
 
 @activation
-def CELU(node: Node, x: Value, alpha: float = 1.0) -> Value:
+def CELU(b: Builder, x: Value, alpha: float = 1.0) -> Value:
     """max(x, 0) + min(alpha (exp(x / alpha) - 1), 0)."""
-    return composed.celu(node, x, alpha)
+    return composed.celu(b, x, alpha)
 
 
 @activation
-def GELU(node: Node, x: Value, approximate: str = "none") -> Value:
+def GELU(b: Builder, x: Value, approximate: str = "none") -> Value:
     """x times the normal distribution function of x; `approximate` is "none" or "tanh"."""
-    return node.emit(graph.GeluOp, x, approximate=approximate)
+    return b.gelu(x, approximate=approximate)
 
 
 @activation
-def SiLU(node: Node, x: Value) -> Value:
+def SiLU(b: Builder, x: Value) -> Value:
     """x sigmoid(x), also called swish."""
-    return composed.swish(node, x)
+    return composed.swish(b, x)
 
 
 @activation
-def Mish(node: Node, x: Value) -> Value:
+def Mish(b: Builder, x: Value) -> Value:
     """x tanh(softplus(x))."""
-    return composed.mish(node, x)
+    return composed.mish(b, x)
 
 
 @activation
-def Hardswish(node: Node, x: Value) -> Value:
+def Hardswish(b: Builder, x: Value) -> Value:
     """x min(max(x / 6 + 1/2, 0), 1)."""
-    return composed.hard_swish(node, x)
+    return composed.hard_swish(b, x)
 
 
 @activation
-def Sigmoid(node: Node, x: Value) -> Value:
+def Sigmoid(b: Builder, x: Value) -> Value:
     """1 / (1 + exp(-x))."""
-    return node.emit(graph.SigmoidOp, x)
+    return b.sigmoid(x)
 
 
 @activation
-def Tanh(node: Node, x: Value) -> Value:
+def Tanh(b: Builder, x: Value) -> Value:
     """The hyperbolic tangent."""
-    return node.emit(graph.TanhOp, x)
+    return b.tanh(x)
 
 
 @activation
-def Softplus(node: Node, x: Value, beta: float = 1.0) -> Value:
+def Softplus(b: Builder, x: Value, beta: float = 1.0) -> Value:
     """log(1 + exp(beta x)) / beta."""
     if beta == 1:
-        return composed.softplus(node, x)
-    factor = node.scalar(beta, x)
-    y = composed.softplus(node, node.emit(graph.MulOp, x, factor))
-    return node.emit(graph.DivOp, y, factor)
+        return composed.softplus(b, x)
+    return b.div(composed.softplus(b, b.mul(x, beta)), beta)
 
 
 @activation
-def Softmax(node: Node, x: Value, dim: int = -1) -> Value:
+def Softmax(b: Builder, x: Value, dim: int = -1) -> Value:
     """exp(x) over its sum along a dimension."""
-    return node.emit(graph.SoftmaxOp, x, axis=dim)
+    return b.softmax(x, axis=dim)
 
 
 @activation
-def LogSoftmax(node: Node, x: Value, dim: int = -1) -> Value:
+def LogSoftmax(b: Builder, x: Value, dim: int = -1) -> Value:
     """The logarithm of `Softmax`."""
-    return node.emit(graph.LogSoftmaxOp, x, axis=dim)
+    return b.log_softmax(x, axis=dim)

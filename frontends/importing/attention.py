@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.dims import Dim
-from ...dialects.graph import ops as graph
 from .nodes import ModelNode
 from .shapes import broadcast, reshaped, transposed
 from .values import Value
@@ -30,7 +29,7 @@ def attended(
         x if list(x.shape[:-3]) == batch else broadcast(node, x, [*batch, *x.shape[-3:]])
         for x in given
     ]
-    y = node.emit(graph.AttentionOp, *given, mask, lengths, **properties)
+    y = node.attention(*given, mask, lengths, **properties)
     return reshaped(node, y, [*q.shape[:-1], v.shape[-1]]) if q.rank < rank else y
 
 

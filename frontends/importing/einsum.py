@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...core.dims import Dim, product
-from ...dialects.graph import ops as graph
 from .nodes import ModelNode
 from .selection import sliced, whole
 from .shapes import reshaped, transposed, unsqueezed
@@ -115,7 +114,7 @@ def _reduced(node: ModelNode, x: _Labelled, kept: set[str]) -> _Labelled:
     axes = [axis for axis, label in enumerate(x.labels) if label not in kept]
     if not axes:
         return x
-    total = node.emit(graph.ReduceOp, x.value, kind="sum", axes=axes, keepdims=False)
+    total = node.reduce(x.value, kind="sum", axes=axes, keepdims=False)
     return _Labelled(total, tuple(label for label in x.labels if label in kept))
 
 
@@ -136,7 +135,7 @@ def _product(node: ModelNode, a: _Labelled, b: _Labelled, kept: set[str]) -> _La
     right = [n for n in b.labels if n not in common]
     x = _grouped(node, a, [batch, left, summed])
     y = _grouped(node, b, [batch, summed, right])
-    found = node.emit(graph.MatmulOp, x, y)
+    found = node.matmul(x, y)
     sizes = [*found.shape[:-2], *(a.size(n) for n in left), *(b.size(n) for n in right)]
     return _reduced(node, _Labelled(reshaped(node, found, sizes), (*batch, *left, *right)), kept)
 
@@ -149,7 +148,7 @@ def _elementwise(node: ModelNode, a: _Labelled, b: _Labelled) -> _Labelled:
         ordered = transposed(node, x.value, [x.labels.index(label) for label in own])
         missing = [axis for axis, label in enumerate(labels) if label not in x.labels]
         factors.append(unsqueezed(node, ordered, missing))
-    return _Labelled(node.emit(graph.MulOp, *factors), labels)
+    return _Labelled(node.mul(*factors), labels)
 
 
 def _grouped(node: ModelNode, x: _Labelled, groups: Sequence[Sequence[str]]) -> Value:

@@ -15,12 +15,13 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ...core.dims import Dim
 from ...dialects.graph import ops as graph
+from ...dialects.graph.interfaces import GraphOp
 from .elementwise import cast
-from .nodes import Builds, ModelNode
+from .nodes import ModelNode
 from .values import Value
 
 _F64 = np.dtype(np.float64)
-_UFUNCS: dict[np.ufunc, Builds] = {
+_UFUNCS: dict[np.ufunc, type[GraphOp]] = {
     np.add: graph.AddOp,
     np.subtract: graph.SubOp,
     np.multiply: graph.MulOp,
@@ -83,9 +84,9 @@ class Term(NDArrayOperatorsMixin):
             return NotImplemented
         return self._emit(graph.WhereOp, inputs)
 
-    def _emit(self, build: Builds, inputs: Sequence[Any]) -> Term:
+    def _emit(self, build: type[GraphOp], inputs: Sequence[Any]) -> Term:
         values = [x.value if isinstance(x, Term) else self._known(x) for x in inputs]
-        return Term(self._node, self._node.emit(build, *values), self._dtype)
+        return Term(self._node, self._node.apply(build, *values), self._dtype)
 
     def _known(self, number: Any) -> Value:
         array = np.asarray(number)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core.dims import Dim
-from ...dialects.graph import ops as graph
 from .formulas import Term
 from .nodes import ModelNode
 from .resizing import Numbers, cubic, linear
@@ -151,7 +150,7 @@ def _interpolated(
             weights.append(np.where(inside, 1.0, 0.0))
         clamped = [axis.clamped(x) for axis, x in zip(axes, at, strict=True)]
         terms.append(_weighted(node, _taken(node, image, clamped), weights))
-    return functools.reduce(lambda a, b: node.emit(graph.AddOp, a, b), terms)
+    return functools.reduce(node.add, terms)
 
 
 def _truncated(x: Numbers) -> Numbers:
@@ -164,7 +163,7 @@ def _weighted(node: ModelNode, elements: Value, weights: Sequence[Numbers]) -> V
         return elements
     factor: Term = functools.reduce(lambda a, b: a * b, weights)
     column = unsqueezed(node, factor.as_type(elements.dtype.type), [elements.rank - 1])
-    return node.emit(graph.MulOp, elements, column)
+    return node.mul(elements, column)
 
 
 def _taken(node: ModelNode, image: Value, places: Sequence[Term]) -> Value:

@@ -6,7 +6,6 @@ import ml_dtypes
 import numpy as np
 
 from ...core.dtypes import LOW_BIT_FLOATS
-from ...dialects.graph import ops as graph
 from .dtypes import element_type, is_float
 from .elementwise import cast, clip
 from .nodes import ModelNode
@@ -58,17 +57,17 @@ def _power_of_two(node: ModelNode, x: Value, saturate: bool, round_mode: str) ->
     if round_mode not in ("up", "down", "nearest"):
         raise node.broken("unknown round_mode", "up, down or nearest", round_mode)
     least = 2.0**-127
-    x = node.emit(graph.AbsOp, cast(node, x, _F32))
+    x = node.abs(cast(node, x, _F32))
     if saturate:
         x = clip(node, x, least, 2.0**127)
     if round_mode == "nearest":
         return cast(node, x, _POWERS)
-    bits = node.emit(graph.BitcastOp, x, target=element_type(_I32))
+    bits = node.bitcast(x, target=element_type(_I32))
     unit = node.scalar(1 << 23, bits)
-    bits = node.emit(graph.MulOp, node.emit(graph.DivOp, bits, unit), unit)
-    below = node.emit(graph.BitcastOp, bits, target=element_type(_F32))
+    bits = node.mul(node.div(bits, unit), unit)
+    below = node.bitcast(bits, target=element_type(_F32))
     below = clip(node, below, least, None)
     if round_mode == "up":
-        twice = node.emit(graph.MulOp, below, node.scalar(2, below))
-        below = node.emit(graph.WhereOp, node.emit(graph.LessOp, below, x), twice, below)
+        twice = node.mul(below, 2)
+        below = node.where(node.less(below, x), twice, below)
     return cast(node, below, _POWERS)

@@ -5,23 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import LocationAttr, TensorType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.dims import Dim, Shape
 from ...core.errors import ImportModelError, explain
+from ...core.provenance import named
 from ...core.typed import dense_array
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import GraphOp, tensor_type
+from ...dialects.graph.op_builder import Arguments, OpBuilder
 from .diagnostics import UnsupportedNodeError
 from .dtypes import element_type, is_float
 from .emitter import Emitter
 from .values import Value, from_dims, is_static, settled, static_shape
 
+Number = Value | Dim | float
+"""A scalar, a size, or a number."""
 LARGEST_FOLDED = 1 << 16
 """The largest operand, in elements, for which a result is computed at import instead of by an
 operator."""
@@ -29,13 +33,7 @@ LARGEST_CONSTANT = 1 << 24
 """The largest result that is, and the largest operand of nodes that can only be computed there."""
 
 
-class Builds(Protocol):
-    """A constructor of an operator of the `graph` dialect."""
-
-    def __call__(self, *operands: Any, **attributes: Any) -> Operation: ...
-
-
-class ModelNode:
+class ModelNode(OpBuilder[Value]):
     """A node of a model that becomes operators of the `graph` dialect.
 
     Attributes:
@@ -93,66 +91,43 @@ class ModelNode:
 
     # Results
 
-    def emit(self, build: Builds, *operands: Value | None, **attributes: Any) -> Value:
-        """Add an operator with one result; see `emit_all`."""
-        (result,) = self.emit_all(build, *operands, **attributes)
-        return result
-
-    def emit_all(self, build: Builds, *operands: Value | None, **attributes: Any) -> list[Value]:
-        """Add an operator.
-
-        Args:
-            build: the class of the operator.
-            operands: its operands; None for an omitted one.
-            attributes: keyword arguments of its constructor.
-        """
-        given = [value for value in operands if value is not None]
-        if self.folds and (folded := self._folded(build, operands, attributes)) is not None:
-            return folded
-        values = [
-            None if value is None else self._emitter.ssa(value, self._location)
-            for value in operands
-        ]
+    def apply(
+        self, operator: type[GraphOp], *args: Any, name: str | None = None, **kwargs: Any
+    ) -> Any:
+        """Add an operator; an operand may also be a size, which becomes a scalar."""
+        arguments = Arguments(operator, args, kwargs)
+        typed = (v.dtype for v in arguments.typed if isinstance(v, Value))
+        like = next(typed, np.dtype(np.int64))
+        arguments.convert(lambda x: self.value(x, like))
         try:
-            op = build(*values, **attributes)
-            return self._emitter.emit(op, [value.shape for value in given], self._location)
+            results = (self.folds and self._folded(arguments)) or self._added(arguments, name)
         except VerifyException as error:
             raise self._refused(error) from error
+        return results[0] if len(results) == 1 else tuple(results)
 
-    def _folded(
-        self, build: Builds, operands: Sequence[Value | None], attributes: dict[str, Any]
-    ) -> list[Value] | None:
+    def _added(self, arguments: Arguments, name: str | None) -> list[Value]:
+        location = self._location if name is None else named(name)
+        op = arguments.build(lambda value: self._emitter.ssa(value, location))
+        return self._emitter.emit(op, [value.shape for value in arguments.operands], location)
+
+    def _folded(self, arguments: Arguments) -> list[Value] | None:
         """The results of an operator of known numbers, by its reference; None for another one.
 
         It may have at most `LARGEST_CONSTANT` elements in a result.
         """
-        given = [value for value in operands if value is not None]
+        given = arguments.operands
         arrays = [value.contents for value in given if value.contents is not None]
         if len(arrays) < len(given) or any(value.is_symbolic for value in given):
             return None
         types = [TensorType(element_type(array.dtype), array.shape) for array in arrays]
         values = iter(Block(arg_types=types).args)
-        try:
-            op = build(*(None if v is None else next(values) for v in operands), **attributes)
-            op.verify()
-        except VerifyException as error:
-            raise self._refused(error) from error
-        assert isinstance(op, GraphOp)
+        op = arguments.build(lambda _: next(values))
+        op.verify()
         sizes = [tensor_type(result).get_shape() for result in op.results]
         if any(math.prod(shape) > LARGEST_CONSTANT for shape in sizes):
             return None
         with np.errstate(all="ignore"):
             return [self.known(dense_array(array)) for array in op.reference(*arrays)]
-
-    def check(
-        self, x: Value, condition: Value, message: str, details: Sequence[Value] = ()
-    ) -> Value:
-        """`x`; a call in which a condition does not hold fails with a message about i64 scalars."""
-
-        def build(x: SSAValue, condition: SSAValue, *details: SSAValue) -> Operation:
-            return graph.CheckOp(x, condition, details, message)
-
-        return self.emit(build, x, condition, *details)
 
     def ssa(self, value: Value) -> SSAValue:
         """The IR value of a value, in the current region."""
@@ -184,7 +159,7 @@ class ModelNode:
         """Add operators to the block of a region within the context."""
         return self._emitter.inside(body)
 
-    def add(self, op: graph.ControlFlowOp, shapes: Sequence[Shape]) -> list[Value]:
+    def append(self, op: graph.ControlFlowOp, shapes: Sequence[Shape]) -> list[Value]:
         """Add an operation with regions, whose results have these shapes."""
         try:
             return self._emitter.add(op, shapes, self._location)
@@ -206,15 +181,24 @@ class ModelNode:
         contents = np.array(size.value) if size.is_static else from_dims([size], ())
         return self.known(contents, np.dtype(np.int64))
 
+    def value(self, x: Number, dtype: np.dtype) -> Value:
+        """A number as a scalar of an element type; a size as one of i64."""
+        if isinstance(x, Value):
+            return x
+        return self.number(x) if isinstance(x, Dim) else self._scalar(x, dtype)
+
     def scalar(self, number: float, like: Value) -> Value:
         """A constant scalar of the element type of `like`.
 
         Raises:
             UnsupportedNodeError: if the number is not an integer but the element type is.
         """
-        if not is_float(like.dtype) and not float(number).is_integer():
-            raise self.unsupported(f"not supported for {like.dtype.name}")
-        return self.known(np.array(number, like.dtype))
+        return self._scalar(number, like.dtype)
+
+    def _scalar(self, number: float, dtype: np.dtype) -> Value:
+        if not is_float(dtype) and not float(number).is_integer():
+            raise self.unsupported(f"not supported for {dtype.name}")
+        return self.known(np.array(number, dtype))
 
     def _refused(self, error: VerifyException) -> ImportModelError | UnsupportedNodeError:
         """The error for an operator that rejects the shapes or types of its operands."""

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...dialects.graph import ops as graph
 from .elementwise import cast
 from .nodes import ModelNode
 from .shapes import reshaped
@@ -19,7 +18,7 @@ def reduced(node: ModelNode, x: Value, axes: Sequence[int], keepdims: bool, kind
         return x
     if kind in ("max", "min"):
         return _extremum(node, x, axes, keepdims, kind)
-    return node.emit(graph.ReduceOp, x, kind=kind, axes=axes, keepdims=keepdims)
+    return node.reduce(x, kind=kind, axes=axes, keepdims=keepdims)
 
 
 def _extremum(node: ModelNode, x: Value, axes: Sequence[int], keepdims: bool, kind: str) -> Value:
@@ -27,10 +26,10 @@ def _extremum(node: ModelNode, x: Value, axes: Sequence[int], keepdims: bool, ki
     neutral = any(not x.shape[axis].is_static or x.shape[axis] == 0 for axis in axes)
     options = {"kind": kind, "axes": axes, "keepdims": keepdims, "neutral": neutral}
     if x.dtype != np.bool_:
-        return node.emit(graph.ReduceOp, x, **options)
-    found = node.emit(graph.ReduceOp, cast(node, x, np.dtype(np.int8)), **options)
+        return node.reduce(x, **options)
+    found = node.reduce(cast(node, x, np.dtype(np.int8)), **options)
     if neutral:
-        found = node.emit(graph.ClipOp, found, minimum=0, maximum=1)
+        found = node.clip(found, minimum=0, maximum=1)
     return cast(node, found, x.dtype)
 
 
@@ -39,22 +38,22 @@ def _total(node: ModelNode, x: Value, axes: Sequence[int], keepdims: bool) -> Va
 
 
 def sum_square(node: ModelNode, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
-    return _total(node, node.emit(graph.MulOp, x, x), axes, keepdims)
+    return _total(node, node.mul(x, x), axes, keepdims)
 
 
 def l1(node: ModelNode, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
-    return _total(node, node.emit(graph.AbsOp, x), axes, keepdims)
+    return _total(node, node.abs(x), axes, keepdims)
 
 
 def l2(node: ModelNode, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
     if x.dtype.kind == "f":
-        return node.emit(graph.SqrtOp, sum_square(node, x, axes, keepdims))
+        return node.sqrt(sum_square(node, x, axes, keepdims))
     wide = cast(node, x, np.dtype(np.float64))
-    return cast(node, node.emit(graph.SqrtOp, sum_square(node, wide, axes, keepdims)), x.dtype)
+    return cast(node, node.sqrt(sum_square(node, wide, axes, keepdims)), x.dtype)
 
 
 def log_sum(node: ModelNode, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
-    return node.emit(graph.LogOp, _total(node, x, axes, keepdims))
+    return node.log(_total(node, x, axes, keepdims))
 
 
 def log_sum_exp(node: ModelNode, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
@@ -63,13 +62,13 @@ def log_sum_exp(node: ModelNode, x: Value, axes: Sequence[int], keepdims: bool) 
     if x.dtype.kind != "f":
         raise node.unsupported(f"not supported for {x.dtype.name}")
     if any(x.shape[axis] == 0 for axis in axes):
-        return log_sum(node, node.emit(graph.ExpOp, x), axes, keepdims)
+        return log_sum(node, node.exp(x), axes, keepdims)
     largest = float(np.finfo(x.dtype).max)
     maximum = reduced(node, x, axes, True, "max")
-    finite = node.emit(graph.ClipOp, maximum, minimum=-largest, maximum=largest)
-    shifted = node.emit(graph.ExpOp, node.emit(graph.SubOp, x, finite))
-    logarithm = node.emit(graph.LogOp, _total(node, shifted, axes, True))
-    result = node.emit(graph.AddOp, logarithm, finite)
+    finite = node.clip(maximum, minimum=-largest, maximum=largest)
+    shifted = node.exp(node.sub(x, finite))
+    logarithm = node.log(_total(node, shifted, axes, True))
+    result = node.add(logarithm, finite)
     if keepdims:
         return result
     return reshaped(node, result, [d for i, d in enumerate(x.shape) if i not in axes])
@@ -78,19 +77,17 @@ def log_sum_exp(node: ModelNode, x: Value, axes: Sequence[int], keepdims: bool) 
 def norm(node: ModelNode, x: Value, order: float, axes: Sequence[int], keepdims: bool) -> Value:
     # (|a|^p + |b|^p + ...)^(1/p)
     if order == 2:
-        return node.emit(graph.SqrtOp, sum_square(node, x, axes, keepdims))
-    magnitude = node.emit(graph.AbsOp, x)
+        return node.sqrt(sum_square(node, x, axes, keepdims))
+    magnitude = node.abs(x)
     if math.isinf(order):
         return reduced(node, magnitude, axes, keepdims, "max" if order > 0 else "min")
     if order == 0:
-        some = node.emit(graph.EqualOp, x, node.scalar(0, x))
-        return _total(
-            node, cast(node, node.emit(graph.LogicalNotOp, some), x.dtype), axes, keepdims
-        )
+        some = node.equal(x, 0)
+        return _total(node, cast(node, node.logical_not(some), x.dtype), axes, keepdims)
     if order == 1:
         return _total(node, magnitude, axes, keepdims)
     if order < 0:
         raise node.unsupported(f"a norm of order {order}", "an order of 0 or more")
-    powers = node.emit(graph.PowOp, magnitude, node.scalar(order, x))
+    powers = node.pow(magnitude, order)
     total = _total(node, powers, axes, keepdims)
-    return node.emit(graph.PowOp, total, node.scalar(1 / order, x))
+    return node.pow(total, 1 / order)

@@ -55,7 +55,7 @@ def conditional(
     types = [_tensor(v.dtype, shape) for v, shape in zip(ends[0], shapes, strict=True)]
     regions = [Region(block) for block in blocks]
     op = graph.IfOp(node.ssa(scalar(node, condition)), captures, types, *regions)
-    return node.add(op, shapes)
+    return node.append(op, shapes)
 
 
 def iterated(
@@ -108,7 +108,7 @@ def iterated(
             for own, init in zip(bounds, inits, strict=True)
         ],
     )
-    return node.add(op, [*ends, *((size, *row.shape) for row in rows if size is not None)])
+    return node.append(op, [*ends, *((size, *row.shape) for row in rows if size is not None)])
 
 
 def scanned(
@@ -147,7 +147,7 @@ def scanned(
         backward_slices=[number for number, backward in enumerate(taken) if backward],
         backward_stacks=[number for number, backward in enumerate(stored) if backward],
     )
-    return node.add(op, [*(v.shape for v in inits), *((size, *row.shape) for row in outputs)])
+    return node.append(op, [*(v.shape for v in inits), *((size, *row.shape) for row in outputs)])
 
 
 def scalar(node: ModelNode, value: Value) -> Value:
@@ -158,7 +158,7 @@ def scalar(node: ModelNode, value: Value) -> Value:
         return node.known(value.contents.reshape(()))
     if any(dim != 1 for dim in value.shape):
         raise node.broken("not a single element", "a scalar", text(value.shape))
-    return node.emit(graph.ReshapeOp, value, shape=[])
+    return node.reshape(value, shape=[])
 
 
 def _numbers(node: ModelNode, most: Value | None, block: Block) -> list[Value]:
@@ -167,7 +167,7 @@ def _numbers(node: ModelNode, most: Value | None, block: Block) -> list[Value]:
         raise node.unsupported("scan outputs need a largest number of iterations, operand 0")
     block.insert_arg(TensorType(i64, []), len(block.args))
     count = cast(node, scalar(node, most), np.dtype(np.int64))
-    return [node.emit(graph.ArangeOp, node.emit(graph.MaxOp, count, node.known(np.array(0))))]
+    return [node.arange(node.max(count, node.known(np.array(0))))]
 
 
 def _settled(

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from ...core.dims import Dim
-from ...dialects.graph import ops as graph
 from .dtypes import is_float
 from .formulas import Term
 from .nodes import ModelNode
@@ -180,8 +179,8 @@ def interpolated(
     for places, weights in samples:
         term, factor = _taken(node, x, axis, places), _weights(node, weights, x.dtype)
         column = unsqueezed(node, factor, later)
-        terms.append(node.emit(graph.MulOp, term, column))
-    return functools.reduce(lambda a, b: node.emit(graph.AddOp, a, b), terms)
+        terms.append(node.mul(term, column))
+    return functools.reduce(node.add, terms)
 
 
 def _weights(node: ModelNode, weights: Numbers, dtype: np.dtype) -> Value:
@@ -196,7 +195,7 @@ def _taken(node: ModelNode, x: Value, axis: int, places: Numbers) -> Value:
     if isinstance(places, Term):
         last: Numbers = Term.of(node, size) - 1
         inside: Term = np.maximum(np.minimum(cast(Numbers, places), last), 0.0)
-        return node.emit(graph.GatherOp, x, inside.as_type(np.int64), axis=axis)
+        return node.gather(x, inside.as_type(np.int64), axis=axis)
     return _taken_at(node, x, axis, np.clip(places, 0, size.value - 1).astype(np.int64))
 
 
@@ -210,7 +209,7 @@ def _taken_at(node: ModelNode, x: Value, axis: int, places: np.ndarray) -> Value
         parts = whole(x)
         parts[axis] = (int(places[0]), int(places[-1]) + 1, step)
         return sliced(node, x, parts)
-    return node.emit(graph.GatherOp, x, node.known(places), axis=axis)
+    return node.gather(x, node.known(places), axis=axis)
 
 
 def elements_repeated(node: ModelNode, x: Value, axis: int, times: int) -> Value:
@@ -234,5 +233,5 @@ def _product(
         np.add.at(matrix, (rows, np.arange(len(rows))), weights)
     order = [*(i for i in range(x.rank) if i != axis), axis]
     factor = node.known(matrix.astype(x.dtype))
-    moved = node.emit(graph.MatmulOp, transposed(node, x, order), factor)
+    moved = node.matmul(transposed(node, x, order), factor)
     return transposed(node, moved, [order.index(i) for i in range(x.rank)])

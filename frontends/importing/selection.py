@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.ir import SSAValue
 
 from ...core.dims import Dim
-from ...dialects.graph import ops as graph
 from ...dialects.graph.ops_select import WHOLE_END
 from .nodes import ModelNode
 from .shapes import places_of, sliced_to, transposed, unsqueezed
 from .values import Value
-
-
-def concatenated(*inputs: SSAValue, axis: int) -> graph.ConcatOp:
-    """The constructor of a concatenation, with its operands as arguments of their own."""
-    return graph.ConcatOp(inputs, axis)
 
 
 def whole(x: Value) -> list[tuple[int, int, int]]:
@@ -30,23 +23,19 @@ def sliced(node: ModelNode, x: Value, parts: Sequence[tuple[int, int, int]]) -> 
     if list(parts) == whole(x):
         return x
     starts, ends, steps = zip(*parts, strict=True)
-    return node.emit(graph.SliceOp, x, starts=starts, ends=ends, steps=steps)
+    return node.slice(x, starts=starts, ends=ends, steps=steps)
 
 
 def elements_at(node: ModelNode, x: Value, *places: Value) -> Value:
     """The elements, or slices, of `x` at indices along its first dimensions, of one shape."""
-    return node.emit(_gathered, x, *places)
-
-
-def _gathered(x: SSAValue, *indices: SSAValue) -> graph.GatherNdOp:
-    return graph.GatherNdOp(x, indices)
+    return node.gather_nd(x, places)
 
 
 def taken(node: ModelNode, x: Value, axis: int, places: np.ndarray) -> Value:
     """The elements of `x` at known places along an axis; a slice where they are evenly spaced."""
     steps = set(np.diff(places).tolist()) or {1}
     if not places.size or len(steps) > 1 or min(steps) < 1:
-        return node.emit(graph.GatherOp, x, node.known(places), axis=axis)
+        return node.gather(x, node.known(places), axis=axis)
     parts = whole(x)
     parts[axis] = int(places[0]), int(places[-1]) + 1, steps.pop()
     return sliced(node, x, parts)
@@ -91,7 +80,7 @@ def padded(
     for dim, margins in zip(x.shape, zip(low, high, strict=True), strict=True):
         if mode != "constant" and any(margins) and not dim.is_static:
             raise node.unsupported(f"padding of symbolic dimension {dim} with mode {mode}")
-    return node.emit(graph.PadOp, x, low=low, high=high, value=value, mode=mode)
+    return node.pad(x, low=low, high=high, value=value, mode=mode)
 
 
 def triangle(node: ModelNode, x: Value, k: int, *, upper: bool) -> Value:
@@ -102,20 +91,20 @@ def triangle(node: ModelNode, x: Value, k: int, *, upper: bool) -> Value:
     nothing = node.known(np.zeros((), x.dtype))
     if not rows.is_static or not columns.is_static:
         row, column = (places_of(node, size) for size in (rows, columns))
-        first = node.emit(graph.AddOp, unsqueezed(node, row, [1]), node.scalar(k, row))
+        first = node.add(unsqueezed(node, row, [1]), k)
         pair = (first, column) if upper else (column, first)
-        return node.emit(graph.WhereOp, node.emit(graph.LessEqualOp, *pair), x, nothing)
+        return node.where(node.less_equal(*pair), x, nothing)
     shape = (rows.value, columns.value)
     k = min(max(k, -sum(shape)), sum(shape))
     kept = np.triu(np.ones(shape, np.bool_), k) if upper else np.tril(np.ones(shape, np.bool_), k)
-    return node.emit(graph.WhereOp, node.known(kept), x, nothing)
+    return node.where(node.known(kept), x, nothing)
 
 
 def gathered_beside(node: ModelNode, x: Value, indices: Value, axis: int) -> Value:
     """The elements of `x` at indices along an axis, of which there may be fewer along others."""
     for other in _longer(x, indices, axis):
         x = sliced_to(node, x, other, Dim.of(0), indices.shape[other])
-    return node.emit(graph.GatherElementsOp, x, indices, axis=axis)
+    return node.gather_elements(x, indices, axis=axis)
 
 
 def scattered_beside(
@@ -123,7 +112,7 @@ def scattered_beside(
 ) -> Value:
     """`x` with updates at indices along an axis, of which there may be fewer along others."""
     if not (longer := _longer(x, indices, axis)):
-        return node.emit(graph.ScatterElementsOp, x, indices, updates, axis=axis, kind=kind)
+        return node.scatter_elements(x, indices, updates, axis=axis, kind=kind)
     other, count = longer[0], indices.shape[longer[0]]
     part = sliced_to(node, x, other, Dim.of(0), count)
     part = scattered_beside(node, part, indices, updates, axis, kind)
@@ -144,10 +133,5 @@ def by_rows(node: ModelNode, x: Value, axis: int, index: Value, src: Value, kind
     """x with whole slices along an axis replaced by, or joined with, those of `src`."""
     order = [axis, *(i for i in range(x.rank) if i != axis)]
     back = [order.index(i) for i in range(x.rank)]
-    moved = [transposed(node, part, order) for part in (x, src)]
-    return transposed(node, node.emit(scatter_nd, *moved, index, kind=kind), back)
-
-
-def scatter_nd(x: SSAValue, updates: SSAValue, *indices: SSAValue, kind: str) -> graph.ScatterNdOp:
-    """The constructor of a scatter, with its indices as arguments of their own."""
-    return graph.ScatterNdOp(x, updates, indices, kind)
+    rows, new = (transposed(node, part, order) for part in (x, src))
+    return transposed(node, node.scatter_nd(rows, new, [index], kind=kind), back)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.ir import SSAValue
 
 from ...core.dims import Dim, Shape, SizeQuotient, product
 from ...core.dtypes import is_low_bit
@@ -20,7 +19,7 @@ def transposed(node: ModelNode, x: Value, permutation: Sequence[int]) -> Value:
     """`x` with permuted dimensions; `x` itself for the identity."""
     if list(permutation) == sorted(permutation):
         return x
-    return node.emit(graph.TransposeOp, x, permutation=tuple(permutation))
+    return node.transpose(x, permutation=tuple(permutation))
 
 
 def reshaped(node: ModelNode, x: Value, target: Sequence[Dim | None]) -> Value:
@@ -36,7 +35,7 @@ def reshaped(node: ModelNode, x: Value, target: Sequence[Dim | None]) -> Value:
         return node.known(np.zeros([dim.value for dim in known], x.dtype))
     sizes = [_size(x, i, dim) for i, dim in enumerate(target)]
     if sizes.count(-1) <= 1:
-        return node.emit(graph.ReshapeOp, x, shape=sizes)
+        return node.reshape(x, shape=sizes)
     if None not in target and _without_ones(x.shape) == _without_ones(target):
         return _moved_ones(node, x, target)
     groups = (
@@ -53,18 +52,14 @@ def _reshaped_by_numbers(node: ModelNode, x: Value, target: Sequence[Dim | None]
     """`x` in a shape that is computed in the call, and has to have as many elements."""
     known = product(tuple(dim for dim in target if dim is not None))
     numbers = [
-        node.emit(graph.DivOp, node.number(product(x.shape)), node.number(known))
+        node.div(node.number(product(x.shape)), node.number(known))
         if dim is None
         else node.number(dim)
         for dim in target
         if dim is None or not dim.is_static
     ]
     shape = [dim.value if dim is not None and dim.is_static else -1 for dim in target]
-    return node.emit(_shaped_by, x, *numbers, shape=shape)
-
-
-def _shaped_by(x: SSAValue, *sizes: SSAValue, shape: Sequence[int]) -> graph.DynamicReshapeOp:
-    return graph.DynamicReshapeOp(x, sizes, shape)
+    return node.dynamic_reshape(x, numbers, shape=shape)
 
 
 def _size(x: Value, position: int, dim: Dim | None) -> int:
@@ -111,9 +106,9 @@ def _regrouped(node: ModelNode, x: Value, start: int, end: int, dims: Sequence[D
     copied = [dim.value if dim.is_static else 0 for dim in moved.shape[: len(others)]]
     several = sum(not dim.is_static for dim in dims) > 1
     sizes = [-1] if several else [dim.value if dim.is_static else -1 for dim in dims]
-    changed = node.emit(graph.ReshapeOp, moved, shape=[*copied, *sizes])
+    changed = node.reshape(moved, shape=[*copied, *sizes])
     if several:
-        changed = node.emit(graph.GatherOp, changed, _row_major(node, dims), axis=len(others))
+        changed = node.gather(changed, _row_major(node, dims), axis=len(others))
     back = [*range(start), *range(len(others), changed.rank), *range(start, len(others))]
     return transposed(node, changed, back)
 
@@ -122,8 +117,8 @@ def _row_major(node: ModelNode, dims: Sequence[Dim]) -> Value:
     """The place of each element of a tensor in row-major order, as a tensor of its shape."""
     places = places_of(node, dims[0])
     for dim in dims[1:]:
-        rows = node.emit(graph.MulOp, places, node.number(dim))
-        places = node.emit(graph.AddOp, unsqueezed(node, rows, [rows.rank]), places_of(node, dim))
+        rows = node.mul(places, node.number(dim))
+        places = node.add(unsqueezed(node, rows, [rows.rank]), places_of(node, dim))
     return places
 
 
@@ -134,7 +129,7 @@ def _moved_ones(node: ModelNode, x: Value, target: Sequence[Dim | None]) -> Valu
     kept = _without_ones(target)
     ones = [1] * (len(target) - len(kept))
     sizes = [_size(gathered, i, dim) for i, dim in enumerate(kept)] + ones
-    at_end = node.emit(graph.ReshapeOp, gathered, shape=sizes)
+    at_end = node.reshape(gathered, shape=sizes)
     order = sorted(range(len(target)), key=lambda i: target[i] == 1)
     return transposed(node, at_end, [order.index(i) for i in range(len(target))])
 
@@ -173,7 +168,7 @@ def broadcast(node: ModelNode, x: Value, target: Sequence[Dim]) -> Value:
     sizes = [
         b.value if b.is_static else 1 if a == 1 else -1 for a, b in zip(own, result, strict=True)
     ]
-    x = node.emit(graph.BroadcastToOp, x, shape=sizes)
+    x = node.broadcast_to(x, shape=sizes)
     for axis, (a, b) in enumerate(zip(own, result, strict=True)):
         if not b.is_static and a != b:
             is_stored = is_low_bit(element_type(x.dtype))
@@ -181,9 +176,9 @@ def broadcast(node: ModelNode, x: Value, target: Sequence[Dim]) -> Value:
             zeros = unsqueezed(node, zeros, [i for i in range(rank) if i != axis])
             # x == x - 0 == x or false == (x if false else x), for a negative 0 and a NaN too
             if is_stored:
-                x = node.emit(graph.WhereOp, zeros, x, x)
+                x = node.where(zeros, x, x)
             else:
-                x = node.emit(graph.LogicalOrOp if x.dtype.kind == "b" else graph.SubOp, x, zeros)
+                x = node.apply(graph.LogicalOrOp if x.dtype.kind == "b" else graph.SubOp, x, zeros)
     return x
 
 
@@ -193,21 +188,17 @@ def _zeros(node: ModelNode, size: Dim, dtype: np.dtype) -> Value:
     by_number = node.is_computed(size) or _has_quotients(size)
     if holder is None and by_number and not _is_composed(node, size):
         places = places_of(node, size)
-        nothing = node.emit(graph.MulOp, places, node.scalar(0, places))
-        return node.emit(graph.CastOp, nothing, target=element_type(dtype))
+        nothing = node.mul(places, 0)
+        return node.cast(nothing, target=element_type(dtype))
     if holder is None:
         return _composed_zeros(node, size, dtype)
     x, axis = holder
     apart = unsqueezed(node, x, [x.rank])
     ends = [dim.value if dim.is_static else WHOLE_END for dim in x.shape]
-    empty = node.emit(graph.SliceOp, apart, starts=[0] * apart.rank, ends=[*ends, 0])
+    empty = node.slice(apart, starts=[0] * apart.rank, ends=[*ends, 0])
     axes = [other for other in range(apart.rank) if other != axis]
-    zeros = node.emit(graph.ReduceOp, empty, kind="sum", axes=axes)
-    return (
-        zeros
-        if zeros.dtype == dtype
-        else node.emit(graph.CastOp, zeros, target=element_type(dtype))
-    )
+    zeros = node.reduce(empty, kind="sum", axes=axes)
+    return zeros if zeros.dtype == dtype else node.cast(zeros, target=element_type(dtype))
 
 
 def _is_composed(node: ModelNode, size: Dim) -> bool:
@@ -226,23 +217,19 @@ def _composed_zeros(node: ModelNode, size: Dim, dtype: np.dtype) -> Value:
         raise node.unsupported(f"expanding to symbolic dimension {size}, which no value has")
     parts = [Dim([term]) for term in size.terms]
     if len(parts) > 1:
-        return node.emit(_concatenated, *(_zeros_of(node, part, dtype) for part in parts))
+        return node.concat([_zeros_of(node, part, dtype) for part in parts], axis=0)
     ((factors, coefficient),) = size.terms
     sides = [Dim.symbol(factor) for factor in factors]
     sides += [Dim.of(coefficient)] if coefficient > 1 else []
     one, other = (_zeros_of(node, side, dtype) for side in (sides[0], product(tuple(sides[1:]))))
     build = graph.LogicalOrOp if dtype.kind == "b" else graph.AddOp
-    matrix = node.emit(build, unsqueezed(node, one, [1]), unsqueezed(node, other, [0]))
+    matrix = node.apply(build, unsqueezed(node, one, [1]), unsqueezed(node, other, [0]))
     return reshaped(node, matrix, [size])
 
 
 def _zeros_of(node: ModelNode, size: Dim, dtype: np.dtype) -> Value:
     """A vector of zeros of any size."""
     return node.known(np.zeros(size.value, dtype)) if size.is_static else _zeros(node, size, dtype)
-
-
-def _concatenated(*parts: SSAValue) -> graph.ConcatOp:
-    return graph.ConcatOp(parts, 0)
 
 
 def places_of(node: ModelNode, size: Dim) -> Value:
@@ -252,19 +239,19 @@ def places_of(node: ModelNode, size: Dim) -> Value:
     by_number = node.is_computed(size) or _has_quotients(size)
     by_number = by_number or any(coefficient < 0 for _, coefficient in size.terms)
     if by_number and node.holder(size) is None and not _is_composed(node, size):
-        return node.emit(graph.ArangeOp, node.number(size))
+        return node.arange(node.number(size))
     ones = broadcast(node, node.known(np.array(1)), [size])
-    return node.emit(graph.CumulativeOp, ones, kind="sum", axis=0, exclusive=True)
+    return node.cumulative(ones, kind="sum", axis=0, exclusive=True)
 
 
 def sliced_to(node: ModelNode, x: Value, axis: int, first: Dim, count: Dim, step: int = 1) -> Value:
     """`count` elements along an axis, from `first` on."""
     places = places_of(node, count)
     if step != 1:
-        places = node.emit(graph.MulOp, places, node.scalar(step, places))
+        places = node.mul(places, step)
     if first != 0:
-        places = node.emit(graph.AddOp, places, node.number(first))
-    return node.emit(graph.GatherOp, x, places, axis=axis)
+        places = node.add(places, node.number(first))
+    return node.gather(x, places, axis=axis)
 
 
 def repeated(node: ModelNode, x: Value, counts: Sequence[Dim]) -> Value:
@@ -286,6 +273,6 @@ def matrix_product(node: ModelNode, a: Value, b: Value) -> Value:
     row, column = a.rank == 1, b.rank == 1
     left = unsqueezed(node, a, [0]) if row else a
     right = unsqueezed(node, b, [1]) if column else b
-    found = node.emit(graph.MatmulOp, left, right)
+    found = node.matmul(left, right)
     dropped = [axis for axis, drop in ((-2, row), (-1, column)) if drop]
     return squeezed(node, found, [axis % found.rank for axis in dropped])

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...dialects.graph import ops as graph
 from .elementwise import cast, modulo
 from .nodes import ModelNode
 from .regions import iterated
@@ -101,48 +100,48 @@ class _Math:
         return self.node.known(np.array(number, _F64))
 
     def add(self, a: Value, b: Value) -> Value:
-        return self.node.emit(graph.AddOp, a, b)
+        return self.node.add(a, b)
 
     def sub(self, a: Value, b: Value) -> Value:
-        return self.node.emit(graph.SubOp, a, b)
+        return self.node.sub(a, b)
 
     def mul(self, a: Value, b: Value) -> Value:
-        return self.node.emit(graph.MulOp, a, b)
+        return self.node.mul(a, b)
 
     def div(self, a: Value, b: Value) -> Value:
-        return self.node.emit(graph.DivOp, a, b)
+        return self.node.div(a, b)
 
     def neg(self, x: Value) -> Value:
-        return self.node.emit(graph.NegOp, x)
+        return self.node.neg(x)
 
     def abs(self, x: Value) -> Value:
-        return self.node.emit(graph.AbsOp, x)
+        return self.node.abs(x)
 
     def exp(self, x: Value) -> Value:
-        return self.node.emit(graph.ExpOp, x)
+        return self.node.exp(x)
 
     def log(self, x: Value) -> Value:
-        return self.node.emit(graph.LogOp, x)
+        return self.node.log(x)
 
     def less(self, a: Value, b: Value) -> Value:
-        return self.node.emit(graph.LessOp, a, b)
+        return self.node.less(a, b)
 
     def equal(self, a: Value, b: Value) -> Value:
-        return self.node.emit(graph.EqualOp, a, b)
+        return self.node.equal(a, b)
 
     def where(self, condition: Value, a: Value, b: Value) -> Value:
-        return self.node.emit(graph.WhereOp, condition, a, b)
+        return self.node.where(condition, a, b)
 
     def polynomial(self, x: Value, coefficients: Sequence[float]) -> Value:
         """A polynomial with these coefficients, from the lowest power on."""
         found = self.known(coefficients[-1])
         for number in reversed(coefficients[:-1]):
-            found = self.node.emit(graph.FmaOp, found, x, self.known(number))
+            found = self.node.fma(found, x, self.known(number))
         return found
 
     def period(self, x: Value) -> Value:
         """x minus the nearest integer, exactly: the same for sin(pi x)^2 and tan(pi x)."""
-        return self.sub(x, self.node.emit(graph.RoundOp, x))
+        return self.sub(x, self.node.round(x))
 
 
 def _in_f64(compute: Callable[[_Math, Value], Value]) -> Callable[[ModelNode, Value], Value]:
@@ -160,7 +159,7 @@ def _erfcx_of_positive(m: _Math, x: Value) -> Value:
 
 def _bell(m: _Math, x: Value) -> Value:
     # exp(-x^2) == exp(-s^2) * exp(-(x - s)(x + s))   where s^2 is exact
-    short = cast(m.node, cast(m.node, m.node.emit(graph.ClipOp, x, maximum=40.0), _F32), _F64)
+    short = cast(m.node, cast(m.node, m.node.clip(x, maximum=40.0), _F32), _F64)
     rest = m.mul(m.sub(x, short), m.add(x, short))
     rest = m.where(m.less(x, m.known(40)), rest, m.known(0))
     return m.mul(m.exp(m.neg(m.mul(short, short))), m.exp(m.neg(rest)))
@@ -185,13 +184,13 @@ def _erfinv(m: _Math, y: Value) -> Value:
     # x - u / (1 + x u) with u == (erf(x) - y) / erf'(x): Halley's method, which triples the digits
     size, a = m.abs(y), 0.147
     # 1 - y^2 == (1 - y)(1 + y) == exp(4x^2/pi (1 + ...)), by Winitzki, which has 2e-3 of error
-    less = m.neg(m.node.emit(graph.Log1pOp, m.neg(m.mul(size, size))))
+    less = m.neg(m.node.log1p(m.neg(m.mul(size, size))))
     half = m.sub(m.known(2 / (math.pi * a)), m.mul(less, m.known(0.5)))
-    root = m.node.emit(graph.SqrtOp, m.add(m.mul(half, half), m.mul(less, m.known(1 / a))))
-    x = m.node.emit(graph.SqrtOp, m.div(m.mul(less, m.known(1 / a)), m.add(root, half)))
+    root = m.node.sqrt(m.add(m.mul(half, half), m.mul(less, m.known(1 / a))))
+    x = m.node.sqrt(m.div(m.mul(less, m.known(1 / a)), m.add(root, half)))
     is_far, rest = m.less(m.known(0.5), size), m.sub(m.known(1), size)
     for _ in range(2):
-        near = m.sub(m.node.emit(graph.ErfOp, x), size)
+        near = m.sub(m.node.erf(x), size)
         far = m.sub(rest, _erfc(m, x))
         slope = m.mul(m.known(2 / math.sqrt(math.pi)), _bell(m, x))
         step = m.div(m.where(is_far, far, near), slope)
@@ -214,11 +213,11 @@ def _digamma(m: _Math, x: Value) -> Value:
     square = m.div(one, m.mul(up, up))
     last = m.add(m.div(m.known(0.5), up), m.mul(square, m.polynomial(square, series)))
     total = m.add(total, m.sub(m.log(up), last))
-    tangent = m.node.emit(graph.TanOp, m.mul(m.known(math.pi), m.period(x)))
+    tangent = m.node.tan(m.mul(m.known(math.pi), m.period(x)))
     total = m.where(is_negative, m.sub(total, m.div(m.known(math.pi), tangent)), total)
     # A pole of both signs is NaN, but for the two zeros, which have one sign each.
-    is_whole = m.equal(x, m.node.emit(graph.FloorOp, x))
-    is_pole = m.node.emit(graph.LogicalAndOp, is_negative, is_whole)
+    is_whole = m.equal(x, m.node.floor(x))
+    is_pole = m.node.logical_and(is_negative, is_whole)
     total = m.where(is_pole, m.known(math.nan), total)
     return m.where(m.equal(x, zero), m.neg(m.div(one, x)), total)
 
@@ -228,7 +227,7 @@ def _lgamma(m: _Math, x: Value) -> Value:
     is_low = m.less(x, m.known(0.5))
     up = m.where(is_low, m.sub(m.known(1), x), x)
     found = m.where(m.less(up, m.known(3)), _lgamma_near_its_zeros(m, up), _lgamma_of_large(m, up))
-    sine = m.abs(m.node.emit(graph.SinOp, m.mul(m.known(math.pi), m.period(x))))
+    sine = m.abs(m.node.sin(m.mul(m.known(math.pi), m.period(x))))
     mirrored = m.sub(m.sub(m.known(math.log(math.pi)), m.log(sine)), found)
     found = m.where(is_low, mirrored, found)
     # Near 0 it is -log|x|, where 1 - x is rounded and |x| may be too small for the sine.
@@ -273,25 +272,25 @@ def gcd(node: ModelNode, a: Value, b: Value) -> Value:
     zero, one = node.scalar(0, a), node.scalar(1, a)
 
     def is_left(b: Value) -> Value:
-        return node.emit(graph.LogicalNotOp, node.emit(graph.EqualOp, b, zero))
+        return node.logical_not(node.equal(b, zero))
 
     def goes_on(b: Value) -> Value:
         count = cast(node, is_left(b), _I64)
         axes = list(range(b.rank))
-        total = node.emit(graph.ReduceOp, count, kind="sum", axes=axes) if axes else count
-        return node.emit(graph.LessOp, node.known(np.array(0)), total)
+        total = node.reduce(count, kind="sum", axes=axes) if axes else count
+        return node.less(node.known(np.array(0)), total)
 
     def step(values: Sequence[Value]) -> list[Value]:
         _, a, b = values
         left = is_left(b)
-        rest = modulo(node, a, node.emit(graph.WhereOp, left, b, one))
-        first = node.emit(graph.WhereOp, left, b, a)
-        second = node.emit(graph.WhereOp, left, rest, zero)
+        rest = modulo(node, a, node.where(left, b, one))
+        first = node.where(left, b, a)
+        second = node.where(left, rest, zero)
         return [goes_on(second), first, second]
 
     # Both have the shape of the result.
-    nothing = node.emit(graph.MulOp, node.emit(graph.MulOp, a, b), zero)
-    first, second = (node.emit(graph.AddOp, _size(node, x), nothing) for x in (a, b))
+    nothing = node.mul(node.mul(a, b), zero)
+    first, second = (node.add(_size(node, x), nothing) for x in (a, b))
     return iterated(node, step, [first, second], None, goes_on(second), None)[0]
 
 
@@ -299,10 +298,10 @@ def lcm(node: ModelNode, a: Value, b: Value) -> Value:
     """The least common multiple of integers, which is not negative; 0 if one is 0."""
     # lcm(a, b) == |a / gcd(a, b) * b|
     divisor, zero = gcd(node, a, b), node.scalar(0, a)
-    is_none = node.emit(graph.EqualOp, divisor, zero)
-    divisor = node.emit(graph.WhereOp, is_none, node.scalar(1, a), divisor)
-    return _size(node, node.emit(graph.MulOp, node.emit(graph.DivOp, a, divisor), b))
+    is_none = node.equal(divisor, zero)
+    divisor = node.where(is_none, 1, divisor)
+    return _size(node, node.mul(node.div(a, divisor), b))
 
 
 def _size(node: ModelNode, x: Value) -> Value:
-    return x if x.dtype.kind == "u" else node.emit(graph.AbsOp, x)
+    return x if x.dtype.kind == "u" else node.abs(x)

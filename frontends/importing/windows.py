@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...core.dims import Dim
-from ...dialects.graph import ops as graph
 from .dtypes import is_float
 from .elementwise import cast, is_nan
 from .nodes import ModelNode
@@ -90,13 +89,8 @@ def padded_axes(node: ModelNode, x: Value, axes: Sequence[Axis], value: float) -
         return x
     steps = [(1, 1) if axis.more_after is None else (axis.extent, axis.stride) for axis in axes]
     extents, strides = zip(*steps, strict=True)
-    return node.emit(
-        graph.PadSameOp,
-        x,
-        extents=extents,
-        strides=strides,
-        more_after=halves == {True},
-        value=value,
+    return node.pad_same(
+        x, extents=extents, strides=strides, more_after=halves == {True}, value=value
     )
 
 
@@ -105,8 +99,7 @@ def pooled(node: ModelNode, x: Value, axes: Sequence[Axis], kind: str) -> Value:
     neutral: float = 0
     if kind == "max":
         neutral = -math.inf if x.dtype.kind == "f" else int(np.iinfo(x.dtype).min)
-    return node.emit(
-        graph.PoolOp,
+    return node.pool(
         padded_axes(node, x, axes, neutral),
         kind=kind,
         window=[axis.window for axis in axes],
@@ -138,7 +131,7 @@ def mean_pooled(
     same = len(known) == len(counts) and functools.reduce(np.multiply.outer, known) == window
     if np.all(same):
         return pooled(node, x, axes, "mean")
-    return node.emit(graph.DivOp, pooled(node, x, axes, "sum"), divisor_of(node, counts, x.dtype))
+    return node.div(pooled(node, x, axes, "sum"), divisor_of(node, counts, x.dtype))
 
 
 def divisor_of(node: ModelNode, counts: Sequence[np.ndarray | Value], dtype: np.dtype) -> Value:
@@ -150,7 +143,7 @@ def divisor_of(node: ModelNode, counts: Sequence[np.ndarray | Value], dtype: np.
     for number, count in enumerate(counts):
         one = count if isinstance(count, Value) else node.known(count.astype(dtype))
         factors.append(unsqueezed(node, one, list(range(1, len(counts) - number))))
-    return functools.reduce(lambda a, b: node.emit(graph.MulOp, a, b), factors)
+    return functools.reduce(node.mul, factors)
 
 
 def places_along(node: ModelNode, axis: Axis) -> np.ndarray:
@@ -197,17 +190,17 @@ def _maxima_along(
         places = windows[:, number]
         own = node.known((places * step).astype(np.int64).reshape(-1, *[1] * (x.rank - axis - 1)))
         if place is not None:
-            own = node.emit(graph.AddOp, taken(node, place, axis, places), own)
+            own = node.add(taken(node, place, axis, places), own)
         return taken(node, x, axis, places), own
 
     best, where = at(0)
     for number in range(1, windows.shape[1]):
         value, own = at(number)
-        larger = node.emit(graph.LessOp, best, value)
+        larger = node.less(best, value)
         if is_float(x.dtype):
-            larger = node.emit(graph.LogicalOrOp, larger, is_nan(node, value))
-        best = node.emit(graph.WhereOp, larger, value, best)
-        where = node.emit(graph.WhereOp, larger, own, where)
+            larger = node.logical_or(larger, is_nan(node, value))
+        best = node.where(larger, value, best)
+        where = node.where(larger, own, where)
     # Where windows have one element, places are those of one line.
     return best, broadcast(node, where, best.shape)
 
@@ -217,8 +210,7 @@ def unpooled(node: ModelNode, y: Value, axes: Sequence[Axis]) -> Value:
     sizes = y.shape[y.rank - len(axes) :]
     rests = rests_of(node, axes)
     moved = [replace(axis, size=size) for axis, size in zip(axes, sizes, strict=True)]
-    return node.emit(
-        graph.PoolOp,
+    return node.pool(
         _spread(node, y, moved, rests),
         kind="sum",
         window=[axis.window for axis in axes],
@@ -249,8 +241,7 @@ def transposed_conv(
     The filters are [C, M/groups, *window]; the padding of an axis is removed from the result.
     """
     # y == conv(x with stride - 1 zeros between its elements, padded; w mirrored, by filter)
-    return node.emit(
-        graph.ConvOp,
+    return node.conv(
         _spread(node, x, axes, spread),
         _mirrored(node, w, groups),
         bias,

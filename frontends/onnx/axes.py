@@ -12,9 +12,9 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
 from ..importing.dtypes import element_type
+from ..importing.nodes import Number
 from ..importing.shapes import reshaped, unsqueezed
 from ..importing.values import Value
-from .arithmetic import Arithmetic, Number
 from .dynamic import Element, shaped_as
 from .nodes import Node
 
@@ -54,52 +54,50 @@ def reduced_by(
         raise node.unsupported(reason)
     if len(set(map(shape_of, choices))) > 1:
         return _reduced_rows(node, x, axes, keepdims, reduction)
-    b = Arithmetic(node)
-    is_reduced = _named(b, axes, x.rank)
-    chosen = [
-        functools.reduce(b.logical_and, (is_reduced[axis] for axis in choice)) for choice in choices
-    ]
+    is_reduced = _named(node, axes, x.rank)
+    every = ((is_reduced[axis] for axis in choice) for choice in choices)
+    chosen = [functools.reduce(node.logical_and, flags) for flags in every]
     result, fits = reduction(x, choices[0], keepdims), chosen[0]
     for choice, found in zip(choices[1:], chosen[1:], strict=True):
         own = reduction(x, choice, keepdims)
-        result, fits = b.where(found, own, result), b.logical_or(fits, found)
-    return node.check(result, fits, "axes out of range, or not those of the declared shape")
+        result, fits = node.where(found, own, result), node.logical_or(fits, found)
+    return node.check(result, fits, [], "axes out of range, or not those of the declared shape")
 
 
 def _reduced_rows(
     node: Node, x: Value, axes: Sequence[Element], keepdims: bool, reduction: Reduction
 ) -> Value:
     """The reduction of the rows of a matrix: one for each element of the axes that stay."""
-    b, one = Arithmetic(node), Dim.of(1)
-    named = _named(b, axes, x.rank)
+    one = Dim.of(1)
+    named = _named(node, axes, x.rank)
     matrix = _checked(node, _as_matrix(node, x, named), axes, named)
     rows = reduction(matrix, [1], False)
     if not keepdims:
-        return shaped_as(node, rows, _kept(b, x, named, x.rank - len(axes)))
-    sizes = [b.where(flag, one, dim) for flag, dim in zip(named, x.shape, strict=True)]
+        return shaped_as(node, rows, _kept(node, x, named, x.rank - len(axes)))
+    sizes = [node.where(flag, one, dim) for flag, dim in zip(named, x.shape, strict=True)]
     return shaped_as(node, rows, sizes)
 
 
 def _as_matrix(node: Node, x: Value, named: Sequence[Value]) -> Value:
     """`x` with a column for each element of the axes that are named, and a row for each other."""
-    b, inner = Arithmetic(node), list[Value]()
-    rows = columns = b.value(Dim.of(1), _I64)
+    inner = list[Value]()
+    rows = columns = node.value(Dim.of(1), _I64)
     for flag, dim in zip(reversed(named), reversed(x.shape), strict=True):
-        inner.insert(0, b.where(flag, columns, rows))
+        inner.insert(0, node.where(flag, columns, rows))
         columns, rows = (
-            b.where(flag, b.mul(columns, dim), columns),
-            b.where(flag, rows, b.mul(rows, dim)),
+            node.where(flag, node.mul(columns, dim), columns),
+            node.where(flag, rows, node.mul(rows, dim)),
         )
     row, column = (
         unsqueezed(node, _numbers(node, count), [axis]) for count, axis in ((rows, 1), (columns, 0))
     )
-    place = b.value(Dim.of(0), _I64)
+    place = node.value(Dim.of(0), _I64)
     for axis, (flag, step, dim) in enumerate(zip(named, inner, x.shape, strict=True)):
-        count = b.div(b.where(flag, column, row), step)
-        own = b.sub(count, b.mul(b.div(count, dim), dim))
-        place = b.add(place, b.mul(own, product(x.shape[axis + 1 :])))
+        count = node.div(node.where(flag, column, row), step)
+        own = node.sub(count, node.mul(node.div(count, dim), dim))
+        place = node.add(place, node.mul(own, product(x.shape[axis + 1 :])))
     flat = reshaped(node, x, [product(x.shape)])
-    return node.emit(graph.GatherOp, flat, place, axis=0)
+    return node.gather(flat, place, axis=0)
 
 
 def along_axis_by(
@@ -113,45 +111,44 @@ def along_axis_by(
 
     All results, those for the axes `among` or for all axes of `x`, have the same shape.
     """
-    b, (first, *others) = Arithmetic(node), range(x.rank) if among is None else among
-    result, fits = build(first), _means(b, axis, first, x.rank)
+    first, *others = range(x.rank) if among is None else among
+    result, fits = build(first), _means(node, axis, first, x.rank)
     for number in others:
-        is_own = _means(b, axis, number, x.rank)
-        result, fits = b.where(is_own, build(number), result), b.logical_or(fits, is_own)
-    return node.check(result, fits, "axis out of range, got {0}", [b.value(axis, _I64)])
+        is_own = _means(node, axis, number, x.rank)
+        result, fits = node.where(is_own, build(number), result), node.logical_or(fits, is_own)
+    return node.check(result, fits, [node.value(axis, _I64)], "axis out of range, got {0}")
 
 
 def unsqueezed_by(node: Node, x: Value, axes: Sequence[Element]) -> Value:
     """`x` with dimensions of size 1 at axes of which some are scalars."""
-    b, rank = Arithmetic(node), x.rank + len(axes)
-    named = _named(b, axes, rank)
+    rank = x.rank + len(axes)
+    named = _named(node, axes, rank)
     before: Number = Dim.of(0)
     target: list[Element] = []
     for flag in named:
-        target.append(b.where(flag, 1, _dimension(b, x, b.value(before, _I64))))
-        before = b.add(before, b.where(flag, 0, 1))
+        target.append(node.where(flag, 1, _dimension(node, x, node.value(before, _I64))))
+        before = node.add(before, node.where(flag, 0, 1))
     return shaped_as(node, x, target)
 
 
 def squeezed_by(node: Node, x: Value, axes: Sequence[Element]) -> Value:
     """`x` without dimensions at axes of which some are scalars; their sizes must be 1."""
-    b = Arithmetic(node)
-    return shaped_as(node, x, _kept(b, x, _named(b, axes, x.rank), x.rank - len(axes)))
+    return shaped_as(node, x, _kept(node, x, _named(node, axes, x.rank), x.rank - len(axes)))
 
 
 def padding_by(
     node: Node, rank: int, axes: Sequence[Element], pads: Sequence[Element]
 ) -> tuple[list[Element], list[Element]]:
     """The padding before and after each dimension, of which `pads` has that of some axes."""
-    b, named = Arithmetic(node), _named(Arithmetic(node), axes, rank)
-    known = [_checked(node, b.value(pads[0], _I64), axes, named), *pads[1:]]
+    named = _named(node, axes, rank)
+    known = [_checked(node, node.value(pads[0], _I64), axes, named), *pads[1:]]
     ends: list[list[Element]] = []
     for own in (known[: len(axes)], known[len(axes) :]):
         sizes: list[Element] = []
         for axis in range(rank):
-            size = b.value(Dim.of(0), _I64)
+            size = node.value(Dim.of(0), _I64)
             for place, pad in zip(axes, own, strict=True):
-                size = b.where(_means(b, place, axis, rank), pad, size)
+                size = node.where(_means(node, place, axis, rank), pad, size)
             sizes.append(size)
         ends.append(sizes)
     return ends[0], ends[1]
@@ -159,20 +156,19 @@ def padding_by(
 
 def _checked(node: Node, value: Value, axes: Sequence[Element], named: Sequence[Value]) -> Value:
     """`value`; a call with axes that are out of range, or the same, fails."""
-    b = Arithmetic(node)
-    count = functools.reduce(b.add, (b.where(flag, 1, 0) for flag in named))
-    return node.check(value, b.equal(count, len(axes)), "axes out of range, or named twice")
+    count = functools.reduce(node.add, (node.where(flag, 1, 0) for flag in named))
+    return node.check(value, node.equal(count, len(axes)), [], "axes out of range, or named twice")
 
 
-def _kept(b: Arithmetic, x: Value, named: Sequence[Value], count: int) -> list[Element]:
+def _kept(node: Node, x: Value, named: Sequence[Value], count: int) -> list[Element]:
     """The sizes of `count` dimensions that are not named; -1 for one that is not there."""
     target: list[Element] = []
     for place in range(count):
-        size, before = b.value(Dim.of(-1), _I64), b.value(Dim.of(0), _I64)
+        size, before = node.value(Dim.of(-1), _I64), node.value(Dim.of(0), _I64)
         for flag, dim in zip(named, x.shape, strict=True):
-            is_own = b.logical_and(b.logical_not(flag), b.equal(before, place))
-            size = b.where(is_own, dim, size)
-            before = b.add(before, b.where(flag, 0, 1))
+            is_own = node.logical_and(node.logical_not(flag), node.equal(before, place))
+            size = node.where(is_own, dim, size)
+            before = node.add(before, node.where(flag, 0, 1))
         target.append(size)
     return target
 
@@ -180,25 +176,25 @@ def _kept(b: Arithmetic, x: Value, named: Sequence[Value], count: int) -> list[E
 def _numbers(node: Node, count: Value) -> Value:
     """The numbers below a scalar."""
     kind = TensorType(element_type(_I64), [DYNAMIC_INDEX])
-    return node.emit(graph.ArangeOp, count, result_type=kind)
+    return node.apply(graph.ArangeOp, count, result_type=kind)
 
 
-def _named(b: Arithmetic, axes: Sequence[Element], rank: int) -> list[Value]:
+def _named(node: Node, axes: Sequence[Element], rank: int) -> list[Value]:
     """Whether each axis is one of those."""
     return [
-        functools.reduce(b.logical_or, [_means(b, own, axis, rank) for own in axes])
+        functools.reduce(node.logical_or, [_means(node, own, axis, rank) for own in axes])
         for axis in range(rank)
     ]
 
 
-def _dimension(b: Arithmetic, x: Value, place: Value) -> Value:
+def _dimension(node: Node, x: Value, place: Value) -> Value:
     """The size of a dimension that a scalar names; -1 for none, which no tensor has."""
-    size = b.value(Dim.of(-1), _I64)
+    size = node.value(Dim.of(-1), _I64)
     for axis, dim in enumerate(x.shape):
-        size = b.where(b.equal(place, axis), dim, size)
+        size = node.where(node.equal(place, axis), dim, size)
     return size
 
 
-def _means(b: Arithmetic, own: Element, axis: int, rank: int) -> Value:
+def _means(node: Node, own: Element, axis: int, rank: int) -> Value:
     """Whether a number means an axis; a negative one counts from the back."""
-    return b.logical_or(b.equal(own, axis), b.equal(own, axis - rank))
+    return node.logical_or(node.equal(own, axis), node.equal(own, axis - rank))

@@ -6,21 +6,14 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.ir import SSAValue
 
 from ...core.dims import Dim
-from ...dialects.graph import ops as graph
+from ..importing.nodes import Number
 from ..importing.selection import apart
 from ..importing.shapes import broadcast, places_of, reshaped, transposed, unsqueezed
 from ..importing.values import Value
-from .arithmetic import Arithmetic, Number
 from .dynamic import Element
 from .nodes import Node
-
-
-def scattered(x: SSAValue, updates: SSAValue, index: SSAValue, kind: str) -> graph.ScatterNdOp:
-    """`x` with updates at places along its first dimension."""
-    return graph.ScatterNdOp(x, updates, [index], kind)
 
 
 def summed_at(node: Node, x: Value, channels: int, places: Value, image: Sequence[int]) -> Value:
@@ -31,7 +24,7 @@ def summed_at(node: Node, x: Value, channels: int, places: Value, image: Sequenc
     # What is outside is added to an element after the last one.
     shape = [Dim.of(size + 1), x.shape[0], Dim.of(channels)]
     zeros = broadcast(node, node.known(np.zeros((), x.dtype)), shape)
-    found = node.emit(scattered, zeros, updates, places, kind="add")
+    found = node.scatter_nd(zeros, updates, [places], kind="add")
     inside = transposed(node, apart(node, found, 0, [size])[0], [1, 2, 0])
     return reshaped(node, inside, [*shape[1:], *map(Dim.of, image)])
 
@@ -53,9 +46,8 @@ def image_of_blocks_by(
     if elements is None or not (elements.is_static and x.shape[2].is_static):
         raise node.unsupported(f"blocks of symbolic shape {[str(dim) for dim in x.shape]}")
     found = _Blocks(node, sizes, block, steps, pads).places(elements, x.shape[2])
-    b = Arithmetic(node)
     for own, size in zip(image, sizes, strict=True):
-        found = node.check(found, b.equal(own, size), "the image has not the declared shape")
+        found = node.check(found, node.equal(own, size), [], "the image has not the declared shape")
     return summed_at(node, x, channels, found, sizes)
 
 
@@ -70,14 +62,14 @@ class _Blocks:
         steps: Sequence[Sequence[int]],
         pads: Sequence[int],
     ) -> None:
-        self.node, self.b = node, Arithmetic(node)
+        self.node = node
         self.image, self.block = image, block
         self.strides, self.dilations = steps
         self.pads = pads
 
     def places(self, elements: Dim, blocks: Dim) -> Value:
         """The place in the image of each element of each block; its size for those outside."""
-        node, b, count = self.node, self.b, len(self.image)
+        node, count = self.node, len(self.image)
         counts = [self._count(axis) for axis in range(count)]
         own = unsqueezed(node, places_of(node, elements), [1])
         rows = self._digits(own, self.block, elements, "elements of a block")
@@ -85,32 +77,33 @@ class _Blocks:
         place: Number = Dim.of(0)
         inside: Value | None = None
         for axis, size in enumerate(self.image):
-            start = b.sub(b.mul(columns[axis], self.strides[axis]), self.pads[axis])
-            at = b.add(b.mul(rows[axis], self.dilations[axis]), start)
-            fits = b.logical_and(b.less_equal(0, at), b.less(at, size))
-            inside = fits if inside is None else b.logical_and(inside, fits)
-            place = b.add(b.mul(place, size), at)
+            start = node.sub(node.mul(columns[axis], self.strides[axis]), self.pads[axis])
+            at = node.add(node.mul(rows[axis], self.dilations[axis]), start)
+            fits = node.logical_and(node.less_equal(0, at), node.less(at, size))
+            inside = fits if inside is None else node.logical_and(inside, fits)
+            place = node.add(node.mul(place, size), at)
         assert inside is not None
-        found = b.where(inside, place, math.prod(self.image))
+        found = node.where(inside, place, math.prod(self.image))
         return reshaped(node, found, [elements * blocks])
 
     def _count(self, axis: int) -> Value:
         """The number of blocks along an axis."""
-        b = self.b
-        extent = b.add(b.mul(b.sub(self.block[axis], 1), self.dilations[axis]), 1)
+        node = self.node
+        extent = node.add(node.mul(node.sub(self.block[axis], 1), self.dilations[axis]), 1)
         room = self.image[axis] + self.pads[axis] + self.pads[len(self.image) + axis]
-        return b.max(b.add(b.div(b.sub(room, extent), self.strides[axis]), 1), 0)
+        return node.max(node.add(node.div(node.sub(room, extent), self.strides[axis]), 1), 0)
 
     def _digits(
         self, numbers: Value, sizes: Sequence[Number], total: Dim, what: str
     ) -> list[Value]:
         """The index of each number in an array of some sizes, which has `total` elements."""
-        b, inner, digits = self.b, self.b.value(Dim.of(1), np.dtype(np.int64)), list[Value]()
+        node = self.node
+        inner, digits = node.value(Dim.of(1), np.dtype(np.int64)), list[Value]()
         for size in reversed(sizes):
-            whole = b.div(numbers, inner)
-            digits.insert(0, b.sub(whole, b.mul(b.div(whole, size), size)))
-            inner = b.mul(inner, size)
+            whole = node.div(numbers, inner)
+            digits.insert(0, node.sub(whole, node.mul(node.div(whole, size), size)))
+            inner = node.mul(inner, size)
         text = f"wrong number of {what}, expected {{0}}, got {{1}}"
-        details = [inner, b.value(total, np.dtype(np.int64))]
-        digits[0] = self.node.check(digits[0], b.equal(*details), text, details)
+        details = [inner, node.value(total, np.dtype(np.int64))]
+        digits[0] = node.check(digits[0], node.equal(*details), details, text)
         return digits

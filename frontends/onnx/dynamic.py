@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, SSAValue
 
 from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
 from ..counts import step_count
-from ..importing.nodes import Builds
+from ..importing.elementwise import cast
 from ..importing.shapes import places_of
 from ..importing.values import Value
-from .arithmetic import Arithmetic
 from .nodes import Node
 
 Element = Dim | Value
@@ -33,26 +30,25 @@ def static_sizes(elements: Sequence[Element]) -> list[int] | None:
 
 def reshaped_by(node: Node, x: Value, given: Sequence[Element], zero_is_zero: bool) -> Value:
     """`x` in a shape of which some elements are scalars, with ONNX's meaning of 0 and -1."""
-    b = Arithmetic(node)
     own = [node.number(dim) for dim in x.shape]
     target = list(given)
     for axis, element in enumerate(given):
         if zero_is_zero or axis >= x.rank:
             continue
         if isinstance(element, Value):
-            target[axis] = b.where(b.equal(element, 0), own[axis], element)
+            target[axis] = node.where(node.equal(element, 0), own[axis], element)
         elif element == 0:
             target[axis] = x.shape[axis]
     others: Value | Dim = Dim.of(1)
     for element in target:
         if isinstance(element, Value):
-            others = b.mul(b.where(b.equal(element, -1), 1, element), others)
+            others = node.mul(node.where(node.equal(element, -1), 1, element), others)
         elif element != -1:
-            others = others * element if isinstance(others, Dim) else b.mul(others, element)
-    rest = b.div(product(x.shape), others)
+            others = others * element if isinstance(others, Dim) else node.mul(others, element)
+    rest = node.div(product(x.shape), others)
     for axis, element in enumerate(target):
         if isinstance(element, Value):
-            target[axis] = b.where(b.equal(element, -1), rest, element)
+            target[axis] = node.where(node.equal(element, -1), rest, element)
         elif element == -1:
             target[axis] = rest
     return shaped_as(node, x, target)
@@ -60,12 +56,12 @@ def reshaped_by(node: Node, x: Value, given: Sequence[Element], zero_is_zero: bo
 
 def shaped_as(node: Node, x: Value, target: Sequence[Element]) -> Value:
     """`x` in a shape of which some elements are scalars; none is negative, or the call fails."""
-    return _shaped(node, _reshape, x, target)
+    return _shaped(node, graph.DynamicReshapeOp, x, target)
 
 
 def broadcast_by(node: Node, x: Value, given: Sequence[Element]) -> Value:
     """`x` broadcast together with a tensor of a shape of which some elements are scalars."""
-    b, one = Arithmetic(node), Dim.of(1)
+    one = Dim.of(1)
     rank = max(x.rank, len(given))
     own = [*[one] * (rank - x.rank), *x.shape]
     target: list[Element] = [*[one] * (rank - len(given)), *given]
@@ -73,41 +69,36 @@ def broadcast_by(node: Node, x: Value, given: Sequence[Element]) -> Value:
         if dim == 1:
             continue
         if isinstance(element, Value):
-            target[axis] = b.where(b.equal(element, 1), dim, element)
+            target[axis] = node.where(node.equal(element, 1), dim, element)
         elif element == 1:
             target[axis] = dim
-    return _shaped(node, _broadcast, x, target)
+    return _shaped(node, graph.DynamicBroadcastOp, x, target)
 
 
-def _shaped(node: Node, build: Builds, x: Value, target: Sequence[Element]) -> Value:
+def _shaped(
+    node: Node,
+    operator: type[graph.DynamicReshapeOp | graph.DynamicBroadcastOp],
+    x: Value,
+    target: Sequence[Element],
+) -> Value:
     """The result of an operator that is given its shape, by scalars where it is not static."""
     shape = [dim.value if isinstance(dim, Dim) and dim.is_static else -1 for dim in target]
     if any(isinstance(dim, Dim) and dim.is_static and dim.value < 0 for dim in target):
         raise node.broken("negative dimension in the target", got=shape)
     given = [dim for dim, n in zip(target, shape, strict=True) if n == -1]
-    scalars = [dim if isinstance(dim, Value) else node.number(dim) for dim in given]
-    return node.emit(build, x, *scalars, shape=shape, kind=node.declared(shape, x.dtype))
-
-
-def _reshape(x: SSAValue, *sizes: SSAValue, shape: list[int], kind: TensorType) -> Operation:
-    return graph.DynamicReshapeOp(x, sizes, shape, kind)
-
-
-def _broadcast(x: SSAValue, *sizes: SSAValue, shape: list[int], kind: TensorType) -> Operation:
-    return graph.DynamicBroadcastOp(x, sizes, shape, kind)
+    return node.apply(operator, x, given, shape, node.declared(shape, x.dtype))
 
 
 def ranged(node: Node, start: Value, limit: Value, delta: Value) -> Value:
     """The numbers start, start + delta, ... before limit."""
     if (size := _size_of_range(start, limit, delta)) is not None:
         return places_of(node, size)
-    b = Arithmetic(node)
-    wide = "f64" if start.dtype.kind == "f" else "i64"
-    ends = (b.cast(value, wide) for value in (start, limit, delta))
-    count = step_count(b, *ends, of_floats=wide == "f64")
+    wide = np.dtype(np.float64 if start.dtype.kind == "f" else np.int64)
+    ends = (cast(node, value, wide) for value in (start, limit, delta))
+    count = step_count(node, *ends, of_floats=wide == np.float64)
     kind = node.declared([-1], np.dtype(np.int64))
-    places = node.emit(graph.ArangeOp, count, result_type=kind)
-    return b.add(b.mul(b.converted(places, start.dtype), delta), start)
+    places = node.apply(graph.ArangeOp, count, result_type=kind)
+    return node.add(node.mul(cast(node, places, start.dtype), delta), start)
 
 
 def _size_of_range(start: Value, limit: Value, delta: Value) -> Dim | None:

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...dialects.graph import ops as graph
 from ..importing.reductions import reduced
 from ..importing.values import Value
-from .arithmetic import Arithmetic
 from .nodes import Node
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
@@ -29,9 +27,9 @@ def transformed(node: Node, scores: Value, kind: str) -> Value:
     if kind == "NONE":
         return scores
     if kind == "LOGISTIC":
-        return node.emit(graph.SigmoidOp, scores)
+        return node.sigmoid(scores)
     if kind == "SOFTMAX":
-        return node.emit(graph.SoftmaxOp, scores, axis=1)
+        return node.softmax(scores, axis=1)
     if kind == "SOFTMAX_ZERO":
         return _softmax_zero(node, scores)
     if kind == "PROBIT":
@@ -41,25 +39,25 @@ def transformed(node: Node, scores: Value, kind: str) -> Value:
 
 def _softmax_zero(node: Node, scores: Value) -> Value:
     """The softmax of scores that are not 0, and 0 for others; 0.5 where all are."""
-    b = Arithmetic(node)
     largest = reduced(node, scores, [1], True, "max")
-    is_some = b.less(_LEAST_SCORE, b.abs(scores))
-    terms = b.where(is_some, b.exp(b.sub(scores, largest)), b.mul(scores, b.exp(b.neg(largest))))
+    is_some = node.less(_LEAST_SCORE, node.abs(scores))
+    terms = node.where(
+        is_some, node.exp(node.sub(scores, largest)), node.mul(scores, node.exp(node.neg(largest)))
+    )
     total = reduced(node, terms, [1], True, "sum")
-    return b.where(b.equal(total, 0.0), 0.5, b.div(terms, total))
+    return node.where(node.equal(total, 0.0), 0.5, node.div(terms, total))
 
 
 # S. Winitzki, A handy approximation for the error function and its inverse, 2008, which other
 # runtimes have as well: its error is below 0.005
 def _probit(node: Node, scores: Value) -> Value:
     """The quantiles of the normal distribution: sqrt(2) erfinv(2 p - 1)."""
-    b = Arithmetic(node)
-    x = b.sub(b.mul(scores, 2.0), 1.0)
-    logarithm = b.log(b.mul(b.sub(1.0, x), b.add(1.0, x)))
-    half = b.add(b.mul(logarithm, 0.5), 2 / (math.pi * _WINITZKI))
-    root = b.sqrt(b.sub(b.mul(half, half), b.div(logarithm, _WINITZKI)))
-    found = b.mul(b.sqrt(b.sub(root, half)), math.sqrt(2))
-    return b.where(b.less(x, 0.0), b.neg(found), found)
+    x = node.sub(node.mul(scores, 2.0), 1.0)
+    logarithm = node.log(node.mul(node.sub(1.0, x), node.add(1.0, x)))
+    half = node.add(node.mul(logarithm, 0.5), 2 / (math.pi * _WINITZKI))
+    root = node.sqrt(node.sub(node.mul(half, half), node.div(logarithm, _WINITZKI)))
+    found = node.mul(node.sqrt(node.sub(root, half)), math.sqrt(2))
+    return node.where(node.less(x, 0.0), node.neg(found), found)
 
 
 def classified(
@@ -81,10 +79,10 @@ def classified(
         names = node.known(np.array(labels, np.int64))
         if is_second is None:
             options = {"kind": "max", "axis": 1, "keepdims": False}
-            place = node.emit(graph.ArgReduceOp, scores, **options)
-            label = node.emit(graph.GatherOp, names, place, axis=0)
+            place = node.arg_reduce(scores, **options)
+            label = node.gather(names, place, axis=0)
         else:
             first, second = (node.known(np.array(name, np.int64)) for name in labels)
-            column = node.emit(graph.WhereOp, is_second, second, first)
-            label = node.emit(graph.ReshapeOp, column, shape=[-1])
+            column = node.where(is_second, second, first)
+            label = node.reshape(column, shape=[-1])
     return [label, transformed(node, scores, kind) if node.wants(1) else None]

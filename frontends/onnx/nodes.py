@@ -12,7 +12,6 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 
 from ...core.dims import Dim
 from ...core.provenance import named
-from ...dialects.graph import ops as graph
 from ..importing.dtypes import element_type
 from ..importing.emitter import Emitter
 from ..importing.nodes import LARGEST_FOLDED, ModelNode
@@ -140,14 +139,14 @@ class Node(ModelNode):
             return [self.wide(value)]
         flat = self.wide(value)
         ends = ((at, at + 1) for at in range(flat.shape[0].value))
-        parts = [self.emit(graph.SliceOp, flat, starts=[at], ends=[end]) for at, end in ends]
-        return [self.emit(graph.ReshapeOp, part, shape=[]) for part in parts]
+        parts = [self.slice(flat, starts=[at], ends=[end]) for at, end in ends]
+        return [self.reshape(part, shape=[]) for part in parts]
 
     def wide(self, value: Value) -> Value:
         """Integers as i64."""
         if value.dtype == np.int64:
             return value
-        return self.emit(graph.CastOp, value, target=element_type(np.dtype(np.int64)))
+        return self.cast(value, target=element_type(np.dtype(np.int64)))
 
     def declared_sizes(self, rank: int, result: int = 0) -> Sequence[int | None]:
         """The sizes that the model declares for a result; None where it does not."""

@@ -11,7 +11,6 @@ from ...core.dims import Dim
 from ..importing.attention import attended, joined_heads, split_heads
 from ..importing.diagnostics import LeftToDefinitionError
 from ..importing.elementwise import cast
-from ..importing.selection import concatenated
 from ..importing.values import Value
 from .nodes import Node
 from .registry import converts
@@ -35,8 +34,8 @@ def attention(node: Node) -> list[Value | None]:
     rows = k.shape[2]
     past_k, past_v, lengths = node.optional(4), node.optional(5), node.optional(6)
     if past_k is not None and past_v is not None:
-        k = node.emit(concatenated, past_k, k, axis=2)
-        v = node.emit(concatenated, past_v, v, axis=2)
+        k = node.concat([past_k, k], axis=2)
+        v = node.concat([past_v, v], axis=2)
     _require_known(node, q, k, v)
     at_end = past_k is not None or lengths is not None
     left, right = _window(node)

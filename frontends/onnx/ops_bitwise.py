@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...dialects.graph import ops as graph
-from ..importing.nodes import Builds
+from ...dialects.graph.interfaces import GraphOp
 from ..importing.values import Value
 from .nodes import Node
 from .registry import converts
 
 
 def _register() -> None:
-    operators: dict[str, Builds] = {
+    operators: dict[str, type[GraphOp]] = {
         "BitwiseAnd": graph.BitwiseAndOp,
         "BitwiseOr": graph.BitwiseOrOp,
         "BitwiseXor": graph.BitwiseXorOp,
@@ -21,9 +21,9 @@ def _register() -> None:
         converts(operator, since=18)(_binary(build))
 
 
-def _binary(build: Builds) -> Callable[[Node], Value]:
+def _binary(build: type[GraphOp]) -> Callable[[Node], Value]:
     def convert(node: Node) -> Value:
-        return node.emit(build, node.input(0), node.input(1))
+        return node.apply(build, node.input(0), node.input(1))
 
     return convert
 
@@ -33,7 +33,7 @@ _register()
 
 @converts("BitwiseNot", since=18)
 def bitwise_not(node: Node) -> Value:
-    return node.emit(graph.BitwiseNotOp, node.input(0))
+    return node.bitwise_not(node.input(0))
 
 
 @converts("BitShift", since=11)
@@ -42,4 +42,4 @@ def bit_shift(node: Node) -> Value:
     if direction not in ("LEFT", "RIGHT"):
         raise node.broken("direction is unknown", "LEFT or RIGHT", direction)
     build = graph.ShiftLeftOp if direction == "LEFT" else graph.ShiftRightOp
-    return node.emit(build, node.input(0), node.input(1))
+    return node.apply(build, node.input(0), node.input(1))

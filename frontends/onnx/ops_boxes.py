@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.dims import Dim
-from ...dialects.graph import ops as graph
-from ..importing.selection import apart, concatenated, elements_at, sliced, whole
+from ..importing.selection import apart, elements_at, sliced, whole
 from ..importing.shapes import reshaped, unsqueezed
 from ..importing.values import Value
-from .arithmetic import Arithmetic
 from .nodes import Node
 from .registry import converts
 
@@ -24,16 +22,15 @@ def non_max_suppression(node: Node) -> Value:
     overlap = _scalar(node, 3, np.array(0, boxes.dtype))
     least = _scalar(node, 4, np.array(np.nan, boxes.dtype))
     corners = _corners(node, boxes)
-    chosen = node.emit(graph.SuppressBoxesOp, corners, scores, most, overlap, least)
+    chosen = node.suppress_boxes(corners, scores, most, overlap, least)
     if most.contents is not None and chosen.shape[2].is_static:
         count = min(max(int(most.contents), 0), chosen.shape[2].value)
         chosen = sliced(node, chosen, [*whole(chosen)[:2], (0, count, 1)])
-    b = Arithmetic(node)
-    is_box = b.less_equal(0, chosen)
-    *places, _ = node.emit_all(graph.NonzeroOp, is_box)
+    is_box = node.less_equal(0, chosen)
+    *places, _ = node.nonzero(is_box)
     found = [*places[:2], elements_at(node, chosen, *places)]
     columns = [unsqueezed(node, value, [1]) for value in found]
-    return node.emit(concatenated, *columns, axis=1)
+    return node.concat(columns, axis=1)
 
 
 def _scalar(node: Node, index: int, default: np.ndarray) -> Value:
@@ -44,15 +41,15 @@ def _scalar(node: Node, index: int, default: np.ndarray) -> Value:
 
 def _corners(node: Node, boxes: Value) -> Value:
     """Boxes by their low and high corner."""
-    b, parts = Arithmetic(node), apart(node, boxes, 2, [1, 1, 1, 1])
+    parts = apart(node, boxes, 2, [1, 1, 1, 1])
     if node.attr_int("center_point_box"):
         x, y, width, height = parts
-        halves = [b.mul(height, 0.5), b.mul(width, 0.5)]
-        low = [b.sub(middle, half) for middle, half in zip((y, x), halves, strict=True)]
-        high = [b.add(middle, half) for middle, half in zip((y, x), halves, strict=True)]
+        halves = [node.mul(height, 0.5), node.mul(width, 0.5)]
+        low = [node.sub(middle, half) for middle, half in zip((y, x), halves, strict=True)]
+        high = [node.add(middle, half) for middle, half in zip((y, x), halves, strict=True)]
     else:
         low, high = [
             [function(first, second) for first, second in zip(parts[:2], parts[2:], strict=True)]
-            for function in (b.min, b.max)
+            for function in (node.min, node.max)
         ]
-    return node.emit(concatenated, *low, *high, axis=2)
+    return node.concat([*low, *high], axis=2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ...core.dims import Dim
-from ...dialects.graph import ops as graph
 from ..importing.einsum import einsum
 from ..importing.shapes import matrix_product, squeezed
 from ..importing.values import Value
@@ -23,15 +22,15 @@ def gemm(node: Node) -> Value:
     x = _transposed(node, a) if node.attr_int("transA") else a
     w = b if node.attr_int("transB") else _transposed(node, b)
     if c is None or beta == 0:
-        return _scaled(node, node.emit(graph.DenseOp, x, w), alpha)
+        return _scaled(node, node.dense(x, w), alpha)
     if c.rank > 2:
         raise node.broken("C does not broadcast to the product", "rank <= 2", f"rank {c.rank}")
     c = _scaled(node, c, beta)
     bias = _as_bias(node, c, w.shape[0])
     if alpha == 1 and bias is not None:
-        return node.emit(graph.DenseOp, x, w, bias)
-    product = _scaled(node, node.emit(graph.DenseOp, x, w), alpha)
-    total = node.emit(graph.AddOp, product, c)
+        return node.dense(x, w, bias)
+    product = _scaled(node, node.dense(x, w), alpha)
+    total = node.add(product, c)
     if total.shape != product.shape:
         raise node.broken("C does not broadcast to the product", product.shape, c.shape)
     return total
@@ -47,13 +46,13 @@ def _as_bias(node: Node, c: Value, columns: Dim) -> Value | None:
 
 
 def _transposed(node: Node, x: Value) -> Value:
-    return node.emit(graph.TransposeOp, x, permutation=(1, 0))
+    return node.transpose(x, permutation=(1, 0))
 
 
 def _scaled(node: Node, x: Value, factor: float) -> Value:
     if factor == 1:
         return x
-    return node.emit(graph.MulOp, x, node.scalar(factor, x))
+    return node.mul(x, factor)
 
 
 @converts("MatMul", since=1)
@@ -63,7 +62,7 @@ def matmul(node: Node) -> Value:
 
 @converts("Det", since=11)
 def det(node: Node) -> Value:
-    return node.emit(graph.DetOp, node.input(0))
+    return node.det(node.input(0))
 
 
 @converts("Einsum", since=12)

@@ -11,9 +11,7 @@ from onnx import GraphProto
 from xdsl.ir import Block
 
 from ...core.dims import Dim
-from ...dialects.graph import ops as graph
 from ..importing.regions import conditional, iterated, scanned
-from ..importing.selection import concatenated
 from ..importing.shapes import unsqueezed
 from ..importing.values import Value
 from .nodes import Node
@@ -99,7 +97,7 @@ def _unrolled(
             rows.append([unsqueezed(node, value, [0]) for value in stacked])
             if not goes_on.contents.all():
                 break
-        stacks = [node.emit(concatenated, *row, axis=0) for row in zip(*rows, strict=True)]
+        stacks = [node.concat(row, axis=0) for row in zip(*rows, strict=True)]
     node.take(block)
     return [*state, *stacks]
 
@@ -163,7 +161,7 @@ def _moved(node: Node, value: Value, source: int, target: int) -> Value:
         return value
     order = [axis for axis in range(value.rank) if axis != source]
     order.insert(target, source)
-    return node.emit(graph.TransposeOp, value, permutation=order)
+    return node.transpose(value, permutation=order)
 
 
 def _count(most: Value) -> Dim:

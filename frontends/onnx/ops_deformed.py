@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core.dims import Dim
-from ...dialects.graph import ops as graph
 from ..importing.formulas import Term
 from ..importing.grids import interpolated
 from ..importing.selection import apart
@@ -59,11 +58,11 @@ def deform_conv(node: Node) -> Value:
     if (mask := node.optional(4)) is not None:
         shape = [Dim.of(n) for n in (windows.taps, *windows.counts)]
         own = reshaped(node, mask, [x.shape[0] * windows.offset_groups, *shape])
-        found = node.emit(graph.MulOp, found, unsqueezed(node, own, [own.rank]))
+        found = node.mul(found, unsqueezed(node, own, [own.rank]))
     result = _summed(node, windows, x, w, found)
     if (bias := node.optional(3)) is None:
         return result
-    return node.emit(graph.AddOp, result, unsqueezed(node, bias, list(range(1, x.rank - 1))))
+    return node.add(result, unsqueezed(node, bias, list(range(1, x.rank - 1))))
 
 
 def _windows(node: Node, x: Value, w: Value, offset: Value) -> _Windows:

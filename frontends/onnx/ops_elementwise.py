@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ...dialects.graph import ops as graph
+from ...dialects.graph.interfaces import GraphOp
 from ..importing.dtypes import element_type
 from ..importing.elementwise import (
     SELU_ALPHA,
@@ -27,7 +28,6 @@ from ..importing.elementwise import (
     swish,
 )
 from ..importing.low_bits import converted
-from ..importing.nodes import Builds
 from ..importing.values import Value
 from .nodes import Node
 from .registry import converts
@@ -36,7 +36,7 @@ _LARGEST = float(np.finfo(np.float32).max)  # the default bounds of Clip, which 
 
 
 def _register_unary() -> None:
-    operators: dict[str, Builds] = {
+    operators: dict[str, type[GraphOp]] = {
         "Neg": graph.NegOp,
         "Exp": graph.ExpOp,
         "Log": graph.LogOp,
@@ -66,9 +66,9 @@ def _register_unary() -> None:
         converts(operator, since=1)(_unary(build))
 
 
-def _unary(build: Builds) -> Callable[[Node], Value]:
+def _unary(build: type[GraphOp]) -> Callable[[Node], Value]:
     def convert(node: Node) -> Value:
-        return node.emit(build, node.input(0))
+        return node.apply(build, node.input(0))
 
     return convert
 
@@ -92,7 +92,7 @@ def _composed(compose: Callable[[Node, Value], Value]) -> Callable[[Node], Value
 
 
 def _register_binary() -> None:
-    operators: dict[str, Builds] = {
+    operators: dict[str, type[GraphOp]] = {
         "Add": graph.AddOp,
         "Sub": graph.SubOp,
         "Mul": graph.MulOp,
@@ -102,15 +102,15 @@ def _register_binary() -> None:
         converts(operator, since=7)(_binary(build))
 
 
-def _binary(build: Builds) -> Callable[[Node], Value]:
+def _binary(build: type[GraphOp]) -> Callable[[Node], Value]:
     def convert(node: Node) -> Value:
-        return node.emit(build, node.input(0), node.input(1))
+        return node.apply(build, node.input(0), node.input(1))
 
     return convert
 
 
 def _register_variadic() -> None:
-    operators: dict[str, Builds] = {
+    operators: dict[str, type[GraphOp]] = {
         "Sum": graph.AddOp,
         "Max": graph.MaxOp,
         "Min": graph.MinOp,
@@ -119,9 +119,9 @@ def _register_variadic() -> None:
         converts(operator, since=1)(_variadic(build))
 
 
-def _variadic(build: Builds) -> Callable[[Node], Value]:
+def _variadic(build: type[GraphOp]) -> Callable[[Node], Value]:
     def convert(node: Node) -> Value:
-        return functools.reduce(lambda a, b: node.emit(build, a, b), node.variadic())
+        return functools.reduce(lambda a, b: node.apply(build, a, b), node.variadic())
 
     return convert
 
@@ -136,7 +136,7 @@ _register_variadic()
 def mean(node: Node) -> Value:
     # mean(a, b, c) == (a + b + c) / 3
     total = _variadic(graph.AddOp)(node)
-    return node.emit(graph.DivOp, total, node.scalar(len(node.inputs), total))
+    return node.div(total, len(node.inputs))
 
 
 @converts("Pow", since=7)
@@ -167,12 +167,12 @@ def _cast(node: Node, dtype: np.dtype) -> Value:
 
 @converts("BitCast", since=26)
 def bit_cast(node: Node) -> Value:
-    return node.emit(graph.BitcastOp, node.input(0), target=element_type(node.attr_dtype("to")))
+    return node.bitcast(node.input(0), target=element_type(node.attr_dtype("to")))
 
 
 @converts("LeakyRelu", since=1)
 def leaky_relu(node: Node) -> Value:
-    return node.emit(graph.LeakyReluOp, node.input(0), alpha=node.attr_float("alpha", 0.01))
+    return node.leaky_relu(node.input(0), alpha=node.attr_float("alpha", 0.01))
 
 
 @converts("PRelu", since=7)
@@ -213,7 +213,7 @@ def gelu(node: Node) -> Value:
     approximate = node.attr_string("approximate", "none")
     if approximate not in ("none", "tanh"):
         raise node.broken('attribute "approximate" is unknown', "none or tanh", approximate)
-    return node.emit(graph.GeluOp, node.input(0), approximate=approximate)
+    return node.gelu(node.input(0), approximate=approximate)
 
 
 @converts("Clip", since=1)
@@ -233,9 +233,9 @@ def clip_to_operands(node: Node) -> Value:
         return _clipped(node, x, *fixed)
     # clip(x, low, high) == min(max(x, low), high)
     if low is not None:
-        x = node.emit(graph.MaxOp, x, _as_scalar(node, low))
+        x = node.max(x, _as_scalar(node, low))
     if high is not None:
-        x = node.emit(graph.MinOp, x, _as_scalar(node, high))
+        x = node.min(x, _as_scalar(node, high))
     return x
 
 
@@ -248,7 +248,7 @@ def _number(bound: Value) -> float | int | None:
 
 
 def _as_scalar(node: Node, bound: Value) -> Value:
-    return node.emit(graph.ReshapeOp, bound, shape=()) if bound.rank else bound
+    return node.reshape(bound, shape=()) if bound.rank else bound
 
 
 def _clipped(node: Node, x: Value, low: float | None, high: float | None) -> Value:

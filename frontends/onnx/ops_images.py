@@ -10,14 +10,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...core.dims import Dim, product
-from ...dialects.graph import ops as graph
 from ..importing.formulas import Term
 from ..importing.reductions import reduced
 from ..importing.resizing import Numbers
 from ..importing.selection import apart, elements_at, padded
 from ..importing.shapes import broadcast, matrix_product, reshaped, transposed, unsqueezed
 from ..importing.values import Value, is_static
-from .blocks import image_of_blocks_by, scattered, summed_at
+from .blocks import image_of_blocks_by, summed_at
 from .dynamic import static_sizes
 from .nodes import Node
 from .registry import converts
@@ -41,8 +40,8 @@ def max_unpool(node: Node) -> Value:
     ]
     batch, channels = (dim.value for dim in x.shape[:2])
     zeros = node.known(np.zeros(batch * channels * math.prod(sizes), x.dtype))
-    flat = [reshaped(node, value, [product(x.shape)]) for value in (x, places)]
-    found = node.emit(scattered, zeros, *flat, kind="none")
+    values, at = (reshaped(node, value, [product(x.shape)]) for value in (x, places))
+    found = node.scatter_nd(zeros, values, [at], kind="none")
     image = reshaped(node, found, [Dim.of(n) for n in (batch, channels, *sizes)])
     wanted = _wanted(node, len(sizes))
     if wanted is None:
@@ -182,9 +181,8 @@ def _roi_align(node: Node, transformation: str) -> Value:
             unsqueezed(node, weight.value, [axis, 3])
             for weight, axis in ((row_weights, 2), (column_weights, 1))
         ]
-        terms.append(functools.reduce(lambda a, b: node.emit(graph.MulOp, a, b), weights, found))
-    join = graph.AddOp if mode == "avg" else graph.MaxOp
-    total = functools.reduce(lambda a, b: node.emit(join, a, b), terms)
+        terms.append(functools.reduce(node.mul, weights, found))
+    total = functools.reduce(node.add if mode == "avg" else node.max, terms)
     sizes = [Dim.of(n) for n in (bins[0], samples, bins[1], samples)]
     parts = reshaped(node, total, [shape[0], *sizes, x.shape[1]])
     pooled = reduced(node, parts, [2, 4], False, "mean" if mode == "avg" else "max")

@@ -5,12 +5,9 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from xdsl.ir import SSAValue
 
 from ...core.dims import Dim, product
-from ...dialects.graph import ops as graph
 from ..importing.selection import (
-    concatenated,
     elements_at,
     gathered_beside,
     scattered_beside,
@@ -64,11 +61,7 @@ def gather_nd(node: Node) -> Value:
 def scatter_nd(node: Node) -> Value:
     x, indices, updates = (node.input(number) for number in range(3))
     places = _components(node, x.rank, indices)
-    return node.emit(_scattered, x, updates, *places, kind=_reduction(node))
-
-
-def _scattered(x: SSAValue, updates: SSAValue, *indices: SSAValue, kind: str) -> graph.ScatterNdOp:
-    return graph.ScatterNdOp(x, updates, indices, kind)
+    return node.scatter_nd(x, updates, places, kind=_reduction(node))
 
 
 def _components(node: Node, limit: int, indices: Value) -> list[Value]:
@@ -113,7 +106,7 @@ def _top_k(node: Node, k: Element, largest: bool = True) -> list[Value]:
     axis = node.axis(node.attr_int("axis", -1), x.rank)
     if not isinstance(k, Dim) or not k.is_static:
         return top_k_by(node, x, k, axis, largest=largest)
-    return node.emit_all(graph.TopKOp, x, k=k.value, axis=axis, largest=largest)
+    return list(node.top_k(x, k=k.value, axis=axis, largest=largest))
 
 
 @converts("NonZero", since=9)
@@ -121,9 +114,9 @@ def nonzero(node: Node) -> Value:
     x = node.input(0)
     if not x.rank:
         raise node.unsupported("not supported for a scalar")
-    *indices, _ = node.emit_all(graph.NonzeroOp, x)
+    *indices, _ = node.nonzero(x)
     rows = [unsqueezed(node, places, [0]) for places in indices]
-    return rows[0] if len(rows) == 1 else node.emit(concatenated, *rows, axis=0)
+    return rows[0] if len(rows) == 1 else node.concat(rows, axis=0)
 
 
 @converts("Compress", since=9)
@@ -135,8 +128,8 @@ def compress(node: Node) -> Value:
         axis = node.axis(node.attr_int("axis"), x.rank)
     else:
         x, axis = reshaped(node, x, [product(x.shape)]), 0
-    places, _ = node.emit_all(graph.NonzeroOp, condition)
-    return node.emit(graph.GatherOp, x, places, axis=axis)
+    places, _ = node.nonzero(condition)
+    return node.gather(x, places, axis=axis)
 
 
 _MOST_COLUMNS = 64
@@ -149,10 +142,10 @@ def unique(node: Node) -> list[Value]:
     axis = node.axis(node.attr_int("axis"), x.rank) if node.has("axis") else None
     if axis is None or x.rank == 1:
         flat = reshaped(node, x, [product(x.shape)])
-        return node.emit_all(graph.UniqueOp, flat, sorted=in_order)[:4]
+        return list(node.unique(flat, sorted=in_order))[:4]
     numbers = _numbers_of_slices(node, x, axis)
-    _, first, inverse, counts, _ = node.emit_all(graph.UniqueOp, numbers, sorted=in_order)
-    return [node.emit(graph.GatherOp, x, first, axis=axis), first, inverse, counts]
+    _, first, inverse, counts, _ = node.unique(numbers, sorted=in_order)
+    return [node.gather(x, first, axis=axis), first, inverse, counts]
 
 
 def _numbers_of_slices(node: Node, x: Value, axis: int) -> Value:
@@ -166,12 +159,12 @@ def _numbers_of_slices(node: Node, x: Value, axis: int) -> Value:
     numbers: Value | None = None
     for column in range(length.value):
         part = sliced(node, rows, [whole(rows)[0], (column, column + 1, 1)])
-        _, _, own, _, count = node.emit_all(graph.UniqueOp, squeezed(node, part, [1]))
+        _, _, own, _, count = node.unique(squeezed(node, part, [1]))
         if numbers is None:
             numbers = own
             continue
-        pairs = node.emit(graph.AddOp, node.emit(graph.MulOp, numbers, count), own)
-        _, _, numbers, _, _ = node.emit_all(graph.UniqueOp, pairs)
+        pairs = node.add(node.mul(numbers, count), own)
+        _, _, numbers, _, _ = node.unique(pairs)
     assert numbers is not None
     return numbers
 
@@ -186,10 +179,9 @@ def _cumulative(node: Node, kind: str) -> Value:
     if len(axes) != 1:
         raise node.broken("wrong number of axes", 1, len(axes))
     exclusive, reverse = (bool(node.attr_int(name)) for name in ("exclusive", "reverse"))
-    flags = {"exclusive": exclusive, "reverse": reverse}
 
     def along(axis: int) -> Value:
-        return node.emit(graph.CumulativeOp, x, kind=kind, axis=axis, **flags)
+        return node.cumulative(x, kind=kind, axis=axis, exclusive=exclusive, reverse=reverse)
 
     (axis,) = axes
     if isinstance(axis, Value) and x.rank:

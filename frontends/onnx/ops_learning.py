@@ -7,13 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...core.dims import Dim
-from ...dialects.graph import ops as graph
 from ..importing.elementwise import cast, is_nan
 from ..importing.reductions import reduced
-from ..importing.selection import concatenated
 from ..importing.shapes import matrix_product, reshaped, unsqueezed
 from ..importing.values import Value
-from .arithmetic import Arithmetic
 from .learning import classified, number_type, transformed
 from .nodes import Node
 from .registry import converts
@@ -41,39 +38,39 @@ def _features(node: Node) -> Value:
 @converts("Scaler", since=1, domain=_ML)
 def scaler(node: Node) -> Value:
     # (x - offset) * scale
-    x, b = _features(node), Arithmetic(node)
+    x = _features(node)
     offset = _row(node, "offset", 0, x.dtype, x.shape[-1])
     scale = _row(node, "scale", 1, x.dtype, x.shape[-1])
-    return cast(node, b.mul(b.sub(x, offset), scale), _F32)
+    return cast(node, node.mul(node.sub(x, offset), scale), _F32)
 
 
 @converts("Normalizer", since=1, domain=_ML)
 def normalizer(node: Node) -> Value:
-    x, norm, b = _features(node), node.attr_string("norm", "MAX"), Arithmetic(node)
+    x, norm = _features(node), node.attr_string("norm", "MAX")
     if norm not in ("MAX", "L1", "L2"):
         raise node.broken("norm is unknown", "MAX, L1 or L2", norm)
     if norm == "MAX":
         size = reduced(node, x, [x.rank - 1], True, "max")
     else:
-        terms = b.abs(x) if norm == "L1" else b.mul(x, x)
+        terms = node.abs(x) if norm == "L1" else node.mul(x, x)
         total = reduced(node, terms, [x.rank - 1], True, "sum")
-        size = total if norm == "L1" else b.sqrt(total)
+        size = total if norm == "L1" else node.sqrt(total)
     # What is 0 everywhere stays so.
-    divisor = b.where(b.equal(size, 0.0), 1.0, size)
-    return cast(node, b.div(x, divisor), _F32)
+    divisor = node.where(node.equal(size, 0.0), 1.0, size)
+    return cast(node, node.div(x, divisor), _F32)
 
 
 @converts("Binarizer", since=1, domain=_ML)
 def binarizer(node: Node) -> Value:
     x, limit = node.input(0), node.attr_float("threshold")
     numbers = _features(node)
-    is_more = node.emit(graph.GreaterOp, numbers, node.scalar(limit, numbers))
+    is_more = node.greater(numbers, limit)
     return cast(node, is_more, x.dtype)
 
 
 @converts("Imputer", since=1, domain=_ML)
 def imputer(node: Node) -> Value:
-    x, b = node.input(0), Arithmetic(node)
+    x = node.input(0)
     if x.dtype.kind == "f":
         given, kept = (
             node.attr_floats("imputed_value_floats"),
@@ -86,8 +83,8 @@ def imputer(node: Node) -> Value:
         node.ignore("imputed_value_floats", "replaced_value_float")
     if not given or (len(given) != 1 and Dim.of(len(given)) != x.shape[-1]):
         raise node.broken("imputed values do not fit the operand", f"1 or {x.shape[-1]}", given)
-    is_missing = is_nan(node, x) if np.isnan(kept) else b.equal(x, kept)
-    return b.where(is_missing, node.known(np.array(given, x.dtype)), x)
+    is_missing = is_nan(node, x) if np.isnan(kept) else node.equal(x, kept)
+    return node.where(is_missing, node.known(np.array(given, x.dtype)), x)
 
 
 @converts("FeatureVectorizer", since=1, domain=_ML)
@@ -100,7 +97,7 @@ def feature_vectorizer(node: Node) -> Value:
             got = [str(dim) for dim in value.shape]
             raise node.broken(f"operand {number} does not fit inputdimensions", sizes, got)
         parts.append(cast(node, part, _F32))
-    return node.emit(concatenated, *parts, axis=1)
+    return node.concat(parts, axis=1)
 
 
 @converts("ArrayFeatureExtractor", since=1, domain=_ML)
@@ -109,7 +106,7 @@ def array_feature_extractor(node: Node) -> Value:
     flat = reshaped(node, places, [None]) if places.rank != 1 else places
     if not x.rank:
         raise node.broken("operand is a scalar", "rank >= 1", "rank 0")
-    found = node.emit(graph.GatherOp, x, flat, axis=x.rank - 1)
+    found = node.gather(x, flat, axis=x.rank - 1)
     return unsqueezed(node, found, [0]) if x.rank == 1 else found
 
 
@@ -128,17 +125,16 @@ def label_encoder(node: Node) -> Value:
         raise node.broken("keys and values do not fit", "as many values as keys", len(values))
     if keys.dtype.kind != x.dtype.kind:
         raise node.broken("keys have another type than the operand", x.dtype.name, keys.dtype.name)
-    b = Arithmetic(node)
     # Of equal keys the last one counts; a NaN comes last.
     order = np.argsort(keys, kind="stable")
     keys, values = keys[order].astype(x.dtype), values[order]
-    place = node.emit(graph.SearchsortedOp, node.known(keys), x, right=True)
-    place = b.max(b.sub(place, 1), 0)
-    key, value = (node.emit(graph.GatherOp, node.known(v), place, axis=0) for v in (keys, values))
-    is_key = b.equal(key, x)
+    place = node.searchsorted(node.known(keys), x, right=True)
+    place = node.max(node.sub(place, 1), 0)
+    key, value = (node.gather(node.known(v), place, axis=0) for v in (keys, values))
+    is_key = node.equal(key, x)
     if np.isnan(keys[-1]):
-        is_key = b.logical_or(is_key, is_nan(node, x))
-    return b.where(is_key, value, node.known(default))
+        is_key = node.logical_or(is_key, is_nan(node, x))
+    return node.where(is_key, value, node.known(default))
 
 
 def _labels(node: Node, name: str) -> np.ndarray:
@@ -174,8 +170,8 @@ def linear_classifier(node: Node) -> Sequence[Value | None]:
     rows = 1 if len(node.attr_floats("intercepts") or []) == 1 else len(labels)
     scores = _linear(node, rows)
     if rows == 1 and len(labels) == 2:
-        negative = node.emit(graph.NegOp, scores)
-        scores = node.emit(concatenated, negative, scores, axis=1)
+        negative = node.neg(scores)
+        scores = node.concat([negative, scores], axis=1)
     elif rows != len(labels):
         raise node.unsupported(f"one score for {len(labels)} labels")
     return classified(node, scores, labels, kind=node.attr_string("post_transform", "NONE"))
@@ -196,5 +192,5 @@ def _linear(node: Node, rows: int) -> Value:
         raise node.broken("intercepts have the wrong length", rows, len(intercepts))
     matrix = coefficients.reshape(rows, columns).T.astype(x.dtype)
     product = matrix_product(node, x, node.known(np.ascontiguousarray(matrix)))
-    total = node.emit(graph.AddOp, product, node.known(intercepts.astype(x.dtype)))
+    total = node.add(product, node.known(intercepts.astype(x.dtype)))
     return cast(node, total, _F32)

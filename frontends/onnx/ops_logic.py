@@ -8,6 +8,7 @@ import numpy as np
 
 from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
+from ...dialects.graph.interfaces import GraphOp
 from ..importing.dtypes import is_float
 from ..importing.elementwise import (
     cast,
@@ -19,11 +20,9 @@ from ..importing.elementwise import (
     thresholded,
 )
 from ..importing.low_bits import computable
-from ..importing.nodes import Builds
 from ..importing.selection import triangle
 from ..importing.shapes import places_of, reshaped, unsqueezed
 from ..importing.values import Value
-from .arithmetic import Arithmetic
 from .dynamic import static_sizes
 from .extents import one_hot_by
 from .nodes import Node
@@ -31,7 +30,7 @@ from .registry import converts
 
 
 def _register() -> None:
-    operators: dict[str, tuple[int, Builds]] = {
+    operators: dict[str, tuple[int, type[GraphOp]]] = {
         "Equal": (7, graph.EqualOp),
         "Less": (7, graph.LessOp),
         "LessOrEqual": (12, graph.LessEqualOp),
@@ -45,9 +44,9 @@ def _register() -> None:
         converts(operator, since=since)(_binary(build))
 
 
-def _binary(build: Builds) -> Callable[[Node], Value]:
+def _binary(build: type[GraphOp]) -> Callable[[Node], Value]:
     def convert(node: Node) -> Value:
-        return node.emit(build, node.input(0), node.input(1))
+        return node.apply(build, node.input(0), node.input(1))
 
     return convert
 
@@ -57,12 +56,12 @@ _register()
 
 @converts("Not", since=1)
 def not_(node: Node) -> Value:
-    return node.emit(graph.LogicalNotOp, node.input(0))
+    return node.logical_not(node.input(0))
 
 
 @converts("Where", since=9)
 def where(node: Node) -> Value:
-    return node.emit(graph.WhereOp, node.input(0), node.input(1), node.input(2))
+    return node.where(node.input(0), node.input(1), node.input(2))
 
 
 @converts("IsNaN", since=9)
@@ -97,8 +96,8 @@ def mod(node: Node) -> Value:
         return rest
     # As in NumPy, a zero has the sign of b.
     zero = node.scalar(0, a)
-    none = node.emit(graph.WhereOp, node.emit(graph.LessOp, b, zero), node.scalar(-0.0, a), zero)
-    return node.emit(graph.WhereOp, node.emit(graph.EqualOp, rest, zero), none, rest)
+    none = node.where(node.less(b, zero), -0.0, zero)
+    return node.where(node.equal(rest, zero), none, rest)
 
 
 @converts("Trilu", since=14)
@@ -112,10 +111,10 @@ def trilu(node: Node) -> Value:
     known = static_sizes(given)
     if known is not None:
         return triangle(node, x, known[0], upper=upper)
-    b, (rows, columns) = Arithmetic(node), (places_of(node, dim) for dim in x.shape[-2:])
-    distance = b.sub(unsqueezed(node, columns, [0]), unsqueezed(node, rows, [1]))
-    kept = b.less_equal(k, distance) if upper else b.less_equal(distance, k)
-    return node.emit(graph.WhereOp, kept, x, node.known(np.zeros((), x.dtype)))
+    (rows, columns) = (places_of(node, dim) for dim in x.shape[-2:])
+    distance = node.sub(unsqueezed(node, columns, [0]), unsqueezed(node, rows, [1]))
+    kept = node.less_equal(k, distance) if upper else node.less_equal(distance, k)
+    return node.where(kept, x, node.known(np.zeros((), x.dtype)))
 
 
 @converts("ArgMax", since=1)
@@ -132,8 +131,7 @@ def _arg_extremum(node: Node, kind: str) -> Value:
     x = node.input(0)
     axis = node.axis(node.attr_int("axis"), x.rank)
     keepdims, last = bool(node.attr_int("keepdims", 1)), bool(node.attr_int("select_last_index"))
-    flags = {"keepdims": keepdims, "last": last}
-    return node.emit(graph.ArgReduceOp, x, kind=kind, axis=axis, **flags)
+    return node.arg_reduce(x, kind=kind, axis=axis, keepdims=keepdims, last=last)
 
 
 def _places(node: Node, count: int, trailing: int) -> Value:
@@ -160,9 +158,9 @@ def _hardmax(node: Node, x: Value, axis: int) -> Value:
     """1 at the first maximum along an axis, else 0."""
     if not (size := x.shape[axis]).is_static:
         raise node.unsupported(f"positions in symbolic dimension {size}")
-    place = node.emit(graph.ArgReduceOp, x, kind="max", axis=axis, keepdims=True)
+    place = node.arg_reduce(x, kind="max", axis=axis, keepdims=True)
     places = _places(node, size.value, x.rank - 1 - axis)
-    return cast(node, node.emit(graph.EqualOp, places, place), x.dtype)
+    return cast(node, node.equal(places, place), x.dtype)
 
 
 @converts("OneHot", since=9)
@@ -174,7 +172,7 @@ def one_hot(node: Node) -> Value:
     whole, depth = cast(node, indices, np.dtype(np.int64)), _depth(node)
     if isinstance(depth, Value):
         return one_hot_by(node, whole, depth, values, axis)
-    return node.emit(graph.OneHotOp, whole, values, depth=depth, axis=axis)
+    return node.one_hot(whole, values, depth=depth, axis=axis)
 
 
 def _depth(node: Node) -> int | Value:

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from ...core.dims import Dim
-from ...dialects.graph import ops as graph
 from ..importing.attention import attended, joined_heads, split_heads
 from ..importing.elementwise import cast
-from ..importing.selection import apart, concatenated
+from ..importing.selection import apart
 from ..importing.shapes import (
     matrix_product,
     places_of,
@@ -46,7 +45,7 @@ def attention(node: Node) -> list[Value | None]:
         raise node.unsupported("a past in a shared buffer is not supported")
     projected = matrix_product(node, x, weights)
     if bias is not None:
-        projected = node.emit(graph.AddOp, projected, bias)
+        projected = node.add(projected, bias)
     sizes = node.attr_ints("qkv_hidden_sizes")
     width = projected.shape[2].exact_div(Dim.of(3))
     if sizes is None and (width is None or not width.is_static):
@@ -59,7 +58,7 @@ def attention(node: Node) -> list[Value | None]:
         old_k, old_v = (reshaped(node, p, p.shape[1:]) for p in apart(node, past, 0, [1, 1]))
         k, v = _appended(node, old_k, k), _appended(node, old_v, v)
     if node.wants(1):
-        present = node.emit(concatenated, *(unsqueezed(node, part, [0]) for part in (k, v)), axis=0)
+        present = node.concat([unsqueezed(node, part, [0]) for part in (k, v)], axis=0)
     y = _masked(node, q, k, v, node.optional(3), node.optional(5))
     return [joined_heads(node, y), present]
 
@@ -108,7 +107,7 @@ def _queries_keys_values(node: Node, heads: int) -> tuple[Value, Value, Value]:
         if any(part.rank == 4 for part in every) or not all(size.is_static for size in sizes):
             raise node.unsupported("a bias of keys in the form of a past is not supported")
         biases = apart(node, bias, 0, [size.value for size in sizes])
-        every = [node.emit(graph.AddOp, p, b) for p, b in zip(every, biases, strict=True)]
+        every = [node.add(p, b) for p, b in zip(every, biases, strict=True)]
     q, k, v = (part if part.rank == 4 else split_heads(node, part, heads) for part in every)
     return q, k, v
 
@@ -126,7 +125,7 @@ def _refuse_bias(node: Node) -> None:
 
 def _appended(node: Node, past: Value, new: Value) -> Value:
     """Keys or values of the past, and new ones."""
-    return node.emit(concatenated, past, new, axis=2)
+    return node.concat([past, new], axis=2)
 
 
 def _masked(
@@ -139,8 +138,8 @@ def _masked(
     if mask is not None:
         number = node.scalar(filler, q), node.scalar(0.0, q)
         kept = _kept(node, mask, k.shape[2])
-        left_out = node.emit(graph.WhereOp, kept, number[1], number[0])
-        added = left_out if bias is None else node.emit(graph.AddOp, bias, left_out)
+        left_out = node.where(kept, number[1], number[0])
+        added = left_out if bias is None else node.add(bias, left_out)
     properties: dict[str, Any] = {"scale": _scale(node, q), "safe": True}
     if causal:
         properties |= {"right": 0, "at_end": True}
@@ -153,8 +152,8 @@ def _kept(node: Node, mask: Value, keys: Dim) -> Value:
         # The number of keys of each element of the batch.
         places = places_of(node, keys)
         ends = unsqueezed(node, cast(node, mask, _I64), [1, 2, 3])
-        return node.emit(graph.LessOp, places, ends)
-    kept = node.emit(graph.GreaterOp, mask, node.known(np.array(0, mask.dtype)))
+        return node.less(places, ends)
+    kept = node.greater(mask, node.known(np.array(0, mask.dtype)))
     if mask.rank == 4:
         return kept
     if mask.rank > 4:
@@ -180,7 +179,7 @@ def rotary_embedding(node: Node) -> Value:
     if places.rank == 1:
         # The place of the first row.
         every = places_of(node, x.shape[2])
-        places = unsqueezed(node, node.emit(graph.AddOp, every, places), [0])
+        places = unsqueezed(node, node.add(every, places), [0])
     rotated = _rotated(node, x, cos, sin, places, interleaved)
     return joined_heads(node, rotated) if flat else rotated
 
@@ -199,28 +198,25 @@ def _rotated(
     if size < width:
         x, rest = apart(node, x, 3, [size, width - size])
         kept.append(rest)
-    c, s = (
-        unsqueezed(node, node.emit(graph.GatherOp, table, places, axis=0), [1])
-        for table in (cos, sin)
-    )
+    c, s = (unsqueezed(node, node.gather(table, places, axis=0), [1]) for table in (cos, sin))
     if interleaved:
         pairs = reshaped(node, x, [*x.shape[:3], half, Dim.of(2)])
         a, b = (reshaped(node, p, [*p.shape[:4]]) for p in apart(node, pairs, 4, [1, 1]))
     else:
         a, b = apart(node, x, 3, [half.value, half.value])
     turned = [
-        node.emit(graph.SubOp, _times(node, a, c), _times(node, b, s)),
-        node.emit(graph.AddOp, _times(node, b, c), _times(node, a, s)),
+        node.sub(_times(node, a, c), _times(node, b, s)),
+        node.add(_times(node, b, c), _times(node, a, s)),
     ]
     if interleaved:
         apart_ = [unsqueezed(node, part, [4]) for part in turned]
-        joined = reshaped(node, node.emit(concatenated, *apart_, axis=4), x.shape)
-        return node.emit(concatenated, joined, *kept, axis=3) if kept else joined
-    return node.emit(concatenated, *turned, *kept, axis=3)
+        joined = reshaped(node, node.concat(apart_, axis=4), x.shape)
+        return node.concat([joined, *kept], axis=3) if kept else joined
+    return node.concat([*turned, *kept], axis=3)
 
 
 def _times(node: Node, a: Value, b: Value) -> Value:
-    return node.emit(graph.MulOp, a, b)
+    return node.mul(a, b)
 
 
 @converts("GroupQueryAttention", since=1, domain=MICROSOFT)
@@ -275,18 +271,18 @@ def _counts(node: Node, lengths: Value, rows: Dim, start: Dim) -> Value | None:
     ones follow those of the past.
     """
     wide = cast(node, reshaped(node, lengths, [lengths.shape[0]]), _I64)
-    counts = node.emit(graph.AddOp, wide, node.known(np.array(1)))
+    counts = node.add(wide, node.known(np.array(1)))
     if start == 0:
         return counts
     total = node.number(start + rows)
-    same = node.emit(graph.EqualOp, counts, total)
-    every = node.emit(graph.ReduceOp, cast(node, same, _I64), kind="min", axes=[0], keepdims=False)
+    same = node.equal(counts, total)
+    every = node.reduce(cast(node, same, _I64), kind="min", axes=[0], keepdims=False)
     holds = cast(node, every, np.dtype(np.bool_))
     message = (
         f"onnx.GroupQueryAttention: seqlens_k is not that of the past and the new keys, "
         f"expected their number less 1 ({node.origin})"
     )
-    return node.check(counts, holds, message)
+    return node.check(counts, holds, [], message)
 
 
 def _placed(node: Node, q: Value, k: Value, start: Dim) -> tuple[Value, Value]:
@@ -295,7 +291,7 @@ def _placed(node: Node, q: Value, k: Value, start: Dim) -> tuple[Value, Value]:
     if places is None:
         every = places_of(node, q.shape[2])
         if start != 0:
-            every = node.emit(graph.AddOp, every, node.number(start))
+            every = node.add(every, node.number(start))
         places = unsqueezed(node, every, [0])
     interleaved = bool(node.attr_int("rotary_interleaved"))
     return (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...dialects.graph import ops as graph
 from ..importing.elementwise import clip, hard_sigmoid
 from ..importing.values import Value
 from .nodes import Node
@@ -25,10 +24,10 @@ class _Function:
 
 
 _FUNCTIONS = {
-    "Relu": _Function(lambda node, x: node.emit(graph.ReluOp, x)),
-    "Tanh": _Function(lambda node, x: node.emit(graph.TanhOp, x)),
-    "Sigmoid": _Function(lambda node, x: node.emit(graph.SigmoidOp, x)),
-    "LeakyRelu": _Function(lambda node, x, alpha: node.emit(graph.LeakyReluOp, x, alpha=alpha), 1),
+    "Relu": _Function(lambda node, x: node.relu(x)),
+    "Tanh": _Function(lambda node, x: node.tanh(x)),
+    "Sigmoid": _Function(lambda node, x: node.sigmoid(x)),
+    "LeakyRelu": _Function(lambda node, x, alpha: node.leaky_relu(x, alpha=alpha), 1),
     "Clip": _Function(clip, 2),
     "HardSigmoid": _Function(hard_sigmoid, 2),
 }
@@ -59,7 +58,7 @@ def _activated(node: Node, x: Value, given: Sequence[float]) -> Value:
 def fused_conv(node: Node) -> Value:
     # activation(conv(x, w, bias) + z)
     y, z = conv(node), node.optional(3)
-    total = y if z is None else node.emit(graph.AddOp, y, z)
+    total = y if z is None else node.add(y, z)
     return _activated(node, total, node.attr_floats("activation_params") or ())
 
 

@@ -16,7 +16,6 @@ import numpy as np
 from ...dialects.graph import ops as graph
 from ..builder import Builder
 from ..importing.elementwise import cast
-from ..importing.selection import concatenated
 from ..importing.shapes import matrix_product, transposed, unsqueezed
 from ..importing.values import Value
 from ..values import Value as Built
@@ -68,13 +67,13 @@ def _number(node: Node, index: int) -> Value:
     """The floats of a tensor, whose scale and zero point are the operands after it."""
     x, scale = node.input(index), _scale(node, index + 1)
     zero_point = _zero_point(node, index + 2, scale, x.dtype)
-    return node.emit(graph.DequantizeOp, x, scale, zero_point)
+    return node.dequantize(x, scale, zero_point)
 
 
 def _quantized(node: Node, y: Value, index: int, dtype: np.dtype) -> Value:
     """Floats as integers, whose scale and zero point are operands from `index` on."""
     scale = _scale(node, index)
-    return node.emit(graph.QuantizeOp, y, scale, _zero_point(node, index + 1, scale, dtype))
+    return node.quantize(y, scale, _zero_point(node, index + 1, scale, dtype))
 
 
 def _elementwise(compute: Callable[[Node, Value], Value]) -> Callable[[Node], Value]:
@@ -87,11 +86,11 @@ def _elementwise(compute: Callable[[Node, Value], Value]) -> Callable[[Node], Va
 
 
 def _sigmoid(node: Node, x: Value) -> Value:
-    return node.emit(graph.SigmoidOp, x)
+    return node.sigmoid(x)
 
 
 def _leaky_relu(node: Node, x: Value) -> Value:
-    return node.emit(graph.LeakyReluOp, x, alpha=node.attr_float("alpha", 0.01))
+    return node.leaky_relu(x, alpha=node.attr_float("alpha", 0.01))
 
 
 def _softmax(node: Node, x: Value) -> Value:
@@ -107,7 +106,7 @@ def _average_pool(node: Node, x: Value) -> Value:
 def _global_average(node: Node, x: Value) -> Value:
     last = bool(node.attr_int("channels_last"))
     axes = range(1, x.rank - 1) if last else range(2, x.rank)
-    return node.emit(graph.ReduceOp, x, kind="mean", axes=list(axes), keepdims=True)
+    return node.reduce(x, kind="mean", axes=list(axes), keepdims=True)
 
 
 def _with_channels_first(
@@ -134,13 +133,13 @@ for _name, _compute in {
 
 @converts("QLinearAdd", since=1, domain=MICROSOFT)
 def qlinear_add(node: Node) -> Value:
-    total = node.emit(graph.AddOp, _number(node, 0), _number(node, 3))
+    total = node.add(_number(node, 0), _number(node, 3))
     return _quantized(node, total, 6, node.input(0).dtype)
 
 
 @converts("QLinearMul", since=1, domain=MICROSOFT)
 def qlinear_mul(node: Node) -> Value:
-    product = node.emit(graph.MulOp, _number(node, 0), _number(node, 3))
+    product = node.mul(_number(node, 0), _number(node, 3))
     return _quantized(node, product, 6, node.input(0).dtype)
 
 
@@ -153,7 +152,7 @@ def qlinear_concat(node: Node) -> Value:
         raise node.broken('attribute "axis" is missing')
     dtype = node.input(2).dtype
     parts = [_quantized_again(node, index, dtype) for index in range(2, len(node.inputs), 3)]
-    return node.emit(concatenated, *parts, axis=node.axis(node.attr_int("axis"), parts[0].rank))
+    return node.concat(parts, axis=node.axis(node.attr_int("axis"), parts[0].rank))
 
 
 def _quantized_again(node: Node, index: int, dtype: np.dtype) -> Value:
@@ -174,14 +173,14 @@ def nhwc_max_pool(node: Node) -> Value:
 
 @converts("MatMulIntegerToFloat", since=1, domain=MICROSOFT)
 def matmul_integer_to_float(node: Node) -> Value:
-    factor = node.emit(graph.MulOp, _columns(node, 2), _columns(node, 3))
+    factor = node.mul(_columns(node, 2), _columns(node, 3))
     return _scaled_product(node, node.input(0), node.optional(4), factor, 5, 6)
 
 
 @converts("DynamicQuantizeMatMul", since=1, domain=MICROSOFT)
 def dynamic_quantize_matmul(node: Node) -> Value:
     a, scale, zero_point = dynamically_quantized(node, node.input(0))
-    factor = node.emit(graph.MulOp, scale, _columns(node, 2))
+    factor = node.mul(scale, _columns(node, 2))
     return _scaled_product(node, a, zero_point, factor, 3, 4)
 
 
@@ -200,24 +199,24 @@ def _scaled_product(
     left = without_zero_point(node, a, None if a_zero is None else parameter(node, a_zero))
     right = without_zero_point(node, b, None if b_zero is None else parameter(node, b_zero))
     product = cast(node, matrix_product(node, left, right), F32)
-    result = node.emit(graph.MulOp, product, factor)
-    return result if bias is None else node.emit(graph.AddOp, result, bias)
+    result = node.mul(product, factor)
+    return result if bias is None else node.add(result, bias)
 
 
 @converts("QGemm", since=1, domain=MICROSOFT)
 def qgemm(node: Node) -> Value:
     # (A' - a_zero) (B' - b_zero) + C, times alpha and the scales
     a, b = (_matrix(node, index, name) for index, name in ((0, "transA"), (3, "transB")))
-    scale = node.emit(graph.MulOp, _scale(node, 1), _columns(node, 4))
+    scale = node.mul(_scale(node, 1), _columns(node, 4))
     alpha = node.attr_float("alpha", 1.0)
-    factor = scale if alpha == 1 else node.emit(graph.MulOp, scale, node.scalar(alpha, scale))
+    factor = scale if alpha == 1 else node.mul(scale, alpha)
     left, right = (
         without_zero_point(node, x, None if z is None else parameter(node, z))
         for x, z in ((a, node.optional(2)), (b, node.optional(5)))
     )
-    total, bias = node.emit(graph.MatmulOp, left, right), node.optional(6)
-    total = total if bias is None else node.emit(graph.AddOp, total, bias)
-    y = node.emit(graph.MulOp, cast(node, total, F32), factor)
+    total, bias = node.matmul(left, right), node.optional(6)
+    total = total if bias is None else node.add(total, bias)
+    y = node.mul(cast(node, total, F32), factor)
     return y if node.optional(7) is None else _quantized(node, y, 7, a.dtype)
 
 
@@ -246,12 +245,12 @@ def dynamic_quantize_lstm(node: Node) -> list[Value]:
 def _in_bytes(node: Node) -> Value:
     """What ui8 holds of operand 0."""
     q, scale, zero_point = dynamically_quantized(node, node.input(0))
-    return node.emit(graph.DequantizeOp, q, scale, zero_point)
+    return node.dequantize(q, scale, zero_point)
 
 
 def _rows_in_bytes(b: Any, h: Built) -> Built:
     """What ui8 holds of each row of 1xBxH."""
-    scale, zero_point = byte_range(b, h, axis=1)
+    scale, zero_point = byte_range(b, h, rank=3, axis=1)
     return b.dequantize(b.quantize(h, scale, zero_point, axis=1), scale, zero_point, axis=1)
 
 
@@ -268,8 +267,8 @@ def _weights(node: Node, index: int, scales: int) -> Value:
         raise node.broken(f"operand {index} has the wrong rank", 3, w.rank)
     number = cast(node, w, _I32)
     if given is not None:
-        number = node.emit(graph.SubOp, number, cast(node, _beside(node, given, w), _I32))
-    scaled = node.emit(graph.MulOp, cast(node, number, F32), _beside(node, scale, w))
+        number = node.sub(number, cast(node, _beside(node, given, w), _I32))
+    scaled = node.mul(cast(node, number, F32), _beside(node, scale, w))
     return transposed(node, scaled, [0, 2, 1])
 
 

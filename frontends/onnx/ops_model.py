@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from xdsl.ir import SSAValue
 
 from ...core.dims import Dim
 from ...dialects.graph import ops as graph
+from ...dialects.graph.interfaces import GraphOp
 from ..importing.elementwise import cast
-from ..importing.nodes import Builds
 from ..importing.shapes import broadcast, reshaped
 from ..importing.values import Value, is_static
 from .nodes import Node
@@ -82,7 +82,7 @@ def _dropout(node: Node, ratio: float | None, mask: np.dtype) -> list[Value | No
     x = node.input(0)
     if ratio is not None and not 0 <= ratio < 1:
         raise node.broken("ratio out of range", "0 <= ratio < 1", ratio)
-    y = x if ratio is None else node.emit(graph.DropoutOp, x, ratio=ratio)
+    y = x if ratio is None else node.dropout(x, ratio=ratio)
     if not node.wants(1):
         return [y]
     if not is_static(x.shape):
@@ -105,7 +105,7 @@ def _normalised_batch(node: Node) -> Value:
     node.ignore("momentum", "is_test")
     x, parameters, axis = _batch_operands(node)
     epsilon = node.attr_float("epsilon", 1e-5)
-    return node.emit(graph.BatchNormOp, x, *parameters, epsilon=epsilon, axis=axis)
+    return node.batch_norm(x, *parameters, epsilon=epsilon, axis=axis)
 
 
 converts("BatchNormalization", since=1, only={"spatial": 1})(_normalised_batch)
@@ -119,17 +119,15 @@ def batch_normalization(node: Node) -> Value | list[Value | None]:
         return _normalised_batch(node)
     x, (scale, bias, *running), axis = _batch_operands(node)
     epsilon, momentum = node.attr_float("epsilon", 1e-5), node.attr_float("momentum", 0.9)
-    y, *statistics = node.emit_all(
-        graph.BatchNormTrainingOp, x, scale, bias, epsilon=epsilon, axis=axis
-    )
+    y, *statistics = node.batch_norm_training(x, scale, bias, epsilon=epsilon, axis=axis)
     results: list[Value | None] = [y]
     for number, (given, statistic) in enumerate(zip(running, statistics, strict=True), 1):
         if not node.wants(number):
             results.append(None)
             continue
-        old = node.emit(graph.MulOp, given, node.scalar(momentum, given))
-        new = node.emit(graph.MulOp, statistic, node.scalar(1 - momentum, statistic))
-        mixed = node.emit(graph.AddOp, old, new)
+        old = node.mul(given, momentum)
+        new = node.mul(statistic, 1 - momentum)
+        mixed = node.add(old, new)
         results.append(cast(node, mixed, node.input(number + 2).dtype))
     return results
 
@@ -139,7 +137,8 @@ def layer_normalization(node: Node) -> list[Value | None]:
     x, scale, bias = node.input(0), node.input(1), node.optional(2)
     axis = node.axis(node.attr_int("axis", -1), x.rank)
     epsilon, stash = node.attr_float("epsilon", 1e-5), _stash(node, x)
-    y = _in_stash(node, graph.LayerNormOp, x, scale, bias, axis=axis, epsilon=epsilon)
+    parameters = {"scale": scale, "bias": bias}
+    y = _in_stash(node, graph.LayerNormOp, x, parameters, axis=axis, epsilon=epsilon)
     if not node.wants(1) and not node.wants(2):
         return [y]
     return [y, *_statistics(node, cast(node, x, stash), list(range(axis, x.rank)), epsilon)]
@@ -150,7 +149,7 @@ def rms_normalization(node: Node) -> Value:
     x, scale = node.input(0), node.input(1)
     axis = node.axis(node.attr_int("axis", -1), x.rank)
     epsilon = node.attr_float("epsilon", 1e-5)
-    return _in_stash(node, graph.RmsNormOp, x, scale, axis=axis, epsilon=epsilon)
+    return _in_stash(node, graph.RmsNormOp, x, {"scale": scale}, axis=axis, epsilon=epsilon)
 
 
 @converts("InstanceNormalization", since=1)
@@ -159,7 +158,7 @@ def instance_normalization(node: Node) -> Value:
     if x.rank < 3:
         raise node.broken("operand has no spatial dimension", "rank >= 3", f"rank {x.rank}")
     epsilon = node.attr_float("epsilon", 1e-5)
-    return node.emit(graph.InstanceNormOp, x, scale, bias, epsilon=epsilon)
+    return node.instance_norm(x, scale, bias, epsilon=epsilon)
 
 
 @converts("GroupNormalization", since=21)
@@ -186,12 +185,8 @@ def _normalised_groups(node: Node, x: Value, scale: Value, bias: Value) -> Value
     groups, epsilon = node.attr_int("num_groups"), node.attr_float("epsilon", 1e-5)
     if x.rank < 3:
         raise node.broken("operand has no spatial dimension", "rank >= 3", f"rank {x.rank}")
-
-    def build(x: SSAValue, *parameters: SSAValue, **attributes: Any) -> graph.GroupNormOp:
-        scale, bias = parameters
-        return graph.GroupNormOp(x, groups, scale, bias, **attributes)
-
-    return _in_stash(node, build, x, scale, bias, epsilon=epsilon)
+    parameters = {"scale": scale, "bias": bias}
+    return _in_stash(node, graph.GroupNormOp, x, parameters, groups=groups, epsilon=epsilon)
 
 
 def _stash(node: Node, x: Value) -> np.dtype:
@@ -201,24 +196,28 @@ def _stash(node: Node, x: Value) -> np.dtype:
 
 
 def _in_stash(
-    node: Node, build: Builds, x: Value, *parameters: Value | None, **attributes: Any
+    node: Node,
+    operator: type[GraphOp],
+    x: Value,
+    parameters: Mapping[str, Value | None],
+    **attributes: Any,
 ) -> Value:
     """A normalisation of `x`, computed in `stash_type`; operators compute 16 bits in f32."""
     stash = _stash(node, x)
     if stash == x.dtype or (x.dtype.itemsize, stash) == (2, np.float32):
-        return node.emit(build, x, *parameters, **attributes)
-    wide = [None if p is None else cast(node, p, stash) for p in (x, *parameters)]
-    return cast(node, node.emit(build, *wide, **attributes), x.dtype)
+        return node.apply(operator, x, **parameters, **attributes)
+    wide = {name: None if p is None else cast(node, p, stash) for name, p in parameters.items()}
+    return cast(node, node.apply(operator, cast(node, x, stash), **wide, **attributes), x.dtype)
 
 
 def _statistics(node: Node, x: Value, axes: list[int], epsilon: float) -> tuple[Value, Value]:
     """The mean along axes, and 1 / sqrt(variance + epsilon)."""
-    mean = node.emit(graph.ReduceOp, x, kind="mean", axes=axes, keepdims=True)
-    distance = node.emit(graph.SubOp, x, mean)
-    square = node.emit(graph.MulOp, distance, distance)
-    variance = node.emit(graph.ReduceOp, square, kind="mean", axes=axes, keepdims=True)
-    shifted = node.emit(graph.AddOp, variance, node.scalar(epsilon, variance))
-    return mean, node.emit(graph.RsqrtOp, shifted)
+    mean = node.reduce(x, kind="mean", axes=axes, keepdims=True)
+    distance = node.sub(x, mean)
+    square = node.mul(distance, distance)
+    variance = node.reduce(square, kind="mean", axes=axes, keepdims=True)
+    shifted = node.add(variance, epsilon)
+    return mean, node.rsqrt(shifted)
 
 
 @converts("MeanVarianceNormalization", since=9)
@@ -226,13 +225,13 @@ def mean_variance_normalization(node: Node) -> Value:
     # (x - mean(x)) / (sqrt(mean((x - mean(x))^2)) + 1e-9)
     x = node.input(0)
     axes = node.axes(node.attr_ints("axes") or [0, 2, 3], x.rank)
-    mean = node.emit(graph.ReduceOp, x, kind="mean", axes=axes, keepdims=True)
-    deviation = node.emit(graph.SubOp, x, mean)
-    square = node.emit(graph.MulOp, deviation, deviation)
-    variance = node.emit(graph.ReduceOp, square, kind="mean", axes=axes, keepdims=True)
-    spread = node.emit(graph.SqrtOp, variance)
-    bounded = node.emit(graph.AddOp, spread, node.scalar(1e-9, spread))
-    return node.emit(graph.DivOp, deviation, bounded)
+    mean = node.reduce(x, kind="mean", axes=axes, keepdims=True)
+    deviation = node.sub(x, mean)
+    square = node.mul(deviation, deviation)
+    variance = node.reduce(square, kind="mean", axes=axes, keepdims=True)
+    spread = node.sqrt(variance)
+    bounded = node.add(spread, 1e-9)
+    return node.div(deviation, bounded)
 
 
 @converts("GlobalAveragePool", since=1)
@@ -249,4 +248,4 @@ def _global_pool(node: Node, kind: str) -> Value:
     x = node.input(0)
     if x.rank < 3:
         raise node.broken("operand has no spatial dimension", "rank >= 3", f"rank {x.rank}")
-    return node.emit(graph.ReduceOp, x, kind=kind, axes=list(range(2, x.rank)), keepdims=True)
+    return node.reduce(x, kind=kind, axes=list(range(2, x.rank)), keepdims=True)

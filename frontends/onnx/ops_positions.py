@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from xdsl.ir import SSAValue
-
-from ...dialects.graph import ops as graph
 from ..importing.elementwise import cast, modulo
 from ..importing.selection import elements_at
 from ..importing.shapes import broadcast, places_of, unsqueezed
 from ..importing.values import Value
-from .arithmetic import Arithmetic
 from .nodes import Node
 from .registry import converts
 
@@ -20,9 +16,8 @@ def eye_like(node: Node) -> Value:
     x, k = node.input(0), node.attr_int("k")
     if x.rank != 2:
         raise node.broken("operand is not a matrix", "rank 2", f"rank {x.rank}")
-    b = Arithmetic(node)
     rows, columns = (_along(node, x, axis) for axis in range(2))
-    return cast(node, b.equal(b.sub(columns, rows), k), node.attr_dtype("dtype", x.dtype))
+    return cast(node, node.equal(node.sub(columns, rows), k), node.attr_dtype("dtype", x.dtype))
 
 
 @converts("ReverseSequence", since=10)
@@ -35,9 +30,9 @@ def reverse_sequence(node: Node) -> Value:
     if lens.shape != (x.shape[batch],):
         got = [str(dim) for dim in lens.shape]
         raise node.broken("sequence_lens has the wrong shape", [str(x.shape[batch])], got)
-    b, length = Arithmetic(node), unsqueezed(node, node.wide(lens), [time])
+    length = unsqueezed(node, node.wide(lens), [time])
     place = _along(node, x, time, rank=2)
-    turned = b.where(b.less(place, length), b.sub(b.sub(length, 1), place), place)
+    turned = node.where(node.less(place, length), node.sub(node.sub(length, 1), place), place)
     places = [turned, _along(node, x, batch, rank=2)]
     shape = x.shape[:2]
     both = [broadcast(node, own, shape) for own in (places if time == 0 else places[::-1])]
@@ -55,21 +50,16 @@ def tensor_scatter(node: Node) -> Value:
     if update.rank != x.rank or any(update.shape[n] != x.shape[n] for n in others) or not axis:
         shapes = [[str(dim) for dim in value.shape] for value in (x, update)]
         raise node.broken("the update does not fit", f"{shapes[0]} but for axis {axis}", shapes[1])
-    b = Arithmetic(node)
     place = _along(node, update, axis, rank=axis + 1)
     if start is not None:
         first = unsqueezed(node, node.wide(start), list(range(1, axis + 1)))
-        place = b.add(place, first)
+        place = node.add(place, first)
     if mode == "circular":
         place = modulo(node, place, node.number(x.shape[axis]))
     shape = update.shape[: axis + 1]
     own = [_along(node, update, n, rank=axis + 1) for n in range(axis)]
     places = [broadcast(node, value, shape) for value in (*own, place)]
-    return node.emit(_scattered, x, update, *places)
-
-
-def _scattered(x: SSAValue, updates: SSAValue, *indices: SSAValue) -> graph.ScatterNdOp:
-    return graph.ScatterNdOp(x, updates, indices, "none")
+    return node.scatter_nd(x, update, places)
 
 
 def _along(node: Node, x: Value, axis: int, rank: int | None = None) -> Value:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from typing import cast as cast_type
 
 import numpy as np
@@ -11,6 +10,7 @@ from xdsl.dialects.builtin import IntegerType
 from ...core.dims import Dim
 from ...core.dtypes import LOW_BIT_FLOATS, LOW_BIT_INTEGERS, integer_range
 from ...dialects.graph import ops as graph
+from ...dialects.graph.op_builder import OpBuilder, V
 from ..importing.dtypes import element_type, is_float
 from ..importing.elementwise import cast, clip, is_nan
 from ..importing.low_bits import converted
@@ -18,7 +18,6 @@ from ..importing.resizing import elements_repeated
 from ..importing.shapes import reshaped, sliced_to, squeezed, unsqueezed
 from ..importing.values import Value
 from ..importing.windows import padded_axes
-from .arithmetic import Arithmetic
 from .nodes import Node
 from .ops_window import filter_window, window_axes
 from .registry import converts
@@ -102,12 +101,12 @@ def quantize_linear(node: Node) -> Value:
     if zero_point.rank != scale.rank:
         raise node.broken("scale and zero point differ", f"rank {scale.rank}", zero_point.rank)
     x, scale = _single(node, x), _single(node, scale)
-    return node.emit(graph.QuantizeOp, x, scale, zero_point, axis=axis)
+    return node.quantize(x, scale, zero_point, axis=axis)
 
 
 def _quotient(node: Node, x: Value, scale: Value, axis: int | None) -> Value:
     divisor = cast(node, _beside(node, scale, x, axis), F32)
-    return node.emit(graph.DivOp, cast(node, x, F32), divisor)
+    return node.div(cast(node, x, F32), divisor)
 
 
 def _shifted(node: Node, x: Value, zero_point: Value | None, axis: int | None) -> Value:
@@ -115,15 +114,15 @@ def _shifted(node: Node, x: Value, zero_point: Value | None, axis: int | None) -
     if zero_point is None or _is_zero(zero_point):
         return x
     shift = _beside(node, parameter(node, zero_point), x, axis)
-    return node.emit(graph.AddOp, x, cast(node, shift, F32))
+    return node.add(x, cast(node, shift, F32))
 
 
 def _quantized_blocks(
     node: Node, quotient: Value, zero_point: Value | None, dtype: np.dtype, axis: int
 ) -> Value:
     """Quotients as integers: rounded, shifted, cut. NaN becomes the zero point."""
-    nearest = node.emit(graph.RoundOp, quotient)
-    nearest = node.emit(graph.WhereOp, is_nan(node, nearest), node.scalar(0, nearest), nearest)
+    nearest = node.round(quotient)
+    nearest = node.where(is_nan(node, nearest), 0, nearest)
     least, largest = integer_range(cast_type(IntegerType, element_type(dtype)))
     moved = _shifted(node, nearest, zero_point, axis)
     return cast(node, clip(node, moved, float(least), float(largest)), dtype)
@@ -141,15 +140,15 @@ def dequantize_linear(node: Node) -> Value:
         if zero_point.rank != scale.rank:
             raise node.broken("scale and zero point differ", f"rank {scale.rank}", zero_point.rank)
         scale = _single(node, scale) if scale.dtype == target else cast(node, scale, F32)
-        return cast(node, node.emit(graph.DequantizeOp, x, scale, zero_point, axis=axis), target)
+        return cast(node, node.dequantize(x, scale, zero_point, axis=axis), target)
     # i32 has the differences of all integers of 16 bits, and f32 those of low-bit floats.
     exact = _I32 if is_integer else F32
     number = cast(node, x, exact)
     if zero_point is not None and not _is_zero(zero_point):
         shift = cast(node, _beside(node, zero_point, x, axis), exact)
-        number = node.emit(graph.SubOp, number, shift)
+        number = node.sub(number, shift)
     factor = cast(node, _beside(node, scale, x, axis), F32)
-    return cast(node, node.emit(graph.MulOp, cast(node, number, F32), factor), target)
+    return cast(node, node.mul(cast(node, number, F32), factor), target)
 
 
 @converts("DynamicQuantizeLinear", since=11)
@@ -159,20 +158,21 @@ def dynamic_quantize_linear(node: Node) -> list[Value]:
 
 def dynamically_quantized(node: Node, x: Value) -> tuple[Value, Value, Value]:
     """A tensor as ui8, its scale and its zero point."""
-    scale, zero_point = byte_range(Arithmetic(node), x)
-    return node.emit(graph.QuantizeOp, x, scale, zero_point), scale, zero_point
+    scale, zero_point = byte_range(node, x, x.rank)
+    return node.quantize(x, scale, zero_point), scale, zero_point
 
 
-def byte_range(b: Any, x: Any, axis: int | None = None) -> tuple[Any, Any]:
+def byte_range(b: OpBuilder[V], x: V, rank: int, axis: int | None = None) -> tuple[V, V]:
     """The scale and the zero point with which ui8 holds all elements of a tensor, and 0.
 
     Args:
-        b: builds operators, as `Builder` does.
-        x: the tensor, a value of that builder.
+        b: adds the operators.
+        x: the tensor.
+        rank: the number of its dimensions.
         axis: an axis with a scale for each of its slices; by default there is one for all.
     """
     # scale == (max - min) / 255  of the range of x extended by 0, or 1 if x is all 0
-    axes = [other for other in range(len(x.shape)) if other != axis]
+    axes = [other for other in range(rank) if other != axis]
     low = b.min(b.reduce(x, kind="min", axes=axes, keepdims=False), 0.0)
     high = b.max(b.reduce(x, kind="max", axes=axes, keepdims=False), 0.0)
     span = b.div(b.sub(high, low), 255.0)
@@ -197,7 +197,7 @@ def qlinear_matmul(node: Node) -> Value:
         raise node.unsupported("scales per row of a product are not supported")
     left = unsqueezed(node, a, [0]) if a.rank == 1 else a
     middle[2] = unsqueezed(node, b, [1]) if b.rank == 1 else b
-    result = node.emit(graph.QuantizedMatmulOp, left, *middle)
+    result = node.quantized_matmul(left, *middle)
     dropped = [axis for axis, value in ((-2, a), (-1, b)) if value.rank == 1]
     return squeezed(node, result, [axis % result.rank for axis in dropped])
 
@@ -209,7 +209,7 @@ def qlinear_conv(node: Node) -> Value:
     # Padding is the zero point, which represents 0.
     if any(axis.is_padded for axis in axes):
         x = padded_axes(node, x, axes, node.contents(2).reshape(()).item())
-    return node.emit(
+    return node.apply(
         graph.QuantizedConvOp,
         x,
         *middle,
@@ -227,7 +227,7 @@ def without_zero_point(node: Node, x: Value, zero_point: Value | None) -> Value:
     if zero_point.contents is not None and not zero_point.contents.any():
         return x
     wide = np.dtype(np.int16)
-    return node.emit(graph.SubOp, cast(node, x, wide), cast(node, zero_point, wide))
+    return node.sub(cast(node, x, wide), cast(node, zero_point, wide))
 
 
 @converts("MatMulInteger", since=10)
@@ -240,7 +240,7 @@ def matmul_integer(node: Node) -> Value:
     left, right = without_zero_point(node, a, rows), without_zero_point(node, b, columns)
     left = unsqueezed(node, left, [0]) if a.rank == 1 else left
     right = unsqueezed(node, right, [1]) if b.rank == 1 else right
-    product = node.emit(graph.MatmulOp, left, right)
+    product = node.matmul(left, right)
     dropped = [axis for axis, value in ((-2, a), (-1, b)) if value.rank == 1]
     return squeezed(node, product, [axis % product.rank for axis in dropped])
 
@@ -251,8 +251,7 @@ def conv_integer(node: Node) -> Value:
     axes = window_axes(node, x, filter_window(node, x, w))
     if filters is not None and filters.rank == 1 and filters.shape != (Dim.of(1),):
         filters = unsqueezed(node, filters, list(range(1, w.rank)))
-    return node.emit(
-        graph.ConvOp,
+    return node.conv(
         padded_axes(node, without_zero_point(node, x, node.optional(2)), axes, 0),
         without_zero_point(node, w, filters),
         strides=[axis.stride for axis in axes],

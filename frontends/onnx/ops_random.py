@@ -7,11 +7,9 @@ import math
 import numpy as np
 
 from ...core.dims import Dim, Shape
-from ...dialects.graph import ops as graph
 from ..importing.elementwise import cast
 from ..importing.shapes import broadcast
 from ..importing.values import Value
-from .arithmetic import Arithmetic
 from .nodes import Node
 from .registry import converts
 
@@ -27,7 +25,7 @@ def _uniform(node: Node, shape: Shape, stream: int = 0) -> Value:
 
 def _uniform_of(node: Node, shape: Shape, seed: int) -> Value:
     known = node.known(np.array(seed, np.int64))
-    return node.emit(graph.RandomUniformOp, broadcast(node, known, shape))
+    return node.random_uniform(broadcast(node, known, shape))
 
 
 def _check_seed(node: Node) -> None:
@@ -45,18 +43,18 @@ def _shape(node: Node) -> Shape:
 
 
 def _between(node: Node, shape: Shape, dtype: np.dtype) -> Value:
-    b, found = Arithmetic(node), _uniform(node, shape)
+    found = _uniform(node, shape)
     low, high = node.attr_float("low", 0.0), node.attr_float("high", 1.0)
-    return cast(node, b.add(b.mul(found, high - low), low), dtype)
+    return cast(node, node.add(node.mul(found, high - low), low), dtype)
 
 
 # G. E. P. Box and M. E. Muller, A note on the generation of random normal deviates, 1958
 def _normal(node: Node, shape: Shape, dtype: np.dtype) -> Value:
-    b, (first, second) = Arithmetic(node), (_uniform(node, shape, stream) for stream in range(2))
-    radius = b.sqrt(b.mul(b.log(b.sub(1.0, first)), -2.0))
-    found = b.mul(radius, b.cos(b.mul(second, 2 * math.pi)))
+    (first, second) = (_uniform(node, shape, stream) for stream in range(2))
+    radius = node.sqrt(node.mul(node.log(node.sub(1.0, first)), -2.0))
+    found = node.mul(radius, node.cos(node.mul(second, 2 * math.pi)))
     mean, scale = node.attr_float("mean", 0.0), node.attr_float("scale", 1.0)
-    return cast(node, b.add(b.mul(found, scale), mean), dtype)
+    return cast(node, node.add(node.mul(found, scale), mean), dtype)
 
 
 @converts("RandomUniform", since=1)
@@ -84,7 +82,7 @@ def random_normal_like(node: Node) -> Value:
 @converts("Bernoulli", since=15)
 def bernoulli(node: Node) -> Value:
     x = node.input(0)
-    is_one = node.emit(graph.LessOp, _uniform(node, x.shape), cast(node, x, _F32))
+    is_one = node.less(_uniform(node, x.shape), cast(node, x, _F32))
     return cast(node, is_one, node.attr_dtype("dtype", x.dtype))
 
 
@@ -94,11 +92,11 @@ def dropped(node: Node, x: Value, ratio: Value, training: Value | None) -> list[
     Elements stay with the probability 1 - ratio, and are divided by it.
     """
     _check_seed(node)
-    b, chance = Arithmetic(node), cast(node, ratio, _F32)
-    stays = b.less_equal(chance, _uniform_of(node, x.shape, node.attr_int("seed")))
-    scale = cast(node, b.div(1.0, b.sub(1.0, chance)), x.dtype)
-    found = b.where(stays, b.mul(x, scale), node.scalar(0, x))
+    chance = cast(node, ratio, _F32)
+    stays = node.less_equal(chance, _uniform_of(node, x.shape, node.attr_int("seed")))
+    scale = cast(node, node.div(1.0, node.sub(1.0, chance)), x.dtype)
+    found = node.where(stays, node.mul(x, scale), node.scalar(0, x))
     if training is not None:
-        stays = b.logical_or(b.logical_not(training), stays)
-        found = b.where(training, found, x)
+        stays = node.logical_or(node.logical_not(training), stays)
+        found = node.where(training, found, x)
     return [found, stays]

@@ -10,7 +10,6 @@ import numpy as np
 from xdsl.ir import Block
 
 from ...core.dims import Dim, Shape
-from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import text
 from ..builder import Builder
 from ..importing.values import Value, is_static
@@ -164,7 +163,7 @@ class Layer:
         """A value of layout 1 as one of layout 0, or back."""
         if not self._batch_first:
             return value
-        return self._node.emit(graph.TransposeOp, value, permutation=order)
+        return self._node.transpose(value, permutation=order)
 
     def _operand(self, number: int) -> Value:
         """A required operand."""

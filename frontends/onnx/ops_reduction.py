@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ...core.dims import product
 from ...dialects.graph import ops as graph
-from ..importing.nodes import Builds
+from ...dialects.graph.interfaces import GraphOp
 from ..importing.reductions import l1, l2, log_sum, log_sum_exp, reduced, sum_square
 from ..importing.shapes import reshaped
 from ..importing.values import Value
@@ -66,22 +66,22 @@ def _with_operand(reduction: Reduction) -> Callable[[Node], Value]:
 _register()
 
 
-def softmax_of_rows(node: Node, build: Builds, x: Value) -> Value:
+def softmax_of_rows(node: Node, build: type[GraphOp], x: Value) -> Value:
     """Before opset 13, softmax is over all dimensions from the axis on."""
     axis = node.axis(node.attr_int("axis", 1), x.rank)
     if all(d == 1 for d in x.shape[axis + 1 :]):
-        return node.emit(build, x, axis=axis)
+        return node.apply(build, x, axis=axis)
     rows = reshaped(node, x, [*x.shape[:axis], product(x.shape[axis:])])
-    return reshaped(node, node.emit(build, rows, axis=-1), x.shape)
+    return reshaped(node, node.apply(build, rows, axis=-1), x.shape)
 
 
-def softmax_of_axis(node: Node, build: Builds, x: Value) -> Value:
+def softmax_of_axis(node: Node, build: type[GraphOp], x: Value) -> Value:
     """Softmax along the axis of a node, by default the last one."""
-    return node.emit(build, x, axis=node.axis(node.attr_int("axis", -1), x.rank))
+    return node.apply(build, x, axis=node.axis(node.attr_int("axis", -1), x.rank))
 
 
 def _softmax(
-    compute: Callable[[Node, Builds, Value], Value], build: Builds
+    compute: Callable[[Node, type[GraphOp], Value], Value], build: type[GraphOp]
 ) -> Callable[[Node], Value]:
     def convert(node: Node) -> Value:
         return compute(node, build, node.input(0))

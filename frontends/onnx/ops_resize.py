@@ -28,7 +28,6 @@ from ..importing.resizing import (
 from ..importing.selection import apart
 from ..importing.shapes import reshaped, unsqueezed
 from ..importing.values import Value, is_static
-from .arithmetic import Arithmetic
 from .dynamic import Element
 from .nodes import Node
 from .registry import converts
@@ -231,7 +230,7 @@ def _along(node: Node, x: Value, axis: _Axis, way: _Way) -> Value:
     beyond = (at < 0) | (at > extent.size - 1)
     mask = beyond.value if isinstance(beyond, Term) else node.known(beyond)
     column = unsqueezed(node, mask, list(range(1, x.rank - axis.axis)))
-    return node.emit(graph.WhereOp, column, node.scalar(way.extrapolation, result), result)
+    return node.where(column, way.extrapolation, result)
 
 
 def _positions(node: Node, x: Value, axis: _Axis) -> tuple[Numbers, Extent]:
@@ -246,15 +245,14 @@ def _positions(node: Node, x: Value, axis: _Axis) -> tuple[Numbers, Extent]:
     elements = Term.of(node, own)
     if size is None:
         size = np.floor(elements * scale).as_type(np.int64)
-    b = Arithmetic(node)
-    count = b.value(size, np.dtype(np.int64))
+    count = node.value(size, np.dtype(np.int64))
     if isinstance(axis.size, Value) or isinstance(scale, Term):
-        fits = b.equal(b.less(0, count), b.less(0, own))
+        fits = node.equal(node.less(0, count), node.less(0, own))
         text = "an empty dimension grows, or one becomes empty, expected {0}, got {1}"
-        count = node.check(count, fits, text, [node.number(own), count])
+        count = node.check(count, fits, [node.number(own), count], text)
     declared = node.declared_sizes(x.rank)[axis.axis]
     kind = TensorType(i64, [DYNAMIC_INDEX if declared is None else declared])
-    y = Term.of(node, node.emit(graph.ArangeOp, count, result_type=kind))
+    y = Term.of(node, node.apply(graph.ArangeOp, count, result_type=kind))
     least = declared / own.value if declared and own.is_static and own.value else 0.0
     least = least if isinstance(scale, Term) else scale
     return y, Extent(elements, Term.of(node, count), scale, least, *axis.roi)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...core.dims import Dim
-from ...dialects.graph import ops as graph
 from ...dialects.graph.ops_select import WHOLE_END
-from ..importing.selection import apart, concatenated, sliced, whole
+from ..importing.selection import apart, sliced, whole
 from ..importing.shapes import reshaped, squeezed
 from ..importing.values import Value
 from .dynamic import Element, static_sizes
@@ -28,7 +27,7 @@ def concat(node: Node) -> Value:
     axis = node.axis(node.attr_int("axis", 1), xs[0].rank)
     if len(xs) == 1:
         return xs[0]
-    result = node.emit(concatenated, *xs, axis=axis)
+    result = node.concat(xs, axis=axis)
     if xs[0].rank == 1 and xs[0].dtype.kind in "iu":
         result.parts = xs
     return result
@@ -38,7 +37,7 @@ def concat(node: Node) -> Value:
 def gather(node: Node) -> Value:
     x, indices = node.input(0), node.input(1)
     axis = node.axis(node.attr_int("axis"), x.rank)
-    return node.emit(graph.GatherOp, x, indices, axis=axis)
+    return node.gather(x, indices, axis=axis)
 
 
 @converts("Slice", since=1)

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...core.dims import Dim
-from ...dialects.graph import ops as graph
-from ..importing.selection import apart, concatenated
+from ..importing.selection import apart
 from ..importing.shapes import reshaped, squeezed, unsqueezed
 from ..importing.values import Value
 from .dtypes import numpy_dtype
@@ -88,8 +87,8 @@ def sequence_at(node: Node) -> Value:
         return items[_position(node, 1, len(items), len(items) - 1)]
     if not items or any(item.shape != items[0].shape for item in items):
         raise node.unsupported("a position that comes at run time, of tensors of different shapes")
-    rows = node.emit(concatenated, *(unsqueezed(node, item, [0]) for item in items), axis=0)
-    return node.emit(graph.GatherOp, rows, reshaped(node, position, []), axis=0)
+    rows = node.concat([unsqueezed(node, item, [0]) for item in items], axis=0)
+    return node.gather(rows, reshaped(node, position, []), axis=0)
 
 
 @converts("ConcatFromSequence", since=11)
@@ -99,7 +98,7 @@ def concat_from_sequence(node: Node) -> Value:
         raise node.broken("the sequence is empty", "1 tensor or more")
     axis = node.axis(node.attr_int("axis"), items[0].rank + is_new)
     parts = [unsqueezed(node, item, [axis]) for item in items] if is_new else items
-    return parts[0] if len(parts) == 1 else node.emit(concatenated, *parts, axis=axis)
+    return parts[0] if len(parts) == 1 else node.concat(parts, axis=axis)
 
 
 @converts("SplitToSequence", since=11)

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...core.dims import Dim
-from ...dialects.graph import ops as graph
 from ..importing.dtypes import is_float
 from ..importing.formulas import Term
 from ..importing.resizing import Numbers
-from ..importing.selection import apart, concatenated, padded, sliced, whole
+from ..importing.selection import apart, padded, sliced, whole
 from ..importing.shapes import (
     matrix_product,
     places_of,
@@ -23,7 +22,6 @@ from ..importing.shapes import (
     unsqueezed,
 )
 from ..importing.values import Value, is_static
-from .arithmetic import Arithmetic
 from .axes import along_axis_by
 from .dynamic import Element
 from .nodes import Node
@@ -75,7 +73,7 @@ def _dft_along(node: Node, axis: int) -> Value:
     found = _transform(node, parts, count, 1 if inverse else -1, _bins(node, count))
     if inverse:
         scale = node.known(np.array(1 / count, x.dtype))
-        found = [node.emit(graph.MulOp, part, scale) for part in found]
+        found = [node.mul(part, scale) for part in found]
     back = np.argsort(order).tolist()
     results = found[:1] if onesided and inverse else found
     return _stacked(node, [transposed(node, part, back) for part in results])
@@ -147,10 +145,10 @@ def _mirrored(node: Node, parts: Complex, count: int) -> Complex:
     for sign, part in zip((1, -1), parts, strict=False):
         own = part
         if sign < 0:
-            own = node.emit(graph.MulOp, part, node.known(signs.astype(part.dtype)))
+            own = node.mul(part, node.known(signs.astype(part.dtype)))
         rest = sliced(node, own, others)
-        rest = rest if sign > 0 else node.emit(graph.NegOp, rest)
-        results.append(node.emit(concatenated, own, rest, axis=axis))
+        rest = rest if sign > 0 else node.neg(rest)
+        results.append(node.concat([own, rest], axis=axis))
     return results
 
 
@@ -178,7 +176,7 @@ def _product(node: Node, x: Complex, length: int, sign: int, count: int) -> Comp
     blocks = [[cosine, sine], [-sine, cosine]]
     matrix = np.block(blocks[: len(x)]).astype(x[0].dtype)
     axis = x[0].rank - 1
-    row = x[0] if len(x) == 1 else node.emit(concatenated, *x, axis=axis)
+    row = x[0] if len(x) == 1 else node.concat(x, axis=axis)
     return apart(node, matrix_product(node, row, node.known(matrix)), axis, [count, count])
 
 
@@ -203,17 +201,16 @@ def _divided(node: Node, x: Complex, a: int, b: int, sign: int) -> Complex:
 
 
 def _rotated(node: Node, re: Value, im: Value, cosine: Value, sine: Value) -> Complex:
-    b = Arithmetic(node)
     return [
-        b.sub(b.mul(re, cosine), b.mul(im, sine)),
-        b.add(b.mul(re, sine), b.mul(im, cosine)),
+        node.sub(node.mul(re, cosine), node.mul(im, sine)),
+        node.add(node.mul(re, sine), node.mul(im, cosine)),
     ]
 
 
 def _stacked(node: Node, parts: Complex) -> Value:
     axis = parts[0].rank
     apart = [unsqueezed(node, part, [axis]) for part in parts]
-    return apart[0] if len(apart) == 1 else node.emit(concatenated, *apart, axis=axis)
+    return apart[0] if len(apart) == 1 else node.concat(apart, axis=axis)
 
 
 @converts("STFT", since=17)
@@ -225,21 +222,23 @@ def stft(node: Node) -> Value:
     if not isinstance(given, Value):
         return _stft_of(node, signal, _frame_length(node))
     # The result is that of each length which gives the declared shape; one of them is selected.
-    b, (length, *others) = Arithmetic(node), _possible_lengths(node)
+    length, *others = _possible_lengths(node)
     result, fits = _stft_of(node, signal, length), _gives_declared(node, given, length)
     for other in others:
         is_own = _gives_declared(node, given, other)
-        result = b.where(is_own, _stft_of(node, signal, other), result)
-        fits = b.logical_or(fits, is_own)
-    return node.check(result, fits, "frame_length {0} does not give the declared shape", [given])
+        result = node.where(is_own, _stft_of(node, signal, other), result)
+        fits = node.logical_or(fits, is_own)
+    return node.check(result, fits, [given], "frame_length {0} does not give the declared shape")
 
 
 def _gives_declared(node: Node, given: Value, length: int) -> Value:
     """Whether frames have a length, and are as many as the model declares."""
-    b, size, (step,) = Arithmetic(node), node.input(0).shape[1], node.elements(1)
-    count = b.add(b.div(b.sub(size, length), step), 1)
-    fits = b.logical_and(b.less_equal(length, size), b.equal(count, node.declared_sizes(4)[1]))
-    return b.logical_and(b.equal(given, length), fits)
+    size, (step,) = node.input(0).shape[1], node.elements(1)
+    count = node.add(node.div(node.sub(size, length), step), 1)
+    fits = node.logical_and(
+        node.less_equal(length, size), node.equal(count, node.declared_sizes(4)[1])
+    )
+    return node.logical_and(node.equal(given, length), fits)
 
 
 def _possible_lengths(node: Node) -> list[int]:
@@ -256,9 +255,9 @@ def _possible_lengths(node: Node) -> list[int]:
 def _stft_of(node: Node, signal: Complex, length: int) -> Value:
     """The transforms of frames of a length."""
     window, frames = node.optional(2), _frames(node, length)
-    parts = [node.emit(graph.GatherOp, part, frames, axis=1) for part in signal]
+    parts = [node.gather(part, frames, axis=1) for part in signal]
     if window is not None:
-        parts = [node.emit(graph.MulOp, part, window) for part in parts]
+        parts = [node.mul(part, window) for part in parts]
     count = length // 2 + 1 if node.attr_int("onesided", 1) else length
     return _stacked(node, _transform(node, parts, length, -1, count))
 
@@ -295,13 +294,12 @@ def _frames(node: Node, length: int) -> Value:
         count = declared
     if count < 1:
         raise node.broken("there is no frame", f"a signal of {length} elements", str(size))
-    b = Arithmetic(node)
-    first = unsqueezed(node, b.mul(places_of(node, Dim.of(count)), step), [1])
-    places = b.add(first, places_of(node, Dim.of(length)))
+    first = unsqueezed(node, node.mul(places_of(node, Dim.of(count)), step), [1])
+    places = node.add(first, places_of(node, Dim.of(length)))
     if is_known:
         return places
     # Frames of a length that is not selected may reach beyond the signal.
-    return b.min(places, b.sub(size, 1))
+    return node.min(places, node.sub(size, 1))
 
 
 @converts("MelWeightMatrix", since=17)

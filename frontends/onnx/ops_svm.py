@@ -8,13 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...core.dims import Dim
-from ...dialects.graph import ops as graph
 from ..importing.elementwise import cast
 from ..importing.reductions import reduced
-from ..importing.selection import apart, concatenated
+from ..importing.selection import apart
 from ..importing.shapes import matrix_product, unsqueezed
 from ..importing.values import Value
-from .arithmetic import Arithmetic
 from .learning import classified, number_type, transformed
 from .nodes import Node
 from .registry import converts
@@ -26,7 +24,7 @@ _KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
 
 @converts("SVMRegressor", since=1, domain=_ML)
 def svm_regressor(node: Node) -> Value:
-    count, b = node.attr_int("n_supports"), Arithmetic(node)
+    count = node.attr_int("n_supports")
     weights = np.array(node.attr_floats("coefficients") or [], np.float32)
     node.ignore("n_targets")
     if count:
@@ -34,9 +32,9 @@ def svm_regressor(node: Node) -> Value:
     else:
         _kernel(node)
         products, rows = _features(node), weights
-    found = b.add(_weighted(node, products, rows[:, None]), _shifts(node, 1)[0])
+    found = node.add(_weighted(node, products, rows[:, None]), _shifts(node, 1)[0])
     if node.attr_int("one_class"):
-        found = b.where(b.less(0.0, found), 1.0, -1.0)
+        found = node.where(node.less(0.0, found), 1.0, -1.0)
     found = transformed(node, found, node.attr_string("post_transform", "NONE"))
     return cast(node, found, _F32)
 
@@ -54,7 +52,7 @@ def svm_classifier(node: Node) -> Sequence[Value | None]:
     rows = weights.reshape(len(labels), -1) if labels and weights.size % len(labels) == 0 else None
     if rows is None:
         raise node.broken("coefficients do not fit the labels", len(labels), weights.size)
-    scores = Arithmetic(node).add(_weighted(node, _features(node), rows.T), _shifts(node, 1)[0])
+    scores = node.add(_weighted(node, _features(node), rows.T), _shifts(node, 1)[0])
     return classified(node, cast(node, scores, _F32), labels, kind=kind)
 
 
@@ -71,7 +69,7 @@ def _of_pairs(
     winners = _votes(node, scores, pairs, len(labels))
     label = classified(node, winners, labels)[0] if node.wants(0) else None
     if chances is None and len(pairs) == 1:
-        chances = node.emit(concatenated, Arithmetic(node).neg(scores), scores, axis=1)
+        chances = node.concat([node.neg(scores), scores], axis=1)
     result = transformed(node, scores if chances is None else chances, kind)
     return [label, cast(node, result, _F32)]
 
@@ -92,7 +90,7 @@ def _pair_scores(
             part = slice(ends[own] - counts[own], ends[own])
             weights[part, column] = rows[row, part]
     shifts = _shifts(node, len(pairs)).astype(products.dtype)
-    return node.emit(graph.AddOp, _weighted(node, products, weights), node.known(shifts))
+    return node.add(_weighted(node, products, weights), node.known(shifts))
 
 
 # J. C. Platt, Probabilistic outputs for support vector machines, 1999
@@ -103,17 +101,16 @@ def _chances(node: Node, scores: Value, pairs: int) -> Value | None:
         return None
     if pairs > 1:
         raise node.unsupported("chances of more than two classes", "scores without prob_a")
-    b = Arithmetic(node)
-    first = b.sigmoid(b.neg(b.add(b.mul(scores, slopes[0]), shifts[0])))
-    first = b.min(b.max(first, 1e-7), 1 - 1e-7)
-    return node.emit(concatenated, first, b.sub(1.0, first), axis=1)
+    first = node.sigmoid(node.neg(node.add(node.mul(scores, slopes[0]), shifts[0])))
+    first = node.min(node.max(first, 1e-7), 1 - 1e-7)
+    return node.concat([first, node.sub(1.0, first)], axis=1)
 
 
 def _votes(node: Node, scores: Value, pairs: Sequence[tuple[int, int]], classes: int) -> Value:
     """The number of votes for each class."""
-    b, parts = Arithmetic(node), apart(node, scores, 1, [1] * len(pairs))
-    firsts = [b.less(0.0, part) for part in parts]
-    wins = node.emit(concatenated, *firsts, *(b.logical_not(v) for v in firsts), axis=1)
+    parts = apart(node, scores, 1, [1] * len(pairs))
+    firsts = [node.less(0.0, part) for part in parts]
+    wins = node.concat([*firsts, *(node.logical_not(v) for v in firsts)], axis=1)
     table = np.zeros((2 * len(pairs), classes), np.float32)
     for place, (first, second) in enumerate(pairs):
         table[place, first] = table[len(pairs) + place, second] = 1
@@ -164,15 +161,15 @@ def _kernel(node: Node) -> tuple[str, Sequence[float]]:
 
 def _products(node: Node, vectors: np.ndarray, kernel: tuple[str, Sequence[float]]) -> Value:
     """The kernel of each example and each support vector."""
-    x, b, (kind, (gamma, shift, degree)) = _features(node), Arithmetic(node), kernel
+    x, (kind, (gamma, shift, degree)) = _features(node), kernel
     if x.shape[1] != Dim.of(vectors.shape[1]):
         raise node.broken("support_vectors do not fit the operand", x.shape[1], vectors.shape[1])
     rows = vectors.astype(x.dtype)
     if kind == "RBF":
-        apart = b.sub(unsqueezed(node, x, [1]), node.known(rows))
-        return b.exp(b.mul(reduced(node, b.mul(apart, apart), [2], False, "sum"), -gamma))
+        apart = node.sub(unsqueezed(node, x, [1]), node.known(rows))
+        return node.exp(node.mul(reduced(node, node.mul(apart, apart), [2], False, "sum"), -gamma))
     found = matrix_product(node, x, node.known(np.ascontiguousarray(rows.T)))
     if kind == "LINEAR":
         return found
-    found = b.add(b.mul(found, gamma), shift)
-    return b.tanh(found) if kind == "SIGMOID" else b.pow(found, degree)
+    found = node.add(node.mul(found, gamma), shift)
+    return node.tanh(found) if kind == "SIGMOID" else node.pow(found, degree)

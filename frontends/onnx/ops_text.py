@@ -8,13 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...core.dims import Dim
-from ...dialects.graph import ops as graph
 from ..importing.elementwise import cast
 from ..importing.reductions import reduced
-from ..importing.selection import concatenated, sliced, whole
+from ..importing.selection import sliced, whole
 from ..importing.shapes import broadcast, squeezed, unsqueezed
 from ..importing.values import Value
-from .arithmetic import Arithmetic
 from .nodes import Node
 from .registry import converts
 
@@ -23,7 +21,7 @@ _F32 = np.dtype(np.float32)
 
 @converts("TfIdfVectorizer", since=9)
 def tf_idf_vectorizer(node: Node) -> Value:
-    x, mode, b = node.input(0), node.attr_string("mode"), Arithmetic(node)
+    x, mode = node.input(0), node.attr_string("mode")
     if mode not in ("TF", "IDF", "TFIDF"):
         raise node.broken("mode is unknown", "TF, IDF or TFIDF", mode)
     if x.dtype.kind not in "iu":
@@ -39,12 +37,12 @@ def tf_idf_vectorizer(node: Node) -> Value:
     skips = range(node.attr_int("max_skip_count") + 1)
     counts = [_counts(node, rows, own, lengths, skips) for own in sequences if len(own)]
     zero = broadcast(node, node.known(np.zeros((), np.float32)), [rows.shape[0], *_ONE])
-    every = node.emit(concatenated, *counts, zero, axis=1)
+    every = node.concat([*counts, zero], axis=1)
     if mode == "IDF":
-        every = b.min(every, 1.0)
+        every = node.min(every, 1.0)
     if mode != "TF":
-        every = b.mul(every, node.known(np.append(weights, np.float32(0))))
-    found = node.emit(graph.GatherOp, every, node.known(_order(node, columns)), axis=1)
+        every = node.mul(every, node.known(np.append(weights, np.float32(0))))
+    found = node.gather(every, node.known(_order(node, columns)), axis=1)
     return squeezed(node, found, [0]) if x.rank == 1 else found
 
 
@@ -92,16 +90,18 @@ def _counts(node: Node, rows: Value, sequences: np.ndarray, lengths: range, skip
         if count > 0 and length in lengths
     ]
     if totals:
-        return functools.reduce(Arithmetic(node).add, totals)
+        return functools.reduce(node.add, totals)
     shape = [rows.shape[0], Dim.of(len(sequences))]
     return broadcast(node, node.known(np.zeros((), np.float32)), shape)
 
 
 def _count(node: Node, rows: Value, sequences: np.ndarray, step: int, count: int) -> Value:
-    b, matches = Arithmetic(node), list[Value]()
+    matches = list[Value]()
     for place, column in enumerate(sequences.T):
         start = place * step
         part = sliced(node, rows, [*whole(rows)[:-1], (start, start + count, 1)])
-        matches.append(b.equal(unsqueezed(node, part, [2]), node.known(column.astype(rows.dtype))))
-    found = cast(node, functools.reduce(b.logical_and, matches), _F32)
+        matches.append(
+            node.equal(unsqueezed(node, part, [2]), node.known(column.astype(rows.dtype)))
+        )
+    found = cast(node, functools.reduce(node.logical_and, matches), _F32)
     return reduced(node, found, [1], False, "sum")

@@ -6,12 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...dialects.graph import ops as graph
 from ..importing.elementwise import cast
-from ..importing.selection import concatenated
 from ..importing.values import Value
 from . import trees
-from .arithmetic import Arithmetic
 from .learning import TRANSFORMS, classified, number_type, transformed
 from .nodes import Node
 from .registry import converts
@@ -42,11 +39,11 @@ def tree_ensemble_classifier(node: Node) -> Sequence[Value | None]:
     if len(labels) == 2 and len(set(ids)) == 1:
         # The score of one class is that of the other one as well.
         total = cast(node, _total(node, forest, weights[:, ids[:1]], "SUM"), _F32)
-        score, b = _with_base(node, total, 1), Arithmetic(node)
+        score = _with_base(node, total, 1)
         is_chance = bool((weights >= 0).all())
-        other = b.sub(1.0, score) if is_chance else b.neg(score)
-        is_second = b.less(0.5 if is_chance else 0.0, score)
-        scores = node.emit(concatenated, other, score, axis=1)
+        other = node.sub(1.0, score) if is_chance else node.neg(score)
+        is_second = node.less(0.5 if is_chance else 0.0, score)
+        scores = node.concat([other, score], axis=1)
         if not is_chance:
             scores = transformed(node, scores, kind)
         return classified(node, scores, labels, is_second)
@@ -84,8 +81,7 @@ def _total(node: Node, forest: trees.Trees, values: np.ndarray, aggregate: str) 
         raise node.broken("nodes are not those of trees", "one path to each node")
     numbers = cast(node, x, forest.threshold.dtype)
     threshold, feature, following, leaf, root, depth = map(node.known, forest.arrays())
-    total = node.emit(
-        graph.TreeEnsembleOp,
+    total = node.tree_ensemble(
         numbers,
         threshold,
         feature,
@@ -98,7 +94,7 @@ def _total(node: Node, forest: trees.Trees, values: np.ndarray, aggregate: str) 
     )
     if aggregate != "AVERAGE":
         return total
-    return Arithmetic(node).mul(total, 1 / max(len(forest.root), 1))
+    return node.mul(total, 1 / max(len(forest.root), 1))
 
 
 def _fit(forest: trees.Trees, features: int) -> bool:
@@ -197,7 +193,7 @@ def _with_base(node: Node, scores: Value, columns: int) -> Value:
         return scores
     if base.size not in (1, columns):
         raise node.broken("base_values has the wrong length", f"1 or {columns}", base.size)
-    return node.emit(graph.AddOp, scores, node.known(base.ravel().astype(np.float32)))
+    return node.add(scores, node.known(base.ravel().astype(np.float32)))
 
 
 def _newer_trees(node: Node) -> tuple[trees.Trees, np.ndarray]:

@@ -14,7 +14,6 @@ from dataclasses import replace
 import numpy as np
 
 from ...core.dims import Dim, product
-from ...dialects.graph import ops as graph
 from ...dialects.graph.ops_pad_same import same_padding
 from ..importing.elementwise import modulo
 from ..importing.selection import padded
@@ -30,7 +29,6 @@ from ..importing.windows import (
     pooled,
     transposed_conv,
 )
-from .arithmetic import Arithmetic
 from .axes import padding_by
 from .dynamic import Element, static_sizes
 from .extents import padded_by
@@ -160,8 +158,7 @@ def filter_window(node: Node, x: Value, w: Value) -> list[int]:
 def conv(node: Node) -> Value:
     x, w, bias = node.input(0), node.input(1), node.optional(2)
     axes = window_axes(node, x, filter_window(node, x, w))
-    return node.emit(
-        graph.ConvOp,
+    return node.conv(
         padded_axes(node, x, axes, 0),
         w,
         bias,
@@ -228,16 +225,16 @@ def _in_whole_tensor(node: Node, places: Value, x: Value, by_columns: bool) -> V
     if not is_static(x.shape):
         raise node.unsupported("places of maxima in images of symbolic sizes")
     batch, channels, *image = (dim.value for dim in x.shape)
-    b, size, step = Arithmetic(node), math.prod(image), 1
+    size, step = math.prod(image), 1
     if by_columns:
         parts: list[Value] = []
         for axis, extent in enumerate(image):
-            along = b.div(places, math.prod(image[axis + 1 :]))
-            parts.append(b.mul(modulo(node, along, node.known(np.array(extent))), step))
+            along = node.div(places, math.prod(image[axis + 1 :]))
+            parts.append(node.mul(modulo(node, along, node.known(np.array(extent))), step))
             step *= extent
-        places = functools.reduce(b.add, parts)
+        places = functools.reduce(node.add, parts)
     first = np.arange(batch * channels).reshape(batch, channels, *[1] * len(image)) * size
-    return b.add(places, node.known(first))
+    return node.add(places, node.known(first))
 
 
 @converts("AveragePool", since=1)
@@ -280,9 +277,7 @@ def lp_pool(node: Node) -> Value:
 def global_lp_pool(node: Node) -> Value:
     x = node.input(0)
     axes = list(range(2, x.rank))
-    return _norm(
-        node, x, lambda p: node.emit(graph.ReduceOp, p, kind="sum", axes=axes, keepdims=True)
-    )
+    return _norm(node, x, lambda p: node.reduce(p, kind="sum", axes=axes, keepdims=True))
 
 
 @converts("LpNormalization", since=1)
@@ -292,13 +287,11 @@ def lp_normalization(node: Node) -> Value:
     axis = node.axis(node.attr_int("axis", -1), x.rank)
     if node.attr_int("p", 2) == 2:
         epsilon = float(np.finfo(np.promote_types(x.dtype, np.float32)).tiny)
-        return node.emit(graph.L2NormalizeOp, x, axes=[axis], epsilon=epsilon)
-    norm = _norm(
-        node, x, lambda p: node.emit(graph.ReduceOp, p, kind="sum", axes=[axis], keepdims=True)
-    )
-    nothing = node.emit(graph.EqualOp, norm, node.scalar(0, norm))
-    divisor = node.emit(graph.WhereOp, nothing, node.scalar(1, norm), norm)
-    return node.emit(graph.DivOp, x, divisor)
+        return node.l2_normalize(x, axes=[axis], epsilon=epsilon)
+    norm = _norm(node, x, lambda p: node.reduce(p, kind="sum", axes=[axis], keepdims=True))
+    nothing = node.equal(norm, 0)
+    divisor = node.where(nothing, 1, norm)
+    return node.div(x, divisor)
 
 
 def _has_integer_p(node: Node) -> bool:
@@ -312,11 +305,11 @@ def _norm(node: Node, x: Value, total: Callable[[Value], Value]) -> Value:
     if not p >= 1:
         raise node.broken("p out of range", "p >= 1", p)
     if p == 1:
-        return total(node.emit(graph.AbsOp, x))
+        return total(node.abs(x))
     if p == 2:
-        return node.emit(graph.SqrtOp, total(node.emit(graph.MulOp, x, x)))
-    powers = node.emit(graph.PowOp, node.emit(graph.AbsOp, x), node.scalar(p, x))
-    return node.emit(graph.PowOp, total(powers), node.scalar(1 / p, x))
+        return node.sqrt(total(node.mul(x, x)))
+    powers = node.pow(node.abs(x), p)
+    return node.pow(total(powers), 1 / p)
 
 
 @converts("LRN", since=1)
@@ -330,7 +323,7 @@ def local_response_normalization(node: Node) -> Value:
         raise node.unsupported(f"a window over symbolic dimension {x.shape[1]}")
     ones = [Axis(dim, 1, 1, 1, 0, 0) for dim in x.shape[2:]]
     channels = Axis(x.shape[1], size, 1, 1, (size - 1) // 2, size // 2)
-    total = pooled(node, node.emit(graph.MulOp, x, x), [channels, *ones], "sum")
-    scaled = node.emit(graph.MulOp, total, node.scalar(alpha / size, x))
-    base = node.emit(graph.AddOp, scaled, node.scalar(node.attr_float("bias", 1.0), x))
-    return node.emit(graph.DivOp, x, node.emit(graph.PowOp, base, node.scalar(beta, x)))
+    total = pooled(node, node.mul(x, x), [channels, *ones], "sum")
+    scaled = node.mul(total, alpha / size)
+    base = node.add(scaled, node.attr_float("bias", 1.0))
+    return node.div(x, node.pow(base, beta))

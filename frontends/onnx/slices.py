@@ -14,7 +14,6 @@ from ..counts import step_count
 from ..importing.dtypes import element_type
 from ..importing.selection import sliced, whole
 from ..importing.values import Value
-from .arithmetic import Arithmetic
 from .dynamic import Element
 from .nodes import Node
 
@@ -31,19 +30,19 @@ def sliced_by(
     steps: Sequence[Element],
 ) -> Value:
     """The slice of `x` along axes, where some of the numbers are scalars; clamped as in Python."""
-    b, rank = Arithmetic(node), x.rank
+    rank = x.rank
     fits: Value | None = None
     for axis in axes:
         if isinstance(axis, Value):
-            inside = b.logical_and(b.less_equal(-rank, axis), b.less(axis, rank))
-            fits = inside if fits is None else b.logical_and(fits, inside)
+            inside = node.logical_and(node.less_equal(-rank, axis), node.less(axis, rank))
+            fits = inside if fits is None else node.logical_and(fits, inside)
     for axis in range(rank):
         ends_of_axis: list[Element] = [Dim.of(0), Dim.of(_BEYOND), Dim.of(1)]
         for own, *given in zip(axes, starts, ends, steps, strict=True):
             if isinstance(own, Value):
-                hit = b.logical_or(b.equal(own, axis), b.equal(own, axis - rank))
+                hit = node.logical_or(node.equal(own, axis), node.equal(own, axis - rank))
                 pairs = zip(given, ends_of_axis, strict=True)
-                ends_of_axis = [b.where(hit, new, old) for new, old in pairs]
+                ends_of_axis = [node.where(hit, new, old) for new, old in pairs]
             elif own in (axis, axis - rank):
                 ends_of_axis = given
         part = _part(x.shape[axis], ends_of_axis)
@@ -70,7 +69,7 @@ def _sliced_axis(
     node: Node, x: Value, axis: int, ends: Sequence[Element], fits: Value | None
 ) -> Value:
     """The slice of one axis; unless `fits`, its size is an error of the call."""
-    b, size = Arithmetic(node), x.shape[axis]
+    size = x.shape[axis]
     start, end, step = ends
     if isinstance(step, Dim):
         if step == 0:
@@ -78,24 +77,23 @@ def _sliced_axis(
         low: Element = Dim.of(-1 if step.value < 0 else 0)
         high: Element = size + low
     else:
-        low = b.where(b.less(step, 0), -1, 0)
-        high = b.add(low, size)
+        low = node.where(node.less(step, 0), -1, 0)
+        high = node.add(low, size)
 
     def clamped(place: Element) -> Value:
         """A place from the front, inside of the axis or at its ends."""
-        own = b.where(b.less(place, 0), b.add(place, size), place)
-        return b.min(b.max(own, low), high)
+        own = node.where(node.less(place, 0), node.add(place, size), place)
+        return node.min(node.max(own, low), high)
 
-    first, last = clamped(start), clamped(end)
+    first, last, by = clamped(start), clamped(end), node.value(step, np.dtype(np.int64))
     if step == 1:
-        count = b.max(b.sub(last, first), 0)
+        count = node.max(node.sub(last, first), 0)
     else:
-        count = step_count(b, first, last, step, of_floats=False)
+        count = step_count(node, first, last, by, of_floats=False)
     if fits is not None:
-        count = b.where(fits, count, -1)
+        count = node.where(fits, count, -1)
     sizes = [dim.value if dim.is_static else DYNAMIC_INDEX for dim in x.shape]
     declared = node.declared_sizes(x.rank)[axis]
     sizes[axis] = DYNAMIC_INDEX if declared is None else declared
     kind = TensorType(element_type(x.dtype), sizes)
-    by = b.value(step, np.dtype(np.int64))
-    return node.emit(graph.DynamicSliceOp, x, first, by, count, axis=axis, result_type=kind)
+    return node.apply(graph.DynamicSliceOp, x, first, by, count, axis=axis, result_type=kind)

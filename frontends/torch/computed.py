@@ -10,12 +10,13 @@ from typing import Any
 
 from ...core.dims import Dim
 from ...dialects.graph import ops as graph
+from ...dialects.graph.interfaces import GraphOp
 from ..importing.elementwise import floor_quotient, modulo
-from ..importing.nodes import Builds, ModelNode
+from ..importing.nodes import ModelNode
 from ..importing.values import Value
 from .sizes import Sizes
 
-_FOLDS: dict[str, Builds] = {
+_FOLDS: dict[str, type[GraphOp]] = {
     "Add": graph.AddOp,
     "Mul": graph.MulOp,
     "Min": graph.MinOp,
@@ -45,4 +46,4 @@ def _evaluated(node: ModelNode, sizes: Sizes, expression: Any) -> Value:
     parts = [_evaluated(node, sizes, part) for part in expression.args]
     if name in _PAIRS:
         return _PAIRS[name](node, *parts)
-    return functools.reduce(lambda a, b: node.emit(_FOLDS[name], a, b), parts)
+    return functools.reduce(lambda a, b: node.apply(_FOLDS[name], a, b), parts)

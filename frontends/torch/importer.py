@@ -191,7 +191,7 @@ class Importer:
         for name in _LAYOUT:
             kwargs.pop(name, None)
         node = Node(fx, self.values, self.emitter, self.sizes, self)
-        args = [node.dim(arg) if type(arg).__name__ == "SymInt" else arg for arg in args]
+        args = [node.dimension(arg) if type(arg).__name__ == "SymInt" else arg for arg in args]
         try:
             inspect.signature(convert).bind(node, *args, **kwargs)
         except TypeError as error:
@@ -391,7 +391,7 @@ class _ProgramImporter(Importer):
         value = self.resolved(result)
         if isinstance(value, Dim) or type(value).__name__ == "SymInt":
             node = Node(result, self.values, self.emitter, self.sizes, self)
-            value = node.number(node.dim(value))
+            value = node.number(node.dimension(value))
         if not isinstance(value, Value):
             array = np.array(value, np.float32 if isinstance(value, float) else None)
             value = Value(name, array.dtype, (), array)

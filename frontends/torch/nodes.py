@@ -9,7 +9,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...core.dims import Dim
-from ...dialects.graph import ops as graph
 from ..importing.elementwise import cast
 from ..importing.emitter import Emitter
 from ..importing.nodes import ModelNode
@@ -93,7 +92,7 @@ class Node(ModelNode):
     @property
     def result_shape(self) -> list[Dim]:
         """The shape of the first result, as far as its sizes are known."""
-        return [self.dim(size) for size in self.results[0].shape]
+        return [self.dimension(size) for size in self.results[0].shape]
 
     def uses(self, number: int) -> bool:
         """Whether a result of several is used."""
@@ -105,7 +104,7 @@ class Node(ModelNode):
         All that use a mask have the same ones, and so the same size.
         """
         if mask not in self.sizes.places:
-            *places, _ = self.emit_all(graph.NonzeroOp, mask)
+            *places, _ = self.nonzero(mask)
             self.sizes.places[mask] = places
         return self.sizes.places[mask]
 
@@ -124,10 +123,10 @@ class Node(ModelNode):
         if (indices, size) not in self.sizes.checked:
             subject = self._described(source_of(self.fx.args[position]))
             if size.is_static:
-                check = self.emit(graph.CheckIndicesOp, indices, size=size.value, subject=subject)
+                check = self.check_indices(indices, size=size.value, subject=subject)
             else:
                 x, axis = self.holder(size) or (x, axis)
-                check = self.emit(graph.CheckIndicesOp, indices, x, axis=axis, subject=subject)
+                check = self.check_indices(indices, x, axis=axis, subject=subject)
             self.sizes.checked[indices, size] = check
         return self.sizes.checked[indices, size]
 
@@ -144,7 +143,7 @@ class Node(ModelNode):
 
     # Arguments
 
-    def dim(self, size: Any) -> Dim:
+    def dimension(self, size: Any) -> Dim:
         """A size: an integer, a dimension, or what torch has for it.
 
         Raises:
@@ -168,7 +167,7 @@ class Node(ModelNode):
 
     def dims(self, sizes: Sequence[Any]) -> list[Dim]:
         """Sizes, which may be symbolic."""
-        return [self.dim(size) for size in sizes]
+        return [self.dimension(size) for size in sizes]
 
     def integer(self, size: Any, what: str) -> int:
         """A size that is a number.
@@ -176,7 +175,7 @@ class Node(ModelNode):
         Raises:
             UnsupportedNodeError: if it is symbolic.
         """
-        found = self.dim(size)
+        found = self.dimension(size)
         if not found.is_static:
             raise self.unsupported(f"{what} that is symbolic dimension {found}")
         return found.value

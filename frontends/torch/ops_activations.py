@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...dialects.graph import ops as graph
 from ..importing import elementwise as composed
 from ..importing.values import Value
 from .nodes import Node, rounds_once
@@ -14,7 +13,7 @@ from .registry import converts
 
 @converts("aten.leaky_relu.default")
 def leaky_relu(node: Node, x: Value, negative_slope: float = 0.01) -> Value:
-    return node.emit(graph.LeakyReluOp, x, alpha=float(negative_slope))
+    return node.leaky_relu(x, alpha=float(negative_slope))
 
 
 @converts("aten.rrelu_with_noise_functional.default")
@@ -52,21 +51,21 @@ def celu(node: Node, x: Value, alpha: Any = 1.0) -> Value:
 
 @converts("aten.gelu.default")
 def gelu(node: Node, x: Value, approximate: str = "none") -> Value:
-    return node.emit(graph.GeluOp, x, approximate=approximate)
+    return node.gelu(x, approximate=approximate)
 
 
 @converts("aten.softplus.default")
 @rounds_once
 def softplus(node: Node, x: Value, beta: Any = 1, threshold: Any = 20) -> Value:
     x = node.wide(x)
-    scaled = x if beta == 1 else node.emit(graph.MulOp, x, node.scalar(beta, x))
+    scaled = x if beta == 1 else node.mul(x, beta)
     y = composed.softplus(node, scaled)
     if beta != 1:
-        y = node.emit(graph.DivOp, y, node.scalar(beta, x))
+        y = node.div(y, beta)
     if threshold == 20:  # beyond it log(1 + exp(x)) and x are equal
         return y
-    linear = node.emit(graph.GreaterOp, scaled, node.scalar(threshold, x))
-    return node.emit(graph.WhereOp, linear, x, y)
+    linear = node.greater(scaled, threshold)
+    return node.where(linear, x, y)
 
 
 @converts("aten.relu6.default")
@@ -84,8 +83,8 @@ def hardtanh(node: Node, x: Value, low: Any = -1, high: Any = 1) -> Value:
 def threshold(node: Node, x: Value, limit: Any, value: Any) -> Value:
     # Unlike x > limit, x <= limit does not hold for NaN, which stays.
     x = node.wide(x)
-    below = node.emit(graph.LessEqualOp, x, node.scalar(limit, x))
-    return node.emit(graph.WhereOp, below, node.scalar(value, x), x)
+    below = node.less_equal(x, limit)
+    return node.where(below, value, x)
 
 
 @converts("aten.softshrink.default")

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ...dialects.graph import ops as graph
 from ..importing.attention import attended
 from ..importing.reductions import norm
 from ..importing.shapes import matrix_product, transposed, unsqueezed
@@ -23,7 +22,7 @@ from .registry import converts
 def linear(node: Node, x: Value, weight: Value, bias: Value | None = None) -> Value:
     if x.rank == 0 or weight.rank == 1:
         raise node.unsupported("a weight without rows", "a weight of rank 2")
-    return node.emit(graph.DenseOp, x, weight, bias)
+    return node.dense(x, weight, bias)
 
 
 @converts("aten.mm.default", "aten.bmm.default", "aten.matmul.default")
@@ -41,9 +40,9 @@ def vector_product(node: Node, a: Value, b: Value) -> Value:
 def addmm(node: Node, c: Value, a: Value, b: Value, beta: Any = 1, alpha: Any = 1) -> Value:
     # beta * c + alpha * (a b); a bias is a vector for each row
     if alpha == 1 and beta == 1 and b.rank == 2 and c.rank == 1 and c.shape[0] == b.shape[1]:
-        return node.emit(graph.DenseOp, a, transposed(node, b, [1, 0]), c)
+        return node.dense(a, transposed(node, b, [1, 0]), c)
     c, a, b = _summands(node, (c, a, b), beta, alpha)
-    return _sum(node, c, node.emit(graph.MatmulOp, a, b), beta, alpha)
+    return _sum(node, c, node.matmul(a, b), beta, alpha)
 
 
 @converts("aten.addmv.default")
@@ -57,8 +56,8 @@ def addmv(node: Node, c: Value, a: Value, v: Value, beta: Any = 1, alpha: Any = 
 @rounds_once
 def addbmm(node: Node, c: Value, a: Value, b: Value, beta: Any = 1, alpha: Any = 1) -> Value:
     c, a, b = _summands(node, (c, a, b), beta, alpha)
-    products = node.emit(graph.MatmulOp, a, b)
-    total = node.emit(graph.ReduceOp, products, kind="sum", axes=[0], keepdims=False)
+    products = node.matmul(a, b)
+    total = node.reduce(products, kind="sum", axes=[0], keepdims=False)
     return _sum(node, c, total, beta, alpha)
 
 
@@ -69,14 +68,14 @@ def _summands(node: Node, operands: Sequence[Value], beta: Any, alpha: Any) -> S
 
 def _sum(node: Node, c: Value, product: Value, beta: Any, alpha: Any) -> Value:
     scaled = times(node, product, alpha)
-    return scaled if beta == 0 else node.emit(graph.AddOp, scaled, times(node, c, beta))
+    return scaled if beta == 0 else node.add(scaled, times(node, c, beta))
 
 
 @converts("aten._cdist_forward.default")
 def distances(node: Node, a: Value, b: Value, p: float, compute_mode: int | None = None) -> Value:
     """The norms of the differences of all pairs of rows."""
     rows, columns = unsqueezed(node, a, [a.rank - 1]), unsqueezed(node, b, [b.rank - 2])
-    difference = node.emit(graph.SubOp, rows, columns)
+    difference = node.sub(rows, columns)
     return norm(node, difference, p, [difference.rank - 1], False)
 
 
@@ -124,5 +123,5 @@ def trilinear(
     """The sum of the products of three tensors over some axes, with new axes in each."""
     given = zip((a, b, c), (expand_a, expand_b, expand_c), strict=True)
     wide = [unsqueezed(node, x, axes) for x, axes in given]
-    product = functools.reduce(lambda x, y: node.emit(graph.MulOp, x, y), wide)
-    return node.emit(graph.ReduceOp, product, kind="sum", axes=list(summed), keepdims=False)
+    product = functools.reduce(node.mul, wide)
+    return node.reduce(product, kind="sum", axes=list(summed), keepdims=False)

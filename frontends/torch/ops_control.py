@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.dims import Dim
 from ...dialects.graph import ops as graph
-from ..importing.nodes import Builds
+from ...dialects.graph.interfaces import GraphOp
 from ..importing.regions import conditional, iterated, scanned
 from ..importing.values import Value
 from .nodes import Node
@@ -18,7 +18,7 @@ from .sizes import Relation
 
 _BOOL = np.dtype(np.bool_)
 
-_RELATIONS: dict[str, Builds] = {
+_RELATIONS: dict[str, type[GraphOp]] = {
     "<": graph.LessOp,
     "<=": graph.LessEqualOp,
     ">": graph.GreaterOp,
@@ -37,8 +37,8 @@ def truth(node: Node, condition: Any) -> Value:
         raise node.unsupported(f"the condition {condition}", "a comparison of sizes")
     sides = [node.number(side) for side in (condition.left, condition.right)]
     if condition.sign == "!=":
-        return node.emit(graph.LogicalNotOp, node.emit(graph.EqualOp, *sides))
-    return node.emit(_RELATIONS[condition.sign], *sides)
+        return node.logical_not(node.equal(*sides))
+    return node.apply(_RELATIONS[condition.sign], *sides)
 
 
 @converts("torch.ops.higher_order.cond")

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ...core.dims import Dim
-from ...dialects.graph import ops as graph
 from ..importing.elementwise import cast
 from ..importing.nodes import LARGEST_FOLDED
 from ..importing.shapes import broadcast, places_of, unsqueezed
@@ -91,10 +90,10 @@ def arange_step(node: Node, start: Any, end: Any, step: Any = 1, dtype: Any = No
         return node.known(np.arange(first, last, gap).astype(node.dtype))
     places = cast(node, places_of(node, size), node.dtype)
     if numbers[2] != 1:
-        places = node.emit(graph.MulOp, places, node.operand(step, node.dtype))
+        places = node.mul(places, node.operand(step, node.dtype))
     if numbers[0] == 0:
         return places
-    return node.emit(graph.AddOp, places, node.operand(start, node.dtype))
+    return node.add(places, node.operand(start, node.dtype))
 
 
 @converts("aten.linspace.default")
@@ -108,7 +107,7 @@ def linspace(node: Node, start: Any, end: Any, steps: Any, dtype: Any = None) ->
 @converts("aten.eye.default", "aten.eye.m")
 def eye(node: Node, rows: Any, columns: Any = None, dtype: Any = None) -> Value:
     a, b = (places_of(node, size) for size in node.result_shape)
-    same = node.emit(graph.EqualOp, unsqueezed(node, a, [1]), unsqueezed(node, b, [0]))
+    same = node.equal(unsqueezed(node, a, [1]), unsqueezed(node, b, [0]))
     return cast(node, same, node.dtype)
 
 

@@ -10,16 +10,17 @@ import numpy as np
 
 from ...core.dims import Dim
 from ...dialects.graph import ops as graph
+from ...dialects.graph.interfaces import GraphOp
 from ..importing import elementwise as composed
 from ..importing import special
 from ..importing.dtypes import is_float
-from ..importing.nodes import Builds, ModelNode
+from ..importing.nodes import ModelNode
 from ..importing.values import Value
 from .dtypes import numpy_dtype
 from .nodes import Node, rounds_once
 from .registry import converts
 
-_FLOAT_UNARY: dict[str, Builds] = {
+_FLOAT_UNARY: dict[str, type[GraphOp]] = {
     "exp": graph.ExpOp,
     "log": graph.LogOp,
     "sqrt": graph.SqrtOp,
@@ -41,8 +42,8 @@ _FLOAT_UNARY: dict[str, Builds] = {
     "log1p": graph.Log1pOp,
     "tan": graph.TanOp,
 }
-_UNARY: dict[str, Builds] = {"neg": graph.NegOp, "abs": graph.AbsOp}
-_ROUNDING: dict[str, Builds] = {
+_UNARY: dict[str, type[GraphOp]] = {"neg": graph.NegOp, "abs": graph.AbsOp}
+_ROUNDING: dict[str, type[GraphOp]] = {
     "ceil": graph.CeilOp,
     "floor": graph.FloorOp,
     "round": graph.RoundOp,
@@ -75,16 +76,16 @@ def _register() -> None:
         converts(f"aten.{name}.default")(_composed(compose))
 
 
-def _unary(build: Builds) -> Callable[[Node, Value], Value]:
+def _unary(build: type[GraphOp]) -> Callable[[Node, Value], Value]:
     def convert(node: Node, x: Value) -> Value:
-        return node.emit(build, node.operand(x, node.dtype))
+        return node.apply(build, node.operand(x, node.dtype))
 
     return convert
 
 
-def _rounded(build: Builds) -> Callable[[Node, Value], Value]:
+def _rounded(build: type[GraphOp]) -> Callable[[Node, Value], Value]:
     def convert(node: Node, x: Value) -> Value:
-        return node.emit(build, x) if is_float(x.dtype) else x
+        return node.apply(build, x) if is_float(x.dtype) else x
 
     return convert
 
@@ -116,12 +117,12 @@ def log10(node: Node, x: Value) -> Value:
 @rounds_once
 def exp2(node: Node, x: Value) -> Value:
     x = node.wide(x)
-    return node.emit(graph.ExpOp, node.emit(graph.MulOp, x, node.scalar(math.log(2), x)))
+    return node.exp(node.mul(x, math.log(2)))
 
 
 @converts("aten.square.default")
 def square(node: Node, x: Value) -> Value:
-    return node.emit(graph.MulOp, x, x)
+    return node.mul(x, x)
 
 
 @converts("aten.trunc.default")
@@ -131,7 +132,7 @@ def trunc(node: Node, x: Value) -> Value:
 
 @converts("aten.relu.default")
 def relu(node: Node, x: Value) -> Value:
-    return node.emit(graph.ReluOp, x)
+    return node.relu(x)
 
 
 # Arithmetic of two operands
@@ -141,13 +142,13 @@ def relu(node: Node, x: Value) -> Value:
 @rounds_once
 def add(node: Node, a: Any, b: Any, alpha: Any = 1) -> Value:
     left, right = _scaled_pair(node, a, b, alpha)
-    return node.emit(graph.LogicalOrOp if left.dtype == np.bool_ else graph.AddOp, left, right)
+    return node.apply(graph.LogicalOrOp if left.dtype == np.bool_ else graph.AddOp, left, right)
 
 
 @converts("aten.sub.Tensor", "aten.sub.Scalar", "_operator.sub")
 @rounds_once
 def sub(node: Node, a: Any, b: Any, alpha: Any = 1) -> Value:
-    return node.emit(graph.SubOp, *_scaled_pair(node, a, b, alpha))
+    return node.sub(*_scaled_pair(node, a, b, alpha))
 
 
 @converts("aten.rsub.Tensor", "aten.rsub.Scalar")
@@ -160,7 +161,7 @@ def rsub(node: Node, a: Any, b: Any, alpha: Any = 1) -> Value:
 def mul(node: Node, a: Any, b: Any) -> Value:
     left, right = _exact_pair(node, a, b)
     build = graph.LogicalAndOp if left.dtype == np.bool_ else graph.MulOp
-    return node.emit(build, left, right)
+    return node.apply(build, left, right)
 
 
 def _pair(node: Node, a: Any, b: Any) -> list[Value]:
@@ -193,13 +194,13 @@ def _scaled_pair(node: Node, a: Any, b: Any, alpha: Any) -> list[Value]:
         return _pair(node, a, b)
     operands = (*_pair(node, a, b), node.operand(alpha, node.dtype))
     left, right, factor = (node.wide(x) for x in operands)
-    return [left, node.emit(graph.MulOp, right, factor)]
+    return [left, node.mul(right, factor)]
 
 
 def times(node: Node, x: Value, factor: Any) -> Value:
     if factor == 1:
         return x
-    return node.emit(graph.MulOp, x, node.operand(factor, x.dtype))
+    return node.mul(x, node.operand(factor, x.dtype))
 
 
 @converts("aten.gcd.default")
@@ -222,7 +223,7 @@ def _wide_pair(node: Node, a: Value, b: Value) -> list[Value]:
 def ldexp(node: Node, x: Value, exponent: Value) -> Value:
     # As in torch, 2^n may overflow where x * 2^n does not.
     x, exponent = _pair(node, x, exponent)
-    return node.emit(graph.MulOp, x, node.emit(graph.PowOp, node.scalar(2, x), exponent))
+    return node.mul(x, node.pow(2, exponent))
 
 
 @converts("aten.positive.default", "aten.conj_physical.default")
@@ -236,16 +237,14 @@ def angle(node: Node, x: Value) -> Value:
     # pi where x < 0, else 0, and NaN stays
     x = node.wide(x)
     zero = node.scalar(0, x)
-    turned = node.emit(
-        graph.WhereOp, node.emit(graph.LessOp, x, zero), node.scalar(math.pi, x), zero
-    )
-    return node.emit(graph.WhereOp, composed.is_nan(node, x), x, turned)
+    turned = node.where(node.less(x, zero), math.pi, zero)
+    return node.where(composed.is_nan(node, x), x, turned)
 
 
 @converts("aten.div.Tensor", "aten.div.Scalar")
 @rounds_once
 def div(node: Node, a: Any, b: Any) -> Value:
-    return node.emit(graph.DivOp, *_exact_pair(node, a, b))
+    return node.div(*_exact_pair(node, a, b))
 
 
 @converts("aten.div.Tensor_mode", "aten.div.Scalar_mode")
@@ -253,15 +252,15 @@ def div(node: Node, a: Any, b: Any) -> Value:
 def div_rounded(node: Node, a: Any, b: Any, rounding_mode: str | None = None) -> Value:
     left, right = (node.wide(x) for x in (a, b))
     if rounding_mode is None:
-        return node.emit(graph.DivOp, left, right)
+        return node.div(left, right)
     floor = rounding_mode == "floor"
     if not is_float(left.dtype):
         if floor:
             return composed.floor_quotient(node, left, right)
-        return node.emit(graph.DivOp, left, right)
+        return node.div(left, right)
     if floor:
         return composed.floor_quotient_of_floats(node, left, right)
-    quotient = node.emit(graph.DivOp, left, right)
+    quotient = node.div(left, right)
     if all(isinstance(x, Value) and x.rank for x in (a, b)):
         # That of two tensors is rounded before it is cut off.
         quotient = composed.cast(node, quotient, node.dtype)
@@ -286,17 +285,17 @@ def fmod(node: Node, a: Any, b: Any) -> Value:
 @converts("aten.pow.Tensor_Tensor", "aten.pow.Tensor_Scalar", "aten.pow.Scalar")
 def pow_(node: Node, a: Any, b: Any) -> Value:
     base, exponent = _pair(node, a, b)
-    return node.emit(graph.PowOp, base, exponent)
+    return node.pow(base, exponent)
 
 
 @converts("aten.maximum.default")
 def maximum(node: Node, a: Value, b: Value) -> Value:
-    return node.emit(graph.MaxOp, *_pair(node, a, b))
+    return node.max(*_pair(node, a, b))
 
 
 @converts("aten.minimum.default")
 def minimum(node: Node, a: Value, b: Value) -> Value:
-    return node.emit(graph.MinOp, *_pair(node, a, b))
+    return node.min(*_pair(node, a, b))
 
 
 @converts("aten.lerp.Scalar", "aten.lerp.Tensor")
@@ -304,24 +303,24 @@ def minimum(node: Node, a: Value, b: Value) -> Value:
 def lerp(node: Node, a: Value, b: Value, weight: Any) -> Value:
     # a + weight * (b - a)
     left, right, factor = (node.wide(x) for x in (a, b, weight))
-    step = node.emit(graph.MulOp, factor, node.emit(graph.SubOp, right, left))
-    return node.emit(graph.AddOp, left, step)
+    step = node.mul(factor, node.sub(right, left))
+    return node.add(left, step)
 
 
 @converts("aten.addcmul.default")
 @rounds_once
 def addcmul(node: Node, x: Value, a: Value, b: Value, value: Any = 1) -> Value:
     summand, left, right = (node.wide(part) for part in (x, a, b))
-    product = times(node, node.emit(graph.MulOp, left, right), value)
-    return node.emit(graph.AddOp, summand, product)
+    product = times(node, node.mul(left, right), value)
+    return node.add(summand, product)
 
 
 @converts("aten.addcdiv.default")
 @rounds_once
 def addcdiv(node: Node, x: Value, a: Value, b: Value, value: Any = 1) -> Value:
     summand, left, right = (node.wide(part) for part in (x, a, b))
-    quotient = times(node, node.emit(graph.DivOp, left, right), value)
-    return node.emit(graph.AddOp, summand, quotient)
+    quotient = times(node, node.div(left, right), value)
+    return node.add(summand, quotient)
 
 
 # Bounds
@@ -340,8 +339,8 @@ def clamp_to_tensors(node: Node, x: Value, low: Any = None, high: Any = None) ->
     # clamp(x, low, high) == min(max(x, low), high)
     x = node.operand(x, node.dtype)
     if low is not None:
-        x = node.emit(graph.MaxOp, x, node.operand(low, node.dtype))
-    return x if high is None else node.emit(graph.MinOp, x, node.operand(high, node.dtype))
+        x = node.max(x, node.operand(low, node.dtype))
+    return x if high is None else node.min(x, node.operand(high, node.dtype))
 
 
 @converts("aten.clamp_min.default")

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ...core.dims import Dim, product
-from ...dialects.graph import ops as graph
 from ..importing.selection import by_rows, sliced, whole
 from ..importing.shapes import broadcast, reshaped, transposed
 from ..importing.values import Value
@@ -48,13 +47,12 @@ def convolution_backward(
         of_w = _of_filters(node, image, result, axes, groups)
     if wanted[2]:
         over = [0, *range(2, gradient.rank)]
-        of_bias = node.emit(graph.ReduceOp, gradient, kind="sum", axes=over, keepdims=False)
+        of_bias = node.reduce(gradient, kind="sum", axes=over, keepdims=False)
     return [of_x, of_w, of_bias]
 
 
 def _convolved(node: Node, x: Value, w: Value, axes: Sequence[Axis], groups: int) -> Value:
-    return node.emit(
-        graph.ConvOp,
+    return node.conv(
         padded_axes(node, x, axes, 0),
         w,
         strides=[axis.stride for axis in axes],
@@ -83,8 +81,7 @@ def _of_filters(node: Node, x: Value, gradient: Value, axes: Sequence[Axis], gro
     moved = transposed(node, apart, [2, 1, 0, *range(3, apart.rank)])
     moved = reshaped(node, moved, [own, images * groups, *wide.shape[2:]])
     order = [1, 0, *range(2, gradient.rank)]
-    found = node.emit(
-        graph.ConvOp,
+    found = node.conv(
         moved,
         transposed(node, gradient, order),
         strides=[axis.dilation for axis in axes],
@@ -118,7 +115,7 @@ def _to_places(node: Node, gradient: Value, x: Value, places: Value) -> Value:
     ]
     zero = node.known(np.zeros((), gradient.dtype))
     zeros = broadcast(node, zero, [*x.shape[:first], product(x.shape[first:])])
-    found = node.emit(graph.ScatterElementsOp, zeros, parts[1], parts[0], axis=first, kind="add")
+    found = node.scatter_elements(zeros, parts[1], parts[0], axis=first, kind="add")
     return reshaped(node, found, x.shape)
 
 
@@ -138,7 +135,7 @@ def avg_pool_backward(
         node, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
     divisor = divisor_of(node, counts, gradient.dtype)
-    return unpooled(node, node.emit(graph.DivOp, gradient, divisor), axes)
+    return unpooled(node, node.div(gradient, divisor), axes)
 
 
 @converts(
@@ -149,7 +146,7 @@ def adaptive_avg_pool_backward(node: Node, gradient: Value, x: Value) -> Value:
     first = x.rank - count
     if all(size == 1 for size in gradient.shape[first:]):
         elements = node.operand(product(x.shape[first:]), gradient.dtype)
-        return broadcast(node, node.emit(graph.DivOp, gradient, elements), x.shape)
+        return broadcast(node, node.div(gradient, elements), x.shape)
     for axis in range(first, x.rank):
         sizes = [node.integer(y.shape[axis], "a size of an adaptive pool") for y in (x, gradient)]
         gradient = _spread(node, gradient, axis, *sizes)
@@ -162,7 +159,7 @@ def _spread(node: Node, gradient: Value, axis: int, size: int, parts: int) -> Va
         return gradient
     weights = node.known(means_of_parts(size, parts).T.astype(gradient.dtype))
     order = [*(i for i in range(gradient.rank) if i != axis), axis]
-    moved = node.emit(graph.MatmulOp, transposed(node, gradient, order), weights)
+    moved = node.matmul(transposed(node, gradient, order), weights)
     return transposed(node, moved, [order.index(i) for i in range(gradient.rank)])
 
 

@@ -8,18 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.ir import SSAValue
 
 from ...core.dims import Dim, product
-from ...dialects.graph import ops as graph
 from ..importing.dtypes import is_float
 from ..importing.elementwise import cast, floor_quotient
 from ..importing.selection import (
     by_rows,
-    concatenated,
     elements_at,
     gathered_beside,
-    scatter_nd,
     scattered_beside,
 )
 from ..importing.shapes import broadcast, reshaped, sliced_to, transposed, unsqueezed
@@ -36,12 +32,12 @@ def index_select(node: Node, x: Value, dim: int, index: Value) -> Value:
     if not x.rank:
         return x
     axis = node.axis(dim, x.rank)
-    return node.emit(graph.GatherOp, x, node.from_front(index, 2, x, axis), axis=axis)
+    return node.gather(x, node.from_front(index, 2, x, axis), axis=axis)
 
 
 @converts("aten.embedding.default")
 def embedding(node: Node, weight: Value, indices: Value, *settings: Any) -> Value:
-    return node.emit(graph.GatherOp, weight, node.from_front(indices, 1, weight, 0), axis=0)
+    return node.gather(weight, node.from_front(indices, 1, weight, 0), axis=0)
 
 
 @converts("aten.gather.default")
@@ -51,7 +47,7 @@ def gather(node: Node, x: Value, dim: int, index: Value, sparse_grad: bool = Fal
     axis = node.axis(dim, x.rank)
     rows = rows_of(node, 2, axis)
     if rows is not None and _same_apart(x, index, axis):
-        return node.emit(graph.GatherOp, x, node.from_front(rows, 2, x, axis), axis=axis)
+        return node.gather(x, node.from_front(rows, 2, x, axis), axis=axis)
     return gathered_beside(node, x, node.from_front(index, 2, x, axis), axis)
 
 
@@ -73,7 +69,7 @@ def rows_of(node: Node, position: int, axis: int) -> Value | None:
     if axis < first or not lone:
         return None
     value = node.values[source]
-    if value.shape[axis - first] != node.dim(shape[axis]):
+    if value.shape[axis - first] != node.dimension(shape[axis]):
         return None
     return node.vector(value, value.shape[axis - first])
 
@@ -117,7 +113,7 @@ def _scattered(node: Node, x: Value, dim: int, index: Value, src: Value, kind: s
     """x with updates at indices along an axis; by whole rows where the index repeats a vector."""
     if not x.rank:
         row = [reshaped(node, part, [Dim.of(1)]) for part in (x, index, src)]
-        found = node.emit(graph.ScatterElementsOp, *row, axis=0, kind=kind)
+        found = node.scatter_elements(*row, axis=0, kind=kind)
         return reshaped(node, found, [])
     axis = node.axis(dim, x.rank)
     for other, (size, own) in enumerate(zip(index.shape, src.shape, strict=True)):
@@ -160,16 +156,16 @@ def _reduced(
     ones = broadcast(node, node.known(np.array(1, x.dtype)), src.shape)
     counts = scatter(x=_filled(node, x, int(include_self)), src=ones, kind="add")
     if reduce == "mean":
-        divisor = node.emit(graph.MaxOp, counts, node.scalar(1, counts))
+        divisor = node.max(counts, 1)
         if is_float(x.dtype):
-            found = node.emit(graph.DivOp, found, divisor)
+            found = node.div(found, divisor)
         else:
             found = floor_quotient(node, found, divisor)
     if include_self:
         return found
     # Where nothing is scattered to, x remains.
-    hit = node.emit(graph.LessOp, node.scalar(0, counts), counts)
-    return node.emit(graph.WhereOp, hit, found, x)
+    hit = node.less(0, counts)
+    return node.where(hit, found, x)
 
 
 def _neutral(dtype: np.dtype, kind: str) -> float | int:
@@ -188,7 +184,7 @@ def _filled(node: Node, like: Value, number: float | int) -> Value:
 @converts("aten.index_add.default")
 def index_add(node: Node, x: Value, dim: int, index: Value, src: Value, *, alpha: Any = 1) -> Value:
     if alpha != 1:
-        src = node.emit(graph.MulOp, src, node.operand(alpha, src.dtype))
+        src = node.mul(src, node.operand(alpha, src.dtype))
     return _by_index(node, x, dim, index, src, "add")
 
 
@@ -221,7 +217,7 @@ def index_reduce(
 @converts("aten.select_scatter.default")
 def select_scatter(node: Node, x: Value, src: Value, dim: int, index: Any) -> Value:
     axis = node.axis(dim, x.rank)
-    place = node.operand(node.dim(index), node.index)
+    place = node.operand(node.dimension(index), node.index)
     return by_rows(
         node, x, axis, reshaped(node, place, [Dim.of(1)]), unsqueezed(node, src, [axis]), "none"
     )
@@ -239,7 +235,7 @@ def slice_scatter(
 ) -> Value:
     axis = node.axis(dim, x.rank)
     if not x.shape[axis].is_static and step == 1:
-        return _spliced(node, x, axis, src, node.dim(start or 0), end)
+        return _spliced(node, x, axis, src, node.dimension(start or 0), end)
     first, last = (None if n is None else node.integer(n, "a place") for n in (start, end))
     size = node.integer(x.shape[axis], "steps along a size")
     places = np.arange(size)[slice(first, last, step)]
@@ -251,7 +247,7 @@ def slice_scatter(
 def _spliced(node: Node, x: Value, axis: int, src: Value, start: Dim, end: Any) -> Value:
     """x with `src` between two places along an axis of symbolic size."""
     size = x.shape[axis]
-    last = size if end is None else node.dim(end)
+    last = size if end is None else node.dimension(end)
     if any(place.is_static and place.value < 0 for place in (start, last)):
         raise node.unsupported("a place that counts from the end of a symbolic size")
     parts = [src]
@@ -259,7 +255,7 @@ def _spliced(node: Node, x: Value, axis: int, src: Value, start: Dim, end: Any) 
         parts.insert(0, sliced_to(node, x, axis, Dim.of(0), start))
     if last != size and not (last.is_static and last.value >= ENDLESS):
         parts.append(sliced_to(node, x, axis, last, size - last))
-    return node.emit(concatenated, *parts, axis=axis)
+    return node.concat(parts, axis=axis)
 
 
 # Several indices
@@ -271,7 +267,7 @@ def index_(node: Node, x: Value, indices: Sequence[Value | None]) -> Value:
     axes = [axis for axis, place in enumerate(places) if place is not None]
     given = [place for place in places if place is not None]
     if len(given) == 1:
-        return node.emit(graph.GatherOp, x, given[0], axis=axes[0])
+        return node.gather(x, given[0], axis=axes[0])
     rest = [axis for axis in range(x.rank) if axis not in axes]
     found = elements_at(node, transposed(node, x, [*axes, *rest]), *_together(node, given))
     # Indices of neighbouring axes stay where they are, others come to the front.
@@ -300,10 +296,10 @@ def _together(node: Node, places: Sequence[Value]) -> list[Value]:
         return wide
     zeros = None
     for place in wide:
-        nothing = node.emit(graph.MulOp, place, node.scalar(0, place))
-        zeros = nothing if zeros is None else node.emit(graph.AddOp, zeros, nothing)
+        nothing = node.mul(place, 0)
+        zeros = nothing if zeros is None else node.add(zeros, nothing)
     assert zeros is not None
-    return [node.emit(graph.AddOp, place, zeros) for place in wide]
+    return [node.add(place, zeros) for place in wide]
 
 
 @converts("aten.index_put.default", "aten._unsafe_index_put.default")
@@ -320,9 +316,9 @@ def index_put(
     if one_mask and only is not None and all(d == 1 for d in values.shape):
         number = reshaped(node, values, [])
         if accumulate:
-            number = node.emit(graph.AddOp, x, number)
+            number = node.add(x, number)
         mask = unsqueezed(node, only, range(only.rank, x.rank))
-        return node.emit(graph.WhereOp, mask, number, x)
+        return node.where(mask, number, x)
     places = _places(node, x, indices)
     axes = [axis for axis, place in enumerate(places) if place is not None]
     given = _together(node, [place for place in places if place is not None])
@@ -334,8 +330,8 @@ def index_put(
     shape = [*before, *given[0].shape, *(x.shape[axis] for axis in rest[first:])]
     own = _spread(node, values, shape)
     moved = [*range(first, first + count), *range(first), *range(first + count, own.rank)]
-    found = node.emit(
-        scatter_nd, transposed(node, x, order), transposed(node, own, moved), *given, kind=kind
+    found = node.scatter_nd(
+        transposed(node, x, order), transposed(node, own, moved), given, kind=kind
     )
     return transposed(node, found, [order.index(i) for i in range(x.rank)])
 
@@ -372,12 +368,12 @@ def masked_scatter(node: Node, x: Value, mask: Value, source: Value) -> Value:
     shape = tuple(a if b == 1 else b for a, b in _paired(x.shape, mask.shape))
     wide = broadcast(node, mask, shape)
     flat = cast(node, reshaped(node, wide, [product(shape)]), node.index)
-    before = node.emit(graph.CumulativeOp, flat, kind="sum", axis=0, exclusive=True)
+    before = node.cumulative(flat, kind="sum", axis=0, exclusive=True)
     elements = reshaped(node, source, [product(source.shape)])
     # Places that no element is taken from count as 0.
-    places = node.emit(graph.MulOp, before, flat)
-    taken = reshaped(node, node.emit(graph.GatherOp, elements, places, axis=0), shape)
-    return node.emit(graph.WhereOp, wide, taken, broadcast(node, x, shape))
+    places = node.mul(before, flat)
+    taken = reshaped(node, node.gather(elements, places, axis=0), shape)
+    return node.where(wide, taken, broadcast(node, x, shape))
 
 
 @converts("aten.put.default")
@@ -385,14 +381,10 @@ def put(node: Node, x: Value, index: Value, source: Value, accumulate: bool = Fa
     flat = reshaped(node, x, [product(x.shape)])
     values = reshaped(node, source, index.shape)
     kind = "add" if accumulate else "none"
-    return reshaped(node, node.emit(scatter_nd, flat, values, index, kind=kind), x.shape)
+    return reshaped(node, node.scatter_nd(flat, values, [index], kind=kind), x.shape)
 
 
 @converts("aten.nonzero.default")
 def nonzero(node: Node, x: Value) -> Value:
     columns = [unsqueezed(node, place, [1]) for place in node.places_of(x)]
-    return columns[0] if len(columns) == 1 else node.emit(_joined, *columns)
-
-
-def _joined(*columns: SSAValue) -> graph.ConcatOp:
-    return graph.ConcatOp(columns, 1)
+    return columns[0] if len(columns) == 1 else node.concat(columns, axis=1)

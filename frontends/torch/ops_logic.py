@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...dialects.graph import ops as graph
+from ...dialects.graph.interfaces import GraphOp
 from ..importing.elementwise import is_inf, is_nan
-from ..importing.nodes import Builds
 from ..importing.selection import triangle
 from ..importing.values import Value
 from .nodes import Node
@@ -17,24 +17,24 @@ from .registry import converts
 
 _BOOL = np.dtype(np.bool_)
 
-_COMPARISONS: dict[str, Builds] = {
+_COMPARISONS: dict[str, type[GraphOp]] = {
     "eq": graph.EqualOp,
     "lt": graph.LessOp,
     "le": graph.LessEqualOp,
     "gt": graph.GreaterOp,
     "ge": graph.GreaterEqualOp,
 }
-_LOGIC: dict[str, Builds] = {
+_LOGIC: dict[str, type[GraphOp]] = {
     "and": graph.LogicalAndOp,
     "or": graph.LogicalOrOp,
     "xor": graph.LogicalXorOp,
 }
-_BITS: dict[str, Builds] = {
+_BITS: dict[str, type[GraphOp]] = {
     "and": graph.BitwiseAndOp,
     "or": graph.BitwiseOrOp,
     "xor": graph.BitwiseXorOp,
 }
-_SHIFTS: dict[str, Builds] = {"left": graph.ShiftLeftOp, "right": graph.ShiftRightOp}
+_SHIFTS: dict[str, type[GraphOp]] = {"left": graph.ShiftLeftOp, "right": graph.ShiftRightOp}
 
 
 def _register() -> None:
@@ -51,23 +51,23 @@ def _register() -> None:
         converts(f"aten.__{name[0]}shift__.Tensor", f"aten.__{name[0]}shift__.Scalar")(_bits(build))
 
 
-def _comparison(build: Builds) -> Callable[[Node, Value, Any], Value]:
+def _comparison(build: type[GraphOp]) -> Callable[[Node, Value, Any], Value]:
     def convert(node: Node, a: Value, b: Any) -> Value:
-        return node.emit(build, *node.common(a, b))
+        return node.apply(build, *node.common(a, b))
 
     return convert
 
 
-def _logic(build: Builds) -> Callable[[Node, Value, Value], Value]:
+def _logic(build: type[GraphOp]) -> Callable[[Node, Value, Value], Value]:
     def convert(node: Node, a: Value, b: Value) -> Value:
-        return node.emit(build, node.operand(a, _BOOL), node.operand(b, _BOOL))
+        return node.apply(build, node.operand(a, _BOOL), node.operand(b, _BOOL))
 
     return convert
 
 
-def _bits(build: Builds) -> Callable[[Node, Any, Any], Value]:
+def _bits(build: type[GraphOp]) -> Callable[[Node, Any, Any], Value]:
     def convert(node: Node, a: Any, b: Any) -> Value:
-        return node.emit(build, *(node.operand(x, node.dtype) for x in (a, b)))
+        return node.apply(build, *(node.operand(x, node.dtype) for x in (a, b)))
 
     return convert
 
@@ -77,28 +77,28 @@ _register()
 
 @converts("aten.ne.Tensor", "aten.ne.Scalar")
 def ne(node: Node, a: Value, b: Any) -> Value:
-    return node.emit(graph.LogicalNotOp, node.emit(graph.EqualOp, *node.common(a, b)))
+    return node.logical_not(node.equal(*node.common(a, b)))
 
 
 @converts("aten.logical_not.default")
 def logical_not(node: Node, x: Value) -> Value:
-    return node.emit(graph.LogicalNotOp, node.operand(x, _BOOL))
+    return node.logical_not(node.operand(x, _BOOL))
 
 
 @converts("aten.bitwise_not.default")
 def bitwise_not(node: Node, x: Value) -> Value:
-    return node.emit(graph.BitwiseNotOp, x)
+    return node.bitwise_not(x)
 
 
 @converts("aten.where.self", "aten.where.ScalarOther", "aten.where.ScalarSelf", "aten.where.Scalar")
 def where(node: Node, condition: Value, a: Any, b: Any) -> Value:
     left, right = (node.operand(x, node.dtype) for x in (a, b))
-    return node.emit(graph.WhereOp, node.operand(condition, _BOOL), left, right)
+    return node.where(node.operand(condition, _BOOL), left, right)
 
 
 @converts("aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
 def masked_fill(node: Node, x: Value, mask: Value, value: Any) -> Value:
-    return node.emit(graph.WhereOp, mask, node.operand(value, x.dtype), x)
+    return node.where(mask, node.operand(value, x.dtype), x)
 
 
 @converts("aten.isnan.default")
@@ -115,7 +115,7 @@ def isinf(node: Node, x: Value) -> Value:
 def isfinite(node: Node, x: Value) -> Value:
     # Only |x| < inf is finite, which NaN is not.
     bound = node.known(np.array(np.inf, x.dtype))
-    return node.emit(graph.LessOp, node.emit(graph.AbsOp, x), bound)
+    return node.less(node.abs(x), bound)
 
 
 @converts("aten.tril.default")

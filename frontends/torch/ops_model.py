@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ...core.dims import Dim, product
-from ...dialects.graph import ops as graph
 from ..importing.elementwise import cast
 from ..importing.shapes import reshaped, unsqueezed
 from ..importing.values import Value
@@ -35,18 +34,18 @@ def _normalized(
     node: Node, x: Value, axes: Sequence[int], epsilon: float
 ) -> tuple[Value, Value, Value]:
     """x with mean 0 and variance 1 along axes, the mean, and the factor, which gradients need."""
-    mean = node.emit(graph.ReduceOp, x, kind="mean", axes=axes, keepdims=True)
-    centred = node.emit(graph.SubOp, x, mean)
-    squares = node.emit(graph.MulOp, centred, centred)
-    variance = node.emit(graph.ReduceOp, squares, kind="mean", axes=axes, keepdims=True)
-    shifted = node.emit(graph.AddOp, variance, node.scalar(epsilon, variance))
-    scale = node.emit(graph.RsqrtOp, shifted)
-    return node.emit(graph.MulOp, centred, scale), mean, scale
+    mean = node.reduce(x, kind="mean", axes=axes, keepdims=True)
+    centred = node.sub(x, mean)
+    squares = node.mul(centred, centred)
+    variance = node.reduce(squares, kind="mean", axes=axes, keepdims=True)
+    shifted = node.add(variance, epsilon)
+    scale = node.rsqrt(shifted)
+    return node.mul(centred, scale), mean, scale
 
 
 def _scaled(node: Node, x: Value, weight: Value | None, bias: Value | None) -> Value:
-    x = x if weight is None else node.emit(graph.MulOp, x, weight)
-    return x if bias is None else node.emit(graph.AddOp, x, bias)
+    x = x if weight is None else node.mul(x, weight)
+    return x if bias is None else node.add(x, bias)
 
 
 @converts("aten.layer_norm.default")
@@ -65,7 +64,7 @@ def layer_norm(
 def _layer_norm(
     node: Node, x: Value, rank: int, weight: Value | None, bias: Value | None, epsilon: float
 ) -> Value:
-    return node.emit(graph.LayerNormOp, x, weight, bias, axis=x.rank - rank, epsilon=epsilon)
+    return node.layer_norm(x, weight, bias, axis=x.rank - rank, epsilon=epsilon)
 
 
 @converts("aten.rms_norm.default")
@@ -77,7 +76,7 @@ def rms_norm(
     epsilon: float | None = None,
 ) -> Value:
     least = float(np.finfo(x.dtype).eps) if epsilon is None else epsilon
-    return node.emit(graph.RmsNormOp, x, weight, axis=x.rank - len(shape), epsilon=least)
+    return node.rms_norm(x, weight, axis=x.rank - len(shape), epsilon=least)
 
 
 @converts("aten._native_batch_norm_legit_no_training.default")
@@ -107,7 +106,7 @@ def batch_norm_of_batch(
     """By the statistics of the batch: a layer that keeps none has no others."""
     if node.uses(1) or node.uses(2):
         raise node.unsupported("statistics of the batch as results")
-    y, *_ = node.emit_all(graph.BatchNormTrainingOp, x, weight, bias, axis=1, epsilon=epsilon)
+    y, *_ = node.batch_norm_training(x, weight, bias, axis=1, epsilon=epsilon)
     return [y, None, None]
 
 
@@ -139,7 +138,7 @@ def _batch_norm(
     epsilon: float,
 ) -> Value:
     given = [None if p is None else cast(node, p, x.dtype) for p in (weight, bias, mean, variance)]
-    return node.emit(graph.BatchNormOp, x, *given, epsilon=epsilon, axis=1)
+    return node.batch_norm(x, *given, epsilon=epsilon, axis=1)
 
 
 @converts("aten.native_group_norm.default")
@@ -178,13 +177,10 @@ def group_norm(
     epsilon: float = 1e-5,
     cudnn_enabled: bool = True,
 ) -> Value:
-    def build(x: Any, *parameters: Any, **attributes: Any) -> graph.GroupNormOp:
-        return graph.GroupNormOp(x, groups, *parameters, **attributes)
-
     if x.rank > 2:
-        return node.emit(build, x, weight, bias, epsilon=epsilon)
+        return node.group_norm(x, groups, weight, bias, epsilon=epsilon)
     wide = reshaped(node, x, [*x.shape, *node.dims([1])])
-    return reshaped(node, node.emit(build, wide, weight, bias, epsilon=epsilon), x.shape)
+    return reshaped(node, node.group_norm(wide, groups, weight, bias, epsilon=epsilon), x.shape)
 
 
 @converts("aten.instance_norm.default")
@@ -202,4 +198,4 @@ def instance_norm(
 ) -> Value:
     if not use_input_stats:
         return batch_norm(node, x, weight, bias, mean, variance, False, momentum, epsilon)
-    return node.emit(graph.InstanceNormOp, x, weight, bias, epsilon=epsilon)
+    return node.instance_norm(x, weight, bias, epsilon=epsilon)

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dims import Dim, product
-from ...dialects.graph import ops as graph
 from ..importing.elementwise import is_nan
-from ..importing.selection import concatenated
 from ..importing.shapes import broadcast, reshaped, sliced_to
 from ..importing.values import Value
 from .nodes import Node
@@ -20,7 +18,7 @@ from .registry import converts
 def sort(node: Node, x: Value, dim: int = -1, descending: bool = False) -> list[Value]:
     if not x.rank:
         return [x, node.known(np.array(0))]
-    return node.emit_all(graph.SortOp, x, axis=node.axis(dim, x.rank), descending=descending)
+    return list(node.sort(x, axis=node.axis(dim, x.rank), descending=descending))
 
 
 @converts("aten.sort.stable")
@@ -53,9 +51,9 @@ def topk(
 ) -> list[Value]:
     if not x.rank:
         return [x, node.known(np.array(0))]
-    count, axis = node.dim(k), node.axis(dim, x.rank)
+    count, axis = node.dimension(k), node.axis(dim, x.rank)
     if count.is_static:
-        return node.emit_all(graph.TopKOp, x, k=count.value, axis=axis, largest=largest)
+        return list(node.top_k(x, k=count.value, axis=axis, largest=largest))
     return [sliced_to(node, part, axis, Dim.of(0), count) for part in sort(node, x, dim, largest)]
 
 
@@ -65,7 +63,7 @@ def kth_value(node: Node, x: Value, k: int, dim: int = -1, keepdim: bool = False
     found = []
     for part in sort(node, x, dim):
         places = node.known(np.array([k - 1] if keepdim else k - 1))
-        found.append(node.emit(graph.GatherOp, part, places, axis=axis))
+        found.append(node.gather(part, places, axis=axis))
     return found
 
 
@@ -97,16 +95,14 @@ def _middle(node: Node, x: Value, dim: int, keepdim: bool, *, skips: bool) -> li
         return [x, node.known(np.array(0))]
     axis = node.axis(dim, x.rank)
     wide = node.operand(is_nan(node, x), node.index)
-    nans = node.emit(graph.ReduceOp, wide, kind="sum", axes=[axis], keepdims=True)
-    numbers = node.emit(graph.SubOp, node.number(x.shape[axis]), nans)
-    before = node.emit(graph.SubOp, numbers, node.known(np.array(1)))
-    place = node.emit(graph.DivOp, before, node.known(np.array(2)))
+    nans = node.reduce(wide, kind="sum", axes=[axis], keepdims=True)
+    numbers = node.sub(node.number(x.shape[axis]), nans)
+    before = node.sub(numbers, node.known(np.array(1)))
+    place = node.div(before, node.known(np.array(2)))
     if not skips:
-        none = node.emit(graph.EqualOp, nans, node.known(np.array(0)))
-        place = node.emit(graph.WhereOp, none, place, numbers)
-    found = [
-        node.emit(graph.GatherElementsOp, part, place, axis=axis) for part in sort(node, x, dim)
-    ]
+        none = node.equal(nans, node.known(np.array(0)))
+        place = node.where(none, place, numbers)
+    found = [node.gather_elements(part, place, axis=axis) for part in sort(node, x, dim)]
     shape = [size for i, size in enumerate(x.shape) if keepdim or i != axis]
     if keepdim:
         return found
@@ -122,7 +118,7 @@ def unique(
     return_counts: bool = False,
 ) -> list[Value | None]:
     flat = reshaped(node, x, [product(x.shape)])
-    values, _, inverse, counts, _ = node.emit_all(graph.UniqueOp, flat, sorted=True)
+    values, _, inverse, counts, _ = node.unique(flat, sorted=True)
     return [
         values,
         reshaped(node, inverse, x.shape) if return_inverse else None,
@@ -134,28 +130,24 @@ def unique(
 def bincount(node: Node, x: Value, weights: Value | None = None, minlength: Any = 0) -> Value:
     size = node.results[0].shape[0]
     if isinstance(size, int):
-        return node.emit(graph.HistogramOp, x, weights, bins=size)
+        return node.histogram(x, size, weights)
     least = node.known(np.array([node.integer(minlength, "a number of bins") - 1], x.dtype))
-    largest = node.emit(
-        graph.ReduceOp, node.emit(concatenated, x, least, axis=0), kind="max", axes=[0]
-    )
-    count = node.operand(node.emit(graph.AddOp, largest, node.scalar(1, x)), node.index)
-    bins = node.emit(graph.ArangeOp, count)
-    empty = node.operand(node.emit(graph.MulOp, bins, node.scalar(0, bins)), node.dtype)
+    largest = node.reduce(node.concat([x, least], axis=0), kind="max", axes=[0])
+    count = node.operand(node.add(largest, 1), node.index)
+    bins = node.arange(count)
+    empty = node.operand(node.mul(bins, 0), node.dtype)
     one = broadcast(node, node.known(np.array(1, node.dtype)), x.shape)
     added = one if weights is None else node.operand(weights, node.dtype)
-    return node.emit(graph.ScatterElementsOp, empty, x, added, axis=0, kind="add")
+    return node.scatter_elements(empty, x, added, axis=0, kind="add")
 
 
 @converts("aten.repeat_interleave.Tensor")
 def repeat_interleave(node: Node, repeats: Value, output_size: Any = None) -> Value:
     """Each place as often as a number says: that of the first sum of numbers that is larger."""
-    ends = node.emit(graph.CumulativeOp, node.operand(repeats, node.index), kind="sum", axis=0)
+    ends = node.cumulative(node.operand(repeats, node.index), kind="sum", axis=0)
     zero = node.known(np.array([0]))
-    total = node.emit(
-        graph.ReduceOp, node.emit(concatenated, ends, zero, axis=0), kind="max", axes=[0]
-    )
-    return node.emit(graph.SearchsortedOp, ends, node.emit(graph.ArangeOp, total), right=True)
+    total = node.reduce(node.concat([ends, zero], axis=0), kind="max", axes=[0])
+    return node.searchsorted(ends, node.arange(total), right=True)
 
 
 @converts("aten.one_hot.default")
@@ -164,7 +156,7 @@ def one_hot(node: Node, x: Value, num_classes: Any = -1) -> Value:
     if depth < 0:
         raise node.unsupported("a number of classes that depends on data", "num_classes")
     values = node.known(np.array([0, 1]))
-    return node.emit(graph.OneHotOp, x, values, depth=depth, axis=x.rank)
+    return node.one_hot(x, values, depth=depth, axis=x.rank)
 
 
 @converts("aten.searchsorted.Tensor", "aten.searchsorted.Scalar")
@@ -179,10 +171,8 @@ def searchsorted(
     sorter: Value | None = None,
 ) -> Value:
     if sorter is not None:
-        rows = node.emit(graph.GatherElementsOp, rows, sorter, axis=rows.rank - 1)
-    found = node.emit(
-        graph.SearchsortedOp, *node.common(rows, values), right=right or side == "right"
-    )
+        rows = node.gather_elements(rows, sorter, axis=rows.rank - 1)
+    found = node.searchsorted(*node.common(rows, values), right=right or side == "right")
     return node.operand(found, node.dtype)
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ...dialects.graph import ops as graph
 from ...dialects.graph.threefry import FLOAT_BITS, first_word_of
 from ..importing.shapes import broadcast
 from ..importing.values import Value
@@ -51,4 +50,4 @@ def _shape_alone(seed: Any, size: Sequence[int]) -> Any:
 
 @converts("stepwell.random_uniform.default")
 def uniform(node: Node, seed: Value, size: Sequence[Any]) -> Value:
-    return node.emit(graph.RandomUniformOp, broadcast(node, seed, node.result_shape))
+    return node.random_uniform(broadcast(node, seed, node.result_shape))

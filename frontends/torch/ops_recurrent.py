@@ -10,7 +10,7 @@ from xdsl.ir import Block
 
 from ...core.dims import Dim
 from ..builder import Builder
-from ..importing.selection import apart, concatenated
+from ..importing.selection import apart
 from ..importing.shapes import reshaped, transposed, unsqueezed
 from ..importing.values import Value
 from ..values import Value as Built
@@ -107,7 +107,7 @@ def _layer(
         _joined(node, [unsqueezed(node, _in_order(node, p, kind), [0]) for p in same])
         for same in zip(*weights, strict=True)
     )
-    bias = node.emit(concatenated, *biases, axis=1) if biases else None
+    bias = node.concat(biases, axis=1) if biases else None
     built = kind.build(
         b,
         *(None if value is None else Built(b, node.ssa(value)) for value in (x, w, r, bias)),
@@ -132,9 +132,9 @@ def _in_order(node: Node, parameter: Value, kind: _Kind) -> Value:
         return parameter
     rows = parameter.shape[0].value // len(kind.gates)
     parts = apart(node, parameter, 0, [rows] * len(kind.gates))
-    return node.emit(concatenated, *(parts[gate] for gate in kind.gates), axis=0)
+    return node.concat([parts[gate] for gate in kind.gates], axis=0)
 
 
 def _joined(node: Node, parts: Sequence[Value]) -> Value:
     """Parts along the first axis."""
-    return parts[0] if len(parts) == 1 else node.emit(concatenated, *parts, axis=0)
+    return parts[0] if len(parts) == 1 else node.concat(parts, axis=0)

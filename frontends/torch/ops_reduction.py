@@ -49,7 +49,7 @@ def _largest(node: Node, x: Value, dims: Any = (), keepdim: bool = False, *, kin
     axes = _axes(node, x, dims)
     if x.dtype == _BOOL or not axes:
         return reduced(node, x, axes, keepdim, kind)
-    return node.emit(graph.ReduceOp, x, kind=kind, axes=axes, keepdims=keepdim)
+    return node.reduce(x, kind=kind, axes=axes, keepdims=keepdim)
 
 
 def _extremum(
@@ -67,10 +67,10 @@ def _place(
 ) -> Value:
     if dim is None or not x.rank:
         x = reshaped(node, x, [product(x.shape)])
-        place = node.emit(graph.ArgReduceOp, x, kind=kind, axis=0, keepdims=False)
+        place = node.arg_reduce(x, kind=kind, axis=0, keepdims=False)
         return reshaped(node, place, node.result_shape)
     axis = node.axis(dim, x.rank)
-    return node.emit(graph.ArgReduceOp, x, kind=kind, axis=axis, keepdims=keepdim)
+    return node.arg_reduce(x, kind=kind, axis=axis, keepdims=keepdim)
 
 
 def _cumulative(node: Node, x: Value, dim: int, dtype: Any = None, *, kind: str) -> Value:
@@ -78,7 +78,7 @@ def _cumulative(node: Node, x: Value, dim: int, dtype: Any = None, *, kind: str)
     x = node.operand(x, target)
     if not x.rank:
         return x
-    return node.emit(graph.CumulativeOp, x, kind=kind, axis=node.axis(dim, x.rank))
+    return node.cumulative(x, kind=kind, axis=node.axis(dim, x.rank))
 
 
 def _register() -> None:
@@ -121,7 +121,7 @@ def std(
     correction: Any = None,
     keepdim: bool = False,
 ) -> Value:
-    return node.emit(graph.SqrtOp, _variance(node, x, dims, correction, keepdim))
+    return node.sqrt(_variance(node, x, dims, correction, keepdim))
 
 
 def _variance(
@@ -132,8 +132,8 @@ def _variance(
     axes = _axes(node, x, dims)
     less = 1 if correction is None else correction
     mean = reduced(node, x, axes, True, "mean")
-    distance = node.emit(graph.SubOp, x, mean)
-    square = node.emit(graph.MulOp, distance, distance)
+    distance = node.sub(x, mean)
+    square = node.mul(distance, distance)
     if not less:
         return reduced(node, square, axes, keepdim, "mean")
     total = reduced(node, square, axes, keepdim, "sum")
@@ -143,9 +143,9 @@ def _variance(
         divisor = node.known(np.array(rest, x.dtype))
     else:
         held = node.operand(count, x.dtype)
-        rest_of_it = node.emit(graph.SubOp, held, node.scalar(float(less), held))
-        divisor = node.emit(graph.MaxOp, rest_of_it, node.scalar(0, held))
-    return node.emit(graph.DivOp, total, divisor)
+        rest_of_it = node.sub(held, float(less))
+        divisor = node.max(rest_of_it, 0)
+    return node.div(total, divisor)
 
 
 @converts("aten.var_mean.correction")
@@ -196,8 +196,8 @@ def _normalised(node: Node, x: Value, dim: int, build: Any) -> Value:
     x = node.operand(x, node.dtype)
     if not x.rank:
         row = reshaped(node, x, node.dims([1]))
-        return reshaped(node, node.emit(build, row, axis=0), [])
-    return node.emit(build, x, axis=node.axis(dim, x.rank))
+        return reshaped(node, node.apply(build, row, axis=0), [])
+    return node.apply(build, x, axis=node.axis(dim, x.rank))
 
 
 @converts("aten.cummax.default")
@@ -215,13 +215,13 @@ def _running(node: Node, x: Value, dim: int, kind: str) -> list[Value | None]:
     if not x.rank:
         return [x, node.known(np.array(0))]
     axis = node.axis(dim, x.rank)
-    found = node.emit(graph.CumulativeOp, x, kind=kind, axis=axis)
+    found = node.cumulative(x, kind=kind, axis=axis)
     if not node.uses(1):
         return [found, None]
-    same = node.emit(graph.LogicalOrOp, node.emit(graph.EqualOp, x, found), is_nan(node, x))
+    same = node.logical_or(node.equal(x, found), is_nan(node, x))
     places = unsqueezed(node, places_of(node, x.shape[axis]), range(1, x.rank - axis))
-    hits = node.emit(graph.WhereOp, same, places, node.known(np.array(0)))
-    return [found, node.emit(graph.CumulativeOp, hits, kind="max", axis=axis)]
+    hits = node.where(same, places, node.known(np.array(0)))
+    return [found, node.cumulative(hits, kind="max", axis=axis)]
 
 
 @converts("aten.logcumsumexp.default")
@@ -243,10 +243,10 @@ def logcumsumexp(node: Node, x: Value, dim: int) -> Value:
 
 def _log_add_exp(node: Node, a: Value, b: Value) -> Value:
     # log(exp(a) + exp(b)) == m + log(1 + exp(n - m))  for m = max(a, b), n = min(a, b), m finite
-    m, n = node.emit(graph.MaxOp, a, b), node.emit(graph.MinOp, a, b)
-    closeness = node.emit(graph.ExpOp, node.emit(graph.SubOp, n, m))
-    rest = node.emit(graph.Log1pOp, closeness)
-    return node.emit(graph.WhereOp, is_inf(node, m), m, node.emit(graph.AddOp, m, rest))
+    m, n = node.max(a, b), node.min(a, b)
+    closeness = node.exp(node.sub(n, m))
+    rest = node.log1p(closeness)
+    return node.where(is_inf(node, m), m, node.add(m, rest))
 
 
 _JOINED = {"sum": graph.AddOp, "prod": graph.MulOp, "max": graph.MaxOp, "min": graph.MinOp}
@@ -269,17 +269,17 @@ def segment_reduce(
     if not is_float(x.dtype):
         raise node.unsupported(f"not supported for {x.dtype.name}")
     kind, places = reduce.removeprefix("a"), cast(node, offsets, np.dtype(np.int64))
-    found = node.emit(graph.SegmentReduceOp, x, places, kind=kind)
+    found = node.segment_reduce(x, places, kind=kind)
     if initial is None:
         return found
     start = node.scalar(initial, x)
     if kind != "mean":
-        return node.emit(_JOINED[kind], found, start)
+        return node.apply(_JOINED[kind], found, start)
     if initial != 0:
         raise node.unsupported(f"a mean that begins with {initial}", "0")
     # (0 + sum) / count is the mean; that of an empty segment is 0, not NaN.
     ones = broadcast(node, node.known(np.array(1)), [x.shape[0]])
-    counts = node.emit(graph.SegmentReduceOp, ones, places, kind="sum")
-    empty = node.emit(graph.EqualOp, counts, node.scalar(0, counts))
+    counts = node.segment_reduce(ones, places, kind="sum")
+    empty = node.equal(counts, 0)
     empty = unsqueezed(node, empty, range(1, x.rank))
-    return node.emit(graph.WhereOp, empty, start, found)
+    return node.where(empty, start, found)

@@ -64,7 +64,7 @@ def _nearest(
 ) -> Value:
     """One element for each of the result; torch computes its place in f32."""
     for axis, factor in enumerate(factors, 2):
-        size, wanted = x.shape[axis], node.dim(node.results[0].shape[axis])
+        size, wanted = x.shape[axis], node.dimension(node.results[0].shape[axis])
         if size.is_static and wanted.is_static:
             step = np.float32(size.value / wanted.value if factor is None else 1 / factor)
             at: Numbers = place_of(np.arange(wanted.value, dtype=_F32), step)
@@ -126,7 +126,7 @@ def _weighted(
         raise node.unsupported("align_corners with antialias", "align_corners=False")
     coordinates = COORDINATES["align_corners" if align_corners else "half_pixel"]
     for axis, factor in enumerate(factors, 2):
-        size, wanted = x.shape[axis], node.dim(node.results[0].shape[axis])
+        size, wanted = x.shape[axis], node.dimension(node.results[0].shape[axis])
         if size == wanted and factor in (None, 1):
             continue
         y, extent = _extent(node, size, wanted, None if align_corners else factor)

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...core.dims import Dim, product
-from ...dialects.graph import ops as graph
 from ..importing.elementwise import modulo
-from ..importing.selection import apart, concatenated, elements_at, padded, sliced, whole
+from ..importing.selection import apart, elements_at, padded, sliced, whole
 from ..importing.shapes import (
     broadcast,
     places_of,
@@ -45,7 +44,7 @@ def _target(node: Node, sizes: Sequence[Any]) -> list[Dim | None]:
     target: list[Dim | None] = []
     for given, found in zip(sizes, node.results[0].shape, strict=True):
         known = node.sizes.dim(found)
-        target.append(known if known is not None or given == -1 else node.dim(given))
+        target.append(known if known is not None or given == -1 else node.dimension(given))
     return target
 
 
@@ -116,8 +115,8 @@ def flip(node: Node, x: Value, dims: Sequence[int]) -> Value:
             parts[axis] = (size.value - 1, -1, -1)
             continue
         places = places_of(node, size)
-        backward = node.emit(graph.SubOp, node.number(size - 1), places)
-        x = node.emit(graph.GatherOp, x, backward, axis=axis)
+        backward = node.sub(node.number(size - 1), places)
+        x = node.gather(x, backward, axis=axis)
     return sliced(node, x, parts)
 
 
@@ -127,16 +126,16 @@ def roll(node: Node, x: Value, shifts: Sequence[Any], dims: Sequence[int] = ()) 
         flat = reshaped(node, x, [product(x.shape)])
         return reshaped(node, roll(node, flat, shifts, [0]), x.shape)
     for shift, axis in zip(shifts, node.axes(dims, x.rank), strict=True):
-        size, by = x.shape[axis], node.dim(shift)
+        size, by = x.shape[axis], node.dimension(shift)
         if size.is_static and by.is_static:
             start = -by.value % max(size.value, 1)
             last, first = whole(x), whole(x)
             last[axis], first[axis] = (start, size.value, 1), (0, start, 1)
-            x = node.emit(concatenated, sliced(node, x, last), sliced(node, x, first), axis=axis)
+            x = node.concat([sliced(node, x, last), sliced(node, x, first)], axis=axis)
             continue
-        moved = node.emit(graph.SubOp, places_of(node, size), node.number(by))
+        moved = node.sub(places_of(node, size), node.number(by))
         places = modulo(node, moved, node.number(size))
-        x = node.emit(graph.GatherOp, x, places, axis=axis)
+        x = node.gather(x, places, axis=axis)
     return x
 
 
@@ -146,23 +145,23 @@ def cat(node: Node, tensors: Sequence[Value], dim: int = 0) -> Value:
     # A vector without elements is left out, whatever the rank of the others.
     parts = [x for x in tensors if x.rank > 1 or x.shape != (Dim.of(0),)] or tensors[:1]
     parts = [node.operand(x, node.dtype) for x in parts]
-    return parts[0] if len(parts) == 1 else node.emit(concatenated, *parts, axis=axis)
+    return parts[0] if len(parts) == 1 else node.concat(parts, axis=axis)
 
 
 @converts("aten.stack.default")
 def stack(node: Node, tensors: Sequence[Value], dim: int = 0) -> Value:
     axis = node.axis(dim, tensors[0].rank + 1)
     parts = [unsqueezed(node, node.operand(x, node.dtype), [axis]) for x in tensors]
-    return parts[0] if len(parts) == 1 else node.emit(concatenated, *parts, axis=axis)
+    return parts[0] if len(parts) == 1 else node.concat(parts, axis=axis)
 
 
 @converts("aten.select.int", "aten.select_copy.int")
 def select(node: Node, x: Value, dim: int, index: Any) -> Value:
     axis = node.axis(dim, x.rank)
-    size, at = x.shape[axis], node.dim(index)
+    size, at = x.shape[axis], node.dimension(index)
     if not size.is_static or not at.is_static:
         place = node.operand(at, node.index)
-        return node.emit(graph.GatherOp, x, place, axis=axis)
+        return node.gather(x, place, axis=axis)
     parts, start = whole(x), at.value % max(size.value, 1)
     parts[axis] = (start, start + 1, 1)
     part = sliced(node, x, parts)
@@ -174,8 +173,8 @@ def slice_(
     node: Node, x: Value, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1
 ) -> Value:
     axis = node.axis(dim, x.rank)
-    first = node.dim(0 if start is None else start)
-    last = node.dim(_END if end is None else end)
+    first = node.dimension(0 if start is None else start)
+    last = node.dimension(_END if end is None else end)
     return part_of(node, x, axis, first, last, node.integer(step, "a step"))
 
 
@@ -276,12 +275,12 @@ def diagonal(node: Node, x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1
     rest = [axis for axis in range(x.rank) if axis not in (a, b)]
     front = transposed(node, x, [a, b, *rest])
     count = node.results[0].shape[-1]
-    places = places_of(node, node.dim(count))
+    places = places_of(node, node.dimension(count))
     rows = cols = places
     if offset > 0:
-        cols = node.emit(graph.AddOp, places, node.scalar(offset, places))
+        cols = node.add(places, offset)
     if offset < 0:
-        rows = node.emit(graph.AddOp, places, node.scalar(-offset, places))
+        rows = node.add(places, -offset)
     found = elements_at(node, front, rows, cols)
     return transposed(node, found, [*range(1, found.rank), 0])
 
@@ -292,11 +291,11 @@ def unfold(node: Node, x: Value, dimension: int, size: int, step: int) -> Value:
     if not x.rank:
         return reshaped(node, x, [Dim.of(1)])
     axis = node.axis(dimension, x.rank)
-    starts = places_of(node, node.dim(node.results[0].shape[axis]))
+    starts = places_of(node, node.dimension(node.results[0].shape[axis]))
     if step != 1:
-        starts = node.emit(graph.MulOp, starts, node.scalar(step, starts))
-    places = node.emit(graph.AddOp, unsqueezed(node, starts, [1]), node.known(np.arange(size)))
-    windows = node.emit(graph.GatherOp, x, places, axis=axis)
+        starts = node.mul(starts, step)
+    places = node.add(unsqueezed(node, starts, [1]), node.known(np.arange(size)))
+    windows = node.gather(x, places, axis=axis)
     return transposed(node, windows, [i for i in range(windows.rank) if i != axis + 1] + [axis + 1])
 
 
@@ -305,7 +304,7 @@ def as_strided(
     node: Node, x: Value, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None
 ) -> Value:
     flat = reshaped(node, x, [product(x.shape)])
-    return node.emit(graph.GatherOp, flat, _memory(node, size, stride, storage_offset), axis=0)
+    return node.gather(flat, _memory(node, size, stride, storage_offset), axis=0)
 
 
 @converts("aten.as_strided_scatter.default")
@@ -321,7 +320,7 @@ def as_strided_scatter(
         reshaped(node, x, [product(x.shape)]),
         _memory(node, size, stride, storage_offset),
     )
-    return reshaped(node, node.emit(_placed, flat, src, places), x.shape)
+    return reshaped(node, node.scatter_nd(flat, src, [places]), x.shape)
 
 
 def _memory(node: Node, size: Sequence[Any], stride: Sequence[Any], offset: Any) -> Value:
@@ -336,7 +335,3 @@ def _memory(node: Node, size: Sequence[Any], stride: Sequence[Any], offset: Any)
     for count, step in zip(sizes, steps, strict=True):
         places = places[..., None] + np.arange(count) * step
     return node.known(places)
-
-
-def _placed(x: Any, src: Any, places: Any) -> graph.ScatterNdOp:
-    return graph.ScatterNdOp(x, src, [places], "none")

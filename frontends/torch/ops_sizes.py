@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dims import Dim, product
-from ...dialects.graph import ops as graph
 from ..importing.elementwise import cast
-from ..importing.selection import concatenated
 from ..importing.shapes import reshaped
 from ..importing.values import Value
 from .nodes import Node
@@ -40,8 +38,8 @@ def item(node: Node, x: Value) -> Any:
     most, least = node.sizes.most(symbol), node.sizes.least(symbol)
     count = cast(node, x if least == 0 else _largest_or(node, x, least), node.index)
     if least:
-        count = node.emit(graph.SubOp, count, node.scalar(least, count))
-    places = node.emit(graph.ArangeOp, count, at_most=None if most is None else most - least)
+        count = node.sub(count, least)
+    places = node.arange(count, at_most=None if most is None else most - least)
     node.hold(places)
     size = places.shape[0]
     node.sizes.name(str(symbol), size + least)
@@ -55,8 +53,8 @@ def _largest_or(node: Node, x: Value, least: int) -> Value:
     if str(largest.target) != "aten.max.default":
         return x
     elements = reshaped(node, node.values[largest.args[0]], [None])
-    joined = node.emit(concatenated, elements, node.known(np.array([least], x.dtype)), axis=0)
-    return node.emit(graph.ReduceOp, joined, kind="max", axes=[0])
+    joined = node.concat([elements, node.known(np.array([least], x.dtype))], axis=0)
+    return node.reduce(joined, kind="max", axes=[0])
 
 
 @converts("aten.sym_size.int")
@@ -73,22 +71,22 @@ def number_of_elements(node: Node, x: Value) -> Dim:
 
 @converts("_operator.truediv")
 def quotient(node: Node, a: Any, b: Any) -> Value:
-    return node.emit(graph.DivOp, node.operand(a, _WIDE), node.operand(b, _WIDE))
+    return node.div(node.operand(a, _WIDE), node.operand(b, _WIDE))
 
 
 @converts("_operator.pow")
 def power(node: Node, a: Any, b: Any) -> Value:
-    return node.emit(graph.PowOp, node.operand(a, _WIDE), node.operand(b, _WIDE))
+    return node.pow(node.operand(a, _WIDE), node.operand(b, _WIDE))
 
 
 @converts("_operator.neg")
 def negative(node: Node, a: Any) -> Value:
-    return node.emit(graph.NegOp, node.operand(a, _WIDE))
+    return node.neg(node.operand(a, _WIDE))
 
 
 @converts("torch._sym_sqrt")
 def root(node: Node, a: Any) -> Value:
-    return node.emit(graph.SqrtOp, node.operand(a, _WIDE))
+    return node.sqrt(node.operand(a, _WIDE))
 
 
 @converts("math.trunc", "torch.sym_float")

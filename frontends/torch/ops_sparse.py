@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...dialects.graph import ops as graph
 from ..importing.shapes import reshaped, unsqueezed
 from ..importing.values import Value
 from .nodes import Node
@@ -18,8 +17,8 @@ def sparse_product(node: Node, a: Value, x: Value, reduce: str) -> Value:
         raise node.unsupported(f'reduce="{reduce}"', ", ".join(_KINDS))
     columns = x if x.rank == 2 else unsqueezed(node, x, [1])
     if reduce == "sum":
-        y = node.emit(graph.SpmmOp, a, columns)
+        y = node.spmm(a, columns)
     else:
-        entries = node.emit(graph.EntriesOp, a)
-        y = node.emit(graph.AggregateOp, a, columns, entries, kind=_KINDS[reduce])
+        entries = node.entries(a)
+        y = node.aggregate(a, columns, entries, kind=_KINDS[reduce])
     return y if x.rank == 2 else reshaped(node, y, y.shape[:1])

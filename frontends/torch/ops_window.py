@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ...core.dims import Dim
-from ...dialects.graph import ops as graph
 from ..importing.parts import mean_of_parts
 from ..importing.shapes import reshaped
 from ..importing.shapes import transposed as permuted
@@ -48,8 +47,7 @@ def convolution(
         spread = each(output_padding, len(axes))
         y = transposed_conv(node, x, w, bias, axes, spread, groups)
     else:
-        y = node.emit(
-            graph.ConvOp,
+        y = node.conv(
             padded_axes(node, x, axes, 0),
             w,
             bias,
@@ -169,7 +167,7 @@ def adaptive_avg_pool(node: Node, x: Value, output_size: Sequence[Any]) -> Value
     first = x.rank - count
     if all(size == 1 for size in sizes):
         axes = list(range(first, x.rank))
-        return node.emit(graph.ReduceOp, x, kind="mean", axes=axes, keepdims=True)
+        return node.reduce(x, kind="mean", axes=axes, keepdims=True)
     for offset, size in enumerate(sizes):
         x = _divided(node, x, first + offset, size)
     return x
@@ -186,10 +184,10 @@ def _divided(node: Node, x: Value, axis: int, parts: int) -> Value:
     if size % parts == 0:
         shape = [*x.shape[:axis], Dim.of(parts), Dim.of(size // parts), *x.shape[axis + 1 :]]
         apart = reshaped(node, x, shape)
-        return node.emit(graph.ReduceOp, apart, kind="mean", axes=[axis + 1], keepdims=False)
+        return node.reduce(apart, kind="mean", axes=[axis + 1], keepdims=False)
     weights = means_of_parts(size, parts).astype(x.dtype)
     order = [*(i for i in range(rank) if i != axis), axis]
-    moved = node.emit(graph.MatmulOp, permuted(node, x, order), node.known(weights))
+    moved = node.matmul(permuted(node, x, order), node.known(weights))
     return permuted(node, moved, [order.index(i) for i in range(rank)])
 
 

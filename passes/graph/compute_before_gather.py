@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import region_dce
 
 from ...core.actions import allowed
@@ -19,9 +20,9 @@ from ...core.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.chains import Cost
+from ...dialects.graph.op_builder import InsertingBuilder
 from ...dialects.graph.shapes import SymbolicShapes
 from .messages.before_gather import BeforeGather, before_gather
-from .messages.insertion import Insertion
 from .rules.permission import Permission
 
 _FLOPS_PER_BYTE = 2
@@ -84,7 +85,7 @@ def _rewrite(ctx: Context, function: func.FuncOp, permission: Permission, sizes:
 
 def _replace(op: Operation, found: BeforeGather) -> None:
     """Compute an operator in the other way."""
-    result = found.emit(Insertion(op, [op]))
+    result = found.emit(InsertingBuilder(Builder(InsertPoint.before(op)), [op]))
     result.name_hint = op.results[0].name_hint
     Rewriter.replace_op(op, [], [result])
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import LocationAttr, ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     PatternRewriter,
@@ -17,9 +16,9 @@ from xdsl.pattern_rewriter import (
 
 from ...core.budgets import SUMS
 from ...core.exactness import Exactness
-from ...core.provenance import locate
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import NormalizeKind
+from ...dialects.graph.op_builder import InsertingBuilder
 from .rules.recorded import recorded
 
 
@@ -37,33 +36,19 @@ class SpmmOfNormalized(RewritePattern):
             return
         symmetric = normalize.kind.data == NormalizeKind.SYMMETRIC
         loops = bool(normalize.self_loops.value.data)
-        new: list[Operation] = []
+        factors, b = (InsertingBuilder(rewriter, [source]) for source in (normalize, op))
         power = -0.5 if symmetric else -1.0
-        degree = graph.DegreeOp(normalize.a, self_loops=loops, power=power)
-        scale = _column(degree, new, normalize.location)
-        x = _append(graph.MulOp(op.x, scale), new) if symmetric else op.x
-        y = _append(graph.SpmmOp(normalize.a, x), new)
+        degree = factors.degree(normalize.a, self_loops=loops, power=power)
+        scale = factors.reshape(degree, [-1, 1])
+        x = b.mul(op.x, scale) if symmetric else op.x
+        y = b.spmm(normalize.a, x)
         if loops:
-            missing = _column(graph.MissingSelfLoopsOp(normalize.a), new, normalize.location)
-            y = _append(graph.AddOp(y, _append(graph.MulOp(x, missing), new)), new)
-        y = _append(graph.MulOp(y, scale, result_type=op.result.type), new)
-        for part in new:
-            locate(part, op.location)
-        rewriter.replace(op, new, [y])
+            missing = factors.reshape(factors.missing_self_loops(normalize.a), [-1, 1])
+            y = b.add(y, b.mul(x, missing))
+        y = b.insert(graph.MulOp(y, scale, result_type=op.result.type))
+        rewriter.replace(op, [], [y])
         if not normalize.result.uses:
             rewriter.erase(normalize)
-
-
-def _append(op: Operation, new: list[Operation]) -> SSAValue:
-    new.append(op)
-    return op.results[0]
-
-
-def _column(vector: Operation, new: list[Operation], location: LocationAttr) -> SSAValue:
-    """One number for each row, as a matrix of one column."""
-    column = graph.ReshapeOp(_append(vector, new), [-1, 1])
-    vector.location = column.location = location
-    return _append(column, new)
 
 
 @dataclass(frozen=True)

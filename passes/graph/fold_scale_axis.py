@@ -28,6 +28,7 @@ from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PadMode
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.known import elements_of, is_constant, is_regular, sizes_of
+from ...dialects.graph.op_builder import InsertingBuilder
 from .rules.permission import permitted
 from .rules.rooted import rooted
 
@@ -76,33 +77,35 @@ class Scale:
 
 
 class Rebuilding:
-    """Collects the rebuilt operators, with their locations."""
+    """Rebuilds operators before the one that is rewritten."""
 
-    def __init__(self, scale: Scale) -> None:
+    def __init__(self, scale: Scale, rewriter: PatternRewriter) -> None:
+        owner = scale.value.owner
         self.scale = scale
-        self.new: list[Operation] = []
+        self._rewriter = rewriter
+        self._sources = [owner] if isinstance(owner, Operation) else []
 
-    def add(self, op: GraphOp, *sources: Operation) -> SSAValue:
-        op.location = fuse([*sources, *self.scale_ops])
-        self.new.append(op)
-        return op.results[0]
+    def at(self, *sources: Operation) -> InsertingBuilder:
+        """Builds operators that stand for some, and for the scale."""
+        return InsertingBuilder(self._rewriter, [*sources, *self._sources])
 
-    @property
-    def scale_ops(self) -> list[Operation]:
-        owner = self.scale.value.owner
-        return [owner] if isinstance(owner, Operation) else []
+    def like(self, op: GraphOp, operands: list[SSAValue]) -> SSAValue:
+        """The same operator on other operands."""
+        copy = op.clone()
+        copy.operands = operands
+        return self.at(op).insert(copy)
 
     def factors(self, *shape: int) -> SSAValue:
         """The factors as a tensor of this shape; a single factor has all sizes 1."""
         sizes = shape if self.scale.size > 1 else (1,) * len(shape)
         if sizes_of(self.scale.value) == sizes:
             return self.scale.value
-        return self.add(graph.ReshapeOp(self.scale.value, list(sizes)))
+        return self.at().reshape(self.scale.value, list(sizes))
 
     def scaled(self, constant: SSAValue, *shape: int) -> SSAValue:
         """A constant times the factors, which are reshaped to `shape`."""
         owner = cast(Operation, constant.owner)
-        return self.add(graph.MulOp(constant, self.factors(*shape)), owner)
+        return self.at(owner).mul(constant, self.factors(*shape))
 
 
 def _is_private_constant(value: SSAValue) -> bool:
@@ -162,20 +165,13 @@ def _absorb(value: SSAValue, to: Rebuilding) -> SSAValue:
     if isinstance(op, graph.DenseOp | graph.ConvOp):
         w = to.scaled(op.w, to.scale.size, *[1] * (rank(op.w) - 1))
         biases = [] if op.bias is None else [to.scaled(op.bias, to.scale.size)]
-        return to.add(_like(op, [op.x, w, *biases]), op)
+        return to.like(op, [op.x, w, *biases])
     if isinstance(op, graph.MatmulOp):
-        return to.add(graph.MatmulOp(op.a, to.scaled(op.b, to.scale.size), value.type), op)
+        return to.like(op, [op.a, to.scaled(op.b, to.scale.size)])
     if isinstance(op, graph.SpmmOp):
-        return to.add(graph.SpmmOp(op.a, _absorb(op.x, to), value.type), op)
+        return to.like(op, [op.a, _absorb(op.x, to)])
     operands = [_absorb(operand, to) for operand in op.operands]
-    return to.add(_like(op, operands), op)
-
-
-def _like(op: GraphOp, operands: list[SSAValue]) -> GraphOp:
-    """The same operator on other operands."""
-    copy = op.clone()
-    copy.operands = operands
-    return copy
+    return to.like(op, operands)
 
 
 def _gives(value: SSAValue, weights: WeightStore, depth: int = _DEPTH) -> Scale | None:
@@ -210,9 +206,9 @@ def _without_scale(value: SSAValue, to: Rebuilding) -> SSAValue:
         return op.lhs if op.rhs is to.scale.value else op.rhs
     if isinstance(op, graph.AddOp):
         # x * s + t == (x + t / s) * s
-        summand = to.add(graph.DivOp(op.rhs, to.factors(*to.scale.shape)), op)
-        return to.add(_like(op, [_without_scale(op.lhs, to), summand]), op)
-    return to.add(_like(op, [_without_scale(op.operands[0], to)]), op)
+        summand = to.at(op).div(op.rhs, to.factors(*to.scale.shape))
+        return to.like(op, [_without_scale(op.lhs, to), summand])
+    return to.like(op, [_without_scale(op.operands[0], to)])
 
 
 @Exactness.SPECIAL
@@ -232,10 +228,9 @@ class ScaleOfProduct(RewritePattern):
         if found is None or not _absorbs(*found):
             return
         value, scale = found
-        to = Rebuilding(scale)
-        result = _absorb(value, to)
+        result = _absorb(value, Rebuilding(scale, rewriter))
         _decide(self.ctx, op, "fold its scale into the weights before it")
-        rewriter.replace(op, to.new, [result])
+        rewriter.replace(op, [], [result])
 
 
 @Exactness.SPECIAL
@@ -255,12 +250,12 @@ class ProductOfScaled(RewritePattern):
         scale = _gives(x, weights_of(self.ctx)) if _is_private_constant(w) else None
         if scale is None or not scale.runs_along(_channels(op.results[0])):
             return
-        to = Rebuilding(scale)
+        to = Rebuilding(scale, rewriter)
         value = _without_scale(x, to)
         weights = _weights_of_scaled(op, to)
-        result = to.add(_like(op, [value, weights, *op.operands[2:]]), op)
+        result = to.like(op, [value, weights, *op.operands[2:]])
         _decide(self.ctx, op, "fold the scale of its operand into its weights")
-        rewriter.replace(op, to.new, [result])
+        rewriter.replace(op, [], [result])
 
 
 def _weights_of_scaled(op: GraphOp, to: Rebuilding) -> SSAValue:
@@ -276,10 +271,11 @@ def _weights_of_scaled(op: GraphOp, to: Rebuilding) -> SSAValue:
     if groups == 1 or size == 1:
         return to.scaled(w, size, *ones)
     # Each filter uses the factors of the channels in its group.
-    own = to.factors(groups, 1, channels)
-    own = to.add(graph.BroadcastToOp(own, [groups, filters // groups, channels]))
-    own = to.add(graph.ReshapeOp(own, [filters, channels, *ones]))
-    return to.add(graph.MulOp(w, own), cast(Operation, w.owner))
+    own = to.at().broadcast_to(
+        to.factors(groups, 1, channels), [groups, filters // groups, channels]
+    )
+    own = to.at().reshape(own, [filters, channels, *ones])
+    return to.at(cast(Operation, w.owner)).mul(w, own)
 
 
 @Exactness.SPECIAL

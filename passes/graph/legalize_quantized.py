@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, TensorType, f32, i8, i16, i32
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import ModuleOp, f32, i8, i16, i32
+from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     GreedyRewritePatternApplier,
@@ -19,12 +19,13 @@ from xdsl.pattern_rewriter import (
 
 from ...core.budgets import SUMS
 from ...core.context import CompilerContext, decide, weights_of
-from ...core.dtypes import dtype_of, element_type_of, ui8
+from ...core.dtypes import dtype_of, ui8
 from ...core.exactness import Exactness
 from ...core.provenance import fuse
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.known import elements_of, sizes_of
+from ...dialects.graph.op_builder import InsertingBuilder
 from ...dialects.graph.ops_quantized import multiplier
 from .rules.permission import permitted
 from .rules.quantized import (
@@ -38,7 +39,6 @@ from .rules.quantized import (
 from .rules.rooted import rooted
 
 _BYTES = (i8, ui8)
-_LITERAL_SIZE = 16
 _LARGEST_SUM = (1 << 31) - 1
 _QUANTIZED: dict[type[GraphOp], Callable[..., graph.QuantizedContractionOp]] = {
     graph.DenseOp: graph.QuantizedDenseOp,
@@ -47,25 +47,9 @@ _QUANTIZED: dict[type[GraphOp], Callable[..., graph.QuantizedContractionOp]] = {
 }
 
 
-class Rebuilding:
-    """Collects new operators and constants, with the locations of those they replace."""
-
-    def __init__(self, ctx: Context, sources: Sequence[Operation]) -> None:
-        self.store = ctx.weights if isinstance(ctx, CompilerContext) else None
-        self.sources = sources
-        self.new: list[Operation] = []
-
-    def add(self, op: GraphOp) -> SSAValue:
-        op.location = fuse(self.sources)
-        self.new.append(op)
-        return op.results[0]
-
-    def constant(self, array: np.ndarray, name: str) -> SSAValue:
-        """A constant: in the text if it is small, else in the weight store."""
-        if self.store is None or array.size <= _LITERAL_SIZE:
-            return self.add(graph.ConstantOp.literal(array))
-        type = TensorType(element_type_of(array.dtype), array.shape)
-        return self.add(graph.ConstantOp.resource(self.store.add(name, array), type))
+def _builder(ctx: Context, op: GraphOp, rewriter: PatternRewriter) -> InsertingBuilder:
+    weights = ctx.weights if isinstance(ctx, CompilerContext) else None
+    return InsertingBuilder(rewriter, [op], weights)
 
 
 def _name(value: SSAValue, what: str) -> str:
@@ -91,31 +75,31 @@ class ProductOfQuantized(RewritePattern):
     def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
         if not isinstance(op, graph.QuantizedContractionOp):
             return
-        weights, to = weights_of(self.ctx), Rebuilding(self.ctx, [op])
+        weights, b = weights_of(self.ctx), _builder(self.ctx, op, rewriter)
         x_scale, w_scale, y_scale = (
             elements_of(scale, weights) for scale in (op.x_scale, op.w_scale, op.y_scale)
         )
         if x_scale is None or w_scale is None or y_scale is None:
             return
         with np.errstate(all="ignore"):
-            scale = to.constant(multiplier(x_scale, w_scale, y_scale), _name(op.w_scale, "steps"))
-        x = self._shifted(op.x, op.x_zero_point, None, to)
-        w = self._shifted(op.w, op.w_zero_point, op.WEIGHT_AXIS % rank(op.w), to)
+            scale = b.constant(multiplier(x_scale, w_scale, y_scale), _name(op.w_scale, "steps"))
+        x = self._shifted(op.x, op.x_zero_point, None, b)
+        w = self._shifted(op.w, op.w_zero_point, op.WEIGHT_AXIS % rank(op.w), b)
         bias = None if op.bias is None else op.bias
         if isinstance(op, graph.QuantizedConvOp):
-            total = to.add(graph.ConvOp(x, w, bias, *op.steps))
+            total = b.conv(x, w, bias, *op.steps)
         elif isinstance(op, graph.QuantizedDenseOp):
-            total = to.add(graph.DenseOp(x, w, bias))
+            total = b.dense(x, w, bias)
         else:
-            total = to.add(graph.MatmulOp(x, w))
-            total = total if bias is None else to.add(graph.AddOp(total, bias))
+            total = b.matmul(x, w)
+            total = total if bias is None else b.add(total, bias)
         axis = op.CHANNEL_AXIS if w_scale.ndim else None
-        result = to.add(graph.RequantizeOp(total, scale, op.y_zero_point, axis, op.result.type))
+        result = b.insert(graph.RequantizeOp(total, scale, op.y_zero_point, axis, op.result.type))
         decide(self.ctx, op, "a product of integers", "its scales are constants")
-        rewriter.replace(op, to.new, [result])
+        rewriter.replace(op, [], [result])
 
     def _shifted(
-        self, value: SSAValue, zero_point: SSAValue, axis: int | None, to: Rebuilding
+        self, value: SSAValue, zero_point: SSAValue, axis: int | None, b: InsertingBuilder
     ) -> SSAValue:
         """`value` minus its zero point; if constant, in the smallest type that holds it."""
         weights = weights_of(self.ctx)
@@ -130,11 +114,11 @@ class ProductOfQuantized(RewritePattern):
             difference = elements.astype(np.int16) - zeros.astype(np.int16)
             narrow = difference.astype(np.int8)
             exact = narrow if np.array_equal(narrow, difference) else difference
-            return to.constant(exact, _name(value, "shifted"))
-        shift = to.add(graph.CastOp(zero_point, i16))
+            return b.constant(exact, _name(value, "shifted"))
+        shift = b.cast(zero_point, i16)
         if rank(zero_point) and axis != rank(value) - 1:
-            shift = to.add(graph.ReshapeOp(shift, beside))
-        return to.add(graph.SubOp(to.add(graph.CastOp(value, i16)), shift))
+            shift = b.reshape(shift, beside)
+        return b.sub(b.cast(value, i16), shift)
 
 
 @Exactness.EXACT
@@ -153,7 +137,7 @@ class ProductOfShifted(RewritePattern):
         elements = known_elements(op.operands[1], weights)
         if found is None or elements is None:
             return
-        (x, zero_point), to = found, Rebuilding(self.ctx, [op])
+        (x, zero_point), b = found, _builder(self.ctx, op, rewriter)
         zero = elements_of(zero_point, weights)
         axes = tuple(range(1, elements.ndim))
         matrices = isinstance(op, graph.MatmulOp)
@@ -167,18 +151,18 @@ class ProductOfShifted(RewritePattern):
         known = None if bias is None or zero is None else elements_of(bias, weights)
         if known is not None:
             sums, bias = sums + known, None
-        term = to.constant(sums, _name(op.operands[1], "sums"))
+        term = b.constant(sums, _name(op.operands[1], "sums"))
         if zero is None:
-            term = to.add(graph.MulOp(term, to.add(graph.CastOp(zero_point, i32))))
-        term = term if bias is None else to.add(graph.AddOp(bias, term))
+            term = b.mul(term, b.cast(zero_point, i32))
+        term = term if bias is None else b.add(bias, term)
         if isinstance(op, graph.ConvOp):
-            result = to.add(graph.ConvOp(x, op.w, term, *op.steps, op.result.type))
+            result = b.insert(graph.ConvOp(x, op.w, term, *op.steps, op.result.type))
         elif isinstance(op, graph.DenseOp):
-            result = to.add(graph.DenseOp(x, op.w, term, op.result.type))
+            result = b.insert(graph.DenseOp(x, op.w, term, op.result.type))
         else:
-            product = to.add(graph.MatmulOp(x, op.b, op.result.type))
-            result = to.add(graph.AddOp(product, term, op.result.type))
-        rewriter.replace(op, to.new, [result])
+            product = b.insert(graph.MatmulOp(x, op.b, op.result.type))
+            result = b.insert(graph.AddOp(product, term, op.result.type))
+        rewriter.replace(op, [], [result])
 
     def _shift(self, value: SSAValue) -> tuple[SSAValue, SSAValue] | None:
         """The 8-bit value in a difference of 16 bits, and the zero point."""

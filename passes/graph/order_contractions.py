@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -19,7 +20,7 @@ from ...core.context import decide
 from ...core.dims import Dim
 from ...core.exactness import Exactness
 from ...core.module import NAME
-from ...core.provenance import fuse, names
+from ...core.provenance import names
 from ...core.typed import owned
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE
@@ -33,6 +34,7 @@ from ...dialects.graph.chains import (
     operands_of,
 )
 from ...dialects.graph.interfaces import GraphOp
+from ...dialects.graph.op_builder import InsertingBuilder
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.graph.size_attributes import argument_attributes
 from .rules.permission import Permission
@@ -42,17 +44,12 @@ _LISTED = 5
 
 
 class Emitter:
-    """Emits the operators of a new order, reusing existing ones."""
+    """Emits the operators of a new order before the last one, reusing existing ones."""
 
     def __init__(self, chain: Chain) -> None:
         self.chain = chain
-        self.new: list[Operation] = []
-        self.location = fuse(chain.parts.values())
-
-    def add(self, op: GraphOp) -> SSAValue:
-        op.location = self.location
-        self.new.append(op)
-        return op.results[0]
+        before = Builder(InsertPoint.before(chain.root))
+        self.builder = InsertingBuilder(before, chain.parts.values())
 
     def emit(self, order: Order) -> tuple[SSAValue, bool]:
         """The value of an order, and whether it is transposed."""
@@ -69,11 +66,11 @@ class Emitter:
         first = self.emit(left)
         if first[1] and second[1]:
             # a^T b^T == (b a)^T
-            return self.add(graph.MatmulOp(second[0], first[0])), True
+            return self.builder.matmul(second[0], first[0]), True
         a = self._upright(*first)
         if second[1]:
-            return self.add(graph.DenseOp(a, second[0])), False
-        return self.add(graph.MatmulOp(a, second[0])), False
+            return self.builder.dense(a, second[0]), False
+        return self.builder.matmul(a, second[0]), False
 
     def whole(self, order: Order) -> SSAValue:
         """The value of the whole chain in an order, with the bias and type of its last operator."""
@@ -84,18 +81,18 @@ class Emitter:
         if bias is not None and isinstance(last, graph.DenseOp):
             last.operands = [last.x, last.w, bias]
         elif bias is not None:
-            last = owned(self.add(graph.AddOp(value, bias)), GraphOp)
+            last = owned(self.builder.add(value, bias), GraphOp)
         last.set_result_types([root.results[0].type])
         return last.results[0]
 
     def _times_sparse(self, by: GraphOp, x: SSAValue) -> SSAValue:
         if isinstance(by, graph.SpmmOp):
-            return self.add(graph.SpmmOp(by.a, x))
+            return self.builder.spmm(by.a, x)
         by = cast(graph.AggregateOp, by)
-        return self.add(graph.AggregateOp(by.a, x, by.weights, by.kind.data.value))
+        return self.builder.aggregate(by.a, x, by.weights, by.kind.data.value)
 
     def _upright(self, value: SSAValue, transposed: bool) -> SSAValue:
-        return self.add(graph.TransposeOp(value, [1, 0])) if transposed else value
+        return self.builder.transpose(value, [1, 0]) if transposed else value
 
 
 def _rewrite(chain: Chain, order: Order) -> None:
@@ -103,7 +100,6 @@ def _rewrite(chain: Chain, order: Order) -> None:
     emitter = Emitter(chain)
     result, root = emitter.whole(order), chain.root
     result.name_hint = root.results[0].name_hint
-    Rewriter.insert_op(emitter.new, InsertPoint.before(root))
     root.results[0].replace_all_uses_with(result)
     for part in reversed(chain.parts.values()):
         if not part.results[0].uses:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
@@ -28,11 +29,12 @@ from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE, ScatterKind
 from ...dialects.graph.interfaces import element_type
+from ...dialects.graph.op_builder import InsertingBuilder
 from ...dialects.graph.shapes import SymbolicShapes
 from .messages.aggregations import rules
 from .messages.edge_lists import Scatter, is_float_tensor, scatter_of, width_of
 from .messages.entry_order import EdgeValues, EntryOrder
-from .messages.insertion import KINDS, EdgeMatrix, Insertion, aggregated
+from .messages.insertion import KINDS, EdgeMatrix, aggregated, matrix_of, nodes_of, segments_of
 from .messages.parts import ProductOfParts
 from .messages.self_loops import WithSelfLoops
 from .rules.permission import Permission, permitted
@@ -148,15 +150,16 @@ class _Block:
         columns: _End | None,
     ) -> None:
         """Replace scatters by aggregations over the rows of one matrix."""
-        new = Insertion(scatters[0].op, [scatter.op for scatter in scatters])
-        edges = self._matrix(rows, columns, element_type(scatters[0].updates), new)
-        order = EntryOrder(edges, self.values, self._alone(scatters), new)
+        place = Builder(InsertPoint.before(scatters[0].op))
+        b = InsertingBuilder(place, [scatter.op for scatter in scatters])
+        edges = self._matrix(rows, columns, element_type(scatters[0].updates), b)
+        order = EntryOrder(edges, self.values, self._alone(scatters), b)
         for op in [scatter.op for scatter in scatters]:
             # It may have been given the results of scatters that are replaced by now.
             scatter = scatter_of(op, self.shapes)
             assert scatter is not None
-            new.anchor = op
-            result = aggregated(scatter, edges, order.of(scatter.updates), new, self.shapes)
+            place.insertion_point = InsertPoint.before(op)
+            result = aggregated(scatter, edges, order.of(scatter.updates), b, self.shapes)
             self.shapes.replace(op.results[0], result)
             Rewriter.replace_op(op, [], [result])
             self.values.forget()
@@ -167,14 +170,14 @@ class _Block:
         count(self.ctx, "scatters raised", len(scatters))
 
     def _matrix(
-        self, rows: _End, columns: _End | None, kind: Attribute, new: Insertion
+        self, rows: _End, columns: _End | None, kind: Attribute, b: InsertingBuilder
     ) -> EdgeMatrix:
         """The matrix of the edges from columns, or from the places of the edges themselves."""
-        targets = self._sized(rows[1], new)
+        targets = self._sized(rows[1], b)
         if columns is None:
-            return new.segments(rows[0], targets, kind, self.shapes)
-        sources = targets if columns[1] is rows[1] else self._sized(columns[1], new)
-        return new.matrix((rows[0], columns[0]), (targets, sources), kind, self.shapes)
+            return segments_of(b, rows[0], targets, kind, self.shapes)
+        sources = targets if columns[1] is rows[1] else self._sized(columns[1], b)
+        return matrix_of(b, (rows[0], columns[0]), (targets, sources), kind, self.shapes)
 
     def _width(self, scatter: Scatter) -> int:
         width = width_of(scatter.updates, self.shapes)
@@ -203,12 +206,12 @@ class _Block:
         given = (v for v in self.block.args if self.shapes.shape(v)[:1] == (size,))
         return next(given, value)
 
-    def _sized(self, value: SSAValue, new: Insertion) -> SSAValue:
+    def _sized(self, value: SSAValue, b: InsertingBuilder) -> SSAValue:
         """A value with as many slices that does not depend on anything, if there is one."""
         size = self.shapes.shape(value)[0]
         if not size.is_static:
             return value
-        made = new.nodes(size.value)
+        made = nodes_of(b, size.value)
         self.shapes.replace(value, made)
         return made
 

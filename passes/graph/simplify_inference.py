@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, f32
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     GreedyRewritePatternApplier,
@@ -19,11 +18,11 @@ from xdsl.pattern_rewriter import (
 from xdsl.rewriter import Rewriter
 
 from ...core.budgets import ROUNDING
-from ...core.dtypes import dtype_of
 from ...core.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import is_half
 from ...dialects.graph.interfaces import GraphOp, element_type, rank, tensor_type
+from ...dialects.graph.op_builder import InsertingBuilder, OpBuilder, V
 from .rules.permission import permitted
 from .rules.recorded import recorded
 from .rules.rooted import rooted
@@ -40,84 +39,60 @@ class DropoutIsIdentity(RewritePattern):
             rewriter.replace(op, [], [op.x])
 
 
-class Composition:
-    """Builds the primitives that replace an operator; like it they compute 16 bits in f32.
+def _computed(b: InsertingBuilder, x: SSAValue) -> SSAValue:
+    """A value in the type in which it is computed: f32 for 16 bits."""
+    return b.cast(x, f32) if is_half(element_type(x)) else x
 
-    Args:
-        op: the operator; its operands of 16 bits are cast.
-        rewriter: inserts before `op`.
+
+def _mean_square(b: OpBuilder[V], x: V, axes: Sequence[int]) -> V:
+    """The mean of the squares along some axes, which are kept with size 1."""
+    return b.reduce(b.mul(x, x), "mean", axes, keepdims=True)
+
+
+def _inverse_root(b: OpBuilder[V], x: V, epsilon: float) -> V:
+    """1 / sqrt(x + epsilon)."""
+    return b.rsqrt(b.add(x, epsilon))
+
+
+def _standardized(b: OpBuilder[V], x: V, axes: Sequence[int], epsilon: float) -> V:
+    """x with mean 0 and variance 1 along some axes.
+
+    The mean and the variance are corrected as in `StandardizationOp`.
     """
+    distance = b.sub(x, b.reduce(x, "mean", axes, keepdims=True))
+    correction = b.reduce(distance, "mean", axes, keepdims=True)
+    variance = b.sub(_mean_square(b, distance, axes), b.mul(correction, correction))
+    # By its rounding error the difference may be below 0.
+    variance = b.max(variance, 0.0)
+    distance = b.sub(distance, correction)
+    return b.mul(distance, _inverse_root(b, variance, epsilon))
 
-    def __init__(self, op: GraphOp, rewriter: PatternRewriter) -> None:
-        self.op = op
-        self.rewriter = rewriter
-        stored = element_type(op.operands[0])
-        self.element = f32 if is_half(stored) else stored
 
-    def add(self, new: Operation) -> SSAValue:
-        """Insert an operator and return its one result."""
-        new.location = self.op.location
-        self.rewriter.insert(new)
-        return new.results[0]
+def _affine(
+    b: InsertingBuilder,
+    y: SSAValue,
+    scale: SSAValue | None,
+    bias: SSAValue | None,
+    shape: Sequence[int] = (),
+) -> SSAValue:
+    """y * scale + bias, either of which may be None; both get `shape` if there is one."""
+    for parameter, operator in ((scale, b.mul), (bias, b.add)):
+        if parameter is not None:
+            p = _computed(b, parameter)
+            y = operator(y, b.reshape(p, shape) if shape else p)
+    return y
 
-    def operand(self, value: SSAValue) -> SSAValue:
-        """An operand in the type in which it is computed."""
-        if element_type(value) == self.element:
-            return value
-        return self.add(graph.CastOp(value, self.element))
 
-    def number(self, value: float) -> SSAValue:
-        """A scalar constant."""
-        return self.add(graph.ConstantOp.literal(np.array(value, dtype_of(self.element))))
-
-    def mean(self, x: SSAValue, axes: Sequence[int]) -> SSAValue:
-        """The mean along some axes, which are kept with size 1."""
-        return self.add(graph.ReduceOp(x, "mean", axes, keepdims=True))
-
-    def mean_square(self, x: SSAValue, axes: Sequence[int]) -> SSAValue:
-        """The mean of the squares along some axes, which are kept with size 1."""
-        return self.mean(self.add(graph.MulOp(x, x)), axes)
-
-    def inverse_root(self, x: SSAValue, epsilon: float) -> SSAValue:
-        """1 / sqrt(x + epsilon)."""
-        return self.add(graph.RsqrtOp(self.add(graph.AddOp(x, self.number(epsilon)))))
-
-    def standardized(self, x: SSAValue, axes: Sequence[int], epsilon: float) -> SSAValue:
-        """x with mean 0 and variance 1 along some axes.
-
-        The mean and the variance are corrected as in `StandardizationOp`.
-        """
-        distance = self.add(graph.SubOp(x, self.mean(x, axes)))
-        correction, square = self.mean(distance, axes), self.mean_square(distance, axes)
-        variance = self.add(graph.SubOp(square, self.add(graph.MulOp(correction, correction))))
-        # By its rounding error the difference may be below 0.
-        variance = self.add(graph.MaxOp(variance, self.number(0.0)))
-        distance = self.add(graph.SubOp(distance, correction))
-        return self.add(graph.MulOp(distance, self.inverse_root(variance, epsilon)))
-
-    def affine(
-        self, y: SSAValue, scale: SSAValue | None, bias: SSAValue | None, shape: Sequence[int] = ()
-    ) -> SSAValue:
-        """y * scale + bias, either of which may be None; both get `shape` if there is one."""
-        for parameter, operator in ((scale, graph.MulOp), (bias, graph.AddOp)):
-            if parameter is not None:
-                p = self.operand(parameter)
-                y = self.add(operator(y, self.add(graph.ReshapeOp(p, shape)) if shape else p))
-        return y
-
-    def finish(self, y: SSAValue) -> None:
-        """Replace the first result by `y`."""
-        result = self.op.results[0]
-        y = (
-            y
-            if element_type(y) == element_type(result)
-            else self.add(graph.CastOp(y, element_type(result)))
-        )
-        if y.type != result.type:
-            # The two types may differ in which sizes are static.
-            y = Rewriter.replace_value_with_new_type(y, result.type)
-        result.replace_all_uses_with(y)
-        self.rewriter.erase(self.op)
+def _replace(op: GraphOp, y: SSAValue, b: InsertingBuilder, rewriter: PatternRewriter) -> None:
+    """Replace the first result of an operator, in its element type."""
+    result = op.results[0]
+    if element_type(y) != element_type(result):
+        y = b.cast(y, element_type(result))
+    if y.type != result.type:
+        # The two types may differ in which sizes are static.
+        y = Rewriter.replace_value_with_new_type(y, result.type)
+    result.replace_all_uses_with(y)
+    rewriter.erase(op)
 
 
 def _vector(x: SSAValue, axis: int) -> list[int]:
@@ -134,14 +109,14 @@ class BatchNormIsScaleAndShift(RewritePattern):
     def match_and_rewrite(self, op: graph.BatchNormOp, rewriter: PatternRewriter) -> None:
         if is_half(element_type(op.x)):
             return
-        new, shape = Composition(op, rewriter), _vector(op.x, op.axis_from_front)
-        epsilon = new.number(op.epsilon.value.data)
-        factor = new.add(graph.RsqrtOp(new.add(graph.AddOp(op.variance, epsilon))))
+        b = InsertingBuilder(rewriter, [op])
+        factor = _inverse_root(b, op.variance, op.epsilon.value.data)
         if op.scale is not None:
-            factor = new.add(graph.MulOp(op.scale, factor))
-        centre = new.add(graph.MulOp(op.mean, factor))
-        shift = graph.NegOp(centre) if op.bias is None else graph.SubOp(op.bias, centre)
-        new.finish(new.affine(op.x, factor, new.add(shift), shape))
+            factor = b.mul(op.scale, factor)
+        centre = b.mul(op.mean, factor)
+        shift = b.neg(centre) if op.bias is None else b.sub(op.bias, centre)
+        y = _affine(b, op.x, factor, shift, _vector(op.x, op.axis_from_front))
+        _replace(op, y, b, rewriter)
 
 
 @Exactness.OPEN
@@ -154,10 +129,11 @@ class BatchNormTrainingIsPrimitives(RewritePattern):
     def match_and_rewrite(self, op: graph.BatchNormTrainingOp, rewriter: PatternRewriter) -> None:
         if op.mean.uses or op.variance.uses:
             return
-        new = Composition(op, rewriter)
+        b = InsertingBuilder(rewriter, [op])
         epsilon = op.epsilon.value.data
-        y = new.standardized(new.operand(op.x), op.normalized_axes, epsilon)
-        new.finish(new.affine(y, op.scale, op.bias, _vector(op.x, op.axis_from_front)))
+        y = _standardized(b, _computed(b, op.x), op.normalized_axes, epsilon)
+        y = _affine(b, y, op.scale, op.bias, _vector(op.x, op.axis_from_front))
+        _replace(op, y, b, rewriter)
 
 
 @Exactness.OPEN
@@ -168,9 +144,9 @@ class LayerNormIsPrimitives(RewritePattern):
     #     for m = mean(x), the means along the axes
     @rooted
     def match_and_rewrite(self, op: graph.LayerNormOp, rewriter: PatternRewriter) -> None:
-        new = Composition(op, rewriter)
-        y = new.standardized(new.operand(op.x), op.normalized_axes, op.epsilon.value.data)
-        new.finish(new.affine(y, op.scale, op.bias))
+        b = InsertingBuilder(rewriter, [op])
+        y = _standardized(b, _computed(b, op.x), op.normalized_axes, op.epsilon.value.data)
+        _replace(op, _affine(b, y, op.scale, op.bias), b, rewriter)
 
 
 @Exactness.OPEN
@@ -181,9 +157,10 @@ class InstanceNormIsPrimitives(RewritePattern):
     #     for m = mean(x), the means over all dimensions but those of batch and channels
     @rooted
     def match_and_rewrite(self, op: graph.InstanceNormOp, rewriter: PatternRewriter) -> None:
-        new = Composition(op, rewriter)
-        y = new.standardized(new.operand(op.x), op.normalized_axes, op.epsilon.value.data)
-        new.finish(new.affine(y, op.scale, op.bias, _vector(op.x, op.axis_from_front)))
+        b = InsertingBuilder(rewriter, [op])
+        y = _standardized(b, _computed(b, op.x), op.normalized_axes, op.epsilon.value.data)
+        y = _affine(b, y, op.scale, op.bias, _vector(op.x, op.axis_from_front))
+        _replace(op, y, b, rewriter)
 
 
 @Exactness.OPEN
@@ -198,13 +175,13 @@ class GroupNormIsPrimitives(RewritePattern):
         trailing = [-1 if n == DYNAMIC_INDEX else n for n in sizes[axis + 1 :]]
         if trailing.count(-1) > 1 or 0 in sizes[axis:]:  # 0 would copy a size
             return
-        new = Composition(op, rewriter)
+        b = InsertingBuilder(rewriter, [op])
         groups = [op.groups.value.data, op.channels_of_group]
-        apart = graph.ReshapeOp(new.operand(op.x), [*[0] * axis, *groups, *trailing])
+        apart = b.reshape(_computed(b, op.x), [*[0] * axis, *groups, *trailing])
         axes = [i for i in range(1, len(sizes) + 1) if i != axis]
-        y = new.standardized(new.add(apart), axes, op.epsilon.value.data)
-        y = new.affine(y, op.scale, op.bias, [*groups, *[1] * len(trailing)])
-        new.finish(new.add(graph.ReshapeOp(y, [*[0] * axis, sizes[axis], *trailing])))
+        y = _standardized(b, apart, axes, op.epsilon.value.data)
+        y = _affine(b, y, op.scale, op.bias, [*groups, *[1] * len(trailing)])
+        _replace(op, b.reshape(y, [*[0] * axis, sizes[axis], *trailing]), b, rewriter)
 
 
 @Exactness.OPEN
@@ -214,11 +191,11 @@ class RmsNormIsPrimitives(RewritePattern):
     # rms_norm(x) == x * rsqrt(mean(x^2) + epsilon) * scale
     @rooted
     def match_and_rewrite(self, op: graph.RmsNormOp, rewriter: PatternRewriter) -> None:
-        new = Composition(op, rewriter)
-        x = new.operand(op.x)
-        square = new.mean_square(x, op.normalized_axes)
-        inverse = new.inverse_root(square, op.epsilon.value.data)
-        new.finish(new.affine(new.add(graph.MulOp(x, inverse)), op.scale, None))
+        b = InsertingBuilder(rewriter, [op])
+        x = _computed(b, op.x)
+        square = _mean_square(b, x, op.normalized_axes)
+        inverse = _inverse_root(b, square, op.epsilon.value.data)
+        _replace(op, _affine(b, b.mul(x, inverse), op.scale, None), b, rewriter)
 
 
 @Exactness.OPEN
@@ -228,12 +205,11 @@ class L2NormalizeIsPrimitives(RewritePattern):
     # l2_normalize(x) == x * rsqrt(max(sum(x^2), epsilon))
     @rooted
     def match_and_rewrite(self, op: graph.L2NormalizeOp, rewriter: PatternRewriter) -> None:
-        new = Composition(op, rewriter)
-        x = new.operand(op.x)
-        square = new.add(graph.MulOp(x, x))
-        total = new.add(graph.ReduceOp(square, "sum", op.normalized_axes, keepdims=True))
-        bounded = new.add(graph.MaxOp(total, new.number(op.epsilon.value.data)))
-        new.finish(new.add(graph.MulOp(x, new.add(graph.RsqrtOp(bounded)))))
+        b = InsertingBuilder(rewriter, [op])
+        x = _computed(b, op.x)
+        total = b.reduce(b.mul(x, x), "sum", op.normalized_axes, keepdims=True)
+        bounded = b.max(total, op.epsilon.value.data)
+        _replace(op, b.mul(x, b.rsqrt(bounded)), b, rewriter)
 
 
 @dataclass(frozen=True)

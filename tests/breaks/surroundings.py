@@ -128,13 +128,13 @@ SURROUNDINGS = (
         "of bounds that cross the lower one wins",
         "frontends/onnx/ops_elementwise.py",
         "    if low is not None:\n"
-        "        x = node.emit(graph.MaxOp, x, _as_scalar(node, low))\n"
+        "        x = node.max(x, _as_scalar(node, low))\n"
         "    if high is not None:\n"
-        "        x = node.emit(graph.MinOp, x, _as_scalar(node, high))\n",
+        "        x = node.min(x, _as_scalar(node, high))\n",
         "    if high is not None:\n"
-        "        x = node.emit(graph.MinOp, x, _as_scalar(node, high))\n"
+        "        x = node.min(x, _as_scalar(node, high))\n"
         "    if low is not None:\n"
-        "        x = node.emit(graph.MaxOp, x, _as_scalar(node, low))\n",
+        "        x = node.max(x, _as_scalar(node, low))\n",
         "tests/numeric/test_onnx_operators.py::test_clip_operands",
     ),
     Break(

@@ -25,7 +25,6 @@ from onnx.numpy_helper import from_array
 
 import stepwell as sw
 from stepwell.core.provenance import names
-from stepwell.dialects.graph import ops as graph
 from stepwell.frontends.importing.values import Value
 from stepwell.frontends.onnx.importer import from_onnx
 from stepwell.frontends.onnx.nodes import Node
@@ -437,7 +436,7 @@ def test_nodes_that_are_broken(node: NodeProto, text: str) -> None:
 def test_conversions_of_a_third_party() -> None:
     @converts("Double", since=1, domain="com.acme")
     def double(node: Node) -> Value:
-        return node.emit(graph.AddOp, node.input(0), node.input(0))
+        return node.add(node.input(0), node.input(0))
 
     source = model([make_node("Double", ["x"], ["y"], domain="com.acme")])
     source.opset_import.append(make_opsetid("com.acme", 3))

@@ -1,6 +1,6 @@
 """Editors and type checkers know the operators of a `Builder` and the steps of a schedule.
 
-They read `frontends/operators.pyi` and `tuning/steps.pyi`.
+They read `dialects/graph/op_builder.pyi` and `tuning/steps.pyi`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from typing import Any
 import pytest
 from xdsl.irdl import VariadicDef
 
+from stepwell.dialects.graph import op_builder
 from stepwell.dialects.graph.dialect import Graph
 from stepwell.dialects.graph.interfaces import GraphOp
-from stepwell.frontends import operators
-from stepwell.frontends.operands import operands_of
-from stepwell.frontends.operators import operators_of, signature_of
+from stepwell.dialects.graph.op_builder import operands_of, operators_of, signature_of
 from stepwell.passes.loop.rules.replay import PRIMITIVES
 from stepwell.tuning import steps
 from stepwell.tuning.steps import signature_of as step_signature
@@ -28,23 +27,46 @@ from stepwell.tuning.steps import signature_of as step_signature
 from ..harness import package
 
 ROOT = Path(__file__).resolve().parents[2]
-STUB = Path(operators.__file__).with_suffix(".pyi")
+STUB = Path(op_builder.__file__).with_suffix(".pyi")
 STEPS = Path(steps.__file__).with_suffix(".pyi")
 
 HEAD = '''\
-"""The operators of a `Builder`; `make public` writes this file."""
+"""The operators of a builder; `make public` writes this file."""
 
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
-from xdsl.ir import Attribute, Dialect
+import numpy as np
+from xdsl.builder import Builder
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 
-from ..dialects.graph.interfaces import GraphOp
-from .values import Operand, Value
+from ...core.weights import WeightStore
+from .interfaces import GraphOp
 
+Operand = Any
+V = TypeVar("V")
+OF_OWN_TYPE: frozenset[str]
+
+def operands_of(
+    operator: type[GraphOp],
+) -> tuple[tuple[str, ...], frozenset[str], inspect.Signature]: ...
 def operators_of(dialect: Dialect) -> dict[str, type[GraphOp]]: ...
 def signature_of(operator: type[GraphOp]) -> inspect.Signature: ...
+
+class Arguments:
+    """The arguments of the constructor of an operator, whose operands are no values of IR yet."""
+
+    def __init__(
+        self, operator: type[GraphOp], args: Iterable[Any], kwargs: Mapping[str, Any]
+    ) -> None: ...
+    @property
+    def operands(self) -> list[Any]: ...
+    @property
+    def typed(self) -> list[Any]: ...
+    def convert(self, function: Callable[[Any], Any]) -> None: ...
+    def build(self, value_of: Callable[[Any], SSAValue]) -> GraphOp: ...
 
 class DialectOperators:
     """The dialects that are installed, each with its operators as functions."""
@@ -52,14 +74,33 @@ class DialectOperators:
     def __getattr__(self, name: str) -> OperatorsOf: ...
 
 class OperatorsOf:
-    """The operators of a dialect that a `Builder` can apply."""
+    """The operators of a dialect that a builder can apply."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]: ...
 
-class GraphOperators:
-    """The operators of the `graph` dialect as methods."""
+class InsertingBuilder(OpBuilder[SSAValue]):
+    """Inserts operators into IR, such as those that a rewrite replaces others by."""
 
-    apply: Callable[..., Any]
+    def __init__(
+        self,
+        builder: Builder,
+        sources: Iterable[Operation],
+        weights: WeightStore | None = None,
+    ) -> None: ...
+    def apply(
+        self, operator: type[GraphOp], *args: Any, name: str | None = None, **kwargs: Any
+    ) -> Any: ...
+    def insert(self, op: GraphOp, sources: Iterable[Operation] | None = None) -> SSAValue: ...
+    def constant(self, array: np.ndarray, name: str = "constant") -> SSAValue: ...
+
+class OpBuilder(ABC, Generic[V]):
+    """Adds operators where they are needed."""
+
+    @abstractmethod
+    def apply(
+        self, operator: type[GraphOp], *args: Any, name: str | None = None, **kwargs: Any
+    ) -> Any:
+        """Add an operator, such as one of a plug-in, with the arguments of its constructor."""
 
     @property
     def op(self) -> DialectOperators:
@@ -108,7 +149,7 @@ def returned(operator: type[GraphOp]) -> str:
     results = [kind for _, kind in operator.get_irdl_definition().results]
     if any(isinstance(kind, VariadicDef) for kind in results):
         return "Any"
-    return "Value" if len(results) == 1 else f"tuple[{', '.join(['Value'] * len(results))}]"
+    return "V" if len(results) == 1 else f"tuple[{', '.join(['V'] * len(results))}]"
 
 
 STEPS_HEAD = '''\

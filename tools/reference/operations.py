@@ -12,8 +12,8 @@ from xdsl.ir import Dialect, ParametrizedAttribute
 
 from ...core.registry import own_dialects
 from ...dialects.graph.interfaces import GraphOp
+from ...dialects.graph.op_builder import signature_of
 from ...dialects.loop.ops import KernelOp
-from ...frontends.operators import signature_of
 from ...report.pseudo_code import pseudo_code
 from .constraints import property_type, value_type
 from .documents import Document, document_of

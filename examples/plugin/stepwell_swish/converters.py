@@ -8,7 +8,7 @@ def load_onnx():
 
     @converts("Silu", domain="swish.example", since=1)
     def silu(node):
-        return node.emit(SiluOp, node.input(0))
+        return node.apply(SiluOp, node.input(0))
 
 
 def load_torch():
@@ -18,4 +18,4 @@ def load_torch():
 
     @converts("swish.silu.default")
     def silu(node, x):
-        return node.emit(SiluOp, x)
+        return node.apply(SiluOp, x)

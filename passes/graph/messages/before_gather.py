@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-import numpy as np
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
@@ -24,8 +23,8 @@ from ....dialects.graph.interfaces import (
     rank,
     tensor_type,
 )
+from ....dialects.graph.op_builder import InsertingBuilder
 from ....dialects.sparse_tensor import is_sparse
-from .insertion import Insertion
 from .linear_terms import Ends, Term, ends_of, terms_of
 
 Product = graph.DenseOp | graph.MatmulOp
@@ -63,7 +62,7 @@ class BeforeGather(ABC):
         """What the operator costs as it is, and before slices are gathered."""
 
     @abstractmethod
-    def emit(self, new: Insertion) -> SSAValue:
+    def emit(self, b: InsertingBuilder) -> SSAValue:
         """The result, by other operators."""
 
     def cost(self, flops: Dim, *moved: Shape) -> Cost:
@@ -113,38 +112,38 @@ class ProductBeforeGather(BeforeGather):
                 before += self.cost(Dim.of(0), result)
         return own, before
 
-    def emit(self, new: Insertion) -> SSAValue:
+    def emit(self, b: InsertingBuilder) -> SSAValue:
         bias = self.product.bias if isinstance(self.product, graph.DenseOp) else None
         parts = list[SSAValue]()
         # The bias is added to nodes rather than to edges.
         for ends in sorted(self.groups, key=lambda ends: ends is None):
-            made = [self._of(terms, new) for terms in self.groups[ends].values()]
+            made = [self._of(terms, b) for terms in self.groups[ends].values()]
             if bias is not None:
                 first = owned(made[0], graph.DenseOp)
                 first.operands = [first.x, first.w, bias]
                 bias = None
-            whole = _sum(made, new)
-            parts.append(whole if ends is None else ends.of(whole, new))
-        return _sum(parts, new)
+            whole = _sum(made, b)
+            parts.append(whole if ends is None else ends.of(whole, b))
+        return _sum(parts, b)
 
-    def _of(self, terms: Sequence[Term], new: Insertion) -> SSAValue:
+    def _of(self, terms: Sequence[Term], b: InsertingBuilder) -> SSAValue:
         """The product of one value with the weights of all of its columns."""
-        x, weights = terms[0].made(self.sizes, new), [self._weights(term, new) for term in terms]
-        return new.emit(type(self.product)(x, _sum(weights, new)))
+        x, weights = terms[0].made(self.sizes, b), [self._weights(term, b) for term in terms]
+        return b.apply(type(self.product), x, _sum(weights, b))
 
-    def _weights(self, term: Term, new: Insertion) -> SSAValue:
+    def _weights(self, term: Term, b: InsertingBuilder) -> SSAValue:
         """The weights of the columns of a term."""
         whole = self.product.operands[1]
         axis = 1 if isinstance(self.product, graph.DenseOp) else 0
         starts, ends = [0, 0], [d.value if d.is_static else _ALL for d in self.sizes.shape(whole)]
         alone = ends[axis] == term.width
         starts[axis], ends[axis] = term.start, term.start + term.width
-        part = whole if alone else new.emit(graph.SliceOp(whole, starts, ends))
+        part = whole if alone else b.slice(whole, starts, ends)
         if term.scale == 1:
             return part
         if term.scale == -1:
-            return new.emit(graph.NegOp(part))
-        return new.emit(graph.MulOp(part, _number(term.scale, part, new)))
+            return b.neg(part)
+        return b.mul(part, term.scale)
 
 
 @Exactness.EXACT
@@ -165,7 +164,7 @@ class ElementwiseBeforeGather(BeforeGather):
         own, before = product(self.result), product((rows, *self.result[1:]))
         return self.cost(own), self.cost(before)
 
-    def emit(self, new: Insertion) -> SSAValue:
+    def emit(self, b: InsertingBuilder) -> SSAValue:
         found = map(ends_of, self.op.operands)
         operands = [
             value if one is None else one[1]
@@ -178,18 +177,13 @@ class ElementwiseBeforeGather(BeforeGather):
             result_types=[TensorType(type.element_type, sizes)],
             properties=self.op.properties,
         )
-        return self.ends.of(new.emit(made), new)
+        return self.ends.of(b.insert(made), b)
 
 
-def _number(number: float, like: SSAValue, new: Insertion) -> SSAValue:
-    array = np.asarray(number, dtype_of(element_type(like)))
-    return new.emit(graph.ConstantOp.literal(array))
-
-
-def _sum(values: Sequence[SSAValue], new: Insertion) -> SSAValue:
+def _sum(values: Sequence[SSAValue], b: InsertingBuilder) -> SSAValue:
     total, *others = values
     for value in others:
-        total = new.emit(graph.AddOp(total, value))
+        total = b.add(total, value)
     return total
 
 

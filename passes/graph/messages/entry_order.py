@@ -14,11 +14,12 @@ from xdsl.ir.affine import AffineExpr
 
 from ....dialects.graph import ops as graph
 from ....dialects.graph.interfaces import FusionKind, GraphOp, rank
+from ....dialects.graph.op_builder import InsertingBuilder
 from ....dialects.graph.plan.accesses import Recording, atoms_in
 from ....dialects.graph.plan.recording import Recorder
 from ....dialects.sparse_tensor import is_sparse
 from .edge_lists import Facts, Gather, gather_of, is_float_tensor, number_of
-from .insertion import EdgeMatrix, Insertion
+from .insertion import EdgeMatrix, flat
 
 
 class EdgeValues:
@@ -106,7 +107,7 @@ class EntryOrder:
         edges: the matrix.
         values: how values are made.
         alone: operators that nothing else needs once their results are built in entry order.
-        new: inserts operators.
+        b: inserts operators.
     """
 
     def __init__(
@@ -114,9 +115,9 @@ class EntryOrder:
         edges: EdgeMatrix,
         values: EdgeValues,
         alone: Collection[Operation],
-        new: Insertion,
+        b: InsertingBuilder,
     ) -> None:
-        self.edges, self.values, self.alone, self.new = edges, values, alone, new
+        self.edges, self.values, self.alone, self.b = edges, values, alone, b
         self._known: dict[SSAValue, SSAValue] = {}
 
     def of(self, value: SSAValue) -> SSAValue:
@@ -140,15 +141,14 @@ class EntryOrder:
         new = type(op).create(
             operands=operands, result_types=op.result_types, properties=op.properties
         )
-        new.location = op.location
-        return self.new.emit(new)
+        return self.b.insert(new, [op])
 
     def _moved(self, value: SSAValue) -> SSAValue:
         """A value of the edges, read in the order of entries."""
         edges = self.edges
         if edges.ends[1] is None and is_float_tensor(value):
-            return self.new.emit(graph.AtEntriesOp(edges.matrix, value, 1, result_type=value.type))
-        return self.new.emit(graph.GatherOp(value, edges.order, 0, result_type=value.type))
+            return self.b.insert(graph.AtEntriesOp(edges.matrix, value, 1, result_type=value.type))
+        return self.b.insert(graph.GatherOp(value, edges.order, 0, result_type=value.type))
 
     # x * 1 == x
     def _factor(self, op: GraphOp) -> SSAValue | None:
@@ -166,9 +166,9 @@ class EntryOrder:
     def _gathered(self, value: SSAValue, gather: Gather) -> SSAValue:
         if (axis := self._axis(gather)) is not None:
             made = graph.AtEntriesOp(self.edges.matrix, gather.x, axis, result_type=value.type)
-            return self.new.emit(made)
-        indices = self.new.emit(graph.GatherOp(self.new.flat(gather.indices), self.edges.order, 0))
-        return self.new.emit(graph.GatherOp(gather.x, indices, 0, result_type=value.type))
+            return self.b.insert(made)
+        indices = self.b.gather(flat(self.b, gather.indices), self.edges.order, 0)
+        return self.b.insert(graph.GatherOp(gather.x, indices, 0, result_type=value.type))
 
     def _axis(self, gather: Gather) -> int | None:
         """The axis of the matrix that a gather is by: 0 for rows, 1 for columns."""

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
 
 from ....core.dims import Dim, product
-from ....core.dtypes import dtype_of
-from ....core.provenance import fuse
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import ScatterKind
 from ....dialects.graph.combiners import COMBINERS
-from ....dialects.graph.interfaces import GraphOp, element_type, rank
+from ....dialects.graph.interfaces import element_type, rank
 from ....dialects.graph.known import sizes_of
+from ....dialects.graph.op_builder import InsertingBuilder
 from ....dialects.loop.combiners import neutral_value
 from .edge_lists import Facts, Scatter, number_of, scatter_of
 
@@ -54,87 +50,71 @@ class EdgeMatrix:
     order: SSAValue
 
 
-class Insertion:
-    """Inserts operators before an operation of a block.
+def flat(b: InsertingBuilder, value: SSAValue) -> SSAValue:
+    """The elements of a value as a vector."""
+    return value if rank(value) == 1 else b.reshape(value, [-1])
+
+
+def nodes_of(b: InsertingBuilder, size: int) -> SSAValue:
+    """A value with so many elements, which are never read."""
+    if size:
+        return b.insert(graph.ConstantOp.literal(np.zeros(size, np.int8)))
+    one = b.insert(graph.ConstantOp.literal(np.zeros(1, np.int8)))
+    return b.slice(one, [0], [0])
+
+
+def matrix_of(
+    b: InsertingBuilder,
+    ends: tuple[SSAValue, SSAValue],
+    nodes: tuple[SSAValue, SSAValue],
+    kind: Attribute,
+    facts: Facts,
+) -> EdgeMatrix:
+    """The matrix of an edge list with values 1.
 
     Args:
-        anchor: the operation.
-        sources: the operations that the new operators replace.
+        b: inserts operators.
+        ends: the rows and columns of the edges.
+        nodes: values with as many slices as there are rows and columns.
+        kind: the element type.
+        facts: the sizes of these values.
     """
+    rows, columns = (flat(b, end) for end in ends)
+    indptr, indices, order = b.sort_edges(rows, columns, *nodes)
+    matrix = _assembled(b, indptr, indices, nodes[1], kind)
+    shape = facts.shape(nodes[0])[0], facts.shape(nodes[1])[0]
+    return EdgeMatrix(ends, shape, matrix, order)
 
-    def __init__(self, anchor: Operation, sources: Iterable[Operation]) -> None:
-        self.anchor = anchor
-        self._location: LocationAttr = fuse(sources)
 
-    def emit(self, op: GraphOp) -> SSAValue:
-        """Insert an operator; returns its first result."""
-        if op.location is UNKNOWN_LOC:
-            op.location = self._location
-        Rewriter.insert_op(op, InsertPoint.before(self.anchor))
-        return op.results[0]
+def segments_of(
+    b: InsertingBuilder, rows: SSAValue, targets: SSAValue, kind: Attribute, facts: Facts
+) -> EdgeMatrix:
+    """The matrix with values 1 whose row i has the places of i in a vector as its columns.
 
-    def flat(self, vector: SSAValue) -> SSAValue:
-        """The elements of a value as a vector."""
-        return vector if rank(vector) == 1 else self.emit(graph.ReshapeOp(vector, [-1]))
+    Args:
+        b: inserts operators.
+        rows: the vector.
+        targets: a value with as many slices as there are rows.
+        kind: the element type.
+        facts: the sizes of these values.
+    """
+    vector = flat(b, rows)
+    indptr, _, order = b.sort_edges(vector, vector, targets, targets)
+    matrix = _assembled(b, indptr, order, vector, kind)
+    shape = facts.shape(targets)[0], product(facts.shape(rows))
+    return EdgeMatrix((rows, None), shape, matrix, order)
 
-    def nodes(self, size: int) -> SSAValue:
-        """A value with so many elements, which are never read."""
-        if size:
-            return self.emit(graph.ConstantOp.literal(np.zeros(size, np.int8)))
-        one = self.emit(graph.ConstantOp.literal(np.zeros(1, np.int8)))
-        return self.emit(graph.SliceOp(one, [0], [0]))
 
-    def matrix(
-        self,
-        ends: tuple[SSAValue, SSAValue],
-        nodes: tuple[SSAValue, SSAValue],
-        kind: Attribute,
-        facts: Facts,
-    ) -> EdgeMatrix:
-        """The matrix of an edge list with values 1.
-
-        Args:
-            ends: the rows and columns of the edges.
-            nodes: values with as many slices as there are rows and columns.
-            kind: the element type.
-            facts: the sizes of these values.
-        """
-        rows, columns = map(self.flat, ends)
-        edges = graph.SortEdgesOp(rows, columns, *nodes)
-        self.emit(edges)
-        matrix = self._assembled(edges, edges.indices, nodes[1], kind)
-        shape = facts.shape(nodes[0])[0], facts.shape(nodes[1])[0]
-        return EdgeMatrix(ends, shape, matrix, edges.order)
-
-    def segments(
-        self, rows: SSAValue, targets: SSAValue, kind: Attribute, facts: Facts
-    ) -> EdgeMatrix:
-        """The matrix with values 1 whose row i has the places of i in a vector as its columns.
-
-        Args:
-            rows: the vector.
-            targets: a value with as many slices as there are rows.
-            kind: the element type.
-            facts: the sizes of these values.
-        """
-        flat = self.flat(rows)
-        edges = graph.SortEdgesOp(flat, flat, targets, targets)
-        self.emit(edges)
-        matrix = self._assembled(edges, edges.order, flat, kind)
-        shape = facts.shape(targets)[0], product(facts.shape(rows))
-        return EdgeMatrix((rows, None), shape, matrix, edges.order)
-
-    def _assembled(
-        self, edges: graph.SortEdgesOp, columns: SSAValue, sources: SSAValue, kind: Attribute
-    ) -> SSAValue:
-        """The matrix of sorted edges with values 1."""
-        same = self.emit(graph.EqualOp(columns, columns))
-        ones = self.emit(graph.CastOp(same, kind))
-        return self.emit(graph.AssembleOp(edges.indptr, columns, ones, sources))
+def _assembled(
+    b: InsertingBuilder, indptr: SSAValue, columns: SSAValue, sources: SSAValue, kind: Attribute
+) -> SSAValue:
+    """The matrix of sorted edges with values 1."""
+    ones = b.cast(b.equal(columns, columns), kind)
+    return b.assemble(indptr, columns, ones, sources)
 
 
 def aggregated(
-    scatter: Scatter, edges: EdgeMatrix, messages: SSAValue, new: Insertion, facts: Facts
+    scatter: Scatter, edges: EdgeMatrix, messages: SSAValue, b: InsertingBuilder, facts: Facts
 ) -> SSAValue:
     """What a scatter gives: messages in entry order, combined for each row.
 
@@ -146,22 +126,22 @@ def aggregated(
     before = _base_of(scatter, neutral, facts)
     alone = before is not None or number_of(base, facts.weights) == neutral
     base = base if before is None else before
-    found = _reduced(scatter, edges, messages, new, facts)
+    found = _reduced(scatter, edges, messages, b, facts)
     if kind in (ScatterKind.ADD, ScatterKind.MUL):
         # An empty sum is 0, and an empty product 1.
         return (
             found
             if number_of(base, facts.weights) == neutral
-            else new.emit(_JOINED[kind](base, found))
+            else b.apply(_JOINED[kind], base, found)
         )
     if alone and number_of(base, facts.weights) == 0:
         return found
-    joined = found if alone else new.emit(_JOINED[kind](base, found))
-    return new.emit(graph.WhereOp(_has_entries(edges, rank(base), new), joined, base))
+    joined = found if alone else b.apply(_JOINED[kind], base, found)
+    return b.where(_has_entries(edges, rank(base), b), joined, base)
 
 
 def _reduced(
-    scatter: Scatter, edges: EdgeMatrix, messages: SSAValue, new: Insertion, facts: Facts
+    scatter: Scatter, edges: EdgeMatrix, messages: SSAValue, b: InsertingBuilder, facts: Facts
 ) -> SSAValue:
     """The messages of each row, combined; the sum of ones is the degree."""
     type = scatter.op.results[0].type
@@ -169,23 +149,22 @@ def _reduced(
     same = element_type(messages) == element_type(edges.matrix)
     sizes = sizes_of(scatter.updates)[1:]
     if ones and same and scatter.kind == ScatterKind.ADD and all(size >= 0 for size in sizes):
-        degree = _column(new.emit(graph.DegreeOp(edges.matrix)), rank(messages), new)
-        return new.emit(graph.BroadcastToOp(degree, [-1, *sizes], type)) if sizes else degree
+        degree = _column(b.degree(edges.matrix), rank(messages), b)
+        return b.insert(graph.BroadcastToOp(degree, [-1, *sizes], type)) if sizes else degree
     kind = KINDS[scatter.kind]
-    return new.emit(graph.ReduceEntriesOp(edges.matrix, messages, kind, result_type=type))
+    return b.insert(graph.ReduceEntriesOp(edges.matrix, messages, kind, result_type=type))
 
 
-def _has_entries(edges: EdgeMatrix, dims: int, new: Insertion) -> SSAValue:
+def _has_entries(edges: EdgeMatrix, dims: int, b: InsertingBuilder) -> SSAValue:
     """Whether each row has entries, for values with so many dimensions."""
-    degree = _column(new.emit(graph.DegreeOp(edges.matrix)), dims, new)
-    zero = np.zeros((), dtype_of(element_type(degree)))
-    return new.emit(graph.LessOp(new.emit(graph.ConstantOp.literal(zero)), degree))
+    degree = _column(b.degree(edges.matrix), dims, b)
+    return b.less(0, degree)
 
 
-def _column(vector: SSAValue, dims: int, new: Insertion) -> SSAValue:
+def _column(vector: SSAValue, dims: int, b: InsertingBuilder) -> SSAValue:
     """A vector with so many dimensions; all but the first are 1."""
     shape = [-1, *[1] * (dims - 1)]
-    return vector if dims == 1 else new.emit(graph.ReshapeOp(vector, shape))
+    return vector if dims == 1 else b.reshape(vector, shape)
 
 
 def _base_of(scatter: Scatter, neutral: float, facts: Facts) -> SSAValue | None:

@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 from ....core.dims import Dim, Shape
 from ....dialects.graph import ops as graph
 from ....dialects.graph.interfaces import Sizes, rank
-from .insertion import Insertion
+from ....dialects.graph.op_builder import InsertingBuilder
 
 _DEPTH = 12
 _ALL = (1 << 63) - 1
@@ -34,11 +34,11 @@ class Ends:
     by: SSAValue
     axis: int | None = None
 
-    def of(self, value: SSAValue, new: Insertion) -> SSAValue:
+    def of(self, value: SSAValue, b: InsertingBuilder) -> SSAValue:
         """The slices of a value."""
         if self.axis is None:
-            return new.emit(graph.GatherOp(value, self.by, 0))
-        return new.emit(graph.AtEntriesOp(self.by, value, self.axis))
+            return b.gather(value, self.by, 0)
+        return b.at_entries(self.by, value, self.axis)
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Reshaped:
 
     sizes: tuple[int, ...]
 
-    def of(self, value: SSAValue, rows: Dim, new: Insertion) -> SSAValue:
+    def of(self, value: SSAValue, rows: Dim, b: InsertingBuilder) -> SSAValue:
         """The slices of a value with so many rows."""
-        return new.emit(graph.ReshapeOp(value, [0, *self.sizes]))
+        return b.reshape(value, [0, *self.sizes])
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,11 @@ class Cut:
 
     bounds: tuple[tuple[int, int, int], ...]
 
-    def of(self, value: SSAValue, rows: Dim, new: Insertion) -> SSAValue:
+    def of(self, value: SSAValue, rows: Dim, b: InsertingBuilder) -> SSAValue:
         """The slices of a value with so many rows."""
         whole = (0, rows.value if rows.is_static else _ALL, 1)
         starts, ends, steps = zip(whole, *self.bounds, strict=True)
-        return new.emit(graph.SliceOp(value, starts, ends, steps))
+        return b.slice(value, starts, ends, steps)
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,11 @@ class Term:
     width: int
     scale: float = 1.0
 
-    def made(self, sizes: Sizes, new: Insertion) -> SSAValue:
+    def made(self, sizes: Sizes, b: InsertingBuilder) -> SSAValue:
         """What is multiplied with weights: the value after its moves, of the nodes or edges."""
         value, rows = self.value, sizes.shape(self.value)[0]
         for move in self.moves:
-            value = move.of(value, rows, new)
+            value = move.of(value, rows, b)
         return value
 
 

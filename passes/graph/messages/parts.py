@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+from xdsl.rewriter import Rewriter
 
 from ....core.exactness import Exactness
-from ....core.provenance import fuse
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import ints
-from ....dialects.graph.interfaces import GraphOp, rank
+from ....dialects.graph.interfaces import rank
 from ....dialects.graph.known import elements_of
+from ....dialects.graph.op_builder import InsertingBuilder
 from ....dialects.graph.ops_aggregate_parts import KINDS
 from ..rules.rooted import rooted
 from .edge_lists import Facts
@@ -40,15 +41,15 @@ class ProductOfParts(RewritePattern):
         if array is None or array.ndim != 2 or not np.isfinite(array).all():
             return
         bias = op.bias if isinstance(op, graph.DenseOp) else None
-        weights = self._weights(op, self.facts.shape(made.result)[1].value)
-        kind = made.kind.data.value
-        new: list[GraphOp] = [*weights, graph.AggregateDenseOp(made.a, made.x, weights[-1], kind)]
+        b, w = InsertingBuilder(rewriter, [made, op]), op.operands[1]
+        by_rows = b.transpose(w, [1, 0]) if isinstance(op, graph.DenseOp) else w
+        inner, columns = (self.facts.shape(y)[1].value for y in (made.result, op.results[0]))
+        weights = b.reshape(by_rows, [-1, inner, columns])
+        result = b.aggregate_dense(made.a, made.x, weights, made.kind.data.value)
         if bias is not None:
-            new.append(graph.AddOp(new[-1].results[0], bias))
-        new[-1].set_result_types([op.results[0].type])
-        for part in new:
-            part.location = fuse([made, op])
-        rewriter.replace(op, new, new[-1].results)
+            result = b.add(result, bias)
+        result = Rewriter.replace_value_with_new_type(result, op.results[0].type)
+        rewriter.replace(op, [], [result])
 
     def _in_parts(self, rows: SSAValue) -> graph.AggregateOp | None:
         """The aggregation of which each row has several rows, that of each part; None if none."""
@@ -66,14 +67,6 @@ class ProductOfParts(RewritePattern):
         static = parts.is_static and inner.is_static and inner != 0 and parts != 0
         fits = self.facts.shape(made.result) == (parts * nodes, inner) and width == parts * inner
         return made if static and fits else None
-
-    def _weights(self, op: graph.DenseOp | graph.MatmulOp, inner: int) -> list[GraphOp]:
-        """The weights of a product, part by part."""
-        w = op.operands[1]
-        turned = [graph.TransposeOp(w, [1, 0])] if isinstance(op, graph.DenseOp) else []
-        last = turned[-1].result if turned else w
-        columns = self.facts.shape(op.results[0])[1].value
-        return [*turned, graph.ReshapeOp(last, [-1, inner, columns])]
 
 
 def _reshaped(value: SSAValue) -> SSAValue:

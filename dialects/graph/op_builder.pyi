@@ -1,16 +1,39 @@
-"""The operators of a `Builder`; `make public` writes this file."""
+"""The operators of a builder; `make public` writes this file."""
 
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
-from xdsl.ir import Attribute, Dialect
+import numpy as np
+from xdsl.builder import Builder
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 
-from ..dialects.graph.interfaces import GraphOp
-from .values import Operand, Value
+from ...core.weights import WeightStore
+from .interfaces import GraphOp
 
+Operand = Any
+V = TypeVar("V")
+OF_OWN_TYPE: frozenset[str]
+
+def operands_of(
+    operator: type[GraphOp],
+) -> tuple[tuple[str, ...], frozenset[str], inspect.Signature]: ...
 def operators_of(dialect: Dialect) -> dict[str, type[GraphOp]]: ...
 def signature_of(operator: type[GraphOp]) -> inspect.Signature: ...
+
+class Arguments:
+    """The arguments of the constructor of an operator, whose operands are no values of IR yet."""
+
+    def __init__(
+        self, operator: type[GraphOp], args: Iterable[Any], kwargs: Mapping[str, Any]
+    ) -> None: ...
+    @property
+    def operands(self) -> list[Any]: ...
+    @property
+    def typed(self) -> list[Any]: ...
+    def convert(self, function: Callable[[Any], Any]) -> None: ...
+    def build(self, value_of: Callable[[Any], SSAValue]) -> GraphOp: ...
 
 class DialectOperators:
     """The dialects that are installed, each with its operators as functions."""
@@ -18,38 +41,57 @@ class DialectOperators:
     def __getattr__(self, name: str) -> OperatorsOf: ...
 
 class OperatorsOf:
-    """The operators of a dialect that a `Builder` can apply."""
+    """The operators of a dialect that a builder can apply."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]: ...
 
-class GraphOperators:
-    """The operators of the `graph` dialect as methods."""
+class InsertingBuilder(OpBuilder[SSAValue]):
+    """Inserts operators into IR, such as those that a rewrite replaces others by."""
 
-    apply: Callable[..., Any]
+    def __init__(
+        self,
+        builder: Builder,
+        sources: Iterable[Operation],
+        weights: WeightStore | None = None,
+    ) -> None: ...
+    def apply(
+        self, operator: type[GraphOp], *args: Any, name: str | None = None, **kwargs: Any
+    ) -> Any: ...
+    def insert(self, op: GraphOp, sources: Iterable[Operation] | None = None) -> SSAValue: ...
+    def constant(self, array: np.ndarray, name: str = "constant") -> SSAValue: ...
+
+class OpBuilder(ABC, Generic[V]):
+    """Adds operators where they are needed."""
+
+    @abstractmethod
+    def apply(
+        self, operator: type[GraphOp], *args: Any, name: str | None = None, **kwargs: Any
+    ) -> Any:
+        """Add an operator, such as one of a plug-in, with the arguments of its constructor."""
 
     @property
     def op(self) -> DialectOperators:
         """The operators of other dialects: ``b.op.row.normalize(x)`` is `row.normalize`."""
 
-    def abs(self, x: Operand, *, name: str | None = None) -> Value:
+    def abs(self, x: Operand, *, name: str | None = None) -> V:
         """The absolute value; the smallest integer, whose negation overflows, is unchanged.
 
         %y = graph.abs %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
-    def acos(self, x: Operand, *, name: str | None = None) -> Value:
+    def acos(self, x: Operand, *, name: str | None = None) -> V:
         """The angle between 0 and pi whose cosine is x; NaN outside of [-1, 1].
 
         %y = graph.acos %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
-    def acosh(self, x: Operand, *, name: str | None = None) -> Value:
+    def acosh(self, x: Operand, *, name: str | None = None) -> V:
         """The number of 0 or more whose hyperbolic cosine is x; NaN below 1.
 
         %y = graph.acosh %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
-    def add(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
+    def add(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> V:
         """a + b.
 
         %y = graph.add %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
@@ -63,7 +105,7 @@ class GraphOperators:
         kind: str = "sum",
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """Combine, for each row, the rows of x at the columns of its stored entries.
 
         `sum`, `mean`, `max`, `min`, `prod`, `var` or `std`; a row without entries yields 0 (1 for
@@ -78,7 +120,7 @@ class GraphOperators:
 
     def aggregate_dense(
         self, a: Operand, x: Operand, w: Operand, kind: str = "sum", *, name: str | None = None
-    ) -> Value:
+    ) -> V:
         """The messages of each node and part, combined, times the weights of the part, summed.
 
         `w` is [P, K, F]: P parts, such as the relations of a graph, each with weights of its own. The
@@ -95,9 +137,7 @@ class GraphOperators:
             : (tensor<4x?xf32, #csr>, tensor<?x3xf32>, tensor<2x3x2xf32>) -> tensor<2x2xf32>
         """
 
-    def arange(
-        self, count: Operand, at_most: int | None = None, *, name: str | None = None
-    ) -> Value:
+    def arange(self, count: Operand, at_most: int | None = None, *, name: str | None = None) -> V:
         """The numbers from 0 to below `count`, which is a size that a scalar holds at run time.
 
         Where the scalar is a count that another operator returned, the size is the same. Another
@@ -116,7 +156,7 @@ class GraphOperators:
         last: bool = False,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """The place of the maximum or minimum along an axis, an i64.
 
         Of several places the first one, with `last` the last one; a NaN counts as the extremum, as in
@@ -126,13 +166,13 @@ class GraphOperators:
             : (tensor<4x3xf32>) -> tensor<4xi64>
         """
 
-    def asin(self, x: Operand, *, name: str | None = None) -> Value:
+    def asin(self, x: Operand, *, name: str | None = None) -> V:
         """The angle between -pi/2 and pi/2 whose sine is x; NaN outside of [-1, 1].
 
         %y = graph.asin %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
-    def asinh(self, x: Operand, *, name: str | None = None) -> Value:
+    def asinh(self, x: Operand, *, name: str | None = None) -> V:
         """The number whose hyperbolic sine is x.
 
         %y = graph.asinh %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
@@ -146,7 +186,7 @@ class GraphOperators:
         sources: Operand,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """The CSR matrix of row pointers, column indices and values, which are not copied.
 
         It has as many columns as the first dimension of `sources` has elements. In each call the row
@@ -157,20 +197,20 @@ class GraphOperators:
             : (tensor<4xi32>, tensor<?xi32>, tensor<?xf32>, tensor<?x2xf32>) -> tensor<3x?xf32, #csr>
         """
 
-    def at_entries(self, a: Operand, x: Operand, axis: int, *, name: str | None = None) -> Value:
+    def at_entries(self, a: Operand, x: Operand, axis: int, *, name: str | None = None) -> V:
         """The slice of x for the row (axis 0) or the column (axis 1) of each stored entry.
 
         %e = graph.at_entries %a, %x axis = 0
             : (tensor<?x?xf32, #csr>, tensor<?xf32>) -> tensor<?xf32>
         """
 
-    def atan(self, x: Operand, *, name: str | None = None) -> Value:
+    def atan(self, x: Operand, *, name: str | None = None) -> V:
         """The angle between -pi/2 and pi/2 whose tangent is x.
 
         %y = graph.atan %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
-    def atanh(self, x: Operand, *, name: str | None = None) -> Value:
+    def atanh(self, x: Operand, *, name: str | None = None) -> V:
         """The number whose hyperbolic tangent is x; NaN outside of [-1, 1].
 
         %y = graph.atanh %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
@@ -191,7 +231,7 @@ class GraphOperators:
         safe: bool = False,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """softmax(scale * q k^T) v for each head, without a matrix of all scores.
 
         q has the shape [..., H, L, D], k [..., G, S, D] and v [..., G, S, E], where G divides H: heads
@@ -226,7 +266,7 @@ class GraphOperators:
         axis: int = 1,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """(x - mean) / sqrt(variance + epsilon) * scale + bias, with one of each per channel.
 
         `axis` is the dimension of the channels (Ioffe and Szegedy, 2015). Scale and bias may be
@@ -246,7 +286,7 @@ class GraphOperators:
         epsilon: float = 1e-05,
         *,
         name: str | None = None,
-    ) -> tuple[Value, Value, Value]:
+    ) -> tuple[V, V, V]:
         """Standardize each channel over the whole batch, and return the means and variances.
 
         This is batch normalisation in training (Ioffe and Szegedy, 2015): `mean` and `variance` are
@@ -258,7 +298,7 @@ class GraphOperators:
             : (tensor<?x3x2xf32>) -> (tensor<?x3x2xf32>, tensor<3xf32>, tensor<3xf32>)
         """
 
-    def bitcast(self, x: Operand, target: str | Attribute, *, name: str | None = None) -> Value:
+    def bitcast(self, x: Operand, target: str | Attribute, *, name: str | None = None) -> V:
         """The bits of the elements as those of a type of the same width.
 
         A truth value is a byte: 0 or 1, and true for every byte that is not 0.
@@ -266,25 +306,25 @@ class GraphOperators:
         %y = graph.bitcast %x : (tensor<4x3xf32>) -> tensor<4x3xi32>
         """
 
-    def bitwise_and(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
+    def bitwise_and(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> V:
         """The bits that are set in both; for truth values, canonically `graph.logical_and`.
 
         %y = graph.bitwise_and %a, %b : (tensor<4x3xi32>, tensor<3xi32>) -> tensor<4x3xi32>
         """
 
-    def bitwise_not(self, x: Operand, *, name: str | None = None) -> Value:
+    def bitwise_not(self, x: Operand, *, name: str | None = None) -> V:
         """The bits that are not set; for truth values, canonically `graph.logical_not`.
 
         %y = graph.bitwise_not %x : (tensor<4x3xi32>) -> tensor<4x3xi32>
         """
 
-    def bitwise_or(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
+    def bitwise_or(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> V:
         """The bits that are set in one of them; for truth values, canonically `graph.logical_or`.
 
         %y = graph.bitwise_or %a, %b : (tensor<4x3xi32>, tensor<3xi32>) -> tensor<4x3xi32>
         """
 
-    def bitwise_xor(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
+    def bitwise_xor(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> V:
         """The bits that differ; for truth values, canonically `graph.logical_xor`.
 
         %y = graph.bitwise_xor %a, %b : (tensor<4x3xi32>, tensor<3xi32>) -> tensor<4x3xi32>
@@ -300,7 +340,7 @@ class GraphOperators:
         block: int = 1,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """`graph.conv` for x of shape [N, C/b, *sizes, b] and w of shape [M, C, *window].
 
         y[n, i, p, j] = bias[m] + sum over c, l, k of x[n, c, p * strides + k * dilations, l] *
@@ -314,7 +354,7 @@ class GraphOperators:
             : (tensor<1x1x3x4x2xf32>, tensor<4x2x2x2xf32>, tensor<4xf32>) -> tensor<1x2x1x2x2xf32>
         """
 
-    def broadcast_to(self, x: Operand, shape: Sequence[int], *, name: str | None = None) -> Value:
+    def broadcast_to(self, x: Operand, shape: Sequence[int], *, name: str | None = None) -> V:
         """x repeated along dimensions of size 1 and along new leading ones, as in NumPy.
 
         In `shape` -1 keeps the size of that dimension of x (counted from the back).
@@ -322,7 +362,7 @@ class GraphOperators:
         %y = graph.broadcast_to %x shape = [4, 3] : (tensor<3xf32>) -> tensor<4x3xf32>
         """
 
-    def cast(self, x: Operand, target: str | Attribute, *, name: str | None = None) -> Value:
+    def cast(self, x: Operand, target: str | Attribute, *, name: str | None = None) -> V:
         """The elements in another type.
 
         Floats are truncated toward zero to integers, integers keep their low bits, and i1 is
@@ -339,7 +379,7 @@ class GraphOperators:
         %y = graph.cast %x : (tensor<4x3xi64>) -> tensor<4x3xf32>
         """
 
-    def ceil(self, x: Operand, *, name: str | None = None) -> Value:
+    def ceil(self, x: Operand, *, name: str | None = None) -> V:
         """The smallest whole number that is not below x.
 
         %y = graph.ceil %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
@@ -353,7 +393,7 @@ class GraphOperators:
         message: str = "",
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """x, after a check: where `condition` is false, the call fails with a message.
 
         `{0}`, `{1}`, `{2}` in the message are details.
@@ -371,7 +411,7 @@ class GraphOperators:
         size: int | None = None,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """Indices, which are checked to be in [0, n).
 
         n is a number, or where it is symbolic the size of an axis of x, whose elements do not
@@ -390,7 +430,7 @@ class GraphOperators:
         maximum: float | None = None,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """min(max(x, minimum), maximum), each where it is given; NaN stays NaN.
 
         Where minimum > maximum everything is maximum. Bounds are f64, or for integers i64, or
@@ -399,7 +439,7 @@ class GraphOperators:
         %y = graph.clip %x minimum = 0.0 : f64 maximum = 6.0 : f64 : (tensor<3xf32>) -> tensor<3xf32>
         """
 
-    def combine(self, x: Operand, kind: str, *, name: str | None = None) -> Value:
+    def combine(self, x: Operand, kind: str, *, name: str | None = None) -> V:
         """A result over all nodes of a graph, of those over the nodes of each part.
 
         The partial results of the parts are summed, multiplied or compared, or their mean is taken,
@@ -409,7 +449,7 @@ class GraphOperators:
         %y = graph.combine sum %x : (tensor<16xf32>) -> tensor<16xf32>
         """
 
-    def concat(self, inputs: Sequence[Operand], axis: int, *, name: str | None = None) -> Value:
+    def concat(self, inputs: Sequence[Operand], axis: int, *, name: str | None = None) -> V:
         """The operands one after the other along one axis.
 
         %y = graph.concat %a, %b axis = 1 : (tensor<4x3xf32>, tensor<4x2xf32>) -> tensor<4x5xf32>
@@ -425,7 +465,7 @@ class GraphOperators:
         groups: int = 1,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """Windows of x times filters, for x of shape [N, C, *sizes] and w of [M, C/groups, *window].
 
         y[n, m, p] = bias[m] + sum over c, k of x[n, c, p * strides + k * dilations] * w[m, c, k]
@@ -438,13 +478,13 @@ class GraphOperators:
             : (tensor<1x2x3x4xf32>, tensor<3x2x2x2xf32>, tensor<3xf32>) -> tensor<1x3x1x2xf32>
         """
 
-    def cos(self, x: Operand, *, name: str | None = None) -> Value:
+    def cos(self, x: Operand, *, name: str | None = None) -> V:
         """The cosine of an angle in radians.
 
         %y = graph.cos %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
-    def cosh(self, x: Operand, *, name: str | None = None) -> Value:
+    def cosh(self, x: Operand, *, name: str | None = None) -> V:
         """The hyperbolic cosine, (exp(x) + exp(-x)) / 2.
 
         %y = graph.cosh %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
@@ -459,7 +499,7 @@ class GraphOperators:
         reverse: bool = False,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """The sum, product, maximum or minimum of all elements up to each one along an axis.
 
         With `exclusive` the element itself is left out, so that the first one is 0, 1, -inf or inf
@@ -478,7 +518,7 @@ class GraphOperators:
         values: Operand = None,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """The sum of the entries of each row, raised to a power; 0 where the sum is 0.
 
         For the power -1/2 that is 1 / sqrt(sum), NaN for any sum below 0, -infinity included.
@@ -489,9 +529,7 @@ class GraphOperators:
             : (tensor<?x?xf32, #csr>) -> tensor<?xf32>
         """
 
-    def dense(
-        self, x: Operand, w: Operand, bias: Operand = None, *, name: str | None = None
-    ) -> Value:
+    def dense(self, x: Operand, w: Operand, bias: Operand = None, *, name: str | None = None) -> V:
         """x W^T + bias, for x of shape [..., K], w of shape [N, K] and bias of shape [N].
 
         The sum starts at the bias. f16 is summed in f32. Integers of 8 and 16 bits, whose types may
@@ -509,7 +547,7 @@ class GraphOperators:
         axis: int | None = None,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """(x - zero_point) * scale, in the element type of the scale.
 
         The difference is computed in i32, the product in f32.
@@ -517,7 +555,7 @@ class GraphOperators:
         %x = graph.dequantize %q, %s, %z : (tensor<?x8xi8>, tensor<f32>, tensor<i8>) -> tensor<?x8xf32>
         """
 
-    def det(self, x: Operand, *, name: str | None = None) -> Value:
+    def det(self, x: Operand, *, name: str | None = None) -> V:
         """The determinant of each matrix of the last two dimensions, which are equal; 1 without rows.
 
         Gaussian elimination with partial pivoting, in f32 for f16 and bf16: it is the product of the
@@ -527,19 +565,19 @@ class GraphOperators:
         %y = graph.det %x : (tensor<?x2x2xf32>) -> tensor<?xf32>
         """
 
-    def dim(self, x: Operand, axis: int = 0, *, name: str | None = None) -> Value:
+    def dim(self, x: Operand, axis: int = 0, *, name: str | None = None) -> V:
         """The size of a dimension of x, as a number.
 
         %n = graph.dim %x axis = 0 : (tensor<?x4xf32>) -> tensor<i64>
         """
 
-    def div(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
+    def div(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> V:
         """a / b. Integers are truncated toward zero, as in C and ONNX; x / 0 is 0.
 
         %y = graph.div %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
         """
 
-    def dropout(self, x: Operand, ratio: float = 0.5, *, name: str | None = None) -> Value:
+    def dropout(self, x: Operand, ratio: float = 0.5, *, name: str | None = None) -> V:
         """Dropout at inference: the identity. `ratio` is kept for readers of the model.
 
         %y = graph.dropout %x ratio = 5.0e-01 : (tensor<4x3xf32>) -> tensor<4x3xf32>
@@ -547,7 +585,7 @@ class GraphOperators:
 
     def dynamic_broadcast(
         self, x: Operand, sizes: Sequence[Operand], shape: Sequence[int], *, name: str | None = None
-    ) -> Value:
+    ) -> V:
         """x repeated along dimensions of size 1 and along new leading ones, up to sizes of operands.
 
         In `shape` -1 is the size that the next operand holds. A dimension of x that is not 1 has the
@@ -559,7 +597,7 @@ class GraphOperators:
 
     def dynamic_reshape(
         self, x: Operand, sizes: Sequence[Operand], shape: Sequence[int], *, name: str | None = None
-    ) -> Value:
+    ) -> V:
         """The same elements, in row-major order, with a shape of which operands hold some sizes.
 
         In `shape` -1 is the size that the next operand holds. Sizes that do not have as many elements
@@ -578,7 +616,7 @@ class GraphOperators:
         axis: int = 0,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """`count` elements of an axis of x: at start, start + step, ...
 
         There are at most as many as the axis has, which is checked. A place outside of the axis means
@@ -590,7 +628,7 @@ class GraphOperators:
 
     def edge_softmax(
         self, a: Operand, scores: Operand, own: Operand = None, *, name: str | None = None
-    ) -> Value:
+    ) -> V:
         """exp(score - max) / sum(exp(score - max)) over the stored entries of each row.
 
         With `own` each row has the score of one self loop, which takes part in the maximum and in the
@@ -600,25 +638,25 @@ class GraphOperators:
             : (tensor<?x?xf32, #csr>, tensor<?x2xf32>) -> tensor<?x2xf32>
         """
 
-    def entries(self, a: Operand, *, name: str | None = None) -> Value:
+    def entries(self, a: Operand, *, name: str | None = None) -> V:
         """The values that a matrix stores, in the order in which they are stored.
 
         %e = graph.entries %a : (tensor<?x?xf32, #csr>) -> tensor<?xf32>
         """
 
-    def equal(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
+    def equal(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> V:
         """a == b, for truth values as well.
 
         %y = graph.equal %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xi1>
         """
 
-    def erf(self, x: Operand, *, name: str | None = None) -> Value:
+    def erf(self, x: Operand, *, name: str | None = None) -> V:
         """The error function.
 
         %y = graph.erf %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
-    def exchange(self, a: Operand, x: Operand, *, name: str | None = None) -> Value:
+    def exchange(self, a: Operand, x: Operand, *, name: str | None = None) -> V:
         """The rows of x for all columns of a: those of this part, then those of others.
 
         A part of a graph has rows for the nodes that it owns, which are its first columns as well. Its
@@ -629,32 +667,32 @@ class GraphOperators:
         %h = graph.exchange %a, %x : (tensor<?x?xf32, #csr>, tensor<?x2xf32>) -> tensor<?x2xf32>
         """
 
-    def exp(self, x: Operand, *, name: str | None = None) -> Value:
+    def exp(self, x: Operand, *, name: str | None = None) -> V:
         """e to the power of x.
 
         %y = graph.exp %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
-    def expm1(self, x: Operand, *, name: str | None = None) -> Value:
+    def expm1(self, x: Operand, *, name: str | None = None) -> V:
         """exp(x) - 1, precise near 0.
 
         %y = graph.expm1 %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
-    def floor(self, x: Operand, *, name: str | None = None) -> Value:
+    def floor(self, x: Operand, *, name: str | None = None) -> V:
         """The largest whole number that is not above x.
 
         %y = graph.floor %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
-    def fma(self, a: Operand, b: Operand, c: Operand, *, name: str | None = None) -> Value:
+    def fma(self, a: Operand, b: Operand, c: Operand, *, name: str | None = None) -> V:
         """a * b + c, rounded once, in f32 for 16 bits; the three are broadcast as in NumPy.
 
         %y = graph.fma %a, %b, %c
             : (tensor<4x3xf32>, tensor<3xf32>, tensor<4x1xf32>) -> tensor<4x3xf32>
         """
 
-    def fmod(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
+    def fmod(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> V:
         """The remainder of a / b rounded toward zero, without a rounding; it has the sign of a.
 
         It is a for an infinite b, and NaN for an infinite a and for b = 0.
@@ -662,9 +700,7 @@ class GraphOperators:
         %y = graph.fmod %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
         """
 
-    def gather(
-        self, x: Operand, indices: Operand, axis: int = 0, *, name: str | None = None
-    ) -> Value:
+    def gather(self, x: Operand, indices: Operand, axis: int = 0, *, name: str | None = None) -> V:
         """Slices of x at indices along one axis; a negative index counts from the back.
 
         The shape of `indices` replaces the axis. An index out of range is an error.
@@ -674,7 +710,7 @@ class GraphOperators:
 
     def gather_elements(
         self, x: Operand, indices: Operand, axis: int = 0, *, name: str | None = None
-    ) -> Value:
+    ) -> V:
         """For each index the element at that place along one axis, and at its own along the others.
 
         `y[i, j] = x[indices[i, j], j]` for axis 0. A negative index counts from the back, one out of
@@ -685,9 +721,7 @@ class GraphOperators:
             : (tensor<10x4xf32>, tensor<3x4xi64>) -> tensor<3x4xf32>
         """
 
-    def gather_nd(
-        self, x: Operand, indices: Sequence[Operand], *, name: str | None = None
-    ) -> Value:
+    def gather_nd(self, x: Operand, indices: Sequence[Operand], *, name: str | None = None) -> V:
         """Elements or slices of x at places with an index for each of its first dimensions.
 
         There is one tensor of indices for each of these dimensions, all of one shape; it replaces
@@ -697,7 +731,7 @@ class GraphOperators:
             : (tensor<3x4x2xf32>, tensor<3xi64>, tensor<3xi64>) -> tensor<3x2xf32>
         """
 
-    def gelu(self, x: Operand, approximate: str = "none", *, name: str | None = None) -> Value:
+    def gelu(self, x: Operand, approximate: str = "none", *, name: str | None = None) -> V:
         """The Gaussian error linear unit (Hendrycks and Gimpel, 2016).
 
         `none` is x / 2 * (1 + erf(x / sqrt(2))), `tanh` is
@@ -706,13 +740,13 @@ class GraphOperators:
         %y = graph.gelu %x approximate = none : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
-    def greater(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
+    def greater(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> V:
         """a > b; canonically b < a.
 
         %y = graph.greater %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xi1>
         """
 
-    def greater_equal(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
+    def greater_equal(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> V:
         """a >= b; canonically b <= a.
 
         %y = graph.greater_equal %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xi1>
@@ -728,7 +762,7 @@ class GraphOperators:
         epsilon: float = 1e-05,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """Standardize each of `groups` runs of channels of an element of the batch (Wu, He, 2018).
 
         Dimension 0 is that of the batch, `axis` that of the channels, whose number is known.
@@ -740,7 +774,7 @@ class GraphOperators:
 
     def histogram(
         self, x: Operand, bins: int, weights: Operand = None, *, name: str | None = None
-    ) -> Value:
+    ) -> V:
         """How often each number from 0 up to `bins` is an element of x, or the sum of their weights.
 
         Counts are i64, sums have the type of the weights, whose shape is that of x. Weights are added
@@ -761,7 +795,7 @@ class GraphOperators:
         epsilon: float = 1e-05,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """Standardize each channel of each element of the batch (Ulyanov et al., 2016).
 
         Dimension 0 is that of the batch, `axis` that of the channels. Scale and bias have a
@@ -778,7 +812,7 @@ class GraphOperators:
         epsilon: float = 1e-12,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """x / sqrt(max(sum(x^2), epsilon)), the sum along `axes`.
 
         With an epsilon above 0, slices of zeros along the axes stay 0.
@@ -796,7 +830,7 @@ class GraphOperators:
         epsilon: float = 1e-05,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """Standardize along `axis` and the axes after it (Ba, Kiros and Hinton, 2016).
 
         (x - mean) / sqrt(variance + epsilon) * scale + bias; scale and bias, which may be
@@ -806,67 +840,67 @@ class GraphOperators:
             axis = -1 epsilon = 1.0e-05 : (tensor<?x4xf32>) -> tensor<?x4xf32>
         """
 
-    def leaky_relu(self, x: Operand, alpha: float = 0.01, *, name: str | None = None) -> Value:
+    def leaky_relu(self, x: Operand, alpha: float = 0.01, *, name: str | None = None) -> V:
         """x, and alpha * x for negative x.
 
         %y = graph.leaky_relu %x alpha = 1.0e-02 : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
-    def less(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
+    def less(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> V:
         """a < b.
 
         %y = graph.less %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xi1>
         """
 
-    def less_equal(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
+    def less_equal(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> V:
         """a <= b.
 
         %y = graph.less_equal %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xi1>
         """
 
-    def log(self, x: Operand, *, name: str | None = None) -> Value:
+    def log(self, x: Operand, *, name: str | None = None) -> V:
         """The natural logarithm; NaN for negative x, -inf for 0.
 
         %y = graph.log %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
-    def log1p(self, x: Operand, *, name: str | None = None) -> Value:
+    def log1p(self, x: Operand, *, name: str | None = None) -> V:
         """log(1 + x), precise near 0; NaN below -1, -inf for -1.
 
         %y = graph.log1p %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
-    def log_softmax(self, x: Operand, axis: int = -1, *, name: str | None = None) -> Value:
+    def log_softmax(self, x: Operand, axis: int = -1, *, name: str | None = None) -> V:
         """x - max - log(sum(exp(x - max))) along one axis.
 
         %y = graph.log_softmax %x axis = -1 : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
-    def logical_and(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
+    def logical_and(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> V:
         """Whether both are true.
 
         %y = graph.logical_and %a, %b : (tensor<4x3xi1>, tensor<3xi1>) -> tensor<4x3xi1>
         """
 
-    def logical_not(self, x: Operand, *, name: str | None = None) -> Value:
+    def logical_not(self, x: Operand, *, name: str | None = None) -> V:
         """Whether x is false.
 
         %y = graph.logical_not %x : (tensor<4x3xi1>) -> tensor<4x3xi1>
         """
 
-    def logical_or(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
+    def logical_or(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> V:
         """Whether one of them is true.
 
         %y = graph.logical_or %a, %b : (tensor<4x3xi1>, tensor<3xi1>) -> tensor<4x3xi1>
         """
 
-    def logical_xor(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
+    def logical_xor(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> V:
         """Whether they differ.
 
         %y = graph.logical_xor %a, %b : (tensor<4x3xi1>, tensor<3xi1>) -> tensor<4x3xi1>
         """
 
-    def matmul(self, a: Operand, b: Operand, *, name: str | None = None) -> Value:
+    def matmul(self, a: Operand, b: Operand, *, name: str | None = None) -> V:
         """The matrix product of the last two dimensions; the others are broadcast as in NumPy.
 
         Sums are those of `graph.dense`.
@@ -874,13 +908,13 @@ class GraphOperators:
         %y = graph.matmul %a, %b : (tensor<2x4x3xf32>, tensor<3x2xf32>) -> tensor<2x4x2xf32>
         """
 
-    def max(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
+    def max(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> V:
         """The larger of a and b; NaN if one of them is.
 
         %y = graph.max %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
         """
 
-    def min(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
+    def min(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> V:
         """The smaller of a and b; NaN if one of them is.
 
         %y = graph.min %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
@@ -888,7 +922,7 @@ class GraphOperators:
 
     def missing_self_loops(
         self, a: Operand, values: Operand = None, *, name: str | None = None
-    ) -> Value:
+    ) -> V:
         """The number to add to the diagonal of each row so that it has one self loop.
 
         1 where a row stores no diagonal entry. Of several the last one counts, and the others are
@@ -897,13 +931,13 @@ class GraphOperators:
         %m = graph.missing_self_loops %a : (tensor<?x?xf32, #csr>) -> tensor<?xf32>
         """
 
-    def mul(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
+    def mul(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> V:
         """a * b.
 
         %y = graph.mul %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
         """
 
-    def neg(self, x: Operand, *, name: str | None = None) -> Value:
+    def neg(self, x: Operand, *, name: str | None = None) -> V:
         """-x.
 
         %y = graph.neg %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
@@ -926,7 +960,7 @@ class GraphOperators:
         self_loops: bool = True,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """D^-1/2 (A + I) D^-1/2 (symmetric) or D^-1 (A + I) (row), D the row sums of A + I.
 
         I is added only with `self_loops`, in rows without a stored diagonal entry; of several stored
@@ -946,7 +980,7 @@ class GraphOperators:
         axis: int = -1,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """`values[1]` at the place of each index along a new axis of `depth` places, else `values[0]`.
 
         A negative index counts from the back; one out of range has no place, and all of its elements
@@ -958,7 +992,7 @@ class GraphOperators:
 
     def own_softmax(
         self, a: Operand, scores: Operand, own: Operand, *, name: str | None = None
-    ) -> Value:
+    ) -> V:
         """The weight of the self loop of each row, which is no stored entry; see `EdgeSoftmaxOp`.
 
         %q = graph.own_softmax %a, %e own %s
@@ -974,7 +1008,7 @@ class GraphOperators:
         mode: str = "constant",
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """x with `low` elements before and `high` elements after it in every dimension.
 
         They are `value` in the mode `constant`. The mode `edge` repeats the first and the last
@@ -994,7 +1028,7 @@ class GraphOperators:
         value: float = 0,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """x, padded on its trailing dimensions so that ceil(size / stride) windows fit.
 
         A window spans `extents` elements. Half of the padding is before x and half after it; of an odd
@@ -1014,7 +1048,7 @@ class GraphOperators:
         dilations: Sequence[int] | None = None,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """The sum, mean, max, min or product of each window on the trailing dimensions.
 
         Every window lies inside x: there is no padding, see `graph.pad`. Elements are combined as
@@ -1024,7 +1058,7 @@ class GraphOperators:
             : (tensor<1x2x4x4xf32>) -> tensor<1x2x2x2xf32>
         """
 
-    def pow(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
+    def pow(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> V:
         """a to the power of b.
 
         An integer to a negative power is truncated toward zero: 1 ** -n is 1, (-1) ** -n is
@@ -1041,7 +1075,7 @@ class GraphOperators:
         axis: int | None = None,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """saturate(round(x / scale) + zero_point), in the element type of the zero point.
 
         Ties are rounded to even; f16 is computed in f32.
@@ -1066,7 +1100,7 @@ class GraphOperators:
         groups: int = 1,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """`graph.conv` of quantised tensors, to a quantised result: see `QuantizedContractionOp`.
 
         There is no padding: the caller pads x with its zero point, which represents 0.
@@ -1090,7 +1124,7 @@ class GraphOperators:
         bias: Operand = None,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """`graph.dense` of quantised tensors, to a quantised result: see `QuantizedContractionOp`.
 
         %y = graph.quantized_dense %x, %xs, %xz, %w, %ws, %wz, %ys, %yz, %b
@@ -1111,7 +1145,7 @@ class GraphOperators:
         bias: Operand = None,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """`graph.matmul` of quantised tensors, to a quantised result: see `QuantizedContractionOp`.
 
         The channels are the columns.
@@ -1121,7 +1155,7 @@ class GraphOperators:
                tensor<f32>, tensor<ui8>) -> tensor<?x4xui8>
         """
 
-    def random_uniform(self, seeds: Operand, *, name: str | None = None) -> Value:
+    def random_uniform(self, seeds: Operand, *, name: str | None = None) -> V:
         """Uniform random numbers in [0, 1): element i in row-major order is number i for its seed.
 
         They are the upper 24 bits of the first word of Threefry-2x32 (`threefry.py`), of which the seed
@@ -1139,7 +1173,7 @@ class GraphOperators:
         neutral: bool = False,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """The sum, mean, max, min or product over some axes.
 
         Integers wrap around, and their mean is truncated toward zero. An empty reduction yields 0
@@ -1152,7 +1186,7 @@ class GraphOperators:
 
     def reduce_entries(
         self, a: Operand, x: Operand, kind: str = "sum", *, name: str | None = None
-    ) -> Value:
+    ) -> V:
         """Combine, for each row, the slices of x that belong to its stored entries.
 
         `sum`, `mean`, `max`, `min`, `prod`, `var` or `std`; a row without entries yields 0 (1 for
@@ -1162,7 +1196,7 @@ class GraphOperators:
             : (tensor<?x?xf32, #csr>, tensor<?x2xf32>) -> tensor<?x2xf32>
         """
 
-    def relu(self, x: Operand, *, name: str | None = None) -> Value:
+    def relu(self, x: Operand, *, name: str | None = None) -> V:
         """The larger of x and 0; NaN stays NaN.
 
         %y = graph.relu %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
@@ -1176,14 +1210,14 @@ class GraphOperators:
         axis: int | None = None,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """saturate(round(x * scale) + zero_point) of sums x, in the element type of the zero point.
 
         %q = graph.requantize %x, %s, %z axis = 1
             : (tensor<?x8xi32>, tensor<8xf32>, tensor<8xui8>) -> tensor<?x8xui8>
         """
 
-    def reshape(self, x: Operand, shape: Sequence[int], *, name: str | None = None) -> Value:
+    def reshape(self, x: Operand, shape: Sequence[int], *, name: str | None = None) -> V:
         """The same elements, in row-major order, with another shape.
 
         In `shape` 0 copies the size of that dimension of x, and at most one -1 is inferred, as in
@@ -1200,7 +1234,7 @@ class GraphOperators:
         epsilon: float = 1e-05,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """x / sqrt(mean(x^2) + epsilon) * scale, the mean along `axis` and the axes after it.
 
         The scale, which may be missing, broadcasts to x (Zhang and Sennrich, 2019).
@@ -1209,13 +1243,13 @@ class GraphOperators:
             : (tensor<?x4xf32>) -> tensor<?x4xf32>
         """
 
-    def round(self, x: Operand, *, name: str | None = None) -> Value:
+    def round(self, x: Operand, *, name: str | None = None) -> V:
         """The nearest whole number, ties to even.
 
         %y = graph.round %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
-    def rsqrt(self, x: Operand, *, name: str | None = None) -> Value:
+    def rsqrt(self, x: Operand, *, name: str | None = None) -> V:
         """One over the square root; inf for 0.
 
         %y = graph.rsqrt %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
@@ -1230,7 +1264,7 @@ class GraphOperators:
         kind: str = "none",
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """x with each update at the place of its index along one axis, and its own along the others.
 
         `y[indices[i, j], j] = updates[i, j]` for axis 0, and y is x elsewhere. Indices are those of
@@ -1248,7 +1282,7 @@ class GraphOperators:
         kind: str = "none",
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """x with updates at places with an index for each of its first dimensions.
 
         There is one tensor of indices for each of these dimensions, all of one shape; the updates
@@ -1260,7 +1294,7 @@ class GraphOperators:
 
     def sddmm(
         self, a: Operand, x: Operand, y: Operand, kind: str = "dot", *, name: str | None = None
-    ) -> Value:
+    ) -> V:
         """A function of the two ends of each stored entry: of row i of x and row j of y.
 
         `dot` sums up the products along the last dimension (a product of two dense matrices that
@@ -1272,7 +1306,7 @@ class GraphOperators:
 
     def searchsorted(
         self, sorted: Operand, values: Operand, right: bool = False, *, name: str | None = None
-    ) -> Value:
+    ) -> V:
         """Where each value would be inserted into a sorted row: the number of elements before it.
 
         These are the elements that are less than the value or, with `right`, not greater. Either
@@ -1287,7 +1321,7 @@ class GraphOperators:
 
     def segment_reduce(
         self, x: Operand, offsets: Operand, kind: str = "sum", *, name: str | None = None
-    ) -> Value:
+    ) -> V:
         """The sum, mean, max, min or product of each segment of the slices of x along its first axis.
 
         Segment i has the slices from `offsets[i]` up to `offsets[i + 1]`: there is one segment less
@@ -1300,37 +1334,37 @@ class GraphOperators:
             : (tensor<?x2xf32>, tensor<4xi64>) -> tensor<3x2xf32>
         """
 
-    def shift_left(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
+    def shift_left(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> V:
         """a * 2 ** b, of which the low bits are kept; 0 for b < 0 and for b not below the width.
 
         %y = graph.shift_left %a, %b : (tensor<4x3xi32>, tensor<3xi32>) -> tensor<4x3xi32>
         """
 
-    def shift_right(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
+    def shift_right(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> V:
         """a / 2 ** b, rounded down; for b < 0 and for b not below the width, 0 or -1 with a's sign.
 
         %y = graph.shift_right %a, %b : (tensor<4x3xi32>, tensor<3xi32>) -> tensor<4x3xi32>
         """
 
-    def sigmoid(self, x: Operand, *, name: str | None = None) -> Value:
+    def sigmoid(self, x: Operand, *, name: str | None = None) -> V:
         """1 / (1 + exp(-x)).
 
         %y = graph.sigmoid %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
-    def sign(self, x: Operand, *, name: str | None = None) -> Value:
+    def sign(self, x: Operand, *, name: str | None = None) -> V:
         """1 for positive x, -1 for negative x, 0 for 0 of either sign; NaN stays NaN.
 
         %y = graph.sign %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
-    def sin(self, x: Operand, *, name: str | None = None) -> Value:
+    def sin(self, x: Operand, *, name: str | None = None) -> V:
         """The sine of an angle in radians.
 
         %y = graph.sin %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
-    def sinh(self, x: Operand, *, name: str | None = None) -> Value:
+    def sinh(self, x: Operand, *, name: str | None = None) -> V:
         """The hyperbolic sine, (exp(x) - exp(-x)) / 2.
 
         %y = graph.sinh %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
@@ -1344,7 +1378,7 @@ class GraphOperators:
         steps: Sequence[int] | None = None,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """Elements start, start + step, ... up to but excluding end of every axis.
 
         There is an entry for each axis, already clamped to its size; with a negative step, a slice
@@ -1355,7 +1389,7 @@ class GraphOperators:
             : (tensor<4x10xf32>) -> tensor<3x4xf32>
         """
 
-    def slice_rows(self, a: Operand, start: int, end: int, *, name: str | None = None) -> Value:
+    def slice_rows(self, a: Operand, start: int, end: int, *, name: str | None = None) -> V:
         """The rows from `start` up to but excluding `end` of a matrix, which stay sparse.
 
         Opaque: `graph-decompose-sparse` lets its users compute these rows only.
@@ -1364,7 +1398,7 @@ class GraphOperators:
             : (tensor<9x?xf32, #csr>) -> tensor<3x?xf32, #csr>
         """
 
-    def softmax(self, x: Operand, axis: int = -1, *, name: str | None = None) -> Value:
+    def softmax(self, x: Operand, axis: int = -1, *, name: str | None = None) -> V:
         """exp(x - max) / sum(exp(x - max)) along one axis.
 
         %y = graph.softmax %x axis = -1 : (tensor<4x3xf32>) -> tensor<4x3xf32>
@@ -1372,7 +1406,7 @@ class GraphOperators:
 
     def sort(
         self, x: Operand, axis: int = -1, descending: bool = False, *, name: str | None = None
-    ) -> tuple[Value, Value]:
+    ) -> tuple[V, V]:
         """The elements along an axis in ascending or descending order, and where each comes from.
 
         Equal elements keep their order, in both directions; -0.0 and 0.0 are equal. NaNs come last in
@@ -1391,7 +1425,7 @@ class GraphOperators:
         sources: Operand,
         *,
         name: str | None = None,
-    ) -> tuple[Value, Value, Value]:
+    ) -> tuple[V, V, V]:
         """The edges of an edge list in the order of their rows, as compressed rows.
 
         Edge e is in row `rows[e]` and column `columns[e]`; a negative index counts from the back, one
@@ -1407,7 +1441,7 @@ class GraphOperators:
 
     def sort_edges_with_loops(
         self, rows: Operand, columns: Operand, nodes: Operand, *, name: str | None = None
-    ) -> tuple[Value, Value, Value]:
+    ) -> tuple[V, V, V]:
         """The edges of a list but its self loops, and a self loop of each node, as compressed rows.
 
         Edge e is in row `rows[e]` and column `columns[e]`, and left out where these numbers are equal.
@@ -1421,19 +1455,19 @@ class GraphOperators:
             -> (tensor<4xi32>, tensor<?xi32>, tensor<i64>)
         """
 
-    def spmm(self, a: Operand, x: Operand, *, name: str | None = None) -> Value:
+    def spmm(self, a: Operand, x: Operand, *, name: str | None = None) -> V:
         """The product of a sparse and a dense matrix.
 
         %y = graph.spmm %a, %x : (tensor<?x?xf32, #csr>, tensor<?x2xf32>) -> tensor<?x2xf32>
         """
 
-    def sqrt(self, x: Operand, *, name: str | None = None) -> Value:
+    def sqrt(self, x: Operand, *, name: str | None = None) -> V:
         """The square root; NaN for negative x.
 
         %y = graph.sqrt %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
-    def sub(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> Value:
+    def sub(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> V:
         """a - b.
 
         %y = graph.sub %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
@@ -1448,7 +1482,7 @@ class GraphOperators:
         least: Operand,
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """The boxes of each class that are chosen by non-maximum suppression, best first.
 
         The box with the highest score is chosen, those that overlap it are dropped, and so on: as
@@ -1464,19 +1498,19 @@ class GraphOperators:
             -> tensor<1x3x9xi64>
         """
 
-    def tan(self, x: Operand, *, name: str | None = None) -> Value:
+    def tan(self, x: Operand, *, name: str | None = None) -> V:
         """The tangent of an angle in radians.
 
         %y = graph.tan %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
-    def tanh(self, x: Operand, *, name: str | None = None) -> Value:
+    def tanh(self, x: Operand, *, name: str | None = None) -> V:
         """The hyperbolic tangent.
 
         %y = graph.tanh %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
-    def to_dense(self, a: Operand, values: Operand = None, *, name: str | None = None) -> Value:
+    def to_dense(self, a: Operand, values: Operand = None, *, name: str | None = None) -> V:
         """A sparse matrix as a dense one, with 0 for elements that are not stored.
 
         `values`, if given, take the place of the stored values. Duplicate entries are summed.
@@ -1486,7 +1520,7 @@ class GraphOperators:
 
     def top_k(
         self, x: Operand, k: int, axis: int = -1, largest: bool = True, *, name: str | None = None
-    ) -> tuple[Value, Value]:
+    ) -> tuple[V, V]:
         """The k largest or smallest elements along an axis, in their order, and where they come from.
 
         Of equal elements that with the lower index comes first; NaNs count as the largest, -0.0 and 0.0
@@ -1496,9 +1530,7 @@ class GraphOperators:
             : (tensor<4x3xf32>) -> (tensor<4x2xf32>, tensor<4x2xi64>)
         """
 
-    def transpose(
-        self, x: Operand, permutation: Sequence[int], *, name: str | None = None
-    ) -> Value:
+    def transpose(self, x: Operand, permutation: Sequence[int], *, name: str | None = None) -> V:
         """Dimension i of the result is dimension permutation[i] of x.
 
         %y = graph.transpose %x permutation = [1, 0] : (tensor<4x3xf32>) -> tensor<3x4xf32>
@@ -1517,7 +1549,7 @@ class GraphOperators:
         kind: str = "sum",
         *,
         name: str | None = None,
-    ) -> Value:
+    ) -> V:
         """The values of the leaves that rows of x reach in each tree, combined over all trees.
 
         A row goes from node n to `next[n, 0]` if its element `feature[n]` is at most `threshold[n]`,
@@ -1536,7 +1568,7 @@ class GraphOperators:
 
     def unique(
         self, x: Operand, sorted: bool = True, *, name: str | None = None
-    ) -> tuple[Value, Value, Value, Value, Value]:
+    ) -> tuple[V, V, V, V, V]:
         """The different elements of a vector, in ascending order or in that of their first places.
 
         With them come the first place and the count of each, the number of the element that each one
@@ -1548,9 +1580,7 @@ class GraphOperators:
             -> (tensor<?xf32>, tensor<?xi64>, tensor<9xi64>, tensor<?xi64>, tensor<i64>)
         """
 
-    def where(
-        self, condition: Operand, a: Operand, b: Operand, *, name: str | None = None
-    ) -> Value:
+    def where(self, condition: Operand, a: Operand, b: Operand, *, name: str | None = None) -> V:
         """a where the condition holds, else b; the three are broadcast as in NumPy.
 
         Both are computed everywhere, and one is discarded.
@@ -1559,7 +1589,7 @@ class GraphOperators:
             : (tensor<4x1xi1>, tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
         """
 
-    def with_entries(self, a: Operand, values: Operand, *, name: str | None = None) -> Value:
+    def with_entries(self, a: Operand, values: Operand, *, name: str | None = None) -> V:
         """The matrix with the pattern of another one, and these values of its stored entries.
 
         Opaque: `graph-decompose-sparse` lets its users read the pattern and the values.
