@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
-from xdsl.dialects.builtin import LocationAttr, TensorType
+from xdsl.dialects.builtin import LocationAttr, TensorType, i64
 from xdsl.ir import SSAValue
 from xdsl.irdl import OptOperandDef
 
@@ -56,7 +56,7 @@ class OpBuilder(ABC, Generic[V]):
 
     Every operator of the `graph` dialect is a method under its mnemonic with the arguments of its
     constructor. A number for an operand becomes a constant of the element type of the first operand
-    that is a value.
+    that is a value, or of i64.
     """
 
     @abstractmethod
@@ -109,12 +109,11 @@ class InsertingBuilder(OpBuilder[SSAValue]):
         self, operator: type[GraphOp], *args: Any, name: str | None = None, **kwargs: Any
     ) -> Any:
         arguments = Arguments(operator, args, kwargs)
-        like = next(v for v in arguments.typed if isinstance(v, SSAValue))
+        kinds = (element_type(v) for v in arguments.typed if isinstance(v, SSAValue))
+        dtype = dtype_of(next(kinds, i64))
 
         def operand(value: SSAValue | float) -> SSAValue:
-            if isinstance(value, SSAValue):
-                return value
-            return self.constant(np.array(value, dtype_of(element_type(like))))
+            return value if isinstance(value, SSAValue) else self.constant(np.array(value, dtype))
 
         op = arguments.build(operand)
         self._insert(op, self._location if name is None else named(name))

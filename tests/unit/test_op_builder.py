@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx.helper import make_node
 from xdsl.builder import Builder as IRBuilder
-from xdsl.dialects.builtin import TensorType, bf16, f32, i32
+from xdsl.dialects.builtin import TensorType, bf16, f32, i32, i64
 from xdsl.ir import Block, Operation
 from xdsl.rewriter import InsertPoint
 
@@ -84,8 +84,9 @@ def test_numbers_have_the_type_of_the_other_operand() -> None:
     place = Inserting(TensorType(bf16, [2]), TensorType(i32, [2]))
     for x in place.block.args:
         place.b.max(0, x)
+    place.b.arange(4)
     found = [op.result.type for op in place.block.ops if isinstance(op, graph.ConstantOp)]
-    assert found == [TensorType(bf16, []), TensorType(i32, [])]
+    assert found == [TensorType(kind, []) for kind in (bf16, i32, i64)]
 
 
 def test_large_constants_are_weights() -> None:
@@ -107,5 +108,5 @@ def test_an_operator_has_the_location_of_its_name_or_its_sources() -> None:
 
 def test_unknown_operators_are_named() -> None:
     place, name = Inserting(TensorType(f32, [2])), "rellu"
-    with pytest.raises(AttributeError, match='InsertingBuilder: no operator "rellu"; nearest: relu'):
+    with pytest.raises(AttributeError, match='no operator "rellu"; nearest: relu'):
         getattr(place.b, name)
