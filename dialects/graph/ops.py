@@ -12,15 +12,7 @@ from .ops_aggregate_parts import AggregateDenseOp
 from .ops_arange import ArangeOp
 from .ops_arg import ArgReduceOp
 from .ops_attention import AttentionOp
-from .ops_binary import AddOp, BinaryOp, DivOp, MaxOp, MinOp, MulOp, PowOp, SubOp
-from .ops_bitwise import (
-    BitwiseAndOp,
-    BitwiseNotOp,
-    BitwiseOrOp,
-    BitwiseXorOp,
-    ShiftLeftOp,
-    ShiftRightOp,
-)
+from .ops_binary import BinaryOp, ComparisonOp
 from .ops_blocked import BlockedConvOp
 from .ops_boxes import SuppressBoxesOp
 from .ops_call import CallDpsOp, CallPackedOp
@@ -37,51 +29,12 @@ from .ops_det import DetOp
 from .ops_dynamic import DimOp, DynamicBroadcastOp, DynamicReshapeOp, DynamicSliceOp
 from .ops_edge import EntriesOp, SddmmOp
 from .ops_edge_softmax import EdgeSoftmaxOp, OwnSoftmaxOp
-from .ops_elementwise import (
-    CosOp,
-    ErfOp,
-    ExpOp,
-    GeluOp,
-    LeakyReluOp,
-    LogOp,
-    NegOp,
-    ReluOp,
-    RsqrtOp,
-    SigmoidOp,
-    SinOp,
-    SqrtOp,
-    TanhOp,
-    UnaryOp,
-)
+from .ops_elementwise import GeluOp, LeakyReluOp, UnaryOp
 from .ops_exchange import CombineOp, ExchangeOp
-from .ops_fma import FmaOp
-from .ops_functions import Expm1Op, Log1pOp, TanOp
+from .ops_functions import *  # noqa: F403
 from .ops_gather import GatherElementsOp, GatherNdOp, GatherOp
 from .ops_histogram import HistogramOp, OneHotOp
 from .ops_if import IfOp
-from .ops_inverse import (
-    AcoshOp,
-    AcosOp,
-    AsinhOp,
-    AsinOp,
-    AtanhOp,
-    AtanOp,
-    CoshOp,
-    SinhOp,
-)
-from .ops_logic import (
-    ComparisonOp,
-    EqualOp,
-    GreaterEqualOp,
-    GreaterOp,
-    LessEqualOp,
-    LessOp,
-    LogicalAndOp,
-    LogicalNotOp,
-    LogicalOrOp,
-    LogicalXorOp,
-    WhereOp,
-)
 from .ops_loop import LoopOp
 from .ops_model import BatchNormOp, BatchNormTrainingOp, DropoutOp
 from .ops_nonzero import NonzeroOp
@@ -105,7 +58,6 @@ from .ops_quantized import (
 )
 from .ops_random import RandomUniformOp
 from .ops_reduction import LogSoftmaxOp, ReduceOp, SoftmaxOp
-from .ops_rounding import AbsOp, CeilOp, FloorOp, FmodOp, RoundOp, SignOp
 from .ops_scatter import ScatterElementsOp, ScatterNdOp
 from .ops_search import SearchsortedOp
 from .ops_segment import SegmentReduceOp
@@ -113,41 +65,29 @@ from .ops_select import ConcatOp, SliceOp
 from .ops_shape import BroadcastToOp, ReshapeOp, TransposeOp
 from .ops_sort import SortOp, TopKOp
 from .ops_sparse import DegreeOp, MissingSelfLoopsOp, NormalizeOp, SpmmOp
+from .ops_ternary import FmaOp, WhereOp
 from .ops_trees import TreeEnsembleOp
 from .ops_unique import UniqueOp
 from .ops_window import ConvOp, PoolOp
 
 __all__ = [
-    "AbsOp",
-    "AcosOp",
-    "AcoshOp",
-    "AddOp",
     "AggregateDenseOp",
     "AggregateOp",
     "AliasOp",
     "ArangeOp",
     "ArgReduceOp",
-    "AsinOp",
-    "AsinhOp",
     "AssembleOp",
     "AtEntriesOp",
-    "AtanOp",
-    "AtanhOp",
     "AttentionOp",
     "BatchNormOp",
     "BatchNormTrainingOp",
     "BinaryOp",
     "BitcastOp",
-    "BitwiseAndOp",
-    "BitwiseNotOp",
-    "BitwiseOrOp",
-    "BitwiseXorOp",
     "BlockedConvOp",
     "BroadcastToOp",
     "CallDpsOp",
     "CallPackedOp",
     "CastOp",
-    "CeilOp",
     "CheckIndicesOp",
     "CheckOp",
     "ClipOp",
@@ -157,35 +97,24 @@ __all__ = [
     "ConstantOp",
     "ControlFlowOp",
     "ConvOp",
-    "CosOp",
-    "CoshOp",
     "CumulativeOp",
     "DegreeOp",
     "DenseOp",
     "DequantizeOp",
     "DetOp",
     "DimOp",
-    "DivOp",
     "DropoutOp",
     "DynamicBroadcastOp",
     "DynamicReshapeOp",
     "DynamicSliceOp",
     "EdgeSoftmaxOp",
     "EntriesOp",
-    "EqualOp",
-    "ErfOp",
     "ExchangeOp",
-    "ExpOp",
-    "Expm1Op",
-    "FloorOp",
     "FmaOp",
-    "FmodOp",
     "GatherElementsOp",
     "GatherNdOp",
     "GatherOp",
     "GeluOp",
-    "GreaterEqualOp",
-    "GreaterOp",
     "GroupNormOp",
     "HistogramOp",
     "IfOp",
@@ -193,22 +122,10 @@ __all__ = [
     "L2NormalizeOp",
     "LayerNormOp",
     "LeakyReluOp",
-    "LessEqualOp",
-    "LessOp",
-    "Log1pOp",
-    "LogOp",
     "LogSoftmaxOp",
-    "LogicalAndOp",
-    "LogicalNotOp",
-    "LogicalOrOp",
-    "LogicalXorOp",
     "LoopOp",
     "MatmulOp",
-    "MaxOp",
-    "MinOp",
     "MissingSelfLoopsOp",
-    "MulOp",
-    "NegOp",
     "NonzeroOp",
     "NormalizeOp",
     "OneHotOp",
@@ -216,7 +133,6 @@ __all__ = [
     "PadOp",
     "PadSameOp",
     "PoolOp",
-    "PowOp",
     "QuantizeOp",
     "QuantizedContractionOp",
     "QuantizedConvOp",
@@ -225,24 +141,15 @@ __all__ = [
     "RandomUniformOp",
     "ReduceEntriesOp",
     "ReduceOp",
-    "ReluOp",
     "RequantizeOp",
     "ReshapeOp",
     "RmsNormOp",
-    "RoundOp",
-    "RsqrtOp",
     "ScaledOp",
     "ScatterElementsOp",
     "ScatterNdOp",
     "SddmmOp",
     "SearchsortedOp",
     "SegmentReduceOp",
-    "ShiftLeftOp",
-    "ShiftRightOp",
-    "SigmoidOp",
-    "SignOp",
-    "SinOp",
-    "SinhOp",
     "SliceOp",
     "SliceRowsOp",
     "SoftmaxOp",
@@ -250,12 +157,8 @@ __all__ = [
     "SortEdgesWithLoopsOp",
     "SortOp",
     "SpmmOp",
-    "SqrtOp",
     "StandardizationOp",
-    "SubOp",
     "SuppressBoxesOp",
-    "TanOp",
-    "TanhOp",
     "ToDenseOp",
     "TopKOp",
     "TransposeOp",

@@ -7,35 +7,24 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from xdsl.interfaces import HasCanonicalizationPatternsInterface
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import (
-    irdl_op_definition,
-    operand_def,
-    result_def,
-    traits_def,
-)
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
-from xdsl.traits import Commutative
+from xdsl.irdl import operand_def, result_def
 
 from ...core.dims import Shape
-from ...core.exactness import Exactness
 from ...core.typed import dense_array
-from . import scalars
-from .attrs import NUMERIC_TENSOR, is_float, is_reordered
+from .attrs import NUMERIC_TENSOR, TRUTH_TENSOR
 from .interfaces import (
     FusionKind,
     GraphOp,
     Index,
     Nest,
-    Precision,
     ShapeFacts,
     element_type,
     tensor_type,
     widened,
 )
-from .rewrites import forward, is_splat, replace_by
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -85,6 +74,15 @@ class BinaryOp(GraphOp, ABC):
         return self.scalar(nest, a, b)
 
 
+class ComparisonOp(BinaryOp, ABC):
+    """A comparison of two numbers; false if either is NaN."""
+
+    result = result_def(TRUTH_TENSOR)
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [i1]
+
+
 def broadcast_index(value: SSAValue, index: Index) -> Index:
     """The index into an operand that is broadcast to a result with this index."""
     sizes = tensor_type(value).get_shape()
@@ -104,97 +102,6 @@ def smaller(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where((a == 0) & (b == 0), -(-a - b), np.minimum(a, b))
 
 
-@irdl_op_definition
-class AddOp(BinaryOp, HasCanonicalizationPatternsInterface):
-    """a + b.
-
-    %y = graph.add %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
-    """
-
-    name = "graph.add"
-    KEEPS_NONNEGATIVE: ClassVar[bool] = True
-    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
-    traits = traits_def(Commutative())
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (AddZero(),)
-
-    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
-        return scalars.add(nest, a, b)
-
-    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return a + b
-
-
-@irdl_op_definition
-class SubOp(BinaryOp, HasCanonicalizationPatternsInterface):
-    """a - b.
-
-    %y = graph.sub %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
-    """
-
-    name = "graph.sub"
-    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (SubtractZero(),)
-
-    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
-        return scalars.sub(nest, a, b)
-
-    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return a - b
-
-
-@irdl_op_definition
-class MulOp(BinaryOp, HasCanonicalizationPatternsInterface):
-    """a * b.
-
-    %y = graph.mul %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
-    """
-
-    name = "graph.mul"
-    KEEPS_NONNEGATIVE: ClassVar[bool] = True
-    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
-    traits = traits_def(Commutative())
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (MultiplyOne(),)
-
-    def is_nonnegative(self, operands: Sequence[bool]) -> bool:
-        is_square = self.lhs is self.rhs and is_float(element_type(self.lhs))
-        return is_square or super().is_nonnegative(operands)
-
-    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
-        return scalars.mul(nest, a, b)
-
-    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return a * b
-
-
-@irdl_op_definition
-class DivOp(BinaryOp, HasCanonicalizationPatternsInterface):
-    """a / b. Integers are truncated toward zero, as in C and ONNX; x / 0 is 0.
-
-    %y = graph.div %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
-    """
-
-    name = "graph.div"
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (DivideByOne(),)
-
-    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
-        return scalars.divide(nest, a, b, is_reordered(element_type(self.lhs)))
-
-    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return a / b if a.dtype.kind == "f" else truncated_quotient(a, b)
-
-
 def truncated_quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The integer quotient rounded toward zero; 0 where the divisor is 0."""
     divisor = np.where(b == 0, np.ones_like(b), b)
@@ -202,158 +109,3 @@ def truncated_quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         quotient = a // divisor
         rounded_down = (a % divisor != 0) & ((a < 0) != (divisor < 0))
     return np.where(b == 0, np.zeros_like(quotient), quotient + rounded_down.astype(a.dtype))
-
-
-@irdl_op_definition
-class MaxOp(BinaryOp, HasCanonicalizationPatternsInterface):
-    """The larger of a and b; NaN if one of them is.
-
-    %y = graph.max %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
-    """
-
-    name = "graph.max"
-    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
-    traits = traits_def(Commutative())
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (MaxOfSame(),)
-
-    def is_nonnegative(self, operands: Sequence[bool]) -> bool:
-        return any(operands)
-
-    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
-        return scalars.extremum(nest, scalars.maximum, a, b, element_type(self.lhs))
-
-    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return larger(a, b)
-
-
-@irdl_op_definition
-class MinOp(BinaryOp, HasCanonicalizationPatternsInterface):
-    """The smaller of a and b; NaN if one of them is.
-
-    %y = graph.min %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
-    """
-
-    name = "graph.min"
-    KEEPS_NONNEGATIVE: ClassVar[bool] = True
-    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
-    traits = traits_def(Commutative())
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (MinOfSame(),)
-
-    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
-        return scalars.extremum(nest, scalars.minimum, a, b, element_type(self.lhs))
-
-    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return smaller(a, b)
-
-
-@irdl_op_definition
-class PowOp(BinaryOp, HasCanonicalizationPatternsInterface):
-    """a to the power of b.
-
-    An integer to a negative power is truncated toward zero: 1 ** -n is 1, (-1) ** -n is
-    1 or -1, and everything else is 0 (NumPy raises an error there).
-
-    %y = graph.pow %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
-    """
-
-    name = "graph.pow"
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (PowerOfOne(), PowerOfTwo())
-
-    def jumps_with(self, operand: int) -> bool:
-        # A negative base has a power only for whole exponents.
-        return operand == 1 and is_float(element_type(self.rhs))
-
-    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
-        return scalars.power(nest, a, b, is_reordered(element_type(self.lhs)))
-
-    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        if a.dtype.kind == "f":
-            return np.power(a, b)
-        inverse = np.where(a == 1, 1, np.where(a == -1, np.where(b % 2 == 1, -1, 1), 0))
-        return np.where(b < 0, inverse.astype(a.dtype), np.power(a, np.maximum(b, 0)))
-
-
-@Exactness.EXACT
-class AddZero(RewritePattern):
-    # x + -0.0 == x, and x + 0 == x for integers; 0.0 would turn -0.0 into 0.0
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: AddOp, rewriter: PatternRewriter) -> None:
-        zero = -0.0 if is_float(element_type(op.lhs)) else 0
-        if is_splat(op.rhs, zero):
-            forward(op, op.lhs, rewriter)
-        elif is_splat(op.lhs, zero):
-            forward(op, op.rhs, rewriter)
-
-
-@Exactness.EXACT
-class SubtractZero(RewritePattern):
-    # x - 0.0 == x
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: SubOp, rewriter: PatternRewriter) -> None:
-        if is_splat(op.rhs, 0.0):
-            forward(op, op.lhs, rewriter)
-
-
-@Exactness.EXACT
-class MultiplyOne(RewritePattern):
-    # x * 1 == x
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: MulOp, rewriter: PatternRewriter) -> None:
-        if is_splat(op.rhs, 1):
-            forward(op, op.lhs, rewriter)
-        elif is_splat(op.lhs, 1):
-            forward(op, op.rhs, rewriter)
-
-
-@Exactness.EXACT
-class DivideByOne(RewritePattern):
-    # x / 1 == x
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: DivOp, rewriter: PatternRewriter) -> None:
-        if is_splat(op.rhs, 1):
-            forward(op, op.lhs, rewriter)
-
-
-@Exactness.EXACT
-class MaxOfSame(RewritePattern):
-    # max(x, x) == x
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: MaxOp, rewriter: PatternRewriter) -> None:
-        if op.lhs is op.rhs:
-            forward(op, op.lhs, rewriter)
-
-
-@Exactness.EXACT
-class MinOfSame(RewritePattern):
-    # min(x, x) == x
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: MinOp, rewriter: PatternRewriter) -> None:
-        if op.lhs is op.rhs:
-            forward(op, op.lhs, rewriter)
-
-
-@Exactness.EXACT
-class PowerOfOne(RewritePattern):
-    # x ** 1 == x
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: PowOp, rewriter: PatternRewriter) -> None:
-        if is_splat(op.rhs, 1):
-            forward(op, op.lhs, rewriter)
-
-
-@Exactness.EXACT
-class PowerOfTwo(RewritePattern):
-    # x ** 2 == x * x, which is the correctly rounded power
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: PowOp, rewriter: PatternRewriter) -> None:
-        if is_splat(op.rhs, 2):
-            replace_by(op, MulOp(op.lhs, op.lhs), (op,), rewriter)

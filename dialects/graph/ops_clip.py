@@ -20,12 +20,12 @@ from . import scalars
 from .attrs import NUMBER, is_float, number_attr
 from .interfaces import GraphOp, Nest, Precision, ShapeFacts, element_type
 from .ops_binary import larger, smaller
-from .ops_elementwise import NumericUnaryOp
+from .ops_elementwise import UnaryOp
 from .rewrites import forward
 
 
 @irdl_op_definition
-class ClipOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
+class ClipOp(UnaryOp, HasCanonicalizationPatternsInterface):
     """min(max(x, minimum), maximum), each where it is given; NaN stays NaN.
 
     Where minimum > maximum everything is maximum. Bounds are f64, or for integers i64, or

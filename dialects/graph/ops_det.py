@@ -18,7 +18,7 @@ from ...core.typed import dense_array
 from . import scalars
 from .attrs import FLOAT_TENSOR
 from .interfaces import FusionKind, GraphOp, ShapeFacts, Sizes, element_type, rank, widened
-from .ops_fma import wide_fma
+from .ops_ternary import wide_fma
 from .sorting import known_size
 
 if TYPE_CHECKING:

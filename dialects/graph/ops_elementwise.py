@@ -11,13 +11,10 @@ import numpy as np
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, f64
 from xdsl.dialects.utils import FastMathFlag
-from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Shape
-from ...core.exactness import Exactness
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import FLOAT_TENSOR, NUMERIC_TENSOR, Approximation, ApproximationAttr
@@ -28,21 +25,22 @@ from .interfaces import (
     Nest,
     Precision,
     ShapeFacts,
-    element_type,
     widened,
 )
-from .ops_binary import larger
-from .rewrites import forward
-from .wide import Wide
 
 if TYPE_CHECKING:
     from .interfaces import Array
 
 
 class UnaryOp(GraphOp, ABC):
-    """An operator with one operand `x` and a result of the same type."""
+    """An operator with one operand `x` and a result of the same type, by default any number."""
 
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+
+    x = operand_def(NUMERIC_TENSOR)
+    result = result_def(NUMERIC_TENSOR)
+
+    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
 
     def __init__(self, x: SSAValue | Operation, result_type: Attribute | None = None) -> None:
         super().__init__(operands=[x], result_type=result_type)
@@ -64,16 +62,7 @@ class UnaryOp(GraphOp, ABC):
             return self.stored(self.array(widened(dense_array(arrays[0]))))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        return self.scalar(nest, nest.at(self.operands[0], index))
-
-
-class NumericUnaryOp(UnaryOp, ABC):
-    """A unary operator on floats and integers."""
-
-    x = operand_def(NUMERIC_TENSOR)
-    result = result_def(NUMERIC_TENSOR)
-
-    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+        return self.scalar(nest, nest.at(self.x, index))
 
 
 class FloatUnaryOp(UnaryOp, ABC):
@@ -81,206 +70,6 @@ class FloatUnaryOp(UnaryOp, ABC):
 
     x = operand_def(FLOAT_TENSOR)
     result = result_def(FLOAT_TENSOR)
-
-    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
-
-
-@irdl_op_definition
-class NegOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
-    """-x.
-
-    %y = graph.neg %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
-    """
-
-    name = "graph.neg"
-    HOMOGENEOUS: ClassVar[bool] = True
-    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (NegateTwice(),)
-
-    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
-        return scalars.negative(nest, x)
-
-    def array(self, x: np.ndarray) -> np.ndarray:
-        return -x
-
-
-@irdl_op_definition
-class ExpOp(FloatUnaryOp):
-    """e to the power of x.
-
-    %y = graph.exp %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
-    """
-
-    name = "graph.exp"
-    NEVER_NEGATIVE: ClassVar[bool] = True
-
-    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
-        return nest.insert(math.ExpOp(x))
-
-    def array(self, x: np.ndarray) -> np.ndarray:
-        return np.exp(x)
-
-
-@irdl_op_definition
-class LogOp(FloatUnaryOp):
-    """The natural logarithm; NaN for negative x, -inf for 0.
-
-    %y = graph.log %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
-    """
-
-    name = "graph.log"
-
-    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
-        return nest.insert(math.LogOp(x))
-
-    def array(self, x: np.ndarray) -> np.ndarray:
-        return np.log(x)
-
-
-@irdl_op_definition
-class SqrtOp(FloatUnaryOp):
-    """The square root; NaN for negative x.
-
-    %y = graph.sqrt %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
-    """
-
-    name = "graph.sqrt"
-    NEVER_NEGATIVE: ClassVar[bool] = True
-
-    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
-        return nest.insert(math.SqrtOp(x))
-
-    def array(self, x: np.ndarray) -> np.ndarray:
-        return np.sqrt(x)
-
-
-@irdl_op_definition
-class RsqrtOp(FloatUnaryOp):
-    """One over the square root; inf for 0.
-
-    %y = graph.rsqrt %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
-    """
-
-    name = "graph.rsqrt"
-
-    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
-        return nest.insert(math.RsqrtOp(x))
-
-    def array(self, x: np.ndarray) -> np.ndarray:
-        return x.dtype.type(1) / np.sqrt(x)
-
-
-@irdl_op_definition
-class TanhOp(FloatUnaryOp):
-    """The hyperbolic tangent.
-
-    %y = graph.tanh %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
-    """
-
-    name = "graph.tanh"
-
-    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
-        return Wide(nest).tanh(x) if x.type == f64 else nest.insert(math.TanhOp(x))
-
-    def array(self, x: np.ndarray) -> np.ndarray:
-        return np.tanh(x)
-
-
-@irdl_op_definition
-class SinOp(FloatUnaryOp):
-    """The sine of an angle in radians.
-
-    %y = graph.sin %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
-    """
-
-    name = "graph.sin"
-
-    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
-        return nest.insert(math.SinOp(x))
-
-    def array(self, x: np.ndarray) -> np.ndarray:
-        return np.sin(x)
-
-
-@irdl_op_definition
-class CosOp(FloatUnaryOp):
-    """The cosine of an angle in radians.
-
-    %y = graph.cos %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
-    """
-
-    name = "graph.cos"
-
-    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
-        return nest.insert(math.CosOp(x))
-
-    def array(self, x: np.ndarray) -> np.ndarray:
-        return np.cos(x)
-
-
-@irdl_op_definition
-class ErfOp(FloatUnaryOp):
-    """The error function.
-
-    %y = graph.erf %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
-    """
-
-    name = "graph.erf"
-
-    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
-        return nest.insert(math.ErfOp(x))
-
-    def array(self, x: np.ndarray) -> np.ndarray:
-        from scipy.special import erf
-
-        return erf(x)
-
-
-@irdl_op_definition
-class SigmoidOp(FloatUnaryOp):
-    """1 / (1 + exp(-x)).
-
-    %y = graph.sigmoid %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
-    """
-
-    name = "graph.sigmoid"
-    NEVER_NEGATIVE: ClassVar[bool] = True
-
-    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
-        one = nest.constant(1.0, x.type)
-        e = nest.insert(math.ExpOp(scalars.negative(nest, x)))
-        return scalars.divide(nest, one, scalars.add(nest, one, e))
-
-    def array(self, x: np.ndarray) -> np.ndarray:
-        one = x.dtype.type(1)
-        return one / (one + np.exp(-x))
-
-
-@irdl_op_definition
-class ReluOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
-    """The larger of x and 0; NaN stays NaN.
-
-    %y = graph.relu %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
-    """
-
-    name = "graph.relu"
-    HOMOGENEOUS: ClassVar[bool] = True
-    NEVER_NEGATIVE: ClassVar[bool] = True
-    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (ReluTwice(),)
-
-    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
-        zero = scalars.zero(nest, x.type)
-        return scalars.extremum(nest, scalars.maximum, x, zero, element_type(self.x))
-
-    def array(self, x: np.ndarray) -> np.ndarray:
-        return larger(x, x.dtype.type(0))
 
 
 @irdl_op_definition
@@ -373,21 +162,3 @@ class GeluOp(FloatUnaryOp):
 
 _GELU_SCALE = scalar_math.sqrt(2.0 / scalar_math.pi)
 _GELU_CUBIC = 0.044715
-
-
-@Exactness.EXACT
-class NegateTwice(RewritePattern):
-    # -(-x) == x
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: NegOp, rewriter: PatternRewriter) -> None:
-        if isinstance(inner := op.x.owner, NegOp):
-            forward(op, inner.x, rewriter)
-
-
-@Exactness.EXACT
-class ReluTwice(RewritePattern):
-    # relu(relu(x)) == relu(x)
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: ReluOp, rewriter: PatternRewriter) -> None:
-        if isinstance(op.x.owner, ReluOp):
-            forward(op, op.x, rewriter)

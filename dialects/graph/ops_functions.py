@@ -1,59 +1,702 @@
-"""Functions that lose digits, or time, where they are composed of several operators."""
+"""Functions of scalars, element by element: the table of their operators.
+
+A row states the name of an operator, what it computes, its function on scalars and on arrays, and
+the facts that passes ask for. Its class is made from the row; type checkers read the classes in
+`ops_functions.pyi`, which `make public` writes.
+"""
 
 from __future__ import annotations
 
+import inspect
+import types
+from collections.abc import Callable, Sequence
+from typing import Any, TypedDict, TypeVar, Unpack
+
 import numpy as np
-from xdsl.dialects import math
-from xdsl.ir import SSAValue
-from xdsl.irdl import irdl_op_definition
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import f32, f64, i1, i32
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
+from xdsl.pattern_rewriter import RewritePattern
+from xdsl.traits import Commutative
 
-from .interfaces import Nest
-from .ops_elementwise import FloatUnaryOp
+from ...core.typed import bits
+from ..upstream.ops import RemfOp
+from . import scalars, wide_inverse
+from .attrs import (
+    DENSE_TENSOR,
+    FLOAT_TENSOR,
+    INTEGER_TENSOR,
+    SHIFTED_TENSOR,
+    TRUTH_TENSOR,
+    TensorConstraint,
+    is_float,
+    is_reordered,
+    is_unsigned,
+)
+from .identities import (
+    AsLogical,
+    EvenFunction,
+    Idempotent,
+    Involution,
+    Mirrored,
+    NeutralOperand,
+    OfSame,
+    PowerOfTwo,
+)
+from .interfaces import GraphOp, Nest, Precision, element_type
+from .ops_binary import BinaryOp, ComparisonOp, larger, smaller, truncated_quotient
+from .ops_elementwise import FloatUnaryOp, UnaryOp
+from .wide import Wide
+
+OperatorT = TypeVar("OperatorT", bound=UnaryOp | BinaryOp)
+Method = Callable[..., SSAValue] | staticmethod
+
+FUNCTIONS: list[type[UnaryOp | BinaryOp]] = []
+"""The operators of the table."""
 
 
-@irdl_op_definition
-class Expm1Op(FloatUnaryOp):
-    """exp(x) - 1, precise near 0.
+class Facts(TypedDict, total=False):
+    """What a row may state beside the function: attributes and methods of `GraphOp`."""
 
-    %y = graph.expm1 %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    PRECISION: Precision
+    DISCONTINUOUS: bool
+    NEVER_NEGATIVE: bool
+    KEEPS_NONNEGATIVE: bool
+    HOMOGENEOUS: bool
+    is_nonnegative: Callable[[Any, Sequence[bool]], bool]
+    jumps_with: Callable[[Any, int], bool]
+
+
+def function(
+    family: type[OperatorT],
+    mnemonic: str,
+    documentation: str,
+    scalar: type[Operation] | Method,
+    array: Callable[..., np.ndarray],
+    operands: TensorConstraint | None = None,
+    commutative: bool = False,
+    identities: Sequence[RewritePattern] = (),
+    **facts: Unpack[Facts],
+) -> type[OperatorT]:
+    """The class of an operator, from its row.
+
+    Args:
+        family: its base class.
+        mnemonic: its name in the dialect; that of the class follows from it.
+        documentation: what it computes; an example in IR is added.
+        scalar: the operation on scalars that it is, or its method `scalar`.
+        array: its function on arrays, in the type in which it is computed.
+        operands: the types of its operands; None: those of the family. The result has them too,
+            but for a comparison.
+        commutative: whether its operands may be swapped.
+        identities: its canonicalisation patterns.
+        facts: attributes and methods of `GraphOp`.
+    """
+    name = "".join(word.capitalize() for word in mnemonic.split("_")) + "Op"
+    example = _example(family, mnemonic, operands)
+    body: dict[str, Any] = {
+        "__module__": __name__,
+        "__doc__": f"{inspect.cleandoc(documentation)}\n\n{example}",
+        "name": f"graph.{mnemonic}",
+        "scalar": _inserting(scalar) if isinstance(scalar, type) else scalar,
+        "array": staticmethod(array),
+    }
+    if operands is not None:
+        names = ("x",) if issubclass(family, UnaryOp) else ("lhs", "rhs")
+        body |= {operand: operand_def(operands) for operand in names}
+        body |= {} if issubclass(family, ComparisonOp) else {"result": result_def(operands)}
+    if commutative:
+        body["traits"] = traits_def(Commutative())
+    bases: tuple[type, ...] = (family,)
+    if identities:
+        bases = family, HasCanonicalizationPatternsInterface
+        body["get_canonicalization_patterns"] = classmethod(lambda cls: tuple(identities))
+    made = irdl_op_definition(types.new_class(name, bases, exec_body=lambda own: own.update(body)))
+    # Not in the body, where IRDL expects parts of an operation.
+    for fact, value in facts.items():
+        setattr(made, fact, value)
+    FUNCTIONS.append(made)
+    return made
+
+
+def _example(
+    family: type[UnaryOp | BinaryOp], mnemonic: str, operands: TensorConstraint | None
+) -> str:
+    kinds = (f32,) if operands is None else operands.elements
+    kind = next(kind for kind in (f32, i32, i1) if kind in kinds)
+    result = i1 if issubclass(family, ComparisonOp) else kind
+    names, types = "%x", f"tensor<4x3x{kind}>"
+    if not issubclass(family, UnaryOp):
+        names, types = "%a, %b", f"{types}, tensor<3x{kind}>"
+    return f"%y = graph.{mnemonic} {names} : ({types}) -> tensor<4x3x{result}>"
+
+
+def _inserting(operation: Callable[..., Operation]) -> Method:
+    """The method of a function that is an operation on scalars."""
+
+    def scalar(self: GraphOp, nest: Nest, *operands: SSAValue) -> SSAValue:
+        return nest.insert(operation(*operands))
+
+    return scalar
+
+
+def _typed(compute: Callable[..., SSAValue]) -> Method:
+    """The method of a function of scalars that also takes the element type of the operands."""
+
+    def scalar(self: GraphOp, nest: Nest, *operands: SSAValue) -> SSAValue:
+        return compute(nest, *operands, element_type(self.operands[0]))
+
+    return scalar
+
+
+def _in_f64(
+    compute: Callable[[Wide, SSAValue], SSAValue],
+    narrow: Callable[[SSAValue], Operation] | None = None,
+) -> Method:
+    """The method of a function that is computed in f64, and rounded once for other types.
+
+    In f32 that is within 0.51 ulp of the exact value, in f64 within 1 ulp.
+
+    Args:
+        compute: the function of a value of f64.
+        narrow: the operation that it is in f32, if it is one there.
     """
 
-    name = "graph.expm1"
+    def scalar(self: GraphOp, nest: Nest, x: SSAValue) -> SSAValue:
+        if narrow is not None and x.type != f64:
+            return nest.insert(narrow(x))
+        wide = scalars.convert(nest, x, x.type, f64)
+        return scalars.convert(nest, compute(Wide(nest), wide), f64, x.type)
 
-    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
-        return nest.insert(math.ExpM1Op(x))
-
-    def array(self, x: np.ndarray) -> np.ndarray:
-        return np.expm1(x)
-
-
-@irdl_op_definition
-class Log1pOp(FloatUnaryOp):
-    """log(1 + x), precise near 0; NaN below -1, -inf for -1.
-
-    %y = graph.log1p %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
-    """
-
-    name = "graph.log1p"
-
-    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
-        return nest.insert(math.Log1pOp(x))
-
-    def array(self, x: np.ndarray) -> np.ndarray:
-        return np.log1p(x)
+    return scalar
 
 
-@irdl_op_definition
-class TanOp(FloatUnaryOp):
-    """The tangent of an angle in radians.
+# Signs and whole numbers
 
-    %y = graph.tan %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
-    """
 
-    name = "graph.tan"
+def _absolute(nest: Nest, x: SSAValue, kind: Attribute) -> SSAValue:
+    if is_float(x.type):
+        return nest.insert(math.AbsFOp(x))
+    if is_unsigned(kind):
+        return x
+    return scalars.maximum(nest, x, scalars.negative(nest, x))
 
-    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
-        return nest.insert(math.TanOp(x))
 
-    def array(self, x: np.ndarray) -> np.ndarray:
-        return np.tan(x)
+def _sign(nest: Nest, x: SSAValue, kind: Attribute) -> SSAValue:
+    zero = scalars.zero(nest, x.type)
+    if is_unsigned(kind):
+        return scalars.select(nest, scalars.equal(nest, x, zero), zero, nest.constant(1, x.type))
+    one, minus_one = (scalars.number(nest, n, x.type) for n in (1, -1))
+    # -0.0 + 0.0 is 0.0
+    neither = scalars.add(nest, x, zero)
+    rest = scalars.select(nest, scalars.less(nest, x, zero), minus_one, neither)
+    return scalars.select(nest, scalars.less(nest, zero, x), one, rest)
+
+
+NegOp = function(
+    UnaryOp,
+    "neg",
+    "-x.",
+    staticmethod(scalars.negative),
+    np.negative,
+    identities=(Involution(),),
+    HOMOGENEOUS=True,
+    PRECISION=Precision.FOLLOW,
+)
+AbsOp = function(
+    UnaryOp,
+    "abs",
+    "The absolute value; the smallest integer, whose negation overflows, is unchanged.",
+    _typed(_absolute),
+    np.abs,
+    identities=(EvenFunction(NegOp), Idempotent()),
+    HOMOGENEOUS=True,
+    PRECISION=Precision.FOLLOW,
+)
+SignOp = function(
+    UnaryOp,
+    "sign",
+    "1 for positive x, -1 for negative x, 0 for 0 of either sign; NaN stays NaN.",
+    _typed(_sign),
+    np.sign,
+    DISCONTINUOUS=True,
+)
+CeilOp = function(
+    FloatUnaryOp,
+    "ceil",
+    "The smallest whole number that is not below x.",
+    math.CeilOp,
+    np.ceil,
+    DISCONTINUOUS=True,
+)
+FloorOp = function(
+    FloatUnaryOp,
+    "floor",
+    "The largest whole number that is not above x.",
+    math.FloorOp,
+    np.floor,
+    DISCONTINUOUS=True,
+)
+RoundOp = function(
+    FloatUnaryOp,
+    "round",
+    "The nearest whole number, ties to even.",
+    math.RoundEvenOp,
+    np.round,
+    DISCONTINUOUS=True,
+)
+
+# Roots, exponentials and logarithms
+
+
+def _inverse_root(x: np.ndarray) -> np.ndarray:
+    return x.dtype.type(1) / np.sqrt(x)
+
+
+SqrtOp = function(
+    FloatUnaryOp,
+    "sqrt",
+    "The square root; NaN for negative x.",
+    math.SqrtOp,
+    np.sqrt,
+    NEVER_NEGATIVE=True,
+)
+RsqrtOp = function(
+    FloatUnaryOp, "rsqrt", "One over the square root; inf for 0.", math.RsqrtOp, _inverse_root
+)
+ExpOp = function(
+    FloatUnaryOp, "exp", "e to the power of x.", math.ExpOp, np.exp, NEVER_NEGATIVE=True
+)
+Expm1Op = function(FloatUnaryOp, "expm1", "exp(x) - 1, precise near 0.", math.ExpM1Op, np.expm1)
+LogOp = function(
+    FloatUnaryOp,
+    "log",
+    "The natural logarithm; NaN for negative x, -inf for 0.",
+    math.LogOp,
+    np.log,
+)
+Log1pOp = function(
+    FloatUnaryOp,
+    "log1p",
+    "log(1 + x), precise near 0; NaN below -1, -inf for -1.",
+    math.Log1pOp,
+    np.log1p,
+)
+
+# Trigonometric and hyperbolic functions, and their inverses
+
+SinOp = function(FloatUnaryOp, "sin", "The sine of an angle in radians.", math.SinOp, np.sin)
+CosOp = function(FloatUnaryOp, "cos", "The cosine of an angle in radians.", math.CosOp, np.cos)
+TanOp = function(FloatUnaryOp, "tan", "The tangent of an angle in radians.", math.TanOp, np.tan)
+AsinOp = function(
+    FloatUnaryOp,
+    "asin",
+    "The angle between -pi/2 and pi/2 whose sine is x; NaN outside of [-1, 1].",
+    _in_f64(wide_inverse.asin, math.AsinOp),
+    np.arcsin,
+)
+AcosOp = function(
+    FloatUnaryOp,
+    "acos",
+    "The angle between 0 and pi whose cosine is x; NaN outside of [-1, 1].",
+    _in_f64(wide_inverse.acos, math.AcosOp),
+    np.arccos,
+)
+AtanOp = function(
+    FloatUnaryOp,
+    "atan",
+    "The angle between -pi/2 and pi/2 whose tangent is x.",
+    _in_f64(wide_inverse.atan, math.AtanOp),
+    np.arctan,
+)
+SinhOp = function(
+    FloatUnaryOp,
+    "sinh",
+    "The hyperbolic sine, (exp(x) - exp(-x)) / 2.",
+    _in_f64(Wide.sinh),
+    np.sinh,
+)
+CoshOp = function(
+    FloatUnaryOp,
+    "cosh",
+    "The hyperbolic cosine, (exp(x) + exp(-x)) / 2.",
+    _in_f64(Wide.cosh),
+    np.cosh,
+    NEVER_NEGATIVE=True,
+)
+TanhOp = function(
+    FloatUnaryOp, "tanh", "The hyperbolic tangent.", _in_f64(Wide.tanh, math.TanhOp), np.tanh
+)
+AsinhOp = function(
+    FloatUnaryOp,
+    "asinh",
+    "The number whose hyperbolic sine is x.",
+    _in_f64(wide_inverse.asinh),
+    np.arcsinh,
+)
+AcoshOp = function(
+    FloatUnaryOp,
+    "acosh",
+    "The number of 0 or more whose hyperbolic cosine is x; NaN below 1.",
+    _in_f64(wide_inverse.acosh),
+    np.arccosh,
+)
+AtanhOp = function(
+    FloatUnaryOp,
+    "atanh",
+    "The number whose hyperbolic tangent is x; NaN outside of [-1, 1].",
+    _in_f64(Wide.atanh),
+    np.arctanh,
+)
+
+# Activations and the error function
+
+
+def _erf(x: np.ndarray) -> np.ndarray:
+    from scipy.special import erf
+
+    return erf(x)
+
+
+def _sigmoid(nest: Nest, x: SSAValue) -> SSAValue:
+    one = nest.constant(1.0, x.type)
+    e = nest.insert(math.ExpOp(scalars.negative(nest, x)))
+    return scalars.divide(nest, one, scalars.add(nest, one, e))
+
+
+def _sigmoids(x: np.ndarray) -> np.ndarray:
+    one = x.dtype.type(1)
+    return one / (one + np.exp(-x))
+
+
+def _relu(nest: Nest, x: SSAValue, kind: Attribute) -> SSAValue:
+    return scalars.extremum(nest, scalars.maximum, x, scalars.zero(nest, x.type), kind)
+
+
+def _relus(x: np.ndarray) -> np.ndarray:
+    return larger(x, x.dtype.type(0))
+
+
+ErfOp = function(FloatUnaryOp, "erf", "The error function.", math.ErfOp, _erf)
+SigmoidOp = function(
+    FloatUnaryOp,
+    "sigmoid",
+    "1 / (1 + exp(-x)).",
+    staticmethod(_sigmoid),
+    _sigmoids,
+    NEVER_NEGATIVE=True,
+)
+ReluOp = function(
+    UnaryOp,
+    "relu",
+    "The larger of x and 0; NaN stays NaN.",
+    _typed(_relu),
+    _relus,
+    identities=(Idempotent(),),
+    HOMOGENEOUS=True,
+    NEVER_NEGATIVE=True,
+    PRECISION=Precision.FOLLOW,
+)
+
+# Arithmetic
+
+
+def _square_or(self: BinaryOp, operands: Sequence[bool]) -> bool:
+    is_square = self.lhs is self.rhs and is_float(element_type(self.lhs))
+    return is_square or GraphOp.is_nonnegative(self, operands)
+
+
+def _quotient(nest: Nest, a: SSAValue, b: SSAValue, kind: Attribute) -> SSAValue:
+    return scalars.divide(nest, a, b, is_reordered(kind))
+
+
+def _quotients(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return a / b if a.dtype.kind == "f" else truncated_quotient(a, b)
+
+
+def _extremum(choose: Callable[..., SSAValue]) -> Method:
+    return _typed(lambda nest, a, b, kind: scalars.extremum(nest, choose, a, b, kind))
+
+
+def _power(nest: Nest, a: SSAValue, b: SSAValue, kind: Attribute) -> SSAValue:
+    return scalars.power(nest, a, b, is_reordered(kind))
+
+
+def _powers(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if a.dtype.kind == "f":
+        return np.power(a, b)
+    inverse = np.where(a == 1, 1, np.where(a == -1, np.where(b % 2 == 1, -1, 1), 0))
+    return np.where(b < 0, inverse.astype(a.dtype), np.power(a, np.maximum(b, 0)))
+
+
+def _jumps_with_exponent(self: BinaryOp, operand: int) -> bool:
+    # A negative base has a power only for whole exponents.
+    return operand == 1 and is_float(element_type(self.rhs))
+
+
+AddOp = function(
+    BinaryOp,
+    "add",
+    "a + b.",
+    staticmethod(scalars.add),
+    np.add,
+    commutative=True,
+    # 0.0 would turn -0.0 into 0.0
+    identities=(NeutralOperand(-0.0, commutative=True),),
+    KEEPS_NONNEGATIVE=True,
+    PRECISION=Precision.FOLLOW,
+)
+SubOp = function(
+    BinaryOp,
+    "sub",
+    "a - b.",
+    staticmethod(scalars.sub),
+    np.subtract,
+    identities=(NeutralOperand(0.0),),
+    PRECISION=Precision.FOLLOW,
+)
+MulOp = function(
+    BinaryOp,
+    "mul",
+    "a * b.",
+    staticmethod(scalars.mul),
+    np.multiply,
+    commutative=True,
+    identities=(NeutralOperand(1.0, commutative=True),),
+    KEEPS_NONNEGATIVE=True,
+    PRECISION=Precision.FOLLOW,
+    is_nonnegative=_square_or,
+)
+DivOp = function(
+    BinaryOp,
+    "div",
+    "a / b. Integers are truncated toward zero, as in C and ONNX; x / 0 is 0.",
+    _typed(_quotient),
+    _quotients,
+    identities=(NeutralOperand(1.0),),
+)
+MaxOp = function(
+    BinaryOp,
+    "max",
+    "The larger of a and b; NaN if one of them is.",
+    _extremum(scalars.maximum),
+    larger,
+    commutative=True,
+    identities=(OfSame(),),
+    PRECISION=Precision.FOLLOW,
+    is_nonnegative=lambda self, operands: any(operands),
+)
+MinOp = function(
+    BinaryOp,
+    "min",
+    "The smaller of a and b; NaN if one of them is.",
+    _extremum(scalars.minimum),
+    smaller,
+    commutative=True,
+    identities=(OfSame(),),
+    KEEPS_NONNEGATIVE=True,
+    PRECISION=Precision.FOLLOW,
+)
+PowOp = function(
+    BinaryOp,
+    "pow",
+    """a to the power of b.
+
+    An integer to a negative power is truncated toward zero: 1 ** -n is 1, (-1) ** -n is
+    1 or -1, and everything else is 0 (NumPy raises an error there).
+    """,
+    _typed(_power),
+    _powers,
+    identities=(NeutralOperand(1.0), PowerOfTwo(MulOp)),
+    jumps_with=_jumps_with_exponent,
+)
+FmodOp = function(
+    BinaryOp,
+    "fmod",
+    """The remainder of a / b rounded toward zero, without a rounding; it has the sign of a.
+
+    It is a for an infinite b, and NaN for an infinite a and for b = 0.
+    """,
+    RemfOp,
+    np.fmod,
+    operands=FLOAT_TENSOR,
+    DISCONTINUOUS=True,
+)
+
+# Comparisons and logic
+
+
+def _compared(compare: Callable[..., SSAValue]) -> Method:
+    return _typed(lambda nest, a, b, kind: scalars.compared(nest, compare, a, b, kind))
+
+
+def _mirrored(compare: Callable[..., SSAValue]) -> Method:
+    return _typed(lambda nest, a, b, kind: scalars.compared(nest, compare, b, a, kind))
+
+
+def _inverted(nest: Nest, x: SSAValue) -> SSAValue:
+    ones = nest.constant(True, i1) if x.type == i1 else nest.constant(-1, x.type)
+    return nest.insert(arith.XOrIOp(x, ones))
+
+
+EqualOp = function(
+    ComparisonOp,
+    "equal",
+    "a == b, for truth values as well.",
+    staticmethod(scalars.equal),
+    np.equal,
+    operands=DENSE_TENSOR,
+    commutative=True,
+)
+LessOp = function(ComparisonOp, "less", "a < b.", _compared(scalars.less), np.less)
+LessEqualOp = function(
+    ComparisonOp, "less_equal", "a <= b.", _compared(scalars.less_equal), np.less_equal
+)
+GreaterOp = function(
+    ComparisonOp,
+    "greater",
+    "a > b; canonically b < a.",
+    _mirrored(scalars.less),
+    np.greater,
+    identities=(Mirrored(LessOp),),
+)
+GreaterEqualOp = function(
+    ComparisonOp,
+    "greater_equal",
+    "a >= b; canonically b <= a.",
+    _mirrored(scalars.less_equal),
+    np.greater_equal,
+    identities=(Mirrored(LessEqualOp),),
+)
+LogicalAndOp = function(
+    BinaryOp,
+    "logical_and",
+    "Whether both are true.",
+    arith.AndIOp,
+    np.logical_and,
+    operands=TRUTH_TENSOR,
+    commutative=True,
+)
+LogicalOrOp = function(
+    BinaryOp,
+    "logical_or",
+    "Whether one of them is true.",
+    arith.OrIOp,
+    np.logical_or,
+    operands=TRUTH_TENSOR,
+    commutative=True,
+)
+LogicalXorOp = function(
+    BinaryOp,
+    "logical_xor",
+    "Whether they differ.",
+    arith.XOrIOp,
+    np.logical_xor,
+    operands=TRUTH_TENSOR,
+    commutative=True,
+)
+LogicalNotOp = function(
+    UnaryOp,
+    "logical_not",
+    "Whether x is false.",
+    staticmethod(_inverted),
+    np.logical_not,
+    operands=TRUTH_TENSOR,
+    identities=(Involution(),),
+)
+
+# The bits of integers
+
+
+def _is_inside(nest: Nest, places: SSAValue, kind: Attribute) -> SSAValue:
+    """Whether a shift by so many places leaves bits: a negative number is a large unsigned one."""
+    width = nest.constant(bits(kind), places.type)
+    return nest.insert(arith.CmpiOp(places, width, "ult"))
+
+
+def _shifted_left(nest: Nest, a: SSAValue, places: SSAValue, kind: Attribute) -> SSAValue:
+    inside, none = _is_inside(nest, places, kind), scalars.zero(nest, a.type)
+    safe = scalars.select(nest, inside, places, none)
+    return scalars.select(nest, inside, nest.insert(arith.ShLIOp(a, safe)), none)
+
+
+def _shifted_right(nest: Nest, a: SSAValue, places: SSAValue, kind: Attribute) -> SSAValue:
+    inside, none = _is_inside(nest, places, kind), scalars.zero(nest, a.type)
+    if is_unsigned(kind):
+        safe = scalars.select(nest, inside, places, none)
+        return scalars.select(nest, inside, nest.insert(arith.ShRUIOp(a, safe)), none)
+    # The last bit that is left is the sign.
+    last = nest.constant(bits(kind) - 1, a.type)
+    return nest.insert(arith.ShRSIOp(a, scalars.select(nest, inside, places, last)))
+
+
+def _shifts_left(a: np.ndarray, places: np.ndarray) -> np.ndarray:
+    inside = (places >= 0) & (places < 8 * a.itemsize)
+    return np.where(inside, np.left_shift(a, np.where(inside, places, 0)), 0)
+
+
+def _shifts_right(a: np.ndarray, places: np.ndarray) -> np.ndarray:
+    inside = (places >= 0) & (places < 8 * a.itemsize)
+    below = np.where(a < 0, -1, 0).astype(a.dtype)
+    return np.where(inside, np.right_shift(a, np.where(inside, places, 0)), below)
+
+
+BitwiseAndOp = function(
+    BinaryOp,
+    "bitwise_and",
+    "The bits that are set in both; for truth values, canonically `graph.logical_and`.",
+    arith.AndIOp,
+    np.bitwise_and,
+    operands=INTEGER_TENSOR,
+    commutative=True,
+    identities=(AsLogical(LogicalAndOp),),
+)
+BitwiseOrOp = function(
+    BinaryOp,
+    "bitwise_or",
+    "The bits that are set in one of them; for truth values, canonically `graph.logical_or`.",
+    arith.OrIOp,
+    np.bitwise_or,
+    operands=INTEGER_TENSOR,
+    commutative=True,
+    identities=(AsLogical(LogicalOrOp),),
+)
+BitwiseXorOp = function(
+    BinaryOp,
+    "bitwise_xor",
+    "The bits that differ; for truth values, canonically `graph.logical_xor`.",
+    arith.XOrIOp,
+    np.bitwise_xor,
+    operands=INTEGER_TENSOR,
+    commutative=True,
+    identities=(AsLogical(LogicalXorOp),),
+)
+BitwiseNotOp = function(
+    UnaryOp,
+    "bitwise_not",
+    "The bits that are not set; for truth values, canonically `graph.logical_not`.",
+    staticmethod(_inverted),
+    np.invert,
+    operands=INTEGER_TENSOR,
+    identities=(Involution(), AsLogical(LogicalNotOp)),
+)
+ShiftLeftOp = function(
+    BinaryOp,
+    "shift_left",
+    "a * 2 ** b, of which the low bits are kept; 0 for b < 0 and for b not below the width.",
+    _typed(_shifted_left),
+    _shifts_left,
+    operands=SHIFTED_TENSOR,
+)
+ShiftRightOp = function(
+    BinaryOp,
+    "shift_right",
+    "a / 2 ** b, rounded down; for b < 0 and for b not below the width, 0 or -1 with a's sign.",
+    _typed(_shifted_right),
+    _shifts_right,
+    operands=SHIFTED_TENSOR,
+)
+
+__all__ = [made.__name__ for made in FUNCTIONS]  # pyright: ignore[reportUnsupportedDunderAll]

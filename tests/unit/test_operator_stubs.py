@@ -1,6 +1,6 @@
 """Editors and type checkers know the operators of a `Builder` and the steps of a schedule.
 
-They read `dialects/graph/op_builder.pyi` and `tuning/steps.pyi`.
+They read `dialects/graph/{op_builder,ops_functions}.pyi` and `tuning/steps.pyi`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from xdsl.irdl import VariadicDef
 
-from stepwell.dialects.graph import op_builder
+from stepwell.dialects.graph import op_builder, ops_functions
 from stepwell.dialects.graph.dialect import Graph
 from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.dialects.graph.op_builder import operands_of, operators_of, signature_of
@@ -28,6 +28,7 @@ from ..harness import package
 
 ROOT = Path(__file__).resolve().parents[2]
 STUB = Path(op_builder.__file__).with_suffix(".pyi")
+FUNCTIONS = Path(ops_functions.__file__).with_suffix(".pyi")
 STEPS = Path(steps.__file__).with_suffix(".pyi")
 
 HEAD = '''\
@@ -152,6 +153,25 @@ def returned(operator: type[GraphOp]) -> str:
     return "V" if len(results) == 1 else f"tuple[{', '.join(['V'] * len(results))}]"
 
 
+FUNCTIONS_HEAD = '''\
+"""The operators of scalar functions, made from a table; `make public` writes this file."""
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from .interfaces import Nest
+from .ops_binary import BinaryOp, ComparisonOp
+from .ops_elementwise import FloatUnaryOp, UnaryOp
+
+FUNCTIONS: list[type[UnaryOp | BinaryOp]]
+
+class _Made:
+    def scalar(self, nest: Nest, *operands: SSAValue) -> SSAValue: ...
+    def array(self, *arrays: np.ndarray) -> np.ndarray: ...
+
+'''
+
+
 STEPS_HEAD = '''\
 """The primitives of schedules as methods; `make public` writes this file."""
 
@@ -194,11 +214,20 @@ def operators_stub() -> str:
     return formatted(HEAD, (method(n, kind) for n, kind in named if n not in WITHOUT), STUB)
 
 
+def functions_stub() -> str:
+    made = ops_functions.FUNCTIONS
+    lines = (f"class {kind.__name__}(_Made, {kind.__bases__[0].__name__}): ..." for kind in made)
+    return formatted(FUNCTIONS_HEAD + "\n".join(lines), (), FUNCTIONS)
+
+
 def steps_stub() -> str:
     return formatted(STEPS_HEAD, (step(n, kind) for n, kind in PRIMITIVES.items()), STEPS)
 
 
-@pytest.mark.parametrize(("path", "stub"), [(STUB, operators_stub), (STEPS, steps_stub)])
+STUBS = [(STUB, operators_stub), (FUNCTIONS, functions_stub), (STEPS, steps_stub)]
+
+
+@pytest.mark.parametrize(("path", "stub"), STUBS)
 def test_the_stubs_declare_all(
     path: Path, stub: Callable[[], str], pytestconfig: pytest.Config
 ) -> None:

@@ -14,7 +14,14 @@ import pytest
 import stepwell as sw
 from stepwell.core.registry import own_dialects
 from stepwell.dialects.graph.interfaces import GraphOp
-from stepwell.dialects.graph.ops import ClipOp, CumulativeOp, ExpOp, TopKOp
+from stepwell.dialects.graph.ops import (
+    ClipOp,
+    CumulativeOp,
+    ExpOp,
+    GeluOp,
+    SigmoidOp,
+    TopKOp,
+)
 from stepwell.tools.reference.constraints import property_type, value_type
 from stepwell.tools.reference.documents import document_of
 from stepwell.tools.reference.errors import kinds_of_errors
@@ -211,7 +218,9 @@ def test_programs_whose_checks_fail_accept_others(name: str, good: tuple[Any, ..
 
 
 def test_the_source_in_numpy() -> None:
-    assert numpy_source(ExpOp).endswith("return np.exp(x)")
+    assert numpy_source(ExpOp) == "np.exp(x)"
+    assert numpy_source(SigmoidOp).endswith("return one / (one + np.exp(-x))")
+    assert numpy_source(GeluOp).startswith("def array(self, x")
     assert "def reference(" in numpy_source(TopKOp)
 
 

@@ -18,8 +18,14 @@ def numpy_source(operator: type[GraphOp]) -> str:
     """The function that computes an operator on arrays.
 
     Where a base class calls it, as for the operators that work element by element, that is the
-    method of the operator which the base class calls.
+    method of the operator which the base class calls, or the function of arrays in its row.
     """
+    row = inspect.getattr_static(operator, "array", None)
+    if isinstance(row, staticmethod):
+        operands = ", ".join(name for name, _ in operator.get_irdl_definition().operands)
+        function = row.__func__
+        own = inspect.isfunction(function)
+        return _source(function) if own else f"np.{function.__name__}({operands})"
     reference = operator.reference
     if reference.__qualname__.startswith(f"{operator.__name__}."):
         return _source(reference)

@@ -32,8 +32,8 @@ from stepwell.conversions.math_to_arith import polynomials
 from stepwell.core.failures import Kind
 from stepwell.core.pipelines import pipeline
 from stepwell.core.registry import passes
+from stepwell.dialects.graph import identities
 from stepwell.dialects.graph import ops as graph
-from stepwell.dialects.graph import ops_binary
 from stepwell.dialects.loop import ops as loop
 from stepwell.passes.graph import (
     canonicalize_ops,
@@ -175,7 +175,7 @@ def wrong_one(patch: Patch) -> None:
         if isinstance(op, graph.MulOp) and graph.splat_of(op.operands[1]) == 1:
             rewriter.replace(op, graph.NegOp(op.operands[0]))
 
-    patch.setattr(ops_binary.MultiplyOne, "match_and_rewrite", rewrite)
+    patch.setattr(identities.NeutralOperand, "match_and_rewrite", rewrite)
 
 
 def wrong_merge(patch: Patch) -> None:
@@ -245,7 +245,7 @@ PLANTED: list[tuple[str, str, str, Callable[[Patch], None]]] = [
     ),
     ("graph-cse", "merge", "graph.exp", wrong_merge),
     ("graph-fold-constant", "fold", "graph.sqrt", wrong_fold),
-    ("canonicalize", "MultiplyOne", "graph.mul", wrong_one),
+    ("canonicalize", "NeutralOperand", "graph.mul", wrong_one),
     (
         "graph-canonicalize-ops",
         "BiasIsAnOperand",

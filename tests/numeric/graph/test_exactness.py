@@ -18,12 +18,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
-from xdsl.pattern_rewriter import PatternRewriteWalker, RewritePattern
+from xdsl.pattern_rewriter import PatternRewriter, PatternRewriteWalker, RewritePattern
 
 import stepwell as sw
 from stepwell.core.exactness import Exactness
 from stepwell.core.registry import make_context
+from stepwell.dialects.graph import identities
 from stepwell.dialects.graph.dialect import Graph
 from stepwell.dialects.loop.dialect import Loop
 from stepwell.dialects.rt.dialect import Rt
@@ -151,19 +153,30 @@ def casts(b: sw.Builder, x: Any) -> list[Any]:
 
 
 PROOFS: dict[str, list[Proof]] = {
-    "AddZero": [
+    "NeutralOperand": [
         *of(lambda b, x: x + number(b, x, -0.0), "f16", "i8", "ui8"),
         *of(lambda b, x: b.add(number(b, x, -0.0), x), "f16", "i8"),
+        *of(lambda b, x: x - number(b, x, 0), "f16", "i8"),
+        *of(lambda b, x: x * number(b, x, 1), "f16", "i8", "ui8"),
+        *of(lambda b, x: b.mul(number(b, x, 1), x), "f16", "i8"),
+        *of(lambda b, x: x / number(b, x, 1), "f16", "i8"),
+        *of(lambda b, x: b.pow(x, number(b, x, 1)), "f16", "i8"),
     ],
-    "SubtractZero": of(lambda b, x: x - number(b, x, 0), "f16", "i8"),
-    "MultiplyOne": of(lambda b, x: x * number(b, x, 1), "f16", "i8", "ui8"),
-    "DivideByOne": of(lambda b, x: x / number(b, x, 1), "f16", "i8"),
-    "MaxOfSame": of(lambda b, x: b.max(x, x), "f16", "i8"),
-    "MinOfSame": of(lambda b, x: b.min(x, x), "f16", "i8"),
-    "PowerOfOne": of(lambda b, x: b.pow(x, number(b, x, 1)), "f16", "i8"),
+    "OfSame": [
+        *of(lambda b, x: b.max(x, x), "f16", "i8"),
+        *of(lambda b, x: b.min(x, x), "f16", "i8"),
+    ],
     "PowerOfTwo": of(lambda b, x: b.pow(x, number(b, x, 2)), "f16", "i8"),
-    "NegateTwice": of(lambda b, x: b.neg(b.neg(x)), "f16", "i8", "ui8"),
-    "ReluTwice": of(lambda b, x: b.relu(b.relu(x)), "f16", "i8"),
+    "Involution": [
+        *of(lambda b, x: b.neg(b.neg(x)), "f16", "i8", "ui8"),
+        *of(lambda b, x: b.logical_not(b.logical_not(x)), "i1"),
+        *of(lambda b, x: b.bitwise_not(b.bitwise_not(x)), "i8", "ui8", "i1"),
+    ],
+    "Idempotent": [
+        *of(lambda b, x: b.relu(b.relu(x)), "f16", "i8"),
+        *of(lambda b, x: b.abs(b.abs(x)), "f16", "i8"),
+    ],
+    "EvenFunction": of(lambda b, x: b.abs(b.neg(x)), "f16", "i8"),
     "ClipNothing": of(lambda b, x: b.clip(x), "f16", "i8"),
     "CastToSame": of(lambda b, x: b.cast(x, str(x.dtype)), "f16", "i8"),
     "CastWiderAndBack": [
@@ -176,18 +189,16 @@ PROOFS: dict[str, list[Proof]] = {
             for k, w in [("i8", "i16"), ("ui8", "bf16"), ("ui32", "f64"), ("i32", "f64")]
         ),
     ],
-    "AbsOfNoSign": [
-        *of(lambda b, x: b.abs(b.neg(x)), "f16", "i8"),
-        *of(lambda b, x: b.abs(b.abs(x)), "f16", "i8"),
+    "Mirrored": [
+        *pairs(lambda b, x, y: b.greater(x, y), "f16", "i8"),
+        *pairs(lambda b, x, y: b.greater_equal(x, y), "f16", "i8"),
     ],
-    "GreaterAsLess": pairs(lambda b, x, y: b.greater(x, y), "f16", "i8"),
-    "GreaterEqualAsLessEqual": pairs(lambda b, x, y: b.greater_equal(x, y), "f16", "i8"),
-    "LogicalNotTwice": of(lambda b, x: b.logical_not(b.logical_not(x)), "i1"),
-    "BitwiseNotTwice": of(lambda b, x: b.bitwise_not(b.bitwise_not(x)), "i8", "ui8", "i1"),
-    "BitwiseNotAsLogical": of(lambda b, x: b.bitwise_not(x), "i1"),
-    "BitwiseAsLogical": pairs(
-        lambda b, x, y: [b.bitwise_and(x, y), b.bitwise_or(x, y), b.bitwise_xor(x, y)], "i1"
-    ),
+    "AsLogical": [
+        *of(lambda b, x: b.bitwise_not(x), "i1"),
+        *pairs(
+            lambda b, x, y: [b.bitwise_and(x, y), b.bitwise_or(x, y), b.bitwise_xor(x, y)], "i1"
+        ),
+    ],
     "BitcastToSame": [
         Proof(lambda b, x, k=k: b.bitcast(x, k), (k,)) for k in ("f16", "f32", "i8", "ui8", "i1")
     ],
@@ -521,13 +532,30 @@ def inputs_of(proof: Proof) -> list[np.ndarray]:
     return [array.reshape(-1) for array in np.meshgrid(values, values)]
 
 
+@dataclasses.dataclass(frozen=True)
+class AsStated(RewritePattern):
+    """An identity of scalar functions, of those operators that state it."""
+
+    rule: type[RewritePattern]
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        if not isinstance(op, HasCanonicalizationPatternsInterface):
+            return
+        for pattern in op.get_canonicalization_patterns():
+            if isinstance(pattern, self.rule):
+                pattern.match_and_rewrite(op, rewriter)
+
+
 def applied(rule: type[RewritePattern], module: sw.Module) -> tuple[sw.Module, bool]:
     """A module after one use of a rule wherever it matches, and whether it did."""
     copy = module.clone()
     ctx = make_context(copy.weights)
     given = {"ctx": ctx, "weights": copy.weights}
     fields = dataclasses.fields(rule) if dataclasses.is_dataclass(rule) else ()
-    pattern = rule(*(given[field.name] for field in fields if field.init))
+    if rule.__module__ == identities.__name__:
+        pattern = AsStated(rule)
+    else:
+        pattern = rule(*(given[field.name] for field in fields if field.init))
     changed = PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(copy.op)
     copy.verify()
     return copy, changed

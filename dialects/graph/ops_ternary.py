@@ -1,0 +1,157 @@
+"""Operators that work element by element on three operands: fma, and the choice by a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
+
+import numpy as np
+from xdsl.dialects import math
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+
+from ...core.dims import Dim, Shape, product
+from ...core.exactness import Exactness
+from ...core.typed import dense_array, tensor_type
+from . import scalars
+from .attrs import FLOAT_TENSOR, STORED_TENSOR, TRUTH_TENSOR
+from .interfaces import (
+    FusionKind,
+    GraphOp,
+    Index,
+    Nest,
+    Precision,
+    ShapeFacts,
+    Sizes,
+    element_type,
+    widened,
+)
+from .ops_binary import broadcast_index
+from .ops_constant import splat_of
+from .ops_contraction import same_element_types
+from .rewrites import forward
+
+if TYPE_CHECKING:
+    from .interfaces import Array
+
+
+def wide_fma(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """a * b + c in a wider type: f64, or long double for f64.
+
+    A product of two f32 is exact in f64, so that only the sum is rounded before the result.
+    """
+    wide = np.float64 if a.dtype.itemsize < 8 else np.longdouble
+    return np.multiply(a, b, dtype=wide) + c
+
+
+@irdl_op_definition
+class FmaOp(GraphOp):
+    """a * b + c, rounded once, in f32 for 16 bits; the three are broadcast as in NumPy.
+
+    %y = graph.fma %a, %b, %c
+        : (tensor<4x3xf32>, tensor<3xf32>, tensor<4x1xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.fma"
+    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+
+    a = operand_def(FLOAT_TENSOR)
+    b = operand_def(FLOAT_TENSOR)
+    c = operand_def(FLOAT_TENSOR)
+    result = result_def(FLOAT_TENSOR)
+
+    assembly_format = "$a `,` $b `,` $c attr-dict `:` functional-type(operands, results)"
+
+    def __init__(
+        self,
+        a: SSAValue | Operation,
+        b: SSAValue | Operation,
+        c: SSAValue | Operation,
+        result_type: Attribute | None = None,
+    ) -> None:
+        super().__init__(operands=[a, b, c], result_type=result_type)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        same_element_types(self, facts)
+        a, b, c = shapes
+        return [facts.broadcast(facts.broadcast(a, b), c)]
+
+    def flops(self, sizes: Sizes) -> Dim:
+        return Dim.of(2) * product(sizes.shape(self.result))
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        a, b, c = (widened(dense_array(array)) for array in arrays)
+        with np.errstate(all="ignore"):
+            return self.stored(wide_fma(a, b, c).astype(a.dtype))
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        a, b, c = (nest.at(v, broadcast_index(v, index)) for v in self.operands)
+        return nest.insert(math.FmaOp(a, b, c))
+
+
+@irdl_op_definition
+class WhereOp(GraphOp, HasCanonicalizationPatternsInterface):
+    """a where the condition holds, else b; the three are broadcast as in NumPy.
+
+    Both are computed everywhere, and one is discarded.
+
+    %y = graph.where %c, %a, %b
+        : (tensor<4x1xi1>, tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.where"
+    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
+
+    condition = operand_def(TRUTH_TENSOR)
+    a = operand_def(STORED_TENSOR)
+    b = operand_def(STORED_TENSOR)
+    result = result_def(STORED_TENSOR)
+
+    assembly_format = "$condition `,` $a `,` $b attr-dict `:` functional-type(operands, results)"
+
+    def __init__(
+        self,
+        condition: SSAValue | Operation,
+        a: SSAValue | Operation,
+        b: SSAValue | Operation,
+        result_type: Attribute | None = None,
+    ) -> None:
+        super().__init__(operands=[condition, a, b], result_type=result_type)
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        return (WhereSame(),)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        condition, a, b = shapes
+        if element_type(self.a) != element_type(self.b):
+            facts.fail("element types differ", element_type(self.a), element_type(self.b))
+        return [facts.broadcast(condition, facts.broadcast(a, b))]
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [element_type(self.a)]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        condition, a, b = cast(tuple[np.ndarray, ...], arrays)
+        return self.stored(np.where(condition, a, b))
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        condition, a, b = (nest.at(v, broadcast_index(v, index)) for v in self.operands)
+        return scalars.select(nest, condition, a, b)
+
+
+@Exactness.EXACT
+class WhereSame(RewritePattern):
+    # where(c, x, x) == x, and where(true, a, b) == a  for a condition of static shape
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: WhereOp, rewriter: PatternRewriter) -> None:
+        if not tensor_type(op.condition).has_static_shape():
+            return
+        condition = splat_of(op.condition)
+        if op.a is op.b:
+            forward(op, op.a, rewriter)
+        elif condition is not None and tensor_type(op.result).has_static_shape():
+            forward(op, op.a if condition else op.b, rewriter)
