@@ -1,9 +1,10 @@
-"""`math` functions of f32, and some of f64, become arithmetic that every vector unit has.
+"""`math` functions of f32 and f64 become arithmetic that every vector unit has.
 
 LLVM lowers `llvm.exp` of a vector to a call of the C library for each lane. Here each function
 becomes a few dozen instructions on all lanes at once: the formulas are in `polynomials.py` and
-`arcs.py`, each with its maximum error over all of f32, and for f64 in `doubles.py`. Source: `math`.
-Target: `arith` and those operations of `math` that are one instruction.
+`arcs.py`, each with its maximum error over all of f32, for f64 in `doubles.py` and
+`double_arcs.py`, and for both in `hyperbolic.py`. Source: `math`. Target: `arith` and those
+operations of `math` that are one instruction.
 """
 
 from __future__ import annotations
@@ -30,16 +31,30 @@ from ..core.target import Target, named
 from ..core.typed import is_splat
 from ..core.walks import operations_in
 from ..dialects.upstream import ops as upstream
-from .math_to_arith import arcs, double_power, doubles, halves, polynomials, power
+from .math_to_arith import (
+    arcs,
+    double_arcs,
+    double_power,
+    doubles,
+    halves,
+    hyperbolic,
+    polynomials,
+    power,
+)
 from .math_to_arith.arithmetic import Arithmetic
+from .math_to_arith.hyperbolic import rounded_once
 from .math_to_arith.widening import widen
 
 _Expansion = Callable[..., SSAValue]
 
 _F32: dict[type[Operation], _Expansion] = {
     math.AcosOp: arcs.acos,
+    math.AcoshOp: rounded_once(hyperbolic.acosh),
     math.AsinOp: arcs.asin,
+    math.AsinhOp: rounded_once(hyperbolic.asinh),
     math.AtanOp: arcs.atan,
+    math.AtanhOp: rounded_once(hyperbolic.atanh),
+    math.CoshOp: rounded_once(hyperbolic.cosh),
     math.Exp2Op: polynomials.exp2,
     math.ExpM1Op: polynomials.expm1,
     math.ExpOp: polynomials.exp,
@@ -47,10 +62,18 @@ _F32: dict[type[Operation], _Expansion] = {
     math.Log2Op: polynomials.log2,
     math.LogOp: polynomials.log,
     math.PowFOp: power.power,
+    math.SinhOp: rounded_once(hyperbolic.sinh),
     math.TanhOp: polynomials.tanh,
 }
 
 _F64: dict[type[Operation], _Expansion] = {
+    math.AcosOp: double_arcs.acos,
+    math.AcoshOp: hyperbolic.acosh,
+    math.AsinOp: double_arcs.asin,
+    math.AsinhOp: hyperbolic.asinh,
+    math.AtanOp: double_arcs.atan,
+    math.AtanhOp: hyperbolic.atanh,
+    math.CoshOp: hyperbolic.cosh,
     math.ErfOp: doubles.erf,
     math.Exp2Op: doubles.exp2,
     math.ExpM1Op: doubles.expm1,
@@ -59,6 +82,8 @@ _F64: dict[type[Operation], _Expansion] = {
     math.Log2Op: doubles.log2,
     math.LogOp: doubles.log,
     math.PowFOp: double_power.power,
+    math.SinhOp: hyperbolic.sinh,
+    math.TanhOp: hyperbolic.tanh,
 }
 
 _CONSTANT_POWERS: dict[float, _Expansion] = {
@@ -248,13 +273,13 @@ class ConvertMathToArithPass(ModulePass):
     ```
 
     Requires: nothing; `math` operations may stand anywhere.
-    Leaves: no erf, exp, exp2, expm1, log, log1p, log2 of f32 and f64, no acos, asin, atan, powf,
-    tanh of f32, and no rsqrt and no powf with an exponent of -1, -0.5, 0.5, 1, 2, 3 or 4 of any
-    float type; no powf of f64 on a target with fma. Operations that are one instruction (absf,
-    ceil, copysign, floor, fma, roundeven, sqrt...) and other functions of f64 stay for
-    `convert-math-to-llvm`; on a target without fma that one is a product and a sum. Numbers of 16
-    bits are computed with in f32 where the target has no arithmetic for them, and f16 is converted
-    by arithmetic on its bits where it has no instruction for that.
+    Leaves: no acos, acosh, asin, asinh, atan, atanh, cosh, erf, exp, exp2, expm1, log, log1p, log2,
+    sinh, tanh of f32 and f64, no powf of f32, and no rsqrt and no powf with an exponent of -1,
+    -0.5, 0.5, 1, 2, 3 or 4 of any float type; no powf of f64 on a target with fma. Operations that
+    are one instruction (absf, ceil, copysign, floor, fma, roundeven, sqrt...) and other functions
+    stay for `convert-math-to-llvm`; on a target without fma that one is a product and a sum.
+    Numbers of 16 bits are computed with in f32 where the target has no arithmetic for them, and f16
+    is converted by arithmetic on its bits where it has no instruction for that.
     With AVX-512 16 lanes are multiplied by 2^n by `x86vector.avx512.mask.scalef`.
     An exp with the attribute `stepwell.at_most_64` has no upper bound, and its 2^n is one number.
     Constants stand once at the entry of the function. Neighbours of one kind are expanded

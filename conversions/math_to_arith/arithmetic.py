@@ -6,6 +6,7 @@ operation and returns its value.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, math
@@ -60,6 +61,12 @@ class Arithmetic:
         self.hoisted: list[Operation] = []
         self._constants: dict[tuple[float, int], SSAValue] = {}
         self._ops: list[Operation] = []
+
+    def in_f64(self) -> Arithmetic:
+        """The same place with f64 as `type`: what it emits is taken here."""
+        wide = copy.copy(self)
+        wide.type, wide.can_scale = self.f64, False
+        return wide
 
     def take(self) -> list[Operation]:
         """The operations emitted since the last call."""

@@ -8,7 +8,15 @@ from xdsl.dialects import arith, math
 from xdsl.ir import SSAValue
 
 from .arithmetic import Arithmetic
-from .doubles import LN2_HIGH, LN2_LOW, exp_of_pair, quick_two_sum, split
+from .doubles import (
+    LN2_HIGH,
+    LN2_LOW,
+    Pair,
+    exp_of_pair,
+    quick_two_sum,
+    split,
+    two_product,
+)
 from .power import special
 
 _ROOT_OF_HALF = 0x3FE6A09E667F3BCD
@@ -29,7 +37,6 @@ The relative error of the logarithm is 2^-72.
 _TWO_THIRDS, _TWO_FIFTHS = (2 / 3, 3.700743415417188e-17), (2 / 5, -2.220446049250313e-17)
 _MOST = 2.0**64
 """An exponent of this size makes inf or 0 of every number but 1."""
-_Pair = tuple[SSAValue, SSAValue]
 
 
 def power(e: Arithmetic, x: SSAValue, y: SSAValue) -> SSAValue:
@@ -37,7 +44,7 @@ def power(e: Arithmetic, x: SSAValue, y: SSAValue) -> SSAValue:
     magnitude = e.unary(math.AbsFOp, x)
     high, low = _log(e, magnitude)
     exponent = e.clamp(y, e.constant(-_MOST), e.constant(_MOST))
-    product, lost = _product(e, exponent, high)
+    product, lost = two_product(e, exponent, high)
     product, lost = quick_two_sum(e, product, e.fma(exponent, low, lost))
     # The result of 1000 is inf, whatever is lost.
     product = e.clamp(product, e.constant(-1000.0), e.constant(1000.0))
@@ -56,7 +63,7 @@ def _at_ends(e: Arithmetic, magnitude: SSAValue, y: SSAValue, result: SSAValue) 
     return e.select(e.compare("uno", magnitude, y), e.constant(scalar_math.nan), result)
 
 
-def _log(e: Arithmetic, x: SSAValue) -> _Pair:
+def _log(e: Arithmetic, x: SSAValue) -> Pair:
     """log(x) for x > 0, to some 66 bits.
 
     x = 2^k (1 + f), and with s = f / (2 + f) log(1 + f) == s (2 + z (2/3 + z (2/5 + z R(z)))) with
@@ -68,7 +75,7 @@ def _log(e: Arithmetic, x: SSAValue) -> _Pair:
     s = e.mul(f, inverse)
     minus_s = e.unary(arith.NegfOp, s)
     s = s, e.mul(e.fma(minus_s, rest, e.fma(minus_s, two, f)), inverse)
-    z, of_square = _product(e, s[0], s[0])
+    z, of_square = two_product(e, s[0], s[0])
     z = z, e.fma(e.add(s[0], s[0]), s[1], of_square)
     series = quick_two_sum(e, e.constant(_TWO_FIFTHS[0]), e.mul(z[0], e.polynomial(z[0], _LOG)))
     series = series[0], e.add(series[1], e.constant(_TWO_FIFTHS[1]))
@@ -82,13 +89,7 @@ def _log(e: Arithmetic, x: SSAValue) -> _Pair:
     return high, e.add(rest, e.fma(k, e.constant(LN2_LOW), low))
 
 
-def _product(e: Arithmetic, a: SSAValue, b: SSAValue) -> _Pair:
-    """a * b without an error."""
-    product = e.mul(a, b)
-    return product, e.fma(a, b, e.unary(arith.NegfOp, product))
-
-
-def _product_of_pairs(e: Arithmetic, a: _Pair, b: _Pair) -> _Pair:
+def _product_of_pairs(e: Arithmetic, a: Pair, b: Pair) -> Pair:
     """a * b to some 100 bits."""
-    high, low = _product(e, a[0], b[0])
+    high, low = two_product(e, a[0], b[0])
     return high, e.fma(a[0], b[1], e.fma(a[1], b[0], low))

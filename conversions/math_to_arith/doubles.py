@@ -18,20 +18,29 @@ from xdsl.ir import SSAValue
 from .arithmetic import Arithmetic
 from .polynomials import log_special
 
-# Sums without an error
+Pair = tuple[SSAValue, SSAValue]
+"""A number, and a smaller one that it lacks."""
+
+# Sums and products without an error
 
 
-def two_sum(e: Arithmetic, a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue]:
+def two_sum(e: Arithmetic, a: SSAValue, b: SSAValue) -> Pair:
     """a + b, rounded, and what that lacks (Knuth)."""
     total = e.add(a, b)
     of_b = e.sub(total, a)
     return total, e.add(e.sub(a, e.sub(total, of_b)), e.sub(b, of_b))
 
 
-def quick_two_sum(e: Arithmetic, a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue]:
+def quick_two_sum(e: Arithmetic, a: SSAValue, b: SSAValue) -> Pair:
     """The same where a is 0 or |a| >= |b| (Dekker)."""
     total = e.add(a, b)
     return total, e.sub(b, e.sub(total, a))
+
+
+def two_product(e: Arithmetic, a: SSAValue, b: SSAValue) -> Pair:
+    """a * b, rounded, and what that lacks, on a target with fma."""
+    product = e.mul(a, b)
+    return product, e.fma(a, b, e.unary(arith.NegfOp, product))
 
 
 # Exponentials
@@ -45,7 +54,7 @@ _LN2, _LN2_REST = 0.6931471805599453, 2.3190468138462996e-17
 _ROUND = 1.5 * 2.0**52 + 1023
 # The same with n + 2 * 1023: each half of 2^n has an exponent of its own.
 _ROUND_HALVES = _ROUND + 1023
-_EXPONENT = -1 << 52  # sign and exponent
+EXPONENT = -1 << 52  # sign and exponent
 
 _EXP = (
     0.5,
@@ -71,7 +80,7 @@ def _times_two_to(e: Arithmetic, p: SSAValue, rounded: SSAValue) -> SSAValue:
     """
     bits = e.bitcast(rounded, e.i64)
     floor = e.wrapping(arith.ShLIOp, bits, e.wide_bits(51))
-    floor = e.integer(arith.AndIOp, floor, e.wide_bits(_EXPONENT))
+    floor = e.integer(arith.AndIOp, floor, e.wide_bits(EXPONENT))
     ceil = e.wrapping(arith.SubiOp, e.wrapping(arith.ShLIOp, bits, e.wide_bits(52)), floor)
     return e.mul(e.mul(p, e.bitcast(floor, e.f64)), e.bitcast(ceil, e.f64))
 
@@ -93,7 +102,7 @@ def _plus_one_precisely(e: Arithmetic, one: SSAValue, r: SSAValue, lost: SSAValu
     return e.add(total, e.add(e.add(first, second), e.add(lost, cubic)))
 
 
-def _reduced(
+def reduced(
     e: Arithmetic, x: SSAValue, low: SSAValue | None = None
 ) -> tuple[SSAValue, SSAValue, SSAValue, SSAValue]:
     """x + low as n ln 2 + r + lost: r, lost, n, and n + _ROUND_HALVES."""
@@ -108,13 +117,13 @@ def _reduced(
 def exp(e: Arithmetic, x: SSAValue) -> SSAValue:
     """e^x to 0.65 ulp, or 0.79 where it is denormal: as in f32, but r and 1 + r are pairs."""
     x = e.clamp(x, e.constant(-746.0), e.constant(710.0))
-    r, lost, _, rounded = _reduced(e, x)
+    r, lost, _, rounded = reduced(e, x)
     return _times_two_to(e, _plus_one(e, e.constant(1.0), r, lost), rounded)
 
 
 def exp_of_pair(e: Arithmetic, x: SSAValue, low: SSAValue) -> SSAValue:
     """e^(x + low) to 0.60 ulp, where `low` is at most the last place of x and |x| <= 1000."""
-    r, lost, _, rounded = _reduced(e, x, low)
+    r, lost, _, rounded = reduced(e, x, low)
     return _times_two_to(e, _plus_one_precisely(e, e.constant(1.0), r, lost), rounded)
 
 
@@ -132,7 +141,7 @@ def exp2(e: Arithmetic, x: SSAValue) -> SSAValue:
 def expm1(e: Arithmetic, x: SSAValue) -> SSAValue:
     """e^x - 1 to 0.80 ulp: with x = n ln 2 + r it is 2^n ((1 - 2^-n) + (e^r - 1))."""
     clamped = e.clamp(x, e.constant(-40.0), e.constant(710.0))
-    r, lost, n, rounded = _reduced(e, clamped)
+    r, lost, n, rounded = reduced(e, clamped)
     # Beyond 2^-60 it does not count.
     bits = e.sub(e.constant(_ROUND), e.minimum(n, e.constant(60.0)))
     inverse = e.bitcast(e.wrapping(arith.ShLIOp, e.bitcast(bits, e.i64), e.wide_bits(52)), e.f64)
@@ -144,11 +153,11 @@ def expm1(e: Arithmetic, x: SSAValue) -> SSAValue:
 
 # Logarithms
 
-_TWO_THIRDS = 0x3FE5555555555555
+TWO_THIRDS = 0x3FE5555555555555
 _SMALLEST_NORMAL = 2.0**-1022
 _INTEGER = 0x433 << 52  # 2^52: its last bit is worth 1
 _BIAS = 2.0**52 + 1023
-_ONE, _FOUR = 1023 << 52, 1025 << 52
+ONE, _FOUR = 1023 << 52, 1025 << 52
 _MANTISSA = (1 << 52) - 1
 
 _LOG = (
@@ -164,9 +173,9 @@ _LOG = (
 """(log((1 + s) / (1 - s)) / s - 2) / z in z = s^2 <= 0.04, relative error of it all 2^-62."""
 
 
-def _biased(e: Arithmetic, x: SSAValue, least: int = _TWO_THIRDS) -> SSAValue:
+def _biased(e: Arithmetic, x: SSAValue, least: int = TWO_THIRDS) -> SSAValue:
     """The bits of x / least, as if mantissas were subtracted: k + 1023 is its exponent."""
-    return e.wrapping(arith.AddiOp, e.bitcast(x, e.i64), e.wide_bits(_ONE - least))
+    return e.wrapping(arith.AddiOp, e.bitcast(x, e.i64), e.wide_bits(ONE - least))
 
 
 def _exponent(e: Arithmetic, biased: SSAValue, bias: SSAValue | None = None) -> SSAValue:
@@ -176,7 +185,7 @@ def _exponent(e: Arithmetic, biased: SSAValue, bias: SSAValue | None = None) -> 
     return e.sub(k, e.constant(_BIAS) if bias is None else bias)
 
 
-def split(e: Arithmetic, x: SSAValue, least: int = _TWO_THIRDS) -> tuple[SSAValue, SSAValue]:
+def split(e: Arithmetic, x: SSAValue, least: int = TWO_THIRDS) -> tuple[SSAValue, SSAValue]:
     """x > 0 as 2^k (1 + f), where 1 + f is at least the number of the bits `least`: (k, f).
 
     By default |f| <= 1/3.
@@ -241,8 +250,8 @@ def log1p(e: Arithmetic, x: SSAValue) -> SSAValue:
     """
     biased = _biased(e, e.add(x, e.constant(1.0)))
     k = _exponent(e, biased)
-    shift = e.integer(arith.AndIOp, biased, e.wide_bits(_EXPONENT))
-    shift = e.wrapping(arith.SubiOp, shift, e.wide_bits(_ONE))
+    shift = e.integer(arith.AndIOp, biased, e.wide_bits(EXPONENT))
+    shift = e.wrapping(arith.SubiOp, shift, e.wide_bits(ONE))
     scaled = e.bitcast(e.wrapping(arith.SubiOp, e.bitcast(x, e.i64), shift), e.f64)
     four = e.bitcast(e.wrapping(arith.SubiOp, e.wide_bits(_FOUR), shift), e.f64)
     one = e.fma(four, e.constant(0.25), e.constant(-1.0))

@@ -98,7 +98,7 @@ class ClipOp(UnaryOp, HasCanonicalizationPatternsInterface):
         kind, type = element_type(self.x), x.type
         for bound, choose in zip(self.bounds, (scalars.maximum, scalars.minimum), strict=True):
             if bound is not None:
-                x = scalars.extremum(nest, choose, x, nest.constant(bound, type), kind)
+                x = choose(nest, x, nest.constant(bound, type), kind)
         return x
 
     def array(self, x: np.ndarray) -> np.ndarray:

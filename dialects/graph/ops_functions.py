@@ -14,7 +14,7 @@ from typing import Any, TypedDict, TypeVar, Unpack
 
 import numpy as np
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import f32, f64, i1, i32
+from xdsl.dialects.builtin import f32, i1, i32
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
@@ -23,7 +23,7 @@ from xdsl.traits import Commutative
 
 from ...core.typed import bits
 from ..upstream.ops import RemfOp
-from . import scalars, wide_inverse
+from . import scalars
 from .attrs import (
     DENSE_TENSOR,
     FLOAT_TENSOR,
@@ -32,7 +32,6 @@ from .attrs import (
     TRUTH_TENSOR,
     TensorConstraint,
     is_float,
-    is_reordered,
     is_unsigned,
 )
 from .identities import (
@@ -48,7 +47,6 @@ from .identities import (
 from .interfaces import GraphOp, Nest, Precision, element_type
 from .ops_binary import BinaryOp, ComparisonOp, larger, smaller, truncated_quotient
 from .ops_elementwise import FloatUnaryOp, UnaryOp
-from .wide import Wide
 
 OperatorT = TypeVar("OperatorT", bound=UnaryOp | BinaryOp)
 Method = Callable[..., SSAValue] | staticmethod
@@ -147,28 +145,6 @@ def _typed(compute: Callable[..., SSAValue]) -> Method:
 
     def scalar(self: GraphOp, nest: Nest, *operands: SSAValue) -> SSAValue:
         return compute(nest, *operands, element_type(self.operands[0]))
-
-    return scalar
-
-
-def _in_f64(
-    compute: Callable[[Wide, SSAValue], SSAValue],
-    narrow: Callable[[SSAValue], Operation] | None = None,
-) -> Method:
-    """The method of a function that is computed in f64, and rounded once for other types.
-
-    In f32 that is within 0.51 ulp of the exact value, in f64 within 1 ulp.
-
-    Args:
-        compute: the function of a value of f64.
-        narrow: the operation that it is in f32, if it is one there.
-    """
-
-    def scalar(self: GraphOp, nest: Nest, x: SSAValue) -> SSAValue:
-        if narrow is not None and x.type != f64:
-            return nest.insert(narrow(x))
-        wide = scalars.convert(nest, x, x.type, f64)
-        return scalars.convert(nest, compute(Wide(nest), wide), f64, x.type)
 
     return scalar
 
@@ -294,60 +270,58 @@ AsinOp = function(
     FloatUnaryOp,
     "asin",
     "The angle between -pi/2 and pi/2 whose sine is x; NaN outside of [-1, 1].",
-    _in_f64(wide_inverse.asin, math.AsinOp),
+    math.AsinOp,
     np.arcsin,
 )
 AcosOp = function(
     FloatUnaryOp,
     "acos",
     "The angle between 0 and pi whose cosine is x; NaN outside of [-1, 1].",
-    _in_f64(wide_inverse.acos, math.AcosOp),
+    math.AcosOp,
     np.arccos,
 )
 AtanOp = function(
     FloatUnaryOp,
     "atan",
     "The angle between -pi/2 and pi/2 whose tangent is x.",
-    _in_f64(wide_inverse.atan, math.AtanOp),
+    math.AtanOp,
     np.arctan,
 )
 SinhOp = function(
     FloatUnaryOp,
     "sinh",
     "The hyperbolic sine, (exp(x) - exp(-x)) / 2.",
-    _in_f64(Wide.sinh),
+    math.SinhOp,
     np.sinh,
 )
 CoshOp = function(
     FloatUnaryOp,
     "cosh",
     "The hyperbolic cosine, (exp(x) + exp(-x)) / 2.",
-    _in_f64(Wide.cosh),
+    math.CoshOp,
     np.cosh,
     NEVER_NEGATIVE=True,
 )
-TanhOp = function(
-    FloatUnaryOp, "tanh", "The hyperbolic tangent.", _in_f64(Wide.tanh, math.TanhOp), np.tanh
-)
+TanhOp = function(FloatUnaryOp, "tanh", "The hyperbolic tangent.", math.TanhOp, np.tanh)
 AsinhOp = function(
     FloatUnaryOp,
     "asinh",
     "The number whose hyperbolic sine is x.",
-    _in_f64(wide_inverse.asinh),
+    math.AsinhOp,
     np.arcsinh,
 )
 AcoshOp = function(
     FloatUnaryOp,
     "acosh",
     "The number of 0 or more whose hyperbolic cosine is x; NaN below 1.",
-    _in_f64(wide_inverse.acosh),
+    math.AcoshOp,
     np.arccosh,
 )
 AtanhOp = function(
     FloatUnaryOp,
     "atanh",
     "The number whose hyperbolic tangent is x; NaN outside of [-1, 1].",
-    _in_f64(Wide.atanh),
+    math.AtanhOp,
     np.arctanh,
 )
 
@@ -372,7 +346,7 @@ def _sigmoids(x: np.ndarray) -> np.ndarray:
 
 
 def _relu(nest: Nest, x: SSAValue, kind: Attribute) -> SSAValue:
-    return scalars.extremum(nest, scalars.maximum, x, scalars.zero(nest, x.type), kind)
+    return scalars.maximum(nest, x, scalars.zero(nest, x.type), kind)
 
 
 def _relus(x: np.ndarray) -> np.ndarray:
@@ -408,20 +382,8 @@ def _square_or(self: BinaryOp, operands: Sequence[bool]) -> bool:
     return is_square or GraphOp.is_nonnegative(self, operands)
 
 
-def _quotient(nest: Nest, a: SSAValue, b: SSAValue, kind: Attribute) -> SSAValue:
-    return scalars.divide(nest, a, b, is_reordered(kind))
-
-
 def _quotients(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a / b if a.dtype.kind == "f" else truncated_quotient(a, b)
-
-
-def _extremum(choose: Callable[..., SSAValue]) -> Method:
-    return _typed(lambda nest, a, b, kind: scalars.extremum(nest, choose, a, b, kind))
-
-
-def _power(nest: Nest, a: SSAValue, b: SSAValue, kind: Attribute) -> SSAValue:
-    return scalars.power(nest, a, b, is_reordered(kind))
 
 
 def _powers(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -473,7 +435,7 @@ DivOp = function(
     BinaryOp,
     "div",
     "a / b. Integers are truncated toward zero, as in C and ONNX; x / 0 is 0.",
-    _typed(_quotient),
+    _typed(scalars.divide),
     _quotients,
     identities=(NeutralOperand(1.0),),
 )
@@ -481,7 +443,7 @@ MaxOp = function(
     BinaryOp,
     "max",
     "The larger of a and b; NaN if one of them is.",
-    _extremum(scalars.maximum),
+    _typed(scalars.maximum),
     larger,
     commutative=True,
     identities=(OfSame(),),
@@ -492,7 +454,7 @@ MinOp = function(
     BinaryOp,
     "min",
     "The smaller of a and b; NaN if one of them is.",
-    _extremum(scalars.minimum),
+    _typed(scalars.minimum),
     smaller,
     commutative=True,
     identities=(OfSame(),),
@@ -507,7 +469,7 @@ PowOp = function(
     An integer to a negative power is truncated toward zero: 1 ** -n is 1, (-1) ** -n is
     1 or -1, and everything else is 0 (NumPy raises an error there).
     """,
-    _typed(_power),
+    _typed(scalars.power),
     _powers,
     identities=(NeutralOperand(1.0), PowerOfTwo(MulOp)),
     jumps_with=_jumps_with_exponent,
@@ -528,14 +490,6 @@ FmodOp = function(
 # Comparisons and logic
 
 
-def _compared(compare: Callable[..., SSAValue]) -> Method:
-    return _typed(lambda nest, a, b, kind: scalars.compared(nest, compare, a, b, kind))
-
-
-def _mirrored(compare: Callable[..., SSAValue]) -> Method:
-    return _typed(lambda nest, a, b, kind: scalars.compared(nest, compare, b, a, kind))
-
-
 def _inverted(nest: Nest, x: SSAValue) -> SSAValue:
     ones = nest.constant(True, i1) if x.type == i1 else nest.constant(-1, x.type)
     return nest.insert(arith.XOrIOp(x, ones))
@@ -550,15 +504,15 @@ EqualOp = function(
     operands=DENSE_TENSOR,
     commutative=True,
 )
-LessOp = function(ComparisonOp, "less", "a < b.", _compared(scalars.less), np.less)
+LessOp = function(ComparisonOp, "less", "a < b.", _typed(scalars.less), np.less)
 LessEqualOp = function(
-    ComparisonOp, "less_equal", "a <= b.", _compared(scalars.less_equal), np.less_equal
+    ComparisonOp, "less_equal", "a <= b.", _typed(scalars.less_equal), np.less_equal
 )
 GreaterOp = function(
     ComparisonOp,
     "greater",
     "a > b; canonically b < a.",
-    _mirrored(scalars.less),
+    _typed(lambda nest, a, b, kind: scalars.less(nest, b, a, kind)),
     np.greater,
     identities=(Mirrored(LessOp),),
 )
@@ -566,7 +520,7 @@ GreaterEqualOp = function(
     ComparisonOp,
     "greater_equal",
     "a >= b; canonically b <= a.",
-    _mirrored(scalars.less_equal),
+    _typed(lambda nest, a, b, kind: scalars.less_equal(nest, b, a, kind)),
     np.greater_equal,
     identities=(Mirrored(LessEqualOp),),
 )

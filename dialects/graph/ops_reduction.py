@@ -31,7 +31,6 @@ from .attrs import (
     i64_attr,
     ints,
     is_float,
-    is_reordered,
 )
 from .axes import AxesOp, AxisOp
 from .combiners import COMBINER_OF
@@ -169,7 +168,7 @@ class ReduceOp(AxesOp, HasCanonicalizationPatternsInterface):
         extents = [nest.extent(self.x, axis) for axis in axes]
         total = nest.reduce(extents, combiner.name, combiner.init(nest, type), step)
         if kind == ReduceKind.MEAN:
-            return mean_of(nest, total, extents, is_reordered(element))
+            return mean_of(nest, total, extents, element)
         return combiner.key(nest, total, element)
 
     def _kept(self, index: Index) -> Index:
@@ -193,7 +192,7 @@ def mean_of_sum(total: np.ndarray, count: int | np.ndarray) -> np.ndarray:
 
 
 def mean_of(
-    nest: Nest, total: SSAValue, extents: Sequence[AffineExpr], unsigned: bool = False
+    nest: Nest, total: SSAValue, extents: Sequence[AffineExpr], kind: Attribute | None = None
 ) -> SSAValue:
     """A sum divided by the number of its terms; integers as i64, which holds that number."""
     type = total.type
@@ -202,7 +201,7 @@ def mean_of(
     for extent in extents:
         count = scalars.mul(nest, count, scalars.from_index(nest, nest.value(extent), wide))
     dividend = scalars.convert(nest, total, type, wide)
-    quotient = scalars.divide(nest, dividend, count, unsigned)
+    quotient = scalars.divide(nest, dividend, count, kind)
     return scalars.convert(nest, quotient, wide, type)
 
 

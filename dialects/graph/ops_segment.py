@@ -13,7 +13,7 @@ from ...core.dims import Dim, Shape
 from ...core.errors import InputError
 from ...core.indices import explained_offset, wrong_offset
 from ...core.provenance import origin
-from .attrs import INDEX_TENSOR, NUMERIC_TENSOR, ReduceKind, ReduceKindAttr, is_reordered
+from .attrs import INDEX_TENSOR, NUMERIC_TENSOR, ReduceKind, ReduceKindAttr
 from .combiners import COMBINER_OF
 from .interfaces import (
     Bound,
@@ -117,5 +117,5 @@ class SegmentReduceOp(GraphOp):
         extents = [end - begin]
         total = nest.reduce(extents, combiner.name, combiner.init(nest, type), step)
         if kind == ReduceKind.MEAN:
-            return mean_of(nest, total, extents, is_reordered(element))
+            return mean_of(nest, total, extents, element)
         return combiner.key(nest, total, element)

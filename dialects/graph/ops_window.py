@@ -31,7 +31,6 @@ from .attrs import (
     i64_array,
     i64_attr,
     ints,
-    is_reordered,
 )
 from .combiners import COMBINER_OF
 from .interfaces import (
@@ -422,7 +421,7 @@ class PoolOp(GraphOp, HasCanonicalizationPatternsInterface):
         extents = [AffineExpr.constant(n) for n in window]
         total = nest.reduce(extents, combiner.name, combiner.init(nest, type), step)
         if kind == ReduceKind.MEAN:
-            return mean_of(nest, total, extents, is_reordered(element))
+            return mean_of(nest, total, extents, element)
         return combiner.key(nest, total, element)
 
 

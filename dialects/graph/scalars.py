@@ -1,7 +1,8 @@
 """Scalar arithmetic for `value_at`: one function, whatever the element type.
 
 Each function appends `arith` and `math` operations to a nest and returns a scalar. Integers
-wrap around, as they do in NumPy, and no operation traps.
+wrap around, as they do in NumPy, and no operation traps. Where a function depends on the order of
+numbers, it may be given their element type, without which they are those of their scalar type.
 """
 
 from __future__ import annotations
@@ -105,14 +106,20 @@ def larger(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
     return nest.insert(arith.SelectOp(nest.insert(arith.CmpfOp(a, b, "ogt")), a, b))
 
 
-def maximum(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
+def maximum(nest: Scalars, a: SSAValue, b: SSAValue, kind: Attribute | None = None) -> SSAValue:
     """The larger one; NaN if one of them is."""
-    return nest.insert(arith.MaximumfOp(a, b) if is_float(a.type) else arith.MaxSIOp(a, b))
+    if is_float(a.type):
+        return nest.insert(arith.MaximumfOp(a, b))
+    found = nest.insert(arith.MaxSIOp(ordered(nest, a, kind), ordered(nest, b, kind)))
+    return ordered(nest, found, kind)
 
 
-def minimum(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
+def minimum(nest: Scalars, a: SSAValue, b: SSAValue, kind: Attribute | None = None) -> SSAValue:
     """The smaller one; NaN if one of them is."""
-    return nest.insert(arith.MinimumfOp(a, b) if is_float(a.type) else arith.MinSIOp(a, b))
+    if is_float(a.type):
+        return nest.insert(arith.MinimumfOp(a, b))
+    found = nest.insert(arith.MinSIOp(ordered(nest, a, kind), ordered(nest, b, kind)))
+    return ordered(nest, found, kind)
 
 
 def negative(nest: Scalars, a: SSAValue) -> SSAValue:
@@ -127,16 +134,18 @@ def select(nest: Scalars, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAV
     return nest.insert(arith.SelectOp(condition, a, b))
 
 
-def less(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
+def less(nest: Scalars, a: SSAValue, b: SSAValue, kind: Attribute | None = None) -> SSAValue:
     """a < b as i1; false if one of them is NaN."""
-    op = arith.CmpfOp(a, b, "olt") if is_float(a.type) else arith.CmpiOp(a, b, "slt")
-    return nest.insert(op)
+    if is_float(a.type):
+        return nest.insert(arith.CmpfOp(a, b, "olt"))
+    return nest.insert(arith.CmpiOp(ordered(nest, a, kind), ordered(nest, b, kind), "slt"))
 
 
-def less_equal(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
+def less_equal(nest: Scalars, a: SSAValue, b: SSAValue, kind: Attribute | None = None) -> SSAValue:
     """a <= b as i1; false if one of them is NaN."""
-    op = arith.CmpfOp(a, b, "ole") if is_float(a.type) else arith.CmpiOp(a, b, "sle")
-    return nest.insert(op)
+    if is_float(a.type):
+        return nest.insert(arith.CmpfOp(a, b, "ole"))
+    return nest.insert(arith.CmpiOp(ordered(nest, a, kind), ordered(nest, b, kind), "sle"))
 
 
 def equal(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
@@ -145,42 +154,20 @@ def equal(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
     return nest.insert(op)
 
 
-def ordered(nest: Scalars, value: SSAValue, kind: Attribute) -> SSAValue:
+def ordered(nest: Scalars, value: SSAValue, kind: Attribute | None) -> SSAValue:
     """A scalar of an element type as one that is compared as its type is; twice, itself again."""
     # Signed numbers are in the order of unsigned ones whose highest bit is the other one.
-    if not is_reordered(kind):
+    if kind is None or not is_reordered(kind):
         return value
     return nest.insert(arith.XOrIOp(value, nest.constant(-(1 << 63), i64)))
 
 
-def compared(
-    nest: Scalars,
-    compare: Callable[[Scalars, SSAValue, SSAValue], SSAValue],
-    a: SSAValue,
-    b: SSAValue,
-    kind: Attribute,
-) -> SSAValue:
-    """`less` or `less_equal` of two scalars of an element type."""
-    return compare(nest, ordered(nest, a, kind), ordered(nest, b, kind))
-
-
-def extremum(
-    nest: Scalars,
-    choose: Callable[[Scalars, SSAValue, SSAValue], SSAValue],
-    a: SSAValue,
-    b: SSAValue,
-    kind: Attribute,
-) -> SSAValue:
-    """`maximum` or `minimum` of two scalars of an element type."""
-    return ordered(nest, compared(nest, choose, a, b, kind), kind)
-
-
-def divide(nest: Scalars, a: SSAValue, b: SSAValue, unsigned: bool = False) -> SSAValue:
+def divide(nest: Scalars, a: SSAValue, b: SSAValue, kind: Attribute | None = None) -> SSAValue:
     """a / b; integers truncate toward zero, and x / 0 is 0."""
     if is_float(a.type):
         return nest.insert(arith.DivfOp(a, b))
     none, one = zero(nest, a.type), nest.constant(1, a.type)
-    if unsigned:
+    if kind is not None and is_reordered(kind):
         by_zero = equal(nest, b, none)
         quotient = nest.insert(arith.DivUIOp(a, select(nest, by_zero, one, b)))
         return select(nest, by_zero, none, quotient)
@@ -205,11 +192,11 @@ def integer_constant(value: SSAValue) -> int | None:
     return op.value.value.data
 
 
-def power(nest: Scalars, a: SSAValue, b: SSAValue, unsigned: bool = False) -> SSAValue:
+def power(nest: Scalars, a: SSAValue, b: SSAValue, kind: Attribute | None = None) -> SSAValue:
     """a ** b; an integer to a negative power is truncated toward zero, and 0 for a = 0."""
     if is_float(a.type):
         return nest.insert(math.PowFOp(a, b))
-    type = integer_type(a.type)
+    type, unsigned = integer_type(a.type), kind is not None and is_reordered(kind)
     none, one = zero(nest, type), nest.constant(1, type)
     result = one
     # Horner's scheme over the bits of the exponent, the highest first.

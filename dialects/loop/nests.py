@@ -21,7 +21,8 @@ from .trace_text import ScheduleError
 EXPENSIVE: frozenset[type[Operation]] = frozenset(
     (
         *(math.ErfOp, math.ExpOp, math.Exp2Op, math.ExpM1Op, math.PowFOp, math.TanhOp),
-        *(math.AcosOp, math.AsinOp, math.AtanOp),
+        *(math.AcosOp, math.AsinOp, math.AtanOp, math.SinhOp, math.CoshOp),
+        *(math.AcoshOp, math.AsinhOp, math.AtanhOp),
         *(math.LogOp, math.Log10Op, math.Log1pOp, math.Log2Op),
         RemfOp,
     )

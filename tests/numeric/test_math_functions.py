@@ -78,6 +78,7 @@ ELEMENTWISE: dict[str, Callable[..., Array]] = {
     "arith.ori": np.bitwise_or,
     "arith.select": np.where,
     "arith.shli": np.left_shift,
+    "arith.shrsi": np.right_shift,
     "arith.shrui": lambda a, b: (a.view(np.uint64) >> b.view(np.uint64)).view(np.int64),
     "arith.subf": np.subtract,
     "arith.subi": np.subtract,
@@ -165,8 +166,12 @@ def ulps(result: Array, exact: Array) -> Array:
 
 FUNCTIONS: dict[str, tuple[Callable[[Array], Array], float]] = {
     "acos": (np.arccos, 1.15),
+    "acosh": (np.arccosh, 0.51),
     "asin": (np.arcsin, 1.17),
+    "asinh": (np.arcsinh, 0.51),
     "atan": (np.arctan, 1.20),
+    "atanh": (np.arctanh, 0.51),
+    "cosh": (np.cosh, 0.51),
     "erf": (special.erf, 0.87),
     "exp": (np.exp, 0.90),
     "exp2": (np.exp2, 0.88),
@@ -175,9 +180,10 @@ FUNCTIONS: dict[str, tuple[Callable[[Array], Array], float]] = {
     "log1p": (np.log1p, 1.82),
     "log2": (np.log2, 2.10),
     "rsqrt": (lambda x: 1.0 / np.sqrt(x), 1.50),
+    "sinh": (np.sinh, 0.51),
     "tanh": (np.tanh, 3.33),
 }
-"""The function in f64, and the error over all of f32 that `polynomials.py` or `arcs.py` states."""
+"""The function in f64, and the error over all of f32 that the file of its formula states."""
 
 
 @functools.cache
@@ -365,6 +371,13 @@ def exact_erf(x: Array) -> Array:
 
 
 FUNCTIONS_OF_F64: dict[str, tuple[Callable[[Array], Array], float]] = {
+    "acos": (lambda x: np.arccos(x.astype(np.longdouble)), 1.0),
+    "acosh": (lambda x: np.arccosh(x.astype(np.longdouble)), 1.0),
+    "asin": (lambda x: np.arcsin(x.astype(np.longdouble)), 1.0),
+    "asinh": (lambda x: np.arcsinh(x.astype(np.longdouble)), 1.0),
+    "atan": (lambda x: np.arctan(x.astype(np.longdouble)), 1.0),
+    "atanh": (lambda x: np.arctanh(x.astype(np.longdouble)), 1.0),
+    "cosh": (lambda x: np.cosh(x.astype(np.longdouble)), 1.0),
     "erf": (exact_erf, 0.90),
     "exp": (lambda x: np.exp(x.astype(np.longdouble)), 0.79),
     "exp2": (lambda x: np.exp2(x.astype(np.longdouble)), 0.79),
@@ -372,8 +385,10 @@ FUNCTIONS_OF_F64: dict[str, tuple[Callable[[Array], Array], float]] = {
     "log": (lambda x: np.log(x.astype(np.longdouble)), 0.83),
     "log1p": (lambda x: np.log1p(x.astype(np.longdouble)), 0.85),
     "log2": (lambda x: np.log2(x.astype(np.longdouble)), 0.77),
+    "sinh": (lambda x: np.sinh(x.astype(np.longdouble)), 1.0),
+    "tanh": (lambda x: np.tanh(x.astype(np.longdouble)), 1.0),
 }
-"""The function in extended precision, and the error that `doubles.py` states."""
+"""The function in extended precision, and the error that the file of its formula states."""
 COUNT_OF_F64 = 4_000_000 if EXHAUSTIVE else 20_000
 
 

@@ -122,6 +122,27 @@ func.func @tanh(%x: f32) -> f32 {
   func.return %y : f32
 }
 
+// Computed in f64 and rounded once.
+// CHECK-LABEL: func.func @sinh
+// CHECK:         [[wide:%.*]] = arith.extf %x : f32 to f64
+// CHECK-NEXT:    [[size:%.*]] = math.absf [[wide]] : f64
+// CHECK:         [[large:%.*]] = math.copysign {{%.*}}, [[wide]] : f64
+// CHECK:         [[y:%.*]] = arith.select {{%.*}}, [[large]], {{%.*}} : f64
+// CHECK-NEXT:    %y = arith.truncf [[y]] : f64 to f32
+func.func @sinh(%x: f32) -> f32 {
+  %y = math.sinh %x : f32
+  func.return %y : f32
+}
+
+// CHECK-LABEL: func.func @acos_in_f64
+// CHECK-NOT:     math.acos
+// CHECK:         math.sqrt {{%.*}} : f64
+// CHECK:         func.return
+func.func @acos_in_f64(%x: f64) -> f64 {
+  %y = math.acos %x : f64
+  func.return %y : f64
+}
+
 // CHECK-LABEL: func.func @erf
 // CHECK:         [[t:%.*]] = math.absf %x : f32
 // CHECK-NOT:     arith.divf
@@ -277,7 +298,7 @@ func.func @arc(%x: vector<8xf32>) -> vector<8xf32> {
 
 // CHECK-LABEL: func.func @kept
 // CHECK-NEXT:    %0 = math.tan %x : f64
-// CHECK-NEXT:    %1 = math.asin %0 : f64
+// CHECK-NEXT:    %1 = math.sin %0 : f64
 // CHECK-NEXT:    %2 = math.sqrt %y : f32
 // CHECK-NEXT:    %3 = math.floor %2 : f32
 // CHECK-NEXT:    %4 = math.fma %3, %3, %y : f32
@@ -285,7 +306,7 @@ func.func @arc(%x: vector<8xf32>) -> vector<8xf32> {
 // CHECK-NEXT:    func.return %1, %5 : f64, f32
 func.func @kept(%x: f64, %y: f32) -> (f64, f32) {
   %0 = math.tan %x : f64
-  %1 = math.asin %0 : f64
+  %1 = math.sin %0 : f64
   %2 = math.sqrt %y : f32
   %3 = math.floor %2 : f32
   %4 = math.fma %3, %3, %y : f32
