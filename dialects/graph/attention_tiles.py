@@ -22,7 +22,7 @@ from .attention import ROWS, ZERO, Attention, Visible, known, tiles_of
 from .guards import only_if
 from .interfaces import element_type, rank
 from .nest import Index, LocalBuffer, WritingNest
-from .ops_binary import broadcast_index
+from .ops_elementwise import broadcast_index
 
 FEW_ROWS = 4
 """Up to so many rows read keys and values where they are: copies take longer than they save."""

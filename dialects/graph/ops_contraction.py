@@ -27,7 +27,7 @@ from .interfaces import (
     text,
     widened,
 )
-from .ops_binary import broadcast_index
+from .ops_elementwise import broadcast_index
 
 if TYPE_CHECKING:
     from .interfaces import Array

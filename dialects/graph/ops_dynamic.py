@@ -30,7 +30,7 @@ from .interfaces import (
     rank,
     text,
 )
-from .ops_binary import broadcast_index
+from .ops_elementwise import broadcast_index
 from .positions import delinearize, linearize
 
 if TYPE_CHECKING:

@@ -1,17 +1,19 @@
-"""Operators that work element by element on one operand."""
+"""Operators that work element by element: their bases, and those with properties."""
 
 from __future__ import annotations
 
+import functools
 import math as scalar_math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, f64
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from ...core.dims import Shape
@@ -25,6 +27,8 @@ from .interfaces import (
     Nest,
     Precision,
     ShapeFacts,
+    element_type,
+    tensor_type,
     widened,
 )
 
@@ -32,10 +36,48 @@ if TYPE_CHECKING:
     from .interfaces import Array
 
 
-class UnaryOp(GraphOp, ABC):
-    """An operator with one operand `x` and a result of the same type, by default any number."""
+class ElementwiseOp(GraphOp, ABC):
+    """A function of scalars: operands of one element type that are broadcast as in NumPy."""
 
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+
+    # To type checkers these signatures are like any other.
+    @abstractmethod
+    def scalar(self, *args: Any, **kwargs: Any) -> SSAValue:
+        """The function on scalars: ``scalar(nest, a, b)`` of two."""
+
+    @abstractmethod
+    def array(self, *args: Any, **kwargs: Any) -> np.ndarray:
+        """The function on arrays, in the type in which it is computed: ``array(a, b)`` of two."""
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        first, *others = map(element_type, self.operands)
+        for other in others:
+            if other != first:
+                facts.fail("element types differ", first, other)
+        return [functools.reduce(facts.broadcast, shapes)]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        operands = [widened(dense_array(array)) for array in arrays]
+        # Overflow and invalid operations have the values of IEEE 754, and no warning.
+        with np.errstate(all="ignore"):
+            return self.stored(self.array(*operands))
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        operands = (nest.at(value, broadcast_index(value, index)) for value in self.operands)
+        return self.scalar(nest, *operands)
+
+
+def broadcast_index(value: SSAValue, index: Index) -> Index:
+    """The index into an operand that is broadcast to a result with this index."""
+    sizes = tensor_type(value).get_shape()
+    own = index[len(index) - len(sizes) :]
+    zero = AffineExpr.constant(0)
+    return tuple(zero if n == 1 else i for n, i in zip(sizes, own, strict=True))
+
+
+class UnaryOp(ElementwiseOp, ABC):
+    """An operator with one operand `x` and a result of the same type, by default any number."""
 
     x = operand_def(NUMERIC_TENSOR)
     result = result_def(NUMERIC_TENSOR)
@@ -44,22 +86,6 @@ class UnaryOp(GraphOp, ABC):
 
     def __init__(self, x: SSAValue | Operation, result_type: Attribute | None = None) -> None:
         super().__init__(operands=[x], result_type=result_type)
-
-    @abstractmethod
-    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
-        """The function on one scalar."""
-
-    @abstractmethod
-    def array(self, x: np.ndarray) -> np.ndarray:
-        """The function on an array, in the type in which it is computed."""
-
-    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        return [shapes[0]]
-
-    def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        # Overflow and invalid operations have the values of IEEE 754, and no warning.
-        with np.errstate(all="ignore"):
-            return self.stored(self.array(widened(dense_array(arrays[0]))))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         return self.scalar(nest, nest.at(self.x, index))

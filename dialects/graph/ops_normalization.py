@@ -25,8 +25,8 @@ from .normalization import (
     check_broadcast,
     mean_square,
 )
-from .ops_binary import broadcast_index
 from .ops_contraction import same_element_types
+from .ops_elementwise import broadcast_index
 
 if TYPE_CHECKING:
     from .interfaces import Array

@@ -29,7 +29,7 @@ from .interfaces import (
     text,
     unknown_sizes,
 )
-from .ops_binary import broadcast_index
+from .ops_elementwise import broadcast_index
 from .positions import delinearize, linearize
 from .rewrites import forward, replace_by
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects import math
@@ -26,11 +26,9 @@ from .interfaces import (
     ShapeFacts,
     Sizes,
     element_type,
-    widened,
 )
-from .ops_binary import broadcast_index
 from .ops_constant import splat_of
-from .ops_contraction import same_element_types
+from .ops_elementwise import ElementwiseOp, broadcast_index
 from .rewrites import forward
 
 if TYPE_CHECKING:
@@ -47,7 +45,7 @@ def wide_fma(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 @irdl_op_definition
-class FmaOp(GraphOp):
+class FmaOp(ElementwiseOp):
     """a * b + c, rounded once, in f32 for 16 bits; the three are broadcast as in NumPy.
 
     %y = graph.fma %a, %b, %c
@@ -55,7 +53,6 @@ class FmaOp(GraphOp):
     """
 
     name = "graph.fma"
-    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
 
     a = operand_def(FLOAT_TENSOR)
     b = operand_def(FLOAT_TENSOR)
@@ -73,22 +70,14 @@ class FmaOp(GraphOp):
     ) -> None:
         super().__init__(operands=[a, b, c], result_type=result_type)
 
-    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        same_element_types(self, facts)
-        a, b, c = shapes
-        return [facts.broadcast(facts.broadcast(a, b), c)]
-
     def flops(self, sizes: Sizes) -> Dim:
         return Dim.of(2) * product(sizes.shape(self.result))
 
-    def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        a, b, c = (widened(dense_array(array)) for array in arrays)
-        with np.errstate(all="ignore"):
-            return self.stored(wide_fma(a, b, c).astype(a.dtype))
-
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        a, b, c = (nest.at(v, broadcast_index(v, index)) for v in self.operands)
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
         return nest.insert(math.FmaOp(a, b, c))
+
+    def array(self, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+        return wide_fma(a, b, c).astype(a.dtype)
 
 
 @irdl_op_definition
@@ -135,7 +124,7 @@ class WhereOp(GraphOp, HasCanonicalizationPatternsInterface):
         return [element_type(self.a)]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        condition, a, b = cast(tuple[np.ndarray, ...], arrays)
+        condition, a, b = map(dense_array, arrays)
         return self.stored(np.where(condition, a, b))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
