@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import i1
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.traits import Commutative
 
 from ...core.exactness import Exactness
 from .attrs import is_float
@@ -67,14 +68,13 @@ class NeutralOperand(RewritePattern):
     # f(x, e) == x, and f(e, x) == x where f is commutative
     number: float
     """The number e; that of integers is its magnitude, as they have no -0.0."""
-    commutative: bool = False
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: BinaryOp, rewriter: PatternRewriter) -> None:
         neutral = self.number if is_float(element_type(op.lhs)) else abs(self.number)
         if is_splat(op.rhs, neutral):
             forward(op, op.lhs, rewriter)
-        elif self.commutative and is_splat(op.lhs, neutral):
+        elif op.has_trait(Commutative) and is_splat(op.lhs, neutral):
             forward(op, op.rhs, rewriter)
 
 

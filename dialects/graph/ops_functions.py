@@ -75,7 +75,7 @@ def function(
     array: Callable[..., np.ndarray],
     operands: TensorConstraint | None = None,
     commutative: bool = False,
-    identities: Sequence[RewritePattern] = (),
+    identities: tuple[RewritePattern, ...] = (),
     **facts: Unpack[Facts],
 ) -> type[OperatorT]:
     """The class of an operator, from its row.
@@ -110,7 +110,7 @@ def function(
     bases: tuple[type, ...] = (family,)
     if identities:
         bases = family, HasCanonicalizationPatternsInterface
-        body["get_canonicalization_patterns"] = classmethod(lambda cls: tuple(identities))
+        body["get_canonicalization_patterns"] = classmethod(lambda cls: identities)
     made = irdl_op_definition(types.new_class(name, bases, exec_body=lambda own: own.update(body)))
     # Not in the body, where IRDL expects parts of an operation.
     for fact, value in facts.items():
@@ -125,10 +125,10 @@ def _example(
     kinds = (f32,) if operands is None else operands.elements
     kind = next(kind for kind in (f32, i32, i1) if kind in kinds)
     result = i1 if issubclass(family, ComparisonOp) else kind
-    names, types = "%x", f"tensor<4x3x{kind}>"
+    names, given = "%x", f"tensor<4x3x{kind}>"
     if not issubclass(family, UnaryOp):
-        names, types = "%a, %b", f"{types}, tensor<3x{kind}>"
-    return f"%y = graph.{mnemonic} {names} : ({types}) -> tensor<4x3x{result}>"
+        names, given = "%a, %b", f"{given}, tensor<3x{kind}>"
+    return f"%y = graph.{mnemonic} {names} : ({given}) -> tensor<4x3x{result}>"
 
 
 def _inserting(operation: Callable[..., Operation]) -> Method:
@@ -377,7 +377,7 @@ ReluOp = function(
 # Arithmetic
 
 
-def _square_or(self: BinaryOp, operands: Sequence[bool]) -> bool:
+def _is_square_or_product(self: BinaryOp, operands: Sequence[bool]) -> bool:
     is_square = self.lhs is self.rhs and is_float(element_type(self.lhs))
     return is_square or GraphOp.is_nonnegative(self, operands)
 
@@ -406,7 +406,7 @@ AddOp = function(
     np.add,
     commutative=True,
     # 0.0 would turn -0.0 into 0.0
-    identities=(NeutralOperand(-0.0, commutative=True),),
+    identities=(NeutralOperand(-0.0),),
     KEEPS_NONNEGATIVE=True,
     PRECISION=Precision.FOLLOW,
 )
@@ -426,10 +426,10 @@ MulOp = function(
     staticmethod(scalars.mul),
     np.multiply,
     commutative=True,
-    identities=(NeutralOperand(1.0, commutative=True),),
+    identities=(NeutralOperand(1.0),),
     KEEPS_NONNEGATIVE=True,
     PRECISION=Precision.FOLLOW,
-    is_nonnegative=_square_or,
+    is_nonnegative=_is_square_or_product,
 )
 DivOp = function(
     BinaryOp,
