@@ -241,7 +241,11 @@ class FoldBlock(Block):
         source = self.source
         rank = len(source.layout.shape)
         if source.layout.merged == 2 and self.axis >= rank - 2:
-            return self._unmerge(row)
+            whole, width = source.piece(row[:-1], 0), source.layout.shape[-1]
+            if self.axis != rank - 1:
+                return self._halve([whole], width)
+            first = row[-1] * width
+            return self._halve([self.emitter.shuffle(whole, whole, range(first, first + width))])
         if self.axis == rank - 1:
             parts = source.layout.chunks
             lanes = [self._lanes(source.piece(row, n), part) for n, part in enumerate(parts)]
@@ -254,15 +258,13 @@ class FoldBlock(Block):
         """A piece whose unused lanes have no effect."""
         if part.lanes == part.width:
             return value
-        filler = self.emitter.splat(self._filler(), part.width)
+        unused = neutral(self.combine, self.element)
+        if not self.accumulated and combining(self.combine, self.element) is arith.MaxnumfOp:
+            # The `maxnum` of NaN only is NaN.
+            unused = number(math.nan, self.element)
+        filler = self.emitter.splat(unused, part.width)
         order = [n if n < part.lanes else n + part.width for n in range(part.width)]
         return self.emitter.shuffle(value, filler, order)
-
-    def _filler(self) -> IntegerAttr | FloatAttr:
-        """The neutral value; the `maxnum` of NaN only is NaN."""
-        if not self.accumulated and combining(self.combine, self.element) is arith.MaxnumfOp:
-            return number(math.nan, self.element)
-        return neutral(self.combine, self.element)
 
     def _halve(self, values: Sequence[SSAValue], least: int = 1) -> SSAValue:
         """Join vectors of equal width pairwise, then halves of vectors, down to a width."""
@@ -278,13 +280,6 @@ class FoldBlock(Block):
             joined = self._tree([low, high, *by_width.pop(half, [])])
             width = half
         return joined
-
-    def _unmerge(self, row: Row) -> SSAValue:
-        whole, lanes = self.source.piece(row[:-1], 0), self.source.layout.shape[-1]
-        if self.axis != len(self.source.layout.shape) - 1:
-            return self._halve([whole], lanes)
-        first = row[-1] * lanes
-        return self._halve([self.emitter.shuffle(whole, whole, range(first, first + lanes))])
 
     def _tree(self, values: Sequence[SSAValue]) -> SSAValue:
         return join(self.emitter, self.combine, values, self.depth, accumulated=self.accumulated)

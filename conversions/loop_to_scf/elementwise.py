@@ -32,7 +32,17 @@ def elementwise(op: Operation, state: State) -> None:
     kinds = [r.type for r in op.results if isinstance(r.type, VectorType)]
     operands = [state.values[operand] for operand in op.operands]
     if not kinds and not any(isinstance(operand, Block) for operand in operands):
-        _clone(op, state)
+        # Copy an operation on scalars.
+        new = state.emitter.emit(
+            type(op),
+            [state.scalar(operand) for operand in op.operands],
+            [result.type for result in op.results],
+            op.properties,
+        )
+        new.attributes |= op.attributes
+        for old, result in zip(op.results, new.results, strict=True):
+            result.name_hint = old.name_hint
+            state.values[old] = result
         return
     shapes = {k.get_shape() for k in kinds}
     shapes |= {o.layout.shape for o in operands if isinstance(o, Block)}
@@ -55,20 +65,6 @@ def _interleaved(op: Operation) -> int:
     if not isinstance(found, IntegerAttr) or found.value.data < 1:
         refuse(op, f"wrong {INTERLEAVE}", "a number above 0", found)
     return found.value.data
-
-
-def _clone(op: Operation, state: State) -> None:
-    """Copy an operation on scalars."""
-    new = state.emitter.emit(
-        type(op),
-        [state.scalar(operand) for operand in op.operands],
-        [result.type for result in op.results],
-        op.properties,
-    )
-    new.attributes |= op.attributes
-    for old, result in zip(op.results, new.results, strict=True):
-        result.name_hint = old.name_hint
-        state.values[old] = result
 
 
 @ELEMENTWISE.on(arith.ConstantOp)

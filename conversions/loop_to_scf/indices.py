@@ -106,7 +106,8 @@ class Indices:
         return form - self.divide(form, divisor) * divisor if divisor != 1 else ZERO
 
     def _quotient(self, form: Form, divisor: int) -> Form:
-        self._refuse_axes(form)
+        if any(self.table[number].value is None for number in form.atoms):
+            raise NotLinearError
         emit, total, by = self.emitter, self.value(form), self.emitter.index(divisor)
         low, high = self.facts.of(form)
         top = high // divisor if high is not None else None
@@ -127,10 +128,6 @@ class Indices:
         (number,) = found.atoms
         self.facts.know_quotient(number, form, divisor)
         return found
-
-    def _refuse_axes(self, form: Form) -> None:
-        if any(self.table[number].value is None for number in form.atoms):
-            raise NotLinearError
 
     def least(self, forms: Sequence[Form]) -> Form:
         """The smallest of some forms."""

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute
 
 from ...core.building.affine import DivisorError
 from ...core.dtypes import byte_size
@@ -54,33 +54,25 @@ def _local(op: loop.LocalOp, state: State) -> None:
     if not isinstance(kind.memory_space, NoneAttr):
         fact, expected = "the target has no such memory space", "none, for the stack or the heap"
         refuse(op, fact, expected, kind.memory_space)
-    on_stack = kind.has_static_shape() and _bytes_of(kind) <= STACK_BYTES
-    value = _on_stack(state, kind) if on_stack else _on_heap(op, state, kind)
+    emit = state.emitter
+    if kind.has_static_shape() and _bytes_of(kind) <= STACK_BYTES:
+        properties = {"alignment": _STACK_ALIGNMENT, "operandSegmentSizes": _segments(0)}
+        value = emit.emit_head(memref.AllocaOp, [], kind, properties, emit.frame)
+        state.buffers.contents.track(value)
+    else:
+        # Freed at the end of the iteration.
+        sizes = [_not_negative(state, state.form(size)) for size in op.sizes]
+        operands = [state.indices.value(size) for size in sizes]
+        properties = {"operandSegmentSizes": _segments(len(sizes))}
+        value = emit.emit(memref.AllocOp, operands, [kind], properties).results[0]
+        state.buffers.know_sizes(value, sizes)
+        state.allocated.append(op.result)
     state.buffers.written.add(value)
     state.values[op.result] = value
 
 
 def _bytes_of(kind: MemRefType) -> int:
     return prod(kind.get_shape()) * byte_size(kind.element_type)
-
-
-def _on_stack(state: State, kind: MemRefType) -> SSAValue:
-    emit = state.emitter
-    properties = {"alignment": _STACK_ALIGNMENT, "operandSegmentSizes": _segments(0)}
-    value = emit.emit_head(memref.AllocaOp, [], kind, properties, emit.frame)
-    state.buffers.contents.track(value)
-    return value
-
-
-def _on_heap(op: loop.LocalOp, state: State, kind: MemRefType) -> SSAValue:
-    """A buffer that is freed at the end of the iteration."""
-    sizes = [_not_negative(state, state.form(size)) for size in op.sizes]
-    operands = [state.indices.value(size) for size in sizes]
-    properties = {"operandSegmentSizes": _segments(len(sizes))}
-    value = state.emitter.emit(memref.AllocOp, operands, [kind], properties).results[0]
-    state.buffers.know_sizes(value, sizes)
-    state.allocated.append(op.result)
-    return value
 
 
 def _not_negative(state: State, size: Form) -> Form:

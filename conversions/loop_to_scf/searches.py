@@ -37,7 +37,17 @@ def _partition_point(op: loop.PartitionPointOp, state: State) -> None:
     """
     emit, indices = state.emitter, state.indices
     rows = state.form(op.rows)
-    aim = indices.value(_aim(state, op, _cost(state, op, rows)))
+    # The least cost of the rows before the part, without products that overflow:
+    # c * p >= t * a  ==  c >= t * (a div p) + (t * (a mod p)) ceildiv p
+    total, part, parts = _cost(state, op, rows), state.form(op.part), state.form(op.parts)
+    operands = [indices.value(total), indices.value(parts)]
+    whole, rest = (
+        indices.atom(emit.pure(kind, operands, INDEX), nonnegative=True)
+        for kind in (arith.DivUIOp, arith.RemUIOp)
+    )
+    operands[0] = indices.value(part * rest + parts - 1)
+    above = indices.atom(emit.pure(arith.DivUIOp, operands, INDEX), nonnegative=True)
+    aim = indices.value(part * whole + above)
     before, after = IRBlock(arg_types=[INDEX, INDEX]), IRBlock(arg_types=[INDEX, INDEX])
     emit.open(before)
     more = emit.compare("ne", before.args[1], emit.index(0))
@@ -75,18 +85,3 @@ def _owned(op: loop.OwnedOp, state: State) -> None:
 def _cost(state: State, op: loop.PartitionPointOp, row: Form) -> Form:
     """The total cost of the rows before a row."""
     return entry(state, op.indptr, row) + row * op.weight.value.data
-
-
-# c * p >= t * a  ==  c >= t * (a div p) + (t * (a mod p)) ceildiv p
-def _aim(state: State, op: loop.PartitionPointOp, total: Form) -> Form:
-    """The least cost of the rows before a part, without products that overflow."""
-    emit, indices = state.emitter, state.indices
-    part, parts = state.form(op.part), state.form(op.parts)
-    operands = [indices.value(total), indices.value(parts)]
-    whole, rest = (
-        indices.atom(emit.pure(kind, operands, INDEX), nonnegative=True)
-        for kind in (arith.DivUIOp, arith.RemUIOp)
-    )
-    operands[0] = indices.value(part * rest + parts - 1)
-    above = indices.atom(emit.pure(arith.DivUIOp, operands, INDEX), nonnegative=True)
-    return part * whole + above

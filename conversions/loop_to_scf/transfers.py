@@ -16,8 +16,7 @@ from ...dialects.loop.vectors import Chunk, Row
 from .accesses import Access, Place
 from .blocks import Block, join
 from .indices import Form, fixed
-from .scopes import lane_number, width_of
-from .transposes import transposed
+from .scopes import Emitter, lane_number, width_of
 
 
 @dataclass(eq=False)
@@ -67,7 +66,7 @@ class LoadBlock(Block):
             position = access.place([fixed(first), found[0]])
             operands = access.buffers.operands(access.buffer, position, False)
             columns.append(self._load(operands, width, found[1], self.depth, mask))
-        rows = transposed(emit, columns)
+        rows = _transposed(emit, columns)
         return {((first + number,), chunk): row for number, row in enumerate(rows)}
 
     def _scalar(self, position: list[Form], conditions: Sequence[SSAValue]) -> SSAValue:
@@ -257,3 +256,20 @@ def _writes(access: Access, row: Row, parts: Sequence[tuple[Chunk, SSAValue]]) -
             operands = buffers.operands(buffer, place, False)
             condition = conditions[0] if conditions else None
             yield Write(scalar, place, operands, 1, condition=condition)
+
+
+# Stage d swaps the off-diagonal quarters of each square of 2 d rows and 2 d lanes; d = 1, 2, 4, ...
+# transpose the whole square (Eklundh 1972).
+def _transposed(emitter: Emitter, rows: Sequence[SSAValue]) -> list[SSAValue]:
+    """The transpose of n machine vectors of n lanes, a power of two."""
+    values, width = list(rows), len(rows)
+    apart = 1
+    while apart < width:
+        upper = [n if not n & apart else n - apart + width for n in range(width)]
+        lower = [n + apart if not n & apart else n + width for n in range(width)]
+        for one in [n for n in range(width) if not n & apart]:
+            above, below = values[one], values[one + apart]
+            values[one] = emitter.shuffle(above, below, upper)
+            values[one + apart] = emitter.shuffle(above, below, lower)
+        apart *= 2
+    return values

@@ -241,7 +241,16 @@ class Lowering(Places):
             self.walk(module.body)
         except NotLowerableError as error:
             self.refuse(error.fact, error.expected, error.got)
-        self._erase_replaced()
+        for op in reversed(self._replaced):
+            for result in op.results:
+                if result.first_use is not None:
+                    self._hand_over(result)
+            op.detach()
+            op.erase(safe_erase=False)
+        for old in self._old_arguments:
+            if old.first_use is not None:
+                self._hand_over(old)
+            old.block.erase_arg(old)
         self.erase_unused()
 
     def _visit(self, op: Operation) -> None:
@@ -263,16 +272,11 @@ class Lowering(Places):
         elif lower is None and op.name.partition(".")[0] in self._dialects:
             self.refuse("cannot be converted to the llvm dialect")
         for region in op.regions:
-            if op.has_trait(IsolatedFromAbove):
+            # There is no entry in the body of a module or of a function that is not converted.
+            if op.has_trait(IsolatedFromAbove) or self.entry is None:
                 self.walk_function(region)
             else:
-                self._walk_nested(region)
-
-    def _walk_nested(self, region: Region) -> None:
-        if self.entry is None:  # the body of a module or of a function that is not converted
-            self.walk_function(region)
-        else:
-            self.walk(region)
+                self.walk(region)
 
     def _look_through(self, op: UnrealizedConversionCastOp) -> None:
         """Record the parts of an earlier conversion, or supply those that it requested."""
@@ -290,18 +294,6 @@ class Lowering(Places):
         self._replaced.append(op)
 
     # The end
-
-    def _erase_replaced(self) -> None:
-        for op in reversed(self._replaced):
-            for result in op.results:
-                if result.first_use is not None:
-                    self._hand_over(result)
-            op.detach()
-            op.erase(safe_erase=False)
-        for old in self._old_arguments:
-            if old.first_use is not None:
-                self._hand_over(old)
-            old.block.erase_arg(old)
 
     def _hand_over(self, old: SSAValue) -> None:
         """Replace `old` in operations that are not converted."""

@@ -86,7 +86,23 @@ class Axes:
             fact, got = "wrong number of lanes", math.prod([*self.lanes, lanes.value])
             raise self.refuse(target, fact, f"at most {MOST_LANES}", got)
         if target.is_reduction:
-            self._take_reduction(target, lanes.value, limited)
+            outer = target.parent_op()
+            if not target.is_joinable:
+                raise self.refuse(target, "its accumulators cannot be combined")
+            if limited or lanes.value < 2:
+                raise self.refuse(target, "wrong size of a reduction", "a constant above 1")
+            if (
+                not isinstance(outer, ForOp)
+                or outer.over_entries
+                or outer.body.block.first_op is not target
+                or list(outer.yielded) != list(target.results)
+                or list(target.inits) != list(outer.carried)
+                or outer.combiners != target.combiners
+            ):
+                raise self.refuse(
+                    target, "is not the whole body of another reduction; split it first"
+                )
+            self.inner[outer] = target
         self.targets.append(target)
         self._number[target] = len(self.lanes) if shared is None else shared
         if shared is None:
@@ -101,23 +117,6 @@ class Axes:
             if apart and self.lanes[axis] == lanes:
                 return axis
         return None
-
-    def _take_reduction(self, target: ForOp, lanes: int, limited: bool) -> None:
-        outer = target.parent_op()
-        if not target.is_joinable:
-            raise self.refuse(target, "its accumulators cannot be combined")
-        if limited or lanes < 2:
-            raise self.refuse(target, "wrong size of a reduction", "a constant above 1")
-        if (
-            not isinstance(outer, ForOp)
-            or outer.over_entries
-            or outer.body.block.first_op is not target
-            or list(outer.yielded) != list(target.results)
-            or list(target.inits) != list(outer.carried)
-            or outer.combiners != target.combiners
-        ):
-            raise self.refuse(target, "is not the whole body of another reduction; split it first")
-        self.inner[outer] = target
 
     def _outermost(self) -> ForOp:
         """The operation around all of the targets.
@@ -141,11 +140,6 @@ class Axes:
     def _blame(self, axes: AxisSet) -> ForOp:
         """The first of the loops that these axes come from."""
         return next(target for target in self.targets if self.axis(target) == min(axes))
-
-    def _visit_body(self, loop: ForOp) -> None:
-        for op in loop.body.block.ops:
-            if not isinstance(op, YieldOp):
-                self._visit(op)
 
     def _visit(self, op: Operation) -> None:
         match op:
@@ -183,7 +177,9 @@ class Axes:
         axes = [self._axes([init]) | own for init in outer.inits]
         while True:
             self.of |= zip((*outer.carried, *op.carried), (*axes, *axes), strict=True)
-            self._visit_body(op)
+            for inner in op.body.block.ops:
+                if not isinstance(inner, YieldOp):
+                    self._visit(inner)
             wider = [a | self._axes([y]) for a, y in zip(axes, op.yielded, strict=True)]
             if wider == axes:
                 break

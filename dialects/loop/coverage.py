@@ -102,7 +102,11 @@ class Coverage(Inside):
         if any(size == 0 for size in self._sizes):
             return True
         pairs = itertools.combinations(range(len(self._sizes)), 2)
-        flat = [slice(first, last + 1) for first, last in pairs] if self._has_remainders() else []
+        # Whether an index of a store is computed with a remainder.
+        exprs = (expr for store in self._stores for expr in store.map.data.results)
+        parts = (part for expr in exprs for part in expr.dfs())
+        has_remainders = any(isinstance(p, AffineBinaryOpExpr) and p.kind is MOD for p in parts)
+        flat = [slice(first, last + 1) for first, last in pairs] if has_remainders else []
         return any(map(self._is_complete, [slice(0, 1), *flat]))
 
     def _is_complete(self, flat: slice) -> bool:
@@ -116,12 +120,6 @@ class Coverage(Inside):
             if any(map(self._is_all, boxes)):
                 return True
         return False
-
-    def _has_remainders(self) -> bool:
-        """Whether an index of a store is computed with a remainder."""
-        exprs = (expr for store in self._stores for expr in store.map.data.results)
-        parts = (part for expr in exprs for part in expr.dfs())
-        return any(isinstance(p, AffineBinaryOpExpr) and p.kind is MOD for p in parts)
 
     def boxes(self, flat: slice = slice(0, 1)) -> Iterator[Box]:
         """What the stores reach, as far as it is known.

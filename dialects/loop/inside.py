@@ -215,7 +215,11 @@ class Inside(KnownIndices):
             return None
         if any(self._never_fails(value, atom, facts) for atom in value.atoms):
             return _NONE
-        return frozenset([_in_lowest_terms(value)])
+        # The same condition, with the smallest numbers:
+        # a * x + b < 0  ==  x <= (-b - 1) floordiv a  for a > 0
+        common = math.gcd(*(factor for monomial, factor in value.terms if monomial)) or 1
+        terms = [(monomial, factor // common) for monomial, factor in value.terms if monomial]
+        return frozenset([Polynomial(terms) - ((-1 - value.constant) // common) - 1])
 
     # For a fact f(n):  not f(0) and .. and not f(k)  =>  k - n < 0
     def _never_fails(self, value: Affine, unknown: Atom, facts: Sequence[Affine]) -> bool:
@@ -334,14 +338,6 @@ def _without_pairs(value: Affine) -> Affine:
             pair = Polynomial.atom(one) - Polynomial.atom(other)
             return _without_pairs(value + (-(-apart // one.divisor) - pair) * count)
     return value
-
-
-# a * x + b < 0  ==  x <= (-b - 1) floordiv a  for a > 0
-def _in_lowest_terms(value: Affine) -> Affine:
-    """The same condition, with the smallest numbers."""
-    common = math.gcd(*(factor for monomial, factor in value.terms if monomial)) or 1
-    terms = [(monomial, factor // common) for monomial, factor in value.terms if monomial]
-    return Polynomial(terms) - ((-1 - value.constant) // common) - 1
 
 
 def _ends_of(atom: Quotient, upper: bool) -> Iterator[tuple[Affine, int]]:

@@ -71,26 +71,10 @@ def most_iterations(loop: ForOp) -> int | None:
     """An upper limit of the number of iterations, None where none is known."""
     if loop.over_entries:
         return None
-    ranges = _ranges_of(loop.bounds)
-    known = [n for e in bound_of(loop) if (n := _most(e, ranges)) is not None]
-    return max(0, min(known)) if known else None
-
-
-def is_made_in(value: SSAValue, loop: ForOp) -> bool:
-    """Whether a value is defined in the body of a loop; the variable of the loop does not count."""
-    owner = value.owner
-    inside = owner if isinstance(owner, Operation) else owner.parent_op()
-    return value is not loop.variable and inside is not None and loop.is_ancestor(inside)
-
-
-def _ranges_of(indices: Sequence[SSAValue]) -> Ranges[Atom]:
-    """What is known of indices, as dimensions of a bound.
-
-    A minimum is not above any of its numbers, a loop variable is not negative, and whether a part
-    owns a place is 0 or 1.
-    """
+    # What is known of the indices, as dimensions of the bound: a minimum is not above any of its
+    # numbers, a loop variable is not negative, and whether a part owns a place is 0 or 1.
     ranges = Ranges[Atom]()
-    for number, index in enumerate(indices):
+    for number, index in enumerate(loop.bounds):
         atom, owner = variable(AffineExpr.dimension(number)), index.owner
         if isinstance(owner, affine.MinOp):
             limits = map(value_of, filled_in(owner.map.data, owner.operands))
@@ -100,7 +84,15 @@ def _ranges_of(indices: Sequence[SSAValue]) -> Ranges[Atom]:
             ranges.know(atom, 0, 1)
         elif isinstance(owner, Block) and isinstance(owner.parent_op(), ForOp):
             ranges.know(atom, 0, None)
-    return ranges
+    known = [n for e in bound_of(loop) if (n := _most(e, ranges)) is not None]
+    return max(0, min(known)) if known else None
+
+
+def is_made_in(value: SSAValue, loop: ForOp) -> bool:
+    """Whether a value is defined in the body of a loop; the variable of the loop does not count."""
+    owner = value.owner
+    inside = owner if isinstance(owner, Operation) else owner.parent_op()
+    return value is not loop.variable and inside is not None and loop.is_ancestor(inside)
 
 
 def _most(expr: AffineExpr, ranges: Ranges[Atom]) -> int | None:

@@ -150,7 +150,15 @@ def loops_named(step: str, kernel: KernelOp, names: Sequence[str]) -> list[ForOp
     loops = loops_by_name(kernel)
     for name in names:
         if name not in loops:
-            raise _missing(step, kernel, name)
+            known = ", ".join(f'"{n.loop_name.data}"' for n in loops_of(kernel)) or "none"
+            raise ScheduleError(
+                explain(
+                    step,
+                    f'no loop "{name}" in @{kernel.sym_name.data}',
+                    expected=known,
+                    origin=origin(kernel),
+                )
+            )
     return [loops[name] for name in names]
 
 
@@ -171,18 +179,6 @@ def plain_loop(
     if loop.kind.data not in kinds:
         raise refusal(step, kernel, loop, "wrong kind", " or ".join(kinds), loop.kind.data)
     return loop
-
-
-def _missing(step: str, kernel: KernelOp, name: str) -> ScheduleError:
-    names = ", ".join(f'"{n.loop_name.data}"' for n in loops_of(kernel)) or "none"
-    return ScheduleError(
-        explain(
-            step,
-            f'no loop "{name}" in @{kernel.sym_name.data}',
-            expected=names,
-            origin=origin(kernel),
-        )
-    )
 
 
 def body_of(loop: ForOp) -> list[Operation]:

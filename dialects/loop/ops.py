@@ -194,7 +194,11 @@ class KernelOp(IRDLOperation):
             refuse(self, "wrong number of argument attributes", len(types), len(self.arg_attrs))
         for number in range(len(types)):
             self._check_in_place(number)
-            self._check_texts(number)
+            # What `TEXTS` names are arrays of such texts.
+            for attr, given in self.attrs_of(number).items():
+                read, expected = TEXTS.get(attr, (None, None))
+                if read is not None and not are_texts(given, read):
+                    refuse(self, f"wrong {attr} of argument {number}", expected, given)
         schedule = self.attributes.get(SCHEDULE)
         if schedule is not None and not (
             isinstance(schedule, StringAttr) and is_trace(schedule.data)
@@ -273,13 +277,6 @@ class KernelOp(IRDLOperation):
             given = index.value.data
             if not 0 <= given < len(self.inputs) or args[given].type != args[number].type:
                 refuse(self, f"wrong {IN_PLACE} of argument {number}", expected, marked)
-
-    def _check_texts(self, number: int) -> None:
-        """Check that what `TEXTS` names are arrays of such texts."""
-        for name, given in self.attrs_of(number).items():
-            read, expected = TEXTS.get(name, (None, None))
-            if read is not None and not are_texts(given, read):
-                refuse(self, f"wrong {name} of argument {number}", expected, given)
 
     def print(self, printer: Printer) -> None:
         kind, args = self.function_type, self.body.block.args

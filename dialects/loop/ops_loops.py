@@ -178,15 +178,12 @@ class ForOp(LoopBase, HasCanonicalizationPatternsInterface):
             refuse(self, "wrong unroll", "at least 1", self.at_once)
         if self.unroll is not None and not self.is_joinable:
             refuse(self, "a custom reduction cannot be split into several accumulators")
-        self._verify_chunk(self.chunk)
-
-    def _verify_chunk(self, chunk: int | None) -> None:
-        if chunk is None:
+        if self.chunk is None:
             return
         if not self.over_entries:
             refuse(self, "a loop over a bound is no cascade", "two loops")
-        if chunk < 1:
-            refuse(self, "wrong cascade", "at least 1", chunk)
+        if self.chunk < 1:
+            refuse(self, "wrong cascade", "at least 1", self.chunk)
         if not self.is_joinable:
             refuse(self, "chunks of a custom reduction cannot be combined")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects import memref
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block
 from xdsl.traits import is_side_effect_free
 
 from .ops import LoadOp, PartitionPointOp
@@ -16,11 +16,13 @@ def erase_unused(block: Block) -> None:
         for region in op.regions:
             erase_unused(region.block)
         before = op.prev_op
-        if op.results and not any(r.first_use for r in op.results) and _only_reads(op):
+        if (
+            op.results
+            and not any(r.first_use for r in op.results)
+            and (
+                isinstance(op, LoadOp | PartitionPointOp | memref.DimOp) or is_side_effect_free(op)
+            )
+        ):
             op.detach()
             op.erase()
         op = before
-
-
-def _only_reads(op: Operation) -> bool:
-    return isinstance(op, LoadOp | PartitionPointOp | memref.DimOp) or is_side_effect_free(op)

@@ -62,7 +62,13 @@ def _align(
     if not any(_is_gathered(kernel.body.block.args[n]) for kernel, n in arguments):
         return
     for kernel, number in arguments:
-        _retype(kernel, number, MemRefType(element, (rows, longer)))
+        # Change the type of the argument.
+        Rewriter.replace_value_with_new_type(
+            kernel.body.block.args[number], MemRefType(element, (rows, longer))
+        )
+        types = [arg.type for arg in kernel.body.block.args]
+        count = len(kernel.function_type.inputs)
+        kernel.function_type = FunctionType.from_lists(types[:count], types[count:])
     Rewriter.replace_value_with_new_type(result, TensorType(element, (rows, longer)))
     what = f"rows of {columns} elements take the place of {longer}"
     decide(ctx, call, what, "they are gathered, and lie in fewer cache lines so")
@@ -100,14 +106,6 @@ def _is_gathered(buffer: SSAValue) -> bool:
 def _is_counted(index: SSAValue) -> bool:
     owner = index.owner.parent_op() if isinstance(index.owner, Block) else None
     return isinstance(owner, ForOp) and index is owner.variable and not owner.over_entries
-
-
-def _retype(kernel: KernelOp, number: int, kind: MemRefType) -> None:
-    """Change the type of an argument of a kernel."""
-    Rewriter.replace_value_with_new_type(kernel.body.block.args[number], kind)
-    types = [arg.type for arg in kernel.body.block.args]
-    count = len(kernel.function_type.inputs)
-    kernel.function_type = FunctionType.from_lists(types[:count], types[count:])
 
 
 @dataclass(frozen=True)

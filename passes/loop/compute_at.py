@@ -197,7 +197,10 @@ class _ComputeAt(RangedRebuild):
         name = self.name(op.loop_name.data)
         with self.loop(name, self.bound(op), op.kind.data, op) as variable:
             self.bind(op.variable, variable)
-            self.compute_part()
+            # The buffer of an iteration, and the nest that fills it.
+            kind = resized(memref_type(self.store.buffer), self.part.sizes)
+            self.buffer = self.emit(LocalOp(kind), self.store).result
+            self.fill(perfect_nest(self.producer))
             self.visit_body(op.body.block)
 
     def starts(self) -> list[AffineExpr]:
@@ -207,12 +210,6 @@ class _ComputeAt(RangedRebuild):
             for operand in self.part.operands
         ]
         return [start.replace_dims_and_symbols(dims, []) for start in self.part.starts]
-
-    def compute_part(self) -> None:
-        """The buffer of an iteration, and the nest that fills it."""
-        kind = resized(memref_type(self.store.buffer), self.part.sizes)
-        self.buffer = self.emit(LocalOp(kind), self.store).result
-        self.fill(perfect_nest(self.producer))
 
     def fill(self, loops: Sequence[ForOp]) -> None:
         """Open the loops of the producer, each over the part only, and compute an element."""

@@ -33,15 +33,7 @@ def hoist(kernel: Consumed, loop: str) -> KernelOp:
         ScheduleError: if there is nothing to hoist, with the obstacle of the first candidate.
     """
     target = loop_named(STEP, kernel, loop)
-    moved, held = _invariants(kernel, target)
-    if not moved:
-        fact = held or "nothing in its body is loop-invariant"
-        raise refusal(STEP, kernel, target, fact)
-    return noted(_Hoist(kernel, target, moved).run(), "hoist", loop)
-
-
-def _invariants(kernel: KernelOp, target: ForOp) -> tuple[list[Operation], str | None]:
-    """The operations to hoist out of a loop, and why the first other candidate cannot."""
+    # The operations to hoist, and why the first other candidate cannot be.
     written = written_in(kernel, target)
     own: set[SSAValue] = set(target.body.block.args)
     moved: list[Operation] = []
@@ -55,7 +47,10 @@ def _invariants(kernel: KernelOp, target: ForOp) -> tuple[list[Operation], str |
             held = held or reason or None
         own.update(op.results)
         own.update(result for inner in op.walk() for result in inner.results)
-    return moved, held
+    if not moved:
+        fact = held or "nothing in its body is loop-invariant"
+        raise refusal(STEP, kernel, target, fact)
+    return noted(_Hoist(kernel, target, moved).run(), "hoist", loop)
 
 
 def _why_not_hoistable(target: ForOp, op: Operation, written: set[SSAValue]) -> str | None:

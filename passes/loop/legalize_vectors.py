@@ -46,7 +46,16 @@ def legalize_vectors(kernel: KernelOp, target: Target) -> Vectors | None:
             expected=f"at most {MOST_LANES}",
             got=largest,
         )
-    most = target.lanes(_widest(types))
+    # The width of the widest numbers that the kernel computes with.
+    elements = [kind.element_type for kind in types]
+    floats = [element.bitwidth for element in elements if isinstance(element, AnyFloat)]
+    if max(floats, default=16) > 16:
+        widest = max(floats)
+    else:
+        widest = max(
+            [8, *(bits(element) for element in elements if isinstance(element, IntegerType))]
+        )
+    most = target.lanes(widest)
     found = _merged(ops, most) | _columns(ops, most)
     merged = [shape for shape in shapes if shape in found]
     masks = target.vector_bits >= 512
@@ -59,15 +68,6 @@ def legalize_vectors(kernel: KernelOp, target: Target) -> Vectors | None:
         if type(op) in EXPENSIVE:
             _interleave(op, vectors, target)
     return vectors
-
-
-def _widest(types: Sequence[VectorType]) -> int:
-    """The width of the widest numbers that a kernel computes with."""
-    elements = [kind.element_type for kind in types]
-    floats = [element.bitwidth for element in elements if isinstance(element, AnyFloat)]
-    if max(floats, default=16) > 16:
-        return max(floats)
-    return max([8, *(bits(element) for element in elements if isinstance(element, IntegerType))])
 
 
 def _merged(ops: Sequence[Operation], most: int) -> set[Shape]:

@@ -16,7 +16,7 @@ from ...dialects.loop.bounds import constant_index
 from ...dialects.loop.linear import normalized, value_of
 from ...dialects.loop.loops import bound_of, most_iterations
 from ...dialects.loop.nests import Consumed, input_numbered, loop_named, refusal
-from ...dialects.loop.ops import ForOp, KernelOp, LoadOp
+from ...dialects.loop.ops import KernelOp, LoadOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
 from ..primitive import PrimitivePass
@@ -52,7 +52,10 @@ def pack(kernel: Consumed, argument: int, loops: Sequence[str]) -> KernelOp:
     variables: list[SSAValue] = []
     for name in loops:
         loop = loop_named(STEP, kernel, name)
-        size = _whole_chunk(loop)
+        # The iterations of a chunk that is not cut short; None where no limit is known. Of the
+        # bounds min(16, 10 - 16 * j) of a chunk of a loop of 10 it is 16.
+        known = [n for bound in bound_of(loop) if (n := value_of(bound)) is not None]
+        size = max(0, min(known)) if known else most_iterations(loop)
         if size is None:
             raise refusal(STEP, kernel, loop, "its size is not known", "a constant bound")
         sizes.append(size)
@@ -63,15 +66,6 @@ def pack(kernel: Consumed, argument: int, loops: Sequence[str]) -> KernelOp:
     packed = MemRefType(kind.element_type, sizes)
     new = _Pack(kernel, argument, variables, packed, parts).run()
     return noted(new, "pack", argument, *loops)
-
-
-def _whole_chunk(loop: ForOp) -> int | None:
-    """The iterations of a chunk that is not cut short; None where no limit is known.
-
-    Of the bounds min(16, 10 - 16 * j) of a chunk of a loop of 10 it is 16.
-    """
-    known = [n for bound in bound_of(loop) if (n := value_of(bound)) is not None]
-    return max(0, min(known)) if known else most_iterations(loop)
 
 
 @dataclass(frozen=True)

@@ -171,8 +171,22 @@ def _stream(kernel: KernelOp, loop: ForOp, loads: Sequence[LoadOp], ahead: int) 
     if (height := _height(load, dimension)) > 1:
         start = height * size + ahead * 8 // bits
         return _Stream(load, dimension, start, height, line, (), 0, size)
-    repeats = [repeat for repeat in _repeats(loop, load) if extent_of(repeat) is not None]
-    before, times = _readings(loop, load, repeats)
+    # The loops around the reduction whose variables the load does not use, up to the first that it
+    # does.
+    found: list[ForOp] = []
+    for outer in enclosing(loop):
+        if not outer.is_plain or outer.variable in load.indices:
+            break
+        found.insert(0, outer)
+    repeats = [repeat for repeat in found if extent_of(repeat) is not None]
+    # How often rows are read by the nests in front of that of the reduction, and by all of them.
+    nest = repeats[0] if repeats else loop
+    block, own = nest.parent, math.prod(cast(int, extent_of(repeat)) for repeat in repeats)
+    assert block is not None
+    others = {op: _times(op, loop, load) for op in block.ops if isinstance(op, ForOp)}
+    others[nest] = own
+    earlier = list(others)[: list(others).index(nest)]
+    before, times = sum(others[op] for op in earlier), sum(others.values())
     row = math.prod(shape[dimension + 1 :])
     if not times or row < times:
         fact = "is repeated too often to share a row"
@@ -202,35 +216,6 @@ def _height(load: LoadOp, dimension: int) -> int:
 def _axes(results: Iterable[AffineExpr]) -> list[int]:
     """The axes of a block that a part of an access map depends on."""
     return [e.position for result in results for e in result.dfs() if isinstance(e, AffineSymExpr)]
-
-
-def _repeats(loop: ForOp, load: LoadOp) -> list[ForOp]:
-    """The loops around a loop whose variables a load in it does not use, up to the first that it
-    does.
-    """
-    found: list[ForOp] = []
-    for outer in enclosing(loop):
-        if not outer.is_plain or outer.variable in load.indices:
-            break
-        found.insert(0, outer)
-    return found
-
-
-def _readings(loop: ForOp, load: LoadOp, repeats: Sequence[ForOp]) -> tuple[int, int]:
-    """How often rows are read by the nests in front of that of a reduction, and by all of them.
-
-    Args:
-        loop: the reduction.
-        load: what it reads.
-        repeats: the loops around it that read the same rows again, those of known sizes.
-    """
-    nest = repeats[0] if repeats else loop
-    block, own = nest.parent, math.prod(cast(int, extent_of(repeat)) for repeat in repeats)
-    assert block is not None
-    others = {op: _times(op, loop, load) for op in block.ops if isinstance(op, ForOp)}
-    others[nest] = own
-    before = list(others)[: list(others).index(nest)]
-    return sum(others[op] for op in before), sum(others.values())
 
 
 def _times(nest: ForOp, loop: ForOp, load: LoadOp) -> int:

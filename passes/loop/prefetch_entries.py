@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref
@@ -44,7 +43,17 @@ def prefetch_entries(kernel: Consumed, argument: int, loop: str, ahead: int) -> 
         raise refusal(STEP, kernel, target, "is not over the entries of a row")
     check_number(STEP, kernel, target, "number of entries ahead", ahead)
     loads, hints = _reads(kernel, target, argument), Hints(kernel)
-    later = _later_column(target, ahead)
+    # The column of an entry `ahead`, at most of the last one.
+    _, indices = target.matrix
+    zero, one, apart = (constant(number, INDEX) for number in (0, 1, ahead))
+    size = memref.DimOp(indices, zero)
+    last, entry = arith.SubiOp(size, one), arith.AddiOp(target.variable, apart)
+    place = arith.MinSIOp(entry, last)
+    column = LoadOp(indices, AffineMap.identity(1), [place.result])
+    later = [zero, one, apart, size, last, entry, place, column]
+    later.append(arith.IndexCastOp(column.result, IndexType()))
+    for op in later:
+        op.location = target.location
     hints.bind(target.column, hints.number(later[-1].results[0]))
     hints.add(target, loads[0], hints.of_blocks(loads, 0))
     inside = target.body.block
@@ -82,21 +91,6 @@ def reads_of_columns(loop: ForOp, buffer: SSAValue) -> list[LoadOp]:
 
 def _is_made_in(value: SSAValue, loop: ForOp) -> bool:
     return isinstance(value.owner, Operation) and value.owner.parent is loop.body.block
-
-
-def _later_column(loop: ForOp, ahead: int) -> Sequence[Operation]:
-    """The operations that read the column of an entry `ahead`, at most the last one."""
-    _, indices = loop.matrix
-    zero, one, apart = (constant(number, INDEX) for number in (0, 1, ahead))
-    size = memref.DimOp(indices, zero)
-    last, later = arith.SubiOp(size, one), arith.AddiOp(loop.variable, apart)
-    place = arith.MinSIOp(later, last)
-    column = LoadOp(indices, AffineMap.identity(1), [place.result])
-    made = [zero, one, apart, size, last, later, place, column]
-    made.append(arith.IndexCastOp(column.result, IndexType()))
-    for op in made:
-        op.location = loop.location
-    return made
 
 
 @dataclass(frozen=True)

@@ -84,15 +84,6 @@ def _outermost(function: Operation) -> list[rt.ParallelTilesOp]:
     return [op for op in regions if not any(op is not r and r.is_ancestor(op) for r in regions)]
 
 
-def _free_name(base: str, taken: set[str]) -> str:
-    number = 0
-    while f"{base}_tiles{number}" in taken:
-        number += 1
-    name = f"{base}_tiles{number}"
-    taken.add(name)
-    return name
-
-
 @dataclass(frozen=True)
 class RtOutlineTilesPass(ModulePass):
     """Turn the body of each parallel region into a private function of its tile and captures.
@@ -132,5 +123,9 @@ class RtOutlineTilesPass(ModulePass):
             for region in _outermost(function):
                 if not allowed("outline", region):
                     continue
-                name = _free_name(function.sym_name.data, taken)
+                number = 0
+                while f"{function.sym_name.data}_tiles{number}" in taken:
+                    number += 1
+                name = f"{function.sym_name.data}_tiles{number}"
+                taken.add(name)
                 functions.append(_outline(region, function, name))

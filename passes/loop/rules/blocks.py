@@ -7,7 +7,6 @@ batch of 1, 12 heads, 2 tiles of queries.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from ....core.typed import memref_type
 from ....dialects.loop.attrs import LoopKind
@@ -31,25 +30,18 @@ def schedule_blocks(schedule: Schedule, nest: str) -> tuple[str, str] | None:
     if not _has_blocks(loops[-1]) or any(op.kind.data != LoopKind.PARALLEL for op in loops):
         return None
     names = [op.loop_name.data for op in loops]
-    first = _to_parallelise(loops).loop_name.data
-    if first != names[0]:
-        schedule.reorder(first, *(name for name in names if name != first))
-    reason = f"a tile and its blocks are in {_local_bytes(loops[-1]) >> 10} KiB of local buffers"
-    return schedule.attempt(lambda: cut_thread_tiles(schedule, first)) or first, reason
-
-
-def _to_parallelise(loops: Sequence[ForOp]) -> ForOp:
-    """The first loop with enough iterations, or else that with the most of which it is known."""
+    # The first loop with enough iterations, or else that with the most of which it is known.
     known = {loop: size for loop in loops if (size := extent_of(loop)) is not None}
     enough = [loop for loop, size in known.items() if size >= ENOUGH]
     unknown = [loop for loop in loops if loop not in known]
-    return [*enough, *unknown, max(loops, key=lambda loop: known.get(loop, 0))][0]
-
-
-def _local_bytes(tile: ForOp) -> int:
-    """The bytes of the local buffers in the body of a loop that are of known sizes."""
-    kinds = [memref_type(op.result) for op in tile.body.block.ops if isinstance(op, LocalOp)]
-    return sum(math.prod(k.get_shape()) * bits_of(k) for k in kinds if k.has_static_shape()) // 8
+    first = [*enough, *unknown, max(loops, key=lambda loop: known.get(loop, 0))][0].loop_name.data
+    if first != names[0]:
+        schedule.reorder(first, *(name for name in names if name != first))
+    # The local buffers of known sizes in the body of the innermost loop.
+    kinds = [memref_type(op.result) for op in loops[-1].body.block.ops if isinstance(op, LocalOp)]
+    local = sum(math.prod(k.get_shape()) * bits_of(k) for k in kinds if k.has_static_shape()) // 8
+    reason = f"a tile and its blocks are in {local >> 10} KiB of local buffers"
+    return schedule.attempt(lambda: cut_thread_tiles(schedule, first)) or first, reason
 
 
 def _has_blocks(tile: ForOp) -> bool:

@@ -56,7 +56,7 @@ from .panels import (
 )
 from .register_tile import Tile, choose_tile, partial_sums
 from .steps import Parts, Schedule
-from .work import PANELS, Work, parallel_panels, parallel_rows, work_of
+from .work import PANELS, parallel_panels, parallel_rows, work_of
 
 COPIED_OUT = 16
 """A reduction of at most this many steps into one vector is unrolled completely."""
@@ -109,7 +109,16 @@ def roles_of(kernel: KernelOp, nest: Sequence[ForOp]) -> Roles | None:
         if packed is None or not moving or len(moving) == len(factors):
             continue
         others = [f for f in factors if f not in moving]
-        row = _row_loop(nest, lane, moving, others, follows)
+        # The innermost loop that the factors along the lanes do not follow, but the others do. One
+        # that runs several times is preferred: there are batches of one row.
+        found = [
+            loop
+            for loop in reversed(nest)
+            if loop is not lane
+            and all(_stays(f, loop, follows[loop]) for f in moving)
+            and any(not _stays(f, loop, follows[loop]) for f in others)
+        ]
+        row = next((loop for loop in found if extent_of(loop) != 1), found[0] if found else None)
         return Roles(
             tuple(loop.loop_name.data for loop in nest if loop not in (lane, row)),
             row.loop_name.data if row is not None else None,
@@ -148,27 +157,6 @@ def constants_to_pack(
         if packable and len(access.map.data.results) > 1:
             constants[number] = constants.get(number, False) or how != Stride.UNIT
     return tuple(constants), any(constants.values())
-
-
-def _row_loop(
-    nest: Sequence[ForOp],
-    lane: ForOp,
-    moving: Sequence[LoadOp],
-    others: Sequence[LoadOp],
-    follows: dict[ForOp, set[SSAValue]],
-) -> ForOp | None:
-    """The innermost loop that the factors along the lanes do not follow, but the others do.
-
-    One that runs several times is preferred: there are batches of one row.
-    """
-    found = [
-        loop
-        for loop in reversed(nest)
-        if loop is not lane
-        and all(_stays(f, loop, follows[loop]) for f in moving)
-        and any(not _stays(f, loop, follows[loop]) for f in others)
-    ]
-    return next((loop for loop in found if extent_of(loop) != 1), found[0] if found else None)
 
 
 def tuned_tile(
@@ -243,7 +231,11 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
     prefetch_operands(schedule, cut.reductions if rows is not None else cut.reductions[:1])
     cascade_sums(schedule, cut.reductions)
     if not work.is_small:
-        _parallelise(schedule, roles, cut, parallel, work, tile, order)
+        # Parallelise a loop over panels, or without one the best loop over rows.
+        if parallel is None:
+            parallel = parallel_rows(schedule, roles.outer, cut.tiles, work, tile)
+        if schedule.may_parallelise(parallel):
+            schedule.tiles(parallel, order)
     several = f", {roles.sums} at once" if roles.sums > 1 else ""
     return f"register tile of {tile.rows} x {tile.columns}{several}"
 
@@ -257,7 +249,11 @@ def _roles_in(schedule: Schedule, nest: str) -> Roles | None:
     if not any(op.is_reduction for op in loops):
         return None
     sink_all(schedule, nest)
-    merge_sums(schedule, nest)
+    # Compute the sums of the nest in one loop, such as those of parts of a product.
+    body = perfect_nest(schedule.for_loop(nest))[-1].body.block
+    first, *others = [op.loop_name.data for op in body.ops if isinstance(op, ForOp)] or [""]
+    for other in others:
+        schedule.merge(first, other)
     return roles_of(schedule.kernel, perfect_nest(schedule.for_loop(nest)))
 
 
@@ -266,22 +262,6 @@ def _prefetch(schedule: Schedule, roles: Roles, cut: Rows, streams: Sequence[int
     if len(roles.reductions) == 1 and roles.row is not None:
         prefetch_rows(schedule, roles.reductions[0], roles.packed)
     prefetch_panels(schedule, cut.reductions, streams)
-
-
-def _parallelise(
-    schedule: Schedule,
-    roles: Roles,
-    cut: Rows,
-    loop: str | None,
-    work: Work,
-    tile: Tile,
-    order: str,
-) -> None:
-    """Parallelise a loop over panels, or without one the best loop over rows."""
-    if loop is None:
-        loop = parallel_rows(schedule, roles.outer, cut.tiles, work, tile)
-    if schedule.may_parallelise(loop):
-        schedule.tiles(loop, order)
 
 
 def _order_panels(
@@ -337,14 +317,6 @@ def sink_all(schedule: Schedule, nest: str) -> None:
         if not isinstance(inner.body.block.last_op, ForOp):
             return
         schedule.sink(inner.loop_name.data)
-
-
-def merge_sums(schedule: Schedule, nest: str) -> None:
-    """Compute the sums of a perfect nest in one loop, such as those of parts of a product."""
-    body = perfect_nest(schedule.for_loop(nest))[-1].body.block
-    first, *others = [op.loop_name.data for op in body.ops if isinstance(op, ForOp)] or [""]
-    for other in others:
-        schedule.merge(first, other)
 
 
 def _make_tile(

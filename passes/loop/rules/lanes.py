@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....core.target import Target
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.loops import bound_of
 from ....dialects.loop.nests import perfect_nest
@@ -128,7 +127,17 @@ def schedule_lanes(schedule: Schedule, nest: str, gathers: bool = False) -> str 
     lanes = lanes_for(schedule.target, loop)
     entries = entry_loops(loop)
     sums = max((len(op.results) for op in entries), default=1)
-    limit = _row_vectors(schedule.target, _sums_of_lanes(loop)) if entries else WIDE_VECTORS
+    limit = WIDE_VECTORS
+    if entries:
+        # The most values that a loop over entries accumulates for each of the lanes. One that does
+        # not follow the lanes, such as the sum of a softmax, is a scalar.
+        follows = dependents(loop)
+        of_lane = max(sum(value in follows for value in op.results) for op in entries)
+        # Half of the registers are accumulators, a power of two.
+        limit = ROW_VECTORS
+        if of_lane > 1:
+            most = power_of_two_up_to(schedule.target.vector_registers // (2 * of_lane))
+            limit = min(limit, most)
     expensive = is_expensive(loop) and not entries
     if expensive:
         vectors = _expensive_vectors(schedule.target.interleaved_vectors, size, lanes)
@@ -153,25 +162,6 @@ def schedule_lanes(schedule: Schedule, nest: str, gathers: bool = False) -> str 
         unroll_entries(schedule, rows[: len(names)], vectors * sums)
         cascade_sums(schedule, rows[len(names) :])
     return f"vectors of {lanes} lanes, {vectors} at a time"
-
-
-def _sums_of_lanes(loop: ForOp) -> int:
-    """The most values that a loop over entries accumulates for each of the lanes of a loop.
-
-    One that does not follow the lanes, such as the sum of a softmax, is a scalar.
-    """
-    follows = dependents(loop)
-    sums = (sum(value in follows for value in op.results) for op in entry_loops(loop))
-    return max([1, *sums])
-
-
-def _row_vectors(target: Target, sums: int) -> int:
-    """How many vectors of a row are accumulated as a whole, if there are so many sums of each.
-
-    Half of the registers are accumulators, a power of two.
-    """
-    most = power_of_two_up_to(target.vector_registers // (2 * sums))
-    return ROW_VECTORS if sums == 1 else min(ROW_VECTORS, most)
 
 
 def _expensive_vectors(most: int, size: int | None, lanes: int) -> int:

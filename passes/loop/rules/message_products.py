@@ -41,7 +41,11 @@ def schedule_message_products(schedule: Schedule, nest: str) -> str | None:
         return None
     names = [loop.loop_name.data for loop in outer]
     reduction = product.loop_name.data
-    vectors = min(_most_vectors(schedule, reduction), -(-columns // lanes))
+    # How many vectors of columns a panel of the weights may have.
+    size, target = schedule.extent(reduction), schedule.target
+    row = VECTORS * target.vector_bits // 8
+    fits = size is None or size * row <= target.l1_bytes * IN_CACHE
+    vectors = min(VECTORS if fits else FEW_VECTORS, -(-columns // lanes))
     parts = schedule.split(lane.loop_name.data, vectors * lanes, "mask")
     roles = Roles(tuple(names), None, lane.loop_name.data, (reduction,), *packed)
     pack_panels(schedule, roles, parts.outer, parts.inner)
@@ -51,14 +55,6 @@ def schedule_message_products(schedule: Schedule, nest: str) -> str | None:
     if (factor := partial_sums(schedule.target, vectors)) > 1:
         schedule.unroll(reduction, factor)
     return f"products of entries in {vectors} vectors of {lanes} lanes"
-
-
-def _most_vectors(schedule: Schedule, reduction: str) -> int:
-    """How many vectors of columns a panel of the weights may have."""
-    size, target = schedule.extent(reduction), schedule.target
-    row = VECTORS * target.vector_bits // 8
-    fits = size is None or size * row <= target.l1_bytes * IN_CACHE
-    return VECTORS if fits else FEW_VECTORS
 
 
 def _product_of(op: object) -> tuple[ForOp, ForOp] | None:

@@ -41,7 +41,9 @@ def cut_thread_tiles(schedule: Schedule, nest: str) -> str | None:
         return None
     size = extent_of(loop)
     iteration = max(1, cost(loop) // (UNKNOWN_EXTENT if size is None else max(1, size)))
-    lanes, reductions = lanes_for(schedule.target, loop), _sparse_rows(loop)
+    lanes = lanes_for(schedule.target, loop)
+    # Those over rows of sparse matrices.
+    reductions = [op for op in entry_loops(loop) if is_row_loop(loop, op)]
     iteration += ROW_COST * lanes * len(reductions)
     scale = schedule.knobs.tile_scale * lanes / iteration
     smallest, largest = (max(1, int(n * scale)) for n in (SMALLEST, LARGEST))
@@ -72,11 +74,6 @@ def _weighed(loop: ForOp, reductions: Sequence[ForOp], row: int, lanes: int) -> 
     rest = row - sum(entries_of_a_row(op) * _cost_of_entry(loop, op, 1) for op in counted)
     weight = -(-rest // (lanes * max(1, entry)))
     return counted[0].loop_name.data, min(max(1, weight), MOST_WEIGHT)
-
-
-def _sparse_rows(loop: ForOp) -> list[ForOp]:
-    """The reductions over rows of sparse matrices that a loop iterates over."""
-    return [op for op in entry_loops(loop) if is_row_loop(loop, op)]
 
 
 def _cost_of_entry(loop: ForOp, reduction: ForOp, lanes: int) -> int:

@@ -14,9 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
-
-from xdsl.ir import Operation
 
 from ....core.target import Target
 from ....core.typed import memref_type
@@ -111,13 +108,14 @@ def merge_fills(schedule: Schedule) -> None:
     What an iteration has filled is in a cache when it is updated.
     """
     before: str | None = None
-    for name in [op.loop_name.data for op in schedule.kernel.body.block.ops if _is_parallel(op)]:
+    parallel = [
+        op.loop_name.data
+        for op in schedule.kernel.body.block.ops
+        if isinstance(op, ForOp) and op.is_plain and op.kind.data == LoopKind.PARALLEL
+    ]
+    for name in parallel:
         if before is None or not _merge_fill(schedule, before, name):
             before = name
-
-
-def _is_parallel(op: Operation) -> TypeGuard[ForOp]:
-    return isinstance(op, ForOp) and op.is_plain and op.kind.data == LoopKind.PARALLEL
 
 
 def _merge_fill(schedule: Schedule, first: str, second: str) -> bool:
@@ -156,18 +154,16 @@ def _costs(target: Target, loop: ForOp, owned: Owned) -> _Costs:
     size = math.prod(result.get_shape()) * bits_of(result) if result.has_static_shape() else None
     outside = size is None or size > 8 * target.l2_bytes
     lines = sum(_lines(access, loop, outside) for access in accesses(loop))
-    instructions = sum(_instructions(target, op) for op in updates)
+    # Loops are vectorised.
+    instructions = sum(
+        cost(op) / lanes_for(target, op) if isinstance(op, ForOp) else cost(op) for op in updates
+    )
     return _Costs(
         extent_of(loop),
         sum(map(cost, places)),
         instructions + LINE_COST * lines,
         math.inf if size is None else LINE_COST * size / LINE_BITS,
     )
-
-
-def _instructions(target: Target, op: Operation) -> float:
-    """The instructions of an operation; loops are vectorised."""
-    return cost(op) / lanes_for(target, op) if isinstance(op, ForOp) else cost(op)
 
 
 def _lines(access: LoadOp | StoreOp, loop: ForOp, outside: bool) -> float:

@@ -5,8 +5,6 @@ What they read is read once then, and so are the indices of a sparse matrix.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.ir import Block, SSAValue
 
 from ....core.walks import operations_in
@@ -38,17 +36,15 @@ def _merge(schedule: Schedule, over_entries: bool) -> bool:
     body = schedule.kernel.body.block
     blocks = dict.fromkeys(loop.parent for loop in loops_in(body) if loop.is_reduction)
     walks = [names for block in blocks if block for names in _walks(block, over_entries)]
-    merged = [_merge_some(schedule, names) for names in walks]
-    return any(merged)
-
-
-def _merge_some(schedule: Schedule, names: Sequence[str]) -> bool:
-    """Merge each of some reductions into the first one that it can be one with."""
-    left = list[str]()
-    for name in names:
-        if not any(schedule.takes(schedule.merge, first, name) for first in left):
-            left.append(name)
-    return len(left) < len(names)
+    merged = False
+    for names in walks:
+        # Each of them becomes one with the first that it can be one with.
+        left = list[str]()
+        for name in names:
+            if not any(schedule.takes(schedule.merge, first, name) for first in left):
+                left.append(name)
+        merged |= len(left) < len(names)
+    return merged
 
 
 def _walks(block: Block, over_entries: bool) -> list[list[str]]:
