@@ -105,7 +105,7 @@ def _compiled(
     compilation: Compilation, name: str | None, linked_weights: bool
 ) -> tuple[CInterface, Weights, bytes]:
     """The interface of a program, its constants, and its object file."""
-    from .backends.c.interface import CInterface, checked_prefix
+    from .backends.c.interface import CInterface, checked_prefix, identifier
     from .backends.llvm import jit
     from .backends.llvm.library.code import object_file
     from .backends.llvm.library.weights import LARGEST_LINKED, Weights
@@ -116,7 +116,10 @@ def _compiled(
         fact = f'calls the registered function "{callee.name}", which is one of Python'
         raise UnsupportedError(explain("export", fact))
     called = {op.sym_name.data for op in work.op.ops if isinstance(op, FuncOp)}
-    prefix = checked_prefix(_usual_name(found.name) if name is None else name)
+    if name is None:
+        # A function `main` is that of a program in C.
+        name = "model" if found.name == "main" else identifier(found.name)
+    prefix = checked_prefix(name)
     interface = CInterface(
         prefix=prefix,
         model=prefix if found.name == "main" else found.name,
@@ -136,13 +139,6 @@ def _compiled(
     text = jit.llvm_ir(work.op, compilation.target)
     code = object_file(text, found.name, jit.effort_of(work.op), interface, weights)
     return interface, weights, code
-
-
-def _usual_name(program: str) -> str:
-    """What names begin with by default: a function `main` is that of a program in C."""
-    from .backends.c.interface import identifier
-
-    return "model" if program == "main" else identifier(program)
 
 
 def _write(interface: CInterface, weights: Weights, code: bytes, folder: Path) -> Exported:

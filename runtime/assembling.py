@@ -75,7 +75,11 @@ def _taken_out(module: ModuleOp, names: Collection[str]) -> Iterator[tuple[str, 
         assert isinstance(old, llvm.FuncOp)
         declared = llvm.FuncOp(old.sym_name, old.function_type, linkage=_EXTERNAL, body=Region())
         module.body.block.insert_op_before(declared, old)
-    public = [name for name, op in functions.items() if _is_public(op)]
+    public = [
+        name
+        for name, op in functions.items()
+        if isinstance(op, llvm.FuncOp) and op.linkage == _EXTERNAL and bool(op.body.blocks)
+    ]
     outside = {other for name in public for other in _used(functions, name, names)}
     for name in names:
         # A function that others use as well stays where it is.
@@ -112,7 +116,3 @@ def _used(
 def _symbol(op: Operation) -> StringAttr | None:
     symbol = op.properties.get("sym_name")
     return symbol if isinstance(symbol, StringAttr) else None
-
-
-def _is_public(op: Operation) -> bool:
-    return isinstance(op, llvm.FuncOp) and op.linkage == _EXTERNAL and bool(op.body.blocks)

@@ -93,7 +93,11 @@ class _Run:
         arrays: list[np.ndarray] = []
         for kind in self.program.buffers:
             arguments += _argument(kind, taken, machine.memory, flat, arrays)
-        _forget(arrays, len(signature.outputs) + bool(signature.computed))
+        # Invalidate the results, the last arrays, except those that are also inputs.
+        first = len(arrays) - len(signature.outputs) - bool(signature.computed)
+        for array in arrays[first:]:
+            if not any(np.may_share_memory(array, given) for given in arrays[:first]):
+                array[...] = unknown((), element_type_of(array.dtype))
         try:
             (status,) = call(machine, self.function, arguments)
         except CallEnds as end:
@@ -113,14 +117,6 @@ class _Run:
         arena.fill(255)  # every float is NaN until it is written
         memory.add(arena)
         return arena
-
-
-def _forget(arrays: list[np.ndarray], results: int) -> None:
-    """Invalidate the results, the last arrays, except those that are also inputs."""
-    inputs = arrays[: len(arrays) - results]
-    for array in arrays[len(arrays) - results :]:
-        if not any(np.may_share_memory(array, given) for given in inputs):
-            array[...] = unknown((), element_type_of(array.dtype))
 
 
 def _argument(

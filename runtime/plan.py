@@ -25,17 +25,6 @@ from ..core.specs import ValueSpec
 from .objects import dtype_word, look_for_scipy, matrix_types
 
 
-def argument_words(signature: Signature) -> int:
-    """The number of argument words: buffers as addresses, and their symbolic sizes.
-
-    Where sizes are computed, the last word is the address of the buffer for them.
-    """
-    specs = (*signature.inputs, *signature.outputs)
-    return bool(signature.computed) + sum(
-        sum(is_passed(spec)) + (1 if spec.format is None else 5) for spec in specs
-    )
-
-
 def is_passed(spec: ValueSpec) -> list[bool]:
     """Whether the size of each dimension is an argument of compiled code."""
     return [isinstance(dim, str) for dim in spec.shape]
@@ -54,7 +43,12 @@ def _places(signature: Signature) -> tuple[int, ...]:
     # For a sparse input, a call keeps five objects alive: matrix, shape and three arrays.
     symbols = len(_symbols(signature)) + signature.reported
     sizes = (symbols, 2 * buffers, 5 * sparse, len(signature.outputs), rank)
-    places = [ARGUMENTS + argument_words(signature)]
+    # The number of argument words: buffers as addresses, and their symbolic sizes. Where sizes are
+    # computed, the last word is the address of the buffer for them.
+    words = int(bool(signature.computed))
+    for spec in (*signature.inputs, *signature.outputs):
+        words += sum(is_passed(spec)) + (1 if spec.format is None else 5)
+    places = [ARGUMENTS + words]
     for size in sizes:
         places.append(places[-1] + size)
     return tuple(places)

@@ -18,9 +18,10 @@ def header(interface: CInterface) -> str:
     """The text of the header."""
     prefix = interface.prefix
     guard = f"{prefix.upper()}_H"
+    lines = [f"  {interface.code(code)} = {code.value}, /* {code.meaning} */" for code in Code]
     parts = [
         _beginning(interface, guard),
-        _codes(interface),
+        "/* What functions return. */\nenum {\n" + "\n".join(lines) + "\n};",
         _allocator(interface),
         _struct(interface, "inputs", interface.inputs, _INPUTS),
         _struct(interface, "outputs", interface.outputs, _OUTPUTS),
@@ -59,11 +60,6 @@ extern "C" {{
 
 /* A program: the model with its weights and the memory of its calls. */
 typedef struct {prefix} {prefix};"""
-
-
-def _codes(interface: CInterface) -> str:
-    lines = [f"  {interface.code(code)} = {code.value}, /* {code.meaning} */" for code in Code]
-    return "/* What functions return. */\nenum {\n" + "\n".join(lines) + "\n};"
 
 
 _ALLOCATOR = """\

@@ -38,6 +38,9 @@ def example(interface: CInterface) -> str:
     weights = [] if interface.linked_weights else _weights(prefix)
     functions = ", ".join(name for name in interface.functions if not name.endswith("destroy"))
     result = f"new {_ARRAYS[c_type(first.spec.dtype)]}(memory.buffer, address(outputs), 1)[0]"
+    created = f"{prefix}_create(loaded, BigInt(weights.length), 0)"
+    if interface.linked_weights:
+        created = f"{prefix}_create(0)"
     return f"""\
 // Calls the model in {prefix}.wasm once, on zeros. In structs, an address has 32 bits, a size 64.
 import {{ readFileSync }} from "node:fs";
@@ -66,7 +69,7 @@ const check = (good) => {{
   throw new Error(new TextDecoder().decode(text.subarray(0, text.indexOf(0))));
 }};
 
-{_lines([*sizes, *weights])}const program = {_created(interface)};
+{_lines([*sizes, *weights])}const program = {created};
 check(program);
 const inputs = array({_bytes(interface.inputs)});
 const outputs = array({_bytes(interface.outputs)});
@@ -87,12 +90,6 @@ def _weights(prefix: str) -> list[str]:
         "const loaded = array(weights.length);",
         "new Uint8Array(memory.buffer).set(weights, loaded);",
     ]
-
-
-def _created(interface: CInterface) -> str:
-    if interface.linked_weights:
-        return f"{interface.prefix}_create(0)"
-    return f"{interface.prefix}_create(loaded, BigInt(weights.length), 0)"
 
 
 def _words(field: Field) -> int:

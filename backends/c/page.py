@@ -61,6 +61,7 @@ def _languages(interface: CInterface) -> str:
     """The sections about programming languages."""
     prefix = interface.prefix
     libraries = "-lm -pthread" if interface.pooled else "-lm"
+    rust = "\n".join(f"    {line}".rstrip() for line in _rust(interface))
     return f"""\
 ## C
 
@@ -91,12 +92,8 @@ In `build.rs`:
 
 `bindgen` reads `{prefix}.h`; by hand, its declarations are
 
-{_indented(_rust(interface))}
+{rust}
 """
-
-
-def _indented(lines: Iterator[str]) -> str:
-    return "\n".join(f"    {line}".rstrip() for line in lines)
 
 
 def _rust(interface: CInterface) -> Iterator[str]:
@@ -110,7 +107,8 @@ def _rust(interface: CInterface) -> Iterator[str]:
         yield "#[repr(C)]"
         yield f"pub struct {names[what]} {{"
         for field in fields:
-            yield f"    pub {_rust_name(field)}: {_rust_member(field, what == 'inputs')},"
+            name = f"r#{field.name}" if field.name in _RUST_KEYWORDS else field.name
+            yield f"    pub {name}: {_rust_member(field, what == 'inputs')},"
         yield "}"
     yield 'extern "C" {'
     hooks = "allocator: *const c_void"
@@ -124,10 +122,6 @@ def _rust(interface: CInterface) -> Iterator[str]:
     yield f"    pub fn {prefix}_run(program: *mut c_void, {buffers}) -> i32;"
     yield f"    pub fn {prefix}_last_error() -> *const c_char;"
     yield "}"
-
-
-def _rust_name(field: Field) -> str:
-    return f"r#{field.name}" if field.name in _RUST_KEYWORDS else field.name
 
 
 def _rust_member(field: Field, is_input: bool) -> str:

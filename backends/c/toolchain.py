@@ -34,22 +34,17 @@ def link(interface: CInterface, folder: Path) -> str:
     code = folder / f"{prefix}.o"
     tools.archive(folder / f"lib{prefix}.a", code)
     if interface.is_wasm:
-        _link_module(interface, tools, folder)
+        # A module whose functions its host calls, `aligned_alloc` among them.
+        names = [*interface.functions, "aligned_alloc", "free"]
+        exports = [f"-Wl,--export={name}" for name in names]
+        output = ["-o", folder / f"{prefix}.wasm"]
+        tools.link(["-mexec-model=reactor", "-O2", code, *exports, *output, "-lm"])
         return ""
     # The threads of the pool run code of the library until the process ends.
     threads = ["-pthread", "-Wl,-z,nodelete"] if interface.pooled else []
     output = ["-o", folder / f"lib{prefix}.so"]
     tools.link(["-shared", "-Wl,-z,defs", code, *output, "-lm", *threads])
     return ""
-
-
-def _link_module(interface: CInterface, tools: Toolchain, folder: Path) -> None:
-    """Make a WebAssembly module whose functions its host calls, `aligned_alloc` among them."""
-    names = [*interface.functions, "aligned_alloc", "free"]
-    exports = [f"-Wl,--export={name}" for name in names]
-    output = ["-o", folder / f"{interface.prefix}.wasm"]
-    code = folder / f"{interface.prefix}.o"
-    tools.link(["-mexec-model=reactor", "-O2", code, *exports, *output, "-lm"])
 
 
 @dataclass(frozen=True)
@@ -84,7 +79,8 @@ def toolchain_for(target: Target) -> Toolchain | None:
     """
     processor, _, rest = target.triple.partition("-")
     if "linux" in rest:
-        here = processor == _processor() and sys.platform == "linux"
+        own = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
+        here = processor == own and sys.platform == "linux"
         gnu = f"{processor}-linux-gnu"
         compilers = [*(_ON_THIS_MACHINE if here else ()), f"{gnu}-gcc"]
         archivers = [*(("ar",) if here else ()), f"{gnu}-ar"]
@@ -96,10 +92,6 @@ def toolchain_for(target: Target) -> Toolchain | None:
         return None
     zig = (sys.executable, "-m", _ZIG)
     return Toolchain((*zig, "cc", "-target", name), (*zig, "ar"))
-
-
-def _processor() -> str:
-    return {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
 
 
 def _first(names: Sequence[str]) -> str | None:

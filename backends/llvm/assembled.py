@@ -46,14 +46,12 @@ class MappedProgram:
     def __init__(self, images: Assembled, resolve: Callable[[str], int]) -> None:
         self.images = images
         self._kernels = {name: Mapped(image, resolve) for name, image in images.kernels.items()}
-        self._main = Mapped(images.main, self._resolving(resolve))
 
-    def _resolving(self, resolve: Callable[[str], int]) -> Callable[[str], int]:
         def address(name: str) -> int:
             kernel = self._kernels.get(name)
             return resolve(name) if kernel is None else kernel.address(KERNEL)
 
-        return address
+        self._main = Mapped(images.main, address)
 
     def address(self, name: str) -> int:
         """The address of a function of the first image."""

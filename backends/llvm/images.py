@@ -112,7 +112,15 @@ class Mapped:
         for place in image.relative:
             (offset,) = struct.unpack_from("<Q", self._memory, place)
             struct.pack_into("<Q", self._memory, place, (self.base + offset) % (1 << 64))
-        _protect(self.base, image.executable)
+        # Make memory read-only and executable.
+        system = ctypes.CDLL(None, use_errno=True)
+        protect = system.mprotect
+        protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        if protect(self.base, image.executable, mmap.PROT_READ | mmap.PROT_EXEC):
+            number = ctypes.get_errno()
+            fact = f"the system refuses executable memory: {os.strerror(number)}"
+            hint = "its policy must allow it (SELinux: execmem)" if number == errno.EACCES else None
+            raise StepwellError(explain("machine code", fact, hint=hint))
 
     def address(self, name: str) -> int:
         """The address of a function or table of the image.
@@ -128,18 +136,6 @@ class Mapped:
         """Never free the memory, also not when the interpreter ends: threads may run the code."""
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
         return self
-
-
-def _protect(address: int, size: int) -> None:
-    """Make memory read-only and executable."""
-    system = ctypes.CDLL(None, use_errno=True)
-    protect = system.mprotect
-    protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    if protect(address, size, mmap.PROT_READ | mmap.PROT_EXEC):
-        number = ctypes.get_errno()
-        fact = f"the system refuses executable memory: {os.strerror(number)}"
-        hint = "its policy must allow it (SELinux: execmem)" if number == errno.EACCES else None
-        raise StepwellError(explain("machine code", fact, hint=hint))
 
 
 def system_function(name: str) -> int:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
 import llvmlite.binding as llvm
+from llvmlite.binding.newpassmanagers import NewPassManager
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute
 
@@ -26,7 +28,6 @@ from ...dialects.rt.abi import PARALLEL_TILES
 from . import thread_pool
 from .boundary.code import add_entry
 from .machine import check_runs_here, machine
-from .pass_managers import freed, pass_builder
 from .translate import translate
 
 
@@ -98,7 +99,11 @@ class CompiledModule:
         module = _optimized(self.llvm_ir, self.target, target_machine, self.effort, context)
         object_code = target_machine.emit_object(module)
         library = _library(module, object_code)
-        names = [f.name for f in module.functions if _is_visible(f)]
+        names = [
+            f.name
+            for f in module.functions
+            if not f.is_declaration and f.linkage == llvm.Linkage.external
+        ]
         for name in names:
             library.export_symbol(name)
         linker = llvm.create_lljit_compiler(target_machine, suppress_errors=True)
@@ -128,10 +133,6 @@ class CompiledModule:
     def assembly(self) -> str:
         """The assembly of the machine code."""
         return assembly(self.llvm_ir, self.target, self.effort)
-
-
-def _is_visible(function: Any) -> bool:
-    return not function.is_declaration and function.linkage == llvm.Linkage.external
 
 
 def _library(module: Any, code: bytes) -> Any:
@@ -336,10 +337,10 @@ def _run_on(functions: Sequence[Any], add: Callable[[Any], None], target: Target
     """Run passes on some functions."""
     if not functions:
         return
-    with freed(llvm.create_new_function_pass_manager()) as passes:
+    with _freed(llvm.create_new_function_pass_manager()) as passes:
         add(passes)
         for function in functions:
-            passes.run(function, pass_builder(target, 2))
+            passes.run(function, _pass_builder(target, 2))
 
 
 def _add_light(passes: Any) -> None:
@@ -355,10 +356,39 @@ def _add_unrolling(passes: Any) -> None:
 
 
 def _run_passes(module: Any, target: Target, effort: Effort) -> None:
-    builder = pass_builder(target, 1 if effort is Effort.LIGHT else int(effort.value))
+    builder = _pass_builder(target, 1 if effort is Effort.LIGHT else int(effort.value))
     is_light = effort is Effort.LIGHT
     made = llvm.create_new_module_pass_manager() if is_light else builder.getModulePassManager()
-    with freed(made) as passes:
+    with _freed(made) as passes:
         if is_light:
             _add_light(passes)
         passes.run(module, builder)
+
+
+@contextmanager
+def _freed(manager: Any) -> Iterator[Any]:
+    """A pass manager, which is freed at the end.
+
+    llvmlite does not: its classes inherit a method for it that does nothing, before the one that
+    does.
+    """
+    try:
+        yield manager
+    finally:
+        NewPassManager._dispose(manager)
+        manager.detach()
+
+
+def _pass_builder(target: Target, level: int) -> Any:
+    """The pass builder for a target and an optimisation level from 0 to 3.
+
+    It is made once, because llvmlite does not free all of it; one thread at a time may use it.
+    """
+    key = target.triple, target.cpu, target.features, level
+    if key not in _BUILDERS:
+        tuning = llvm.create_pipeline_tuning_options(speed_level=level)
+        _BUILDERS[key] = llvm.create_pass_builder(machine(target), tuning)
+    return _BUILDERS[key]
+
+
+_BUILDERS: dict[tuple[str, str, str, int], Any] = {}

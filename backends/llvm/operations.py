@@ -62,7 +62,12 @@ def emit(op: Operation, builder: ir.IRBuilder, values: Values, blocks: Blocks) -
         if op.results:
             values[op.results[0]] = value
     elif op.name.startswith("llvm.intr.") and op.operands and op.results:
-        values[op.results[0]] = _emit_intrinsic(op, builder, values)
+        # All operands have one type, but a reduction may have a scalar before its vector.
+        arguments = [values[operand] for operand in op.operands]
+        name = f"llvm.{op.name.removeprefix('llvm.intr.')}.{_suffix(arguments[-1].type)}"
+        values[op.results[0]] = _call_intrinsic(
+            builder, name, type_of(op.results[0].type), arguments, _flags(op)
+        )
     else:
         convert_op(op, builder, values, blocks)
 
@@ -114,13 +119,6 @@ def _flags(op: Operation) -> tuple[str, ...]:
     if not isinstance(flags, llvm.FastMathAttr):
         return ()
     return tuple(flag.value for flag in flags.data)
-
-
-# All operands of an intrinsic have one type, but a reduction may have a scalar before its vector.
-def _emit_intrinsic(op: Operation, builder: ir.IRBuilder, values: Values) -> Any:
-    arguments = [values[operand] for operand in op.operands]
-    name = f"llvm.{op.name.removeprefix('llvm.intr.')}.{_suffix(arguments[-1].type)}"
-    return _call_intrinsic(builder, name, type_of(op.results[0].type), arguments, _flags(op))
 
 
 def _emit_masked_load(

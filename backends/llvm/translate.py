@@ -80,14 +80,8 @@ def _translate_function(op: llvm.FuncOp, function: Any, debug: DebugInfo | None)
         for inner in block.ops:
             if at is not None:
                 builder.debug_metadata = at(inner.location)
-            _translate_operation(inner, builder, values, blocks)
-
-
-def _translate_operation(
-    op: Operation, builder: ir.IRBuilder, values: Values, blocks: Blocks
-) -> None:
-    try:
-        emit(op, builder, values, blocks)
-    except (NotImplementedError, LLVMTranslationException) as error:
-        fact = "has no translation to LLVM IR"
-        raise CompileError(explain(op.name, fact, origin=origin(op))) from error
+            try:
+                emit(inner, builder, values, blocks)
+            except (NotImplementedError, LLVMTranslationException) as error:
+                fact = "has no translation to LLVM IR"
+                raise CompileError(explain(inner.name, fact, origin=origin(inner))) from error

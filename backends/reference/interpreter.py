@@ -115,7 +115,11 @@ class _Run:
                 return tuple(operands)
             frame = with_computed(op, op.operands, operands, frame)
             if isinstance(op, CallPackedOp):
-                results = _call_packed(op, operands, frame)
+                # A registered function gets read-only inputs and the arrays for its results.
+                function = registered(op.callee.data)
+                arrays = _destinations(op, frame)
+                call(op.callee.data, function, [_read_only(array) for array in operands], arrays)
+                results = tuple(arrays)
             elif isinstance(op, CallDpsOp):
                 results = _call_dps(op, operands, frame, self.listeners, self.remembered)
             elif isinstance(op, IfOp):
@@ -208,14 +212,6 @@ def _parts(array: Array, kind: TensorType) -> list[np.ndarray | int]:
     pointers, indices = dtype_of(position_type(kind)), dtype_of(index_type(kind))
     parts = [array.indptr.astype(pointers), array.indices.astype(indices), array.data]
     return [*parts, array.shape[1]] if kind.get_shape()[1] == DYNAMIC_INDEX else parts
-
-
-def _call_packed(op: CallPackedOp, operands: Sequence[Array], frame: Frame) -> tuple[Array, ...]:
-    """Call a registered function with read-only inputs and the arrays for its results."""
-    function = registered(op.callee.data)
-    results = _destinations(op, frame)
-    call(op.callee.data, function, [_read_only(array) for array in operands], results)
-    return tuple(results)
 
 
 def _read_only(array: Array) -> Array:

@@ -112,8 +112,15 @@ class LlvmFunctions(InterpreterFunctions):
         """Call a function by its name, or a registered one by its address."""
         if op.callee is not None:
             return interpreter.call_op(op.callee, args)
+        # A registered function, by its address in the context.
         function, words = args
-        return (typed(_call_at(op, function, words), op.results[0].type),)
+        if words.allocation is None:
+            raise UnsupportedError(explain(op.name, "points to nothing", origin=origin(op)))
+        called: Callable[[Any], int] = ctypes.CFUNCTYPE(
+            ctypes.c_int32, ctypes.POINTER(ctypes.c_int64)
+        )(function.address)
+        status = call_words(called, words.allocation.bytes[words.offset :])
+        return (typed(status, op.results[0].type),)
 
     @impl_terminator(llvm.ReturnOp)
     def run_return(
@@ -347,13 +354,3 @@ def _run_tiles(
     for tile in reversed(range(int(count))):
         interpreter.call_op(body.name, (context, np.int64(tile)))
     return ()
-
-
-def _call_at(op: Operation, function: Pointer, words: Pointer) -> int:
-    """Call a registered function by its address in the context."""
-    if words.allocation is None:
-        raise UnsupportedError(explain(op.name, "points to nothing", origin=origin(op)))
-    called: Callable[[Any], int] = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_int64))(
-        function.address
-    )
-    return call_words(called, words.allocation.bytes[words.offset :])

@@ -71,19 +71,16 @@ def kernel_arguments(kernel: KernelOp, arrays: Sequence[np.ndarray | int]) -> li
             shape = memref_type(arg).get_shape()
             given = np.ascontiguousarray(pack_array(given, packing.data, shape))
         if isinstance(arg.type, MemRefType):
-            _check_argument(f"{name}: argument {number}", arg.type, given)
+            what, dtype = f"{name}: argument {number}", dtype_of(arg.type.element_type)
+            if not isinstance(given, np.ndarray) or given.dtype != dtype:
+                got = given.dtype if isinstance(given, np.ndarray) else type(given).__name__
+                raise InputError(explain(what, "wrong dtype", expected=dtype, got=got))
+            shape = arg.type.get_shape()
+            pairs = zip(shape, given.shape, strict=False)
+            if len(shape) != given.ndim or any(n >= 0 and n != have for n, have in pairs):
+                raise InputError(explain(what, "wrong shape", expected=arg.type, got=given.shape))
         values.append(given)
     return values
-
-
-def _check_argument(what: str, kind: MemRefType, given: np.ndarray | int) -> None:
-    dtype, shape = dtype_of(kind.element_type), kind.get_shape()
-    if not isinstance(given, np.ndarray) or given.dtype != dtype:
-        got = given.dtype if isinstance(given, np.ndarray) else type(given).__name__
-        raise InputError(explain(what, "wrong dtype", expected=dtype, got=got))
-    pairs = zip(shape, given.shape, strict=False)
-    if len(shape) != given.ndim or any(n >= 0 and n != have for n, have in pairs):
-        raise InputError(explain(what, "wrong shape", expected=kind, got=given.shape))
 
 
 def outside(op: Operation, dim: int, index: int, size: int) -> CompileError:

@@ -180,7 +180,22 @@ class Machine(MemoryInterpreter):
         """Run a region of the current call."""
         values, block = self._values, region.blocks.first
         while block is not None:
-            steps = self._decoded.get(block) or self._decode(block)
+            steps = self._decoded.get(block)
+            if not steps:
+                # Look up how to run the operations of the block.
+                steps = self._decoded[block] = [
+                    _Step(
+                        op,
+                        self._implementation(type(op)),
+                        tuple(map(id, op.operands)),
+                        tuple(map(id, op.results)),
+                        isinstance(op, CALLS),
+                        is_number(op)
+                        or type(op) in vectors.COMPUTATIONS
+                        or llvm_functions.computes(op),
+                    )
+                    for op in block.ops
+                ]
             values.update(zip(map(id, block.args), args, strict=True))
             block = None
             for step in steps:
@@ -192,22 +207,6 @@ class Machine(MemoryInterpreter):
                 block, args = ended
                 break
         return ()
-
-    def _decode(self, block: Block) -> list[_Step]:
-        """Look up how to run the operations of a block."""
-        steps = [
-            _Step(
-                op,
-                self._implementation(type(op)),
-                tuple(map(id, op.operands)),
-                tuple(map(id, op.results)),
-                isinstance(op, CALLS),
-                is_number(op) or type(op) in vectors.COMPUTATIONS or llvm_functions.computes(op),
-            )
-            for op in block.ops
-        ]
-        self._decoded[block] = steps
-        return steps
 
     def _implementation(
         self, kind: type[Operation]

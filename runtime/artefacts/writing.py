@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ...backends.llvm import jit, thread_pool
-from ...backends.llvm.assembled import Assembled
 from ...backends.llvm.boundary import code as boundary
 from ...backends.llvm.boundary.code import ENTRY
 from ...backends.llvm.boundary.layout import Layout
@@ -104,7 +103,12 @@ def write_entry(
     own = generated_of(program)
     if own is None:
         images = program.keep.images
-        code, pooled = _images(writer, target, images), PARALLEL_TILES in images.imports
+        kernels = {
+            name: _image(writer, f"code/{target.name}/{_plain(name)}", image)
+            for name, image in images.kernels.items()
+        }
+        code = {**_image(writer, f"code/{target.name}/main", images.main), "kernels": kernels}
+        pooled = PARALLEL_TILES in images.imports
     else:
         pooled = PARALLEL_TILES in own.llvm_ir
         code = _code(writer, own, program.keep.object_code, {})
@@ -192,14 +196,6 @@ def _code(
 
 def _image(writer: Writer, name: str, image: Image) -> dict[str, Any]:
     return {"image": writer.add(name, image.data), "facts": image.to_dict()}
-
-
-def _images(writer: Writer, target: Target, images: Assembled) -> dict[str, Any]:
-    kernels = {
-        name: _image(writer, f"code/{target.name}/{_plain(name)}", image)
-        for name, image in images.kernels.items()
-    }
-    return {**_image(writer, f"code/{target.name}/main", images.main), "kernels": kernels}
 
 
 def _support(

@@ -12,7 +12,6 @@ from ....core.dims import product
 from ....core.errors import explain, in_iteration
 from ....core.wording import Case, Detail, pieces
 from ....dialects.rt.abi import ARENA_TOO_SMALL, DETAIL_WORDS, Word
-from ....dialects.rt.statuses import Failure
 from ...c.interface import CInterface, Code
 from .emitter import BYTE, PTR, STATUS, WORD, Emitter, struct_of
 from .sizes import SizeFunctions
@@ -59,7 +58,12 @@ class CallFunctions:
         for number, failure in enumerate(self._interface.failures, 1):
             meant = emit.builder.icmp_signed("==", status, STATUS(number))
             with emit.builder.if_then(meant):
-                _say_failure(emit, failure, details)
+                # The text of a failure, with the details in the context.
+                emit.say(failure.beginning)
+                _say_cases(emit, failure.cases, failure.detail_words, details)
+                for place, loop in enumerate(failure.loops, DETAIL_WORDS):
+                    text = in_iteration("", "{0}", loop)
+                    _append(emit, text, 1, emit.word_at(details, place))
                 emit.builder.ret_void()
         emit.say("call: unknown status")
         emit.builder.ret_void()
@@ -159,7 +163,16 @@ class CallFunctions:
         table = emit.data(ir.Constant(table_type, names), "subjects")
         found: dict[str, Any] = {}
         for number, buffer in enumerate(buffers):
-            begin, bytes = self._check_buffer(emit, buffer)
+            # The address of the buffer as a number, and the bytes of the buffer.
+            begin = emit.builder.ptrtoint(buffer.address, WORD)
+            bytes = emit.builder.mul(buffer.elements, WORD(buffer.item_bytes))
+            empty = emit.same(bytes, WORD(0))
+            good = emit.builder.or_(empty, emit.is_set(buffer.address))
+            emit.require(good, Code.NULL, explain(buffer.subject, "is null"))
+            rest = emit.builder.and_(begin, WORD(buffer.item_bytes - 1))
+            good = emit.builder.or_(empty, emit.same(rest, WORD(0)))
+            fact = explain(buffer.subject, f"is not aligned to {buffer.item_bytes} bytes")
+            emit.require(good, Code.ALIGNMENT, fact)
             end = emit.builder.add(begin, bytes)
             if number >= len(read):
                 place = emit.call("overlapping", WORD, ranges, WORD(number), begin, end)
@@ -176,19 +189,6 @@ class CallFunctions:
             found[buffer.subject] = emit.builder.select(empty, nowhere, buffer.address)
         return found
 
-    def _check_buffer(self, emit: Emitter, buffer: _Buffer) -> tuple[Any, Any]:
-        """Check the address of a buffer; returns it as a number, and the bytes of the buffer."""
-        begin = emit.builder.ptrtoint(buffer.address, WORD)
-        bytes = emit.builder.mul(buffer.elements, WORD(buffer.item_bytes))
-        empty = emit.same(bytes, WORD(0))
-        good = emit.builder.or_(empty, emit.is_set(buffer.address))
-        emit.require(good, Code.NULL, explain(buffer.subject, "is null"))
-        rest = emit.builder.and_(begin, WORD(buffer.item_bytes - 1))
-        good = emit.builder.or_(empty, emit.same(rest, WORD(0)))
-        fact = explain(buffer.subject, f"is not aligned to {buffer.item_bytes} bytes")
-        emit.require(good, Code.ALIGNMENT, fact)
-        return begin, bytes
-
     def _call(
         self,
         emit: Emitter,
@@ -201,11 +201,24 @@ class CallFunctions:
         """Call the program in a frame, with an arena that grows until it is large enough."""
         frame = emit.call("begin_call", PTR, program)
         emit.require(emit.is_set(frame), Code.MEMORY, explain("call", "not enough memory"))
-        scope = self._enter_scope(emit, program, frame)
+        scope: Any = None
+        if self._interface.takes_memory:
+            # A scope of `locals.ll`, which ends in an error where a kernel has no memory.
+            scope = emit.builder.alloca(_SCOPE)
+            scope.align = 16
+            emit.call("enter_scope", ir.VoidType(), scope, program)
+            mark = emit.call("_setjmp", STATUS, scope)
+            emit.module.globals["_setjmp"].attributes.add("returns_twice")
+            failed = emit.builder.icmp_signed("!=", mark, STATUS(0))
+            with emit.builder.if_then(failed, likely=False):
+                self._leave_scope(emit, scope)
+                emit.call("give_back", ir.VoidType(), frame)
+                emit.fail(Code.MEMORY, "call: not enough memory for a local array of a kernel")
         again = emit.builder.append_basic_block()
         emit.builder.branch(again)
         emit.builder.position_at_end(again)
-        narrow = [value if value.type == PTR else self._index_of(emit, value) for value in values]
+        kept = (PTR, self._index)
+        narrow = [v if v.type in kept else emit.builder.trunc(v, self._index) for v in values]
         status = emit.call(self._program, STATUS, frame, *narrow)
         details = emit.word_at(frame, Word.DETAILS)
         small = emit.builder.icmp_signed("==", status, STATUS(ARENA_TOO_SMALL))
@@ -226,27 +239,9 @@ class CallFunctions:
         emit.call("give_back", ir.VoidType(), frame)
         emit.builder.ret(STATUS(Code.OK))
 
-    def _enter_scope(self, emit: Emitter, program: Any, frame: Any) -> Any:
-        """Begin a scope of `locals.ll`, which ends in an error where a kernel has no memory."""
-        if not self._interface.takes_memory:
-            return None
-        scope = emit.builder.alloca(_SCOPE)
-        scope.align = 16
-        emit.call("enter_scope", ir.VoidType(), scope, program)
-        mark = emit.call("_setjmp", STATUS, scope)
-        emit.module.globals["_setjmp"].attributes.add("returns_twice")
-        with emit.builder.if_then(emit.builder.icmp_signed("!=", mark, STATUS(0)), likely=False):
-            self._leave_scope(emit, scope)
-            emit.call("give_back", ir.VoidType(), frame)
-            emit.fail(Code.MEMORY, "call: not enough memory for a local array of a kernel")
-        return scope
-
     def _leave_scope(self, emit: Emitter, scope: Any) -> None:
         if scope is not None:
             emit.call("leave_scope", ir.VoidType(), scope)
-
-    def _index_of(self, emit: Emitter, value: Any) -> Any:
-        return value if self._index == WORD else emit.builder.trunc(value, self._index)
 
     def _report(
         self, emit: Emitter, frame: Any, struct: Any, symbols: Mapping[str, Any], table: Any
@@ -264,41 +259,21 @@ class CallFunctions:
             for axis, dim in enumerate(field.exact):
                 address = emit.member(struct, kind, number, 2, axis)
                 emit.builder.store(emit.size(dim, known)[0], address)
-            if field.unbounded:
-                start = emit.load(emit.word_at(table, next(places)))
-                self._copy_from_arena(emit, frame, struct, number, known, start)
-
-    def _copy_from_arena(
-        self,
-        emit: Emitter,
-        frame: Any,
-        struct: Any,
-        number: int,
-        known: Mapping[str, Any],
-        start: Any,
-    ) -> None:
-        field, kind = self._interface.outputs[number], struct_of(self._interface.outputs)
-        total, _ = emit.size(product(field.exact), known)
-        room = emit.load(emit.member(struct, kind, number, 1))
-        with emit.builder.if_then(emit.builder.icmp_signed("<", room, total), likely=False):
-            emit.call("give_back", ir.VoidType(), frame)
-            fact = explain(f'output "{field.spec.name}"', "too little room, expected at least ")
-            emit.fail(Code.ROOM, fact, total, ", got ", room)
-        arena = emit.load(emit.word_at(frame, Word.ARENA), PTR)
-        source = emit.builder.gep(arena, [start], source_etype=BYTE)
-        target = emit.load(emit.member(struct, kind, number, 0), PTR)
-        bytes = emit.builder.mul(total, WORD(field.item_bytes))
-        with emit.builder.if_then(emit.builder.icmp_signed(">", bytes, WORD(0))):
-            emit.copy(target, source, bytes)
-
-
-def _say_failure(emit: Emitter, failure: Failure, details: Any) -> None:
-    """Make the text of a failure the message, with the details in the context."""
-    emit.say(failure.beginning)
-    _say_cases(emit, failure.cases, failure.detail_words, details)
-    for number, loop in enumerate(failure.loops, DETAIL_WORDS):
-        text = in_iteration("", "{0}", loop)
-        _append(emit, text, 1, emit.word_at(details, number))
+            if not field.unbounded:
+                continue
+            start = emit.load(emit.word_at(table, next(places)))
+            total, _ = emit.size(product(field.exact), known)
+            room = emit.load(emit.member(struct, kind, number, 1))
+            with emit.builder.if_then(emit.builder.icmp_signed("<", room, total), likely=False):
+                emit.call("give_back", ir.VoidType(), frame)
+                fact = explain(f'output "{field.spec.name}"', "too little room, expected at least ")
+                emit.fail(Code.ROOM, fact, total, ", got ", room)
+            arena = emit.load(emit.word_at(frame, Word.ARENA), PTR)
+            source = emit.builder.gep(arena, [start], source_etype=BYTE)
+            target = emit.load(emit.member(struct, kind, number, 0), PTR)
+            bytes = emit.builder.mul(total, WORD(field.item_bytes))
+            with emit.builder.if_then(emit.builder.icmp_signed(">", bytes, WORD(0))):
+                emit.copy(target, source, bytes)
 
 
 def _say_cases(emit: Emitter, cases: Sequence[Case], count: int, details: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,17 +59,29 @@ def object_file(
         InternalError: if the IR is invalid.
         TargetError: if LLVM does not know the target.
     """
-    functions = c_functions(interface, weights)
+    functions = ir.Module()
+    sizes = SizeFunctions(functions, interface)
+    CallFunctions(functions, interface, sizes, _PROGRAM)
+    LifeFunctions(functions, interface, weights)
 
     def joined(program: Any, target_machine: Any) -> Any:
         program.get_function(public).name = _PROGRAM
         if interface.takes_memory:
-            _redirect(program)
+            # Kernels take memory from the hooks of the caller, and threads of the pool know them.
+            for function in program.functions:
+                if function.is_declaration and function.name in _REDIRECTED:
+                    function.name = _REDIRECTED[function.name]
         facts = interface.target, weights, interface.pooled, interface.takes_memory
         definitions = definitions_for(*facts)
         cpu = BASELINE if checked_features(interface.target) else None
         others = program, parsed_for(cpu, str(functions))
-        files = files_for(interface)
+        # The files of the run time that the program needs.
+        mapping = [_MAPPING] if interface.maps_files and not interface.linked_weights else []
+        pool = thread_pool.files(interface.target.triple) if interface.pooled else []
+        locals = [_LOCALS] if interface.takes_memory else []
+        tiles = [_TILES] if interface.takes_memory and interface.pooled else []
+        features = [FILE] if checked_features(interface.target) else []
+        files = [*_FILES, FRAMES, *features, *locals, *tiles, *mapping, *pool]
         whole = linked(files, definitions, interface.functions, target_machine, others, cpu)
         passes = llvm.create_new_module_pass_manager()
         passes.add_always_inliner_pass()
@@ -80,32 +91,6 @@ def object_file(
 
     code = object_code(text, interface.target, effort, joined)
     return bytes(weights.filled(code)) if interface.linked_weights else code
-
-
-def c_functions(interface: CInterface, weights: Weights) -> ir.Module:
-    """The C functions of a program as LLVM IR."""
-    module = ir.Module()
-    sizes = SizeFunctions(module, interface)
-    CallFunctions(module, interface, sizes, _PROGRAM)
-    LifeFunctions(module, interface, weights)
-    return module
-
-
-def files_for(interface: CInterface) -> Sequence[Path]:
-    """The files of the run time that a program needs."""
-    mapping = [_MAPPING] if interface.maps_files and not interface.linked_weights else []
-    pool = thread_pool.files(interface.target.triple) if interface.pooled else []
-    locals = [_LOCALS] if interface.takes_memory else []
-    tiles = [_TILES] if interface.takes_memory and interface.pooled else []
-    features = [FILE] if checked_features(interface.target) else []
-    return [*_FILES, FRAMES, *features, *locals, *tiles, *mapping, *pool]
-
-
-def _redirect(program: Any) -> None:
-    """Let kernels take memory from the hooks of the caller, and threads of the pool know them."""
-    for function in program.functions:
-        if function.is_declaration and function.name in _REDIRECTED:
-            function.name = _REDIRECTED[function.name]
 
 
 def definitions_for(
@@ -123,22 +108,18 @@ def definitions_for(
     made.number("frame_bytes", _rounded(8 * WORDS))
     made.number("program_bytes", _rounded(8 * (CONSTANTS + len(weights.arrays))))
     size = ir.IntType(target.index_bits)
-    _define_allocation(made, size)
-    if takes_memory:
-        _define_locals(made, size, target.triple)
-    if pooled:
-        thread_pool.define(made, target.triple)
-    return made
-
-
-def _define_allocation(made: Definitions, size: ir.IntType) -> None:
-    """The C library's function for numbers of 64 bits: its own are as wide as an address."""
+    # The C library's function for numbers of 64 bits: its own are as wide as an address.
     word = ir.IntType(64)
     builder, arguments = made.function("system_allocate", PTR, word, word)
     kind = ir.FunctionType(PTR, (size, size))
     function = ir.Function(made.module, kind, SYSTEM_ALLOCATE)
     narrow = [value if size == word else builder.trunc(value, size) for value in arguments]
     builder.ret(builder.call(function, narrow))
+    if takes_memory:
+        _define_locals(made, size, target.triple)
+    if pooled:
+        thread_pool.define(made, target.triple)
+    return made
 
 
 def _define_locals(made: Definitions, size: ir.IntType, triple: str) -> None:

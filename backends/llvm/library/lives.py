@@ -63,17 +63,14 @@ class LifeFunctions:
             word = emit.builder.ptrtoint(address, WORD)
             emit.builder.store(word, emit.word_at(table, number))
         if self._interface.pooled:
-            self._watch_forks(emit)
+            # The child of a fork has no workers: let it start a pool of its own.
+            flag = ir.GlobalVariable(self._module, STATUS, "watches_forks")
+            flag.initializer, flag.linkage = STATUS(0), "internal"  # type: ignore[assignment]
+            before = emit.builder.atomic_rmw("xchg", flag, STATUS(1), "acq_rel")
+            with emit.builder.if_then(emit.builder.icmp_signed("==", before, STATUS(0))):
+                forget = ir.Function(self._module, ir.FunctionType(ir.VoidType(), ()), FORGET)
+                emit.call("pthread_atfork", STATUS, emit.null, emit.null, forget.bitcast(PTR))
         emit.builder.ret(program)
-
-    def _watch_forks(self, emit: Emitter) -> None:
-        """The child of a fork has no workers: let it start a pool of its own."""
-        flag = ir.GlobalVariable(self._module, STATUS, "watches_forks")
-        flag.initializer, flag.linkage = STATUS(0), "internal"  # type: ignore[assignment]
-        before = emit.builder.atomic_rmw("xchg", flag, STATUS(1), "acq_rel")
-        with emit.builder.if_then(emit.builder.icmp_signed("==", before, STATUS(0))):
-            forget = ir.Function(self._module, ir.FunctionType(ir.VoidType(), ()), FORGET)
-            emit.call("pthread_atfork", STATUS, emit.null, emit.null, forget.bitcast(PTR))
 
     def _add_create_linked(self) -> None:
         """`PREFIX_create(allocator) -> program`."""

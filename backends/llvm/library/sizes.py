@@ -33,18 +33,15 @@ class SizeFunctions:
         self._add_check()
         self._add_shapes()
 
-    def symbols_from(self, emit: Emitter, table: Any) -> dict[str, Any]:
-        """The sizes of the symbols that the check has stored."""
-        return {
-            name: emit.load(emit.word_at(table, number)) for number, name in enumerate(self.symbols)
-        }
-
     def check(self, emit: Emitter, inputs: Any) -> dict[str, Any]:
         """Check the sizes of all inputs, and return those of the symbols."""
         count = max(1, len(self.symbols))
         table = emit.builder.alloca(WORD, size=WORD(count))
         emit.return_unless_ok(emit.call("check_sizes", STATUS, inputs, table))
-        return self.symbols_from(emit, table)
+        # The sizes of the symbols that the check has stored.
+        return {
+            name: emit.load(emit.word_at(table, number)) for number, name in enumerate(self.symbols)
+        }
 
     def passed_sizes(self, emit: Emitter, field: Field, struct: Any, number: int) -> list[Any]:
         """The sizes in a member of the struct of inputs: those of its shape, then its entries."""
@@ -77,7 +74,12 @@ class SizeFunctions:
                 )
         sizes = {name: value for name, (value, _) in known.items()}
         self._check_equal(emit, sizes)
-        self._check_arena(emit, sizes)
+        # Refuse sizes for which address arithmetic in the program would overflow.
+        total, wrong = emit.size(self.interface.signature.arena, sizes)
+        small = emit.between(total, WORD(0), WORD(self.largest))
+        good = emit.builder.and_(emit.builder.not_(wrong), small)
+        fact = explain("call", "intermediate values are larger than memory")
+        emit.require(good, Code.SIZE, fact)
         for number, name in enumerate(self.symbols):
             emit.builder.store(sizes[name], emit.word_at(table, number))
         emit.builder.ret(STATUS(Code.OK))
@@ -114,14 +116,6 @@ class SizeFunctions:
             fact = explain("call", f"dimensions {left} and {right} must agree")
             message = (f"{fact}, expected ", one, ", got ", other)
             emit.require(emit.same(one, other), Code.SIZE, *message)
-
-    def _check_arena(self, emit: Emitter, sizes: Mapping[str, Any]) -> None:
-        """Refuse sizes for which address arithmetic in the program would overflow."""
-        total, wrong = emit.size(self.interface.signature.arena, sizes)
-        small = emit.between(total, WORD(0), WORD(self.largest))
-        good = emit.builder.and_(emit.builder.not_(wrong), small)
-        fact = explain("call", "intermediate values are larger than memory")
-        emit.require(good, Code.SIZE, fact)
 
     def value(self, emit: Emitter, dim: Dim, sizes: Mapping[str, Any], what: str) -> Any:
         """The value of a dimension, checked for overflow."""
