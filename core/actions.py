@@ -13,7 +13,7 @@ Outside of `counting` every action is allowed, and nothing is recorded.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -135,31 +135,23 @@ def _counted(counter: ActionCounter, whole: Walk) -> Walk:
         pattern, sweep = self.pattern, self.post_walk_func
         self.pattern = _CountedPattern(pattern, counter)
         if sweep is not None:
-            self.post_walk_func = _counted_sweep(sweep, counter)
+            # The walker calls it after each walk, as an action.
+            def swept(region: Region, listener: PatternRewriterListener) -> bool:
+                parent = region.parent_op()
+                if parent is None or not counter.more():
+                    return False
+                counter.begun = _action(sweep.__name__, parent)
+                changed = sweep(region, listener)
+                counter.ended(changed)
+                return changed
+
+            self.post_walk_func = swept
         try:
             return whole(self, region)
         finally:
             self.pattern, self.post_walk_func = pattern, sweep
 
     return rewrite_region
-
-
-Sweep = Callable[[Region, PatternRewriterListener], bool]
-
-
-def _counted_sweep(sweep: Sweep, counter: ActionCounter) -> Sweep:
-    """The function that a walker calls after each walk, as an action."""
-
-    def swept(region: Region, listener: PatternRewriterListener) -> bool:
-        parent = region.parent_op()
-        if parent is None or not counter.more():
-            return False
-        counter.begun = _action(sweep.__name__, parent)
-        changed = sweep(region, listener)
-        counter.ended(changed)
-        return changed
-
-    return swept
 
 
 class _CountedPattern(RewritePattern):
@@ -174,7 +166,14 @@ class _CountedPattern(RewritePattern):
         if not self.counter.more():
             return
         self._name = None
-        self._watch(rewriter)
+        # Listen for the first change, to identify which of many patterns is applied.
+        for handlers in (
+            rewriter.operation_insertion_handler,
+            rewriter.operation_removal_handler,
+            rewriter.operation_modification_handler,
+        ):
+            if self._changed not in handlers:
+                handlers.append(self._changed)
         before = _action("", op)
         try:
             self.pattern.match_and_rewrite(op, rewriter)
@@ -187,16 +186,6 @@ class _CountedPattern(RewritePattern):
         if rewriter.has_done_action:
             self.counter.begun = _renamed(before, self._name or _name_of(self.pattern))
             self.counter.ended(True)
-
-    def _watch(self, rewriter: PatternRewriter) -> None:
-        """Listen for the first change, to identify which of many patterns is applied."""
-        for handlers in (
-            rewriter.operation_insertion_handler,
-            rewriter.operation_removal_handler,
-            rewriter.operation_modification_handler,
-        ):
-            if self._changed not in handlers:
-                handlers.append(self._changed)
 
     def _changed(self, op: Operation) -> None:
         frame = inspect.currentframe()

@@ -64,7 +64,9 @@ def write_archive(
     named: dict[str, np.ndarray] = {}
     for spec, array in zip(specs, arrays, strict=True):
         if spec.format is None:
-            named[spec.name] = _known_to_numpy(np.asarray(array), spec)
+            # NumPy's format has no low-bit elements: they are bytes there.
+            dense = np.asarray(array)
+            named[spec.name] = dense.view(np.uint8) if _is_low_bit(dense.dtype, spec) else dense
             continue
         if isinstance(array, tuple):
             parts = array
@@ -79,11 +81,6 @@ def write_archive(
             with archive.open(f"{name}.npy", "w") as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
     write_atomically(path, data.getvalue())
-
-
-def _known_to_numpy(array: np.ndarray, spec: ValueSpec) -> np.ndarray:
-    """An array that NumPy's format has: low-bit elements are bytes."""
-    return array.view(np.uint8) if _is_low_bit(array.dtype, spec) else array
 
 
 def _typed(array: np.ndarray, spec: ValueSpec) -> np.ndarray:

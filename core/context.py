@@ -198,18 +198,17 @@ def decide(
     if isinstance(subject, Operation):
         subject = [subject]
     about = () if isinstance(subject, str) else tuple(subject)
-    words = subject if isinstance(subject, str) else _called_together(about)
+    if isinstance(subject, str):
+        words = subject
+    elif all(called(op) == origin(op) for op in about):
+        # All are named after nodes: each node once.
+        words = origin_of(about) or ""
+    else:
+        words = ", ".join(dict.fromkeys(map(called, about)))
     nodes = tuple(dict.fromkeys(name for op in about for name in names(op)))
     where = tuple(dict.fromkeys(place for op in about for place in places(op)))
     decision = Decision(words, what, why, cost, nodes, ctx.stage, ctx.pass_name, kind, where)
     ctx.decisions.append(decision)
-
-
-def _called_together(ops: Sequence[Operation]) -> str:
-    """Operations as the subject of a decision; where all are named after nodes, each node once."""
-    if all(called(op) == origin(op) for op in ops):
-        return origin_of(ops) or ""
-    return ", ".join(dict.fromkeys(map(called, ops)))
 
 
 def count(ctx: Context, what: str, number: int = 1) -> None:

@@ -18,18 +18,14 @@ def warn_deprecated(subject: str, fact: str, *, hint: str) -> None:
         hint: the replacement.
     """
     text = f"{subject}: {fact}, which the next release refuses; {hint}"
-    warnings.warn(text, DeprecationWarning, stacklevel=_levels_out())
-
-
-def _levels_out() -> int:
-    """The `stacklevel` that attributes a warning to the caller of the package."""
-    frame: FrameType | None = sys._getframe(1)
+    # The `stacklevel` that attributes the warning to the caller of the package.
+    frame: FrameType | None = sys._getframe()
     level = 1
     while frame is not None and _is_inside(frame):
         # `warnings` does not count the frames of an import.
         level += "importlib._bootstrap" not in frame.f_code.co_filename
         frame = frame.f_back
-    return level
+    warnings.warn(text, DeprecationWarning, stacklevel=level)
 
 
 def _is_inside(frame: FrameType) -> bool:

@@ -68,8 +68,13 @@ def failure(error: Exception, pass_name: str) -> Failure:
     message = first_line(error)
     if not message.startswith(f"{pass_name}: "):
         message = f"{pass_name}: {message}"
-    compared = kind is Kind.RESULT and _NOT_RUN not in message
-    place = "" if compared else _without_details(message)
+    place = ""
+    if kind is not Kind.RESULT or _NOT_RUN in message:
+        # The message up to the expected value, without names, numbers and types.
+        place = re.split(r", expected |, got |; ", message)[0]
+        while (shorter := _DETAILS.sub("", place)) != place:
+            place = shorter
+        place = " ".join(place.split())
     return Failure(kind, pass_name, place, message)
 
 
@@ -112,11 +117,3 @@ _NOT_RUN = "no longer runs"
 """Marks an error of the checker without a result to compare."""
 
 _DETAILS = re.compile(r"<[^<>]*>|\"[^\"]*\"|\([^()]*\)|[@%]?\w*\d\w*|[@%]\w+")
-
-
-def _without_details(message: str) -> str:
-    """A message up to the expected value, without names, numbers and types."""
-    head = re.split(r", expected |, got |; ", message)[0]
-    while (shorter := _DETAILS.sub("", head)) != head:
-        head = shorter
-    return " ".join(head.split())

@@ -8,7 +8,6 @@ exceeding the limit is an error that names the operation and the pattern.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from xdsl.ir import Operation, Region
@@ -25,18 +24,6 @@ REWRITES_PER_OPERATION = 64
 """The limit of rewrites per operation of a region."""
 FEWEST_REWRITES = 1000
 """The least limit of rewrites, for small regions."""
-
-
-def bounded_rewrites(name: str) -> AbstractContextManager[None]:
-    """Bound each pattern walk of the pass called `name` within the context."""
-    return walking(_bounding(name))
-
-
-def no_fixpoint(name: str, rounds: int, what: str, op: Operation) -> PassFailedException:
-    """The error of a pass that keeps rewriting an operation."""
-    fact = f"{what} is still being applied to {op.name} after {rounds} rewrites"
-    where, hint = origin(op), "patterns undo each other"
-    return PassFailedException(explain(name, fact, expected="an end", origin=where, hint=hint))
 
 
 class _Bounded(RewritePattern):
@@ -64,7 +51,11 @@ class _Bounded(RewritePattern):
         self.count += 1
         if self.count > self.most:
             what = f'"{self.last}"' if self.last is not None else "a pattern"
-            self.error = no_fixpoint(self.pass_name, self.most, what, op)
+            fact = f"{what} is still being applied to {op.name} after {self.most} rewrites"
+            where, hint = origin(op), "patterns undo each other"
+            self.error = PassFailedException(
+                explain(self.pass_name, fact, expected="an end", origin=where, hint=hint)
+            )
             raise self.error
 
     def _changed(self, op: Operation) -> None:
@@ -74,8 +65,8 @@ class _Bounded(RewritePattern):
             self.last = pattern_in(frame.f_back)
 
 
-def _bounding(name: str) -> Callable[[Walk], Walk]:
-    """A wrapper that makes the walks of a pass terminate."""
+def bounded_rewrites(name: str) -> AbstractContextManager[None]:
+    """Bound each pattern walk of the pass called `name` within the context."""
 
     def bounding(whole: Walk) -> Walk:
         def rewrite_region(self: PatternRewriteWalker, region: Region) -> bool:
@@ -97,4 +88,4 @@ def _bounding(name: str) -> Callable[[Walk], Walk]:
 
         return rewrite_region
 
-    return bounding
+    return walking(bounding)

@@ -17,8 +17,12 @@ def folded(text: str) -> str:
 
     It is for people: it cannot be parsed.
     """
-    lines = iter(text.splitlines())
-    return "\n".join(_shortened(line) for line in _without_remainders(lines)) + "\n"
+    lines = list[str]()
+    for line in _without_remainders(iter(text.splitlines())):
+        end = " {" if line.endswith(" {") else ""
+        short = f"{line[: _WIDTH - 3 - len(end)]}...{end}"
+        lines.append(line if len(line) <= _WIDTH else short)
+    return "\n".join(lines) + "\n"
 
 
 def _without_remainders(lines: Iterator[str]) -> Iterator[str]:
@@ -33,8 +37,3 @@ def _without_remainders(lines: Iterator[str]) -> Iterator[str]:
                 break
             count += 1
         yield f"{found['head']} ... {{ {count} lines }}"
-
-
-def _shortened(line: str) -> str:
-    end = " {" if line.endswith(" {") else ""
-    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 3 - len(end)]}...{end}"

@@ -38,7 +38,21 @@ def flattened(
             inputs, named = (), inputs[0]
     if len(inputs) + len(named) == len(specs) != len(model):
         return None
-    given = _assigned(model, inputs)
+    # The argument of the model that each argument by position is.
+    free, given = list(model), dict[Key, object]()
+    for argument in inputs:
+        if not free:
+            expected = f"at most {len(model)} ({', '.join(map(str, model))})"
+            raise _error("wrong number of arguments", expected, len(inputs))
+        given_keys = argument.keys() if isinstance(argument, Mapping) else ()
+        fits = (
+            chosen
+            for chosen in free
+            if isinstance(model[chosen], dict) and model[chosen].keys() & given_keys
+        )
+        chosen = next(fits, free[0])
+        free.remove(chosen)
+        given[chosen] = argument
     nested = {name for name, parts in model.items() if isinstance(parts, dict)}
     if not any(_is_container(given[name]) for name in nested & given.keys()) and not (
         nested & named.keys()
@@ -71,27 +85,6 @@ def _parts(specs: Sequence[ValueSpec]) -> dict[Key, Any]:
             parts = parts.setdefault(key, {})
         parts[last] = number
     return model
-
-
-def _assigned(model: Mapping[Key, Any], inputs: Sequence[object]) -> dict[Key, object]:
-    """The argument of the model that each argument by position is.
-
-    Raises:
-        InputError: if there are too many.
-    """
-    free, given = list(model), dict[Key, object]()
-    for value in inputs:
-        if not free:
-            expected = f"at most {len(model)} ({', '.join(map(str, model))})"
-            raise _error("wrong number of arguments", expected, len(inputs))
-        keys = value.keys() if isinstance(value, Mapping) else ()
-        fits = (
-            name for name in free if isinstance(model[name], dict) and model[name].keys() & keys
-        )
-        name = next(fits, free[0])
-        free.remove(name)
-        given[name] = value
-    return given
 
 
 def _read(parts: Mapping[Key, Any], value: object, where: str, found: dict[int, object]) -> None:

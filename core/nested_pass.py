@@ -59,32 +59,27 @@ class NestedPass(ModulePass):
             self._apply_alone(ctx, found)
 
     def _apply_alone(self, ctx: Context, op: Operation) -> None:
-        self._check_isolated(op)
-        copies = [_declaration(referred) for referred in _referred(op)]
-        interfaces = [copy.properties | copy.attributes for copy in copies]
-        with _alone(op, copies) as module:
-            self.step.apply(ctx, module)
-            self._check_alone(op, [o for o in module.ops if not any(o is copy for copy in copies)])
-            for copy, interface in zip(copies, interfaces, strict=True):
-                if copy.parent is not None and copy.properties | copy.attributes != interface:
-                    self._refuse(op, f"the pass changes {called(copy)}, which it refers to")
-
-    def _check_alone(self, op: Operation, left: Sequence[Operation]) -> None:
-        """Check that the module holds one operation, of the same kind and symbol."""
-        same = [o for o in left if o.name == op.name and _symbol(o) == _symbol(op)]
-        beside = [o for o in left if o not in same]
-        if beside and same:
-            self._refuse(op, f"the pass puts {called(beside[0])} beside it")
-        if len(same) != 1:
-            what = f"by {called(beside[0])}, {beside[0].name}" if beside else "by nothing"
-            self._refuse(op, f"the pass replaces it {what}")
-
-    def _check_isolated(self, op: Operation) -> None:
         inside = set(op.walk())
         for operand in [value for inner in inside for value in inner.operands]:
             owner = operand.owner
             if (owner.parent_op() if isinstance(owner, Block) else owner) not in inside:
                 self._refuse(op, "it uses values from outside of it")
+        copies = [_declaration(referred) for referred in _referred(op)]
+        interfaces = [copy.properties | copy.attributes for copy in copies]
+        with _alone(op, copies) as module:
+            self.step.apply(ctx, module)
+            # The module has to hold one operation, of the same kind and symbol.
+            left = [o for o in module.ops if not any(o is copy for copy in copies)]
+            same = [o for o in left if o.name == op.name and _symbol(o) == _symbol(op)]
+            beside = [o for o in left if o not in same]
+            if beside and same:
+                self._refuse(op, f"the pass puts {called(beside[0])} beside it")
+            if len(same) != 1:
+                what = f"by {called(beside[0])}, {beside[0].name}" if beside else "by nothing"
+                self._refuse(op, f"the pass replaces it {what}")
+            for copy, interface in zip(copies, interfaces, strict=True):
+                if copy.parent is not None and copy.properties | copy.attributes != interface:
+                    self._refuse(op, f"the pass changes {called(copy)}, which it refers to")
 
     def _refuse(self, op: Operation, fact: str) -> None:
         hint = f"run {self.step.name} on the module"

@@ -45,7 +45,11 @@ def run_steps(
     is_open = ctx.verify == "kernels" and stage in OPEN_STAGES and is_extended(ctx, op)
     for step in steps:
         ctx.step, ctx.pass_name = ctx.pending.pop(0), step.name
-        _report_progress(ctx)
+        # The numbers of passes before and after it.
+        done, left = sum(map(len, ctx.applied.values())), len(ctx.pending) + 1
+        name, text = ctx.stage or "passes", pass_text(step)
+        report(f"{name}: {ctx.pass_name}", done, done + left)
+        _LOG.debug("%s: %s", name, text, extra={"done": done, "left": left})
         if not _begins(ctx, op):
             continue
         ctx.applied.setdefault(stage, []).append(step)
@@ -69,14 +73,6 @@ def run_steps(
         except CompileError as error:
             _report_failure(ctx, op, error)
             raise
-
-
-def _report_progress(ctx: CompilerContext) -> None:
-    """Report and log the pass that begins, with the numbers of passes before and after it."""
-    done, left = sum(map(len, ctx.applied.values())), len(ctx.pending) + 1
-    stage, name = ctx.stage or "passes", pass_text(ctx.step) if ctx.step else ctx.pass_name
-    report(f"{stage}: {ctx.pass_name}", done, done + left)
-    _LOG.debug("%s: %s", stage, name, extra={"done": done, "left": left})
 
 
 def is_extended(ctx: CompilerContext, op: ModuleOp) -> bool:

@@ -83,7 +83,11 @@ def entries(text: str) -> list[Entry]:
     except (ArgSpecParseError, ValueError) as error:
         reason = str(error).strip().splitlines()[-1].strip()
         raise CompileError(explain("pipeline", f"cannot read {_shown(text)}: {reason}")) from error
-    if found and all(entry.anchors[:1] == (_MODULE,) for entry in found) and _is_one(whole):
+    if (
+        found
+        and all(entry.anchors[:1] == (_MODULE,) for entry in found)
+        and len(list(_parts(whole))) == 1
+    ):
         return [Entry(entry.spec, entry.anchors[1:]) for entry in found]
     return found
 
@@ -130,10 +134,6 @@ def _parts(text: str) -> Iterator[str]:
     if depth:
         raise CompileError(explain("pipeline", f"parentheses do not match in {_shown(text)}"))
     yield "".join(part)
-
-
-def _is_one(text: str) -> bool:
-    return len(list(_parts(text))) == 1
 
 
 def canonical(steps: Iterable[ModulePass]) -> str:

@@ -115,7 +115,16 @@ def pipeline(opt_level: int = 3, threads: int = 1, copy_indices: bool = False) -
     if not are_threads(threads):
         fact = "wrong threads"
         raise CompileError(explain("compile", fact, expected=SOME_THREADS, got=repr(threads)))
-    return _with_others(own_pipeline(opt_level, threads, copy_indices))
+    from .plugins import placements
+
+    texts = own_pipeline(opt_level, threads, copy_indices)
+    # Other packages add passes to each compilation.
+    for name, side, anchor, error in placements():
+        if not any(anchor in passes_in(own_pipeline(level)) for level in OPT_LEVELS):
+            expected = "one of `stepwell pipeline`"
+            raise error(f"places {name} {side} an unknown pass", expected=expected, got=anchor)
+        texts = _placed(texts, name, side, anchor)
+    return texts
 
 
 def own_pipeline(
@@ -136,22 +145,6 @@ def own_pipeline(
             f"convert-rt-to-llvm{on_threads},convert-to-llvm"
         ),
     }
-
-
-def _with_others(texts: dict[str, str]) -> dict[str, str]:
-    """The passes with those that other packages add to each compilation.
-
-    Raises:
-        StepwellError: if one is placed beside a pass that no level has.
-    """
-    from .plugins import placements
-
-    for name, side, anchor, error in placements():
-        if not any(anchor in passes_in(own_pipeline(level)) for level in OPT_LEVELS):
-            expected = "one of `stepwell pipeline`"
-            raise error(f"places {name} {side} an unknown pass", expected=expected, got=anchor)
-        texts = _placed(texts, name, side, anchor)
-    return texts
 
 
 def _placed(texts: dict[str, str], name: str, side: str, anchor: str) -> dict[str, str]:

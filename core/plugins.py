@@ -90,8 +90,11 @@ class Plugin:
 
     def _dialect(self, name: str, load: Callable[[], Dialect]) -> Dialect:
         dialect = _load_of(self.package, load)
-        if self.interface is None and _is_written_against_us(dialect):
-            self._warn_of_no_interface(f'its dialect "{name}"')
+        if self.interface is None:
+            classes = (base for op in dialect.operations for base in op.__mro__)
+            if any(base.__module__.startswith(f"{_PACKAGE}.") for base in classes):
+                # Its operations derive from classes of this package.
+                self._warn_of_no_interface(f'its dialect "{name}"')
         return dialect
 
     def _warn_of_no_interface(self, subject: str) -> None:
@@ -103,12 +106,6 @@ class Plugin:
 
     def _named(self, load: Callable[[], _Loaded]) -> Callable[[], _Loaded]:
         return lambda: _load_of(self.package, load)
-
-
-def _is_written_against_us(dialect: Dialect) -> bool:
-    """Whether a dialect of another package derives operations from classes of this one."""
-    classes = (base for op in dialect.operations for base in op.__mro__)
-    return any(base.__module__.startswith(f"{_PACKAGE}.") for base in classes)
 
 
 def _load_of(package: str, load: Callable[[], _Loaded]) -> _Loaded:

@@ -36,8 +36,13 @@ class AliasPrinter(Printer):
             self.print_string("dense_resource<__elided__> : ")
             super().print_attribute(attribute.get_type())
             return
-        if isinstance(attribute, DenseIntOrFPElementsAttr) and _has_both_zeros(attribute):
-            # xDSL would print the first one for all.
+        if (
+            isinstance(attribute, DenseIntOrFPElementsAttr)
+            and len(attribute) > 0
+            and not is_splat(attribute)
+            and attribute.is_splat()
+        ):
+            # All elements are 0.0 or -0.0, some are either, and xDSL would print the first for all.
             self.print_string(f'dense<"0x{attribute.data.data.hex()}"> : ')
             super().print_attribute(attribute.get_type())
             return
@@ -57,11 +62,6 @@ def _elements(attribute: Attribute) -> int:
     if not isinstance(attribute, DenseIntOrFPElementsAttr):
         return 0
     return 1 if is_splat(attribute) else len(attribute)
-
-
-def _has_both_zeros(attribute: DenseIntOrFPElementsAttr) -> bool:
-    """Whether all elements are 0.0 or -0.0, and some are either."""
-    return len(attribute) > 0 and not is_splat(attribute) and attribute.is_splat()
 
 
 def module_text(

@@ -190,7 +190,14 @@ def _record(path: Path, number: int, line: str) -> Record:
         raise _corrupt(path, number, f"it is {error}") from error
     if not isinstance(fields, dict):
         raise _corrupt(path, number, "it is not a JSON object")
-    fields = _brought_up(path, number, fields)
+    version = fields.pop(_VERSION, 0)
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise _corrupt(path, number, f'"{_VERSION}" is {version!r}')
+    try:
+        fields = RECORD.upgraded(fields, version)
+    except ReadingError as error:
+        fact = f"cannot read line {number} of {path}: {error}"
+        raise CompileError(explain("tuning records", fact)) from error
     for name, kinds in _KINDS.items():
         if name not in fields:
             raise _corrupt(path, number, f'"{name}" is missing')
@@ -199,18 +206,6 @@ def _record(path: Path, number: int, line: str) -> Record:
     if strangers := sorted(fields.keys() - _KINDS.keys()):
         raise _corrupt(path, number, f'"{strangers[0]}" is not known')
     return Record(**fields)
-
-
-def _brought_up(path: Path, number: int, fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a line in their current form."""
-    version = fields.pop(_VERSION, 0)
-    if not isinstance(version, int) or isinstance(version, bool):
-        raise _corrupt(path, number, f'"{_VERSION}" is {version!r}')
-    try:
-        return RECORD.upgraded(fields, version)
-    except ReadingError as error:
-        fact = f"cannot read line {number} of {path}: {error}"
-        raise CompileError(explain("tuning records", fact)) from error
 
 
 def _corrupt(path: Path, number: int, reason: str) -> CompileError:

@@ -57,9 +57,11 @@ def own_dialects() -> dict[str, Callable[[], Dialect]]:
     return {name: _load(*place) for name, place in _DIALECTS.items()}  # type: ignore[misc]
 
 
-def _pass_files() -> dict[str, tuple[str, str]]:
-    """Pass name -> (module below the package, class name), from the file names."""
-    places: dict[str, tuple[str, str]] = {}
+@functools.cache
+def _own_passes() -> dict[str, Callable[[], type[ModulePass]]]:
+    # The names of passes, of their modules below the package and of their classes are those of
+    # the files.
+    found: dict[str, Callable[[], type[ModulePass]]] = {}
     for folder, prefix in (
         ("passes/graph", "graph-"),
         ("passes/loop", "loop-"),
@@ -71,13 +73,9 @@ def _pass_files() -> dict[str, tuple[str, str]]:
                 continue
             name = prefix + path.stem.replace("_", "-")
             class_name = "".join(word.capitalize() for word in name.split("-")) + "Pass"
-            places[name] = (f"{folder.replace('/', '.')}.{path.stem}", class_name)
-    return places
-
-
-@functools.cache
-def _own_passes() -> dict[str, Callable[[], type[ModulePass]]]:
-    return {name: _load(*place) for name, place in _pass_files().items()}  # type: ignore[misc]
+            place = f"{folder.replace('/', '.')}.{path.stem}"
+            found[name] = _load(place, class_name)  # type: ignore[assignment]
+    return found
 
 
 def own_passes() -> dict[str, Callable[[], type[ModulePass]]]:

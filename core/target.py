@@ -169,33 +169,25 @@ def named(name: str) -> Target:
 
     Raises:
         TargetError: if there is no target of this name.
+        StepwellError: if what another package registers is not a target of its name.
     """
     if name == "host":
         return host()
     if isinstance(name, str) and name in _NAMED:
         return _NAMED[name]
-    others = _of_others()
+    # The targets that other packages register.
+    others: dict[str, Target] = {}
+    for other, target, error in processors():
+        if not isinstance(target, Target) or target.name != other:
+            got = target.name if isinstance(target, Target) else type(target).__name__
+            expected = f'a stepwell.Target with name="{other}"'
+            raise error(f'wrong target "{other}"', expected=expected, got=got)
+        others[other] = target
     if not isinstance(name, str) or name not in others:
         known = ", ".join(["host", *_NAMED, *others])
         fact = "there is none for GPUs yet" if str(name).startswith("cuda") else "unknown name"
         raise TargetError(explain("target", fact, expected=known, got=f'"{name}"'))
     return others[name]
-
-
-def _of_others() -> dict[str, Target]:
-    """The targets that other packages register, by name.
-
-    Raises:
-        StepwellError: if one of them is not a target of that name.
-    """
-    found: dict[str, Target] = {}
-    for name, target, error in processors():
-        if not isinstance(target, Target) or target.name != name:
-            got = target.name if isinstance(target, Target) else type(target).__name__
-            expected = f'a stepwell.Target with name="{name}"'
-            raise error(f'wrong target "{name}"', expected=expected, got=got)
-        found[name] = target
-    return found
 
 
 @dataclass(frozen=True)

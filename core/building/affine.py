@@ -145,15 +145,11 @@ def divided(function: AffineBinaryOpKind, dividend: Affine, divisor: int) -> Aff
     number = rest.number
     if number is None:
         part: Affine = Polynomial.atom(Quotient(QUOTIENT, function.value, divisor, rest))
+    elif function is MOD:
+        part = Polynomial.of(number % divisor)
     else:
-        part = Polynomial.of(_divided_number(function, number, divisor))
+        part = Polynomial.of(number // divisor if function is FLOOR else -(-number // divisor))
     return part if function is MOD else whole + part
-
-
-def _divided_number(function: AffineBinaryOpKind, number: int, divisor: int) -> int:
-    if function is MOD:
-        return number % divisor
-    return number // divisor if function is FLOOR else -(-number // divisor)
 
 
 def expression(value: Affine) -> AffineExpr:

@@ -59,20 +59,18 @@ class Ranges(Generic[AtomT]):
     def _of_atom(self, atom: AtomT) -> Range:
         known = self._ranges.get(atom)
         if known is None and isinstance(atom, Quotient):
-            return self._of_quotient(atom)
+            # The range of what is divided gives that of a quotient or a remainder.
+            (low, high), divisor = self.of(atom.dividend), atom.divisor  # type: ignore[arg-type]
+            function = atom.function
+            if function is MOD:
+                if low is not None and high is not None and 0 <= low and high < divisor:
+                    return low, high
+                return 0, divisor - 1
+            if function is CEIL:
+                low, high = (None if end is None else end + divisor - 1 for end in (low, high))
+            low, high = (None if end is None else end // divisor for end in (low, high))
+            return low, high
         return UNKNOWN if known is None else known
-
-    def _of_quotient(self, atom: Quotient) -> Range:
-        (low, high), divisor = self.of(atom.dividend), atom.divisor  # type: ignore[arg-type]
-        function = atom.function
-        if function is MOD:
-            if low is not None and high is not None and 0 <= low and high < divisor:
-                return low, high
-            return 0, divisor - 1
-        if function is CEIL:
-            low, high = (None if end is None else end + divisor - 1 for end in (low, high))
-        low, high = (None if end is None else end // divisor for end in (low, high))
-        return low, high
 
 
 def _product(left: Range, right: Range) -> Range:

@@ -58,18 +58,12 @@ class Remarks(PassHook):
     def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
         """Report new decisions."""
         for decision in ctx.decisions[self._known :]:
-            if decision.kind in self._kinds and self._is_asked_for(decision):
+            texts = (decision.pass_name, decision.subject, *decision.nodes)
+            wanted = self._only is None or any(map(self._only.search, texts))
+            if decision.kind in self._kinds and wanted:
                 self._report(decision)
         self._known = len(ctx.decisions)
 
     def pass_failed(self, ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:
         """Report the decisions before the failure."""
         self.after_pass(ctx, op)
-
-    def _is_asked_for(self, decision: Decision) -> bool:
-        if self._only is None:
-            return True
-        return any(
-            self._only.search(text)
-            for text in (decision.pass_name, decision.subject, *decision.nodes)
-        )
