@@ -57,7 +57,10 @@ def count(edges: Edges) -> Census:
         largest = _largest(targets, sources, LARGEST if known is None else known)
         if largest >= len(entries):
             entries = np.concatenate([entries, np.zeros(largest + 1 - len(entries), np.int64)])
-        _add_counts(entries, targets)
+        if len(entries) <= 4 * len(targets):
+            entries += np.bincount(targets, minlength=len(entries))
+        else:
+            np.add.at(entries, targets, 1)
         if values is not None:
             ones = ones and bool(np.all(values == 1))
             weights = np.dtype(np.float64) if values.dtype == np.float64 else weights
@@ -70,13 +73,6 @@ def _largest(targets: np.ndarray, sources: np.ndarray, count: int) -> int:
     if low < 0 or high >= count:
         raise error("a node is out of range", f"0 to {count - 1}", low if low < 0 else high)
     return high
-
-
-def _add_counts(entries: np.ndarray, rows: np.ndarray) -> None:
-    if len(entries) <= 4 * len(rows):
-        entries += np.bincount(rows, minlength=len(entries))
-    else:
-        np.add.at(entries, rows, 1)
 
 
 def even_ranges(entries: np.ndarray, parts: int) -> np.ndarray:
@@ -266,7 +262,15 @@ class _Spill:
 def _write_part(spill: _Spill, plan: _Plan, index: int, store: Store) -> None:
     """Write all arrays of a part but those of what it sends."""
     first, end = map(int, plan.bounds[index : index + 2])
-    halo = _halo(spill, plan, index)
+    # The nodes of other parts that the part refers to.
+    found = np.zeros(plan.bounds[-1], np.bool_)
+    for number in plan.buckets(index):
+        found[(spill.read(number)[0] & _LOW).astype(np.uint32)] = True
+    found[plan.bounds[index] : plan.bounds[index + 1]] = False
+    halo = np.flatnonzero(found)
+    columns = int(plan.bounds[index + 1] - plan.bounds[index]) + len(halo)
+    if columns > np.iinfo(np.int32).max:
+        raise error("a part has too many columns for 32 bits", "more parts", columns)
     local = np.zeros(plan.bounds[-1], np.uint32)
     local[first:end] = np.arange(end - first)
     local[halo] = np.arange(end - first, end - first + len(halo))
@@ -291,19 +295,6 @@ def _write_part(spill: _Spill, plan: _Plan, index: int, store: Store) -> None:
             values.append(weights[order])
         indices.append((keys & _LOW).astype(np.int32))
         spill.release(bucket)
-
-
-def _halo(spill: _Spill, plan: _Plan, index: int) -> np.ndarray:
-    """int64 (h,): the nodes of other parts that a part refers to."""
-    found = np.zeros(plan.bounds[-1], np.bool_)
-    for bucket in plan.buckets(index):
-        found[(spill.read(bucket)[0] & _LOW).astype(np.uint32)] = True
-    found[plan.bounds[index] : plan.bounds[index + 1]] = False
-    halo = np.flatnonzero(found)
-    columns = int(plan.bounds[index + 1] - plan.bounds[index]) + len(halo)
-    if columns > np.iinfo(np.int32).max:
-        raise error("a part has too many columns for 32 bits", "more parts", columns)
-    return halo
 
 
 def _write_sends(store: Store, plan: _Plan) -> None:

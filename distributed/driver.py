@@ -124,7 +124,13 @@ class Run:
 
         def put(part: int) -> None:
             with self._noting(part, failed):
-                self._put(part, value, result)
+                nodes, order = self.partition.nodes(part), self.placement.order(part)
+                rows = self._array(part, value, len(nodes))
+                if order is None:
+                    scatter(rows, nodes, result)
+                else:
+                    first = int(nodes[order[0]])
+                    np.take(rows, order, axis=0, out=result[first:][: len(nodes)], mode="clip")
 
         if of_rows:
             _at_once(put, range(len(self.partition)), result.nbytes)
@@ -132,16 +138,6 @@ class Run:
             with self._noting(0, failed):
                 result[...] = self._array(0, value)
         return failed
-
-    def _put(self, part: int, value: str, result: np.ndarray) -> None:
-        """Write the rows of a part into an array."""
-        nodes, order = self.partition.nodes(part), self.placement.order(part)
-        rows = self._array(part, value, len(nodes))
-        if order is None:
-            scatter(rows, nodes, result)
-        else:
-            first = int(nodes[order[0]])
-            np.take(rows, order, axis=0, out=result[first:][: len(nodes)], mode="clip")
 
     @property
     def _steps(self) -> int:
@@ -208,21 +204,17 @@ class Run:
         self.room.forget_all_but(kept)
         self._settings.clear()
 
-    def _setting(self, part: int) -> Any:
-        """What all tasks share, on the worker of a part."""
-        worker = self.assignment[part].name
-        if not self.setting.whole:
-            return self.setting
-        if worker not in self._settings:
-            self._settings[worker] = self.engine.put(self.setting, worker)
-        return self._settings[worker]
-
     def _shared(self, part: int) -> tuple[Any, Any]:
         """What all tasks share, and a part of the graph, on its worker."""
         worker = self.assignment[part].name
         if self.setting.kept:
             self.room.keep_maps(worker)
-        return self._setting(part), self.placement.source(part, worker)
+        setting: Any = self.setting
+        if self.setting.whole:
+            if worker not in self._settings:
+                self._settings[worker] = self.engine.put(self.setting, worker)
+            setting = self._settings[worker]
+        return setting, self.placement.source(part, worker)
 
     def _load(self, parts: Iterable[int]) -> list[int]:
         """Bring the arguments of the program to the workers; returns the parts that failed."""

@@ -106,7 +106,9 @@ def _read_npz(path: Path, length: int) -> Iterator[Piece]:
         (two, count), dtype = shapes[0]
         if two != 2:
             raise ValueError(f"edge_index has shape {shapes[0][0]}, expected (2, E)")
-        _skip(streams[1], count * dtype.itemsize)
+        left = count * dtype.itemsize
+        while left:
+            left -= len(_exactly(streams[1], min(left, 1 << 24)))
         for first in range(0, count, length):
             wanted = min(length, count - first) * dtype.itemsize
             sources, targets = (np.frombuffer(_exactly(s, wanted), dtype) for s in streams)
@@ -120,11 +122,6 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, int], np.dtype]:
     if len(shape) != 2 or by_columns or dtype.kind not in "iu":
         raise ValueError(f"edge_index is not an array of integers, shape (2, E), got {shape}")
     return (shape[0], shape[1]), dtype
-
-
-def _skip(stream: IO[bytes], size: int) -> None:
-    while size:
-        size -= len(_exactly(stream, min(size, 1 << 24)))
 
 
 def _exactly(stream: IO[bytes], size: int) -> bytes:

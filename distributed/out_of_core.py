@@ -158,7 +158,17 @@ class OutOfCore:
         """
         program = self._program
         given = arguments_of("out_of_core", self._program, self._partition, self.inputs, inputs)
-        targets = self._targets(out)
+        # Where each result goes.
+        several = len(self.outputs) > 1
+        places = list(out) if several and isinstance(out, Sequence | tuple) else [out]
+        if len(places) != len(self.outputs) or (isinstance(out, str) and several):
+            fact = "wrong number of results"
+            raise InputError(
+                explain("out_of_core", fact, expected=len(self.outputs), got=len(places))
+            )
+        targets = [
+            result_of(spec.name, value) for spec, value in zip(self.outputs, places, strict=True)
+        ]
         rows = {n: v for n, v in given.items() if isinstance(v, Rows)}
         whole = {n: v for n, v in given.items() if isinstance(v, np.ndarray)}
         text, weights = program.module.text(), program.module.weights
@@ -194,18 +204,6 @@ class OutOfCore:
     def report(self, machine: Machine | None = None) -> TileReport:
         """What `explain` prints, as numbers."""
         return self._tiling.report(machine or Machine())
-
-    def _targets(self, out: Any) -> list[Result]:
-        several = len(self.outputs) > 1
-        given = list(out) if several and isinstance(out, Sequence | tuple) else [out]
-        if len(given) != len(self.outputs) or (isinstance(out, str) and several):
-            fact = "wrong number of results"
-            raise InputError(
-                explain("out_of_core", fact, expected=len(self.outputs), got=len(given))
-            )
-        return [
-            result_of(spec.name, value) for spec, value in zip(self.outputs, given, strict=True)
-        ]
 
 
 def _beside(targets: Sequence[Result]) -> Path:

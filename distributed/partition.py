@@ -219,11 +219,13 @@ class Partition:
         """Raise `InputError` if the arrays of a part do not fit together."""
         rows, sent = part.num_rows, np.concatenate([*part.sends, np.zeros(0, np.int32)])
         values = part.values is None or len(part.values) == part.num_entries
+        halo = part.halo
+        inside = not len(halo) or (halo[0] >= 0 and halo[-1] < self.num_nodes)
         good = {
             "indptr": len(part.indptr) == rows + 1 and _divides(part.indptr, part.num_entries),
             "values": values,
             "owners": len(part.owners) == self.parts + 1 and _divides(part.owners, len(part.halo)),
-            "halo": bool(np.all(part.halo[1:] > part.halo[:-1])) and self._within(part.halo),
+            "halo": bool(np.all(halo[1:] > halo[:-1])) and inside,
             "receivers": len(receivers) == self.parts + 1 and _divides(receivers, len(sent)),
             "sends": not len(sent) or (0 <= int(sent.min()) and int(sent.max()) < rows),
         }
@@ -231,9 +233,6 @@ class Partition:
             if not is_good:
                 file = Path(self.folder or ".") / f"{array_name(part.index, name)}.npy"
                 raise damaged(file, "the array does not fit the others")
-
-    def _within(self, halo: np.ndarray) -> bool:
-        return not len(halo) or (halo[0] >= 0 and halo[-1] < self.num_nodes)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write it to a folder, as `.npy` files and `partition.json`; the folder is created.

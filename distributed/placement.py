@@ -133,7 +133,12 @@ class Room:
             StepwellError: if it cannot be created.
         """
         if self._place is None and not self._engine.in_memory:
-            place = self._place = self._new_folder()
+            parent = self._parent
+            try:
+                place = self._place = folders.new_folder(parent)
+            except OSError as error:
+                fact = f"cannot create a folder in {parent}: {error.strerror}"
+                raise StepwellError(explain("distribute", fact)) from error
             self._removal = weakref.finalize(self, folders.remove_folder, place)
         return self._place
 
@@ -149,14 +154,6 @@ class Room:
             return self._folder
         has_room = _MEMORY.is_dir() and _free_memory() > _SPARE * self._needed
         return str(_MEMORY) if has_room else tempfile.gettempdir()
-
-    def _new_folder(self) -> str:
-        parent = self._parent
-        try:
-            return folders.new_folder(parent)
-        except OSError as error:
-            fact = f"cannot create a folder in {parent}: {error.strerror}"
-            raise StepwellError(explain("distribute", fact)) from error
 
     def take(self, part: int | None, shape: Sequence[int], dtype: np.dtype[Any]) -> Block | None:
         """A block of a part, or a ring of all, that is not needed any more, if there is one."""

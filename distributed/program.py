@@ -194,22 +194,18 @@ def _read(module: Module, context: CompilerContext, unweighted: bool) -> SplitPr
     outputs = tuple(zip(module.outputs, (names[v] for v in returned(main)), strict=True))
     specs = {spec.name: spec for spec in module.inputs} | reader.specs
     sizes = Sizes(str(graph.shape[0]), str(graph.shape[1]), str(graph.nnz))
-    _refuse_other_sizes(specs, sizes)
+    # Parts know the sizes of the graph, and workers make room for results before a call.
+    known = {sizes.nodes, sizes.columns, sizes.edges}
+    for one in specs.values():
+        for size in one.shape if one.format is None else ():
+            if isinstance(size, str) and size not in known:
+                fact = f'"{one.name}" has the symbolic size "{size}"'
+                expected = f'numbers, or "{sizes.nodes}" and "{sizes.edges}" of the graph'
+                raise CompileError(explain("distribute", fact, expected=expected))
     stages, decisions = tuple(reader.stages), (*module.decisions, *context.decisions)
     inputs = tuple(module.inputs)
     facts = graph.name, sizes, specs, reader.combined
     return SplitProgram(inputs, outputs, stages, *facts, module, decisions, unweighted)
-
-
-def _refuse_other_sizes(specs: Mapping[str, ValueSpec], sizes: Sizes) -> None:
-    """Parts know the sizes of the graph, and workers make room for results before a call."""
-    known = {sizes.nodes, sizes.columns, sizes.edges}
-    for spec in specs.values():
-        for size in spec.shape if spec.format is None else ():
-            if isinstance(size, str) and size not in known:
-                fact = f'"{spec.name}" has the symbolic size "{size}"'
-                expected = f'numbers, or "{sizes.nodes}" and "{sizes.edges}" of the graph'
-                raise CompileError(explain("distribute", fact, expected=expected))
 
 
 def _is_graph(spec: ValueSpec) -> bool:

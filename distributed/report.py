@@ -309,16 +309,13 @@ class StageWork:
         total = 0
         for given in self.stage.inputs:
             if given.value == self.program.graph:
-                total += self._graph(size)
+                # The rows of the graph in memory, with weights of f32.
+                total += size.entries * 8 + size.rows * 8
             elif given.halo:
                 total += size.entries * self._row(given.value)
             else:
                 total += self._size(size, given.value)
         return total + self._results(size)
-
-    def _graph(self, size: Size) -> int:
-        """The bytes of the rows of the graph in memory, with weights of f32."""
-        return size.entries * 8 + size.rows * 8
 
     def _stored(self, size: Size) -> int:
         """The bytes of the arguments and results for the nodes and entries of a part."""
