@@ -61,9 +61,5 @@ def _place(term: AffineExpr) -> tuple[bool, bool, bool]:
     """Where a term stands in a sum: what is false comes first."""
     factor = term.rhs if isinstance(term, AffineBinaryOpExpr) else None
     negative = isinstance(factor, AffineConstantExpr) and factor.value < 0
-    return _is_range(term), isinstance(term, AffineConstantExpr), negative
-
-
-def _is_range(expr: AffineExpr) -> bool:
-    """Whether an expression has lanes in it."""
-    return any(isinstance(part, AffineSymExpr) for part in expr.dfs())
+    has_lanes = any(isinstance(part, AffineSymExpr) for part in term.dfs())
+    return has_lanes, isinstance(term, AffineConstantExpr), negative

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from ..compilation import CODE_GENERATION, Compilation
@@ -84,12 +83,18 @@ class _Collector:
         module, target = self.compilation.module, self.compilation.target
         work, ctx = self.compilation.begin()
         nodes = number_nodes(work.op, self.compilation.start in _OF_OPERATORS)
-        graph = self._model(work, nodes)
+        # Past the level of operators the graph is empty.
+        if self.compilation.start not in _WITH_GRAPH:
+            graph = Graph((), ())
+        else:
+            graph = model_graph(work.main, self.marks, nodes)
         for stage in self.compilation.descend(work, ctx):
             self._look(stage, work)
         done = sum(map(len, ctx.applied.values()))
         report_step(CODE_GENERATION, done, done + 1)
-        self._look_at_machine_code(work.op)
+        texts = machine_texts(work.op, self.compilation.target, self.marks)
+        for name, found in zip(TEXT_STAGES, texts, strict=True):
+            self.stages.append(Stage(name, tuple(map(_machine_function, found))))
         profile = self.calls.profile
         return Report(
             title=module.program.sym_name.data,
@@ -147,11 +152,6 @@ class _Collector:
             marks = tuple(map(self.marks.number, found))
             self.pseudo.append(Function(name, (number,), text, marks))
 
-    def _look_at_machine_code(self, op: ModuleOp) -> None:
-        texts = machine_texts(op, self.compilation.target, self.marks)
-        for stage, found in zip(TEXT_STAGES, texts, strict=True):
-            self.stages.append(Stage(stage, tuple(map(_machine_function, found))))
-
     def _all_stages(self) -> Iterator[Stage]:
         if self.pseudo:
             yield Stage(PSEUDO, tuple(self.pseudo))
@@ -183,12 +183,6 @@ class _Collector:
             if isinstance(inner, GraphOp):
                 moves = inner.FUSION in (FusionKind.INJECTIVE, FusionKind.BROADCAST)
                 yield inner.name, moves, self.marks.of(inner).nodes
-
-    def _model(self, work: Module, nodes: Sequence[str]) -> Graph:
-        """The model as a graph; an empty one past the level of operators."""
-        if self.compilation.start not in _WITH_GRAPH:
-            return Graph((), ())
-        return model_graph(work.main, self.marks, nodes)
 
     def _with_kernels(self, graph: Graph) -> Graph:
         """The graph with the kernels that compute each operator, the main one first."""

@@ -26,7 +26,8 @@ def inlined(block: Block) -> set[Operation]:
     """The number of the operation on whose line another one is written."""
     for number in reversed(range(len(ops))):
         op = ops[number]
-        user = _only_user(op)
+        users = [use.operation for use in op.results[0].uses] if len(op.results) == 1 else []
+        user = users[0] if len(users) == 1 else None
         if user is not None and user in index and _may_be_inlined(op):
             line = at.get(user, index[user])
             if not isinstance(op, LoadOp) or not any(number < n < line for n in changes):
@@ -41,13 +42,6 @@ def inlined(block: Block) -> set[Operation]:
         else:
             depths[op] = 0
     return found
-
-
-def _only_user(op: Operation) -> Operation | None:
-    if len(op.results) != 1:
-        return None
-    users = [use.operation for use in op.results[0].uses]
-    return users[0] if len(users) == 1 else None
 
 
 def _may_be_inlined(op: Operation) -> bool:

@@ -113,7 +113,17 @@ class _Writer:
 
     def lines(self) -> Iterator[Line]:
         """The lines, the signature first."""
-        self._name_matrices()
+        # Name the arrays of sparse matrices by what they are, after the name of their matrix.
+        for op in self.kernel.walk():
+            if not isinstance(op, ForOp) or not op.over_entries:
+                continue
+            uses = [use.operation for use in op.variable.uses]
+            buffers = [load.buffer for load in uses if isinstance(load, LoadOp)]
+            named = zip((*op.matrix, *buffers[:1]), ("indptr", "indices", "values"), strict=False)
+            for array, name in named:
+                if array in self.kernel.inputs:
+                    hint = array.name_hint
+                    self._name(array, name if hint is None else f"{hint}_{name}")
         inputs, outputs = (
             [f"{self._name(value)}: {_type(value.type)}" for value in values]
             for values in (self.kernel.inputs, self.kernel.outputs)
@@ -124,19 +134,6 @@ class _Writer:
         lines = [short] if len(short) <= _LONGEST else [begin, *(f"    {i}," for i in inputs), end]
         yield from ((line, [self.kernel]) for line in lines)
         yield from self._block(self.kernel.body.block, "  ")
-
-    def _name_matrices(self) -> None:
-        """Name the arrays of sparse matrices by what they are, after the name of their matrix."""
-        for op in self.kernel.walk():
-            if not isinstance(op, ForOp) or not op.over_entries:
-                continue
-            uses = [use.operation for use in op.variable.uses]
-            values = [load.buffer for load in uses if isinstance(load, LoadOp)]
-            named = zip((*op.matrix, *values[:1]), ("indptr", "indices", "values"), strict=False)
-            for value, name in named:
-                if value in self.kernel.inputs:
-                    hint = value.name_hint
-                    self._name(value, name if hint is None else f"{hint}_{name}")
 
     def _block(self, block: Block, indent: str) -> Iterator[Line]:
         self._inlined |= inlined(block)
@@ -185,7 +182,14 @@ class _Writer:
             over = f"entries({indptr}, {indices}, row={end})"
         else:
             over = f"range({end})"
-        yield f"for {', '.join(names)} in {over}:  # {_how(op)}", self._used
+        # How the iterations run.
+        if op.is_reduction:
+            by = ", ".join(dict.fromkeys(str(combine) for combine in op.combines))
+            at_once = f", {op.at_once} accumulators" if op.at_once > 1 else ""
+            how = f"reduction by {by}{at_once}"
+        else:
+            how = _KINDS[op.kind.data]
+        yield f"for {', '.join(names)} in {over}:  # {how}", self._used
         inner = f"{indent}  "
         for text, ops in self._block(op.body.block, inner):
             yield text.removeprefix(indent), ops
@@ -206,13 +210,11 @@ class _Writer:
             text = f"{place} {'=' if how is None else _ACCUMULATIONS[how]} {value}"
         else:
             text = f"{place} = {_FOLDS[how]}({place}, {value})"
-        return f"{text}{self._valid(op)}", self._used
-
-    def _valid(self, op: LoadOp | StoreOp) -> str:
-        """How many lanes are inside of the buffer, as a comment."""
+        # How many lanes are inside of the buffer, as a comment.
         limits = zip(op.limited.get_values(), op.limits, strict=True)
         parts = [f"{self.text(limit)} lanes of axis {axis}" for axis, limit in limits]
-        return f"  # the first {', '.join(parts)}" if parts else ""
+        valid = f"  # the first {', '.join(parts)}" if parts else ""
+        return f"{text}{valid}", self._used
 
     def _place(
         self,
@@ -315,15 +317,6 @@ def _kind(value: SSAValue) -> str:
     if isinstance(value, BlockArgument):
         return "acc" if isinstance(value.owner.parent_op(), ForOp) else "x"
     return "buffer" if isinstance(value.owner, LocalOp) else "v"
-
-
-def _how(op: ForOp) -> str:
-    """How the iterations of a loop run."""
-    if not op.is_reduction:
-        return _KINDS[op.kind.data]
-    by = ", ".join(dict.fromkeys(str(combine) for combine in op.combines))
-    at_once = f", {op.at_once} accumulators" if op.at_once > 1 else ""
-    return f"reduction by {by}{at_once}"
 
 
 def _type(kind: Attribute, sizes: Sequence[str] = ()) -> str:

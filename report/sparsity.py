@@ -32,31 +32,19 @@ def patterns_of(
         edge_lists: those among the inputs.
         sizes: the symbolic sizes of the call.
     """
-    of_lists = _of_edge_lists(edge_lists, inputs, sizes or {})
-    return (*_of_weights(module), *_of_inputs(module, inputs), *of_lists)
-
-
-def _of_weights(module: Module) -> Iterator[Pattern]:
+    found: list[Pattern] = []
     for name in module.weights:
         array = module.weights[name]
         if not isinstance(array, np.ndarray):
-            rows, columns = array.shape
-            yield pattern(name, (int(rows), int(columns)), array.indptr, array.indices)
-
-
-def _of_inputs(module: Module, inputs: Sequence[object]) -> Iterator[Pattern]:
+            rows, columns = map(int, array.shape)
+            found.append(pattern(name, (rows, columns), array.indptr, array.indices))
     for spec, value in zip(module.inputs, inputs, strict=False):
         if isinstance(value, Csr):
-            yield pattern(spec.name, value.shape, value.indptr, value.indices)
-
-
-def _of_edge_lists(
-    edge_lists: Sequence[EdgeList], inputs: Sequence[object], sizes: Mapping[str, int]
-) -> Iterator[Pattern]:
+            found.append(pattern(spec.name, value.shape, value.indptr, value.indices))
     for one in edge_lists:
-        if (matrix := one.matrix(inputs, sizes)) is not None:
-            shape, rows, columns = matrix
-            yield _of_entries(one.name, shape, rows, columns)
+        if (matrix := one.matrix(inputs, sizes or {})) is not None:
+            found.append(_of_entries(one.name, *matrix))
+    return tuple(found)
 
 
 def pattern(name: str, shape: tuple[int, int], indptr: np.ndarray, indices: np.ndarray) -> Pattern:

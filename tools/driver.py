@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
@@ -38,10 +38,6 @@ from .driver_options import instrument_options, pipeline_text
 from .instruments import Instruments
 from .messages import PlacedError, excerpt
 from .targets import AliasedMlirTarget
-
-if TYPE_CHECKING:
-    from ..diagnosis.reproducer import Reproducer
-    from .diagnostics import Diagnostics
 
 
 class _KeptText(StringIO):
@@ -82,7 +78,12 @@ class StepwellOptMain(DriverArguments):
 
         def parse(stream: IO[bytes]) -> ModuleOp:
             self._text = stream.read().decode()
-            parser = self._make_parser(placed=self._keeps_places())
+            # Operations need their lines, for diagnostics.
+            remarks = (self.args.remarks, self.args.remarks_filter)
+            parser = self._make_parser(
+                placed=self._diagnostics is not None
+                or any(option is not None for option in remarks)
+            )
             module = parser.parse_module(not self.args.no_implicit_module)
             self.resources = parser.external_resources
             return module
@@ -107,12 +108,28 @@ class StepwellOptMain(DriverArguments):
             print(as_json if self.args.json else text, file=sys.stderr)
 
     def prepare_input(self) -> tuple[list[tuple[IO[bytes], int]], str]:
-        """Open the input, with the weights beside it."""
+        """Open the input, with the weights beside it.
+
+        Raises:
+            StepwellError: if it is not a file of a kind that can be read.
+        """
         if self.args.input_file == "-":
             self.args.input_file = None
         if self.args.input_file is not None:
-            self._check_kind(Path(self.args.input_file))
-            beside = Path(self.args.input_file).with_suffix(".safetensors")
+            path = Path(self.args.input_file)
+            if path.is_dir():
+                raise StepwellError(f"cannot open {path}: Is a directory")
+            kind = self.args.frontend or path.suffix.removeprefix(".")
+            if kind not in self.available_frontends:
+                kinds = ", ".join(f".{name}" for name in self.available_frontends)
+                hint = "-f mlir reads it anyway"
+                if kind == "onnx":
+                    hint = f"stepwell compile {path} --emit graph prints it as MLIR text"
+                error = explain(
+                    str(path), "not a file of MLIR text", expected=kinds, got=path.name, hint=hint
+                )
+                raise StepwellError(error)
+            beside = path.with_suffix(".safetensors")
             if beside.exists():
                 self.context.weights = WeightStore.load(beside)
         return super().prepare_input()
@@ -130,24 +147,6 @@ class StepwellOptMain(DriverArguments):
             return BytesIO(read_bytes(path, LARGEST_TEXT)), Path(path).suffix.removeprefix(".")
         except ReadingError as error:
             raise StepwellError(f"cannot open {self.get_input_name()}: {error}") from error
-
-    def _check_kind(self, path: Path) -> None:
-        """Check that the file is of a kind that can be read.
-
-        Raises:
-            StepwellError: if it is of another kind.
-        """
-        if path.is_dir():
-            raise StepwellError(f"cannot open {path}: Is a directory")
-        kind = self.args.frontend or path.suffix.removeprefix(".")
-        if kind in self.available_frontends:
-            return
-        kinds = ", ".join(f".{name}" for name in self.available_frontends)
-        hint = "-f mlir reads it anyway"
-        if kind == "onnx":
-            hint = f"stepwell compile {path} --emit graph prints it as MLIR text"
-        fact = "not a file of MLIR text"
-        raise StepwellError(explain(str(path), fact, expected=kinds, got=path.name, hint=hint))
 
     @property
     def context(self) -> CompilerContext:
@@ -255,11 +254,6 @@ class StepwellOptMain(DriverArguments):
         line, column = parser.failed_place
         return self._placed(f"{self.get_input_name()}:{line}:{column}", message)
 
-    def _keeps_places(self) -> bool:
-        """Whether operations need their lines, for diagnostics."""
-        remarks = (self.args.remarks, self.args.remarks_filter)
-        return self._diagnostics is not None or any(option is not None for option in remarks)
-
     def _run_passes(self, prog: ModuleOp) -> None:
         ctx = self.context
         if self.args.check is not None:
@@ -283,7 +277,17 @@ class StepwellOptMain(DriverArguments):
             print(f"stepwell-opt: note: {line}", file=sys.stderr)
         ctx.target = found.target
         if found.machine_code:
-            self._compile(found)
+            # Compile the reproducer to machine code.
+            from ..compiler import compile
+
+            check = False if found.inputs is None else found.inputs
+            compile(
+                found.module,
+                found.target,
+                pipeline=found.pipeline,
+                check=check,
+                max_ulp=found.max_ulp,
+            )
             return
         if found.inputs is not None:
             from ..diagnosis.checking import Checker
@@ -291,15 +295,6 @@ class StepwellOptMain(DriverArguments):
             ctx.hooks.insert(0, Checker(module, found.inputs, found.max_ulp))
         with defects_named(ctx):
             run_steps(ctx, prog, parse_passes(found.pipeline, self.available_passes))
-
-    def _compile(self, found: Reproducer) -> None:
-        """Compile a reproducer to machine code."""
-        from ..compiler import compile
-
-        check = False if found.inputs is None else found.inputs
-        compile(
-            found.module, found.target, pipeline=found.pipeline, check=check, max_ulp=found.max_ulp
-        )
 
     def _checker(self, prog: ModuleOp) -> PassHook:
         """The checker that runs the module after each pass."""
@@ -316,7 +311,13 @@ class StepwellOptMain(DriverArguments):
         finally:
             self._instruments.finish()
         if self._diagnostics is not None:
-            self._demand_expected(self._diagnostics)
+            # The diagnostics have to be those that comments of the input expect.
+            problems = self._diagnostics.problems()
+            for problem in problems:
+                print(problem, file=sys.stderr)
+            if problems:
+                noun = "diagnostic is" if len(problems) == 1 else "diagnostics are"
+                raise StepwellError(f"--verify-diagnostics: {len(problems)} {noun} not as expected")
         if self.collected is None:
             return
         output = Path(self.args.output_file)
@@ -326,19 +327,6 @@ class StepwellOptMain(DriverArguments):
             write_atomically(output, self.collected.getvalue().encode())
         except OSError as error:
             raise StepwellError(f"cannot write {output}: {error.strerror}") from error
-
-    def _demand_expected(self, diagnostics: Diagnostics) -> None:
-        """Check that the diagnostics are those that comments of the input expect.
-
-        Raises:
-            StepwellError: if they are not, after printing each difference.
-        """
-        problems = diagnostics.problems()
-        for problem in problems:
-            print(problem, file=sys.stderr)
-        if problems:
-            noun = "diagnostic is" if len(problems) == 1 else "diagnostics are"
-            raise StepwellError(f"--verify-diagnostics: {len(problems)} {noun} not as expected")
 
 
 def _is_of_verifier(error: BaseException | None) -> bool:

@@ -83,8 +83,17 @@ class Instruments:
         self._on_remark = on_remark
         self._elide = _limit(options.elide_constants)
         # The clock starts here.
-        self._timing = self._make_timing()
-        self._statistics = self._make_statistics()
+        self._timing: PassTiming | None = None
+        self._statistics: PassStatistics | None = None
+        # Only load what the options need.
+        if options.timing:
+            from ..core.instrumentation.pass_timing import PassTiming
+
+            self._timing = PassTiming()
+        if options.statistics:
+            from ..core.instrumentation.pass_statistics import PassStatistics
+
+            self._statistics = PassStatistics()
         self._printer, self._remarks = self._make_printer(), self._make_remarks()
         self._tree = self._make_tree("")
 
@@ -119,20 +128,6 @@ class Instruments:
             self.report(report)
 
     # Only load what the options need.
-
-    def _make_timing(self) -> PassTiming | None:
-        if not self._options.timing:
-            return None
-        from ..core.instrumentation.pass_timing import PassTiming
-
-        return PassTiming()
-
-    def _make_statistics(self) -> PassStatistics | None:
-        if not self._options.statistics:
-            return None
-        from ..core.instrumentation.pass_statistics import PassStatistics
-
-        return PassStatistics()
 
     def _make_printer(self) -> IRPrinter | None:
         options = self._options

@@ -123,7 +123,15 @@ def compile_(
     """
     _check_written(emit, output, targets, brief)
     if model.suffix == ARTEFACT:
-        _show_saved(options.saved(model), emit, output, targets, brief)
+        # A saved program: it, or one of its stages, is shown, or written for other targets.
+        exe = options.saved(model)
+        if emit is not None:
+            reached = stage_in(exe, emit) if emit in IR_STAGES else exe.ir(emit)
+            _write_stage(reached, output, brief)
+            return
+        if output is not None:
+            exe.save(output, targets=targets or None)
+        show(exe)
         return
     with instruments.phase("parse"):
         module = options.load(model)
@@ -138,18 +146,6 @@ def compile_(
     with passes_shown(f"lowering to {emit}"):
         reached = compilation.at(emit) if emit in IR_STAGES else compilation.text(emit)
     _write_stage(reached, output, brief)
-
-
-def _show_saved(
-    exe: Executable, emit: str | None, output: Path | None, targets: list[str] | None, brief: bool
-) -> None:
-    """Show a saved program, or one of its stages, or write it for other targets."""
-    if emit is None:
-        if output is not None:
-            exe.save(output, targets=targets or None)
-        show(exe)
-        return
-    _write_stage(stage_in(exe, emit) if emit in IR_STAGES else exe.ir(emit), output, brief)
 
 
 def _check_written(

@@ -139,7 +139,8 @@ def read_inputs(
             name, file = names[0], text
         if name not in names:
             fact = f"no such {option.strip('-')}"
-            raise InputError(explain(option, fact, expected=_list(specs), got=text))
+            expected = " or ".join(f"{spec.name}=FILE.npy" for spec in specs) or "none"
+            raise InputError(explain(option, fact, expected=expected, got=text))
         if name in given:
             raise InputError(explain(option, f'"{name}" is given twice'))
         given[name] = read_array(Path(file), option)
@@ -149,10 +150,6 @@ def read_inputs(
             explain(option, f"missing: {', '.join(missing)}", hint=f"use {option} NAME=FILE.npy")
         )
     return [given[name] for name in names]
-
-
-def _list(specs: Sequence[ValueSpec]) -> str:
-    return " or ".join(f"{spec.name}=FILE.npy" for spec in specs) or "none"
 
 
 def read_array(path: Path, option: str = "--input") -> Any:

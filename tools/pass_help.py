@@ -63,7 +63,10 @@ def help_of_pass(name: str) -> str:
 
 def options_of(kind: type[ModulePass]) -> Iterator[Option]:
     """The options of a pass, in the order in which it declares them."""
-    texts = _texts_of_fields(kind)
+    # The string literal under each field of the class, inherited fields included.
+    texts = dict[str, str]()
+    for base in reversed(kind.__mro__[: kind.__mro__.index(ModulePass)]):
+        texts |= _texts_in(base)
     for field in dataclasses.fields(kind):
         if field.name == "name" or not field.init:
             continue
@@ -100,14 +103,6 @@ def _summary(kind: type[ModulePass]) -> str:
     """The first paragraph of the documentation, or the first sentence of it."""
     paragraph = " ".join(_documentation(kind).partition("\n\n")[0].split())
     return paragraph.partition(". ")[0].removesuffix(".")
-
-
-def _texts_of_fields(kind: type[ModulePass]) -> dict[str, str]:
-    """The string literal under each field of a class, inherited fields included."""
-    texts = dict[str, str]()
-    for base in reversed(kind.__mro__[: kind.__mro__.index(ModulePass)]):
-        texts |= _texts_in(base)
-    return texts
 
 
 def _texts_in(kind: type) -> dict[str, str]:

@@ -31,7 +31,11 @@ def document_of(documented: Any) -> Document:
     text = inspect.cleandoc(documented.__doc__ or "")
     begins = re.compile(rf"(?:%[^=]+ = )?{re.escape(documented.name)}\b")
     paragraphs, examples = list[str](), list[str]()
-    for paragraph in _paragraphs(text):
+    # Empty lines separate paragraphs; a fenced block is one.
+    parts = list[str]()
+    for part in re.split(r"(^```.*?^```$)", text, flags=re.DOTALL | re.MULTILINE):
+        parts += [part] if part.startswith("```") else re.split(r"\n\s*\n", part)
+    for paragraph in (part.strip("\n") for part in parts if part.strip()):
         fenced = re.fullmatch(r"```mlir\n(.*?)```", paragraph, re.DOTALL)
         if fenced or begins.match(paragraph):
             ir = fenced[1].rstrip() if fenced else paragraph
@@ -40,12 +44,3 @@ def document_of(documented: Any) -> Document:
         else:
             paragraphs.append(paragraph)
     return Document(" ".join(paragraphs[0].split()), "\n\n".join(paragraphs), tuple(examples))
-
-
-def _paragraphs(text: str) -> list[str]:
-    """What empty lines separate; a fenced block is one paragraph."""
-    parts = re.split(r"(^```.*?^```$)", text, flags=re.DOTALL | re.MULTILINE)
-    found = list[str]()
-    for part in parts:
-        found += [part] if part.startswith("```") else re.split(r"\n\s*\n", part)
-    return [paragraph.strip("\n") for paragraph in found if paragraph.strip()]

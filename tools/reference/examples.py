@@ -132,7 +132,9 @@ def example_of(text: str) -> ModuleExample | None:
     """
     op = parsed(text)[0]
     operands = list(dict.fromkeys(op.operands))
-    if not _stands_alone(op):
+    tensors = all(isinstance(value.type, TensorType) for value in (*op.operands, *op.results))
+    named = any(isinstance(value, DenseResourceAttr) for value in op.properties.values())
+    if not tensors or not op.results or named or _names_symbol(op):
         return None
     arrays = [_array(op, operand, place) for place, operand in enumerate(operands)]
     module = _program(op, operands)
@@ -141,12 +143,6 @@ def example_of(text: str) -> ModuleExample | None:
     names = [spec.name for spec in module.outputs]
     inputs = dict(zip([spec.name for spec in module.inputs], arrays, strict=True))
     return ModuleExample(inputs, dict(zip(names, given, strict=True)), module=module)
-
-
-def _stands_alone(op: Operation) -> bool:
-    tensors = all(isinstance(value.type, TensorType) for value in (*op.operands, *op.results))
-    named = any(isinstance(value, DenseResourceAttr) for value in op.properties.values())
-    return tensors and bool(op.results) and not named and not _names_symbol(op)
 
 
 def _names_symbol(op: Operation) -> bool:
@@ -186,7 +182,9 @@ def _array(op: Operation, operand: SSAValue, place: int) -> Array:
     if is_sparse(kind):
         return _matrix((shape[0], shape[1]), dtype)
     limit = _limit(op, operand)
-    if _delimits(op, operand):
+    # The operand holds offsets or row pointers.
+    offsets = [value for value, _, _ in getattr(op, "offset_bounds", ())]
+    if operand in [*offsets, getattr(op, "indptr", None)]:
         return np.linspace(0, limit, shape[0]).astype(dtype)
     return numbers(shape, dtype, place, limit)
 
@@ -207,12 +205,6 @@ def array_named(name: str, shape: tuple[int, ...], dtype: np.dtype[Any], place: 
     if name == "indptr":
         return np.cumsum(_cycled((0, 5, 1, 0, 2), shape, 0)).astype(dtype)
     return numbers(shape, dtype, place)
-
-
-def _delimits(op: Operation, operand: SSAValue) -> bool:
-    """Whether an operand holds offsets or row pointers."""
-    offsets = [value for value, _, _ in getattr(op, "offset_bounds", ())]
-    return operand in [*offsets, getattr(op, "indptr", None)]
 
 
 def _limit(op: Operation, operand: SSAValue) -> int:

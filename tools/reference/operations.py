@@ -37,33 +37,27 @@ def dialect_page(name: str) -> str:
         families.setdefault(op.__module__, []).append(op)
     everything = sorted(dialect.operations, key=lambda op: op.name)
     listed = [(f"[`{op.name}`](#{op.name})", document_of(op).summary) for op in everything]
+    # The docstring of the module that declares the dialect, without its first line.
+    declaring = importlib.import_module(f"...dialects.{name}.dialect", __package__)
+    purpose = (inspect.getdoc(declaring) or "").partition("\n\n")[2]
     return page(
         f"# The dialect `{name}`",
-        _purpose(name),
+        purpose,
         table(("operation", "what it does"), listed),
         *(part for module, ops in families.items() for part in _family(module, ops)),
         *_attributes(dialect),
     )
 
 
-def _purpose(name: str) -> str:
-    """The docstring of the module that declares a dialect, without its first line."""
-    module = importlib.import_module(f"...dialects.{name}.dialect", __package__)
-    return (inspect.getdoc(module) or "").partition("\n\n")[2]
-
-
 def _family(module: str, operations: list[Any]) -> Iterator[str]:
     """The operations of a file, under what the file says that they are."""
     stated = inspect.getdoc(sys.modules[module]) or ""
-    yield f"## {_title(stated)}"
+    # The first sentence, without what follows a colon.
+    sentence = " ".join(stated.partition("\n\n")[0].split()).partition(". ")[0]
+    title = sentence.partition(": ")[0].removesuffix(".")
+    yield f"## {title}"
     for op in operations:
         yield from _operation(op)
-
-
-def _title(text: str) -> str:
-    """The first sentence of a docstring, without what follows a colon."""
-    sentence = " ".join(text.partition("\n\n")[0].split()).partition(". ")[0]
-    return sentence.partition(": ")[0].removesuffix(".")
 
 
 def _operation(op: Any) -> Iterator[str]:

@@ -34,17 +34,15 @@ def _pass(name: str, kind: type[ModulePass]) -> tuple[str, ...]:
         (f"`{option.name}`", option.type, option.default or "required", option.text)
         for option in options_of(kind)
     ]
+    # The last lines, Requires and Leaves, become a list.
+    text = inspect.getdoc(kind) or ""
+    text = re.sub(r"^(Requires|Leaves): ", r"- *\1*: ", text, flags=re.MULTILINE)
     return (
         f"## `{name}` {{ #{name} }}",
-        _markdown(inspect.getdoc(kind) or ""),
+        text,
         table(("option", "type", "default", "purpose"), rows),
         _contract(kind),
     )
-
-
-def _markdown(text: str) -> str:
-    """A docstring, with its last lines, Requires and Leaves, as a list."""
-    return re.sub(r"^(Requires|Leaves): ", r"- *\1*: ", text, flags=re.MULTILINE)
 
 
 def _contract(kind: type[ModulePass]) -> str:

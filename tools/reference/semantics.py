@@ -29,7 +29,12 @@ def numpy_source(operator: type[GraphOp]) -> str:
     reference = operator.reference
     if reference.__qualname__.startswith(f"{operator.__name__}."):
         return _source(reference)
-    own = [method for method in _called(operator, reference) if _is_specific(method, reference)]
+    # Methods of another class than the reference that calls them.
+    own = [
+        method
+        for method in _called(operator, reference)
+        if method.__qualname__.partition(".")[0] != reference.__qualname__.partition(".")[0]
+    ]
     return "\n\n".join(map(_source, own or [reference]))
 
 
@@ -48,11 +53,6 @@ def _called(operator: type[GraphOp], function: Callable[..., Any]) -> Iterator[C
         method = inspect.getattr_static(operator, name)
         if name not in _ROUNDING and inspect.isfunction(method):
             yield method
-
-
-def _is_specific(method: Callable[..., Any], reference: Callable[..., Any]) -> bool:
-    """Whether a method belongs to another class than the reference that calls it."""
-    return method.__qualname__.partition(".")[0] != reference.__qualname__.partition(".")[0]
 
 
 def _source(function: Callable[..., Any]) -> str:
