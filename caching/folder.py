@@ -106,7 +106,14 @@ class Folder:
             except BaseException:
                 _remove(temporary, folder)
                 raise
-            _evict(folder, self.limit)
+            # Remove the oldest entries beyond the limit, and what was abandoned.
+            entries = _entries(folder)
+            total = sum(entry.size for entry in entries)
+            for entry in entries:
+                abandoned = entry.name.startswith(_TEMPORARY) and not entry.is_begun
+                if abandoned or (total > self.limit and not entry.is_begun):
+                    _remove(entry.name, folder)
+                    total -= entry.size
 
     def count_use(self) -> None:
         """Count a use of the cache."""
@@ -208,17 +215,6 @@ def _entries(folder: int) -> list[Entry]:
                 if stat.S_ISREG(state.st_mode) and file.name != _USES:
                     found.append(Entry(file.name, state.st_size, state.st_mtime))
     return sorted(found, key=lambda entry: (entry.used, entry.name))
-
-
-def _evict(folder: int, limit: int) -> None:
-    """Remove the oldest entries beyond the limit, and what was abandoned."""
-    entries = _entries(folder)
-    total = sum(entry.size for entry in entries)
-    for entry in entries:
-        abandoned = entry.name.startswith(_TEMPORARY) and not entry.is_begun
-        if abandoned or (total > limit and not entry.is_begun):
-            _remove(entry.name, folder)
-            total -= entry.size
 
 
 def _remove(name: str, folder: int) -> None:

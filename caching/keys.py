@@ -52,7 +52,9 @@ class Request:
                 return None
             plain = self.threads, self.opt_level, self.pipeline, self.copy_indices, self.rounding
             asked = facts_of((*plain, self.schedule))
-            own = _target(self.target), asked, *_module_facts(self.module)
+            module = self.module
+            facts = structure_digest(module.op), facts_of(module.decisions)
+            own = _target(self.target), asked, *facts, weights_facts(module.weights)
         except (OpaqueError, StepwellError):
             return None
         found = sources, surroundings, own
@@ -93,10 +95,6 @@ def _records(records: str | Path | bool | None) -> Facts:
     if records is None and not Path(path).exists():
         return ("none",)
     return ("file", hashlib.sha256(read_bytes(Path(path), _LARGEST_RECORDS)).hexdigest())
-
-
-def _module_facts(module: Module) -> Facts:
-    return structure_digest(module.op), facts_of(module.decisions), weights_facts(module.weights)
 
 
 def weights_facts(weights: WeightStore) -> Facts:

@@ -83,7 +83,21 @@ class Checker(Observer):
         except InputError:
             if inputs is not None:
                 raise
-            self._begin_with_others(module)
+
+            def runs(arrays: Sequence[Any]) -> bool:
+                try:
+                    self._run(module, arrays)
+                except InputError:
+                    return False
+                return True
+
+            # Begin with samples of sizes that the module takes.
+            self._inputs = made_up(module, runs)
+            try:
+                self._begin(module)
+            except InputError as error:
+                fact = f"no inputs can be made up ({error})"
+                raise InputError(explain("check", fact, hint="give inputs")) from error
         if self._expected is not None:
             self._expect(self._expected, module)
 
@@ -96,23 +110,6 @@ class Checker(Observer):
         """From here on, compare with the results of this module."""
         self._limits.narrow(module.op)
         self._begin(module)
-
-    def _begin_with_others(self, module: Module) -> None:
-        """Begin with samples of sizes that the module takes."""
-
-        def runs(arrays: Sequence[Any]) -> bool:
-            try:
-                self._run(module, arrays)
-            except InputError:
-                return False
-            return True
-
-        self._inputs = made_up(module, runs)
-        try:
-            self._begin(module)
-        except InputError as error:
-            fact = f"no inputs can be made up ({error})"
-            raise InputError(explain("check", fact, hint="give inputs")) from error
 
     def _begin(self, module: Module) -> None:
         self._traces = [self._run(module, arrays) for arrays in self._inputs]

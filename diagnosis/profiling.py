@@ -235,31 +235,21 @@ def profiler(compilation: Compilation) -> Profiler:
         if stage == "scheduled":
             calls = list(calls_of(work.main, ctx.work))
         if stage == "loops":
-            sites, slot = sites_of(work.main, calls), _slot_of_table(work.main)
+            # The position of the table of times among the constants of the program.
+            record = next(op for op in work.main.walk() if isinstance(op, rt.RecordOp))
+            table = record.times.owner
+            assert isinstance(table, rt.ConstantOp)
+            slot, known = table.slot.value.data, iter(calls)
+            # The timed operations, with their calls where these are known.
+            for op in timed_operations(work.main):
+                is_call = isinstance(op, (rt.CallOp, rt.CallPackedOp))
+                sites.append(Site(_name(op), names(op), next(known, None) if is_call else None))
     program = machine_code(work, timed.target, timed.listing)
     found = _THREADS.search(passes["llvm"])
     threads = int(found[1]) if found else 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else threads
     times = program.constants[slot]
     return Profiler(executable(program), times, sites, min(threads, cores))
-
-
-def _slot_of_table(main: func.FuncOp) -> int:
-    """The position of the table of times among the constants of the program."""
-    record = next(op for op in main.walk() if isinstance(op, rt.RecordOp))
-    table = record.times.owner
-    assert isinstance(table, rt.ConstantOp)
-    return table.slot.value.data
-
-
-def sites_of(main: func.FuncOp, calls: Sequence[Call]) -> list[Site]:
-    """The timed operations of a function on buffers; `calls` are its calls, if known."""
-    known = iter(calls)
-    sites: list[Site] = []
-    for op in timed_operations(main):
-        is_call = isinstance(op, (rt.CallOp, rt.CallPackedOp))
-        sites.append(Site(_name(op), names(op), next(known, None) if is_call else None))
-    return sites
 
 
 def _name(op: Operation) -> str:

@@ -120,7 +120,14 @@ def _resize_constant(module: Module, op: ConstantOp, sizes: Mapping[int, int]) -
     kind = TensorType(op.type.element_type, shape, op.type.encoding)
     name = op.key or "constant"
     if not isinstance(array, np.ndarray):
-        matrix = _wrapped(array, shape)
+        # The first rows of the matrix, with columns modulo their number: rows stay as full as they
+        # were. A column that a row has twice then is one entry, the sum of both.
+        rows, columns = shape
+        pointers = array.indptr[: rows + 1]
+        end = pointers[-1]
+        indices = (array.indices[:end] % columns).astype(array.indices.dtype)
+        matrix = type(array)((array.data[:end].copy(), indices, pointers.copy()), shape=shape)
+        matrix.sum_duplicates()
         made = ConstantOp.resource(module.weights.add(name, matrix), kind, int(matrix.nnz))
     else:
         part = np.ascontiguousarray(array[tuple(map(slice, shape))])
@@ -130,20 +137,6 @@ def _resize_constant(module: Module, op: ConstantOp, sizes: Mapping[int, int]) -
             made = ConstantOp.resource(module.weights.add(name, part), kind)
     made.location = op.location
     Rewriter.replace_op(op, made)
-
-
-def _wrapped(matrix: Any, shape: tuple[int, ...]) -> Any:
-    """The first rows of a matrix, with columns modulo their number: rows stay as full as they were.
-
-    A column that a row has twice then is one entry, the sum of both.
-    """
-    rows, columns = shape
-    pointers = matrix.indptr[: rows + 1]
-    end = pointers[-1]
-    indices = (matrix.indices[:end] % columns).astype(matrix.indices.dtype)
-    made = type(matrix)((matrix.data[:end].copy(), indices, pointers.copy()), shape=shape)
-    made.sum_duplicates()
-    return made
 
 
 def _resized_numbers(attr: Attribute, sizes: Mapping[int, int]) -> Attribute:

@@ -137,15 +137,12 @@ def _with_least(module: Module, least: int) -> Smaller | None:
         if candidate is not None:
             found, accepted = candidate, accepted | {old: new}
     divisor = _DIVISORS[least]
-    others = _all_sizes(module) - accepted.keys()
-    rest = [n for n in others if n >= 2 * _LANES and n % divisor == 0]
-    return _resized(module, accepted | {n: n // divisor for n in rest}) or found
-
-
-def _all_sizes(module: Module) -> set[int]:
     values = [result for op in module.op.walk() for result in op.results]
     kinds = [value.type for value in (*module.main.body.block.args, *values)]
-    return {n for kind in kinds if isinstance(kind, TensorType) for n in kind.get_shape()}
+    sizes = {n for kind in kinds if isinstance(kind, TensorType) for n in kind.get_shape()}
+    others = sizes - accepted.keys()
+    rest = [n for n in others if n >= 2 * _LANES and n % divisor == 0]
+    return _resized(module, accepted | {n: n // divisor for n in rest}) or found
 
 
 def _reduced(sizes: Sequence[int], least: int) -> dict[int, int]:

@@ -211,6 +211,9 @@ class KernelSchedule(Steps):
             fact, expected = "it has not been timed as it is now", "time() first"
             raise CompileError(explain(subject, fact, expected=expected))
         timed = self._timed[1]
+        # The predicted time of the program, relative to that with default schedules.
+        found = self._compilation
+        predictions = Predictions(found.unscheduled().op, found.target, self._threads)
         record = Record(
             structure_of(self._unscheduled),
             self._compilation.target.cpu,
@@ -220,7 +223,7 @@ class KernelSchedule(Steps):
             kept=True,
             kernel=self.kernel,
             seconds=timed.seconds,
-            predicted=self._predicted(),
+            predicted=predictions.ratio(structure_of(self._unscheduled), self.trace),
             versions={name: importlib.metadata.version(name) for name in ("stepwell", "llvmlite")},
         )
         write_records(path, [record])
@@ -239,12 +242,6 @@ class KernelSchedule(Steps):
     def _repr_markdown_(self) -> str:
         steps = "".join(f"{number}. `{step}`\n" for number, step in enumerate(self.steps))
         return f"**@{self.kernel}**\n\n{steps}\n```mlir\n{self.ir()}\n```\n"
-
-    def _predicted(self) -> float | None:
-        """The predicted time of the program, relative to that with default schedules."""
-        found = self._compilation
-        predictions = Predictions(found.unscheduled().op, found.target, self._threads)
-        return predictions.ratio(structure_of(self._unscheduled), self.trace)
 
     def _change(self, begin: _State | None, steps: Sequence[Step]) -> Self:
         self._states.append(self._replayed(steps, begin))

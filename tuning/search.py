@@ -28,7 +28,7 @@ from ..core.logs import logger
 from ..core.module import Module
 from ..core.pipelines import passes_in
 from ..core.progress import report
-from ..core.records import Record, default_path, read_records, write_records
+from ..core.records import Record, Records, default_path, read_records, write_records
 from ..core.target import Target, default_threads, named
 from ..core.worker import Worker
 from ..dialects.loop.ops import ForOp, KernelOp
@@ -185,11 +185,6 @@ class _Kernel:
         """The ratio of the best trace."""
         return min([1.0, *(ratio for ratio in self.ratios.values() if ratio is not None)])
 
-    def best_traces(self) -> list[str]:
-        """The traces that seem to be better than the default, the best first."""
-        found = {t: ratio for t, ratio in self.ratios.items() if ratio is not None and ratio < 1}
-        return sorted(found, key=lambda trace: (found[trace], trace))[:FINALISTS]
-
     def traces(self, trace: str) -> dict[str, str]:
         """The trace for each of the kernels; empty for the default."""
         return {} if trace == self.default else dict.fromkeys(self.names, trace)
@@ -216,13 +211,8 @@ class _Search:
         if not self.kernels:
             raise CompileError(explain("tune", "the module has no kernel to schedule"))
         self.predictions = Predictions(module.op, target, threads)
-        self._recall()
-
-    def _recall(self) -> None:
-        """Load the measurements of earlier searches."""
-        if self.path is None:
-            return
-        known = read_records(self.path)
+        # The measurements of earlier searches.
+        known = Records() if self.path is None else read_records(self.path)
         for kernel in self.kernels:
             for record in known.measured(kernel.key, self.target.cpu, self.threads):
                 kernel.ratios[record.trace] = record.ratio
@@ -232,7 +222,15 @@ class _Search:
         """Search, compare the best with the default again, and record."""
         stopped, self.budget_s = False, budget_s
         try:
-            self._search(self.begun + budget_s * (1 - FINAL_SHARE))
+            end = self.begun + budget_s * (1 - FINAL_SHARE)
+            self.worker.start()
+            left = list(self.kernels)
+            while left:
+                kernel, *rest = left
+                now = time.monotonic()
+                share = kernel.work / max(1, sum(k.work for k in left))
+                self._search_kernel(kernel, now + max(0.0, end - now) * share)
+                left = rest
         except KeyboardInterrupt:
             stopped = True
             self.worker.stop()
@@ -241,16 +239,6 @@ class _Search:
         self._save(kept)
         records = tuple(self._record(k, trace, kept=True) for k, trace in kept)
         return Tuned(records, ratio, self.tried, self.failed, stopped, self.path)
-
-    def _search(self, end: float) -> None:
-        self.worker.start()
-        left = list(self.kernels)
-        while left:
-            kernel, *rest = left
-            now = time.monotonic()
-            share = kernel.work / max(1, sum(k.work for k in left))
-            self._search_kernel(kernel, now + max(0.0, end - now) * share)
-            left = rest
 
     def _search_kernel(self, kernel: _Kernel, end: float) -> None:
         """Try neighbours of the default, then the proposals of the sampler."""
@@ -334,7 +322,11 @@ class _Search:
         kept: list[tuple[_Kernel, str]] = []
         used: dict[str, str] = {}
         for kernel in self.kernels:
-            for trace in kernel.best_traces():
+            # Those that seem to be better than the default, the best first.
+            better = {
+                t: ratio for t, ratio in kernel.ratios.items() if ratio is not None and ratio < 1
+            }
+            for trace in sorted(better, key=lambda trace: (better[trace], trace))[:FINALISTS]:
                 kernel.fresh.add(trace)
                 with_it = {**used, **kernel.traces(trace)}
                 found = self._compare(used, with_it, FINAL)
