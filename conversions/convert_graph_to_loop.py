@@ -31,6 +31,7 @@ from ..dialects.graph.kernel_bounds import HINT, described, outside_of_call
 from ..dialects.graph.plan.nest_plan import NestPlan
 from ..dialects.graph.plan.planner import planned
 from ..dialects.graph.plan.recording import Recorder
+from ..dialects.graph.rearranging import is_alias
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.graph.visibility import StoredRounding
 from ..dialects.loop import ops as loop
@@ -107,9 +108,9 @@ def _refuse_rest(module: ModuleOp) -> None:
     """Raise for the first operator left outside a kernel."""
     known = (graph.ConstantOp, graph.CallDpsOp, graph.CallPackedOp)
     for op in operations_in(module):
-        if isinstance(op, GraphOp) and not (op.is_alias or isinstance(op, known)):
+        if isinstance(op, GraphOp) and not (is_alias(op) or isinstance(op, known)):
             fact, hint = "operator outside of a primitive function", "run graph-fuse-ops first"
-            if not op.has_kernel:
+            if op.refusal is not None:
                 fact = "an opaque operator has no kernel"
                 hint = "one of constants is folded, others are replaced where a pass knows the user"
             raise refused(op, fact, hint=hint)

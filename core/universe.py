@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from xdsl.ir import Dialect
     from xdsl.passes import ModulePass
 
-INTERFACE = 1
+INTERFACE = 2
 """The version of the plug-in interface, which `docs/stability.md` defines."""
 
-OLDEST_INTERFACE = 1
+OLDEST_INTERFACE = 2
 """The oldest version for which plug-ins still work; those below `INTERFACE` with a warning."""
 
 

@@ -19,7 +19,7 @@ from xdsl.ir import Attribute
 from xdsl.rewriter import Rewriter
 
 from ..core.module import NNZ, Module
-from ..dialects.graph.interfaces import GraphOp
+from ..dialects.graph.interfaces import GraphOp, set_result_types
 from ..dialects.graph.ops import CallDpsOp, ConstantOp
 from .programs import programs
 
@@ -91,7 +91,7 @@ def _resize(module: Module, function: func.FuncOp, sizes: Mapping[int, int]) -> 
         elif isinstance(op, GraphOp):
             for key, attr in op.properties.items():
                 op.properties[key] = _resized_numbers(attr, sizes)
-            op.set_result_types(op.infer_types())
+            set_result_types(op, op.infer_types())
     function.update_function_type()
 
 

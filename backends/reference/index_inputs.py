@@ -8,10 +8,12 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ...core.dims import Dim
 from ...core.module import Module
+from ...dialects.graph.demands import IndexBound, demands, read_operands
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.kinds import FusionKind
 from ...dialects.graph.ops_cast import CastOp
 from ...dialects.graph.ops_check import CheckIndicesOp
+from ...dialects.graph.rearranging import is_alias
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.stages import stage_of
 
@@ -44,8 +46,8 @@ def _limits(op: Operation, shapes: SymbolicShapes) -> Iterator[tuple[SSAValue, D
     if isinstance(op, CheckIndicesOp):
         yield op.indices, op.limit(shapes)
     elif isinstance(op, GraphOp):
-        for indices, pointed, axis in op.index_bounds:
-            yield indices, shapes.shape(pointed)[axis]
+        for bound in demands(op, IndexBound):
+            yield bound.operand, shapes.shape(bound.into)[bound.dimension]
 
 
 def _sources(value: SSAValue) -> Iterator[BlockArgument]:
@@ -56,9 +58,10 @@ def _sources(value: SSAValue) -> Iterator[BlockArgument]:
     op = value.owner
     if not isinstance(op, GraphOp):
         return
-    if op.is_alias:
+    if is_alias(op):
         yield from _sources(op.operands[0])
     elif op.FUSION in _MOVES or isinstance(op, CastOp):
+        read = read_operands(op)
         for operand in op.operands:
-            if operand not in op.checked_operands:
+            if operand not in read:
                 yield from _sources(operand)

@@ -10,6 +10,7 @@ import numpy as np
 from ...core.dims import Dim, size_of_argument, size_of_result
 from ...core.errors import InputError, explain
 from ...core.provenance import origin
+from ...dialects.graph.demands import SizeBound, demands
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.ops import CallDpsOp
 from ...dialects.graph.shapes import sizes_of
@@ -36,7 +37,7 @@ def check_sizes(op: GraphOp, operands: Sequence[Array]) -> None:
         InputError: if one is too small or too large.
     """
     given = dict(zip(op.operands, operands, strict=True))
-    for bound in op.size_bounds:
+    for bound in demands(op, SizeBound):
         size = sizes_of(given[bound.operand])[bound.dimension]
         for needed in bound.conditions(op, Dim.of(size)):
             _check(op, op.name, size, needed)

@@ -12,7 +12,8 @@ from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
 from ...core.refusal import refused
 from ...core.typed import tensor_type
 from ...dialects.graph.buffers import buffer_types
-from ...dialects.graph.interfaces import Bound, GraphOp
+from ...dialects.graph.demands import IndexBound, OffsetBound, SizeBound, demands
+from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.loop.arguments import BOUNDS, CONSTANT, INDPTR, OFFSETS, SIZES, SizeCondition
 from ...dialects.sparse_tensor import is_sparse
@@ -58,8 +59,8 @@ def argument_attrs(
     """
     operators = [op for op in function.body.block.ops if isinstance(op, GraphOp)]
     checked = {
-        BOUNDS: _extents(((op, b) for op in operators for b in op.index_bounds), shapes),
-        OFFSETS: _extents(((op, b) for op in operators for b in op.offset_bounds), shapes),
+        BOUNDS: _extents(operators, IndexBound, shapes),
+        OFFSETS: _extents(operators, OffsetBound, shapes),
     }
     result: list[DictionaryAttr] = []
     for arg, is_constant in zip(function.body.block.args, constant, strict=True):
@@ -79,7 +80,7 @@ def _size_conditions(function: func.FuncOp, shapes: SymbolicShapes) -> Attribute
     """What operators demand of symbolic sizes, as text; None without any."""
     texts: list[str] = []
     for op in (op for op in function.body.block.ops if isinstance(op, GraphOp)):
-        for bound in op.size_bounds:
+        for bound in demands(op, SizeBound):
             size = shapes.shape(bound.operand)[bound.dimension]
             if not size.is_static:
                 conditions = bound.conditions(op, size)
@@ -99,19 +100,19 @@ def _in_arguments(needed: SizeCondition, op: GraphOp, shapes: SymbolicShapes) ->
 
 
 def _extents(
-    bounds: Iterable[tuple[GraphOp, Bound]], shapes: SymbolicShapes
+    operators: Iterable[GraphOp], kind: type[IndexBound | OffsetBound], shapes: SymbolicShapes
 ) -> dict[SSAValue, Attribute]:
     """For each argument that holds indices, or offsets, their extents as text."""
     result: dict[SSAValue, list[str]] = {}
-    for op, (indices, source, dimension) in bounds:
-        extent = shapes.in_arguments(shapes.shape(source)[dimension])
-        if not isinstance(indices, BlockArgument) or extent is None:
+    for op, bound in ((one, own) for one in operators for own in demands(one, kind)):
+        extent = shapes.in_arguments(shapes.shape(bound.into)[bound.dimension])
+        if not isinstance(bound.operand, BlockArgument) or extent is None:
             raise refused(
                 op,
                 "indices cannot be checked before the kernel runs",
                 expected="indices and an extent that the arguments have",
             )
-        result.setdefault(indices, []).append(str(extent))
+        result.setdefault(bound.operand, []).append(str(extent))
     return {
         value: ArrayAttr([StringAttr(text) for text in dict.fromkeys(texts)])
         for value, texts in result.items()

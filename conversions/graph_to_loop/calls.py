@@ -80,7 +80,7 @@ def _state_sizes(function: func.FuncOp, shapes: SymbolicShapes) -> None:
 def single_call(function: func.FuncOp) -> Call | None:
     """The only operation of a function, if that is a call without a value at an index."""
     op, *rest = function.body.block.ops
-    if not isinstance(op, Call) or op.has_kernel:
+    if not isinstance(op, Call) or op.refusal is None:
         return None
     returned = len(rest) == 1 and list(rest[0].operands) == list(op.results)
     return op if returned else None

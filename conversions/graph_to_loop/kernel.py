@@ -15,12 +15,13 @@ from ...core.refusal import FaultyOperator, refused
 from ...core.symbols import find_symbol
 from ...core.typed import owned, parent_of, returned
 from ...dialects.graph.buffers import buffer_types
-from ...dialects.graph.interfaces import GraphOp, element_type, rank
+from ...dialects.graph.interfaces import GraphOp, element_type, is_foreign, rank
 from ...dialects.graph.kernel_bounds import HINT, computed_indices, described, known_in, outside_of
 from ...dialects.graph.nest import Index
 from ...dialects.graph.ops_call import CallDpsOp
 from ...dialects.graph.plan.contract import faults_of
 from ...dialects.graph.plan.nest_plan import NestPlan, ResultNest
+from ...dialects.graph.rearranging import ReshapeInterface
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.graph.visibility import StoredRounding
 from ...dialects.loop import ops as loop
@@ -80,7 +81,7 @@ def build_kernel(
     kernel.location = fuse(op for op in function.walk() if isinstance(op, GraphOp))
     if plan.writer is not None:
         _verify_written(kernel, plan.writer)
-    if any(isinstance(op, GraphOp) and op.is_foreign for op in function.body.block.ops):
+    if any(map(is_foreign, function.body.block.ops)):
         _require_inside(kernel, function, shapes, source_of, plan.writer)
     return kernel
 
@@ -100,24 +101,24 @@ def _require_inside(
         ops = computed_indices(access)
         local = buffer_of(access).owner
         if writer is not None and isinstance(local, loop.LocalOp) and source_of[local] is writer:
-            return not writer.is_foreign
-        return bool(ops) and not any(map(is_foreign, (access, *ops)))
+            return not is_foreign(writer)
+        return bool(ops) and not any(map(is_of_users, (access, *ops)))
 
-    def is_foreign(op: Operation) -> bool:
+    def is_of_users(op: Operation) -> bool:
         source = source_of.get(op)
-        return isinstance(source, GraphOp) and source.is_foreign and not _is_trusted(source)
+        return source is not None and is_foreign(source) and not _is_trusted(source)
 
     found = outside_of(kernel, known_in(kernel, shapes), is_trusted)
     if found is not None:
         fact, expected, got = described(found)
         source = source_of.get(found.access, function)
-        if not is_foreign(found.access):
-            source = next(op for op in function.walk() if isinstance(op, GraphOp) and op.is_foreign)
+        if not is_of_users(found.access):
+            source = next(filter(is_foreign, function.walk()))
         kind = FaultyOperator
         raise refused(source, fact, kind=kind, expected=expected, got=got, hint=HINT)
 
 
-def _is_trusted(op: GraphOp) -> bool:
+def _is_trusted(op: Operation) -> bool:
     """Whether an operator calls a kernel of text that is trusted."""
     kernel = find_symbol(op, op.callee) if isinstance(op, CallDpsOp) else None
     return kernel is not None and loop.TRUSTED in kernel.attributes
@@ -192,6 +193,6 @@ class _Store:
 
 def _reshaped(nest: NestBuilder, value: SSAValue, index: Index) -> Index:
     """The index in the result of a reshape of an element of its operand."""
-    found = owned(value, GraphOp).result_index(nest, index)
+    found = owned(value, ReshapeInterface).result_index(nest, index)
     assert found is not None
     return found

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...core.typed import function_around
 from ...dialects.graph import ops as graph
-from ...dialects.graph.interfaces import GraphOp
+from ...dialects.graph.rearranging import is_alias
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.loop import ops as loop
 from ...dialects.loop.arguments import CONSTANT, ENTRIES, IN_PLACE
@@ -86,7 +86,7 @@ def _is_dying(value: SSAValue, call: Operation) -> bool:
     if not isinstance(value.owner, Call):
         return False
     users = [use.operation for use in value.uses if use.operation is not call]
-    if any(isinstance(user, GraphOp) and user.is_alias for user in users):
+    if any(map(is_alias, users)):
         # It lives on under another name.
         return False
     return all(user.parent is call.parent and user.is_before_in_block(call) for user in users)

@@ -18,7 +18,7 @@ from ...core.refusal import refused
 from ...core.typed import memref_type, tensor_type
 from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import buffer_types
-from ...dialects.graph.interfaces import GraphOp
+from ...dialects.graph.rearranging import is_alias
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
 from .carrying import Carrying, in_results
@@ -229,7 +229,7 @@ def _users(value: SSAValue) -> Iterator[Operation]:
     """The operations that use a value, or another one that is in its buffer."""
     for use in value.uses:
         yield use.operation
-        if isinstance(use.operation, GraphOp) and use.operation.is_alias:
+        if is_alias(use.operation):
             yield from _users(use.operation.results[0])
 
 
@@ -275,7 +275,7 @@ def _overwritable(function: BufferFunction, result: OpResult) -> Iterator[OpResu
         if not isinstance(operand, OpResult) or shapes.shape(operand) != shapes.shape(result):
             continue
         users = (use.operation for use in operand.uses)
-        if any(isinstance(user, GraphOp) and user.is_alias for user in users):
+        if any(map(is_alias, users)):
             # The kernel may read it under another name.
             continue
         if kernel.may_overwrite(first + result.index).issuperset(places):

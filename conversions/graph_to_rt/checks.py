@@ -16,8 +16,9 @@ from ...core.refusal import refused
 from ...core.typed import tensor_type
 from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import buffer_types
-from ...dialects.graph.interfaces import GraphOp
+from ...dialects.graph.demands import SizeBound, demands
 from ...dialects.graph.kernel_bounds import call_sizes
+from ...dialects.graph.rearranging import AliasInterface
 from ...dialects.loop import ops as loop
 from ...dialects.loop.arguments import (
     BOUNDS,
@@ -81,7 +82,7 @@ def check_results(function: BufferFunction, op: Operation) -> None:
 def _sizes_needed(function: BufferFunction, op: Operation) -> Iterator[SizeCondition]:
     """The conditions on sizes of an operation."""
     if isinstance(op, graph.AssembleOp):
-        for bound in op.size_bounds:
+        for bound in demands(op, SizeBound):
             size = function.shapes.shape(bound.operand)[bound.dimension]
             yield from bound.conditions(op, size)
     if isinstance(op, graph.CallDpsOp):
@@ -176,7 +177,7 @@ def indices_of(function: BufferFunction) -> dict[SSAValue, tuple[int, ...]]:
 
 def _buffer_of(value: SSAValue) -> SSAValue:
     """The value whose buffer holds that of a view or of a checked value; another value itself."""
-    while isinstance(op := value.owner, GraphOp) and op.is_alias:
+    while isinstance(op := value.owner, AliasInterface) and op.is_alias:
         value = op.operands[0]
     return value
 

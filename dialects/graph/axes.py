@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import prop_def
+from xdsl.irdl import prop_def, traits_def
 
 from .attrs import I64_ARRAY, i64_array, i64_attr, ints
 from .interfaces import GraphOp, ShapeFacts, rank, unknown_sizes
+from .remapped_axes import HoldsAxes, HoldsAxis
 
 
-class AxisOp(GraphOp, ABC):
+class CanonicalPropertiesInterface(Operation, ABC):
+    """An operator whose properties can mean the same with different values, such as axes."""
+
+    @abstractmethod
+    def canonical_properties(self) -> dict[str, Attribute]:
+        """Properties in canonical form, to which `graph-canonicalize-ops` brings them."""
+
+
+class AxisOp(GraphOp, CanonicalPropertiesInterface, ABC):
     """An operator along one axis of its first operand; a negative one counts from the back.
 
     An axis out of range is an error. The canonical form counts from the front.
     """
+
+    traits = traits_def(HoldsAxis())
 
     axis = prop_def(IntegerAttr.constr(i64))
 
@@ -49,12 +60,14 @@ class AxisOp(GraphOp, ABC):
         return super().infer_types()
 
 
-class AxesOp(GraphOp, ABC):
+class AxesOp(GraphOp, CanonicalPropertiesInterface, ABC):
     """An operator along some axes of its first operand; negative ones count from the back.
 
     An axis out of range is an error, and so is one that is named twice. The canonical form
     counts from the front, in ascending order.
     """
+
+    traits = traits_def(HoldsAxes())
 
     axes = prop_def(I64_ARRAY)
 

@@ -28,13 +28,13 @@ from ..loop.arguments import BOUNDS, OFFSETS, SIZES
 from ..loop.ops import KernelOp
 from ..sparse_tensor import is_sparse
 from .buffers import buffer_types
+from .demands import IndexBound, OffsetBound, SizeBound, demands, read_operands
 from .interfaces import GraphOp, ShapeFacts, tensor_type, unknown_sizes
 from .kernel_bounds import HINT, described, outside_of_call
 from .kernel_builder import KernelBuilder
 from .kernel_coverage import sizes_by_name, uncovered
 from .kernel_errors import line_of_error
 from .plan.operator_sizes import OperatorSizes
-from .size_bounds import SizeBound
 
 
 class Kernel:
@@ -66,7 +66,7 @@ class Kernel:
         known = OperatorSizes(op).shapes
         shapes, own = [known[v] for v in op.operands], [known[v] for v in op.results]
         self._require_stored(kernel, op.operands, shapes, own, op)
-        if op.checked_operands or op.size_bounds:
+        if read_operands(op) or demands(op, SizeBound):
             _bound(kernel, op)
         return kernel
 
@@ -228,11 +228,11 @@ def _bound(kernel: KernelOp, op: GraphOp) -> None:
     data: list[dict[str, Attribute]] = []
     for value in operands:
         bounds: dict[str, Attribute] = {}
-        for name, checked in ((BOUNDS, op.index_bounds), (OFFSETS, op.offset_bounds)):
+        for name, kind in ((BOUNDS, IndexBound), (OFFSETS, OffsetBound)):
             texts = [
-                StringAttr(_extent_text(operands, source, axis))
-                for indices, source, axis in checked
-                if indices is value
+                StringAttr(_extent_text(operands, bound.into, bound.dimension))
+                for bound in demands(op, kind)
+                if bound.operand is value
             ]
             if texts:
                 bounds[name] = ArrayAttr(texts)
@@ -240,7 +240,7 @@ def _bound(kernel: KernelOp, op: GraphOp) -> None:
     data += [{}] * (len(kernel.body.block.args) - len(data))
     conditions = [
         StringAttr(str(needed))
-        for bound in op.size_bounds
+        for bound in demands(op, SizeBound)
         if tensor_type(bound.operand).get_shape()[bound.dimension] < 0
         for needed in bound.conditions(op, _size_of(operands, bound))
     ]

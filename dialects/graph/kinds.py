@@ -34,12 +34,3 @@ class Precision(Enum):
     """It loses at most one rounding: it does so if its operands are narrow already."""
     NEVER = "never"
     """Its results would be noticeably worse, or leave the range of the type."""
-
-
-class StoredValues(Enum):
-    """How an operator uses the stored values of its first operand, a sparse matrix."""
-
-    UNREAD = "unread"
-    """It reads the pattern alone."""
-    REPLACEABLE = "replaceable"
-    """It reads them, or its last operand in their place, which is optional."""

@@ -16,6 +16,7 @@ from ...core.weights import WeightStore
 from . import ops as graph
 from .attrs import is_float
 from .interfaces import GraphOp, element_type, tensor_type
+from .traits import KeepsNonnegative, NeverNegative, SignInterface
 
 _DEPTH = 4
 
@@ -50,10 +51,15 @@ def is_nonnegative(value: SSAValue, depth: int = _DEPTH) -> bool:
     op = value.owner
     if not isinstance(op, GraphOp):
         return False
-    known = (
-        depth and is_float(element_type(v)) and is_nonnegative(v, depth - 1) for v in op.operands
-    )
-    return op.is_nonnegative([bool(one) for one in known])
+    if op.has_trait(NeverNegative):
+        return True
+    known = [
+        depth > 0 and is_float(element_type(v)) and is_nonnegative(v, depth - 1)
+        for v in op.operands
+    ]
+    if op.has_trait(KeepsNonnegative) and all(known):
+        return True
+    return isinstance(op, SignInterface) and op.is_nonnegative(known)
 
 
 def reshape_target(sizes: Sequence[int]) -> list[int] | None:

@@ -15,7 +15,14 @@ from xdsl.dialects import math
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape, product
@@ -41,7 +48,6 @@ from .interfaces import (
     rank,
     widened,
 )
-from .kinds import StoredValues
 from .matrices import rows_of
 from .nest import PlaceStep
 from .ops_contraction import same_element_types
@@ -50,6 +56,7 @@ from .ops_edge_softmax import softmax_of_rows
 from .ops_pattern import AtEntriesOp
 from .ops_sparse import SpmmOp, require_csr, require_entries
 from .rewrites import replace_by
+from .traits import ReadsPattern
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -71,7 +78,7 @@ class AggregationOp(GraphOp, ABC):
     """
 
     FUSION: ClassVar[FusionKind] = FusionKind.CONTRACTION
-    STORED_VALUES: ClassVar[StoredValues | None] = StoredValues.UNREAD
+    traits = traits_def(ReadsPattern())
 
     kind = prop_def(AggregateKindAttr)
     result = result_def(FLOAT_TENSOR)

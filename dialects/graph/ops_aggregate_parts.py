@@ -17,12 +17,12 @@ from ...core.errors import InputError, explain
 from ...core.typed import dense_array, sparse_array
 from . import scalars
 from .attrs import FLOAT_TENSOR, SPARSE_TENSOR, AggregateKind, AggregateKindAttr
+from .demands import DemandInterface, SizeBound
 from .guards import only_if
 from .interfaces import (
     FusionKind,
     Index,
     ShapeFacts,
-    SizeBound,
     Sizes,
     WritingNest,
     element_type,
@@ -51,7 +51,7 @@ _TILE = 256
 
 
 @irdl_op_definition
-class AggregateDenseOp(AggregationOp):
+class AggregateDenseOp(AggregationOp, DemandInterface):
     """The messages of each node and part, combined, times the weights of the part, summed.
 
     `w` is [P, K, F]: P parts, such as the relations of a graph, each with weights of its own. The
@@ -89,7 +89,7 @@ class AggregateDenseOp(AggregationOp):
         super().__init__(operands=[a, x, w], properties=properties, result_type=result_type)
 
     @property
-    def size_bounds(self) -> tuple[SizeBound, ...]:
+    def demands(self) -> tuple[SizeBound, ...]:
         return (SizeBound(self.w, 0, 1),)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:

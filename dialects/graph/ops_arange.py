@@ -8,20 +8,22 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def, traits_def
 
 from ...core.dims import Dim, Shape
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import I64_TENSOR, i64_attr
+from .demands import DemandInterface, SizeOperand
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, declared_size
+from .traits import NeverNegative
 
 if TYPE_CHECKING:
     from .interfaces import Array
 
 
 @irdl_op_definition
-class ArangeOp(GraphOp):
+class ArangeOp(GraphOp, DemandInterface):
     """The numbers from 0 to below `count`, which is a size that a scalar holds at run time.
 
     Where the scalar is a count that another operator returned, the size is the same. Another
@@ -33,7 +35,7 @@ class ArangeOp(GraphOp):
 
     name = "graph.arange"
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
-    NEVER_NEGATIVE: ClassVar[bool] = True
+    traits = traits_def(NeverNegative())
 
     count = operand_def(TensorType(i64, []))
     at_most = opt_prop_def(IntegerAttr.constr(i64))
@@ -54,8 +56,8 @@ class ArangeOp(GraphOp):
         super().__init__(operands=[count], properties=properties, result_type=result_type)
 
     @property
-    def size_operands(self) -> tuple[SSAValue, ...]:
-        return (self.count,)
+    def demands(self) -> tuple[SizeOperand, ...]:
+        return (SizeOperand(self.count),)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         bound = declared_size(self.result, 0)

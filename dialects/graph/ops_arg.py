@@ -20,6 +20,7 @@ from . import scalars
 from .attrs import NUMERIC_TENSOR, ReduceKind, ReduceKindAttr, bool_attr, is_float
 from .axes import AxisOp
 from .combiners import COMBINER_OF, COMBINERS
+from .demands import DemandInterface, SizeBound
 from .interfaces import (
     FusionKind,
     Index,
@@ -28,7 +29,6 @@ from .interfaces import (
     element_type,
     widened,
 )
-from .size_bounds import SizeBound
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -37,7 +37,7 @@ _I32_MAX = (1 << 31) - 1
 
 
 @irdl_op_definition
-class ArgReduceOp(AxisOp):
+class ArgReduceOp(AxisOp, DemandInterface):
     """The place of the maximum or minimum along an axis, an i64.
 
     Of several places the first one, with `last` the last one; a NaN counts as the extremum, as in
@@ -87,7 +87,7 @@ class ArgReduceOp(AxisOp):
         return [i64]
 
     @property
-    def size_bounds(self) -> tuple[SizeBound, ...]:
+    def demands(self) -> tuple[SizeBound, ...]:
         return (SizeBound(self.x, self.axis_from_front, 1),)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:

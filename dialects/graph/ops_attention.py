@@ -15,6 +15,7 @@ from xdsl.irdl import (
     opt_operand_def,
     prop_def,
     result_def,
+    traits_def,
 )
 
 from ...core.dims import Dim, Shape, product
@@ -25,7 +26,6 @@ from .attrs import DENSE_TENSOR, FLOAT_TENSOR, INDEX_TENSOR, bool_attr, i64_attr
 from .interfaces import (
     FusionKind,
     GraphOp,
-    Precision,
     ShapeFacts,
     Sizes,
     WritingNest,
@@ -33,7 +33,9 @@ from .interfaces import (
     text,
     widened,
 )
+from .kinds import Precision
 from .ops_contraction import same_element_types
+from .traits import HalfPrecision
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -66,7 +68,7 @@ class AttentionOp(GraphOp):
 
     name = "graph.attention"
     FUSION: ClassVar[FusionKind] = FusionKind.NEST
-    PRECISION: ClassVar[Precision | None] = Precision.ALWAYS
+    traits = traits_def(HalfPrecision(Precision.ALWAYS))
 
     q = operand_def(FLOAT_TENSOR)
     k = operand_def(FLOAT_TENSOR)

@@ -15,6 +15,7 @@ from ...core.dims import Dim, Shape
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import I64_ARRAY, NUMERIC_TENSOR, i64_attr, ints
+from .demands import DemandInterface, SizeBound
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -37,14 +38,13 @@ from .ops_window import (
     window_bounds,
     windows_of,
 )
-from .size_bounds import SizeBound
 
 if TYPE_CHECKING:
     from .interfaces import Array
 
 
 @irdl_op_definition
-class BlockedConvOp(GraphOp):
+class BlockedConvOp(GraphOp, DemandInterface):
     """`graph.conv` for x of shape [N, C/b, *sizes, b] and w of shape [M, C, *window].
 
     y[n, i, p, j] = bias[m] + sum over c, l, k of x[n, c, p * strides + k * dilations, l] *
@@ -124,7 +124,7 @@ class BlockedConvOp(GraphOp):
         return filters
 
     @property
-    def size_bounds(self) -> tuple[SizeBound, ...]:
+    def demands(self) -> tuple[SizeBound, ...]:
         window = tensor_type(self.w).get_shape()[2:]
         return window_bounds(self.x, 2, window, ints(self.strides), ints(self.dilations))
 

@@ -10,7 +10,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
 
 from ...core.dims import Shape
 from ...core.typed import dense_array
@@ -29,6 +29,7 @@ from .interfaces import (
 )
 from .order_keys import PlaceAt, key_bits, order_key
 from .sorting import known_size, sort_where
+from .traits import Discontinuous
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -55,7 +56,7 @@ class SuppressBoxesOp(GraphOp):
 
     name = "graph.suppress_boxes"
     FUSION: ClassVar[FusionKind] = FusionKind.NEST
-    DISCONTINUOUS: ClassVar[bool] = True
+    traits = traits_def(Discontinuous())
 
     boxes = operand_def(FLOAT_TENSOR)
     scores = operand_def(FLOAT_TENSOR)

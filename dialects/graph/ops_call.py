@@ -35,6 +35,7 @@ from ..sparse_tensor import part_count
 from . import scalars
 from .attrs import ANY_TENSOR
 from .computed_sizes import SizeAttr
+from .demands import DemandInterface, SizeResult
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -42,6 +43,7 @@ from .interfaces import (
     Nest,
     ShapeFacts,
     Sizes,
+    SparseResultInterface,
     declared_shape,
     element_type,
     tensor_type,
@@ -50,6 +52,7 @@ from .interfaces import (
 from .kernel_flops import kernel_flops
 from .kernel_sizes import NoValueError
 from .kernel_values import KernelValues
+from .traits import Discontinuous
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -58,7 +61,7 @@ ResultDims = Sequence[Sequence[str]]
 """The names of the dimensions of each result, "" for those that are static in its type."""
 
 
-class CallLikeOp(GraphOp, ABC):
+class CallLikeOp(GraphOp, DemandInterface, SparseResultInterface, ABC):
     """A call with value semantics: its results are the buffers that it writes.
 
     `result_dims` gives the sizes of the ``?`` in result types, in symbols of the enclosing
@@ -68,7 +71,7 @@ class CallLikeOp(GraphOp, ABC):
     """
 
     FUSION: ClassVar[FusionKind] = FusionKind.OPAQUE
-    DISCONTINUOUS: ClassVar[bool] = True
+    traits = traits_def(Discontinuous())
     """The callee is unknown."""
 
     arguments = var_operand_def(ANY_TENSOR)
@@ -99,8 +102,8 @@ class CallLikeOp(GraphOp, ABC):
         return () if self.result_sizes is None else self.result_sizes.data
 
     @property
-    def size_results(self) -> tuple[SSAValue, ...]:
-        return tuple(size.scalar(self) for size in self.sizes if size.is_result)
+    def demands(self) -> tuple[SizeResult, ...]:
+        return tuple(SizeResult(size.scalar(self)) for size in self.sizes if size.is_result)
 
     def verify_(self) -> None:
         facts = ShapeFacts(self, unknown_sizes())
@@ -228,10 +231,6 @@ class CallDpsOp(CallLikeOp):
         super().__init__(symbol, arguments, result_types, result_dims, result_sizes)
 
     @property
-    def is_foreign(self) -> bool:
-        return True
-
-    @property
     def places(self) -> list[int]:
         """The number of the first parameter of the kernel for each argument, and for the results.
 
@@ -305,7 +304,7 @@ class CallDpsOp(CallLikeOp):
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         symbolic = any(not tensor_type(result).has_static_shape() for result in self.results)
-        if self.result_dims is None and symbolic and self.has_kernel:
+        if self.result_dims is None and symbolic and self.refusal is None:
             return self.values.shapes(shapes)
         return super().infer_shapes(shapes, facts)
 

@@ -10,7 +10,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FixedBitwidthType, TensorType, f8E8M0FNU, i1
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Shape
@@ -23,6 +23,7 @@ from .attrs import STORED_TENSOR, holds_all_values
 from .buffers import storage_type
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, widened
 from .rewrites import forward, replace_by
+from .traits import Discontinuous
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -102,7 +103,7 @@ class BitcastOp(_ElementTypeOp):
     """
 
     name = "graph.bitcast"
-    DISCONTINUOUS: ClassVar[bool] = True
+    traits = traits_def(Discontinuous())
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:

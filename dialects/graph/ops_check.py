@@ -21,6 +21,7 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     result_def,
+    traits_def,
     var_operand_def,
 )
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
@@ -34,25 +35,25 @@ from ...core.typed import dense_array
 from ...core.wording import Case, worded
 from ..rt.abi import DETAIL_WORDS
 from .attrs import ANY_TENSOR, INDEX_TENSOR, STORED_TENSOR, i64_attr
+from .axes import CanonicalPropertiesInterface
+from .demands import DemandInterface, ReadOperand
 from .interfaces import FusionKind, GraphOp, ShapeFacts, Sizes, rank, tensor_type
+from .rearranging import AliasInterface
 from .rewrites import replace_by
+from .traits import KeepsNonnegative, NeverNegative
 
 if TYPE_CHECKING:
     from .interfaces import Array
 
 
-class AliasOp(GraphOp, ABC):
+class AliasOp(GraphOp, AliasInterface, ABC):
     """An operator of the public function whose result is its operands, in their buffers."""
 
     FUSION: ClassVar[FusionKind] = FusionKind.OPAQUE
 
-    @property
-    def is_alias(self) -> bool:
-        return True
-
 
 @irdl_op_definition
-class CheckIndicesOp(AliasOp, HasCanonicalizationPatternsInterface):
+class CheckIndicesOp(AliasOp, CanonicalPropertiesInterface, HasCanonicalizationPatternsInterface):
     """Indices, which are checked to be in [0, n).
 
     n is a number, or where it is symbolic the size of an axis of x, whose elements do not
@@ -65,7 +66,7 @@ class CheckIndicesOp(AliasOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.check_indices"
-    NEVER_NEGATIVE: ClassVar[bool] = True
+    traits = traits_def(NeverNegative())
 
     indices = operand_def(INDEX_TENSOR)
     x = opt_operand_def(ANY_TENSOR)
@@ -146,7 +147,7 @@ class CheckIndicesOp(AliasOp, HasCanonicalizationPatternsInterface):
 
 
 @irdl_op_definition
-class CheckOp(AliasOp):
+class CheckOp(AliasOp, DemandInterface):
     """x, after a check: where `condition` is false, the call fails with a message.
 
     `{0}`, `{1}`, `{2}` in the message are details.
@@ -156,7 +157,7 @@ class CheckOp(AliasOp):
     """
 
     name = "graph.check"
-    KEEPS_NONNEGATIVE: ClassVar[bool] = True
+    traits = traits_def(KeepsNonnegative())
 
     x = operand_def(STORED_TENSOR)
     condition = operand_def(TensorType(i1, []))
@@ -189,8 +190,8 @@ class CheckOp(AliasOp):
         return f"{origin(self) or self.name}: {self.message.data}"
 
     @property
-    def checked_operands(self) -> set[SSAValue]:
-        return {self.condition}
+    def demands(self) -> tuple[ReadOperand, ...]:
+        return (ReadOperand(self.condition),)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         if len(self.details) > DETAIL_WORDS:

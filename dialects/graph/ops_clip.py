@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math as scalar_math
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, opt_prop_def
+from xdsl.irdl import irdl_op_definition, opt_prop_def, traits_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Shape
@@ -18,14 +17,16 @@ from ...core.dtypes import dtype_of
 from ...core.exactness import Exactness
 from . import scalars
 from .attrs import NUMBER, is_float, number_attr
-from .interfaces import GraphOp, Nest, Precision, ShapeFacts, element_type
+from .interfaces import GraphOp, Nest, ShapeFacts, element_type
+from .kinds import Precision
 from .ops_binary import larger, smaller
 from .ops_elementwise import UnaryOp
 from .rewrites import forward
+from .traits import HalfPrecision, SignInterface
 
 
 @irdl_op_definition
-class ClipOp(UnaryOp, HasCanonicalizationPatternsInterface):
+class ClipOp(UnaryOp, SignInterface, HasCanonicalizationPatternsInterface):
     """min(max(x, minimum), maximum), each where it is given; NaN stays NaN.
 
     Where minimum > maximum everything is maximum. Bounds are f64, or for integers i64, or
@@ -35,7 +36,7 @@ class ClipOp(UnaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.clip"
-    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
+    traits = traits_def(HalfPrecision(Precision.FOLLOW))
 
     minimum = opt_prop_def(NUMBER)
     maximum = opt_prop_def(NUMBER)

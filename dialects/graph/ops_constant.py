@@ -39,7 +39,8 @@ from ...core.typed import dense_array, integer_type, is_splat
 from ...core.weights import WeightStore
 from ..sparse_tensor import is_sparse
 from .attrs import ANY_TENSOR, i64_attr
-from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts
+from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, SparseResultInterface
+from .traits import SignInterface
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -48,7 +49,7 @@ ElementsAttr = DenseIntOrFPElementsAttr | DenseResourceAttr
 
 
 @irdl_op_definition
-class ConstantOp(GraphOp):
+class ConstantOp(GraphOp, SignInterface, SparseResultInterface):
     """A tensor that is known at compile time.
 
     A literal (`dense<...>`) is for small tensors; weights are named (`dense_resource<...>`)

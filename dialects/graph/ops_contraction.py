@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, result_def, traits_def
 
 from ...core.dims import Dim, Shape, product
 from ...core.typed import dense_array
@@ -19,7 +19,6 @@ from .interfaces import (
     GraphOp,
     Index,
     Nest,
-    Precision,
     ShapeFacts,
     Sizes,
     element_type,
@@ -27,7 +26,10 @@ from .interfaces import (
     text,
     widened,
 )
+from .kinds import Precision
 from .ops_elementwise import broadcast_index
+from .rearranging import BatchInterface
+from .traits import HalfPrecision
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -127,7 +129,7 @@ def matmul_at(
 
 
 @irdl_op_definition
-class DenseOp(GraphOp):
+class DenseOp(GraphOp, BatchInterface):
     """x W^T + bias, for x of shape [..., K], w of shape [N, K] and bias of shape [N].
 
     The sum starts at the bias. f16 is summed in f32. Integers of 8 and 16 bits, whose types may
@@ -139,7 +141,7 @@ class DenseOp(GraphOp):
 
     name = "graph.dense"
     FUSION: ClassVar[FusionKind] = FusionKind.CONTRACTION
-    PRECISION: ClassVar[Precision | None] = Precision.ALWAYS
+    traits = traits_def(HalfPrecision(Precision.ALWAYS))
 
     x = operand_def(NUMERIC_TENSOR)
     w = operand_def(NUMERIC_TENSOR)
@@ -188,7 +190,7 @@ class DenseOp(GraphOp):
 
 
 @irdl_op_definition
-class MatmulOp(GraphOp):
+class MatmulOp(GraphOp, BatchInterface):
     """The matrix product of the last two dimensions; the others are broadcast as in NumPy.
 
     Sums are those of `graph.dense`.
@@ -198,7 +200,7 @@ class MatmulOp(GraphOp):
 
     name = "graph.matmul"
     FUSION: ClassVar[FusionKind] = FusionKind.CONTRACTION
-    PRECISION: ClassVar[Precision | None] = Precision.ALWAYS
+    traits = traits_def(HalfPrecision(Precision.ALWAYS))
 
     a = operand_def(NUMERIC_TENSOR)
     b = operand_def(NUMERIC_TENSOR)

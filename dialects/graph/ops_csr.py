@@ -17,7 +17,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
 
 from ...core.dims import Dim, Shape
 from ...core.errors import InputError
@@ -27,11 +27,19 @@ from ...core.typed import bits
 from ..sparse_tensor import csr
 from . import scalars
 from .attrs import ANY_TENSOR, FLOAT_TENSOR, I32_TENSOR, INDEX_TENSOR, SPARSE_TENSOR
-from .interfaces import Bound, FusionKind, GraphOp, ShapeFacts, WritingNest, element_type
+from .demands import DemandInterface, IndexBound, SizeBound
+from .interfaces import (
+    FusionKind,
+    GraphOp,
+    ShapeFacts,
+    SparseResultInterface,
+    WritingNest,
+    element_type,
+)
 from .nest import LocalBuffer
 from .ops_check import AliasOp
 from .ops_gather import checked_places, place_of
-from .size_bounds import SizeBound
+from .traits import Discontinuous, NeverNegative
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -41,7 +49,7 @@ MOST_EDGES, MOST_COLUMNS = (1 << 31) - 1, 1 << 31
 
 
 @irdl_op_definition
-class SortEdgesOp(GraphOp):
+class SortEdgesOp(GraphOp, DemandInterface):
     """The edges of an edge list in the order of their rows, as compressed rows.
 
     Edge e is in row `rows[e]` and column `columns[e]`; a negative index counts from the back, one
@@ -57,7 +65,7 @@ class SortEdgesOp(GraphOp):
 
     name = "graph.sort_edges"
     FUSION: ClassVar[FusionKind] = FusionKind.NEST
-    NEVER_NEGATIVE: ClassVar[bool] = True
+    traits = traits_def(NeverNegative(), Discontinuous(operands=()))
 
     rows = operand_def(INDEX_TENSOR)
     columns = operand_def(INDEX_TENSOR)
@@ -83,18 +91,13 @@ class SortEdgesOp(GraphOp):
         super().__init__(operands=[rows, columns, targets, sources], result_type=result_type)
 
     @property
-    def index_bounds(self) -> tuple[Bound, ...]:
-        return ((self.rows, self.targets, 0), (self.columns, self.sources, 0))
-
-    @property
-    def size_bounds(self) -> tuple[SizeBound, ...]:
+    def demands(self) -> tuple[IndexBound | SizeBound, ...]:
         return (
+            IndexBound(self.rows, self.targets, 0),
+            IndexBound(self.columns, self.sources, 0),
             SizeBound(self.rows, 0, most=MOST_EDGES),
             SizeBound(self.sources, 0, most=MOST_COLUMNS),
         )
-
-    def jumps_with(self, operand: int) -> bool:
-        return False
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         rows, columns, targets, sources = shapes
@@ -192,7 +195,7 @@ def _half(nest: WritingNest) -> SSAValue:
 
 
 @irdl_op_definition
-class AssembleOp(AliasOp):
+class AssembleOp(AliasOp, DemandInterface, SparseResultInterface):
     """The CSR matrix of row pointers, column indices and values, which are not copied.
 
     It has as many columns as the first dimension of `sources` has elements. In each call the row
@@ -227,7 +230,7 @@ class AssembleOp(AliasOp):
         super().__init__(operands=[indptr, indices, values, sources], result_type=result_type)
 
     @property
-    def size_bounds(self) -> tuple[SizeBound, ...]:
+    def demands(self) -> tuple[SizeBound, ...]:
         return (SizeBound(self.indptr, 0, 1),)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:

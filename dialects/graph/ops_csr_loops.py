@@ -14,15 +14,16 @@ import numpy as np
 from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
 
 from ...core.dims import Dim, Shape
 from . import scalars
 from .attrs import ANY_TENSOR, I32_TENSOR, I64_TENSOR, INDEX_TENSOR
-from .interfaces import Bound, FusionKind, GraphOp, ShapeFacts, WritingNest, element_type
+from .demands import Demand, DemandInterface, IndexBound, SizeBound, SizeResult
+from .interfaces import FusionKind, GraphOp, ShapeFacts, WritingNest, element_type
 from .nest import LocalBuffer
 from .ops_gather import checked_places, place_of
-from .size_bounds import SizeBound
+from .traits import Discontinuous, NeverNegative
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -32,7 +33,7 @@ MOST = 1 << 30
 
 
 @irdl_op_definition
-class SortEdgesWithLoopsOp(GraphOp):
+class SortEdgesWithLoopsOp(GraphOp, DemandInterface):
     """The edges of a list but its self loops, and a self loop of each node, as compressed rows.
 
     Edge e is in row `rows[e]` and column `columns[e]`, and left out where these numbers are equal.
@@ -48,7 +49,7 @@ class SortEdgesWithLoopsOp(GraphOp):
 
     name = "graph.sort_edges_with_loops"
     FUSION: ClassVar[FusionKind] = FusionKind.NEST
-    NEVER_NEGATIVE: ClassVar[bool] = True
+    traits = traits_def(NeverNegative(), Discontinuous(operands=()))
 
     rows = operand_def(INDEX_TENSOR)
     columns = operand_def(INDEX_TENSOR)
@@ -71,19 +72,14 @@ class SortEdgesWithLoopsOp(GraphOp):
         super().__init__(operands=[rows, columns, nodes], result_type=result_type)
 
     @property
-    def index_bounds(self) -> tuple[Bound, ...]:
-        return ((self.rows, self.nodes, 0), (self.columns, self.nodes, 0))
-
-    @property
-    def size_bounds(self) -> tuple[SizeBound, ...]:
-        return (SizeBound(self.rows, 0, most=MOST), SizeBound(self.nodes, 0, most=MOST))
-
-    @property
-    def size_results(self) -> tuple[SSAValue, ...]:
-        return (self.count,)
-
-    def jumps_with(self, operand: int) -> bool:
-        return False
+    def demands(self) -> tuple[Demand, ...]:
+        return (
+            IndexBound(self.rows, self.nodes, 0),
+            IndexBound(self.columns, self.nodes, 0),
+            SizeBound(self.rows, 0, most=MOST),
+            SizeBound(self.nodes, 0, most=MOST),
+            SizeResult(self.count),
+        )
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         rows, columns, nodes = shapes

@@ -12,13 +12,21 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
 
 from ...core.dims import Dim, Shape, product
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import I64_ARRAY, I64_TENSOR, STORED_TENSOR, i64_array, ints
 from .axes import AxisOp
+from .demands import DemandInterface, SizeOperand
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -32,6 +40,7 @@ from .interfaces import (
 )
 from .ops_elementwise import broadcast_index
 from .positions import delinearize, linearize
+from .traits import KeepsNonnegative, NeverNegative
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -48,7 +57,7 @@ class DimOp(AxisOp):
 
     name = "graph.dim"
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
-    NEVER_NEGATIVE: ClassVar[bool] = True
+    traits = traits_def(NeverNegative())
 
     x = operand_def(STORED_TENSOR)
     result = result_def(I64_TENSOR)
@@ -74,7 +83,7 @@ class DimOp(AxisOp):
         return scalars.from_index(nest, extent, i64)
 
 
-class _ShapedOp(GraphOp, ABC):
+class _ShapedOp(GraphOp, DemandInterface, ABC):
     """An operator that is given the shape of its result: numbers, and scalars that hold sizes."""
 
     x = operand_def(STORED_TENSOR)
@@ -97,8 +106,8 @@ class _ShapedOp(GraphOp, ABC):
         super().__init__(operands=[x, sizes], properties=properties, result_type=result_type)
 
     @property
-    def size_operands(self) -> tuple[SSAValue, ...]:
-        return tuple(self.sizes)
+    def demands(self) -> tuple[SizeOperand, ...]:
+        return tuple(map(SizeOperand, self.sizes))
 
     def _scalars(self, facts: ShapeFacts) -> Iterator[SSAValue]:
         """The scalars for each -1 in `shape`, in order."""
@@ -128,7 +137,7 @@ class DynamicReshapeOp(_ShapedOp):
 
     name = "graph.dynamic_reshape"
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
-    KEEPS_NONNEGATIVE: ClassVar[bool] = True
+    traits = traits_def(KeepsNonnegative())
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         total, given = product(shapes[0]), self._scalars(facts)
@@ -171,7 +180,7 @@ class DynamicBroadcastOp(_ShapedOp):
 
     name = "graph.dynamic_broadcast"
     FUSION: ClassVar[FusionKind] = FusionKind.BROADCAST
-    KEEPS_NONNEGATIVE: ClassVar[bool] = True
+    traits = traits_def(KeepsNonnegative())
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         x, given = shapes[0], self._scalars(facts)
@@ -199,7 +208,7 @@ class DynamicBroadcastOp(_ShapedOp):
 
 
 @irdl_op_definition
-class DynamicSliceOp(AxisOp):
+class DynamicSliceOp(AxisOp, DemandInterface):
     """`count` elements of an axis of x: at start, start + step, ...
 
     There are at most as many as the axis has, which is checked. A place outside of the axis means
@@ -211,7 +220,7 @@ class DynamicSliceOp(AxisOp):
 
     name = "graph.dynamic_slice"
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
-    KEEPS_NONNEGATIVE: ClassVar[bool] = True
+    traits = traits_def(KeepsNonnegative())
 
     x = operand_def(STORED_TENSOR)
     start = operand_def(_SIZE)
@@ -236,8 +245,8 @@ class DynamicSliceOp(AxisOp):
         super().__init__(operands=[x, start, step, count], axis=axis, result_type=result_type)
 
     @property
-    def size_operands(self) -> tuple[SSAValue, ...]:
-        return (self.count,)
+    def demands(self) -> tuple[SizeOperand, ...]:
+        return (SizeOperand(self.count),)
 
     def infer_element_types(self) -> list[Attribute]:
         return [element_type(self.x)]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
 
 from ...core.dims import Dim, Shape, product
 from ...core.typed import dense_array, sparse_array
@@ -34,10 +34,10 @@ from .interfaces import (
     text,
     widened,
 )
-from .kinds import StoredValues
 from .matrices import rows_of
 from .ops_contraction import same_element_types
 from .ops_sparse import require_csr
+from .traits import ReadsPattern
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -92,7 +92,7 @@ class SddmmOp(GraphOp):
     """
 
     name = "graph.sddmm"
-    STORED_VALUES: ClassVar[StoredValues | None] = StoredValues.UNREAD
+    traits = traits_def(ReadsPattern())
 
     kind = prop_def(SddmmKindAttr)
     a = operand_def(SPARSE_TENSOR)

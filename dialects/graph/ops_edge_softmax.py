@@ -10,18 +10,26 @@ import numpy as np
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop_def, result_def
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    result_def,
+    traits_def,
+)
 
 from ...core.dims import Shape
 from ...core.typed import dense_array, sparse_array
 from . import scalars
 from .attrs import FLOAT_TENSOR, SPARSE_TENSOR
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, widened
-from .kinds import StoredValues
 from .matrices import rows_of
 from .ops_contraction import same_element_types
 from .ops_edge import require_equal
 from .ops_sparse import require_csr, require_entries
+from .partitions import PartitionInterface
+from .traits import ReadsPattern
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -29,7 +37,7 @@ if TYPE_CHECKING:
     from .interfaces import Array
 
 
-class SoftmaxOverEntriesOp(GraphOp, ABC):
+class SoftmaxOverEntriesOp(GraphOp, PartitionInterface, ABC):
     """What the softmax of the stored entries of each row and that of the self loop have in common.
 
     With `own`, each row has the score of a self loop, in place of those that are stored. With
@@ -38,7 +46,7 @@ class SoftmaxOverEntriesOp(GraphOp, ABC):
     """
 
     FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
-    STORED_VALUES: ClassVar[StoredValues | None] = StoredValues.UNREAD
+    traits = traits_def(ReadsPattern())
 
     halo = opt_prop_def(UnitAttr)
 

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import FloatAttr, f64
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
 
 from ...core.dims import Shape
 from ...core.typed import dense_array
@@ -25,12 +25,13 @@ from .interfaces import (
     GraphOp,
     Index,
     Nest,
-    Precision,
     ShapeFacts,
     element_type,
     tensor_type,
     widened,
 )
+from .kinds import Precision
+from .traits import HalfPrecision, Homogeneous
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -106,8 +107,7 @@ class LeakyReluOp(FloatUnaryOp):
     """
 
     name = "graph.leaky_relu"
-    HOMOGENEOUS: ClassVar[bool] = True
-    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
+    traits = traits_def(Homogeneous(), HalfPrecision(Precision.FOLLOW))
 
     alpha = prop_def(FloatAttr.constr(f64))
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
 
 from ...core.dims import Shape
 from ...core.typed import dense_array
 from .attrs import NUMERIC_TENSOR, ReduceKind, ReduceKindAttr
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type
-from .kinds import StoredValues
 from .ops_sparse import MatrixOp, require_csr
+from .traits import KeepsNonnegative, ReadsPattern
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -33,8 +33,7 @@ class ExchangeOp(MatrixOp):
 
     name = "graph.exchange"
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
-    STORED_VALUES: ClassVar[StoredValues | None] = StoredValues.UNREAD
-    KEEPS_NONNEGATIVE: ClassVar[bool] = True
+    traits = traits_def(ReadsPattern(), KeepsNonnegative())
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         require_csr(self.a, facts)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, TypeVar
 
 import numpy as np
 from xdsl.dialects import arith, math
@@ -19,7 +19,7 @@ from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
 from xdsl.pattern_rewriter import RewritePattern
-from xdsl.traits import Commutative
+from xdsl.traits import Commutative, OpTrait
 
 from ...core.typed import bits
 from ..upstream.ops import RemfOp
@@ -44,27 +44,26 @@ from .identities import (
     OfSame,
     PowerOfTwo,
 )
-from .interfaces import GraphOp, Nest, Precision, element_type
+from .interfaces import GraphOp, Nest, element_type
+from .kinds import Precision
 from .ops_binary import BinaryOp, ComparisonOp, larger, smaller, truncated_quotient
 from .ops_elementwise import FloatUnaryOp, UnaryOp
+from .traits import (
+    Discontinuous,
+    HalfPrecision,
+    Homogeneous,
+    KeepsNonnegative,
+    NeverNegative,
+    SignInterface,
+)
 
 OperatorT = TypeVar("OperatorT", bound=UnaryOp | BinaryOp)
 Method = Callable[..., SSAValue] | staticmethod
 
+FOLLOWS_OPERANDS = HalfPrecision(Precision.FOLLOW)
+
 FUNCTIONS: list[type[UnaryOp | BinaryOp]] = []
 """The operators of the table."""
-
-
-class Facts(TypedDict, total=False):
-    """What a row may state beside the function: attributes and methods of `GraphOp`."""
-
-    PRECISION: Precision
-    DISCONTINUOUS: bool
-    NEVER_NEGATIVE: bool
-    KEEPS_NONNEGATIVE: bool
-    HOMOGENEOUS: bool
-    is_nonnegative: Callable[[Any, Sequence[bool]], bool]
-    jumps_with: Callable[[Any, int], bool]
 
 
 def function(
@@ -74,9 +73,9 @@ def function(
     scalar: type[Operation] | Method,
     array: Callable[..., np.ndarray],
     operands: TensorConstraint | None = None,
-    commutative: bool = False,
     identities: tuple[RewritePattern, ...] = (),
-    **facts: Unpack[Facts],
+    traits: tuple[OpTrait, ...] = (),
+    is_nonnegative: Callable[[Any, Sequence[bool]], bool] | None = None,
 ) -> type[OperatorT]:
     """The class of an operator, from its row.
 
@@ -88,9 +87,9 @@ def function(
         array: its function on arrays, in the type in which it is computed.
         operands: the types of its operands; None: those of the family. The result has them too,
             but for a comparison.
-        commutative: whether its operands may be swapped.
         identities: its canonicalisation patterns.
-        facts: attributes and methods of `GraphOp`.
+        traits: facts, such as those of `traits.py`.
+        is_nonnegative: the method of `SignInterface`, where it has one.
     """
     name = "".join(word.capitalize() for word in mnemonic.split("_")) + "Op"
     example = _example(family, mnemonic, operands)
@@ -105,16 +104,16 @@ def function(
         names = ("x",) if issubclass(family, UnaryOp) else ("lhs", "rhs")
         body |= {operand: operand_def(operands) for operand in names}
         body |= {} if issubclass(family, ComparisonOp) else {"result": result_def(operands)}
-    if commutative:
-        body["traits"] = traits_def(Commutative())
+    if traits:
+        body["traits"] = traits_def(*traits)
     bases: tuple[type, ...] = (family,)
+    if is_nonnegative is not None:
+        bases = *bases, SignInterface
+        body["is_nonnegative"] = is_nonnegative
     if identities:
-        bases = family, HasCanonicalizationPatternsInterface
+        bases = *bases, HasCanonicalizationPatternsInterface
         body["get_canonicalization_patterns"] = classmethod(lambda cls: identities)
     made = irdl_op_definition(types.new_class(name, bases, exec_body=lambda own: own.update(body)))
-    # Not in the body, where IRDL expects parts of an operation.
-    for fact, value in facts.items():
-        setattr(made, fact, value)
     FUNCTIONS.append(made)
     return made
 
@@ -178,8 +177,7 @@ NegOp = function(
     staticmethod(scalars.negative),
     np.negative,
     identities=(Involution(),),
-    HOMOGENEOUS=True,
-    PRECISION=Precision.FOLLOW,
+    traits=(Homogeneous(), FOLLOWS_OPERANDS),
 )
 AbsOp = function(
     UnaryOp,
@@ -188,8 +186,7 @@ AbsOp = function(
     _typed(_absolute),
     np.abs,
     identities=(EvenFunction(NegOp), Idempotent()),
-    HOMOGENEOUS=True,
-    PRECISION=Precision.FOLLOW,
+    traits=(Homogeneous(), FOLLOWS_OPERANDS),
 )
 SignOp = function(
     UnaryOp,
@@ -197,7 +194,7 @@ SignOp = function(
     "1 for positive x, -1 for negative x, 0 for 0 of either sign; NaN stays NaN.",
     _typed(_sign),
     np.sign,
-    DISCONTINUOUS=True,
+    traits=(Discontinuous(),),
 )
 CeilOp = function(
     FloatUnaryOp,
@@ -205,7 +202,7 @@ CeilOp = function(
     "The smallest whole number that is not below x.",
     math.CeilOp,
     np.ceil,
-    DISCONTINUOUS=True,
+    traits=(Discontinuous(),),
 )
 FloorOp = function(
     FloatUnaryOp,
@@ -213,7 +210,7 @@ FloorOp = function(
     "The largest whole number that is not above x.",
     math.FloorOp,
     np.floor,
-    DISCONTINUOUS=True,
+    traits=(Discontinuous(),),
 )
 RoundOp = function(
     FloatUnaryOp,
@@ -221,7 +218,7 @@ RoundOp = function(
     "The nearest whole number, ties to even.",
     math.RoundEvenOp,
     np.round,
-    DISCONTINUOUS=True,
+    traits=(Discontinuous(),),
 )
 
 # Roots, exponentials and logarithms
@@ -237,13 +234,13 @@ SqrtOp = function(
     "The square root; NaN for negative x.",
     math.SqrtOp,
     np.sqrt,
-    NEVER_NEGATIVE=True,
+    traits=(NeverNegative(),),
 )
 RsqrtOp = function(
     FloatUnaryOp, "rsqrt", "One over the square root; inf for 0.", math.RsqrtOp, _inverse_root
 )
 ExpOp = function(
-    FloatUnaryOp, "exp", "e to the power of x.", math.ExpOp, np.exp, NEVER_NEGATIVE=True
+    FloatUnaryOp, "exp", "e to the power of x.", math.ExpOp, np.exp, traits=(NeverNegative(),)
 )
 Expm1Op = function(FloatUnaryOp, "expm1", "exp(x) - 1, precise near 0.", math.ExpM1Op, np.expm1)
 LogOp = function(
@@ -300,7 +297,7 @@ CoshOp = function(
     "The hyperbolic cosine, (exp(x) + exp(-x)) / 2.",
     math.CoshOp,
     np.cosh,
-    NEVER_NEGATIVE=True,
+    traits=(NeverNegative(),),
 )
 TanhOp = function(FloatUnaryOp, "tanh", "The hyperbolic tangent.", math.TanhOp, np.tanh)
 AsinhOp = function(
@@ -360,7 +357,7 @@ SigmoidOp = function(
     "1 / (1 + exp(-x)).",
     staticmethod(_sigmoid),
     _sigmoids,
-    NEVER_NEGATIVE=True,
+    traits=(NeverNegative(),),
 )
 ReluOp = function(
     UnaryOp,
@@ -369,17 +366,14 @@ ReluOp = function(
     _typed(_relu),
     _relus,
     identities=(Idempotent(),),
-    HOMOGENEOUS=True,
-    NEVER_NEGATIVE=True,
-    PRECISION=Precision.FOLLOW,
+    traits=(Homogeneous(), NeverNegative(), FOLLOWS_OPERANDS),
 )
 
 # Arithmetic
 
 
-def _is_square_or_product(self: BinaryOp, operands: Sequence[bool]) -> bool:
-    is_square = self.lhs is self.rhs and is_float(element_type(self.lhs))
-    return is_square or GraphOp.is_nonnegative(self, operands)
+def _is_square(self: BinaryOp, operands: Sequence[bool]) -> bool:
+    return self.lhs is self.rhs and is_float(element_type(self.lhs))
 
 
 def _quotients(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -393,22 +387,15 @@ def _powers(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where(b < 0, inverse.astype(a.dtype), np.power(a, np.maximum(b, 0)))
 
 
-def _jumps_with_exponent(self: BinaryOp, operand: int) -> bool:
-    # A negative base has a power only for whole exponents.
-    return operand == 1 and is_float(element_type(self.rhs))
-
-
 AddOp = function(
     BinaryOp,
     "add",
     "a + b.",
     staticmethod(scalars.add),
     np.add,
-    commutative=True,
+    traits=(Commutative(), KeepsNonnegative(), FOLLOWS_OPERANDS),
     # 0.0 would turn -0.0 into 0.0
     identities=(NeutralOperand(-0.0),),
-    KEEPS_NONNEGATIVE=True,
-    PRECISION=Precision.FOLLOW,
 )
 SubOp = function(
     BinaryOp,
@@ -417,7 +404,7 @@ SubOp = function(
     staticmethod(scalars.sub),
     np.subtract,
     identities=(NeutralOperand(0.0),),
-    PRECISION=Precision.FOLLOW,
+    traits=(FOLLOWS_OPERANDS,),
 )
 MulOp = function(
     BinaryOp,
@@ -425,11 +412,9 @@ MulOp = function(
     "a * b.",
     staticmethod(scalars.mul),
     np.multiply,
-    commutative=True,
+    traits=(Commutative(), KeepsNonnegative(), FOLLOWS_OPERANDS),
     identities=(NeutralOperand(1.0),),
-    KEEPS_NONNEGATIVE=True,
-    PRECISION=Precision.FOLLOW,
-    is_nonnegative=_is_square_or_product,
+    is_nonnegative=_is_square,
 )
 DivOp = function(
     BinaryOp,
@@ -445,9 +430,8 @@ MaxOp = function(
     "The larger of a and b; NaN if one of them is.",
     _typed(scalars.maximum),
     larger,
-    commutative=True,
+    traits=(Commutative(), FOLLOWS_OPERANDS),
     identities=(OfSame(),),
-    PRECISION=Precision.FOLLOW,
     is_nonnegative=lambda self, operands: any(operands),
 )
 MinOp = function(
@@ -456,10 +440,8 @@ MinOp = function(
     "The smaller of a and b; NaN if one of them is.",
     _typed(scalars.minimum),
     smaller,
-    commutative=True,
+    traits=(Commutative(), KeepsNonnegative(), FOLLOWS_OPERANDS),
     identities=(OfSame(),),
-    KEEPS_NONNEGATIVE=True,
-    PRECISION=Precision.FOLLOW,
 )
 PowOp = function(
     BinaryOp,
@@ -472,7 +454,8 @@ PowOp = function(
     _typed(scalars.power),
     _powers,
     identities=(NeutralOperand(1.0), PowerOfTwo(MulOp)),
-    jumps_with=_jumps_with_exponent,
+    # A negative base has a power only for whole exponents.
+    traits=(Discontinuous(operands=(1,)),),
 )
 FmodOp = function(
     BinaryOp,
@@ -484,7 +467,7 @@ FmodOp = function(
     RemfOp,
     np.fmod,
     operands=FLOAT_TENSOR,
-    DISCONTINUOUS=True,
+    traits=(Discontinuous(),),
 )
 
 # Comparisons and logic
@@ -502,7 +485,7 @@ EqualOp = function(
     staticmethod(scalars.equal),
     np.equal,
     operands=DENSE_TENSOR,
-    commutative=True,
+    traits=(Commutative(),),
 )
 LessOp = function(ComparisonOp, "less", "a < b.", _typed(scalars.less), np.less)
 LessEqualOp = function(
@@ -531,7 +514,7 @@ LogicalAndOp = function(
     arith.AndIOp,
     np.logical_and,
     operands=TRUTH_TENSOR,
-    commutative=True,
+    traits=(Commutative(),),
 )
 LogicalOrOp = function(
     BinaryOp,
@@ -540,7 +523,7 @@ LogicalOrOp = function(
     arith.OrIOp,
     np.logical_or,
     operands=TRUTH_TENSOR,
-    commutative=True,
+    traits=(Commutative(),),
 )
 LogicalXorOp = function(
     BinaryOp,
@@ -549,7 +532,7 @@ LogicalXorOp = function(
     arith.XOrIOp,
     np.logical_xor,
     operands=TRUTH_TENSOR,
-    commutative=True,
+    traits=(Commutative(),),
 )
 LogicalNotOp = function(
     UnaryOp,
@@ -604,7 +587,7 @@ BitwiseAndOp = function(
     arith.AndIOp,
     np.bitwise_and,
     operands=INTEGER_TENSOR,
-    commutative=True,
+    traits=(Commutative(),),
     identities=(AsLogical(LogicalAndOp),),
 )
 BitwiseOrOp = function(
@@ -614,7 +597,7 @@ BitwiseOrOp = function(
     arith.OrIOp,
     np.bitwise_or,
     operands=INTEGER_TENSOR,
-    commutative=True,
+    traits=(Commutative(),),
     identities=(AsLogical(LogicalOrOp),),
 )
 BitwiseXorOp = function(
@@ -624,7 +607,7 @@ BitwiseXorOp = function(
     arith.XOrIOp,
     np.bitwise_xor,
     operands=INTEGER_TENSOR,
-    commutative=True,
+    traits=(Commutative(),),
     identities=(AsLogical(LogicalXorOp),),
 )
 BitwiseNotOp = function(

@@ -18,7 +18,8 @@ from ...core.provenance import origin
 from . import scalars
 from .attrs import INDEX_TENSOR, STORED_TENSOR
 from .axes import AxisOp
-from .interfaces import Bound, FusionKind, GraphOp, Index, Nest, ShapeFacts, rank
+from .demands import DemandInterface, IndexBound
+from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, rank
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -49,7 +50,7 @@ def checked_places(op: GraphOp, indices: np.ndarray, extent: int) -> np.ndarray:
     return np.where(indices < 0, indices + extent, indices)
 
 
-class AlongAxisOp(AxisOp, ABC):
+class AlongAxisOp(AxisOp, DemandInterface, ABC):
     """Common code of gathers along one axis."""
 
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
@@ -72,8 +73,8 @@ class AlongAxisOp(AxisOp, ABC):
         super().__init__(operands=[x, indices], axis=axis, result_type=result_type)
 
     @property
-    def index_bounds(self) -> tuple[Bound, ...]:
-        return ((self.indices, self.x, self.axis_from_front),)
+    def demands(self) -> tuple[IndexBound, ...]:
+        return (IndexBound(self.indices, self.x, self.axis_from_front),)
 
 
 @irdl_op_definition
@@ -152,7 +153,7 @@ def check_beside(x: Shape, indices: Shape, axis: int, facts: ShapeFacts) -> None
 
 
 @irdl_op_definition
-class GatherNdOp(GraphOp):
+class GatherNdOp(GraphOp, DemandInterface):
     """Elements or slices of x at places with an index for each of its first dimensions.
 
     There is one tensor of indices for each of these dimensions, all of one shape; it replaces
@@ -180,8 +181,8 @@ class GatherNdOp(GraphOp):
         super().__init__(operands=[x, indices], result_type=result_type)
 
     @property
-    def index_bounds(self) -> tuple[Bound, ...]:
-        return tuple((indices, self.x, axis) for axis, indices in enumerate(self.indices))
+    def demands(self) -> tuple[IndexBound, ...]:
+        return tuple(IndexBound(own, self.x, axis) for axis, own in enumerate(self.indices))
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         x, *indices = shapes

@@ -15,8 +15,9 @@ from ...core.dims import Dim, Shape, product
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import DENSE_TENSOR, INDEX_TENSOR, NUMERIC_TENSOR, i64_attr
+from .axes import CanonicalPropertiesInterface
+from .demands import DemandInterface, IndexBound
 from .interfaces import (
-    Bound,
     FusionKind,
     GraphOp,
     Index,
@@ -36,7 +37,7 @@ _I32_MAX = (1 << 31) - 1
 
 
 @irdl_op_definition
-class HistogramOp(GraphOp):
+class HistogramOp(GraphOp, DemandInterface):
     """How often each number from 0 up to `bins` is an element of x, or the sum of their weights.
 
     Counts are i64, sums have the type of the weights, whose shape is that of x. Weights are added
@@ -72,8 +73,8 @@ class HistogramOp(GraphOp):
         super().__init__(operands=[x, weights], properties=properties, result_type=result_type)
 
     @property
-    def index_bounds(self) -> tuple[Bound, ...]:
-        return ((self.x, self.result, 0),)
+    def demands(self) -> tuple[IndexBound, ...]:
+        return (IndexBound(self.x, self.result, 0),)
 
     def flops(self, sizes: Sizes) -> Dim | None:
         """One addition for each element."""
@@ -115,7 +116,7 @@ class HistogramOp(GraphOp):
 
 
 @irdl_op_definition
-class OneHotOp(GraphOp):
+class OneHotOp(GraphOp, CanonicalPropertiesInterface):
     """`values[1]` at the place of each index along a new axis of `depth` places, else `values[0]`.
 
     A negative index counts from the back; one out of range has no place, and all of its elements

@@ -18,6 +18,7 @@ from xdsl.irdl import (
     opt_operand_def,
     prop_def,
     result_def,
+    traits_def,
 )
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
@@ -27,10 +28,12 @@ from ...core.typed import dense_array
 from . import scalars
 from .attrs import FLOAT_TENSOR
 from .axes import AxisOp
-from .interfaces import FusionKind, GraphOp, Index, Nest, Precision, ShapeFacts, rank, widened
+from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, rank, widened
+from .kinds import Precision
 from .normalization import ChannelStandardizationOp, check_channels
 from .ops_contraction import same_element_types
 from .rewrites import forward
+from .traits import HalfPrecision, KeepsNonnegative
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -186,9 +189,8 @@ class DropoutOp(GraphOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.dropout"
-    KEEPS_NONNEGATIVE: ClassVar[bool] = True
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
-    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
+    traits = traits_def(KeepsNonnegative(), HalfPrecision(Precision.FOLLOW))
 
     x = operand_def(FLOAT_TENSOR)
     ratio = prop_def(FloatAttr.constr(f64))

@@ -9,12 +9,20 @@ import numpy as np
 from xdsl.dialects.builtin import NoneAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def, var_result_def
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    result_def,
+    traits_def,
+    var_result_def,
+)
 
 from ...core.dims import Shape, product
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import DENSE_TENSOR, I64_TENSOR
+from .demands import DemandInterface, SizeResult
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -23,14 +31,16 @@ from .interfaces import (
     WritingNest,
     element_type,
     rank,
+    set_result_types,
 )
+from .traits import Discontinuous
 
 if TYPE_CHECKING:
     from .interfaces import Array
 
 
 @irdl_op_definition
-class NonzeroOp(GraphOp):
+class NonzeroOp(GraphOp, DemandInterface):
     """The places of the elements of x that are not zero, in row-major order, and their number.
 
     There is one tensor of indices for each dimension of x, as `graph.gather_nd` takes them; all
@@ -42,7 +52,7 @@ class NonzeroOp(GraphOp):
 
     name = "graph.nonzero"
     FUSION: ClassVar[FusionKind] = FusionKind.NEST
-    DISCONTINUOUS: ClassVar[bool] = True
+    traits = traits_def(Discontinuous())
 
     x = operand_def(DENSE_TENSOR)
     indices = var_result_def(I64_TENSOR)
@@ -55,11 +65,11 @@ class NonzeroOp(GraphOp):
         types = [[placeholder] * count, placeholder]
         IRDLOperation.__init__(self, operands=[x], result_types=types)
         if result_type is None:
-            self.set_result_types(self.infer_types())
+            set_result_types(self, self.infer_types())
 
     @property
-    def size_results(self) -> tuple[SSAValue, ...]:
-        return (self.count,)
+    def demands(self) -> tuple[SizeResult, ...]:
+        return (SizeResult(self.count),)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes

@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
-from xdsl.irdl import irdl_op_definition, prop_def
+from xdsl.irdl import irdl_op_definition, prop_def, traits_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape
@@ -19,6 +19,7 @@ from .attrs import I64_ARRAY, PadMode, PadModeAttr, i64_array, ints
 from .guards import clamped
 from .interfaces import Index, Nest, ShapeFacts
 from .padding import PaddingOp, value_property
+from .remapped_axes import BlockableInterface, HoldsNumbers, TransposableInterface
 from .rewrites import forward, replace_by
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @irdl_op_definition
-class PadOp(PaddingOp):
+class PadOp(PaddingOp, TransposableInterface, BlockableInterface):
     """x with `low` elements before and `high` elements after it in every dimension.
 
     They are `value` in the mode `constant`. The mode `edge` repeats the first and the last
@@ -38,6 +39,7 @@ class PadOp(PaddingOp):
     """
 
     name = "graph.pad"
+    traits = traits_def(HoldsNumbers(("low", "high"), neutral=0))
 
     mode = prop_def(PadModeAttr)
     low = prop_def(I64_ARRAY)
@@ -73,18 +75,6 @@ class PadOp(PaddingOp):
     def margins(self) -> list[tuple[int, int]]:
         """The number of elements before and after x in each dimension."""
         return list(zip(ints(self.low), ints(self.high), strict=True))
-
-    def on_blocks(self, axis: int, size: int) -> dict[str, Attribute] | None:
-        if self.margins[axis] != (0, 0):
-            return None
-        return {"low": i64_array([*ints(self.low), 0]), "high": i64_array([*ints(self.high), 0])}
-
-    def on_transposed(self, order: Sequence[int]) -> dict[str, Attribute] | None:
-        low, high = ints(self.low), ints(self.high)
-        return {
-            "low": i64_array([low[axis] for axis in order]),
-            "high": i64_array([high[axis] for axis in order]),
-        }
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import BoolAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, prop_def
+from xdsl.irdl import irdl_op_definition, prop_def, traits_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.building.sizes import affine_size
@@ -16,10 +16,11 @@ from ...core.dims import Dim, Shape
 from ...core.exactness import Exactness
 from ...core.typed import dense_array
 from .attrs import I64_ARRAY, i64_array, ints
-from .interfaces import Index, Nest, ShapeFacts, rank, tensor_type
+from .interfaces import Index, Nest, ShapeFacts, tensor_type
 from .ops_pad import PadOp
 from .ops_window import check_steps
 from .padding import PaddingOp, value_property
+from .remapped_axes import BlockableInterface, HoldsNumbers
 from .rewrites import replace_by
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def same_padding(size: Dim, extent: int, stride: int) -> Dim:
 
 
 @irdl_op_definition
-class PadSameOp(PaddingOp):
+class PadSameOp(PaddingOp, BlockableInterface):
     """x, padded on its trailing dimensions so that ceil(size / stride) windows fit.
 
     A window spans `extents` elements. Half of the padding is before x and half after it; of an odd
@@ -56,6 +57,7 @@ class PadSameOp(PaddingOp):
     """
 
     name = "graph.pad_same"
+    traits = traits_def(HoldsNumbers(("extents", "strides"), neutral=1))
 
     extents = prop_def(I64_ARRAY)
     strides = prop_def(I64_ARRAY)
@@ -86,12 +88,6 @@ class PadSameOp(PaddingOp):
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
         return (PadSameKnown(),)
-
-    def on_blocks(self, axis: int, size: int) -> dict[str, Attribute] | None:
-        extents, strides = ints(self.extents), ints(self.strides)
-        if axis >= rank(self.x) - len(extents):
-            return None
-        return {"extents": i64_array([*extents, 1]), "strides": i64_array([*strides, 1])}
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes

@@ -14,23 +14,39 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
 
 from ...core.dims import Dim, Shape
 from ...core.typed import dense_array, sparse_array
 from . import scalars
 from .attrs import FLOAT_TENSOR, SPARSE_TENSOR, i64_attr
-from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, tensor_type
-from .kinds import StoredValues
+from .interfaces import (
+    FusionKind,
+    GraphOp,
+    Index,
+    Nest,
+    ShapeFacts,
+    SparseResultInterface,
+    element_type,
+    tensor_type,
+)
 from .matrices import rows_of, with_values
 from .ops_sparse import require_csr, require_entries
+from .traits import ReadsPattern, TakesEntries
 
 if TYPE_CHECKING:
     from .interfaces import Array
 
 
 @irdl_op_definition
-class WithEntriesOp(GraphOp):
+class WithEntriesOp(GraphOp, SparseResultInterface):
     """The matrix with the pattern of another one, and these values of its stored entries.
 
     Opaque: `graph-decompose-sparse` lets its users read the pattern and the values.
@@ -40,7 +56,7 @@ class WithEntriesOp(GraphOp):
 
     name = "graph.with_entries"
     FUSION: ClassVar[FusionKind] = FusionKind.OPAQUE
-    STORED_VALUES: ClassVar[StoredValues | None] = StoredValues.UNREAD
+    traits = traits_def(ReadsPattern())
 
     a = operand_def(SPARSE_TENSOR)
     values = operand_def(FLOAT_TENSOR)
@@ -86,7 +102,7 @@ class AtEntriesOp(GraphOp):
 
     name = "graph.at_entries"
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
-    STORED_VALUES: ClassVar[StoredValues | None] = StoredValues.UNREAD
+    traits = traits_def(ReadsPattern())
 
     a = operand_def(SPARSE_TENSOR)
     x = operand_def(FLOAT_TENSOR)
@@ -129,7 +145,7 @@ class AtEntriesOp(GraphOp):
 
 
 @irdl_op_definition
-class SliceRowsOp(GraphOp):
+class SliceRowsOp(GraphOp, SparseResultInterface):
     """The rows from `start` up to but excluding `end` of a matrix, which stay sparse.
 
     Opaque: `graph-decompose-sparse` lets its users compute these rows only.
@@ -199,7 +215,7 @@ class ToDenseOp(GraphOp):
 
     name = "graph.to_dense"
     FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
-    STORED_VALUES: ClassVar[StoredValues | None] = StoredValues.REPLACEABLE
+    traits = traits_def(TakesEntries())
 
     a = operand_def(SPARSE_TENSOR)
     values = opt_operand_def(FLOAT_TENSOR)

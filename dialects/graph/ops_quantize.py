@@ -30,6 +30,7 @@ from .attrs import (
     SINGLE_TENSOR,
     i64_attr,
 )
+from .axes import CanonicalPropertiesInterface
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, rank
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def saturated_scalar(
     return scalars.convert(nest, nest.insert(arith.FPToSIOp(cut, i32)), i32, target)
 
 
-class ScaledOp(GraphOp, ABC):
+class ScaledOp(GraphOp, CanonicalPropertiesInterface, ABC):
     """An elementwise operator with a scale and a zero point, for all elements or along an axis.
 
     Each is a scalar, or a vector along the `axis` of `x`, which is present if either is a vector.

@@ -18,6 +18,7 @@ from ...core.dims import Dim, Shape
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import BYTE_TENSOR, I32_TENSOR, I64_ARRAY, SINGLE_TENSOR, i64_attr, ints
+from .demands import DemandInterface, SizeBound
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -32,7 +33,6 @@ from .interfaces import (
 from .ops_contraction import Read, dense_at, dense_shape, flops_of_products, matmul_at, matmul_shape
 from .ops_quantize import saturated, saturated_scalar
 from .ops_window import conv_array, conv_at, conv_shape, step_properties, window_bounds
-from .size_bounds import SizeBound
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -240,7 +240,7 @@ class QuantizedMatmulOp(QuantizedContractionOp):
 
 
 @irdl_op_definition
-class QuantizedConvOp(QuantizedContractionOp):
+class QuantizedConvOp(QuantizedContractionOp, DemandInterface):
     """`graph.conv` of quantised tensors, to a quantised result: see `QuantizedContractionOp`.
 
     There is no padding: the caller pads x with its zero point, which represents 0.
@@ -296,7 +296,7 @@ class QuantizedConvOp(QuantizedContractionOp):
         return conv_shape(x, w, bias, *self.steps, facts)
 
     @property
-    def size_bounds(self) -> tuple[SizeBound, ...]:
+    def demands(self) -> tuple[SizeBound, ...]:
         strides, dilations, _ = self.steps
         return window_bounds(self.x, 2, tensor_type(self.w).get_shape()[2:], strides, dilations)
 

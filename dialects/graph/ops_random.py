@@ -10,15 +10,17 @@ import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DYNAMIC_INDEX, f32, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
 
 from ...core.dims import Shape
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import I64_TENSOR, TensorConstraint
-from .interfaces import FusionKind, GraphOp, Index, Nest, Precision, ShapeFacts, rank, tensor_type
+from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, rank, tensor_type
+from .kinds import Precision
 from .positions import linearize
 from .threefry import FLOAT_BITS, first_word, first_word_of
+from .traits import HalfPrecision, NeverNegative
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -38,8 +40,7 @@ class RandomUniformOp(GraphOp):
     name = "graph.random_uniform"
     # An element depends on its index: rewrites that move elementwise operators must not move it.
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
-    PRECISION: ClassVar[Precision | None] = Precision.NEVER
-    NEVER_NEGATIVE: ClassVar[bool] = True
+    traits = traits_def(HalfPrecision(Precision.NEVER), NeverNegative())
 
     seeds = operand_def(I64_TENSOR)
     result = result_def(TensorConstraint((f32,), "dense"))

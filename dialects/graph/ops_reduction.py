@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math as numbers
 from abc import ABC
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,7 +14,14 @@ from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1, i64
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape
@@ -28,12 +35,12 @@ from .attrs import (
     ReduceKindAttr,
     bool_attr,
     i64_array,
-    i64_attr,
     ints,
     is_float,
 )
 from .axes import AxesOp, AxisOp
 from .combiners import COMBINER_OF
+from .demands import DemandInterface, SizeBound
 from .interfaces import (
     FusionKind,
     Index,
@@ -44,15 +51,26 @@ from .interfaces import (
     widened,
 )
 from .ops_binary import truncated_quotient
+from .partitions import OverParts, PartitionInterface
+from .remapped_axes import BlockableInterface, TransposableInterface
 from .rewrites import forward
-from .size_bounds import SizeBound
+from .traits import NeverNegative, OrderStatisticInterface, SignInterface
 
 if TYPE_CHECKING:
     from .interfaces import Array
 
 
 @irdl_op_definition
-class ReduceOp(AxesOp, HasCanonicalizationPatternsInterface):
+class ReduceOp(
+    AxesOp,
+    DemandInterface,
+    SignInterface,
+    OrderStatisticInterface,
+    PartitionInterface,
+    TransposableInterface,
+    BlockableInterface,
+    HasCanonicalizationPatternsInterface,
+):
     """The sum, mean, max, min or product over some axes.
 
     Integers wrap around, and their mean is truncated toward zero. An empty reduction yields 0
@@ -107,7 +125,7 @@ class ReduceOp(AxesOp, HasCanonicalizationPatternsInterface):
         return self.kind.data in (ReduceKind.MAX, ReduceKind.MIN) and self.neutral is None
 
     @property
-    def over_parts(self) -> tuple[ReduceKind, Mapping[str, Attribute]] | None:
+    def over_parts(self) -> OverParts | None:
         kind = self.kind.data
         truncates = kind == ReduceKind.MEAN and not is_float(element_type(self.x))
         if 0 not in self.axes_from_front or truncates:
@@ -115,19 +133,16 @@ class ReduceOp(AxesOp, HasCanonicalizationPatternsInterface):
         limited = kind in (ReduceKind.MAX, ReduceKind.MIN)
         return kind, {"neutral": UnitAttr()} if limited else {}
 
-    def on_blocks(self, axis: int, size: int) -> dict[str, Attribute] | None:
-        after = all(own > axis for own in self.axes_from_front)
-        return self.canonical_properties() if after else None
-
     def on_transposed(self, order: Sequence[int]) -> dict[str, Attribute] | None:
+        # The dimensions that are left have to be in order, as the result is not transposed.
         axes = self.axes_from_front
         kept = [axis for axis in order if axis not in axes]
         if not self.keepdims.value.data and (kept != sorted(kept) or not axes):
             return None
-        return {"axes": i64_array([place for place, axis in enumerate(order) if axis in axes])}
+        return super().on_transposed(order)
 
     @property
-    def size_bounds(self) -> tuple[SizeBound, ...]:
+    def demands(self) -> tuple[SizeBound, ...]:
         if not self.is_order_statistic:
             return ()
         return tuple(SizeBound(self.x, axis, 1) for axis in self.axes_from_front)
@@ -135,7 +150,7 @@ class ReduceOp(AxesOp, HasCanonicalizationPatternsInterface):
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes
         axes = self.axes_from_front
-        if any(x[bound.dimension] == 0 for bound in self.size_bounds):
+        if any(x[bound.dimension] == 0 for bound in self.demands):
             facts.fail(f"{self.kind.data} of an empty axis", "a size of 1 or more", 0)
         if self.keepdims.value.data:
             return [tuple(Dim.of(1) if i in axes else d for i, d in enumerate(x))]
@@ -205,7 +220,7 @@ def mean_of(
     return scalars.convert(nest, quotient, wide, type)
 
 
-class NormalizedExponentialOp(AxisOp, ABC):
+class NormalizedExponentialOp(AxisOp, TransposableInterface, ABC):
     """Common code of `softmax` and `log_softmax`: the maximum and the sum of exp along one axis.
 
     A row with a NaN or an inf, or of -inf only, is NaN, as in NumPy.
@@ -228,9 +243,6 @@ class NormalizedExponentialOp(AxisOp, ABC):
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         return [shapes[0]]
-
-    def on_transposed(self, order: Sequence[int]) -> dict[str, Attribute] | None:
-        return {"axis": i64_attr(list(order).index(self.axis_from_front))}
 
     def shifted(self, x: np.ndarray) -> np.ndarray:
         """x minus its maximum along the axis: the argument of exp."""
@@ -278,7 +290,7 @@ class SoftmaxOp(NormalizedExponentialOp):
     """
 
     name = "graph.softmax"
-    NEVER_NEGATIVE: ClassVar[bool] = True
+    traits = traits_def(NeverNegative())
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         with np.errstate(all="ignore"):

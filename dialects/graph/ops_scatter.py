@@ -17,8 +17,8 @@ from ...core.dtypes import is_low_bit
 from .attrs import INDEX_TENSOR, STORED_TENSOR, ScatterKind, ScatterKindAttr
 from .axes import AxisOp
 from .combiners import COMBINERS
+from .demands import DemandInterface, IndexBound
 from .interfaces import (
-    Bound,
     FusionKind,
     GraphOp,
     Index,
@@ -82,7 +82,7 @@ class ScatterOp(GraphOp, ABC):
 
 
 @irdl_op_definition
-class ScatterElementsOp(ScatterOp, AxisOp):
+class ScatterElementsOp(ScatterOp, AxisOp, DemandInterface):
     """x with each update at the place of its index along one axis, and its own along the others.
 
     `y[indices[i, j], j] = updates[i, j]` for axis 0, and y is x elsewhere. Indices are those of
@@ -121,8 +121,8 @@ class ScatterElementsOp(ScatterOp, AxisOp):
         )
 
     @property
-    def index_bounds(self) -> tuple[Bound, ...]:
-        return ((self.indices, self.x, self.axis_from_front),)
+    def demands(self) -> tuple[IndexBound, ...]:
+        return (IndexBound(self.indices, self.x, self.axis_from_front),)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         x, indices, updates = shapes
@@ -157,7 +157,7 @@ class ScatterElementsOp(ScatterOp, AxisOp):
 
 
 @irdl_op_definition
-class ScatterNdOp(ScatterOp):
+class ScatterNdOp(ScatterOp, DemandInterface):
     """x with updates at places with an index for each of its first dimensions.
 
     There is one tensor of indices for each of these dimensions, all of one shape; the updates
@@ -191,8 +191,8 @@ class ScatterNdOp(ScatterOp):
         super().__init__(operands=operands, properties=properties, result_type=result_type)
 
     @property
-    def index_bounds(self) -> tuple[Bound, ...]:
-        return tuple((indices, self.x, axis) for axis, indices in enumerate(self.indices))
+    def demands(self) -> tuple[IndexBound, ...]:
+        return tuple(IndexBound(own, self.x, axis) for axis, own in enumerate(self.indices))
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         x, updates, *indices = shapes

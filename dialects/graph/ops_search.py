@@ -10,7 +10,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, f64, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
 
 from ...core.dims import Dim, Shape, product
 from ...core.typed import dense_array
@@ -28,6 +28,7 @@ from .interfaces import (
     widened,
 )
 from .order_keys import PLACE_BITS, key_bits, order_key
+from .traits import NeverNegative
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -51,7 +52,7 @@ class SearchsortedOp(GraphOp):
 
     name = "graph.searchsorted"
     FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
-    NEVER_NEGATIVE: ClassVar[bool] = True
+    traits = traits_def(NeverNegative())
 
     sorted = operand_def(DENSE_TENSOR)
     values = operand_def(DENSE_TENSOR)

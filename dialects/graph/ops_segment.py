@@ -15,8 +15,8 @@ from ...core.indices import explained_offset, wrong_offset
 from ...core.provenance import origin
 from .attrs import INDEX_TENSOR, NUMERIC_TENSOR, ReduceKind, ReduceKindAttr
 from .combiners import COMBINER_OF
+from .demands import DemandInterface, OffsetBound, SizeBound
 from .interfaces import (
-    Bound,
     FusionKind,
     GraphOp,
     Index,
@@ -26,14 +26,14 @@ from .interfaces import (
     widened,
 )
 from .ops_reduction import mean_of, mean_of_sum
-from .size_bounds import SizeBound
+from .traits import SignInterface
 
 if TYPE_CHECKING:
     from .interfaces import Array
 
 
 @irdl_op_definition
-class SegmentReduceOp(GraphOp):
+class SegmentReduceOp(GraphOp, DemandInterface, SignInterface):
     """The sum, mean, max, min or product of each segment of the slices of x along its first axis.
 
     Segment i has the slices from `offsets[i]` up to `offsets[i + 1]`: there is one segment less
@@ -67,12 +67,8 @@ class SegmentReduceOp(GraphOp):
         super().__init__(operands=[x, offsets], properties=properties, result_type=result_type)
 
     @property
-    def offset_bounds(self) -> tuple[Bound, ...]:
-        return ((self.offsets, self.x, 0),)
-
-    @property
-    def size_bounds(self) -> tuple[SizeBound, ...]:
-        return (SizeBound(self.offsets, 0, 1),)
+    def demands(self) -> tuple[OffsetBound | SizeBound, ...]:
+        return OffsetBound(self.offsets, self.x, 0), SizeBound(self.offsets, 0, 1)
 
     def is_nonnegative(self, operands: Sequence[bool]) -> bool:
         kept = (ReduceKind.SUM, ReduceKind.MEAN, ReduceKind.MIN)

@@ -10,19 +10,29 @@ from xdsl.dialects import arith
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape
 from ...core.exactness import Exactness
 from ...core.typed import dense_array
 from . import scalars
-from .attrs import I64_ARRAY, STORED_TENSOR, i64_array, i64_attr, ints
+from .attrs import I64_ARRAY, STORED_TENSOR, i64_array, ints
 from .axes import AxisOp
 from .guards import clamped, guarded, is_inside
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, tensor_type
 from .ops_contraction import same_element_types
+from .rearranging import AliasInterface
+from .remapped_axes import BlockableInterface, HoldsNumbers, TransposableInterface
 from .rewrites import forward
+from .traits import KeepsNonnegative
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -32,7 +42,13 @@ WHOLE_END = (1 << 63) - 1
 
 
 @irdl_op_definition
-class SliceOp(GraphOp, HasCanonicalizationPatternsInterface):
+class SliceOp(
+    GraphOp,
+    AliasInterface,
+    TransposableInterface,
+    BlockableInterface,
+    HasCanonicalizationPatternsInterface,
+):
     """Elements start, start + step, ... up to but excluding end of every axis.
 
     There is an entry for each axis, already clamped to its size; with a negative step, a slice
@@ -44,8 +60,8 @@ class SliceOp(GraphOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.slice"
-    KEEPS_NONNEGATIVE: ClassVar[bool] = True
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
+    traits = traits_def(KeepsNonnegative(), HoldsNumbers(("starts", "ends", "steps"), neutral=0))
 
     x = operand_def(STORED_TENSOR)
     starts = prop_def(I64_ARRAY)
@@ -98,6 +114,7 @@ class SliceOp(GraphOp, HasCanonicalizationPatternsInterface):
         return bounds[0][0] if whole and 0 <= bounds[0][0] < sizes[0] else None
 
     def on_blocks(self, axis: int, size: int) -> dict[str, Attribute] | None:
+        # A slice of whole blocks is one of blocks.
         bounds = list(self.bounds)
         start, end, step = bounds[axis]
         is_whole = end == WHOLE_END
@@ -105,11 +122,6 @@ class SliceOp(GraphOp, HasCanonicalizationPatternsInterface):
             return None
         bounds[axis] = (start // size, end if is_whole else end // size, step)
         columns = zip(*bounds, (0, size, 1), strict=True)
-        names = ("starts", "ends", "steps")
-        return {name: i64_array(own) for name, own in zip(names, columns, strict=True)}
-
-    def on_transposed(self, order: Sequence[int]) -> dict[str, Attribute] | None:
-        columns = zip(*(self.bounds[axis] for axis in order), strict=True)
         names = ("starts", "ends", "steps")
         return {name: i64_array(own) for name, own in zip(names, columns, strict=True)}
 
@@ -151,15 +163,17 @@ class SliceOp(GraphOp, HasCanonicalizationPatternsInterface):
 
 
 @irdl_op_definition
-class ConcatOp(AxisOp, HasCanonicalizationPatternsInterface):
+class ConcatOp(
+    AxisOp, TransposableInterface, BlockableInterface, HasCanonicalizationPatternsInterface
+):
     """The operands one after the other along one axis.
 
     %y = graph.concat %a, %b axis = 1 : (tensor<4x3xf32>, tensor<4x2xf32>) -> tensor<4x5xf32>
     """
 
     name = "graph.concat"
-    KEEPS_NONNEGATIVE: ClassVar[bool] = True
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
+    traits = traits_def(KeepsNonnegative())
 
     inputs = var_operand_def(STORED_TENSOR)
     result = result_def(STORED_TENSOR)
@@ -179,10 +193,8 @@ class ConcatOp(AxisOp, HasCanonicalizationPatternsInterface):
         return (ConcatOne(),)
 
     def on_blocks(self, axis: int, size: int) -> dict[str, Attribute] | None:
+        # The sizes along the axis are whole blocks, so that these follow each other, too.
         return self.canonical_properties()
-
-    def on_transposed(self, order: Sequence[int]) -> dict[str, Attribute] | None:
-        return {"axis": i64_attr(list(order).index(self.axis_from_front))}
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         if not shapes:

@@ -10,7 +10,7 @@ import numpy as np
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape, product
@@ -31,7 +31,9 @@ from .interfaces import (
 )
 from .ops_elementwise import broadcast_index
 from .positions import delinearize, linearize
+from .rearranging import AliasInterface, ReshapeInterface
 from .rewrites import forward, replace_by
+from .traits import KeepsNonnegative
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -45,8 +47,8 @@ class TransposeOp(GraphOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.transpose"
-    KEEPS_NONNEGATIVE: ClassVar[bool] = True
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
+    traits = traits_def(KeepsNonnegative())
 
     x = operand_def(STORED_TENSOR)
     permutation = prop_def(I64_ARRAY)
@@ -88,7 +90,7 @@ class TransposeOp(GraphOp, HasCanonicalizationPatternsInterface):
 
 
 @irdl_op_definition
-class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
+class ReshapeOp(GraphOp, AliasInterface, ReshapeInterface, HasCanonicalizationPatternsInterface):
     """The same elements, in row-major order, with another shape.
 
     In `shape` 0 copies the size of that dimension of x, and at most one -1 is inferred, as in
@@ -98,8 +100,8 @@ class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.reshape"
-    KEEPS_NONNEGATIVE: ClassVar[bool] = True
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
+    traits = traits_def(KeepsNonnegative())
 
     x = operand_def(STORED_TENSOR)
     shape = prop_def(I64_ARRAY)
@@ -119,10 +121,6 @@ class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
         return (ReshapeNothing(), ReshapeTwice())
-
-    @property
-    def is_alias(self) -> bool:
-        return True
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes
@@ -210,8 +208,8 @@ class BroadcastToOp(GraphOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.broadcast_to"
-    KEEPS_NONNEGATIVE: ClassVar[bool] = True
     FUSION: ClassVar[FusionKind] = FusionKind.BROADCAST
+    traits = traits_def(KeepsNonnegative())
 
     x = operand_def(STORED_TENSOR)
     shape = prop_def(I64_ARRAY)

@@ -16,6 +16,7 @@ from ...core.dims import Dim, Shape
 from ...core.typed import dense_array
 from .attrs import DENSE_TENSOR, INDEX_TENSOR, bool_attr, i64_attr
 from .axes import AxisOp
+from .demands import DemandInterface, SizeBound
 from .interfaces import (
     FusionKind,
     Index,
@@ -27,7 +28,6 @@ from .interfaces import (
 )
 from .order_keys import MOST_PLACES, KeyAt, PlaceAt, key_bits, order_key
 from .selection import select_first
-from .size_bounds import SizeBound
 from .sorting import RANKED, known_size, sort, sort_first
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ DENSE = 4
 """Of a row that is this many times as long, not all elements are sorted."""
 
 
-class OrderingOp(AxisOp, ABC):
+class OrderingOp(AxisOp, DemandInterface, ABC):
     """Common code of operators whose results are elements along an axis in order, and places."""
 
     FUSION: ClassVar[FusionKind] = FusionKind.NEST
@@ -58,7 +58,7 @@ class OrderingOp(AxisOp, ABC):
         return [element_type(self.x), i64]
 
     @property
-    def size_bounds(self) -> tuple[SizeBound, ...]:
+    def demands(self) -> tuple[SizeBound, ...]:
         return (SizeBound(self.x, self.axis_from_front, most=MOST_PLACES),)
 
     def check_axis(self, x: Shape, facts: ShapeFacts) -> int:
@@ -198,7 +198,7 @@ class TopKOp(OrderingOp):
         return [shape, shape]
 
     @property
-    def size_bounds(self) -> tuple[SizeBound, ...]:
+    def demands(self) -> tuple[SizeBound, ...]:
         return (SizeBound(self.x, self.axis_from_front, self.k.value.data, MOST_PLACES),)
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:

@@ -22,6 +22,7 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     result_def,
+    traits_def,
 )
 
 from ...core.dims import Dim, Shape
@@ -43,11 +44,11 @@ from .interfaces import (
     Nest,
     ShapeFacts,
     Sizes,
+    SparseResultInterface,
     element_type,
     tensor_type,
     widened,
 )
-from .kinds import StoredValues
 from .matrices import (
     degrees,
     remaining_self_loops,
@@ -57,6 +58,8 @@ from .matrices import (
     with_values,
 )
 from .ops_contraction import same_element_types
+from .partitions import PartitionInterface
+from .traits import TakesEntries
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -134,7 +137,7 @@ def require_entries(facts: ShapeFacts, matrix: SSAValue, values: Shape, what: st
     facts.equal(facts.entries(matrix), values[0], fact)
 
 
-class RowOp(GraphOp, ABC):
+class RowOp(GraphOp, PartitionInterface, ABC):
     """An operator with one number for each row of a sparse matrix.
 
     `values`, if given, take the place of the stored values. With `halo` the matrix is one of a part
@@ -142,7 +145,7 @@ class RowOp(GraphOp, ABC):
     """
 
     FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
-    STORED_VALUES: ClassVar[StoredValues | None] = StoredValues.REPLACEABLE
+    traits = traits_def(TakesEntries())
 
     halo = opt_prop_def(UnitAttr)
     a = operand_def(SPARSE_TENSOR)
@@ -309,7 +312,7 @@ class MissingSelfLoopsOp(RowOp):
 
 
 @irdl_op_definition
-class NormalizeOp(GraphOp):
+class NormalizeOp(GraphOp, SparseResultInterface):
     """D^-1/2 (A + I) D^-1/2 (symmetric) or D^-1 (A + I) (row), D the row sums of A + I.
 
     I is added only with `self_loops`, in rows without a stored diagonal entry; of several stored

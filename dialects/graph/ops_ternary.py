@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.dialects import math
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape, product
@@ -22,14 +22,15 @@ from .interfaces import (
     GraphOp,
     Index,
     Nest,
-    Precision,
     ShapeFacts,
     Sizes,
     element_type,
 )
+from .kinds import Precision
 from .ops_constant import splat_of
 from .ops_elementwise import ElementwiseOp, broadcast_index
 from .rewrites import forward
+from .traits import HalfPrecision
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -92,7 +93,7 @@ class WhereOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     name = "graph.where"
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
-    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
+    traits = traits_def(HalfPrecision(Precision.FOLLOW))
 
     condition = operand_def(TRUTH_TENSOR)
     a = operand_def(STORED_TENSOR)

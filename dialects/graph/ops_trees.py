@@ -10,7 +10,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.dims import Dim, Shape
@@ -19,9 +19,9 @@ from ...core.typed import dense_array
 from . import scalars
 from .attrs import FLOAT_TENSOR, INDEX_TENSOR, ReduceKind, ReduceKindAttr
 from .combiners import COMBINER_OF
+from .demands import DemandInterface, IndexBound
 from .guards import only_if
 from .interfaces import (
-    Bound,
     FusionKind,
     GraphOp,
     Index,
@@ -33,6 +33,7 @@ from .interfaces import (
 from .nest import LocalBuffer
 from .ops_gather import checked_places, place_of
 from .sorting import known_size
+from .traits import Discontinuous
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -42,7 +43,7 @@ _TILE = 64
 
 
 @irdl_op_definition
-class TreeEnsembleOp(GraphOp):
+class TreeEnsembleOp(GraphOp, DemandInterface):
     """The values of the leaves that rows of x reach in each tree, combined over all trees.
 
     A row goes from node n to `next[n, 0]` if its element `feature[n]` is at most `threshold[n]`,
@@ -61,7 +62,7 @@ class TreeEnsembleOp(GraphOp):
 
     name = "graph.tree_ensemble"
     FUSION: ClassVar[FusionKind] = FusionKind.NEST
-    DISCONTINUOUS: ClassVar[bool] = True
+    traits = traits_def(Discontinuous())
 
     x = operand_def(FLOAT_TENSOR)
     threshold = operand_def(FLOAT_TENSOR)
@@ -99,12 +100,12 @@ class TreeEnsembleOp(GraphOp):
         )
 
     @property
-    def index_bounds(self) -> tuple[Bound, ...]:
+    def demands(self) -> tuple[IndexBound, ...]:
         return (
-            (self.feature, self.x, 1),
-            (self.next, self.threshold, 0),
-            (self.leaf, self.values, 0),
-            (self.root, self.threshold, 0),
+            IndexBound(self.feature, self.x, 1),
+            IndexBound(self.next, self.threshold, 0),
+            IndexBound(self.leaf, self.values, 0),
+            IndexBound(self.root, self.threshold, 0),
         )
 
     def verify_(self) -> None:

@@ -10,25 +10,26 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
 
 from ...core.dims import Shape
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import DENSE_TENSOR, I64_TENSOR, bool_attr
+from .demands import DemandInterface, SizeBound, SizeResult
 from .guards import only_if
 from .interfaces import FusionKind, GraphOp, ShapeFacts, WritingNest, element_type, widened
 from .nest import LocalBuffer
 from .order_keys import MOST_PLACES, PlaceAt, key_bits, order_key
-from .size_bounds import SizeBound
 from .sorting import sort
+from .traits import Discontinuous
 
 if TYPE_CHECKING:
     from .interfaces import Array
 
 
 @irdl_op_definition
-class UniqueOp(GraphOp):
+class UniqueOp(GraphOp, DemandInterface):
     """The different elements of a vector, in ascending order or in that of their first places.
 
     With them come the first place and the count of each, the number of the element that each one
@@ -42,7 +43,7 @@ class UniqueOp(GraphOp):
 
     name = "graph.unique"
     FUSION: ClassVar[FusionKind] = FusionKind.NEST
-    DISCONTINUOUS: ClassVar[bool] = True
+    traits = traits_def(Discontinuous())
 
     x = operand_def(DENSE_TENSOR)
     sorted = prop_def(IntegerAttr.constr(i1))
@@ -64,12 +65,8 @@ class UniqueOp(GraphOp):
         super().__init__(operands=[x], properties=properties, result_type=result_type)
 
     @property
-    def size_results(self) -> tuple[SSAValue, ...]:
-        return (self.count,)
-
-    @property
-    def size_bounds(self) -> tuple[SizeBound, ...]:
-        return (SizeBound(self.x, 0, most=MOST_PLACES),)
+    def demands(self) -> tuple[SizeBound | SizeResult, ...]:
+        return SizeBound(self.x, 0, most=MOST_PLACES), SizeResult(self.count)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes

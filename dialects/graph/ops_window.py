@@ -15,7 +15,14 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape, product
@@ -33,12 +40,12 @@ from .attrs import (
     ints,
 )
 from .combiners import COMBINER_OF
+from .demands import DemandInterface, SizeBound
 from .interfaces import (
     FusionKind,
     GraphOp,
     Index,
     Nest,
-    Precision,
     ShapeFacts,
     Sizes,
     element_type,
@@ -46,10 +53,12 @@ from .interfaces import (
     tensor_type,
     widened,
 )
+from .kinds import Precision
 from .ops_contraction import Read, factor, factors, flops_of_products, summed_element_types
 from .ops_reduction import begins_at_zero, mean_of, mean_of_sum
+from .remapped_axes import BlockableInterface, HoldsNumbers
 from .rewrites import forward
-from .size_bounds import SizeBound
+from .traits import HalfPrecision, OrderStatisticInterface
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -224,7 +233,7 @@ def _first_channel(x: SSAValue, w: SSAValue, groups: int, filter: AffineExpr) ->
 
 
 @irdl_op_definition
-class ConvOp(GraphOp):
+class ConvOp(GraphOp, DemandInterface):
     """Windows of x times filters, for x of shape [N, C, *sizes] and w of [M, C/groups, *window].
 
     y[n, m, p] = bias[m] + sum over c, k of x[n, c, p * strides + k * dilations] * w[m, c, k]
@@ -239,7 +248,7 @@ class ConvOp(GraphOp):
 
     name = "graph.conv"
     FUSION: ClassVar[FusionKind] = FusionKind.CONTRACTION
-    PRECISION: ClassVar[Precision | None] = Precision.ALWAYS
+    traits = traits_def(HalfPrecision(Precision.ALWAYS))
 
     x = operand_def(NUMERIC_TENSOR)
     w = operand_def(NUMERIC_TENSOR)
@@ -288,7 +297,7 @@ class ConvOp(GraphOp):
         return ints(self.strides), ints(self.dilations), self.groups.value.data
 
     @property
-    def size_bounds(self) -> tuple[SizeBound, ...]:
+    def demands(self) -> tuple[SizeBound, ...]:
         strides, dilations, _ = self.steps
         return window_bounds(self.x, 2, self.window, strides, dilations)
 
@@ -314,7 +323,13 @@ class ConvOp(GraphOp):
 
 
 @irdl_op_definition
-class PoolOp(GraphOp, HasCanonicalizationPatternsInterface):
+class PoolOp(
+    GraphOp,
+    DemandInterface,
+    OrderStatisticInterface,
+    BlockableInterface,
+    HasCanonicalizationPatternsInterface,
+):
     """The sum, mean, max, min or product of each window on the trailing dimensions.
 
     Every window lies inside x: there is no padding, see `graph.pad`. Elements are combined as
@@ -326,7 +341,10 @@ class PoolOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     name = "graph.pool"
     FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
-    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
+    traits = traits_def(
+        HalfPrecision(Precision.FOLLOW),
+        HoldsNumbers(("window", "strides", "dilations"), neutral=1),
+    )
 
     kind = prop_def(ReduceKindAttr)
     window = prop_def(I64_ARRAY)
@@ -363,12 +381,6 @@ class PoolOp(GraphOp, HasCanonicalizationPatternsInterface):
     def is_order_statistic(self) -> bool:
         return self.kind.data in (ReduceKind.MAX, ReduceKind.MIN)
 
-    def on_blocks(self, axis: int, size: int) -> dict[str, Attribute] | None:
-        lists = {"window": self.window, "strides": self.strides, "dilations": self.dilations}
-        if axis >= rank(self.x) - len(ints(self.window)):
-            return None
-        return {name: i64_array([*ints(numbers), 1]) for name, numbers in lists.items()}
-
     @property
     def takes_all_alone(self) -> bool:
         """Whether windows are single elements and cover all of x."""
@@ -386,7 +398,7 @@ class PoolOp(GraphOp, HasCanonicalizationPatternsInterface):
         return [(*x[:leading], *(positions(leading + i, *sizes, facts) for i, sizes in axes))]
 
     @property
-    def size_bounds(self) -> tuple[SizeBound, ...]:
+    def demands(self) -> tuple[SizeBound, ...]:
         window = ints(self.window)
         steps = ints(self.strides), ints(self.dilations)
         return window_bounds(self.x, rank(self.x) - len(window), window, *steps)

@@ -13,7 +13,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.provenance import fuse
-from .interfaces import GraphOp
+from .interfaces import GraphOp, set_result_types
 from .ops_constant import splat_of
 
 
@@ -47,7 +47,7 @@ def on_other_operand(op: GraphOp, value: SSAValue) -> GraphOp | None:
     copy = op.clone()
     copy.operands[0] = value
     try:
-        copy.set_result_types(copy.infer_types())
+        set_result_types(copy, copy.infer_types())
         copy.verify()
     except VerifyException:
         copy.erase()

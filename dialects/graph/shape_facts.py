@@ -66,7 +66,7 @@ class ShapeFacts:
         """The size that a scalar of i64 holds at run time, at most `bound`.
 
         The scalar is an operand, or a result that the operation writes along with the tensors
-        whose first dimension has that size (`GraphOp.size_results`). That of an operand may have
+        whose first dimension has that size (`SizeResult`). That of an operand may have
         no bound.
         """
         kind = scalar.type

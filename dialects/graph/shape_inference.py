@@ -27,7 +27,7 @@ from ...core.symbols import find_symbol
 from ...core.typed import tensor_type
 from ..sparse_tensor import is_sparse
 from .computed_sizes import ComputedSize
-from .interfaces import GraphOp, ShapeFacts, text
+from .interfaces import GraphOp, ShapeFacts, SparseResultInterface, text
 from .ops_call import CallLikeOp
 from .ops_control import ControlFlowOp, yielded
 from .size_attributes import argument_attributes, argument_names, equal_sizes
@@ -224,7 +224,9 @@ class ShapeInference:
         if isinstance(op, CallLikeOp):
             self._name_sizes(op, known)
         inferred = op.infer_shapes([known.shapes[value] for value in op.operands], facts)
-        entries = op.infer_nnz([known.nnz[value] for value in op.operands], facts)
+        entries: list[Dim | None] = [None] * len(op.results)
+        if isinstance(op, SparseResultInterface):
+            entries = op.infer_nnz([known.nnz[value] for value in op.operands], facts)
         if isinstance(op, CallLikeOp) and op.result_dims is not None:
             # The only names in an operation: those of the function that it is in.
             inferred = [tuple(d.substitute(self._named) for d in s) for s in inferred]

@@ -16,9 +16,8 @@ from ...core.dtypes import dtype_of
 from ..sparse_tensor import is_sparse
 from . import ops as graph
 from .attrs import ReduceKind, ints
-from .interfaces import FusionKind, GraphOp, element_type, rank, tensor_type
+from .interfaces import FusionKind, GraphOp, element_type, names_a_symbol, rank, tensor_type
 from .ops_select import WHOLE_END
-from .plan.recording import names_a_symbol
 
 _SCALES = (graph.MulOp, graph.DivOp)
 

@@ -8,6 +8,7 @@ from .interfaces import GraphOp
 from .ops_call import CallPackedOp
 from .ops_constant import ConstantOp
 from .ops_control import ControlFlowOp
+from .rearranging import is_alias
 from .shapes import SymbolicShapes
 
 
@@ -17,7 +18,7 @@ def is_view(op: GraphOp, shapes: SymbolicShapes) -> bool:
     What a program returns, and what operators with regions use, has a buffer of its own.
     """
     block, values = op.parent, (*op.operands, *op.results)
-    if not op.is_alias or block is None or not isinstance(block.parent_op(), func.FuncOp):
+    if not is_alias(op) or block is None or not isinstance(block.parent_op(), func.FuncOp):
         return False
     if any(isinstance(value.owner, ConstantOp) for value in op.operands):
         return False

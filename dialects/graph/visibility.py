@@ -11,15 +11,26 @@ from xdsl.dialects import func
 from xdsl.ir import Block, Operation, SSAValue, Use
 
 from ...core.exactness import Rounding, rounding_of
-from .attrs import is_half
+from .attrs import is_float, is_half
 from .interfaces import GraphOp, element_type
+from .traits import Discontinuous
+
+
+def jumps(op: GraphOp, operand: int) -> bool:
+    """Whether a result may jump where the operand of this number moves by a rounding."""
+    if not is_float(element_type(op.operands[operand])):
+        return False
+    stated = op.get_trait(Discontinuous)
+    if stated is None:
+        return not all(is_float(element_type(result)) for result in op.results)
+    return stated.operands is None or operand in stated.operands
 
 
 class Visibility:
     """Which values of a module have a rounding that shows.
 
     That of a value shows if a path of uses leads from it to an operand with which a result jumps
-    (`GraphOp.jumps_with`): there another rounding is another truth value or another integer, and
+    (`jumps`): there another rounding is another truth value or another integer, and
     no longer an error of the size of a rounding. A path goes through every operator, through
     functions that are called and back to their callers. An operation that is not known jumps; what
     the program returns does not.
@@ -63,7 +74,7 @@ class Visibility:
     def _following(self, use: Use) -> list[SSAValue] | None:
         op = use.operation
         if isinstance(op, GraphOp):
-            return None if op.jumps_with(use.index) else list(op.results)
+            return None if jumps(op, use.index) else list(op.results)
         if isinstance(op, func.ReturnOp):
             return [call.results[use.index] for call in self._calls_of(op)]
         if isinstance(op, func.CallOp):

@@ -19,7 +19,8 @@ from ...core.dtypes import byte_size
 from ...core.exactness import Exactness
 from ...core.typed import function_around, tensor_type
 from ...dialects.graph import ops as graph
-from ...dialects.graph.interfaces import GraphOp, rank
+from ...dialects.graph.interfaces import GraphOp, rank, set_result_types
+from ...dialects.graph.rearranging import BatchInterface
 from ...dialects.graph.shapes import SymbolicShapes
 from .rules.permission import Permission
 
@@ -56,7 +57,9 @@ class _Batching:
             if not isinstance(inner, GraphOp) or not permission.allows(Exactness.OPEN, inner):
                 continue
             numbers = {n for n, value in enumerate(inner.operands) if value in self.slices}
-            if inner.may_batch(numbers) and self._is_known(inner) and self._pays(inner, numbers):
+            if not isinstance(inner, BatchInterface) or not inner.may_batch(numbers):
+                continue
+            if self._is_known(inner) and self._pays(inner, numbers):
                 self._batch(inner)
 
     def _is_known(self, inner: GraphOp) -> bool:
@@ -113,7 +116,7 @@ class _Batching:
             if operand not in copies and isinstance(operand.owner, Operation):
                 new.append(operand.owner.clone(copies))
         whole = inner.clone(copies)
-        whole.set_result_types(whole.infer_types())
+        set_result_types(whole, whole.infer_types())
         new.append(whole)
         if as_rows:
             shape = tensor_type(inner.results[0]).get_shape()
@@ -170,7 +173,7 @@ class GraphBatchSlicesPass(ModulePass):
     }
     ```
 
-    Applies to products that say so (`GraphOp.may_batch`) of few rows, whose weights would be read
+    Applies to products that say so (`BatchInterface`) of few rows, whose weights would be read
     again in each iteration, and to those of more rows whose weights are larger than what a cache
     keeps. Slices of one row become the rows of a matrix. Other products are as fast in the loop,
     where they are in one kernel with what follows, or still in a cache when that reads them. A loop

@@ -17,7 +17,7 @@ from ...core.context import decide
 from ...core.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import ints
-from ...dialects.graph.interfaces import GraphOp, rank, tensor_type
+from ...dialects.graph.interfaces import GraphOp, rank, set_result_types, tensor_type
 from ...dialects.graph.known import reshape_target, sizes_of
 from .rules.blocks import bodies
 from .rules.permission import Permission
@@ -49,7 +49,7 @@ class Rewriting:
         if not self.choice.is_transposed(old):
             old.replace_all_uses_with(self._add([new], op))
             return
-        new.set_result_types([_permuted(old, self.choice.order)])
+        set_result_types(new, [_permuted(old, self.choice.order)])
         self.moved[old] = self._add([new], op)
         self._leave(old, op)
 

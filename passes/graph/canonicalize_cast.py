@@ -16,6 +16,7 @@ from ...core.context import decide
 from ...core.dtypes import dtype_of
 from ...core.exactness import Exactness
 from ...dialects.graph import ops as graph
+from ...dialects.graph.demands import read_operands
 from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type
 
 
@@ -29,7 +30,7 @@ def _takes(user: Operation, cast: graph.CastOp) -> bool:
     """Whether a cast can be computed inside the kernel of `user`."""
     if not isinstance(user, GraphOp) or user.fusion in (FusionKind.CONTRACTION, FusionKind.OPAQUE):
         return False
-    return cast.result not in user.checked_operands
+    return cast.result not in read_operands(user)
 
 
 def _clone_into_users(ctx: Context, cast: graph.CastOp) -> None:

@@ -22,6 +22,7 @@ from ...core.exactness import Exactness
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import ints, is_half
+from ...dialects.graph.axes import CanonicalPropertiesInterface
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.known import (
     elements_of,
@@ -207,7 +208,7 @@ class ReshapeToSizes(RewritePattern):
 class CanonicalProperties(RewritePattern):
     # axis = -1 == axis = rank - 1;  axes = [-1, 0] == axes = [0, rank - 1]
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
-        if not isinstance(op, GraphOp):
+        if not isinstance(op, CanonicalPropertiesInterface):
             return
         wanted = op.canonical_properties()
         if any(op.properties.get(name) != value for name, value in wanted.items()):

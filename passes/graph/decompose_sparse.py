@@ -21,14 +21,14 @@ from ...core.context import decide
 from ...core.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import NormalizeKind
-from ...dialects.graph.interfaces import GraphOp, rank
-from ...dialects.graph.kinds import StoredValues
+from ...dialects.graph.interfaces import GraphOp, rank, set_result_types
 from ...dialects.graph.known import sizes_of
 from ...dialects.graph.ops_select import WHOLE_END
 from ...dialects.graph.plan.recording import Recorder
 from ...dialects.graph.plan.uses import Uses
 from ...dialects.graph.rewrites import on_other_operand
 from ...dialects.graph.sparse_forms import by_rows_and_columns
+from ...dialects.graph.traits import ReadsPattern, TakesEntries
 
 
 def _decide(ctx: Context, made: graph.WithEntriesOp, op: GraphOp) -> None:
@@ -46,13 +46,15 @@ class UserOfEntries(RewritePattern):
     # degree(with_entries(a, e)) == degree(a) values e
     # with_entries(with_entries(a, e), f) == with_entries(a, f)
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
-        if not isinstance(op, GraphOp) or op.STORED_VALUES is None:
+        if not isinstance(op, GraphOp):
+            return
+        if not (op.has_trait(ReadsPattern) or op.has_trait(TakesEntries)):
             return
         made, rest = op.operands[0].owner, list(op.operands[1:])
         if not isinstance(made, graph.WithEntriesOp):
             return
         _decide(self.ctx, made, op)
-        if op.STORED_VALUES is StoredValues.UNREAD or rest:
+        if op.has_trait(ReadsPattern) or rest:
             _take(op, [made.a, *rest], rewriter)
         else:
             _take(op, [made.a, made.values], rewriter)
@@ -153,7 +155,7 @@ class NormalizedEntries(RewritePattern):
         symmetric = op.kind.data == NormalizeKind.SYMMETRIC
         scale = graph.DegreeOp(op.a, power=-0.5 if symmetric else -1.0)
         new = [scale, *by_rows_and_columns(op.a, scale.result, scale.result if symmetric else None)]
-        new[-1].set_result_types([op.result.type])  # one that is known to be square
+        set_result_types(new[-1], [op.result.type])  # one that is known to be square
         for part in new:
             part.location = op.location
         rewriter.replace(op, new)

@@ -29,6 +29,7 @@ from ...dialects.graph.attrs import PadMode
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.known import elements_of, is_constant, is_regular, sizes_of
 from ...dialects.graph.op_builder import InsertingBuilder
+from ...dialects.graph.traits import Homogeneous
 from .rules.permission import permitted
 from .rules.rooted import rooted
 
@@ -142,7 +143,7 @@ def _absorbs(value: SSAValue, scale: Scale, depth: int = _DEPTH) -> bool:
         return _absorbs(op.x, scale, depth - 1)
     if isinstance(op, graph.NegOp):
         return _absorbs(op.x, scale, depth - 1)
-    if isinstance(op, GraphOp) and op.HOMOGENEOUS:
+    if isinstance(op, GraphOp) and op.has_trait(Homogeneous):
         return scale.positive and _absorbs(op.operands[0], scale, depth - 1)
     if not isinstance(op, graph.AddOp | graph.SubOp):
         return False
@@ -182,7 +183,7 @@ def _gives(value: SSAValue, weights: WeightStore, depth: int = _DEPTH) -> Scale 
     if isinstance(op, graph.MulOp):
         found = _scale_of(op, weights)
         return None if found is None else found[1]
-    if isinstance(op, GraphOp) and op.HOMOGENEOUS:
+    if isinstance(op, GraphOp) and op.has_trait(Homogeneous):
         scale = _gives(op.operands[0], weights, depth - 1)
         return scale if scale is not None and scale.positive else None
     if isinstance(op, graph.PadOp):

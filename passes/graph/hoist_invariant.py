@@ -17,6 +17,7 @@ from ...core.dims import Dim, Shape, product
 from ...core.exactness import Exactness
 from ...core.typed import function_around
 from ...dialects.graph import ops as graph
+from ...dialects.graph.demands import read_operands
 from ...dialects.graph.interfaces import FusionKind, GraphOp
 from ...dialects.graph.ops_call import CallLikeOp
 from ...dialects.graph.shapes import SymbolicShapes
@@ -51,7 +52,7 @@ class _Hoisting:
 
     def _is_invariant(self, inner: GraphOp) -> bool:
         """Whether an operator may run once before the loop, even if that has no iteration."""
-        if isinstance(inner, graph.ConstantOp | CallLikeOp) or inner.checked_operands:
+        if isinstance(inner, graph.ConstantOp | CallLikeOp) or read_operands(inner):
             return False
         if any(is_sparse(result.type) for result in inner.results):
             return False

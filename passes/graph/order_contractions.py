@@ -33,7 +33,7 @@ from ...dialects.graph.chains import (
     chain_of,
     operands_of,
 )
-from ...dialects.graph.interfaces import GraphOp
+from ...dialects.graph.interfaces import GraphOp, set_result_types
 from ...dialects.graph.op_builder import InsertingBuilder
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.graph.size_attributes import argument_attributes
@@ -82,7 +82,7 @@ class Emitter:
             last.operands = [last.x, last.w, bias]
         elif bias is not None:
             last = owned(self.builder.add(value, bias), GraphOp)
-        last.set_result_types([root.results[0].type])
+        set_result_types(last, [root.results[0].type])
         return last.results[0]
 
     def _times_sparse(self, by: GraphOp, x: SSAValue) -> SSAValue:

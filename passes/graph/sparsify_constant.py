@@ -22,7 +22,7 @@ from ...core.typed import owned
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE
-from ...dialects.graph.interfaces import GraphOp, element_type, rank
+from ...dialects.graph.interfaces import GraphOp, element_type, rank, set_result_types
 from ...dialects.graph.known import elements_of, sizes_of
 from ...dialects.graph.sparse_forms import keeps_zero, sparse_form
 from ...dialects.sparse_tensor import csr
@@ -174,7 +174,7 @@ class Sparsifier:
         location = fuse([candidate.constant, *reversed(parts), candidate.product])
         for op in new:
             op.location = location
-        new[-1].set_result_types([candidate.product.result.type])
+        set_result_types(new[-1], [candidate.product.result.type])
         Rewriter.replace_op(candidate.product, new)
         for part in parts:
             Rewriter.erase_op(part)

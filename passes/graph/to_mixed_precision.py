@@ -23,8 +23,10 @@ from ...core.exactness import Exactness
 from ...core.walks import blocks_in
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE
-from ...dialects.graph.interfaces import FusionKind, GraphOp, Precision, element_type
+from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type
+from ...dialects.graph.kinds import Precision
 from ...dialects.graph.known import elements_of, is_constant
+from ...dialects.graph.traits import HalfPrecision
 from ...dialects.sparse_tensor import is_sparse
 from ...dialects.upstream.element_types import with_element_type
 
@@ -35,8 +37,8 @@ LARGEST = {"f16": 65504.0, "bf16": 3.38e38}
 
 def precision_of(op: GraphOp) -> Precision:
     """The policy that an operator declares, or the default for its kind of fusion."""
-    if op.PRECISION is not None:
-        return op.PRECISION
+    if (stated := op.get_trait(HalfPrecision)) is not None:
+        return stated.policy
     moves = op.fusion in (FusionKind.INJECTIVE, FusionKind.BROADCAST)
     return Precision.FOLLOW if moves else Precision.NEVER
 
@@ -175,7 +177,7 @@ class GraphToMixedPrecisionPass(ModulePass):
     ```
 
     Operators still compute, and sum, in f32; only the results they store are rounded to 16
-    bits. An operator declares its policy as `PRECISION`: `ALWAYS` (products and convolutions),
+    bits. An operator declares its policy as `HalfPrecision`: `ALWAYS` (products and convolutions),
     `FOLLOW` (if its operands are narrow or constants: sums, activations by comparison, data
     movement), `NEVER` (all others: exponentials, reductions, sparse products). Arguments and
     results of functions keep their types. The choice for each operator is recorded as a

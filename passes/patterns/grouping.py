@@ -13,6 +13,7 @@ from ...core.context import decide
 from ...core.errors import CompileError, explain
 from ...core.walks import blocks_in
 from ...dialects.graph.attrs import PRIMITIVE
+from ...dialects.graph.demands import size_results
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.plan.recording import Recorder
 from ...dialects.graph.shapes import SymbolicShapes
@@ -61,7 +62,7 @@ def group_module(ctx: Context, op: ModuleOp, table: Mapping[str, Pattern]) -> in
                 match = pattern.match(last) if last.parent is not None else None
                 if match is not None:
                     ops = _operators(match, name)
-                    kept = {*match.roots, *(size for op in ops for size in op.size_results)}
+                    kept = {*match.roots, *(size for op in ops for size in size_results(op))}
                     results = [r for op in ops for r in op.results if r in kept]
                     for part in parts(ops, results, shapes, recorder):
                         _outline(ctx, outliner, match, part, name)

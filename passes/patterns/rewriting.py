@@ -22,7 +22,7 @@ from ...core.context import CompilerContext, decide
 from ...core.errors import CompileError, StepwellError, explain, first_line
 from ...core.provenance import fuse, origin
 from ...core.weights import WeightStore
-from ...dialects.graph.interfaces import GraphOp, compatible
+from ...dialects.graph.interfaces import GraphOp, compatible, set_result_types
 from ..graph.fusion.outlining import bring_together
 from .pattern import Match, Pattern
 
@@ -90,7 +90,7 @@ class Rule(RewritePattern):
             if not isinstance(owner, GraphOp) or owner not in new or not _fits(old, value):
                 raise self.error(match, f"result {number} has another type", old.type, value.type)
             place = owner.results.index(value)
-            owner.set_result_types([old.type if r is value else r.type for r in owner.results])
+            set_result_types(owner, [old.type if r is value else r.type for r in owner.results])
             fitted[number] = owner.results[place]
         return fitted
 

@@ -261,6 +261,34 @@ COMPILER = (
         "(op.limit is None or number >= op.limit.value.data)",
         "tests/lit/dialects/graph/canonicalize-control.mlir",
     ),
+    Break(
+        "an operator whose windows cover the axis of blocks is taken to work on blocks",
+        "dialects/graph/remapped_axes.py",
+        "[place] != self.neutral for n in self.names):",
+        "[place] != self.neutral for n in self.names[1:]):",
+        "tests/numeric/graph/test_remapped_axes.py::test_on_blocks",
+    ),
+    Break(
+        "numbers of the last dimensions are permuted among all dimensions",
+        "dialects/graph/remapped_axes.py",
+        "if any(axis >= front for axis in order[:front]):",
+        "if any(axis > front for axis in order[:front]):",
+        "tests/numeric/graph/test_remapped_axes.py::test_on_transposed",
+    ),
+    Break(
+        "a sum over an axis in front of blocks is taken to leave them where they are",
+        "dialects/graph/remapped_axes.py",
+        "if all(one > axis for one in own) else None",
+        "if all(one != axis for one in own) else None",
+        "tests/numeric/graph/test_remapped_axes.py::test_on_blocks",
+    ),
+    Break(
+        "a result may jump with every float operand of an operator that names some",
+        "dialects/graph/visibility.py",
+        "return stated.operands is None or operand in stated.operands",
+        "return True",
+        "tests/unit/test_stated_facts.py::test_operands_with_which_a_result_jumps",
+    ),
     # Conversions.
     Break(
         "a buffer takes the slot of another one that the same step still reads",

@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 
 from stepwell.core.dtype_names import is_real
 from stepwell.core.dtypes import dtype_of
+from stepwell.dialects.graph.demands import IndexBound, OffsetBound, SizeOperand, demands
 from stepwell.dialects.graph.interfaces import GraphOp
 
 from .choices import Choices
@@ -89,16 +90,20 @@ class Leaves:
             shapes: the sizes of operands and results.
         """
         dtype = dtype_of(kind.element)
-        for bound, into, axis in op.index_bounds:
-            if bound is value:
-                size = shapes[into][axis]
+        for bound in demands(op, IndexBound):
+            if bound.operand is value:
+                size = shapes[bound.into][bound.dimension]
                 low = -size if self.choices.chance(0.5) and dtype.kind == "i" else 0
                 return self.random.integers(low, max(size, 1), tuple(shape)).astype(dtype)
-        for bound, into, axis in op.offset_bounds:
-            if bound is value:
+        for bound in demands(op, OffsetBound):
+            if bound.operand is value:
                 count = int(np.prod(shape))
-                return self._offsets(count, shapes[into][axis]).astype(dtype).reshape(shape)
-        if value in op.size_operands:
+                return (
+                    self._offsets(count, shapes[bound.into][bound.dimension])
+                    .astype(dtype)
+                    .reshape(shape)
+                )
+        if any(demand.operand is value for demand in demands(op, SizeOperand)):
             near = [n for operand in op.operands for n in shapes[operand]] or [2]
             size = self.choices.among(self.choices.choice(near), self.choices.randint(0, 3))
             return np.full(tuple(shape), size, dtype)

@@ -25,9 +25,11 @@ from stepwell.core.module import Module
 from stepwell.core.specs import SparseSpec
 from stepwell.core.typed import tensor_type
 from stepwell.core.walks import erase_dead
+from stepwell.dialects.graph.demands import DemandInterface, SizeOperand, demands
 from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.dialects.graph.kinds import FusionKind
 from stepwell.dialects.graph.ops import AttentionOp
+from stepwell.dialects.graph.visibility import jumps
 from stepwell.dialects.sparse_tensor import is_sparse
 from stepwell.frontends.values import Value
 
@@ -238,11 +240,11 @@ class Program:
         """What an operator gives; None where it cannot be part of the program."""
         if self.special and _is_unspecified(op, arrays):
             return None
-        if self.in_loop and (op.checked_operands or op.size_results or op.size_bounds):
+        if self.in_loop and isinstance(op, DemandInterface) and op.demands:
             return None
         for number, operand in enumerate(operands):
             # What is rounded differently may be somewhere else, or another number of elements.
-            if isinstance(operand, Held) and not operand.exact and op.jumps_with(number):
+            if isinstance(operand, Held) and not operand.exact and jumps(op, number):
                 return None
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -254,7 +256,7 @@ class Program:
                 return None
             except (ValueError, IndexError):
                 # Symbolic sizes, counts of entries, or sizes in operands, which a call checks.
-                if op.size_operands or any(map(_is_open, op.operands)):
+                if demands(op, SizeOperand) or any(map(_is_open, op.operands)):
                     return None
                 raise
         if not all(map(_has_type, results, op.results)):

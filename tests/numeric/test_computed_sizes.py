@@ -23,6 +23,7 @@ from stepwell.core.module import Module
 from stepwell.core.stages import TEXT_STAGES
 from stepwell.dialects.graph import scalars
 from stepwell.dialects.graph.attrs import FLOAT_TENSOR, I64_TENSOR
+from stepwell.dialects.graph.demands import DemandInterface, SizeResult
 from stepwell.dialects.graph.interfaces import (
     FusionKind,
     GraphOp,
@@ -399,7 +400,7 @@ def test_a_computed_size_must_be_that_of_an_input() -> None:
 
 
 @irdl_op_definition
-class PositiveOp(GraphOp):
+class PositiveOp(GraphOp, DemandInterface):
     """The positive elements of a vector, and how many they are."""
 
     name = "tests.positive"
@@ -415,8 +416,8 @@ class PositiveOp(GraphOp):
         super().__init__(operands=[x], result_type=result_type)
 
     @property
-    def size_results(self) -> tuple[SSAValue, ...]:
-        return (self.count,)
+    def demands(self) -> tuple[SizeResult, ...]:
+        return (SizeResult(self.count),)
 
     def infer_element_types(self) -> list[Attribute]:
         return [element_type(self.x), i64]

@@ -170,7 +170,7 @@ def test_a_target_has_a_table() -> None:
 
 
 def test_a_package_has_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    universe = Universe(interface=1, all_legalizations={"graph.pow": lambda: square})
+    universe = Universe(interface=2, all_legalizations={"graph.pow": lambda: square})
     plugin = plugins.Plugin("acme", universe)
     known = (*plugins.plugins(), plugin)
     monkeypatch.setattr(plugins, "plugins", lambda: known)

@@ -16,8 +16,9 @@ from stepwell.core.dims import Shape
 from stepwell.core.errors import UnsupportedError
 from stepwell.dialects.graph import scalars
 from stepwell.dialects.graph.attrs import FLOAT_TENSOR, I64_TENSOR
+from stepwell.dialects.graph.demands import DemandInterface, SizeResult
 from stepwell.dialects.graph.guards import only_if
-from stepwell.dialects.graph.interfaces import GraphOp, ShapeFacts, WritingNest
+from stepwell.dialects.graph.interfaces import FusionKind, GraphOp, ShapeFacts, WritingNest
 from stepwell.dialects.graph.plan.recording import Recorder
 
 ANY = DYNAMIC_INDEX
@@ -25,6 +26,7 @@ Writes = Callable[[Any, WritingNest], None]
 
 
 class Outside(GraphOp):
+    FUSION: ClassVar[FusionKind] = FusionKind.NEST
     WRITES: ClassVar[Writes]
 
     def reference(self, *arrays: object) -> tuple[Any, ...]:
@@ -51,7 +53,7 @@ class SameOp(Outside):
 
 
 @irdl_op_definition
-class KeptOp(Outside):
+class KeptOp(Outside, DemandInterface):
     """Some rows of x, and their number."""
 
     name = "outside.kept"
@@ -61,8 +63,8 @@ class KeptOp(Outside):
     count = result_def(I64_TENSOR)
 
     @property
-    def size_results(self) -> tuple[SSAValue, ...]:
-        return (self.count,)
+    def demands(self) -> tuple[SizeResult, ...]:
+        return (SizeResult(self.count),)
 
     def infer_element_types(self) -> list[Attribute]:
         return [f32, i64]

@@ -13,7 +13,7 @@ from xdsl.dialects import arith, func, math
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp, f32
 from xdsl.ir import Dialect, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
 from xdsl.parser import Parser
 
 from stepwell.backends.reference.machine import run_kernel
@@ -36,6 +36,7 @@ from stepwell.dialects.graph.interfaces import (
 )
 from stepwell.dialects.graph.plan.recording import Recorder
 from stepwell.dialects.graph.sparse_forms import sparse_form
+from stepwell.dialects.graph.traits import KeepsNonnegative, RecomputeCost
 from stepwell.dialects.loop.loops import loops_in
 from stepwell.dialects.loop.ops import KernelOp
 
@@ -46,7 +47,7 @@ from .unary import Unary
 class TwiceOp(Unary):
     name = "outside.twice"
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
-    KEEPS_NONNEGATIVE: ClassVar[bool] = True
+    traits = traits_def(KeepsNonnegative())
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         x = nest.at(self.x, index)
@@ -193,7 +194,7 @@ class SlowOp(Unary):
 class StatedOp(Unary):
     name = "outside.stated"
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
-    RECOMPUTE_COST: ClassVar[int | None] = 1
+    traits = traits_def(RecomputeCost(1))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         return nest.insert(math.TanhOp(nest.at(self.x, index)))

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from xdsl.dialects import math
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
 
 import stepwell as sw
 from stepwell.core.dims import Shape
@@ -37,6 +37,8 @@ from stepwell.dialects.graph.interfaces import (
     element_type,
 )
 from stepwell.dialects.graph.ops import MulOp
+from stepwell.dialects.graph.remapped_axes import BlockableInterface
+from stepwell.dialects.graph.traits import Homogeneous, OrderStatisticInterface
 
 
 class Same(GraphOp):
@@ -108,7 +110,7 @@ class FloatFlipOp(Flip):
 
 
 @irdl_op_definition
-class RunningMaxOp(Same):
+class RunningMaxOp(Same, OrderStatisticInterface):
     """The larger of each element along the last axis and the one before it."""
 
     name = "outside.running_max"
@@ -130,7 +132,7 @@ class RunningMaxOp(Same):
 
 
 @irdl_op_definition
-class MirrorOp(Same):
+class MirrorOp(Same, BlockableInterface):
     """The elements along some axes, the last one first."""
 
     name = "outside.mirror"
@@ -168,7 +170,7 @@ class Steeper(Same):
 @irdl_op_definition
 class SteeperOp(Steeper):
     name = "outside.steeper"
-    HOMOGENEOUS: ClassVar[bool] = True
+    traits = traits_def(Homogeneous())
 
 
 @irdl_op_definition
@@ -381,7 +383,7 @@ def test_scales_pass_homogeneous_operators(operator: type[Steeper], after: bool)
         b.output(b.dense(b.apply(operator, b.mul(x, scale)), weights), name="y")
     passes = "graph-fold-scale-axis,graph-fold-constant"
     products = [line for line in lines_of(b, passes, MulOp) if "tensor<4x" in line]
-    assert len(products) == (0 if operator.HOMOGENEOUS else 1)
+    assert len(products) == (0 if operator.has_trait(Homogeneous) else 1)
     agrees(b, np.random.default_rng(1).standard_normal((4, 3)).astype(np.float32))
 
 

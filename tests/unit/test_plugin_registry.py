@@ -144,9 +144,9 @@ INTERFACE = 'package "acme": is written for another version of the plug-in inter
 @pytest.mark.parametrize(
     ("stated", "hint"),
     [
-        (2, "1, got 2; install a newer Stepwell"),
-        (0, "1, got 0; install a newer version of the package"),
-        ("1", "1, got 1; install a newer version of the package"),
+        (3, "2, got 3; install a newer Stepwell"),
+        (1, "2, got 1; install a newer version of the package"),
+        ("2", "2, got 2; install a newer version of the package"),
     ],
 )
 def test_a_package_for_another_interface(
@@ -158,7 +158,7 @@ def test_a_package_for_another_interface(
 
 
 def test_a_package_for_this_interface(register: Callable[..., None]) -> None:
-    register(EntryPoint(lambda: sw.Universe(interface=1, all_dialects={"acme": load_swish})))
+    register(EntryPoint(lambda: sw.Universe(interface=2, all_dialects={"acme": load_swish})))
     assert registry.dialects()["acme"]().name == "acme"
 
 
@@ -166,11 +166,11 @@ def test_a_package_for_the_last_interface(
     register: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It works for one release more, with a warning of the line that uses Stepwell."""
-    monkeypatch.setattr(interface, "INTERFACE", 2)
-    register(EntryPoint(lambda: sw.Universe(interface=1, all_dialects={"acme": load_swish})))
+    monkeypatch.setattr(interface, "INTERFACE", 3)
+    register(EntryPoint(lambda: sw.Universe(interface=2, all_dialects={"acme": load_swish})))
     message = (
-        'package "acme": is written for version 1 of the plug-in interface, which the next '
-        "release refuses; version 2 takes its place"
+        'package "acme": is written for version 2 of the plug-in interface, which the next '
+        "release refuses; version 3 takes its place"
     )
     with pytest.warns(DeprecationWarning, match=f"^{re.escape(message)}$") as told:
         assert sw.from_mlir(TEXT).inputs
@@ -184,7 +184,7 @@ def test_a_package_that_states_no_interface(register: Callable[..., None]) -> No
     assert registry.dialects()["plain"]() is plain
     message = (
         'package "acme": its dialect "acme" uses Stepwell and states no version of the plug-in '
-        "interface, which the next release refuses; register stepwell.Universe(interface=1, ...)"
+        "interface, which the next release refuses; register stepwell.Universe(interface=2, ...)"
     )
     with pytest.warns(DeprecationWarning, match=re.escape(message)) as told:
         assert registry.dialects()["acme"]().name == "acme"
@@ -208,7 +208,7 @@ PLACED: dict[str, str] = {
 @pytest.mark.parametrize("place", PLACED)
 def test_a_pass_in_each_compilation(register: Callable[..., None], place: str) -> None:
     universe = sw.Universe(
-        interface=1, all_passes={"acme-tidy": tidy}, placements={"acme-tidy": place}
+        interface=2, all_passes={"acme-tidy": tidy}, placements={"acme-tidy": place}
     )
     register(EntryPoint(lambda: universe))
     texts = pipelines.pipeline(3)
@@ -268,7 +268,7 @@ def test_a_pass_in_each_compilation(register: Callable[..., None], place: str) -
 def test_what_does_not_fit_is_named(
     register: Callable[..., None], universe: Any, use: Callable[[], object], message: str
 ) -> None:
-    register(EntryPoint(lambda: sw.Universe(interface=1, **universe)))
+    register(EntryPoint(lambda: sw.Universe(interface=2, **universe)))
     with pytest.raises(sw.StepwellError) as caught:
         use()
     assert f'package "acme": {message}' in str(caught.value)
@@ -290,7 +290,7 @@ def test_a_rule_comes_before_the_default_ones(register: Callable[..., None]) -> 
         schedule.split(nest, 4)
 
     rules = {"declines": lambda: declines, "pairs": lambda: pairs}
-    register(EntryPoint(lambda: sw.Universe(interface=1, all_schedule_rules=rules)))
+    register(EntryPoint(lambda: sw.Universe(interface=2, all_schedule_rules=rules)))
     exe = sw.compile(relu(), threads=1)
     (decision,) = [d for d in exe.decisions if d.pass_name == "loop-schedule"]
     assert (decision.what, decision.why) == ("split(i, 2, tail=peel)", "two by two")

@@ -16,7 +16,7 @@ from xdsl.irdl import irdl_op_definition
 from stepwell.core.errors import UnsupportedError
 from stepwell.core.provenance import named
 from stepwell.dialects.graph import scalars
-from stepwell.dialects.graph.interfaces import Index, Nest, WritingNest
+from stepwell.dialects.graph.interfaces import FusionKind, Index, Nest, WritingNest
 from stepwell.dialects.graph.nest import LocalBuffer
 from stepwell.dialects.graph.plan.recording import Recorder
 
@@ -38,6 +38,7 @@ class PullingOp(Wrong):
 @irdl_op_definition
 class PushingOp(Wrong):
     name = "wrong.pushing"
+    FUSION: ClassVar[FusionKind] = FusionKind.NEST
 
     def write(self, nest: WritingNest) -> None:
         with nest.loops([nest.extent(self.x, dim) for dim in range(2)]) as index:

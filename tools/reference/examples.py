@@ -28,6 +28,7 @@ from ...core.parsing import MlirParser
 from ...core.registry import make_context
 from ...core.typed import memref_type, tensor_type
 from ...core.weights import WeightStore
+from ...dialects.graph.demands import IndexBound, OffsetBound, demands
 from ...dialects.loop.ops import KernelOp
 from ...dialects.sparse_tensor import csr, is_sparse
 
@@ -209,10 +210,9 @@ def array_named(name: str, shape: tuple[int, ...], dtype: np.dtype[Any], place: 
 
 def _limit(op: Operation, operand: SSAValue) -> int:
     """The size that indices in an operand are below."""
-    bounds = (*getattr(op, "index_bounds", ()), *getattr(op, "offset_bounds", ()))
-    for value, target, dimension in bounds:
-        if value is operand:
-            size = tensor_type(target).get_shape()[dimension]
+    for bound in (*demands(op, IndexBound), *demands(op, OffsetBound)):
+        if bound.operand is operand:
+            size = tensor_type(bound.into).get_shape()[bound.dimension]
             return UNKNOWN if size == DYNAMIC_INDEX else size
     return UNKNOWN
 

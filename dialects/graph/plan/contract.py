@@ -16,7 +16,7 @@ from ...loop.attrs import Combine
 from ...sparse_tensor import is_sparse
 from ..attrs import compute_type
 from ..combiners import COMBINERS
-from ..interfaces import GraphOp, element_type, rank, tensor_type
+from ..interfaces import GraphOp, element_type, is_foreign, rank, tensor_type
 from .accesses import Sources
 
 
@@ -32,7 +32,7 @@ def faults_of(op: GraphOp) -> Iterator[None]:
     except (StepwellError, OperationRefused, RecursionError, MemoryError):
         raise
     except Exception as error:
-        if not op.is_foreign:
+        if not is_foreign(op):
             raise
         # The boundary to code of others: it may raise anything.
         text = str(error).partition("\n\n")[0] if isinstance(error, DiagnosticException) else error
@@ -163,7 +163,7 @@ class Contract:
         """Require a valid operation on scalars."""
         for operand in op.operands:
             self.scalar(operand)
-        if self.op.is_foreign:
+        if is_foreign(self.op):
             try:
                 op.verify()
             except VerifyException as error:

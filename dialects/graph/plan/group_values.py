@@ -8,6 +8,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ..interfaces import GraphOp, Sizes
+from ..kinds import FusionKind
 from .accesses import Read, RecordedLoopKind, Recording
 from .recording import Recorder
 from .uses import Uses
@@ -42,7 +43,7 @@ class GroupValues:
     def study(self) -> None:
         """Find out what the values depend on, in the order in which they are computed."""
         for op in self.ops:
-            for result in () if op.writes else op.results:
+            for result in () if op.FUSION == FusionKind.NEST else op.results:
                 self._study(op, result)
 
     def recording(self, value: SSAValue) -> Recording:

@@ -14,7 +14,9 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ....core.errors import UnsupportedError, explain
+from ..demands import SizeOperand, demands, read_operands
 from ..interfaces import GraphOp, Sizes, rank, tensor_type
+from ..kinds import FusionKind
 from ..shapes import SymbolicShapes
 from .group_values import GroupValues
 from .nest_plan import MOST_OPERATORS, NestPlan, PlannedLoop, Refusal, ResultNest
@@ -82,7 +84,7 @@ class _Planner:
         if self.plan.refusal is not None:
             return self.plan
         self.values.study()
-        writer = next((op for op in self.values.ops if op.writes), None)
+        writer = next((op for op in self.values.ops if op.FUSION == FusionKind.NEST), None)
         if writer is not None:
             return plan_writer(self.values, writer)
         waiting, computed = list(self._nests()), set[SSAValue]()
@@ -111,10 +113,11 @@ class _Planner:
         """Why an operator cannot be in a kernel with the others, whatever the nest."""
         if (why := op.refusal) is not None:
             return Refusal(op.results[0], why)
+        read, sizes = read_operands(op), {demand.operand for demand in demands(op, SizeOperand)}
         for value in op.operands:
-            if value in op.checked_operands and value.owner in self.values.inside:
+            if value in read and value.owner in self.values.inside:
                 why = "indices are checked before the kernel that reads by them runs"
-                if value in op.size_operands:
+                if value in sizes:
                     why = "a size is read before the kernel that has it runs"
                 return Refusal(value, why)
         return None

@@ -6,12 +6,13 @@ says what it reads once, and no pass lists operators by name.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ..attrs import compute_type
-from ..interfaces import GraphOp, element_type, rank
+from ..interfaces import GraphOp, element_type, names_a_symbol, rank
+from ..kinds import FusionKind
+from ..rearranging import ReshapeInterface
 from .accesses import Recording
 from .contract import faults_of
 from .coverage import check_covered
@@ -33,7 +34,7 @@ class Recorder:
         """
         found = self._of.get((op, result))
         if found is None:
-            key = _structure(op), 0 if op.writes else result
+            key = _structure(op), 0 if op.FUSION == FusionKind.NEST else result
             found = self._known.get(key)
             if found is None:
                 found = self._known[key] = _recorded(op, result)
@@ -43,7 +44,7 @@ class Recorder:
 
 def _recorded(op: GraphOp, result: int) -> Recording:
     nest = RecordingNest(op, result)
-    if op.writes:
+    if op.FUSION == FusionKind.NEST:
         with faults_of(op):
             op.write(nest)
         check_covered(op, nest.effects())
@@ -69,15 +70,10 @@ def _structure(op: GraphOp) -> object:
     return type(op), tuple(op.properties.items()), same, kinds
 
 
-def names_a_symbol(op: GraphOp) -> bool:
-    """Whether what an operator does is written elsewhere, such as in a kernel that it calls."""
-    return any(isinstance(data, SymbolRefAttr) for data in op.properties.values())
-
-
 def is_reshape(op: GraphOp) -> bool:
     """Whether the result has the elements of the first operand in the same order."""
-    start = (
-        tuple(AffineExpr.constant(0) for _ in range(rank(op.operands[0]))) if op.operands else ()
-    )
+    if not isinstance(op, ReshapeInterface):
+        return False
+    start = tuple(AffineExpr.constant(0) for _ in range(rank(op.operands[0])))
     with faults_of(op):
-        return bool(op.operands) and op.result_index(RecordingNest(op, 0), start) is not None
+        return op.result_index(RecordingNest(op, 0), start) is not None

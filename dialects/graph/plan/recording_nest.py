@@ -16,6 +16,7 @@ from xdsl.ir.affine import AffineExpr
 from ....core.building.arithmetic import constant
 from ..attrs import compute_type
 from ..interfaces import GraphOp, element_type, rank, tensor_type
+from ..kinds import FusionKind
 from ..nest import Index, LocalBuffer, PlaceSteps, SerialStep, Steps
 from .accesses import (
     NOTHING,
@@ -60,7 +61,7 @@ class RecordingNest(RecordedIndices):
     """Records accesses. `finished` returns the recording."""
 
     def __init__(self, op: GraphOp, result: int) -> None:
-        self._rank = 0 if op.writes else rank(op.results[result])
+        self._rank = 0 if op.FUSION == FusionKind.NEST else rank(op.results[result])
         super().__init__(op, self._rank)
         self._open: tuple[int, ...] = ()
         self._reads: list[Read] = []

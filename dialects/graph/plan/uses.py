@@ -10,14 +10,20 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from ....core.building.affine import polynomial
 from ...sparse_tensor import is_sparse
-from ..interfaces import FusionKind, GraphOp, tensor_type
+from ..interfaces import FusionKind, GraphOp, names_a_symbol, tensor_type
 from ..ops_constant import ConstantOp
+from ..traits import RecomputeCost
 from .accesses import AtomKind, Read, RecordedLoopKind, Recording, atoms_in
 from .injective import is_injective
-from .recording import Recorder, is_reshape, names_a_symbol
+from .recording import Recorder, is_reshape
 
 CHEAP = 6
 """The largest cost, in simple operations, of recomputing a value instead of storing it."""
+
+
+def has_one_value(op: GraphOp) -> bool:
+    """Whether an operator has one result, and that a value at each index."""
+    return len(op.results) == 1 and op.FUSION != FusionKind.NEST and op.refusal is None
 
 
 class Uses:
@@ -32,10 +38,10 @@ class Uses:
 
     def is_cheap(self, op: GraphOp) -> bool:
         """Whether computing an element of an operator again costs no more than loading it."""
-        if op.writes:
+        if op.FUSION == FusionKind.NEST:
             return False
-        if op.RECOMPUTE_COST is not None:
-            return op.RECOMPUTE_COST <= CHEAP
+        if (stated := op.get_trait(RecomputeCost)) is not None:
+            return stated.operations <= CHEAP
         return all(not one.reduces and one.cost <= CHEAP for one in self._recordings(op))
 
     def at_own_index(self, op: Operation, value: SSAValue) -> bool:
@@ -68,7 +74,7 @@ class Uses:
 
     def moves(self, op: GraphOp) -> bool:
         """Whether elements of a result are those of the first operand, each at most once."""
-        if not op.operands or not op.has_kernel or op.writes or len(op.results) != 1:
+        if not op.operands or not has_one_value(op):
             return False
         (recording,) = self._recordings(op)
         if recording.moved is None or recording.reads[recording.moved].operand != 0:
@@ -165,7 +171,7 @@ class Uses:
         Nothing else depends on which row it is: neither where it stands, nor what is read of other
         operands, nor the number of rows.
         """
-        if not op.operands or not op.has_kernel or op.writes or len(op.results) != 1:
+        if not op.operands or not has_one_value(op):
             return False
         (recording,) = self._recordings(op)
         matrix = op.operands[0]

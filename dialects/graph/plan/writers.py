@@ -9,6 +9,7 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from ..interfaces import GraphOp
+from ..kinds import FusionKind
 from .accesses import AtomKind
 from .group_values import GroupValues
 from .nest_plan import NestPlan, Refusal
@@ -44,7 +45,7 @@ class _WriterPlanner:
     def _follow(self, op: GraphOp) -> Refusal | None:
         """Note what an operator makes of elements that are written, or why it cannot."""
         value = op.results[0]
-        if op.writes:
+        if op.FUSION == FusionKind.NEST:
             why = f"{op.name} and {self.writer.name} write their results in loops of their own"
             return Refusal(value, why)
         read = [operand for operand in op.operands if operand in self.made]

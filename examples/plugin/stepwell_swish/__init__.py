@@ -46,7 +46,7 @@ def _target():
 
 
 UNIVERSE = Universe(
-    interface=1,  # the version of Stepwell's plug-in interface that this is written for
+    interface=2,  # the version of Stepwell's plug-in interface that this is written for
     all_dialects={"swish": _dialect},
     all_passes={"swish-raise-silu": _raise_pass},
     placements={"swish-raise-silu": "after graph-simplify"},

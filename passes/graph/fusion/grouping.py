@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from xdsl.ir import Block, Operation, SSAValue
 
 from ....core.dims import Shape
+from ....dialects.graph.demands import read_operands
 from ....dialects.graph.interfaces import FusionKind, GraphOp, Sizes, tensor_type
 from ....dialects.graph.ops_constant import ConstantOp
 from ....dialects.graph.plan.nest_plan import MOST_OPERATORS, NestPlan
@@ -146,7 +147,7 @@ class Grouping:
             alone = used = reader.ops if evident else []
         else:
             return False
-        checked = {i.owner for op in used if isinstance(op, GraphOp) for i in op.checked_operands}
+        checked = {value.owner for op in used for value in read_operands(op)}
         return bool(alone) and all(op not in checked and self.uses.passes_index(op) for op in alone)
 
     def _plan_of(self, proposal: Proposal) -> NestPlan:

@@ -8,6 +8,7 @@ from enum import Enum
 
 from xdsl.ir import Operation, SSAValue
 
+from ....dialects.graph.demands import size_results
 from ....dialects.graph.interfaces import FusionKind, GraphOp
 
 
@@ -81,9 +82,10 @@ def results_of(ops: Collection[GraphOp]) -> list[SSAValue]:
         result
         for op in inner
         for result in op.results
-        if result in op.size_results or not inside.issuperset(users_of([result]))
+        if result in size_results(op) or not inside.issuperset(users_of([result]))
     ]
-    used = [v for v in last.results if v in last.size_results or v.first_use is not None]
+    sizes = size_results(last)
+    used = [v for v in last.results if v in sizes or v.first_use is not None]
     return [*shared, *(used or last.results)]
 
 

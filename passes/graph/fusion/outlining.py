@@ -15,6 +15,7 @@ from ....core.typed import owned
 from ....core.walks import is_same
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import PRIMITIVE
+from ....dialects.graph.demands import read_operands
 from ....dialects.graph.interfaces import GraphOp
 from ....dialects.loop.ops import KernelOp
 
@@ -23,7 +24,7 @@ def has_kernel(op: Operation) -> TypeGuard[GraphOp]:
     """Whether an operation is an operator that can be (part of) a kernel."""
     if not isinstance(op, GraphOp) or isinstance(op, graph.ConstantOp):
         return False
-    return op.has_kernel
+    return op.refusal is None
 
 
 def dependents_between(ops: Sequence[Operation]) -> list[Operation] | None:
@@ -132,7 +133,7 @@ def _arguments(ops: Sequence[Operation]) -> list[SSAValue]:
     """
     inside = set(ops)
     values = [v for op in ops for v in op.operands if v.owner not in inside]
-    indices = {value for op in ops if isinstance(op, GraphOp) for value in op.checked_operands}
+    indices = {value for op in ops for value in read_operands(op)}
     return [v for v in dict.fromkeys(values) if graph.splat_of(v) is None or v in indices]
 
 

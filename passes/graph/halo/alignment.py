@@ -7,18 +7,19 @@ nodes of a part as it does on all nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 
 from xdsl.dialects import func
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from ....core.dims import Dim
 from ....core.errors import StepwellError
 from ....core.refusal import refused
-from ....dialects.graph.attrs import ReduceKind
 from ....dialects.graph.interfaces import GraphOp
+from ....dialects.graph.kinds import FusionKind
+from ....dialects.graph.partitions import OverParts, PartitionInterface
 from ....dialects.graph.plan.accesses import (
     Atom,
     AtomKind,
@@ -32,8 +33,6 @@ from ....dialects.graph.shapes import SymbolicShapes
 from ....dialects.sparse_tensor import is_sparse
 
 PASS = "graph-split-at-halo"
-OverParts = tuple[ReduceKind, Mapping[str, Attribute]]
-"""What `GraphOp.over_parts` says."""
 
 
 class Space(Enum):
@@ -171,7 +170,8 @@ class Alignment:
             return
         if not isinstance(op, GraphOp):
             raise _refuse(op, "it is not known which nodes it combines", "an operator")
-        if op.over_parts is not None and self._combine(op, op.over_parts):
+        found = op.over_parts if isinstance(op, PartitionInterface) else None
+        if found is not None and self._combine(op, found):
             return
         self._follow(op)
 
@@ -201,7 +201,8 @@ class Alignment:
             found.pop() if found else Access.WHOLE if self.spaces[v] == Space.WHOLE else Access.SAME
             for found, v in zip(accesses, op.operands, strict=True)
         )
-        if op in self.numbered and op.on_part is None:
+        on_part = op.on_part if isinstance(op, PartitionInterface) else None
+        if op in self.numbered and on_part is None:
             raise _refuse(op, "it depends on the numbers of nodes, which parts renumber")
 
 
@@ -256,7 +257,7 @@ class _Reader:
 
     def _own(self) -> Sequence[AffineExpr]:
         """The first index of the slice that is computed."""
-        if not self.op.writes:
+        if self.op.FUSION != FusionKind.NEST:
             return [AffineExpr.dimension(0)] if self.recording.rank else []
         found = {write.index[0] for write in self.recording.writes if write.index}
         parallel = {

@@ -13,7 +13,7 @@ from ....core.dims import Dim
 from ....core.module import DIMS, NNZ, argument_attrs
 from ....core.typed import returned
 from ....dialects.graph import ops as graph
-from ....dialects.graph.interfaces import GraphOp
+from ....dialects.graph.partitions import PartitionInterface
 from ....dialects.graph.size_attributes import argument_attributes, argument_names
 from .alignment import Access, Alignment, Space
 from .stages import Stage, Stages
@@ -175,7 +175,7 @@ class _Body:
         for value in op.results:
             if value in self.known.combined:
                 copy.properties.update(self.known.combined[value][1])
-        if op in self.known.numbered and isinstance(op, GraphOp):
+        if op in self.known.numbered and isinstance(op, PartitionInterface):
             copy.properties.update(op.on_part or {})
         rows.update(zip(op.results, copy.results, strict=True))
         return copy

@@ -17,6 +17,7 @@ from ....dialects.graph.interfaces import FusionKind, GraphOp, rank
 from ....dialects.graph.op_builder import InsertingBuilder
 from ....dialects.graph.plan.accesses import Recording, atoms_in
 from ....dialects.graph.plan.recording import Recorder
+from ....dialects.graph.plan.uses import has_one_value
 from ....dialects.sparse_tensor import is_sparse
 from .edge_lists import Facts, Gather, gather_of, is_float_tensor, number_of
 from .insertion import EdgeMatrix, flat
@@ -74,7 +75,7 @@ class EdgeValues:
 
     def _aligned(self, op: object) -> list[SSAValue]:
         """The operands of which slice i is read for slice i of the result."""
-        if not isinstance(op, GraphOp) or not op.has_kernel or op.writes or len(op.results) != 1:
+        if not isinstance(op, GraphOp) or not has_one_value(op):
             return []
         if not op.operands:  # a constant
             return []

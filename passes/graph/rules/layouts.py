@@ -15,10 +15,11 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import ints
-from ....dialects.graph.interfaces import GraphOp, rank, tensor_type
+from ....dialects.graph.interfaces import GraphOp, rank, set_result_types, tensor_type
 from ....dialects.graph.known import sizes_of
 from ....dialects.graph.plan.recording import Recorder
 from ....dialects.graph.plan.uses import Uses
+from ....dialects.graph.remapped_axes import BlockableInterface
 
 CHANNELS = 1
 """The axis of the channels."""
@@ -120,7 +121,9 @@ class Blocking:
 
         Its operands and its result have blocks of the same size.
         """
-        if len(op.results) != 1 or not op.operands or not all(map(self.has_blocks, op.operands)):
+        if not isinstance(op, BlockableInterface) or len(op.results) != 1 or not op.operands:
+            return None
+        if not all(map(self.has_blocks, op.operands)):
             return None
         blocks = {self._block_of(value) for value in (*op.operands, op.results[0])}
         block = blocks.pop() if len(blocks) == 1 else None
@@ -152,7 +155,7 @@ class Blocking:
             copy.properties |= self._properties(op) or {}
         copy.operands = operands
         types = [self.type_of(op.results[0])] if self.keeps_blocks(op) else copy.infer_types()
-        copy.set_result_types(types)
+        set_result_types(copy, types)
         return copy
 
     def keeps_blocks(self, op: GraphOp) -> bool:

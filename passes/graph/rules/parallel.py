@@ -21,7 +21,7 @@ from ....core.context import decide
 from ....core.exactness import Exactness
 from ....core.provenance import fuse
 from ....dialects.graph import ops as graph
-from ....dialects.graph.interfaces import FusionKind, GraphOp, rank
+from ....dialects.graph.interfaces import FusionKind, GraphOp, rank, set_result_types
 from ....dialects.graph.known import is_constant, sizes_of
 from ....dialects.graph.ops_binary import BinaryOp
 from ....dialects.graph.ops_elementwise import UnaryOp
@@ -178,7 +178,7 @@ class _Combination:
         """The same operator on wider operands."""
         copy = op.clone()
         copy.operands = operands
-        copy.set_result_types(copy.infer_types())
+        set_result_types(copy, copy.infer_types())
         return self._add(copy, sources)
 
     def _add(self, op: GraphOp, sources: Sequence[Operation]) -> SSAValue:

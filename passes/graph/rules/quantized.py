@@ -15,11 +15,18 @@ from ....core.provenance import fuse
 from ....core.weights import WeightStore
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import PadMode, ints, is_float
-from ....dialects.graph.interfaces import FusionKind, GraphOp, element_type, tensor_type
+from ....dialects.graph.interfaces import (
+    FusionKind,
+    GraphOp,
+    element_type,
+    names_a_symbol,
+    tensor_type,
+)
 from ....dialects.graph.known import elements_of
-from ....dialects.graph.plan.recording import Recorder, names_a_symbol
+from ....dialects.graph.plan.recording import Recorder
 from ....dialects.graph.plan.uses import Uses
 from ....dialects.graph.rewrites import on_other_operand
+from ....dialects.graph.traits import OrderStatisticInterface
 from .rooted import rooted
 
 _OF_ELEMENTS = (FusionKind.ELEMENTWISE, FusionKind.BROADCAST, FusionKind.INJECTIVE)
@@ -166,9 +173,9 @@ class MoveOfDequantized(RewritePattern):
             _dequantize(op, moved, inner, axis, rewriter)
 
     def _commutes(self, op: GraphOp, inner: graph.DequantizeOp) -> bool:
-        if not op.has_kernel or op.operands.count(inner.result) > 1 or _is_low_bit(inner.x):
+        if op.refusal is not None or op.operands.count(inner.result) > 1 or _is_low_bit(inner.x):
             return False
-        if op.is_order_statistic:
+        if isinstance(op, OrderStatisticInterface) and op.is_order_statistic:
             return is_scale(inner.scale, self.weights)
         return self.uses.moves(op)
 

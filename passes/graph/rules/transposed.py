@@ -20,6 +20,7 @@ from ....dialects.graph.interfaces import GraphOp, rank
 from ....dialects.graph.known import is_constant, reshape_target, sizes_of
 from ....dialects.graph.plan.recording import Recorder
 from ....dialects.graph.plan.uses import Uses
+from ....dialects.graph.remapped_axes import TransposableInterface
 from ....dialects.sparse_tensor import is_sparse
 from .blocks import elements
 
@@ -75,7 +76,9 @@ class Transposed:
 
     def properties(self, op: GraphOp) -> dict[str, Attribute] | None:
         """The properties of an operator on transposed operands; None if it cannot work on them."""
-        return {} if self.uses.is_pointwise(op) else op.on_transposed(self.order)
+        if self.uses.is_pointwise(op):
+            return {}
+        return op.on_transposed(self.order) if isinstance(op, TransposableInterface) else None
 
     def is_transposed(self, result: SSAValue) -> bool:
         """Whether the result of an operator that is chosen has another order, too."""

@@ -1,0 +1,111 @@
+"""What operators demand from outside of their kernels: what is read, checked or kept around them.
+
+Indices, offsets and sizes in operands are arguments of a kernel, never computed inside it, because
+they are read before it runs. Sizes in results are returned by the kernel that computes them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import IRDLOperation
+
+from ...core.dims import Dim
+from ..loop.arguments import SizeCondition
+
+
+@dataclass(frozen=True)
+class ReadOperand:
+    """An operand that is read before the kernel runs."""
+
+    operand: SSAValue
+
+
+@dataclass(frozen=True)
+class IndexBound(ReadOperand):
+    """An operand with indices, the operand or result they point into, and its dimension."""
+
+    into: SSAValue
+    dimension: int
+
+
+@dataclass(frozen=True)
+class OffsetBound(ReadOperand):
+    """An operand with offsets, the operand whose slices they delimit, and its dimension.
+
+    Offsets never decrease, from 0 up to the size of the dimension.
+    """
+
+    into: SSAValue
+    dimension: int
+
+
+@dataclass(frozen=True)
+class SizeOperand(ReadOperand):
+    """An operand that holds a size: see `ShapeFacts.size`."""
+
+
+@dataclass(frozen=True)
+class SizeResult:
+    """A result that holds the size of others: see `ShapeFacts.size`."""
+
+    result: SSAValue
+
+
+@dataclass(frozen=True)
+class SizeBound:
+    """A dimension of an operand, the least size that it must have, and the largest, if any.
+
+    Where that size is symbolic, it is checked before a kernel runs.
+    """
+
+    operand: SSAValue
+    dimension: int
+    least: int = 0
+    most: int | None = None
+
+    def conditions(self, op: IRDLOperation, size: Dim) -> Iterator[SizeCondition]:
+        """What the operator demands of the size, which is that of the dimension."""
+        names = (name for name, _ in op.get_irdl_definition().operands)
+        operand = next(name for name in names if self.operand is getattr(op, name))
+        what = f"dimension {self.dimension} of {operand}"
+        if self.least > 0:
+            yield SizeCondition(size, self.least, False, op.name, what)
+        if self.most is not None:
+            yield SizeCondition(size, self.most, True, op.name, what)
+
+
+Demand = ReadOperand | SizeResult | SizeBound
+
+
+class DemandInterface(Operation, ABC):
+    """An operator that demands something from outside of its kernel."""
+
+    @property
+    @abstractmethod
+    def demands(self) -> Sequence[Demand]:
+        """What it demands."""
+
+
+_DemandT = TypeVar("_DemandT", bound=Demand)
+
+
+def demands(op: Operation, kind: type[_DemandT]) -> list[_DemandT]:
+    """What an operation demands of one kind."""
+    if not isinstance(op, DemandInterface):
+        return []
+    return [demand for demand in op.demands if isinstance(demand, kind)]
+
+
+def read_operands(op: Operation) -> set[SSAValue]:
+    """The operands that are read before the kernel of an operation runs."""
+    return {demand.operand for demand in demands(op, ReadOperand)}
+
+
+def size_results(op: Operation) -> set[SSAValue]:
+    """The results of an operation that hold the sizes of others."""
+    return {demand.result for demand in demands(op, SizeResult)}
