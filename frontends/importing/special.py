@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ...dialects.graph.op_builder import OpBuilder, V
 from .elementwise import cast, modulo
 from .nodes import ModelNode
 from .regions import iterated
@@ -90,176 +91,135 @@ _SHIFT = 10
 """From here on asymptotic series with these numbers have a relative error below 1e-17."""
 
 
-class _Math:
-    """Arithmetic on values in f64, at a node of a model."""
-
-    def __init__(self, node: ModelNode) -> None:
-        self.node = node
-
-    def known(self, number: float) -> Value:
-        return self.node.known(np.array(number, _F64))
-
-    def add(self, a: Value, b: Value) -> Value:
-        return self.node.add(a, b)
-
-    def sub(self, a: Value, b: Value) -> Value:
-        return self.node.sub(a, b)
-
-    def mul(self, a: Value, b: Value) -> Value:
-        return self.node.mul(a, b)
-
-    def div(self, a: Value, b: Value) -> Value:
-        return self.node.div(a, b)
-
-    def neg(self, x: Value) -> Value:
-        return self.node.neg(x)
-
-    def abs(self, x: Value) -> Value:
-        return self.node.abs(x)
-
-    def exp(self, x: Value) -> Value:
-        return self.node.exp(x)
-
-    def log(self, x: Value) -> Value:
-        return self.node.log(x)
-
-    def less(self, a: Value, b: Value) -> Value:
-        return self.node.less(a, b)
-
-    def equal(self, a: Value, b: Value) -> Value:
-        return self.node.equal(a, b)
-
-    def where(self, condition: Value, a: Value, b: Value) -> Value:
-        return self.node.where(condition, a, b)
-
-    def polynomial(self, x: Value, coefficients: Sequence[float]) -> Value:
-        """A polynomial with these coefficients, from the lowest power on."""
-        found = self.known(coefficients[-1])
-        for number in reversed(coefficients[:-1]):
-            found = self.node.fma(found, x, self.known(number))
-        return found
-
-    def period(self, x: Value) -> Value:
-        """x minus the nearest integer, exactly: the same for sin(pi x)^2 and tan(pi x)."""
-        return self.sub(x, self.node.round(x))
-
-
-def _in_f64(compute: Callable[[_Math, Value], Value]) -> Callable[[ModelNode, Value], Value]:
+def _in_f64(compute: Callable[[ModelNode, Value], Value]) -> Callable[[ModelNode, Value], Value]:
     def convert(node: ModelNode, x: Value) -> Value:
-        return cast(node, compute(_Math(node), cast(node, x, _F64)), x.dtype)
+        return cast(node, compute(node, cast(node, x, _F64)), x.dtype)
 
     return convert
 
 
-def _erfcx_of_positive(m: _Math, x: Value) -> Value:
+def _polynomial(b: OpBuilder[V], x: V, coefficients: Sequence[float]) -> V:
+    """A polynomial with these coefficients, from the lowest power on."""
+    *others, second, first = coefficients
+    found = b.fma(first, x, second)
+    for number in reversed(others):
+        found = b.fma(found, x, number)
+    return found
+
+
+def _period(b: OpBuilder[V], x: V) -> V:
+    """x minus the nearest integer, exactly: the same for sin(pi x)^2 and tan(pi x)."""
+    return b.sub(x, b.round(x))
+
+
+def _erfcx_of_positive(b: OpBuilder[V], x: V) -> V:
     # exp(x^2) erfc(x) == P(1 - 8 / (x + 4)) / (1 + 2x)   for x >= 0
-    place = m.sub(m.known(1), m.div(m.known(8), m.add(x, m.known(4))))
-    return m.div(m.polynomial(place, _ERFCX), m.add(m.known(1), m.add(x, x)))
+    place = b.sub(1, b.div(8, b.add(x, 4)))
+    return b.div(_polynomial(b, place, _ERFCX), b.add(1, b.add(x, x)))
 
 
-def _bell(m: _Math, x: Value) -> Value:
+def _bell(b: OpBuilder[V], x: V) -> V:
     # exp(-x^2) == exp(-s^2) * exp(-(x - s)(x + s))   where s^2 is exact
-    short = cast(m.node, cast(m.node, m.node.clip(x, maximum=40.0), _F32), _F64)
-    rest = m.mul(m.sub(x, short), m.add(x, short))
-    rest = m.where(m.less(x, m.known(40)), rest, m.known(0))
-    return m.mul(m.exp(m.neg(m.mul(short, short))), m.exp(m.neg(rest)))
+    short = b.cast(b.cast(b.clip(x, maximum=40.0), "f32"), "f64")
+    rest = b.mul(b.sub(x, short), b.add(x, short))
+    rest = b.where(b.less(x, 40), rest, 0)
+    return b.mul(b.exp(b.neg(b.mul(short, short))), b.exp(b.neg(rest)))
 
 
-def _erfc(m: _Math, x: Value) -> Value:
+def _erfc(b: OpBuilder[V], x: V) -> V:
     # erfc(x) == exp(-x^2) erfcx(x) for x >= 0, and erfc(-x) == 2 - erfc(x)
-    size = m.abs(x)
-    found = m.mul(_bell(m, size), _erfcx_of_positive(m, size))
-    return m.where(m.less(x, m.known(0)), m.sub(m.known(2), found), found)
+    size = b.abs(x)
+    found = b.mul(_bell(b, size), _erfcx_of_positive(b, size))
+    return b.where(b.less(x, 0), b.sub(2, found), found)
 
 
-def _erfcx(m: _Math, x: Value) -> Value:
+def _erfcx(b: OpBuilder[V], x: V) -> V:
     # exp(x^2) erfc(x) == 2 exp(x^2) - exp(x^2) erfc(-x)   for x < 0
-    size = m.abs(x)
-    found = _erfcx_of_positive(m, size)
-    grown = m.div(m.known(2), _bell(m, size))
-    return m.where(m.less(x, m.known(0)), m.sub(grown, found), found)
+    size = b.abs(x)
+    found = _erfcx_of_positive(b, size)
+    grown = b.div(2, _bell(b, size))
+    return b.where(b.less(x, 0), b.sub(grown, found), found)
 
 
-def _erfinv(m: _Math, y: Value) -> Value:
+def _erfinv(b: OpBuilder[V], y: V) -> V:
     # x - u / (1 + x u) with u == (erf(x) - y) / erf'(x): Halley's method, which triples the digits
-    size, a = m.abs(y), 0.147
+    size, a = b.abs(y), 0.147
     # 1 - y^2 == (1 - y)(1 + y) == exp(4x^2/pi (1 + ...)), by Winitzki, which has 2e-3 of error
-    less = m.neg(m.node.log1p(m.neg(m.mul(size, size))))
-    half = m.sub(m.known(2 / (math.pi * a)), m.mul(less, m.known(0.5)))
-    root = m.node.sqrt(m.add(m.mul(half, half), m.mul(less, m.known(1 / a))))
-    x = m.node.sqrt(m.div(m.mul(less, m.known(1 / a)), m.add(root, half)))
-    is_far, rest = m.less(m.known(0.5), size), m.sub(m.known(1), size)
+    less = b.neg(b.log1p(b.neg(b.mul(size, size))))
+    half = b.sub(2 / (math.pi * a), b.mul(less, 0.5))
+    root = b.sqrt(b.add(b.mul(half, half), b.mul(less, 1 / a)))
+    x = b.sqrt(b.div(b.mul(less, 1 / a), b.add(root, half)))
+    is_far, rest = b.less(0.5, size), b.sub(1, size)
     for _ in range(2):
-        near = m.sub(m.node.erf(x), size)
-        far = m.sub(rest, _erfc(m, x))
-        slope = m.mul(m.known(2 / math.sqrt(math.pi)), _bell(m, x))
-        step = m.div(m.where(is_far, far, near), slope)
-        x = m.sub(x, m.div(step, m.add(m.known(1), m.mul(x, step))))
-    x = m.where(m.equal(size, m.known(1)), m.known(math.inf), x)
-    return m.where(m.less(y, m.known(0)), m.neg(x), x)
+        near = b.sub(b.erf(x), size)
+        far = b.sub(rest, _erfc(b, x))
+        slope = b.mul(2 / math.sqrt(math.pi), _bell(b, x))
+        step = b.div(b.where(is_far, far, near), slope)
+        x = b.sub(x, b.div(step, b.add(1, b.mul(x, step))))
+    x = b.where(b.equal(size, 1), math.inf, x)
+    return b.where(b.less(y, 0), b.neg(x), x)
 
 
-def _digamma(m: _Math, x: Value) -> Value:
+def _digamma(b: OpBuilder[V], x: V) -> V:
     # psi(x) == psi(1 - x) - pi / tan(pi x), and psi(x) == psi(x + 1) - 1 / x
-    zero, one = m.known(0), m.known(1)
-    is_negative = m.less(x, zero)
-    up, total = m.where(is_negative, m.sub(one, x), x), zero
+    is_negative = b.less(x, 0)
+    up, total = b.where(is_negative, b.sub(1, x), x), 0
     for _ in range(_SHIFT):
-        is_low = m.less(up, m.known(_SHIFT))
-        total = m.where(is_low, m.sub(total, m.div(one, up)), total)
-        up = m.where(is_low, m.add(up, one), up)
+        is_low = b.less(up, _SHIFT)
+        total = b.where(is_low, b.sub(total, b.div(1, up)), total)
+        up = b.where(is_low, b.add(up, 1), up)
     # psi(x) == log(x) - 1 / 2x - sum(B_2k / (2k x^2k))
     series = [number / (2 * k + 2) for k, number in enumerate(_BERNOULLI)]
-    square = m.div(one, m.mul(up, up))
-    last = m.add(m.div(m.known(0.5), up), m.mul(square, m.polynomial(square, series)))
-    total = m.add(total, m.sub(m.log(up), last))
-    tangent = m.node.tan(m.mul(m.known(math.pi), m.period(x)))
-    total = m.where(is_negative, m.sub(total, m.div(m.known(math.pi), tangent)), total)
+    square = b.div(1, b.mul(up, up))
+    last = b.add(b.div(0.5, up), b.mul(square, _polynomial(b, square, series)))
+    total = b.add(total, b.sub(b.log(up), last))
+    tangent = b.tan(b.mul(math.pi, _period(b, x)))
+    total = b.where(is_negative, b.sub(total, b.div(math.pi, tangent)), total)
     # A pole of both signs is NaN, but for the two zeros, which have one sign each.
-    is_whole = m.equal(x, m.node.floor(x))
-    is_pole = m.node.logical_and(is_negative, is_whole)
-    total = m.where(is_pole, m.known(math.nan), total)
-    return m.where(m.equal(x, zero), m.neg(m.div(one, x)), total)
+    is_whole = b.equal(x, b.floor(x))
+    is_pole = b.logical_and(is_negative, is_whole)
+    total = b.where(is_pole, math.nan, total)
+    return b.where(b.equal(x, 0), b.neg(b.div(1, x)), total)
 
 
-def _lgamma(m: _Math, x: Value) -> Value:
+def _lgamma(b: OpBuilder[V], x: V) -> V:
     # lgamma(x) == log(pi / |sin(pi x)|) - lgamma(1 - x)
-    is_low = m.less(x, m.known(0.5))
-    up = m.where(is_low, m.sub(m.known(1), x), x)
-    found = m.where(m.less(up, m.known(3)), _lgamma_near_its_zeros(m, up), _lgamma_of_large(m, up))
-    sine = m.abs(m.node.sin(m.mul(m.known(math.pi), m.period(x))))
-    mirrored = m.sub(m.sub(m.known(math.log(math.pi)), m.log(sine)), found)
-    found = m.where(is_low, mirrored, found)
+    is_low = b.less(x, 0.5)
+    up = b.where(is_low, b.sub(1, x), x)
+    found = b.where(b.less(up, 3), _lgamma_near_its_zeros(b, up), _lgamma_of_large(b, up))
+    sine = b.abs(b.sin(b.mul(math.pi, _period(b, x))))
+    mirrored = b.sub(b.sub(math.log(math.pi), b.log(sine)), found)
+    found = b.where(is_low, mirrored, found)
     # Near 0 it is -log|x|, where 1 - x is rounded and |x| may be too small for the sine.
-    size = m.abs(x)
-    found = m.where(m.less(size, m.known(1e-17)), m.neg(m.log(size)), found)
-    return m.where(m.equal(size, m.known(math.inf)), m.known(math.inf), found)
+    size = b.abs(x)
+    found = b.where(b.less(size, 1e-17), b.neg(b.log(size)), found)
+    return b.where(b.equal(size, math.inf), math.inf, found)
 
 
-def _lgamma_near_its_zeros(m: _Math, x: Value) -> Value:
+def _lgamma_near_its_zeros(b: OpBuilder[V], x: V) -> V:
     """It for 0.5 <= x < 3."""
     # lgamma(x) == lgamma(x + 1) - log(x) for x < 1
-    one, is_low = m.known(1), m.less(x, m.known(1))
-    t = m.sub(m.where(is_low, x, m.sub(x, one)), one)
-    found = m.mul(m.mul(t, m.add(t, one)), m.polynomial(t, _LGAMMA))
-    return m.where(is_low, m.sub(found, m.log(x)), found)
+    is_low = b.less(x, 1)
+    t = b.sub(b.where(is_low, x, b.sub(x, 1)), 1)
+    found = b.mul(b.mul(t, b.add(t, 1)), _polynomial(b, t, _LGAMMA))
+    return b.where(is_low, b.sub(found, b.log(x)), found)
 
 
-def _lgamma_of_large(m: _Math, x: Value) -> Value:
+def _lgamma_of_large(b: OpBuilder[V], x: V) -> V:
     """It for x >= 3."""
     # lgamma(x) == lgamma(x + n) - log(x (x + 1) ... (x + n - 1))
-    product = one = m.known(1)
+    product = 1
     for _ in range(_SHIFT - 3):
-        below = m.less(x, m.known(_SHIFT))
-        product = m.where(below, m.mul(product, x), product)
-        x = m.where(below, m.add(x, one), x)
+        below = b.less(x, _SHIFT)
+        product = b.where(below, b.mul(product, x), product)
+        x = b.where(below, b.add(x, 1), x)
     # lgamma(x) == (x - 1/2) (log(x) - 1) + (log(2 pi) - 1) / 2 + sum(B_2k / (2k (2k - 1) x^(2k-1)))
     series = [number / ((2 * k + 2) * (2 * k + 1)) for k, number in enumerate(_BERNOULLI)]
-    inverse = m.div(one, x)
-    rest = m.mul(inverse, m.polynomial(m.mul(inverse, inverse), series))
-    rest = m.add(rest, m.known((math.log(2 * math.pi) - 1) / 2))
-    found = m.add(m.mul(m.sub(x, m.known(0.5)), m.sub(m.log(x), one)), rest)
-    return m.sub(found, m.log(product))
+    inverse = b.div(1, x)
+    rest = b.mul(inverse, _polynomial(b, b.mul(inverse, inverse), series))
+    rest = b.add(rest, (math.log(2 * math.pi) - 1) / 2)
+    found = b.add(b.mul(b.sub(x, 0.5), b.sub(b.log(x), 1)), rest)
+    return b.sub(found, b.log(product))
 
 
 erfc, erfcx, erfinv = _in_f64(_erfc), _in_f64(_erfcx), _in_f64(_erfinv)
