@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from . import attrs, ops, ops_functions
+from . import attrs, ops, ops_activations, ops_functions
 from .computed_sizes import SizeAttr
 
 Graph = Dialect(
@@ -33,8 +33,7 @@ Graph = Dialect(
         ops.QuantizedConvOp,
         *ops_functions.FUNCTIONS,
         ops.FmaOp,
-        ops.LeakyReluOp,
-        ops.GeluOp,
+        *ops_activations.ACTIVATIONS,
         ops.ClipOp,
         ops.CastOp,
         ops.BitcastOp,

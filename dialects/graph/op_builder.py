@@ -3,8 +3,8 @@
 A function that composes operators takes a builder `b`, and so works for a program in Python, for a
 node of a model that is imported, and in a rewrite:
 
-    def mish(b: OpBuilder[V], x: V) -> V:
-        return b.mul(x, b.tanh(b.log1p(b.exp(x))))
+    def logit(b: OpBuilder[V], x: V) -> V:
+        return b.log(b.div(x, b.sub(1, x)))
 
 `op_builder.pyi`, which `make public` writes, has the signatures for editors and type checkers.
 """
@@ -27,7 +27,7 @@ from xdsl.irdl import OptOperandDef
 from ...core.dtypes import ELEMENT_TYPES, dtype_of, element_type_of
 from ...core.errors import explain
 from ...core.provenance import fuse, named
-from ...core.registry import dialects
+from ...core.registry import dialects, own_dialects
 from .interfaces import GraphOp, element_type
 from .ops_constant import ConstantOp
 
@@ -258,9 +258,7 @@ def signature_of(operator: type[GraphOp]) -> inspect.Signature:
 
 @functools.cache
 def _graph_operators() -> Mapping[str, type[GraphOp]]:
-    from .dialect import Graph
-
-    return operators_of(Graph)
+    return operators_of(own_dialects()["graph"]())
 
 
 def _method(

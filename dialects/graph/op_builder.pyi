@@ -385,6 +385,12 @@ class OpBuilder(ABC, Generic[V]):
         %y = graph.ceil %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
+    def celu(self, x: Operand, alpha: float = 1.0, *, name: str | None = None) -> V:
+        """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0) (Barron, 2017).
+
+        %y = graph.celu %x alpha = 1.0 : (tensor<4x3xf32>) -> tensor<4x3xf32>
+        """
+
     def check(
         self,
         x: Operand,
@@ -638,6 +644,12 @@ class OpBuilder(ABC, Generic[V]):
             : (tensor<?x?xf32, #csr>, tensor<?x2xf32>) -> tensor<?x2xf32>
         """
 
+    def elu(self, x: Operand, alpha: float = 1.0, *, name: str | None = None) -> V:
+        """x, and alpha * (exp(x) - 1) for negative x (Clevert et al., 2015).
+
+        %y = graph.elu %x alpha = 1.0 : (tensor<4x3xf32>) -> tensor<4x3xf32>
+        """
+
     def entries(self, a: Operand, *, name: str | None = None) -> V:
         """The values that a matrix stores, in the order in which they are stored.
 
@@ -772,6 +784,25 @@ class OpBuilder(ABC, Generic[V]):
             groups = 2 axis = 1 epsilon = 1.0e-05 : (tensor<2x4x3xf32>) -> tensor<2x4x3xf32>
         """
 
+    def hard_sigmoid(
+        self,
+        x: Operand,
+        alpha: float = 0.16666666666666666,
+        beta: float = 0.5,
+        *,
+        name: str | None = None,
+    ) -> V:
+        """min(max(alpha * x + beta, 0), 1).
+
+        %y = graph.hard_sigmoid %x alpha = 0.2 beta = 0.5 : (tensor<4x3xf32>) -> tensor<4x3xf32>
+        """
+
+    def hard_swish(self, x: Operand, *, name: str | None = None) -> V:
+        """x * min(max(x / 6 + 1/2, 0), 1) (Howard et al., 2019).
+
+        %y = graph.hard_swish %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
+        """
+
     def histogram(
         self, x: Operand, bins: int, weights: Operand = None, *, name: str | None = None
     ) -> V:
@@ -870,6 +901,12 @@ class OpBuilder(ABC, Generic[V]):
         %y = graph.log1p %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
+    def log_sigmoid(self, x: Operand, *, name: str | None = None) -> V:
+        """log(sigmoid(x)).
+
+        %y = graph.log_sigmoid %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
+        """
+
     def log_softmax(self, x: Operand, axis: int = -1, *, name: str | None = None) -> V:
         """x - max - log(sum(exp(x - max))) along one axis.
 
@@ -918,6 +955,12 @@ class OpBuilder(ABC, Generic[V]):
         """The smaller of a and b; NaN if one of them is.
 
         %y = graph.min %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+        """
+
+    def mish(self, x: Operand, *, name: str | None = None) -> V:
+        """x * tanh(softplus(x)) (Misra, 2019).
+
+        %y = graph.mish %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
     def missing_self_loops(
@@ -1065,6 +1108,12 @@ class OpBuilder(ABC, Generic[V]):
         1 or -1, and everything else is 0 (NumPy raises an error there).
 
         %y = graph.pow %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+        """
+
+    def prelu(self, x: Operand, slope: Operand, *, name: str | None = None) -> V:
+        """x, and slope * x for negative x (He et al., 2015); the two are broadcast as in NumPy.
+
+        %y = graph.prelu %x, %slope : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
         """
 
     def quantize(
@@ -1334,6 +1383,19 @@ class OpBuilder(ABC, Generic[V]):
             : (tensor<?x2xf32>, tensor<4xi64>) -> tensor<3x2xf32>
         """
 
+    def selu(
+        self,
+        x: Operand,
+        alpha: float = 1.6732631921768188,
+        gamma: float = 1.0507010221481323,
+        *,
+        name: str | None = None,
+    ) -> V:
+        """gamma * elu(x, alpha), whose results stay standardised (Klambauer et al., 2017).
+
+        %y = graph.selu %x alpha = 1.67 gamma = 1.05 : (tensor<4x3xf32>) -> tensor<4x3xf32>
+        """
+
     def shift_left(self, lhs: Operand, rhs: Operand, *, name: str | None = None) -> V:
         """a * 2 ** b, of which the low bits are kept; 0 for b < 0 and for b not below the width.
 
@@ -1356,6 +1418,12 @@ class OpBuilder(ABC, Generic[V]):
         """1 for positive x, -1 for negative x, 0 for 0 of either sign; NaN stays NaN.
 
         %y = graph.sign %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
+        """
+
+    def silu(self, x: Operand, *, name: str | None = None) -> V:
+        """x * sigmoid(x), also called swish (Elfwing et al., 2017).
+
+        %y = graph.silu %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
     def sin(self, x: Operand, *, name: str | None = None) -> V:
@@ -1402,6 +1470,18 @@ class OpBuilder(ABC, Generic[V]):
         """exp(x - max) / sum(exp(x - max)) along one axis.
 
         %y = graph.softmax %x axis = -1 : (tensor<4x3xf32>) -> tensor<4x3xf32>
+        """
+
+    def softplus(self, x: Operand, *, name: str | None = None) -> V:
+        """log(1 + exp(x)).
+
+        %y = graph.softplus %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
+        """
+
+    def softsign(self, x: Operand, *, name: str | None = None) -> V:
+        """x / (1 + |x|).
+
+        %y = graph.softsign %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
     def sort(

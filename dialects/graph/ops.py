@@ -7,6 +7,7 @@ y = graph.ReluOp(graph.DenseOp(x, w, bias))
 
 from __future__ import annotations
 
+from .ops_activations import *  # noqa: F403
 from .ops_aggregate import AggregateOp, ReduceEntriesOp
 from .ops_aggregate_parts import AggregateDenseOp
 from .ops_arange import ArangeOp
@@ -29,7 +30,7 @@ from .ops_det import DetOp
 from .ops_dynamic import DimOp, DynamicBroadcastOp, DynamicReshapeOp, DynamicSliceOp
 from .ops_edge import EntriesOp, SddmmOp
 from .ops_edge_softmax import EdgeSoftmaxOp, OwnSoftmaxOp
-from .ops_elementwise import GeluOp, LeakyReluOp, UnaryOp
+from .ops_elementwise import UnaryOp
 from .ops_exchange import CombineOp, ExchangeOp
 from .ops_functions import *  # noqa: F403
 from .ops_gather import GatherElementsOp, GatherNdOp, GatherOp
@@ -114,14 +115,12 @@ __all__ = [
     "GatherElementsOp",
     "GatherNdOp",
     "GatherOp",
-    "GeluOp",
     "GroupNormOp",
     "HistogramOp",
     "IfOp",
     "InstanceNormOp",
     "L2NormalizeOp",
     "LayerNormOp",
-    "LeakyReluOp",
     "LogSoftmaxOp",
     "LoopOp",
     "MatmulOp",

@@ -9,24 +9,24 @@ import numpy as np
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, opt_prop_def, traits_def
+from xdsl.irdl import opt_prop_def, traits_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Shape
 from ...core.dtypes import dtype_of
 from ...core.exactness import Exactness
-from . import scalars
 from .attrs import NUMBER, is_float, number_attr
-from .interfaces import GraphOp, Nest, ShapeFacts, element_type
+from .composite import CompositeOp, composite
+from .interfaces import GraphOp, ShapeFacts, element_type
 from .kinds import Precision
-from .ops_binary import larger, smaller
+from .op_builder import OpBuilder, V
 from .ops_elementwise import UnaryOp
 from .rewrites import forward
 from .traits import HalfPrecision, SignInterface
 
 
-@irdl_op_definition
-class ClipOp(UnaryOp, SignInterface, HasCanonicalizationPatternsInterface):
+@composite()
+class ClipOp(CompositeOp, UnaryOp, SignInterface, HasCanonicalizationPatternsInterface):
     """min(max(x, minimum), maximum), each where it is given; NaN stays NaN.
 
     Where minimum > maximum everything is maximum. Bounds are f64, or for integers i64, or
@@ -36,6 +36,7 @@ class ClipOp(UnaryOp, SignInterface, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.clip"
+    STAYS_CLOSED: ClassVar[bool] = True
     traits = traits_def(HalfPrecision(Precision.FOLLOW))
 
     minimum = opt_prop_def(NUMBER)
@@ -95,18 +96,11 @@ class ClipOp(UnaryOp, SignInterface, HasCanonicalizationPatternsInterface):
                 facts.fail(f"{what} of an integer tensor is not whole", "a whole number", value)
         return [shapes[0]]
 
-    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
-        kind, type = element_type(self.x), x.type
-        for bound, choose in zip(self.bounds, (scalars.maximum, scalars.minimum), strict=True):
-            if bound is not None:
-                x = choose(nest, x, nest.constant(bound, type), kind)
-        return x
-
-    def array(self, x: np.ndarray) -> np.ndarray:
+    def body(self, b: OpBuilder[V], x: V) -> V:
         low, high = self.bounds
         if low is not None:
-            x = larger(x, x.dtype.type(low))
-        return x if high is None else smaller(x, x.dtype.type(high))
+            x = b.max(x, low)
+        return x if high is None else b.min(x, high)
 
 
 @Exactness.EXACT

@@ -28,10 +28,13 @@ from ...core.typed import dense_array
 from . import scalars
 from .attrs import FLOAT_TENSOR
 from .axes import AxisOp
-from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, rank, widened
+from .composite import CompositeOp, composite
+from .interfaces import FusionKind, Index, Nest, ShapeFacts, rank, widened
 from .kinds import Precision
 from .normalization import ChannelStandardizationOp, check_channels
+from .op_builder import OpBuilder, V
 from .ops_contraction import same_element_types
+from .ops_elementwise import FloatUnaryOp
 from .rewrites import forward
 from .traits import HalfPrecision, KeepsNonnegative
 
@@ -181,31 +184,18 @@ class BatchNormTrainingOp(ChannelStandardizationOp):
         return scalars.add(nest, mean, correction) if result == 1 else variance
 
 
-@irdl_op_definition
-class DropoutOp(GraphOp, HasCanonicalizationPatternsInterface):
+@composite(ratio=0.5)
+class DropoutOp(CompositeOp, FloatUnaryOp, HasCanonicalizationPatternsInterface):
     """Dropout at inference: the identity. `ratio` is kept for readers of the model.
 
     %y = graph.dropout %x ratio = 5.0e-01 : (tensor<4x3xf32>) -> tensor<4x3xf32>
     """
 
     name = "graph.dropout"
-    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+    STAYS_CLOSED: ClassVar[bool] = True
     traits = traits_def(KeepsNonnegative(), HalfPrecision(Precision.FOLLOW))
 
-    x = operand_def(FLOAT_TENSOR)
     ratio = prop_def(FloatAttr.constr(f64))
-    result = result_def(FLOAT_TENSOR)
-
-    assembly_format = "$x `ratio` `=` $ratio attr-dict `:` functional-type(operands, results)"
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        ratio: float = 0.5,
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {"ratio": FloatAttr(ratio, f64)}
-        super().__init__(operands=[x], properties=properties, result_type=result_type)
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
@@ -217,11 +207,8 @@ class DropoutOp(GraphOp, HasCanonicalizationPatternsInterface):
             facts.fail("ratio out of range", "0 <= ratio <= 1", ratio)
         return [shapes[0]]
 
-    def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        return arrays
-
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        return nest.at(self.x, index)
+    def body(self, b: OpBuilder[V], x: V) -> V:
+        return x
 
 
 @Exactness.EXACT

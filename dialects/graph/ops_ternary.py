@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from xdsl.dialects import math
@@ -18,9 +18,6 @@ from ...core.typed import dense_array, tensor_type
 from . import scalars
 from .attrs import FLOAT_TENSOR, STORED_TENSOR, TRUTH_TENSOR
 from .interfaces import (
-    FusionKind,
-    GraphOp,
-    Index,
     Nest,
     ShapeFacts,
     Sizes,
@@ -28,7 +25,7 @@ from .interfaces import (
 )
 from .kinds import Precision
 from .ops_constant import splat_of
-from .ops_elementwise import ElementwiseOp, broadcast_index
+from .ops_elementwise import ElementwiseOp
 from .rewrites import forward
 from .traits import HalfPrecision
 
@@ -82,7 +79,7 @@ class FmaOp(ElementwiseOp):
 
 
 @irdl_op_definition
-class WhereOp(GraphOp, HasCanonicalizationPatternsInterface):
+class WhereOp(ElementwiseOp, HasCanonicalizationPatternsInterface):
     """a where the condition holds, else b; the three are broadcast as in NumPy.
 
     Both are computed everywhere, and one is discarded.
@@ -92,7 +89,6 @@ class WhereOp(GraphOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.where"
-    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
     traits = traits_def(HalfPrecision(Precision.FOLLOW))
 
     condition = operand_def(TRUTH_TENSOR)
@@ -125,12 +121,14 @@ class WhereOp(GraphOp, HasCanonicalizationPatternsInterface):
         return [element_type(self.a)]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        condition, a, b = map(dense_array, arrays)
-        return self.stored(np.where(condition, a, b))
+        # Elements are not computed with: those of any type are as they are.
+        return self.stored(self.array(*map(dense_array, arrays)))
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        condition, a, b = (nest.at(v, broadcast_index(v, index)) for v in self.operands)
+    def scalar(self, nest: Nest, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
         return scalars.select(nest, condition, a, b)
+
+    def array(self, condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.where(condition, a, b)
 
 
 @Exactness.EXACT

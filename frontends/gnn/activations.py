@@ -15,7 +15,7 @@ from typing import Any, Concatenate, ParamSpec
 import numpy as np
 
 from ..builder import Builder, Value
-from ..importing import elementwise as composed
+from ..importing.elementwise import clip
 from .context import Context
 from .layers import Layer
 from .weights import error, floats
@@ -95,7 +95,7 @@ def ReLU(b: Builder, x: Value) -> Value:
 @activation
 def ReLU6(b: Builder, x: Value) -> Value:
     """min(max(x, 0), 6)."""
-    return composed.clip(b, x, 0, 6)
+    return clip(b, x, 0, 6)
 
 
 @activation
@@ -107,25 +107,25 @@ def LeakyReLU(b: Builder, x: Value, negative_slope: float = 0.01) -> Value:
 @activation
 def PReLU(b: Builder, x: Value, weight: np.ndarray) -> Value:
     """x, and weight x for negative x; the weight has one number, or one for each feature."""
-    return composed.prelu(b, x, weight)  # type: ignore[arg-type]
+    return b.prelu(x, weight)
 
 
 @activation
 def ELU(b: Builder, x: Value, alpha: float = 1.0) -> Value:
     """x, and alpha (exp(x) - 1) for negative x."""
-    return composed.elu(b, x, alpha)
+    return b.elu(x, alpha=float(alpha))
 
 
 @activation
 def SELU(b: Builder, x: Value) -> Value:
     """1.0507 times ELU of alpha 1.67326, whose results stay standardised."""
-    return composed.selu(b, x)
+    return b.selu(x)
 
 
 @activation
 def CELU(b: Builder, x: Value, alpha: float = 1.0) -> Value:
     """max(x, 0) + min(alpha (exp(x / alpha) - 1), 0)."""
-    return composed.celu(b, x, alpha)
+    return b.celu(x, alpha=float(alpha))
 
 
 @activation
@@ -137,19 +137,19 @@ def GELU(b: Builder, x: Value, approximate: str = "none") -> Value:
 @activation
 def SiLU(b: Builder, x: Value) -> Value:
     """x sigmoid(x), also called swish."""
-    return composed.swish(b, x)
+    return b.silu(x)
 
 
 @activation
 def Mish(b: Builder, x: Value) -> Value:
     """x tanh(softplus(x))."""
-    return composed.mish(b, x)
+    return b.mish(x)
 
 
 @activation
 def Hardswish(b: Builder, x: Value) -> Value:
     """x min(max(x / 6 + 1/2, 0), 1)."""
-    return composed.hard_swish(b, x)
+    return b.hard_swish(x)
 
 
 @activation
@@ -168,8 +168,8 @@ def Tanh(b: Builder, x: Value) -> Value:
 def Softplus(b: Builder, x: Value, beta: float = 1.0) -> Value:
     """log(1 + exp(beta x)) / beta."""
     if beta == 1:
-        return composed.softplus(b, x)
-    return b.div(composed.softplus(b, b.mul(x, beta)), beta)
+        return b.softplus(x)
+    return b.div(b.softplus(b.mul(x, beta)), beta)
 
 
 @activation

@@ -11,9 +11,6 @@ from .dtypes import element_type, is_float
 from .nodes import ModelNode
 from .values import Value
 
-SELU_ALPHA = 1.67326319217681884765625
-SELU_GAMMA = 1.05070102214813232421875
-
 
 def cast(node: ModelNode, x: Value, dtype: np.dtype) -> Value:
     """`x` cast to `dtype`; `x` itself if it has this dtype."""
@@ -25,78 +22,6 @@ def cast(node: ModelNode, x: Value, dtype: np.dtype) -> Value:
 def reciprocal(b: OpBuilder[V], x: V) -> V:
     """1 / x."""
     return b.div(1, x)
-
-
-def elu(b: OpBuilder[V], x: V, alpha: float) -> V:
-    # elu(x, a) == max(x, 0) + a * (exp(min(x, 0)) - 1)
-    positive, negative = halves(b, x)
-    return b.add(positive, _times_expm1(b, negative, alpha))
-
-
-def selu(b: OpBuilder[V], x: V, alpha: float = SELU_ALPHA, gamma: float = SELU_GAMMA) -> V:
-    # selu(x) == gamma * elu(x, alpha)
-    y = elu(b, x, alpha)
-    return b.mul(y, gamma)
-
-
-def celu(b: OpBuilder[V], x: V, alpha: float) -> V:
-    # celu(x, a) == max(x, 0) + min(a * (exp(x / a) - 1), 0)
-    scaled = b.div(x, alpha)
-    curve = _times_expm1(b, scaled, alpha)
-    below = b.min(curve, 0)
-    return b.add(b.relu(x), below)
-
-
-def prelu(b: OpBuilder[V], x: V, slope: V) -> V:
-    # prelu(x, s) == max(x, 0) + s * min(x, 0)
-    positive, negative = halves(b, x)
-    return b.add(positive, b.mul(slope, negative))
-
-
-def halves(b: OpBuilder[V], x: V) -> tuple[V, V]:
-    """max(x, 0) and min(x, 0)."""
-    return b.relu(x), b.min(x, 0)
-
-
-def _times_expm1(b: OpBuilder[V], x: V, factor: float) -> V:
-    """factor * (exp(x) - 1)."""
-    return b.mul(b.expm1(x), factor)
-
-
-def hard_sigmoid(b: OpBuilder[V], x: V, alpha: float, beta: float) -> V:
-    # hard_sigmoid(x, a, b) == min(max(a * x + b, 0), 1)
-    scaled = b.mul(x, alpha)
-    line = b.add(scaled, beta)
-    return b.clip(line, minimum=0.0, maximum=1.0)
-
-
-def hard_swish(b: OpBuilder[V], x: V) -> V:
-    # hard_swish(x) == x * hard_sigmoid(x, 1/6, 1/2)
-    return b.mul(x, hard_sigmoid(b, x, 1 / 6, 0.5))
-
-
-def softplus(b: OpBuilder[V], x: V) -> V:
-    # log(1 + exp(x)) == max(x, 0) + log(1 + exp(-|x|)), where exp cannot overflow
-    positive, negative = halves(b, x)
-    closeness = b.exp(b.sub(negative, positive))
-    return b.add(positive, b.log1p(closeness))
-
-
-def mish(b: OpBuilder[V], x: V) -> V:
-    # mish(x) == x * tanh(softplus(x))
-    return b.mul(x, b.tanh(softplus(b, x)))
-
-
-def softsign(b: OpBuilder[V], x: V) -> V:
-    # softsign(x) == x / (1 + |x|)
-    magnitude = b.abs(x)
-    return b.div(x, b.add(magnitude, 1))
-
-
-def swish(b: OpBuilder[V], x: V, alpha: float = 1.0) -> V:
-    # swish(x, a) == x * sigmoid(a * x)
-    scaled = x if alpha == 1 else b.mul(x, alpha)
-    return b.mul(x, b.sigmoid(scaled))
 
 
 def clip(b: OpBuilder[V], x: V, low: float | None, high: float | None) -> V:
@@ -209,8 +134,3 @@ def floor_quotient_of_floats(node: ModelNode, a: Value, b: Value) -> Value:
 def logarithm(node: ModelNode, x: Value, base: float) -> Value:
     # log_b(x) == log(x) / log(b)
     return node.mul(node.log(x), 1 / math.log(base))
-
-
-def log_sigmoid(b: OpBuilder[V], x: V) -> V:
-    # log(sigmoid(x)) == -softplus(-x)
-    return b.neg(softplus(b, b.neg(x)))

@@ -1,4 +1,4 @@
-"""Elementwise operators of ONNX, and activations composed of them."""
+"""Elementwise operators of ONNX, activations among them."""
 
 from __future__ import annotations
 
@@ -8,25 +8,10 @@ from collections.abc import Callable
 import numpy as np
 
 from ...dialects.graph import ops as graph
+from ...dialects.graph import ops_activations
 from ...dialects.graph.interfaces import GraphOp
 from ..importing.dtypes import element_type
-from ..importing.elementwise import (
-    SELU_ALPHA,
-    SELU_GAMMA,
-    celu,
-    clip,
-    elu,
-    hard_sigmoid,
-    hard_swish,
-    mish,
-    power,
-    prelu,
-    reciprocal,
-    selu,
-    softplus,
-    softsign,
-    swish,
-)
+from ..importing.elementwise import clip, power, reciprocal
 from ..importing.low_bits import converted
 from ..importing.values import Value
 from .nodes import Node
@@ -61,32 +46,18 @@ def _register_unary() -> None:
         "Ceil": graph.CeilOp,
         "Floor": graph.FloorOp,
         "Round": graph.RoundOp,
+        "Softplus": graph.SoftplusOp,
+        "Softsign": graph.SoftsignOp,
     }
     for operator, build in operators.items():
         converts(operator, since=1)(_unary(build))
+    converts("HardSwish", since=14)(_unary(graph.HardSwishOp))
+    converts("Mish", since=18)(_unary(graph.MishOp))
 
 
 def _unary(build: type[GraphOp]) -> Callable[[Node], Value]:
     def convert(node: Node) -> Value:
         return node.apply(build, node.input(0))
-
-    return convert
-
-
-def _register_composed() -> None:
-    operators: dict[str, tuple[int, Callable[[Node, Value], Value]]] = {
-        "HardSwish": (14, hard_swish),
-        "Mish": (18, mish),
-        "Softplus": (1, softplus),
-        "Softsign": (1, softsign),
-    }
-    for operator, (since, compose) in operators.items():
-        converts(operator, since=since)(_composed(compose))
-
-
-def _composed(compose: Callable[[Node, Value], Value]) -> Callable[[Node], Value]:
-    def convert(node: Node) -> Value:
-        return compose(node, node.input(0))
 
     return convert
 
@@ -127,7 +98,6 @@ def _variadic(build: type[GraphOp]) -> Callable[[Node], Value]:
 
 
 _register_unary()
-_register_composed()
 _register_binary()
 _register_variadic()
 
@@ -177,35 +147,41 @@ def leaky_relu(node: Node) -> Value:
 
 @converts("PRelu", since=7)
 def leaky_relu_of_slopes(node: Node) -> Value:
-    return prelu(node, node.input(0), node.input(1))
+    return node.prelu(node.input(0), node.input(1))
 
 
 @converts("Elu", since=1)
 def exponential_linear(node: Node) -> Value:
-    return elu(node, node.input(0), node.attr_float("alpha", 1.0))
+    return node.elu(node.input(0), node.attr_float("alpha", 1.0))
 
 
 @converts("Selu", since=1)
 def scaled_elu(node: Node) -> Value:
-    defaults = (SELU_ALPHA, SELU_GAMMA) if node.opset >= 6 else (1.6732, 1.0507)
+    defaults = (
+        (ops_activations.SELU_ALPHA, ops_activations.SELU_GAMMA)
+        if node.opset >= 6
+        else (1.6732, 1.0507)
+    )
     alpha, gamma = map(node.attr_float, ("alpha", "gamma"), defaults)
-    return selu(node, node.input(0), alpha, gamma)
+    return node.selu(node.input(0), alpha, gamma)
 
 
 @converts("Celu", since=12)
 def continuous_elu(node: Node) -> Value:
-    return celu(node, node.input(0), node.attr_float("alpha", 1.0))
+    return node.celu(node.input(0), node.attr_float("alpha", 1.0))
 
 
 @converts("HardSigmoid", since=1)
 def piecewise_sigmoid(node: Node) -> Value:
     alpha, beta = node.attr_float("alpha", 0.2), node.attr_float("beta", 0.5)
-    return hard_sigmoid(node, node.input(0), alpha, beta)
+    return node.hard_sigmoid(node.input(0), alpha, beta)
 
 
 @converts("Swish", since=24)
 def sigmoid_linear(node: Node) -> Value:
-    return swish(node, node.input(0), node.attr_float("alpha", 1.0))
+    # swish(x, a) == x * sigmoid(a * x)
+    x, alpha = node.input(0), node.attr_float("alpha", 1.0)
+    return node.silu(x) if alpha == 1 else node.mul(x, node.sigmoid(node.mul(x, alpha)))
 
 
 @converts("Gelu", since=20)

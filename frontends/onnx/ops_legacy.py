@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from ...core.dims import Dim, product
-from ..importing.elementwise import cast, prelu
+from ..importing.elementwise import cast
 from ..importing.shapes import repeated, reshaped
 from ..importing.values import Value
 from .dtypes import numpy_dtype
@@ -73,7 +73,7 @@ def slopes_of_channels(node: Node) -> Value:
         slope = reshaped(node, slope, [])
     elif slope.rank == 1 and x.rank > 2:
         slope = reshaped(node, slope, [*slope.shape, *[Dim.of(1)] * (x.rank - 2)])
-    return prelu(node, x, slope)
+    return node.prelu(x, slope)
 
 
 @converts("Reshape", since=1)

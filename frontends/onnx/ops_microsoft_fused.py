@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..importing.elementwise import clip, hard_sigmoid
+from ..importing.elementwise import clip
 from ..importing.values import Value
 from .nodes import Node
 from .ops_contraction import gemm
@@ -29,7 +29,7 @@ _FUNCTIONS = {
     "Sigmoid": _Function(lambda node, x: node.sigmoid(x)),
     "LeakyRelu": _Function(lambda node, x, alpha: node.leaky_relu(x, alpha=alpha), 1),
     "Clip": _Function(clip, 2),
-    "HardSigmoid": _Function(hard_sigmoid, 2),
+    "HardSigmoid": _Function(lambda node, x, alpha, beta: node.hard_sigmoid(x, alpha, beta), 2),
 }
 """The activations that onnxruntime fuses, by the names of their operators."""
 

@@ -7,7 +7,6 @@ from typing import Any
 from ..importing import elementwise as composed
 from ..importing.values import Value
 from .nodes import Node, rounds_once
-from .ops_elementwise import times
 from .registry import converts
 
 
@@ -32,21 +31,20 @@ def rrelu(
 
 @converts("aten._prelu_kernel.default", "aten.prelu.default")
 def prelu(node: Node, x: Value, weight: Value) -> Value:
-    return composed.prelu(node, x, weight)
+    return node.prelu(x, weight)
 
 
 @converts("aten.elu.default")
-@rounds_once
 def elu(node: Node, x: Value, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Value:
     if input_scale != 1:
         raise node.unsupported("input_scale is not supported")
-    return times(node, composed.elu(node, node.wide(x), alpha), scale)
+    alpha, scale = float(alpha), float(scale)
+    return node.elu(x, alpha) if scale == 1 else node.selu(x, alpha, scale)
 
 
 @converts("aten.celu.default")
-@rounds_once
 def celu(node: Node, x: Value, alpha: Any = 1.0) -> Value:
-    return composed.celu(node, node.wide(x), alpha)
+    return node.celu(x, float(alpha))
 
 
 @converts("aten.gelu.default")
@@ -59,7 +57,7 @@ def gelu(node: Node, x: Value, approximate: str = "none") -> Value:
 def softplus(node: Node, x: Value, beta: Any = 1, threshold: Any = 20) -> Value:
     x = node.wide(x)
     scaled = x if beta == 1 else node.mul(x, beta)
-    y = composed.softplus(node, scaled)
+    y = node.softplus(scaled)
     if beta != 1:
         y = node.div(y, beta)
     if threshold == 20:  # beyond it log(1 + exp(x)) and x are equal

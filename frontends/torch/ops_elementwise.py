@@ -41,6 +41,13 @@ _FLOAT_UNARY: dict[str, type[GraphOp]] = {
     "expm1": graph.Expm1Op,
     "log1p": graph.Log1pOp,
     "tan": graph.TanOp,
+    "hardsigmoid": graph.HardSigmoidOp,
+    "hardswish": graph.HardSwishOp,
+    "log_sigmoid": graph.LogSigmoidOp,
+    "mish": graph.MishOp,
+    "selu": graph.SeluOp,
+    "silu": graph.SiluOp,
+    "softsign": graph.SoftsignOp,
 }
 _UNARY: dict[str, type[GraphOp]] = {"neg": graph.NegOp, "abs": graph.AbsOp}
 _ROUNDING: dict[str, type[GraphOp]] = {
@@ -52,15 +59,8 @@ _COMPOSED: dict[str, Callable[[ModelNode, Value], Value]] = {
     "digamma": special.digamma,
     "erfc": special.erfc,
     "erfinv": special.erfinv,
-    "hardsigmoid": lambda node, x: composed.hard_sigmoid(node, x, 1 / 6, 0.5),
-    "hardswish": composed.hard_swish,
     "lgamma": special.lgamma,
-    "log_sigmoid": composed.log_sigmoid,
-    "mish": composed.mish,
     "reciprocal": composed.reciprocal,
-    "selu": composed.selu,
-    "silu": composed.swish,
-    "softsign": composed.softsign,
     "special_erfcx": special.erfcx,
 }
 

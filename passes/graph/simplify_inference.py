@@ -1,8 +1,8 @@
-"""Replace training layers by their inference form."""
+"""Replace training layers by their inference form, and composites by their bodies."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -21,8 +21,10 @@ from ...core.budgets import ROUNDING
 from ...core.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import is_half
+from ...dialects.graph.composite import CompositeOp
 from ...dialects.graph.interfaces import GraphOp, element_type, rank, tensor_type
 from ...dialects.graph.op_builder import InsertingBuilder, OpBuilder, V
+from .legalize import tables
 from .rules.permission import permitted
 from .rules.recorded import recorded
 from .rules.rooted import rooted
@@ -37,6 +39,25 @@ class DropoutIsIdentity(RewritePattern):
     def match_and_rewrite(self, op: graph.DropoutOp, rewriter: PatternRewriter) -> None:
         if op.x.type == op.result.type:
             rewriter.replace(op, [], [op.x])
+
+
+@Exactness.EXACT
+class CompositeIsItsBody(RewritePattern):
+    """Open the composites that no pass matches, and for which no table has a rule or kernel."""
+
+    # f(x) == body(x), computed in f32 for 16 bits
+    def __init__(self, kept: Container[str]) -> None:
+        self.kept = kept
+
+    @rooted
+    def match_and_rewrite(self, op: CompositeOp, rewriter: PatternRewriter) -> None:
+        if op.STAYS_CLOSED or op.name in self.kept:
+            return
+        b = InsertingBuilder(rewriter, [op])
+        y = op.body(b, *(_computed(b, operand) for operand in op.operands))
+        if y in op.operands and y.type != op.results[0].type:
+            return
+        _replace(op, y, b, rewriter)
 
 
 def _computed(b: InsertingBuilder, x: SSAValue) -> SSAValue:
@@ -214,7 +235,7 @@ class L2NormalizeIsPrimitives(RewritePattern):
 
 @dataclass(frozen=True)
 class GraphSimplifyInferencePass(ModulePass):
-    """Replace dropout by its operand, and normalisations by primitive operators.
+    """Replace dropout by its operand, and normalisations and composites by primitive operators.
 
     Before:
 
@@ -239,12 +260,14 @@ class GraphSimplifyInferencePass(ModulePass):
     ``k`` would be rounded. Normalisations by statistics of ``x`` itself (layer, instance, group,
     root mean square, L2, and batch in training) become reductions and elementwise operators,
     for 16 bits in f32; `graph-fuse-ops` fuses these into one kernel again, now together with
-    their neighbours.
+    their neighbours. So does a composite (`CompositeOp`), but for one that other passes match, such
+    as `graph.gelu`, and one for which a table of `graph-legalize` has a rule or a kernel.
 
     Requires: nothing.
-    Leaves: no `graph.batch_norm` but in 16 bits, no `graph.dropout` but between different types,
-        no normalisation but a `graph.batch_norm_training` whose statistics are used and a
-        `graph.group_norm` with two symbolic sizes after the channels, or without elements.
+    Leaves: no other composite, no `graph.batch_norm` but in 16 bits, no `graph.dropout` but between
+        different types, no normalisation but a `graph.batch_norm_training` whose statistics are
+        used and a `graph.group_norm` with two symbolic sizes after the channels, or without
+        elements.
     """
 
     name = "graph-simplify-inference"
@@ -253,6 +276,7 @@ class GraphSimplifyInferencePass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         patterns: list[RewritePattern] = [
             DropoutIsIdentity(),
+            CompositeIsItsBody({name for table in tables(ctx) for name in table}),
             BatchNormIsScaleAndShift(),
             BatchNormTrainingIsPrimitives(),
             LayerNormIsPrimitives(),

@@ -11,6 +11,7 @@ from typing import Any
 from xdsl.ir import Dialect, ParametrizedAttribute
 
 from ...core.registry import own_dialects
+from ...dialects.graph.composite import CompositeOp
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.op_builder import signature_of
 from ...dialects.loop.ops import KernelOp
@@ -20,7 +21,7 @@ from .documents import Document, document_of
 from .examples import example_of, kernel_example_of, parsed
 from .markdown import code, folded, page, table
 from .programs import program_example_of
-from .semantics import numpy_source
+from .semantics import numpy_source, source_of
 
 _HIDDEN = frozenset({"operandSegmentSizes", "resultSegmentSizes"})
 """Properties that the text of an operation does not show."""
@@ -79,7 +80,10 @@ def _operation(op: Any) -> Iterator[str]:
     yield table(("name", "", "type"), rows)
     if definition.assembly_format is not None:
         yield folded("Syntax", code(f"{op.name} {definition.assembly_format}"))
-    if issubclass(op, GraphOp):
+    is_composite = issubclass(op, CompositeOp)
+    if is_composite:
+        yield folded("In other operators", code(source_of(op.body), "python"))
+    if issubclass(op, GraphOp) and not (is_composite and op.array is CompositeOp.array):
         yield folded("In NumPy", code(numpy_source(op), "python"))
     yield from _run(document)
 

@@ -25,22 +25,22 @@ def numpy_source(operator: type[GraphOp]) -> str:
         operands = ", ".join(name for name, _ in operator.get_irdl_definition().operands)
         function = row.__func__
         own = inspect.isfunction(function)
-        return _source(function) if own else f"np.{function.__name__}({operands})"
+        return source_of(function) if own else f"np.{function.__name__}({operands})"
     reference = operator.reference
     if reference.__qualname__.startswith(f"{operator.__name__}."):
-        return _source(reference)
+        return source_of(reference)
     # Methods of another class than the reference that calls them.
     own = [
         method
         for method in _called(operator, reference)
         if method.__qualname__.partition(".")[0] != reference.__qualname__.partition(".")[0]
     ]
-    return "\n\n".join(map(_source, own or [reference]))
+    return "\n\n".join(map(source_of, own or [reference]))
 
 
 def _called(operator: type[GraphOp], function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
     """The methods of an operator that a function calls on `self`."""
-    tree = ast.parse(_source(function))
+    tree = ast.parse(source_of(function))
     names = {
         node.func.attr: None
         for node in ast.walk(tree)
@@ -55,7 +55,7 @@ def _called(operator: type[GraphOp], function: Callable[..., Any]) -> Iterator[C
             yield method
 
 
-def _source(function: Callable[..., Any]) -> str:
+def source_of(function: Callable[..., Any]) -> str:
     """The source of a function without its docstring."""
     text = textwrap.dedent(inspect.getsource(function))
     (node,) = ast.parse(text).body

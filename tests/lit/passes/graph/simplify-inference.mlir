@@ -8,6 +8,43 @@ func.func @dropout_is_the_identity(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   func.return %y : tensor<?x8xf32>
 }
 
+// CHECK-LABEL: func.func @composite_is_its_body
+// CHECK-SAME: (%[[x:.*]]: tensor<?x8xf32>)
+// CHECK-NEXT: %[[gate:.*]] = graph.sigmoid %[[x]]
+// CHECK-NEXT: %[[y:.*]] = graph.mul %[[x]], %[[gate]]
+// CHECK-NEXT: func.return %[[y]] : tensor<?x8xf32>
+func.func @composite_is_its_body(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %y = graph.silu %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  func.return %y : tensor<?x8xf32>
+}
+
+// 16 bits are computed in f32, and rounded once.
+// CHECK-LABEL: func.func @composite_in_bf16
+// CHECK-SAME: (%[[x:.*]]: tensor<8xbf16>)
+// CHECK-NEXT: %[[wide:.*]] = graph.cast %[[x]] : (tensor<8xbf16>) -> tensor<8xf32>
+// CHECK-NEXT: %[[size:.*]] = graph.abs %[[wide]]
+// CHECK-NEXT: %[[one:.*]] = graph.constant dense<1.000000e+00> : tensor<f32>
+// CHECK-NEXT: %[[sum:.*]] = graph.add %[[size]], %[[one]]
+// CHECK-NEXT: %[[quotient:.*]] = graph.div %[[wide]], %[[sum]]
+// CHECK-NEXT: %[[y:.*]] = graph.cast %[[quotient]] : (tensor<8xf32>) -> tensor<8xbf16>
+// CHECK-NEXT: func.return %[[y]] : tensor<8xbf16>
+func.func @composite_in_bf16(%x: tensor<8xbf16>) -> tensor<8xbf16> {
+  %y = graph.softsign %x : (tensor<8xbf16>) -> tensor<8xbf16>
+  func.return %y : tensor<8xbf16>
+}
+
+// Rules match these.
+// CHECK-LABEL: func.func @some_composites_stay
+// CHECK: graph.gelu
+// CHECK: graph.leaky_relu
+// CHECK: graph.clip
+func.func @some_composites_stay(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = graph.gelu %x approximate = none : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = graph.leaky_relu %0 alpha = 0.1 : (tensor<8xf32>) -> tensor<8xf32>
+  %y = graph.clip %1 maximum = 6.0 : f64 : (tensor<8xf32>) -> tensor<8xf32>
+  func.return %y : tensor<8xf32>
+}
+
 // CHECK-LABEL: func.func @batch_norm_is_scale_and_shift
 // CHECK-SAME: (%[[x:[^:]*]]: tensor<2x3x4xf32>, %[[scale:[^:]*]]: tensor<3xf32>, %[[bias:[^:]*]]: tensor<3xf32>, %[[mean:[^:]*]]: tensor<3xf32>, %[[variance:[^:]*]]: tensor<3xf32>)
 // CHECK-NEXT: %[[epsilon:.*]] = graph.constant dense<1.000000e-05> : tensor<f32>
