@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math as scalar_math
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr

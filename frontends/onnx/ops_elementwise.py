@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ...dialects.graph import ops as graph
-from ...dialects.graph import ops_activations
 from ...dialects.graph.interfaces import GraphOp
+from ...dialects.graph.ops_activations import SELU_ALPHA, SELU_GAMMA
 from ..importing.dtypes import element_type
 from ..importing.elementwise import clip, power, reciprocal
 from ..importing.low_bits import converted
@@ -157,11 +157,7 @@ def exponential_linear(node: Node) -> Value:
 
 @converts("Selu", since=1)
 def scaled_elu(node: Node) -> Value:
-    defaults = (
-        (ops_activations.SELU_ALPHA, ops_activations.SELU_GAMMA)
-        if node.opset >= 6
-        else (1.6732, 1.0507)
-    )
+    defaults = (SELU_ALPHA, SELU_GAMMA) if node.opset >= 6 else (1.6732, 1.0507)
     alpha, gamma = map(node.attr_float, ("alpha", "gamma"), defaults)
     return node.selu(node.input(0), alpha, gamma)
 

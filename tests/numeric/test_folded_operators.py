@@ -47,6 +47,7 @@ APPROXIMATE = frozenset(
     [
         *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "exp", "expm1"),
         *("gelu", "log", "log1p", "pow", "rsqrt", "sigmoid", "sin", "sinh", "tan", "tanh"),
+        *("celu", "elu", "log_sigmoid", "mish", "selu", "silu", "softplus"),
     ]
 )
 LOSES_DIGITS = frozenset(["gelu"])

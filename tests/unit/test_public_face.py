@@ -64,6 +64,8 @@ BESIDE = (
 
 PLUGINS = (
     "dialects.graph.axes.CanonicalPropertiesInterface",
+    "dialects.graph.composite.CompositeOp",
+    "dialects.graph.composite.composite",
     "dialects.graph.demands.DemandInterface",
     "dialects.graph.demands.IndexBound",
     "dialects.graph.demands.OffsetBound",
