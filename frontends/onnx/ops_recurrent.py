@@ -31,16 +31,6 @@ class _Function:
     beta: float | None = None
 
 
-def _elu(b: Any, x: Built, alpha: float) -> Built:
-    # elu(x, a) == max(x, 0) + a * (exp(min(x, 0)) - 1)
-    return b.relu(x) + (b.exp(b.min(x, 0.0)) - 1.0) * alpha
-
-
-def _softplus(b: Any, x: Built) -> Built:
-    # log(1 + exp(x)) == max(x, 0) + log(1 + exp(-|x|)), where exp cannot overflow
-    return b.relu(x) + b.log(b.exp(-b.abs(x)) + 1.0)
-
-
 _FUNCTIONS = {
     "relu": _Function(lambda b, x: b.relu(x)),
     "tanh": _Function(lambda b, x: b.tanh(x)),
@@ -49,12 +39,10 @@ _FUNCTIONS = {
     "leakyrelu": _Function(lambda b, x, alpha: b.leaky_relu(x, alpha=alpha), 0.01),
     "thresholdedrelu": _Function(lambda b, x, alpha: b.where(b.greater(x, alpha), x, 0.0), 1.0),
     "scaledtanh": _Function(lambda b, x, alpha, beta: b.tanh(x * beta) * alpha, 1.0, 1.0),
-    "hardsigmoid": _Function(
-        lambda b, x, alpha, beta: b.clip(x * alpha + beta, minimum=0.0, maximum=1.0), 0.2, 0.5
-    ),
-    "elu": _Function(_elu, 1.0),
-    "softsign": _Function(lambda b, x: x / (b.abs(x) + 1.0)),
-    "softplus": _Function(_softplus),
+    "hardsigmoid": _Function(lambda b, x, *given: b.hard_sigmoid(x, *given), 0.2, 0.5),
+    "elu": _Function(lambda b, x, alpha: b.elu(x, alpha), 1.0),
+    "softsign": _Function(lambda b, x: b.softsign(x)),
+    "softplus": _Function(lambda b, x: b.softplus(x)),
 }
 """The activations of ONNX, whose names may be written in any case."""
 
