@@ -184,7 +184,7 @@ def _array(op: Operation, operand: SSAValue, place: int) -> Array:
         return _matrix((shape[0], shape[1]), dtype)
     limit = _limit(op, operand)
     # The operand holds offsets or row pointers.
-    offsets = [value for value, _, _ in getattr(op, "offset_bounds", ())]
+    offsets = [bound.operand for bound in demands(op, OffsetBound)]
     if operand in [*offsets, getattr(op, "indptr", None)]:
         return np.linspace(0, limit, shape[0]).astype(dtype)
     return numbers(shape, dtype, place, limit)
