@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, f32
@@ -42,13 +42,17 @@ class DropoutIsIdentity(RewritePattern):
 
 
 @Exactness.EXACT
+@dataclass
 class CompositeIsItsBody(RewritePattern):
     """Open the composites that no pass matches, and for which no table has a rule or kernel."""
 
-    # f(x) == body(x), computed in f32 for 16 bits
-    def __init__(self, kept: Container[str]) -> None:
-        self.kept = kept
+    ctx: Context
+    kept: frozenset[str] = field(init=False)
 
+    def __post_init__(self) -> None:
+        self.kept = frozenset(name for table in tables(self.ctx) for name in table)
+
+    # f(x) == body(x), computed in f32 for 16 bits
     @rooted
     def match_and_rewrite(self, op: CompositeOp, rewriter: PatternRewriter) -> None:
         if op.STAYS_CLOSED or op.name in self.kept:
@@ -276,7 +280,7 @@ class GraphSimplifyInferencePass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         patterns: list[RewritePattern] = [
             DropoutIsIdentity(),
-            CompositeIsItsBody({name for table in tables(ctx) for name in table}),
+            CompositeIsItsBody(ctx),
             BatchNormIsScaleAndShift(),
             BatchNormTrainingIsPrimitives(),
             LayerNormIsPrimitives(),

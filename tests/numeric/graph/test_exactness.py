@@ -36,6 +36,8 @@ from ...harness import cases, results
 
 WHOLE = (1 << 63) - 1
 ROOMS = ("stepwell.dialects", "stepwell.passes.graph", "stepwell.conversions")
+ACTIVATIONS = ("celu", "elu", "hard_sigmoid", "hard_swish", "log_sigmoid", "mish", "selu", "silu")
+ACTIVATIONS += ("softplus", "softsign")
 TYPES = {"f16": np.float16, "i8": np.int8, "ui8": np.uint8, "i1": np.bool_, "ui32": np.uint32}
 TYPES |= {"f32": np.float32, "i32": np.int32}
 
@@ -233,6 +235,10 @@ PROOFS: dict[str, list[Proof]] = {
     "ConcatOne": moved(lambda b, x: b.concat([x], axis=0)),
     "DropoutAtInference": of(lambda b, x: b.dropout(x, 0.5), "f16"),
     "DropoutIsIdentity": of(lambda b, x: b.dropout(x, 0.5), "f16"),
+    "CompositeIsItsBody": [
+        *(Proof(lambda b, x, name=name: getattr(b, name)(x)) for name in ACTIVATIONS),
+        *pairs(lambda b, x, slope: b.prelu(x, slope), "f16", "i8", "ui8"),
+    ],
     "AddNegated": pairs(lambda b, x, y: x + b.neg(y), "f16", "i8"),
     "SubtractNegated": pairs(lambda b, x, y: x - b.neg(y), "f16", "i8"),
     "MultiplyNegated": pairs(lambda b, x, y: b.neg(x) * b.neg(y), "f16", "i8"),
