@@ -12,7 +12,7 @@ from xdsl.builder import Builder
 from xdsl.dialects.builtin import FloatAttr, TensorType, f64
 from xdsl.dialects.utils.enum_attribute import EnumAttribute
 from xdsl.ir import Attribute, Block, SSAValue
-from xdsl.irdl import OpDef, irdl_op_definition
+from xdsl.irdl import OpDef, VariadicDef, irdl_op_definition
 from xdsl.rewriter import InsertPoint
 
 from ...core.bounded_cache import bounded_cache
@@ -26,13 +26,14 @@ from .ops_elementwise import ElementwiseOp
 class CompositeOp(ElementwiseOp, ABC):
     """An elementwise operator whose meaning is its `body`, a function of an `OpBuilder`.
 
-    The body computes with 16 bits in f32, and the result is rounded once.
-    `graph-simplify-inference` replaces the operator by its body. A subclass may override `scalar`
-    or `array`, with the reason.
+    16-bit operands are computed with in f32, and the result, of the element type of the first
+    operand, is rounded once. `graph-simplify-inference` replaces the operator by its body. A
+    subclass may override `scalar` or `array`, with the reason.
     """
 
     STAYS_CLOSED: ClassVar[bool] = False
-    """Whether passes match the operator itself, so that it is never replaced by its body."""
+    """Whether it is never replaced by its body: passes match it or use its facts, or its own
+    `scalar` is better."""
 
     @abstractmethod
     def body(self, b: OpBuilder[Any], *args: Any, **kwargs: Any) -> Any:
@@ -85,11 +86,16 @@ def composite(**defaults: float | str) -> Callable[[type[CompositeT]], type[Comp
 
     Args:
         defaults: the defaults of the properties, as arguments of the constructor.
+
+    Raises:
+        TypeError: if an operand is optional or a list, or a property has no default.
     """
 
     def define(cls: type[CompositeT]) -> type[CompositeT]:
         parts = OpDef.from_pyrdl(cls)
         operands, properties = [name for name, _ in parts.operands], list(parts.properties)
+        if any(isinstance(kind, VariadicDef) for _, kind in parts.operands):
+            raise TypeError(f"{cls.__name__}: an operand of a composite is optional or a list")
         if "assembly_format" not in vars(cls):
             settings = "".join(f" `{name}` `=` ${name}" for name in properties)
             values = " `,` ".join(f"${name}" for name in operands)
@@ -97,6 +103,9 @@ def composite(**defaults: float | str) -> Callable[[type[CompositeT]], type[Comp
                 f"{values}{settings} attr-dict `:` functional-type(operands, results)"
             )
         if "__init__" not in vars(cls):
+            if set(properties) != set(defaults):
+                fact = f"expected defaults of {properties}, got {list(defaults)}"
+                raise TypeError(f"{cls.__name__}: {fact}")
             cls.__init__ = _constructor(parts, defaults)
         return irdl_op_definition(cls)
 

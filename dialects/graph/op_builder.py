@@ -28,6 +28,7 @@ from ...core.dtypes import ELEMENT_TYPES, dtype_of, element_type_of
 from ...core.errors import explain
 from ...core.provenance import fuse, named
 from ...core.registry import dialects, own_dialects
+from .attrs import is_float
 from .interfaces import GraphOp, element_type
 from .ops_constant import ConstantOp
 
@@ -56,7 +57,7 @@ class OpBuilder(ABC, Generic[V]):
 
     Every operator of the `graph` dialect is a method under its mnemonic with the arguments of its
     constructor. A number for an operand becomes a constant of the element type of the first operand
-    that is a value, or of i64.
+    that is a value; for indices and the like, or without a value, of i64.
     """
 
     @abstractmethod
@@ -110,12 +111,18 @@ class InsertingBuilder(OpBuilder[SSAValue]):
     ) -> Any:
         arguments = Arguments(operator, args, kwargs)
         kinds = (element_type(v) for v in arguments.typed if isinstance(v, SSAValue))
-        dtype = dtype_of(next(kinds, i64))
+        like = next(kinds, i64)
 
-        def operand(value: SSAValue | float) -> SSAValue:
-            return value if isinstance(value, SSAValue) else self.constant(np.array(value, dtype))
+        def operand(value: SSAValue | float, own: bool) -> SSAValue:
+            if isinstance(value, SSAValue):
+                return value
+            kind = i64 if own else like
+            if not is_float(kind) and not float(value).is_integer():
+                raise TypeError(f"{operator.name}: {value} is not of type {kind}")
+            return self.constant(np.array(value, dtype_of(kind)))
 
-        op = arguments.build(operand)
+        arguments.convert(operand)
+        op = arguments.build(lambda value: value)
         self._insert(op, self._location if name is None else named(name))
         return op.results[0] if len(op.results) == 1 else tuple(op.results)
 
@@ -141,7 +148,7 @@ class InsertingBuilder(OpBuilder[SSAValue]):
 
 
 class Arguments:
-    """The arguments of the constructor of an operator, whose operands are no values of IR yet.
+    """The arguments of the constructor of an operator, whose operands are not IR values yet.
 
     Raises:
         TypeError: if the constructor does not take them.
@@ -172,27 +179,30 @@ class Arguments:
         lists = (v if isinstance(v, (list, tuple)) else [v] for v in given)
         return [v for values in lists for v in values if v is not None]
 
-    def convert(self, function: Callable[[Any], Any]) -> None:
-        """Replace each operand by what a function makes of it."""
+    def convert(self, function: Callable[[Any, bool], Any]) -> None:
+        """Replace each operand by what a function makes of it.
+
+        It also gets whether the element type is independent of that of the others.
+        """
         self._bound = self._converted(function)
 
     def build(self, value_of: Callable[[Any], SSAValue]) -> GraphOp:
-        """The operator, with a value of IR for each operand.
+        """The operator, with an IR value for each operand.
 
         Raises:
             VerifyException: if they do not fit together.
         """
-        bound = self._converted(value_of)
+        bound = self._converted(lambda operand, _: value_of(operand))
         return self._operator(*bound.args, **bound.kwargs)
 
-    def _converted(self, function: Callable[[Any], Any]) -> inspect.BoundArguments:
+    def _converted(self, function: Callable[[Any, bool], Any]) -> inspect.BoundArguments:
         arguments = dict(self._bound.arguments)
         for name in self._names:
-            operand = arguments.get(name)
+            operand, own = arguments.get(name), name in OF_OWN_TYPE
             if isinstance(operand, (list, tuple)):
-                arguments[name] = [function(element) for element in operand]
+                arguments[name] = [function(element, own) for element in operand]
             elif operand is not None:
-                arguments[name] = function(operand)
+                arguments[name] = function(operand, own)
         return inspect.BoundArguments(self._bound.signature, OrderedDict(arguments))
 
 

@@ -35,7 +35,7 @@ class ElementwiseOp(GraphOp, ABC):
 
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
 
-    # To type checkers these signatures are like any other.
+    # `Any` lets subclasses name their operands.
     @abstractmethod
     def scalar(self, *args: Any, **kwargs: Any) -> SSAValue:
         """The function on scalars: ``scalar(nest, a, b)`` of two."""
@@ -82,6 +82,7 @@ class UnaryOp(ElementwiseOp, ABC):
         super().__init__(operands=[x], result_type=result_type)
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        # Never broadcast: at its own index, also where a size is 1.
         return self.scalar(nest, nest.at(self.x, index))
 
 

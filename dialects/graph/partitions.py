@@ -21,8 +21,8 @@ class PartitionInterface(Operation, ABC):
         """The properties with which the operator works on a part of a graph.
 
         The matrix of a part has columns for its own nodes, which are its rows, and then for nodes
-        of other parts. None, the default, if the operator works on none where it computes with the
-        numbers of rows or columns; where it does not, it need not say anything.
+        of other parts. Asked only of operators that compute with the numbers of rows or columns;
+        None, the default: such an operator works on no part.
         """
         return None
 

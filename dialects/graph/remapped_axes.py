@@ -144,9 +144,9 @@ class BlockableInterface(Operation, ABC):
 
 
 def _merged(op: Operation, remapped: Callable[[AxesTrait], Properties | None]) -> Properties | None:
-    """The properties that the traits of an operator remap; None if one cannot."""
+    """The properties that the traits of an operator remap; None if one cannot, or there is none."""
     found = [remapped(trait) for trait in op.get_traits_of_type(AxesTrait)]
     known = [properties for properties in found if properties is not None]
-    if len(known) < len(found):
+    if not found or len(known) < len(found):
         return None
     return {name: value for properties in known for name, value in properties.items()}

@@ -47,7 +47,7 @@ class Homogeneous(OpTrait):
 class Discontinuous(OpTrait):
     """A result jumps where a float operand moves by a rounding, as that of `floor` does.
 
-    Without this trait a result jumps where it is made of something else than floats: truth
+    Without this trait a result jumps where it is something other than floats: truth
     values, integers, quantised numbers.
     """
 

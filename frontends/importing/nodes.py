@@ -26,6 +26,7 @@ from .values import Value, from_dims, is_static, settled, static_shape
 
 Number = Value | Dim | float
 """A scalar, a size, or a number."""
+_I64 = np.dtype(np.int64)
 LARGEST_FOLDED = 1 << 16
 """The largest operand, in elements, for which a result is computed at import instead of by an
 operator."""
@@ -97,8 +98,8 @@ class ModelNode(OpBuilder[Value]):
         """Add an operator; an operand may also be a size, which becomes a scalar."""
         arguments = Arguments(operator, args, kwargs)
         typed = (v.dtype for v in arguments.typed if isinstance(v, Value))
-        like = next(typed, np.dtype(np.int64))
-        arguments.convert(lambda x: self.value(x, like))
+        like = next(typed, _I64)
+        arguments.convert(lambda x, own: self.value(x, _I64 if own else like))
         try:
             results = (self.folds and self._folded(arguments)) or self._added(arguments, name)
         except VerifyException as error:

@@ -89,6 +89,18 @@ def test_numbers_have_the_type_of_the_other_operand() -> None:
     assert found == [TensorType(kind, []) for kind in (bf16, i32, i64)]
 
 
+def test_numbers_for_indices_are_integers() -> None:
+    place = Inserting(TensorType(f32, [2]))
+    made = place.b.gather(place.block.args[0], 1, axis=0)
+    assert made.type == TensorType(f32, [])
+
+
+def test_a_number_that_would_be_cut_is_refused() -> None:
+    place = Inserting(TensorType(i32, [2]))
+    with pytest.raises(TypeError, match=r"graph\.add: 0\.5 is not of type i32"):
+        place.b.add(place.block.args[0], 0.5)
+
+
 def test_large_constants_are_weights() -> None:
     weights = WeightStore()
     place = Inserting(TensorType(f32, [2]), weights=weights)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import FloatAttr, f64
-from xdsl.irdl import operand_def, prop_def, result_def
+from xdsl.irdl import operand_def, opt_operand_def, prop_def, result_def
 
 import stepwell as sw
 from stepwell.core.dtypes import ELEMENT_TYPES, dtype_of
@@ -180,3 +180,29 @@ def test_a_kernel_for_a_composite_gets_it_whole() -> None:
     exe = sw.compile(module, threads=1, legalize={"graph.silu": twice})
     x = np.linspace(-2, 2, 14, dtype=np.float32).reshape(2, 7)
     np.testing.assert_array_equal(exe(x), x + x)
+
+
+def test_wrong_declarations_of_composites() -> None:
+    class Shifted(CompositeOp):
+        name = "test.shifted"
+        x = operand_def(FLOAT_TENSOR)
+        by = prop_def(FloatAttr.constr(f64))
+        result = result_def(FLOAT_TENSOR)
+
+        def body(self, b: OpBuilder[V], x: V) -> V:
+            return b.add(x, self.by.value.data)
+
+    with pytest.raises(TypeError, match=r"Shifted: expected defaults of \['by'\], got \['to'\]"):
+        composite(to=1.0)(Shifted)
+
+    class Summed(CompositeOp):
+        name = "test.summed"
+        x = operand_def(FLOAT_TENSOR)
+        y = opt_operand_def(FLOAT_TENSOR)
+        result = result_def(FLOAT_TENSOR)
+
+        def body(self, b: OpBuilder[V], x: V, y: V) -> V:
+            return b.add(x, y)
+
+    with pytest.raises(TypeError, match="Summed: an operand of a composite is optional or a list"):
+        composite()(Summed)
