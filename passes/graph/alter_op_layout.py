@@ -88,11 +88,8 @@ def _choose(ctx: Context, ops: Sequence[Operation], blocking: Blocking) -> Layou
         what = f"channels in blocks of {' and '.join(map(str, blocks))}"
         decide(ctx, convs, what, "a vector then holds channels of one position", cost)
 
-    return _allowed(choose_layouts(ops, blocking, note), ops, blocking)
-
-
-def _allowed(layouts: Layouts, ops: Sequence[Operation], blocking: Blocking) -> Layouts:
-    """The layouts without the actions that are not allowed; see `core.actions`."""
+    layouts = choose_layouts(ops, blocking, note)
+    # Actions that are not allowed are left out; see `core.actions`.
     parts = [part for part in layouts.parts() if not allowed("use blocks of channels", part[0])]
     back = {op for part in parts for op in part}
     return Layouts(ops, layouts.convs - back, blocking) if back else layouts

@@ -21,7 +21,7 @@ from ...dialects.graph.interfaces import GraphOp, rank, set_result_types, tensor
 from ...dialects.graph.known import reshape_target, sizes_of
 from .rules.blocks import bodies
 from .rules.permission import Permission
-from .rules.transposed import Order, Transposed, inverse, orders_of
+from .rules.transposed import Transposed, inverse, orders_of
 
 
 class Rewriting:
@@ -49,7 +49,9 @@ class Rewriting:
         if not self.choice.is_transposed(old):
             old.replace_all_uses_with(self._add([new], op))
             return
-        set_result_types(new, [_permuted(old, self.choice.order)])
+        kind = tensor_type(old)
+        sizes = [kind.get_shape()[axis] for axis in self.choice.order]
+        set_result_types(new, [TensorType(kind.element_type, sizes)])
         self.moved[old] = self._add([new], op)
         self._leave(old, op)
 
@@ -104,25 +106,6 @@ class Rewriting:
         return new[-1].results[0]
 
 
-def _permuted(value: SSAValue, order: Order) -> TensorType:
-    """The type of a value whose dimensions are permuted."""
-    kind = tensor_type(value)
-    sizes = kind.get_shape()
-    return TensorType(kind.element_type, [sizes[axis] for axis in order])
-
-
-def _cancel(ctx: Context, block: Block) -> None:
-    """Move operators of a block past each permutation with which that saves something."""
-    for order in orders_of(list(block.ops)):
-        choice = Transposed(list(block.ops), order)
-        if choice.saved <= 0 or not allowed("cancel transposes", choice.chosen[0]):
-            continue
-        cost = f"{choice.saved} elements fewer are transposed"
-        what = f"works on operands transposed by {list(order)}"
-        decide(ctx, choice.chosen, what, "transposes before and after cancel", cost)
-        Rewriting(choice).run()
-
-
 @Exactness.OPEN
 class GraphCancelTransposesPass(ModulePass):
     """Compute on transposed operands what is between transposes, where fewer elements then move.
@@ -167,5 +150,14 @@ class GraphCancelTransposesPass(ModulePass):
         if not Permission(op).allows(Exactness.OPEN, op):
             return
         for ops in bodies(op):
-            if any(isinstance(own, graph.TransposeOp) for own in ops):
-                _cancel(ctx, cast("Block", ops[0].parent))
+            if not any(isinstance(own, graph.TransposeOp) for own in ops):
+                continue
+            block = cast("Block", ops[0].parent)
+            for order in orders_of(list(block.ops)):
+                choice = Transposed(list(block.ops), order)
+                if choice.saved <= 0 or not allowed("cancel transposes", choice.chosen[0]):
+                    continue
+                cost = f"{choice.saved} elements fewer are transposed"
+                what = f"works on operands transposed by {list(order)}"
+                decide(ctx, choice.chosen, what, "transposes before and after cancel", cost)
+                Rewriting(choice).run()

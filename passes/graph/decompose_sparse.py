@@ -70,9 +70,16 @@ class EntriesOfEntries(RewritePattern):
     # entries(with_entries(a, e)) == e
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.EntriesOp, rewriter: PatternRewriter) -> None:
-        if isinstance(made := op.a.owner, graph.WithEntriesOp):
-            _decide(self.ctx, made, op)
-            _forward(op, made.values, rewriter)
+        if not isinstance(made := op.a.owner, graph.WithEntriesOp):
+            return
+        _decide(self.ctx, made, op)
+        if made.values.type == op.result.type:
+            rewriter.replace(op, (), (made.values,))
+            return
+        # The declared type may leave the size open.
+        same = graph.ReshapeOp(made.values, [0], result_type=op.result.type)
+        same.location = op.location
+        rewriter.replace(op, same)
 
 
 @Exactness.OPEN
@@ -90,16 +97,6 @@ class ProductOfEntries(RewritePattern):
             new = graph.AggregateOp(made.a, op.x, made.values, result_type=op.result.type)
             new.location = op.location
             rewriter.replace(op, new)
-
-
-def _forward(op: graph.EntriesOp, values: SSAValue, rewriter: PatternRewriter) -> None:
-    """Replace an operator by a value, in the declared type, which may leave its size open."""
-    if values.type == op.result.type:
-        rewriter.replace(op, (), (values,))
-        return
-    same = graph.ReshapeOp(values, [0], result_type=op.result.type)
-    same.location = op.location
-    rewriter.replace(op, same)
 
 
 def _take(op: GraphOp, operands: list[SSAValue], rewriter: PatternRewriter) -> None:

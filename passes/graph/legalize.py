@@ -242,13 +242,6 @@ def _dims(op: GraphOp) -> list[list[str]] | None:
     ]
 
 
-def _erase_unused_constants(module: ModuleOp) -> None:
-    """Erase constants that only replaced operators used."""
-    for op in [op for op in module.walk() if isinstance(op, ConstantOp)]:
-        if op.result.first_use is None:
-            Rewriter.erase_op(op)
-
-
 @dataclass(frozen=True)
 class GraphLegalizePass(ModulePass):
     """Replace operators by forms that suit the target better, or by the user's kernels.
@@ -298,7 +291,9 @@ class GraphLegalizePass(ModulePass):
         if not found.isdisjoint(rules):
             with all_or_nothing(op):
                 legalizer.run()
-            _erase_unused_constants(op)
+            for constant in [inner for inner in op.walk() if isinstance(inner, ConstantOp)]:
+                if constant.result.first_use is None:
+                    Rewriter.erase_op(constant)
         gone = "no such operator is left by the passes before"
         for name, rule in known[0].items():
             if (name, id(rule)) not in legalizer.used:

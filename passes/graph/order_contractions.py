@@ -62,7 +62,11 @@ class Emitter:
         by = self.chain.factors[left].by if isinstance(left, int) else None
         second = self.emit(right)
         if by is not None:
-            return self._times_sparse(by, self._upright(*second)), False
+            x = self._upright(*second)
+            if isinstance(by, graph.SpmmOp):
+                return self.builder.spmm(by.a, x), False
+            by = cast(graph.AggregateOp, by)
+            return self.builder.aggregate(by.a, x, by.weights, by.kind.data.value), False
         first = self.emit(left)
         if first[1] and second[1]:
             # a^T b^T == (b a)^T
@@ -84,12 +88,6 @@ class Emitter:
             last = owned(self.builder.add(value, bias), GraphOp)
         set_result_types(last, [root.results[0].type])
         return last.results[0]
-
-    def _times_sparse(self, by: GraphOp, x: SSAValue) -> SSAValue:
-        if isinstance(by, graph.SpmmOp):
-            return self.builder.spmm(by.a, x)
-        by = cast(graph.AggregateOp, by)
-        return self.builder.aggregate(by.a, x, by.weights, by.kind.data.value)
 
     def _upright(self, value: SSAValue, transposed: bool) -> SSAValue:
         return self.builder.transpose(value, [1, 0]) if transposed else value

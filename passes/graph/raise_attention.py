@@ -61,7 +61,7 @@ class RaiseAttention(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.MatmulOp, rewriter: PatternRewriter) -> None:
         softmax = self._softmax(op.a)
-        if softmax is None or not _is_last(softmax):
+        if softmax is None or softmax.axis_from_front != rank(softmax.x) - 1:
             return
         scores = self._scores(softmax.x)
         if scores.product is None or not _fits(scores.product, op):
@@ -159,10 +159,6 @@ def _added(new: list[GraphOp], condition: SSAValue, lowest: float, like: SSAValu
     zero, least = (graph.ConstantOp.literal(np.array(value, dtype)) for value in (0.0, lowest))
     new += [zero, least, graph.WhereOp(condition, zero, least)]
     return new[-1].results[0]
-
-
-def _is_last(op: graph.SoftmaxOp) -> bool:
-    return op.axis_from_front == rank(op.x) - 1
 
 
 def _is_shared(value: SSAValue) -> bool:

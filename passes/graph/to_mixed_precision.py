@@ -10,7 +10,7 @@ import numpy as np
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, TensorType, bf16, f16, f32
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
@@ -114,9 +114,11 @@ class Narrowing:
 
     def _replace(self, op: GraphOp) -> None:
         operands = [self._narrowed(v, op) if v in self._wide(op) else v for v in op.operands]
+        narrow = TYPES[self.type]
+        types = [with_element_type(cast(TensorType, r.type), narrow) for r in op.results]
         new = type(op).create(
             operands=operands,
-            result_types=[self._narrow_type(result.type) for result in op.results],
+            result_types=types,
             properties=dict(op.properties),
             attributes=dict(op.attributes),
         )
@@ -138,9 +140,6 @@ class Narrowing:
             Rewriter.insert_op(cast_op, InsertPoint.before(user))
             self.narrow[value] = cast_op.result
         return self.narrow[value]
-
-    def _narrow_type(self, type: Attribute) -> Attribute:
-        return with_element_type(cast(TensorType, type), TYPES[self.type])
 
 
 @Exactness.ROUNDING

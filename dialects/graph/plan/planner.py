@@ -22,7 +22,7 @@ from .group_values import GroupValues
 from .nest_plan import MOST_OPERATORS, NestPlan, PlannedLoop, Refusal, ResultNest
 from .recording import Recorder, is_reshape
 from .walk import Walk
-from .writers import plan_writer
+from .writers import WriterPlanner
 
 
 def plan_nests(
@@ -86,7 +86,7 @@ class _Planner:
         self.values.study()
         writer = next((op for op in self.values.ops if op.FUSION == FusionKind.NEST), None)
         if writer is not None:
-            return plan_writer(self.values, writer)
+            return WriterPlanner(self.values, writer).planned()
         waiting, computed = list(self._nests()), set[SSAValue]()
         while waiting:
             nest = waiting.pop(0)

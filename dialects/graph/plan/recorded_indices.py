@@ -57,7 +57,11 @@ class RecordedIndices(WritingNest, ABC):
         if value not in self._exprs:
             atom = Atom(AtomKind.COMPUTED, sources=self.sources_of(value))
             self._exprs[value] = self._atom(atom)
-            if _is_condition(value):
+            op = value.owner
+            # A condition is an index that is 1 where it holds, else 0.
+            if isinstance(op, arith.SelectOp) and (
+                [constant_index(op.lhs), constant_index(op.rhs)] == [1, 0]
+            ):
                 self._conditions.add(self._exprs[value])
         return self._exprs[value]
 
@@ -130,11 +134,3 @@ class RecordedIndices(WritingNest, ABC):
         value = Block(arg_types=[type]).args[0]
         self.contract.sources[value] = sources
         return value
-
-
-def _is_condition(value: SSAValue) -> bool:
-    """Whether an index is 1 where a condition holds, else 0."""
-    op = value.owner
-    if not isinstance(op, arith.SelectOp):
-        return False
-    return [constant_index(op.lhs), constant_index(op.rhs)] == [1, 0]

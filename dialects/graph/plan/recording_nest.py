@@ -10,10 +10,12 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from xdsl.dialects import arith, math
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ....core.building.arithmetic import constant
+from ...upstream.ops import RemfOp
 from ..attrs import compute_type
 from ..interfaces import GraphOp, element_type, rank, tensor_type
 from ..kinds import FusionKind
@@ -31,8 +33,18 @@ from .accesses import (
 from .coverage import Carry, Effects
 from .local_buffers import local_type
 from .recorded_indices import RecordedIndices
-from .scalar_costs import cost_of
 
+_FAST_MATH = (math.FmaOp, math.AbsFOp, math.CopySignOp, math.FloorOp, math.CeilOp, math.TruncOp)
+_SLOW_KINDS: frozenset[type[Operation]] = frozenset(
+    (
+        *(arith.DivfOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp),
+        RemfOp,
+        *(kind for kind in math.Math.operations if kind not in _FAST_MATH),
+    )
+)
+"""Divisions, and functions such as `exp`."""
+_SLOW = 8
+"""What one of them costs, in simple operations such as an addition."""
 _REDUCTION, _KEPT = "the step of a reduction", "a function that nest.keep is given"
 
 
@@ -316,7 +328,7 @@ class RecordingNest(RecordedIndices):
         if key not in self._known:
             self.contract.operation(op)
             if all(self._loops[number].kind == RecordedLoopKind.GUARD for number in self._open):
-                self._cost += cost_of(op)
+                self._cost += _SLOW if type(op) in _SLOW_KINDS else 1
             sources = NOTHING
             for operand in op.operands:
                 sources |= self.sources_of(operand)

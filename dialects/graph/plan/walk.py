@@ -263,7 +263,13 @@ class Walk:
         recording = self.values.recording(value)
         site = _Site(self, op, recording, demand)
         if site.unknown_entry is not None:
-            self._walk_entries(value, *site.unknown_entry)
+            # The nest visits the entries of the matrix, if one of its dimensions is theirs.
+            matrix, position = site.unknown_entry
+            if self.nest.entries is None and position in self._own:
+                self.entries = self._own.index(position), matrix
+                return
+            why = "the row of a stored entry is needed where the rows of its matrix are not visited"
+            self.refusal = self.refusal or Refusal(value, why)
             return
         for read in recording.reads:
             loops = site.loops_around(read.around)
@@ -275,14 +281,6 @@ class Walk:
             # One in another reduction stays there, whatever the order.
             if all(other.parallel for other in needed.intersection(demand.loops)):
                 self.reductions.append(frozenset(other for other in needed if other.parallel))
-
-    def _walk_entries(self, value: SSAValue, matrix: SSAValue, position: AffineExpr) -> None:
-        """Have the nest visit the entries of a matrix, if one of its dimensions is theirs."""
-        if self.nest.entries is None and position in self._own:
-            self.entries = self._own.index(position), matrix
-            return
-        why = "the row of a stored entry is needed where the rows of its matrix are not visited"
-        self.refusal = self.refusal or Refusal(value, why)
 
 
 class _Site:

@@ -15,12 +15,7 @@ from .group_values import GroupValues
 from .nest_plan import NestPlan, Refusal
 
 
-def plan_writer(values: GroupValues, writer: GraphOp) -> NestPlan:
-    """The plan of a group with an operator that writes its results, or the reason against it."""
-    return _WriterPlanner(values, writer).planned()
-
-
-class _WriterPlanner:
+class WriterPlanner:
     """Plans the loops of one operator, with what it reads and what follows it."""
 
     def __init__(self, values: GroupValues, writer: GraphOp) -> None:

@@ -297,8 +297,12 @@ class Grouping:
         """
         anchors: dict[frozenset[SSAValue], list[GraphOp]] = {}
         for op in self.members:
-            walked = self._numbers_of_rows(op)
-            if self.group_of[op].anchor is not op or not walked:
+            if op.fusion != FusionKind.REDUCTION or self.group_of[op].anchor is not op:
+                continue
+            # The matrix for whose rows it computes one number each, if there is one.
+            one = tensor_type(op.results[0]).get_num_dims() == 1
+            walked = frozenset(self.uses.walked(op) if one else ())
+            if not walked:
                 continue
             earlier = anchors.setdefault(walked, [])
             if not any(self._join_sibling(other, op) for other in earlier):
@@ -310,12 +314,6 @@ class Grouping:
         if self._depends_on(target, group) or self._depends_on(group, target):
             return False
         return self._ask(Proposal(Gain.SIBLINGS, target, group, other.results[0]))
-
-    def _numbers_of_rows(self, op: GraphOp) -> frozenset[SSAValue]:
-        """The matrix for whose rows an operator computes one number each, if there is one."""
-        one = tensor_type(op.results[0]).get_num_dims() == 1
-        walked = one and op.fusion == FusionKind.REDUCTION
-        return frozenset(self.uses.walked(op) if walked else ())
 
     def _depends_on(self, group: Group, other: Group) -> bool:
         """Whether what `group` computes depends on `other`, directly or transitively."""

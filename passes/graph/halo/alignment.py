@@ -132,10 +132,6 @@ class Alignment:
         """Whether parts have different slices of a value."""
         return self.spaces[value] != Space.WHOLE
 
-    def reads_columns(self, op: Operation) -> bool:
-        """Whether an operator reads slices of other nodes."""
-        return Access.COLUMNS in self.accesses[op]
-
     def recordings(self, op: GraphOp) -> list[Recording]:
         """What each result of an operator takes.
 

@@ -58,7 +58,11 @@ class Emission:
         last.operands = [self._here[value] for value in returned(self.main)]
         for op in reversed(old):
             Rewriter.erase_op(op)
-        self._rename_columns()
+        # The columns of the graph have a size of their own.
+        attributes = [dict(argument_attributes(self.main, n)) for n in range(len(self.main.args))]
+        own = attributes[self.known.graph.index]
+        own[DIMS] = ArrayAttr([StringAttr(self.nodes), StringAttr(self.columns)])
+        self.main.arg_attrs = ArrayAttr([DictionaryAttr(one) for one in attributes])
 
     def _exchange(self, stage: Stage, last: Operation) -> None:
         for value in stage.received:
@@ -96,13 +100,6 @@ class Emission:
         made = value.owner if isinstance(value.owner, Operation) else self.main
         return made.location
 
-    def _rename_columns(self) -> None:
-        """Give the columns of the graph a size of their own."""
-        attributes = [dict(argument_attributes(self.main, n)) for n in range(len(self.main.args))]
-        own = attributes[self.known.graph.index]
-        own[DIMS] = ArrayAttr([StringAttr(self.nodes), StringAttr(self.columns)])
-        self.main.arg_attrs = ArrayAttr([DictionaryAttr(one) for one in attributes])
-
 
 class _Body:
     """The operators of one stage."""
@@ -125,17 +122,16 @@ class _Body:
     def _needed_whole(self) -> list[Operation]:
         """The operators that compute what parts do not differ in, in order."""
         found: set[Operation] = set()
+        known = self.known
         pending: list[SSAValue] = [value for op in self.ops for value in op.operands]
         while pending:
             op = pending.pop().owner
-            own = isinstance(op, Operation) and not any(map(self._is_given_or_of_part, op.results))
-            if own and isinstance(op, Operation) and op not in found:
+            if not isinstance(op, Operation) or op in found:
+                continue
+            if not any(value in known.combined or known.is_of_part(value) for value in op.results):
                 found.add(op)
                 pending += op.operands
-        return [op for op in self.known.function.body.block.ops if op in found]
-
-    def _is_given_or_of_part(self, value: SSAValue) -> bool:
-        return value in self.known.combined or self.known.is_of_part(value)
+        return [op for op in known.function.body.block.ops if op in found]
 
     def function(self, name: str) -> func.FuncOp:
         """The stage as a function."""

@@ -187,7 +187,7 @@ class Stages:
     def _operands_again(self, value: SSAValue) -> list[SSAValue] | None:
         """What a value is computed of, where that takes no walk over the edges."""
         op = value.owner
-        if not isinstance(op, GraphOp) or self.known.reads_columns(op):
+        if not isinstance(op, GraphOp) or Access.COLUMNS in self.known.accesses[op]:
             return None
         walks = any(loop.matrix is not None for r in self.known.recordings(op) for loop in r.loops)
         if walks or len(op.results) != 1:

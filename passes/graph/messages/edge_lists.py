@@ -129,7 +129,10 @@ def number_of(value: SSAValue, weights: WeightStore, depth: int = _DEPTH) -> flo
     """The number that all elements of a value are known to be; None if there is none."""
     op = value.owner
     if isinstance(op, graph.ConstantOp):
-        return _number_in(elements_of(value, weights))
+        array = elements_of(value, weights)
+        if array is None or not array.size or array.flat[0] != array.flat[-1]:
+            return None
+        return float(array.flat[0]) if bool(np.all(array == array.flat[0])) else None
     if not isinstance(op, GraphOp) or not depth:
         return None
     if isinstance(op, graph.ReduceOp):
@@ -148,13 +151,6 @@ def number_of(value: SSAValue, weights: WeightStore, depth: int = _DEPTH) -> flo
     ]
     with np.errstate(all="ignore"):
         return float(np.asarray(op.reference(*arrays)[0]).reshape(-1)[0])
-
-
-def _number_in(array: np.ndarray | None) -> float | None:
-    """The number that all elements of an array are."""
-    if array is None or not array.size or array.flat[0] != array.flat[-1]:
-        return None
-    return float(array.flat[0]) if bool(np.all(array == array.flat[0])) else None
 
 
 def is_float_tensor(value: SSAValue) -> bool:

@@ -133,7 +133,10 @@ class EntryOrder:
             return value
         if (gather := values.gather(value)) is not None:
             return self._gathered(value, gather)
-        if not isinstance(op, GraphOp) or not values.gathers(value) or self._is_costly(op):
+        if not isinstance(op, GraphOp) or not values.gathers(value):
+            return self._moved(value)
+        if op.fusion == FusionKind.CONTRACTION and op not in self.alone:
+            # It would be computed twice, and that costs more than to move it.
             return self._moved(value)
         if (same := self._factor(op)) is not None:
             return self.of(same)
@@ -180,7 +183,3 @@ class EntryOrder:
             if gather.indices is end and size == self.edges.shape[axis]:
                 return axis
         return None
-
-    def _is_costly(self, op: GraphOp) -> bool:
-        """Whether an operator would be computed twice, and that costs more than to move it."""
-        return op.fusion == FusionKind.CONTRACTION and op not in self.alone

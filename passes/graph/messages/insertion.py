@@ -137,7 +137,8 @@ def aggregated(
     if alone and number_of(base, facts.weights) == 0:
         return found
     joined = found if alone else b.apply(_JOINED[kind], base, found)
-    return b.where(_has_entries(edges, rank(base), b), joined, base)
+    degree = _column(b.degree(edges.matrix), rank(base), b)
+    return b.where(b.less(0, degree), joined, base)
 
 
 def _reduced(
@@ -153,12 +154,6 @@ def _reduced(
         return b.insert(graph.BroadcastToOp(degree, [-1, *sizes], type)) if sizes else degree
     kind = KINDS[scatter.kind]
     return b.insert(graph.ReduceEntriesOp(edges.matrix, messages, kind, result_type=type))
-
-
-def _has_entries(edges: EdgeMatrix, dims: int, b: InsertingBuilder) -> SSAValue:
-    """Whether each row has entries, for values with so many dimensions."""
-    degree = _column(b.degree(edges.matrix), dims, b)
-    return b.less(0, degree)
 
 
 def _column(vector: SSAValue, dims: int, b: InsertingBuilder) -> SSAValue:

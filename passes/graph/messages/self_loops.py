@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
@@ -153,13 +153,9 @@ def _compared(chosen: SSAValue, matrix: SSAValue) -> list[SSAValue] | None:
     same = differ.operands[0].owner if isinstance(differ, graph.LogicalNotOp) else None
     if not isinstance(same, graph.EqualOp):
         return None
-    rows = dict(_rows_in(same.operands, matrix))
-    return [rows[0], rows[1]] if rows.keys() == {0, 1} else None
-
-
-def _rows_in(values: Sequence[SSAValue], matrix: SSAValue) -> Iterator[tuple[int, SSAValue]]:
-    """Those of some vectors that are rows of a matrix, by their numbers."""
-    for value in values:
+    rows: dict[int, SSAValue] = {}
+    for value in same.operands:
         row = _row_of(value)
         if row is not None and row.matrix is matrix and rank(value) == 1:
-            yield row.number, value
+            rows[row.number] = value
+    return [rows[0], rows[1]] if rows.keys() == {0, 1} else None

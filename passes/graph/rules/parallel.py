@@ -187,21 +187,16 @@ class _Combination:
         return op.results[0]
 
 
-def _chain_ends(products: Sequence[GraphOp], columns: Columns) -> list[GraphOp]:
-    """The last of the operators that follow all products in the same way."""
-    branches: list[GraphOp] = list(products)
-    while (following := _next(branches, columns)) is not None:
-        branches = following
-    return branches
-
-
 def _combine(
     ctx: Context, products: Sequence[GraphOp], kind: Kind, position: Mapping[Operation, int]
 ) -> None:
     """Combine products if that moves fewer elements, and report the decision."""
     # x is read once instead of once for each product; copies are read and written.
     columns = Columns(kind.axis(products[0].results[0]))
-    ends = _chain_ends(products, columns)
+    # The last of the operators that follow all products in the same way.
+    ends = list(products)
+    while (following := _next(ends, columns)) is not None:
+        ends = following
     saved = (len(products) - 1) * columns.elements(products[0].operands[0])
     spent = 2 * sum(columns.elements(op.results[0]) for op in ends if _copies(op))
     cost = f"for each {kind.unit} {saved} fewer elements to read, {spent} to copy"

@@ -30,17 +30,15 @@ class Permission:
         if exactness in (None, Exactness.EXACT) or self._rounding == Rounding.FREE:
             return True
         # Integers wrap around: no rounding in any order.
-        if isinstance(op, GraphOp) and not _has_floats(op):
-            return True
+        if isinstance(op, GraphOp):
+            values = (*op.operands, *op.results)
+            if not any(is_float(element_type(value)) for value in values):
+                return True
         if self._rounding == Rounding.KEPT:
             return False
         if exactness == Exactness.OPEN:
             return True
         return not any(self._visibility.shows(result) for result in op.results)
-
-
-def _has_floats(op: GraphOp) -> bool:
-    return any(is_float(element_type(value)) for value in (*op.operands, *op.results))
 
 
 def permitted(module: ModuleOp, rules: Iterable[RewritePattern]) -> list[RewritePattern]:

@@ -36,33 +36,26 @@ def roots_of(rule: RewritePattern) -> Roots | None:
     return cast(Roots | None, found)
 
 
-def joint_roots(rules: Iterable[RewritePattern]) -> Roots | None:
-    """The classes of operators that any of several rules may match."""
-    found = [roots_of(rule) for rule in rules]
-    if None in found:
-        return None
-    return tuple(dict.fromkeys(chain.from_iterable(cast(list[Roots], found))))
-
-
 class ByClass(RewritePattern):
     """Tries the rules that may match the class of an operator, in order, until one matches."""
 
     def __init__(self, rules: Iterable[RewritePattern]) -> None:
         self.rules = tuple(rules)
-        self.roots = joint_roots(self.rules)
+        found = [roots_of(rule) for rule in self.rules]
+        self.roots: Roots | None = None
+        if None not in found:
+            self.roots = tuple(dict.fromkeys(chain.from_iterable(cast(list[Roots], found))))
         self._for: dict[type[Operation], tuple[RewritePattern, ...]] = {}
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
         rules = self._for.get(type(op))
         if rules is None:
-            rules = self._for[type(op)] = tuple(self._matching(type(op)))
+            rules = self._for[type(op)] = tuple(
+                rule
+                for rule in self.rules
+                if (roots := roots_of(rule)) is None or issubclass(type(op), roots)
+            )
         for rule in rules:
             rule.match_and_rewrite(op, rewriter)
             if rewriter.has_done_action:
                 return
-
-    def _matching(self, kind: type[Operation]) -> Iterable[RewritePattern]:
-        for rule in self.rules:
-            roots = roots_of(rule)
-            if roots is None or issubclass(kind, roots):
-                yield rule

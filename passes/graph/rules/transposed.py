@@ -89,16 +89,11 @@ class Transposed:
         op = value.owner
         if not isinstance(op, graph.TransposeOp) or inverse(ints(op.permutation)) != self.order:
             return None
-        return None if self._is_behind_able(op) else op.x
-
-    def _is_behind_able(self, op: graph.TransposeOp) -> bool:
-        """Whether a transposition is its own inverse, and what it reads may be computed transposed.
-
-        It is then taken as one to the other order, else as one from it: never as both.
-        """
-        return (
-            ints(op.permutation) == inverse(self.order) == self.order and op.x.owner in self._able
-        )
+        # A transposition that is its own inverse, of what may be computed transposed, is taken as
+        # one to the other order, else as one from it: never as both.
+        if ints(op.permutation) == self.order and op.x.owner in self._able:
+            return None
+        return op.x
 
     def is_target(self, op: Operation) -> bool:
         """Whether an operator transposes a value to the other order."""
