@@ -46,7 +46,11 @@ def _convert(
 ) -> tuple[func.FuncOp, Arena]:
     """The function on buffers, and its arena."""
     function = BufferFunction(source)
-    _check_operations(source)
+    for op in operations_in(source.body):
+        # Any other operation may be on more than tensors.
+        if not isinstance(op, _TAKEN):
+            fact = "cannot be converted to the run time"
+            raise refused(op, fact, expected="operations of graph")
     constants = Constants(function, weights)
     check_guards(function)
     check_sizes(function)
@@ -116,14 +120,6 @@ def _check(function: func.FuncOp) -> None:
     if other := [kind for kind in kinds if not isinstance(kind, TensorType)]:
         fact = "an argument or a result is no tensor"
         raise refused(function, fact, expected="tensors", got=other[0])
-
-
-def _check_operations(function: func.FuncOp) -> None:
-    """Raise for the first operation that may be on anything but tensors."""
-    for op in operations_in(function.body):
-        if not isinstance(op, _TAKEN):
-            fact = "cannot be converted to the run time"
-            raise refused(op, fact, expected="operations of graph")
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,11 @@ class NestBuilder(Nest):
         if (known := self.body.known(key)) is not None:
             return known
         if isinstance(value, BlockArgument):
-            result = self._load_argument(value, index)
+            buffer = self.arguments[value]
+            if isinstance(buffer, SparseArgument):
+                fact = "a sparse operand is read only by its entries"
+                raise UnsupportedError(explain("convert-graph-to-loop", fact))
+            result = scalars.computed(self, self.body.load(buffer, index), element_type(value))
         elif value in self.staged and self._positions.isdisjoint(index):
             result = self._staged_value(value, index, self.staged[value])
         else:
@@ -107,14 +111,6 @@ class NestBuilder(Nest):
     def know_reshaped(self, value: SSAValue, index: Index, own: Index) -> None:
         """Map an index of a reshaped value to that of the same element in its operand."""
         self._reshaped[value, index] = own
-
-    def _load_argument(self, value: BlockArgument, index: Index) -> SSAValue:
-        buffer = self.arguments[value]
-        if isinstance(buffer, SparseArgument):
-            raise UnsupportedError(
-                explain("convert-graph-to-loop", "a sparse operand is read only by its entries")
-            )
-        return scalars.computed(self, self.body.load(buffer, index), element_type(value))
 
     def store(self, value: SSAValue, buffer: SSAValue, index: Index, kind: Attribute) -> None:
         """Store a computed scalar in the buffer of a tensor with elements of `kind`."""
@@ -170,18 +166,10 @@ class NestBuilder(Nest):
         key = ("kept", value, row, step)
         local = self.body.known(key)
         if local is None:
-            local = self._keep_row(kind, key, row, compute)
+            frames = self.body.frames_of(row)
+            local, home = self.body.fill_row(kind, frames, lambda place: compute((*row, place)))
+            home.memo[key] = local
         return self.body.load(local, index[-1:])
-
-    def _keep_row(
-        self, kind: MemRefType, key: object, row: Index, compute: Callable[[Index], SSAValue]
-    ) -> SSAValue:
-        def scalar(place: AffineExpr) -> SSAValue:
-            return compute((*row, place))
-
-        local, home = self.body.fill_row(kind, self.body.frames_of(row), scalar)
-        home.memo[key] = local
-        return local
 
     def _fill_local(self, value: SSAValue, outer: Index, kind: MemRefType, depth: int) -> SSAValue:
         def scalar(inner: Index) -> SSAValue:

@@ -115,7 +115,10 @@ class BufferFunction:
             kind = MemRefType(i64, [len(self.reported) + len(self.in_arena)])
             self.report = self.block.insert_arg(kind, len(self.block.args))
             self.report.name_hint = "sizes"
-        self._bind_symbols()
+        for name, (number, dimension) in self.shapes.bindings.items():
+            arg = self.arguments[number]
+            with self.standing_for(arg.location):
+                self.sizes.symbols[name] = self._size(arg, dimension)
         self._check_results()
 
     @property
@@ -131,13 +134,6 @@ class BufferFunction:
             arg.name_hint = name
             result.append(arg)
         return result
-
-    def _bind_symbols(self) -> None:
-        """Find the value of each symbol among the arguments."""
-        for name, (number, dimension) in self.shapes.bindings.items():
-            arg = self.arguments[number]
-            with self.standing_for(arg.location):
-                self.sizes.symbols[name] = self._size(arg, dimension)
 
     def _size(self, arg: SSAValue, dimension: int | str) -> SSAValue:
         """A size of an argument: of a dimension, or the number of its stored entries."""

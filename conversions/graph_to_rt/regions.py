@@ -250,7 +250,8 @@ class _Loop:
         carried, rest = rest[: len(self.inits)], rest[len(self.inits) :]
         given = iter(rest[len(self.changing) :])
         spares = {value: [next(given) for _ in own] for value, own in self.spares.items()}
-        buffers, op = self.function.buffers, self.op
+        function, op = self.function, self.op
+        buffers, shapes = function.buffers, function.shapes
         self._measure(op.carried, rest)
         buffers |= {a: [b] for a, b in zip(op.carried, carried, strict=True)}
         for place, (argument, value) in enumerate(zip(op.slices, op.sliced, strict=True)):
@@ -264,8 +265,16 @@ class _Loop:
         ]
         buffers |= {value: [rows[place]] for value, place in self.carrying.stacks.items()}
         for value, own in spares.items():
-            self._write_to(value, own[0])
-        self._store_number(number)
+            # Written to a buffer, or to the beginning of it once its size is known.
+            if shapes.is_computed(*shapes.shape(value)):
+                function.places[value] = Place(own[0])
+            else:
+                buffers[value] = [own[0]]
+        if op.number.uses:
+            if op.number not in buffers:
+                buffers[op.number] = list(function.spares[op.number])
+            element = function.insert(upstream.IndexCastOp(number, i64))
+            function.append(memref.StoreOp.get(element, buffers[op.number][0], []))
         self.regions.body(op, op.body.block)
         for value, row in zip(op.stacked, rows, strict=True):
             self.regions.copy_to(self.regions.buffer(value), row)
@@ -275,14 +284,6 @@ class _Loop:
         ]
         return [*following, *self._sizes(op.carried_on), *_rotated(spares.values())]
 
-    def _write_to(self, value: SSAValue, spare: SSAValue) -> None:
-        """Let a value be written to a buffer, or to the beginning of it once its size is known."""
-        shapes = self.function.shapes
-        if shapes.is_computed(*shapes.shape(value)):
-            self.function.places[value] = Place(spare)
-        else:
-            self.function.buffers[value] = [spare]
-
     def _slice(self, buffer: SSAValue, number: SSAValue, backward: bool) -> SSAValue:
         """The slice of a buffer for an iteration."""
         function = self.function
@@ -291,16 +292,6 @@ class _Loop:
             after = function.insert(arith.AddiOp(number, function.sizes.index(1)))
             number = function.insert(arith.SubiOp(self.count, after))
         return function.insert(rt.SliceOp(buffer, number))
-
-    def _store_number(self, number: SSAValue) -> None:
-        """Store the number of the iteration, if it is used."""
-        argument, function = self.op.number, self.function
-        if not argument.uses:
-            return
-        if argument not in function.buffers:
-            function.buffers[argument] = list(function.spares[argument])
-        element = function.insert(upstream.IndexCastOp(number, i64))
-        function.append(memref.StoreOp.get(element, function.buffers[argument][0], []))
 
 
 def _rotated(spares: Iterable[Sequence[SSAValue]]) -> list[SSAValue]:
