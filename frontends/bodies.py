@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, NoneAttr, TensorType, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i64
 from xdsl.ir import Attribute, Block, SSAValue
 
 from ..core.arrays import is_integer
@@ -34,13 +34,6 @@ class Structure:
         return tuple(values) if self._is_tuple else values[0]
 
 
-def pair_of(returned: Any) -> tuple[Structure, Structure]:
-    """What the body of a scan returns: what it carries on, and its outputs."""
-    if not isinstance(returned, tuple) or len(returned) != 2:
-        raise input_error("scan", "the body returns no pair", "(carried, outputs)")
-    return Structure.of(returned[0]), Structure.of(returned[1])
-
-
 def single(values: Sequence[Value]) -> Any:
     """A value by itself, several as a tuple."""
     return values[0] if len(values) == 1 else tuple(values)
@@ -56,13 +49,6 @@ def rows_of(count: object, sliced: Sequence[SSAValue]) -> int:
 def elements_of(values: Sequence[SSAValue]) -> list[Attribute | None]:
     """The element types of tensors."""
     return [tensor_type(value).element_type for value in values]
-
-
-def check_count(subject: str, given: Sequence[Operand], carried: Sequence[SSAValue]) -> None:
-    """Check that a body returns as many values as are carried."""
-    if len(given) != len(carried):
-        fact = "the body returns another number of carried values"
-        raise input_error(subject, fact, len(carried), len(given))
 
 
 def bound_texts(
@@ -97,8 +83,3 @@ def block_for(
             raise input_error("scan", "a scalar has no slices", "a tensor of rank 1 or more", kind)
         slices.append(TensorType(kind.element_type, kind.get_shape()[1:], kind.encoding))
     return Block(arg_types=[TensorType(i64, []), *types, *slices])
-
-
-def stacked_type(row: TensorType, count: int) -> TensorType:
-    """The type of the outputs of an iteration, stacked."""
-    return TensorType(row.element_type, [count, *row.get_shape()], NoneAttr())

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, LocationAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, LocationAttr, NoneAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -25,12 +25,9 @@ from .bodies import (
     Structure,
     block_for,
     bound_texts,
-    check_count,
     elements_of,
-    pair_of,
     rows_of,
     single,
-    stacked_type,
 )
 from .captures import captured
 from .diagnostics import input_error, reworded
@@ -193,7 +190,10 @@ class ControlFlow(BuilderPart):
         ) -> tuple[Sequence[Operand], Sequence[Operand]]:
             nonlocal outputs
             rows = slices[: len(given.values)]
-            on, outputs = pair_of(body(start.like(state), given.like(rows)))
+            returned = body(start.like(state), given.like(rows))
+            if not isinstance(returned, tuple) or len(returned) != 2:
+                raise input_error("scan", "the body returns no pair", "(carried, outputs)")
+            on, outputs = map(Structure.of, returned)
             return on.values, outputs.values
 
         end = _End(count, condition, limit, bounds)
@@ -229,11 +229,23 @@ class ControlFlow(BuilderPart):
         with self._inside(block):
             values = [Value(self, argument) for argument in block.args]
             on, outputs = iterate(values[0], values[1:first], values[first:])
-            rows = self._end_iteration(subject, on, outputs, carried, end.condition, location)
+            if len(on) != len(carried):
+                fact = "the body returns another number of carried values"
+                raise input_error(subject, fact, len(carried), len(on))
+            likes = [*elements_of(carried), *([None] * len(outputs))]
+            given = self._converted([*on, *outputs], likes, location)
+            following, rows = given[: len(carried)], given[len(carried) :]
+            condition = end.condition
+            goes_on = [] if condition is None else [self._flag(subject, condition, following)]
+            self._block.add_op(YieldOp(*goes_on, *given))
         size = DYNAMIC_INDEX if end.condition is not None else rows_of(end.count, sliced)
+        stacks = [
+            TensorType(kind.element_type, [size, *kind.get_shape()], NoneAttr())
+            for kind in map(tensor_type, rows)
+        ]
         op = LoopOp(
             Region(block),
-            [*block.arg_types[1:first], *(stacked_type(tensor_type(row), size) for row in rows)],
+            [*block.arg_types[1:first], *stacks],
             **ending,
             bounds=largest,
             inits=carried,
@@ -272,24 +284,6 @@ class ControlFlow(BuilderPart):
         if end.condition is not None:
             ending["condition"] = self._flag(subject, end.condition, carried)
         return ending
-
-    def _end_iteration(
-        self,
-        subject: str,
-        following: Sequence[Operand],
-        rows: Sequence[Operand],
-        carried: Sequence[SSAValue],
-        condition: Callable[..., Any] | None,
-        location: LocationAttr,
-    ) -> Sequence[SSAValue]:
-        """End the current block with what is carried on and stacked; returns the latter."""
-        check_count(subject, following, carried)
-        likes = [*elements_of(carried), *([None] * len(rows))]
-        given = self._converted([*following, *rows], likes, location)
-        on, stacked = given[: len(carried)], given[len(carried) :]
-        goes_on = [] if condition is None else [self._flag(subject, condition, on)]
-        self._block.add_op(YieldOp(*goes_on, *given))
-        return stacked
 
     def _flag(
         self, subject: str, condition: Callable[..., Any], carried: Sequence[SSAValue]

@@ -30,7 +30,9 @@ class Ends:
 def _mean_without_loops(context: Context, nodes: Value, attr: Value) -> Value:
     """The mean of the features of the edges into each node that are no self loops; else 0."""
     b = context.builder
-    counted = b.cast(b.logical_not(context.is_loop(nodes)), attr.dtype)
+    numbers = context.numbers(nodes)
+    is_loop = b.equal(context.at_sources(numbers), context.at_targets(numbers))
+    counted = b.cast(b.logical_not(is_loop), attr.dtype)
     counted = b.reshape(counted, [-1, 1])
     total, count = (context.combined(part, "sum") for part in (attr * counted, counted))
     return total / b.clip(count, minimum=1.0)

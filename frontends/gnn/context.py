@@ -86,11 +86,6 @@ class Context:
         b = self.builder
         return b.cast(b.arange(b.dim(nodes, 0)), "f64")
 
-    def is_loop(self, nodes: Value) -> Value:
-        """Whether each edge is a self loop, (E,), for values of the nodes, (N, ...)."""
-        numbers = self.numbers(nodes)
-        return self.builder.equal(self.at_sources(numbers), self.at_targets(numbers))
-
     def edges(self, subject: str, name: str, width: int | None) -> Value:
         """The features of edges, for a layer that takes so many columns of them.
 

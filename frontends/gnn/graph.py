@@ -128,7 +128,11 @@ class Graph:
         Raises:
             InputError: if a shape or dtype is wrong or an index is not in [0, num_nodes).
         """
-        count = _node_count(num_nodes)
+        if not is_integer(num_nodes) or num_nodes < 0:
+            raise _error("num_nodes is wrong", expected="a count", got=repr(num_nodes))
+        if num_nodes > _INDEX_LIMIT:
+            raise _error("too many nodes for 32-bit indices", got=num_nodes)
+        count = int(num_nodes)
         refuse_mask("Graph", edge_index)
         edges = np.asarray(edge_index)
         if edges.ndim != 2 or edges.shape[0] != 2:
@@ -247,14 +251,6 @@ def _check_spec(spec: GraphSpec | EdgeListSpec) -> None:
 
 def _error(fact: str, expected: object = None, got: object = None) -> InputError:
     return InputError(explain("Graph", fact, expected=expected, got=got))
-
-
-def _node_count(num_nodes: int) -> int:
-    if not is_integer(num_nodes) or num_nodes < 0:
-        raise _error("num_nodes is wrong", expected="a count", got=repr(num_nodes))
-    if num_nodes > _INDEX_LIMIT:
-        raise _error("too many nodes for 32-bit indices", got=num_nodes)
-    return int(num_nodes)
 
 
 def _weights(values: object, count: int) -> np.ndarray:

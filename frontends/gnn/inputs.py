@@ -145,20 +145,16 @@ class GivenEdges:
             spec = SparseSpec(sizes, dtype, relation.edges, graph.indptr_dtype)
             self.matrix = builder.input(f"{relation.prefix}graph", spec)
         else:
-            self.list = self._edge_list(graph)
+            shape = (2, relation.edges)
+            ends = builder.input(f"{relation.prefix}edge_index", shape, graph.index_dtype)
+            sources, targets = (_row(builder, ends, number) for number in range(2))
+            weights = None
+            if graph.weighted:
+                name = f"{relation.prefix}edge_weight"
+                weights = builder.input(name, (relation.edges,), relation.dtype)
+            self.list = sources, targets, weights
         self._attr: Value | None = None
         self._type: Value | None = None
-
-    def _edge_list(self, graph: EdgeListSpec) -> tuple[Value, Value, Value | None]:
-        """The sources and targets of edges, and their weights."""
-        builder, relation = self.builder, self.relation
-        shape = (2, relation.edges)
-        ends = builder.input(f"{relation.prefix}edge_index", shape, graph.index_dtype)
-        sources, targets = (_row(builder, ends, number) for number in range(2))
-        if not graph.weighted:
-            return sources, targets, None
-        name = f"{relation.prefix}edge_weight"
-        return sources, targets, builder.input(name, (relation.edges,), relation.dtype)
 
     def take_features(self) -> None:
         """The features and the types of edges, as constants or arguments."""
@@ -266,24 +262,19 @@ def _of_edges(builder: Builder, name: str, given: Any, relation: Relation, rank:
         raise error(f"{name} has the wrong dtype", what, given.dtype)
     if rank == 2 and (shape[1] is None or isinstance(shape[1], str)):
         raise error(f"the width of {name} is not known", "a number", shape[1])
+    # What is given is in the order of the edges, which entries of a graph may not have.
+    order = relation.graph.edge_order if isinstance(relation.graph, Graph) else None
     if isinstance(given, TensorSpec):
         dtype = relation.dtype if rank == 2 else given.dtype
         value = builder.input(name, (edges, *shape[1:]), dtype)
+        if order is None or np.array_equal(order, np.arange(len(order))):
+            return value
         with builder.node(name):
-            return _ordered(builder, value, relation)
+            return builder.gather(value, builder.constant(order, "edge_order"), axis=0)
     dtype = relation.dtype if rank == 2 else "i64"
-    order = relation.graph.edge_order if isinstance(relation.graph, Graph) else None
     if isinstance(edges, str):
         raise error(f"{name} is a constant, but the graph is not", "a TensorSpec", shape)
     return builder.constant(given if order is None else given[order], name, dtype)
-
-
-def _ordered(builder: Builder, value: Value, relation: Relation) -> Value:
-    """Values of the edges where a graph comes from, in the order of its entries."""
-    order = relation.graph.edge_order if isinstance(relation.graph, Graph) else None
-    if order is None or np.array_equal(order, np.arange(len(order))):
-        return value
-    return builder.gather(value, builder.constant(order, "edge_order"), axis=0)
 
 
 def batch_of(builder: Builder, given: Any, x: Value, nodes: int | str) -> Batch | None:
@@ -294,16 +285,13 @@ def batch_of(builder: Builder, given: Any, x: Value, nodes: int | str) -> Batch 
         raise error("not a batch", "gnn.BatchSpec", type(given).__name__)
     numbers = builder.input("batch", (nodes,), given.dtype)
     with builder.node("batch"):
-        graphs = _graphs(builder, numbers, given.num_graphs)
+        # A value with a slice for each graph.
+        if given.num_graphs is not None:
+            graphs = builder.constant(np.zeros(given.num_graphs, np.int8), "graphs")
+        else:
+            largest = builder.cast(builder.reduce(numbers, "max", [0], neutral=True), "i64")
+            # No node has a graph where there is none.
+            graphs = builder.arange(builder.max(largest, -1) + 1)
         indptr, _, order = builder.sort_edges(numbers, numbers, graphs, graphs)
         ones = builder.cast(builder.equal(order, order), x.dtype)
         return Batch(builder.assemble(indptr, order, ones, numbers), numbers)
-
-
-def _graphs(builder: Builder, numbers: Value, count: int | None) -> Value:
-    """A value with a slice for each graph."""
-    if count is not None:
-        return builder.constant(np.zeros(count, np.int8), "graphs")
-    largest = builder.cast(builder.reduce(numbers, "max", [0], neutral=True), "i64")
-    # No node has a graph where there is none.
-    return builder.arange(builder.max(largest, -1) + 1)

@@ -37,13 +37,6 @@ LOW_BITS: dict[np.dtype, int] = {
 """The number of bits of each low-bit dtype, of which NumPy has bytes."""
 
 
-def type_name(number: int) -> str:
-    """ONNX's name of an element type in lower case, such as ``bfloat16``; else its number."""
-    if number not in TensorProto.DataType.values():
-        return f"element type {number}"
-    return TensorProto.DataType.Name(number).lower()
-
-
 def numpy_dtype(number: int) -> np.dtype:
     """The NumPy dtype of ONNX element type `number`.
 
@@ -51,5 +44,8 @@ def numpy_dtype(number: int) -> np.dtype:
         UnsupportedNodeError: for strings and complex numbers.
     """
     if number not in _NUMPY:
-        raise no_element_type(type_name(number))
+        named = number in TensorProto.DataType.values()
+        # ONNX's name in lower case, such as ``bfloat16``.
+        name = TensorProto.DataType.Name(number).lower() if named else f"element type {number}"
+        raise no_element_type(name)
     return _NUMPY[number]

@@ -8,13 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
-from ..counts import step_count
-from ..importing.elementwise import cast
-from ..importing.shapes import places_of
 from ..importing.values import Value
 from .nodes import Node
 
@@ -87,26 +82,3 @@ def _shaped(
         raise node.broken("negative dimension in the target", got=shape)
     given = [dim for dim, n in zip(target, shape, strict=True) if n == -1]
     return node.apply(operator, x, given, shape, node.declared(shape, x.dtype))
-
-
-def ranged(node: Node, start: Value, limit: Value, delta: Value) -> Value:
-    """The numbers start, start + delta, ... before limit."""
-    if (size := _size_of_range(start, limit, delta)) is not None:
-        return places_of(node, size)
-    wide = np.dtype(np.float64 if start.dtype.kind == "f" else np.int64)
-    ends = (cast(node, value, wide) for value in (start, limit, delta))
-    count = step_count(node, *ends, of_floats=wide == np.float64)
-    kind = node.declared([-1], np.dtype(np.int64))
-    places = node.apply(graph.ArangeOp, count, result_type=kind)
-    return node.add(node.mul(cast(node, places, start.dtype), delta), start)
-
-
-def _size_of_range(start: Value, limit: Value, delta: Value) -> Dim | None:
-    """The size n of the range 0, 1, ..., n - 1; None for other ranges."""
-    from_zero = start.contents is not None and start.contents.item() == 0
-    by_one = delta.contents is not None and delta.contents.item() == 1
-    size = None if limit.contents is None else limit.contents.item()
-    if not (from_zero and by_one and isinstance(size, Dim)):
-        return None
-    # A sum of sizes is never negative; a difference may be, and is then a range of no numbers.
-    return size if all(coefficient >= 0 for _, coefficient in size.terms) else None

@@ -15,7 +15,6 @@ from onnx import (
     GraphProto,
     ModelProto,
     NodeProto,
-    TensorProto,
     ValueInfoProto,
 )
 from xdsl.dialects.builtin import TensorType
@@ -121,20 +120,19 @@ class _Importer:
                 raise broken("an initialiser has no name")
             if tensor.name in scope.values:
                 raise broken(f'value "{tensor.name}" is defined twice', origin="initialisers")
-            scope.values[tensor.name] = self._initialiser(tensor)
+            try:
+                array = array_of(tensor, self.folder, f'onnx: initialiser "{tensor.name}"')
+            except UnsupportedNodeError as error:
+                self._problem(f'initialiser "{tensor.name}"', error)
+                scope.values[tensor.name] = None
+                continue
+            shape = static_shape(array)
+            scope.values[tensor.name] = Value(tensor.name, array.dtype, shape, array, stored=True)
         for sparse in graph.sparse_initializer:
             name = sparse.values.name
             error = UnsupportedNodeError("sparse tensors are not supported", "dense initialisers")
             self._problem(f'sparse initialiser "{name}"', error)
             scope.values[name] = None
-
-    def _initialiser(self, tensor: TensorProto) -> Value | None:
-        try:
-            array = array_of(tensor, self.folder, f'onnx: initialiser "{tensor.name}"')
-        except UnsupportedNodeError as error:
-            self._problem(f'initialiser "{tensor.name}"', error)
-            return None
-        return Value(tensor.name, array.dtype, static_shape(array), array, stored=True)
 
     def _arguments(
         self, graph: GraphProto, inputs: Sequence[Input], tensors: Tensors, scope: Scope
@@ -175,8 +173,9 @@ class _Importer:
             except _BlockedError:
                 results = []
             except UnsupportedNodeError as error:
-                opset = scope.opsets.get(default_domain(proto.domain))
-                what = f"{_qualified(proto)} (opset {opset})"
+                domain = default_domain(proto.domain)
+                operator = f"{domain}.{proto.op_type}" if domain else proto.op_type
+                what = f"{operator} (opset {scope.opsets.get(domain)})"
                 self._problem(f'node "{scope.prefix}{label(proto)}"', error, what)
                 results = []
             self._define(proto, results, scope)
@@ -364,8 +363,3 @@ def _check_declared(info: ValueInfoProto, value: Value) -> None:
             expected=numpy_dtype(declared).name,
             got=value.dtype.name,
         )
-
-
-def _qualified(proto: NodeProto) -> str:
-    domain = default_domain(proto.domain)
-    return f"{domain}.{proto.op_type}" if domain else proto.op_type

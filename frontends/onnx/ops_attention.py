@@ -36,9 +36,15 @@ def attention(node: Node) -> list[Value | None]:
     if past_k is not None and past_v is not None:
         k = node.concat([past_k, k], axis=2)
         v = node.concat([past_v, v], axis=2)
-    _require_known(node, q, k, v)
+    dims = (q.shape[1], k.shape[1], q.shape[3], v.shape[3])
+    if not all(dim.is_static for dim in dims):
+        raise LeftToDefinitionError("the number or the width of its heads is not known")
     at_end = past_k is not None or lengths is not None
-    left, right = _window(node)
+    # How many keys in front of its place and behind it a query is given; -1 for all.
+    left, right = node.attr_int("left_window_size", -1), node.attr_int("right_window_size", -1)
+    if min(left, right) < -1:
+        raise node.broken("wrong window", "-1 or more", min(left, right))
+    right = 0 if node.attr_int("is_causal") else right
     if max(left, right) >= 0 and past_k is not None and rows != q.shape[2]:
         raise LeftToDefinitionError("queries are not at the places of the new keys")
     if lengths is not None:
@@ -46,21 +52,6 @@ def attention(node: Node) -> list[Value | None]:
     properties = {"left": left, "right": right, "at_end": at_end, **_numbers(node, q)}
     y = attended(node, q, k, v, _mask(node, k.shape[2]), lengths, safe=True, **properties)
     return [joined_heads(node, y) if flat else y, k, v]
-
-
-def _require_known(node: Node, q: Value, k: Value, v: Value) -> None:
-    """Leave heads of symbolic number or width to the definition."""
-    dims = (q.shape[1], k.shape[1], q.shape[3], v.shape[3])
-    if not all(dim.is_static for dim in dims):
-        raise LeftToDefinitionError("the number or the width of its heads is not known")
-
-
-def _window(node: Node) -> tuple[int, int]:
-    """How many keys in front of its place and behind it a query is given; -1 for all."""
-    left, right = node.attr_int("left_window_size", -1), node.attr_int("right_window_size", -1)
-    if min(left, right) < -1:
-        raise node.broken("wrong window", "-1 or more", min(left, right))
-    return left, 0 if node.attr_int("is_causal") else right
 
 
 def _numbers(node: Node, q: Value) -> dict[str, Any]:

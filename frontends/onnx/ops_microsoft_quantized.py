@@ -232,7 +232,9 @@ def _matrix(node: Node, index: int, attribute: str) -> Value:
 def dynamic_quantize_lstm(node: Node) -> list[Value]:
     # An LSTM of what bytes hold of its weights, of the input, and of each state of a sequence.
     weights = [_weights(node, 1, 8), _weights(node, 2, 10)]
-    operands = [_in_bytes(node), *weights, *(node.optional(number) for number in range(3, 8))]
+    q, scale, zero_point = dynamically_quantized(node, node.input(0))
+    x = node.dequantize(q, scale, zero_point)
+    operands = [x, *weights, *(node.optional(number) for number in range(3, 8))]
     layer = Layer(node, gates=4, activations=3, operands=operands)
     return layer.convert(
         Builder.lstm,
@@ -240,12 +242,6 @@ def dynamic_quantize_lstm(node: Node) -> list[Value]:
         input_forget=bool(node.attr_int("input_forget")),
         factor=functools.partial(_rows_in_bytes, layer.builder),
     )
-
-
-def _in_bytes(node: Node) -> Value:
-    """What ui8 holds of operand 0."""
-    q, scale, zero_point = dynamically_quantized(node, node.input(0))
-    return node.dequantize(q, scale, zero_point)
 
 
 def _rows_in_bytes(b: Any, h: Built) -> Built:

@@ -108,7 +108,12 @@ def resize(node: Node) -> Value:
         fact = "coordinate_transformation_mode is unknown"
         raise node.broken(fact, ", ".join(COORDINATES), coordinates)
     if coordinates == "tf_crop_and_resize":
-        found = _cropped(node, axes, found)
+        # The operand `roi` names parts of the axes.
+        numbers = _factors(node, 1) if _is_given(node, 1) else []
+        if len(numbers) != 2 * len(axes):
+            raise node.broken("roi does not fit", f"{2 * len(axes)} numbers", len(numbers))
+        ends = zip(numbers[: len(axes)], numbers[len(axes) :], strict=True)
+        found = [replace(axis, roi=part) for axis, part in zip(found, ends, strict=True)]
     return _resized(
         node, found, _Way(coordinates, _method(node), node.attr_float("extrapolation_value"))
     )
@@ -177,15 +182,6 @@ def _rounded(node: Node, scale: float | Term, size: Dim) -> Element:
     if not isinstance(scale, Term) and size.is_static:
         return Dim.of(math.floor(scale * size.value + 0.5))
     return np.floor(Term.of(node, size) * scale + 0.5).as_type(np.int64)
-
-
-def _cropped(node: Node, axes: Sequence[int], found: Sequence[_Axis]) -> list[_Axis]:
-    """The same axes, with the parts that the operand `roi` names."""
-    numbers = _factors(node, 1) if _is_given(node, 1) else []
-    if len(numbers) != 2 * len(axes):
-        raise node.broken("roi does not fit", f"{2 * len(axes)} numbers", len(numbers))
-    ends = zip(numbers[: len(axes)], numbers[len(axes) :], strict=True)
-    return [replace(axis, roi=part) for axis, part in zip(found, ends, strict=True)]
 
 
 def _method(node: Node) -> str | Filter:

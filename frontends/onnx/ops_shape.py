@@ -8,11 +8,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...core.dims import Dim, product
+from ...dialects.graph import ops as graph
+from ..counts import step_count
+from ..importing.elementwise import cast
 from ..importing.nodes import LARGEST_FOLDED
-from ..importing.shapes import broadcast, repeated, reshaped, squeezed, transposed, unsqueezed
+from ..importing.shapes import (
+    broadcast,
+    places_of,
+    repeated,
+    reshaped,
+    squeezed,
+    transposed,
+    unsqueezed,
+)
 from ..importing.values import Value, from_dims, is_static
 from .axes import squeezed_by, unsqueezed_by
-from .dynamic import broadcast_by, ranged, reshaped_by, static_sizes
+from .dynamic import broadcast_by, reshaped_by, static_sizes
 from .extents import tiled_by
 from .nodes import Node
 from .registry import converts
@@ -180,7 +191,25 @@ def range_(node: Node) -> Value:
     start, limit, delta = (squeezed(node, x, range(x.rank)) for x in map(node.input, range(3)))
     if not start.dtype == limit.dtype == delta.dtype:
         raise node.broken("element types differ", start.dtype.name, f"{limit.dtype}, {delta.dtype}")
-    return ranged(node, start, limit, delta)
+    if (size := _size_of_range(start, limit, delta)) is not None:
+        return places_of(node, size)
+    wide = np.dtype(np.float64 if start.dtype.kind == "f" else np.int64)
+    ends = (cast(node, value, wide) for value in (start, limit, delta))
+    count = step_count(node, *ends, of_floats=wide == np.float64)
+    kind = node.declared([-1], np.dtype(np.int64))
+    places = node.apply(graph.ArangeOp, count, result_type=kind)
+    return node.add(node.mul(cast(node, places, start.dtype), delta), start)
+
+
+def _size_of_range(start: Value, limit: Value, delta: Value) -> Dim | None:
+    """The size n of the range 0, 1, ..., n - 1; None for other ranges."""
+    from_zero = start.contents is not None and start.contents.item() == 0
+    by_one = delta.contents is not None and delta.contents.item() == 1
+    size = None if limit.contents is None else limit.contents.item()
+    if not (from_zero and by_one and isinstance(size, Dim)):
+        return None
+    # A sum of sizes is never negative; a difference may be, and is then a range of no numbers.
+    return size if all(coefficient >= 0 for _, coefficient in size.terms) else None
 
 
 @converts("Tile", since=6)

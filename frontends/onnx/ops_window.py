@@ -294,14 +294,11 @@ def lp_normalization(node: Node) -> Value:
     return node.div(x, divisor)
 
 
-def _has_integer_p(node: Node) -> bool:
-    """Whether `p` is an integer, as in all versions but the first ones of the poolings."""
-    return node.opset > 1 or node.operator == "LpNormalization"
-
-
 def _norm(node: Node, x: Value, total: Callable[[Value], Value]) -> Value:
     """The root of a sum of powers: (|a|^p + |b|^p + ...)^(1/p), by default with p = 2."""
-    p = node.attr_int("p", 2) if _has_integer_p(node) else node.attr_float("p", 2.0)
+    # `p` is an integer in all versions but the first ones of the poolings.
+    is_integer = node.opset > 1 or node.operator == "LpNormalization"
+    p = node.attr_int("p", 2) if is_integer else node.attr_float("p", 2.0)
     if not p >= 1:
         raise node.broken("p out of range", "p >= 1", p)
     if p == 1:

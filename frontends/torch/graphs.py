@@ -107,7 +107,8 @@ class _GraphImporter(Importer):
                 found = read_input(fx, value, {}, taken, self.sizes)
                 inputs.append(replace(found, name=self.names.get(fx.name, fx.name)))
             except UnsupportedNodeError as error:
-                self._refuse_users(fx, error)
+                for user in fx.users:
+                    self.problems.node(user, error)
         return inputs
 
     def _name_sizes(self, fx: Any, value: Any, simple: bool, taken: set[str]) -> None:
@@ -144,10 +145,6 @@ class _GraphImporter(Importer):
                 raise UnsupportedNodeError("takes a number that is no size")
             self.values[argument] = found
         return super().resolved(argument)
-
-    def _refuse_users(self, fx: Any, error: UnsupportedNodeError) -> None:
-        for user in fx.users:
-            self.problems.node(user, error)
 
     def _results(self) -> list[tuple[str, Value]]:
         results: list[tuple[str, Value]] = []

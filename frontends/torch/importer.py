@@ -132,18 +132,16 @@ class Importer:
             argument.location = named(spec.name)
             hint(argument, spec.name)
             value = Value(spec.name, spec.dtype, spec.shape, ssa=argument)
-            self.values[spec.fx] = self._entered(spec, value)
+            known = spec.fx.meta["val"]
+            if hasattr(known, "shape"):
+                self.values[spec.fx] = value
+            else:
+                # The node of a number stands for a size.
+                size = self.emitter.size_of(self.emitter.ssa(value, named(spec.name)))
+                self.sizes.name(str(known.node.expr), size)
+                self.values[spec.fx] = size
             if spec.entries is None:
                 self.emitter.hold(value)
-
-    def _entered(self, spec: Input, value: Value) -> Value | Dim:
-        """What a node of an input stands for: a number is a size, a tensor itself."""
-        known = spec.fx.meta["val"]
-        if hasattr(known, "shape"):
-            return value
-        size = self.emitter.size_of(self.emitter.ssa(value, named(spec.name)))
-        self.sizes.name(str(known.node.expr), size)
-        return size
 
     def constant(self, name: str, tensor: Any) -> Value:
         """A tensor under a name; one that several names have in common is one weight."""

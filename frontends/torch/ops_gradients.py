@@ -40,32 +40,24 @@ def convolution_backward(
     axes = axes_of(node, image, window, stride, padding, dilation)
     of_x = of_w = of_bias = None
     if wanted[0] and is_transposed:
-        of_x = _convolved(node, gradient, w, axes, groups)
+        of_x = node.conv(
+            padded_axes(node, gradient, axes, 0),
+            w,
+            strides=[axis.stride for axis in axes],
+            dilations=[axis.dilation for axis in axes],
+            groups=groups,
+        )
     elif wanted[0]:
-        of_x = _of_image(node, gradient, w, axes, groups)
+        # Transposed, it is as large as the image, whose last elements no window may have.
+        sizes = zip(axes, gradient.shape[2:], strict=True)
+        moved = [replace(axis, size=size) for axis, size in sizes]
+        of_x = transposed_conv(node, gradient, w, None, moved, rests_of(node, axes), groups)
     if wanted[1]:
         of_w = _of_filters(node, image, result, axes, groups)
     if wanted[2]:
         over = [0, *range(2, gradient.rank)]
         of_bias = node.reduce(gradient, kind="sum", axes=over, keepdims=False)
     return [of_x, of_w, of_bias]
-
-
-def _convolved(node: Node, x: Value, w: Value, axes: Sequence[Axis], groups: int) -> Value:
-    return node.conv(
-        padded_axes(node, x, axes, 0),
-        w,
-        strides=[axis.stride for axis in axes],
-        dilations=[axis.dilation for axis in axes],
-        groups=groups,
-    )
-
-
-def _of_image(node: Node, gradient: Value, w: Value, axes: Sequence[Axis], groups: int) -> Value:
-    """The convolution transposed, as large as the image, whose last elements no window may have."""
-    sizes = zip(axes, gradient.shape[2:], strict=True)
-    moved = [replace(axis, size=size) for axis, size in sizes]
-    return transposed_conv(node, gradient, w, None, moved, rests_of(node, axes), groups)
 
 
 def _of_filters(node: Node, x: Value, gradient: Value, axes: Sequence[Axis], groups: int) -> Value:

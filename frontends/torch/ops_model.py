@@ -157,14 +157,11 @@ def native_group_norm(
         return [group_norm(node, x, groups, weight, bias, epsilon), None, None]
     apart = reshaped(node, x, [x.shape[0], Dim.of(groups), product(x.shape[1:]).exact_div(groups)])
     y, mean, scale = _normalized(node, apart, [2], epsilon)
-    wide = [None if p is None else _by_channel(node, p, x.rank) for p in (weight, bias)]
+    # Each channel has its own weight and bias.
+    own = range(1, x.rank - 1)
+    wide = [None if p is None else unsqueezed(node, p, own) for p in (weight, bias)]
     parts = [reshaped(node, part, part.shape[:2]) for part in (mean, scale)]
     return [_scaled(node, reshaped(node, y, x.shape), *wide), *parts]
-
-
-def _by_channel(node: Node, parameter: Value, rank: int) -> Value:
-    """A number for each channel of a tensor of some rank."""
-    return unsqueezed(node, parameter, range(1, rank - 1))
 
 
 @converts("aten.group_norm.default")

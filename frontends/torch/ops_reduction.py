@@ -234,19 +234,16 @@ def logcumsumexp(node: Node, x: Value, dim: int) -> Value:
     first = broadcast(node, node.known(np.array(-np.inf, x.dtype)), rows.shape[1:])
 
     def step(values: Sequence[Value]) -> list[Value]:
-        total = _log_add_exp(node, *values)
+        # log(exp(a) + exp(b)) == m + log(1 + exp(n - m))
+        # for m = max(a, b), n = min(a, b), m finite
+        m, n = node.max(*values), node.min(*values)
+        closeness = node.exp(node.sub(n, m))
+        rest = node.log1p(closeness)
+        total = node.where(is_inf(node, m), m, node.add(m, rest))
         return [total, total]
 
     found = scanned(node, step, [first], [rows])[1]
     return transposed(node, found, [order.index(i) for i in range(x.rank)])
-
-
-def _log_add_exp(node: Node, a: Value, b: Value) -> Value:
-    # log(exp(a) + exp(b)) == m + log(1 + exp(n - m))  for m = max(a, b), n = min(a, b), m finite
-    m, n = node.max(a, b), node.min(a, b)
-    closeness = node.exp(node.sub(n, m))
-    rest = node.log1p(closeness)
-    return node.where(is_inf(node, m), m, node.add(m, rest))
 
 
 _JOINED = {"sum": graph.AddOp, "prod": graph.MulOp, "max": graph.MaxOp, "min": graph.MinOp}
