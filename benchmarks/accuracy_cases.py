@@ -20,6 +20,7 @@ WITHOUT_A_CASE = {
     "one operation of IEEE 754 for an element, half an ulp": (
         "add cast dequantize div fma leaky_relu mul sqrt sub"
     ),
+    "a few of them": "hard_sigmoid hard_swish prelu softsign",
     "an element of an operand, its sign, or its whole part": (
         "abs bitcast broadcast_to ceil clip combine concat constant dropout dynamic_broadcast "
         "dynamic_reshape dynamic_slice exchange floor fmod gather gather_elements gather_nd max "

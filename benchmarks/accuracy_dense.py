@@ -34,7 +34,7 @@ def function(name: str, formula: Formula, torch: str | None = None, onnx: bool =
 
 
 def composed(kind: str, formula: Formula, torch: Callable[..., Any]) -> Case:
-    """An elementwise operator of ONNX that is several of ours."""
+    """An elementwise operator, as ONNX's is imported."""
     return Case(None, formula, torch=torch, node=Node(kind), types=WITHOUT_BFLOAT)
 
 
@@ -88,6 +88,10 @@ ELEMENTWISE: dict[str, Case] = {
     "Softplus": composed("Softplus", exact.softplus, _nn("softplus")),
     "Elu": composed("Elu", exact.elu, _nn("elu")),
     "Mish": composed("Mish", exact.mish, _nn("mish")),
+    "Selu": composed("Selu", exact.selu, _nn("selu")),
+    "Celu": composed("Celu", exact.elu, _nn("celu")),
+    "silu": Case(lambda b, x: b.silu(x), exact.silu, torch=_nn("silu")),
+    "log sigmoid": Case(lambda b, x: b.log_sigmoid(x), exact.log_sigmoid, torch=_nn("logsigmoid")),
 }
 
 REDUCTIONS: dict[str, Case] = {

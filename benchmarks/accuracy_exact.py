@@ -14,6 +14,8 @@ import numpy as np
 from accuracy_inputs import COLUMN_OF, GRAPH, NODES, ROW_OF
 from numpy.lib.stride_tricks import sliding_window_view
 
+from stepwell.dialects.graph.ops_activations import SELU_ALPHA, SELU_GAMMA
+
 Array = np.ndarray
 EPSILON = 1e-5
 EXTENDED = np.dtype(np.longdouble)
@@ -90,6 +92,22 @@ def mish(x: Array) -> Array:
 def elu(x: Array) -> Array:
     """x, or exp(x) - 1 below 0."""
     return np.where(x > 0, x, np.expm1(np.minimum(x, x.dtype.type(0))))
+
+
+def selu(x: Array) -> Array:
+    """gamma elu(x, alpha) for the constants of Klambauer et al. (2017)."""
+    alpha, gamma = (x.dtype.type(n) for n in (SELU_ALPHA, SELU_GAMMA))
+    return gamma * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, x.dtype.type(0))))
+
+
+def silu(x: Array) -> Array:
+    """x sigmoid(x)."""
+    return x * sigmoid(x)
+
+
+def log_sigmoid(x: Array) -> Array:
+    """log(sigmoid(x)), which is -softplus(-x)."""
+    return -softplus(-x)
 
 
 def sigmoid(x: Array) -> Array:

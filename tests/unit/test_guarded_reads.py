@@ -38,7 +38,7 @@ ZERO = AffineExpr.constant(0)
 
 
 class Guarded(Unary):
-    FUSION: ClassVar[FusionKind] = FusionKind.NEST
+    FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
 
 
 @irdl_op_definition
