@@ -37,7 +37,7 @@ class CompositeOp(ElementwiseOp, ABC):
 
     @abstractmethod
     def body(self, b: OpBuilder[Any], *args: Any, **kwargs: Any) -> Any:
-        """What it computes, by operators of a builder: ``body(b, x)`` of one operand."""
+        """The result, computed by operators of a builder: ``body(b, x)`` of one operand."""
 
     def scalar(self, nest: Nest, *operands: SSAValue) -> SSAValue:
         def compute(op: GraphOp, given: list[SSAValue]) -> SSAValue:

@@ -1,4 +1,4 @@
-"""What operators demand from outside of their kernels: what is read, checked or kept around them.
+"""Demands of operators on what surrounds their kernels: operands to read, sizes to check or keep.
 
 Indices, offsets and sizes in operands are arguments of a kernel, never computed inside it, because
 they are read before it runs. Sizes in results are returned by the kernel that computes them.
@@ -69,7 +69,7 @@ class SizeBound:
     most: int | None = None
 
     def conditions(self, op: IRDLOperation, size: Dim) -> Iterator[SizeCondition]:
-        """What the operator demands of the size, which is that of the dimension."""
+        """The conditions of the operator on the size of the dimension."""
         names = (name for name, _ in op.get_irdl_definition().operands)
         operand = next(name for name in names if self.operand is getattr(op, name))
         what = f"dimension {self.dimension} of {operand}"
@@ -88,14 +88,14 @@ class DemandInterface(Operation, ABC):
     @property
     @abstractmethod
     def demands(self) -> Sequence[Demand]:
-        """What it demands."""
+        """The demands, in any order."""
 
 
 _DemandT = TypeVar("_DemandT", bound=Demand)
 
 
 def demands(op: Operation, kind: type[_DemandT]) -> list[_DemandT]:
-    """What an operation demands of one kind."""
+    """The demands of one kind that an operation has."""
     if not isinstance(op, DemandInterface):
         return []
     return [demand for demand in op.demands if isinstance(demand, kind)]

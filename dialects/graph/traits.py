@@ -1,4 +1,4 @@
-"""What operators state of the numbers that they compute, for the rewrites that use it.
+"""Facts that operators state of the numbers that they compute, for rewrites.
 
 A fact of a class is a trait, `traits = traits_def(NeverNegative())`, which `op.has_trait` finds.
 Where properties or operands decide, it is an interface: a base class beside `GraphOp` with one
@@ -91,7 +91,7 @@ class TakesEntries(OpTrait):
 
 @dataclass(frozen=True)
 class RecomputeCost(OpTrait):
-    """What computing one element costs, where the cost that is recorded misleads."""
+    """The cost of computing one element, where the recorded one misleads."""
 
     operations: int
     """A number of simple operations."""

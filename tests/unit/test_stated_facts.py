@@ -1,4 +1,4 @@
-"""What operators state of themselves: it fits what they define, and is stated once."""
+"""The facts that operators state fit what they define, and are stated once."""
 
 from __future__ import annotations
 

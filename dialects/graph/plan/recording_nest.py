@@ -44,7 +44,7 @@ _SLOW_KINDS: frozenset[type[Operation]] = frozenset(
 )
 """Divisions, and functions such as `exp`."""
 _SLOW = 8
-"""What one of them costs, in simple operations such as an addition."""
+"""The cost of one of them, in simple operations such as an addition."""
 _REDUCTION, _KEPT = "the step of a reduction", "a function that nest.keep is given"
 
 

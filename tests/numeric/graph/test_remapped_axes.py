@@ -107,7 +107,7 @@ def arrays_for(op: GraphOp) -> list[np.ndarray]:
 def on_others(
     op: GraphOp, arrays: Sequence[np.ndarray], properties: dict[str, Attribute]
 ) -> np.ndarray:
-    """What an operator with these properties gives for arrays, as its type says."""
+    """The result of an operator with these properties on arrays, of the type that it infers."""
     copy = op.clone()
     copy.operands = values(*(array.shape for array in arrays))
     copy.properties |= properties
