@@ -1,78 +1,321 @@
-"""`CompositeOp`: elementwise operators that are short functions of other operators."""
+"""`CompositeOp`: operators that are short functions of other operators."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar, cast
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar, cast
 
 import numpy as np
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import FloatAttr, TensorType, f64
 from xdsl.dialects.utils.enum_attribute import EnumAttribute
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import OpDef, VariadicDef, irdl_op_definition
 from xdsl.rewriter import InsertPoint
 
 from ...core.bounded_cache import bounded_cache
+from ...core.dims import Dim, Shape, product
+from ...core.errors import UnsupportedError, explain
+from ...core.provenance import origin
+from ...core.typed import dense_array
+from . import scalars
 from .attrs import compute_type, is_half
-from .interfaces import GraphOp, Nest, element_type
-from .op_builder import InsertingBuilder, OpBuilder
-from .ops_constant import ConstantOp
-from .ops_elementwise import ElementwiseOp
+from .interfaces import (
+    FusionKind,
+    GraphOp,
+    Index,
+    Nest,
+    ShapeFacts,
+    Sizes,
+    declared_shape,
+    element_type,
+    tensor_type,
+    unknown_sizes,
+    widened,
+)
+from .nest import PlaceSteps, Steps
+from .op_builder import InsertingBuilder, OpBuilder, V
+from .ops_elementwise import broadcast_index, broadcast_shapes
+
+if TYPE_CHECKING:
+    from .interfaces import Array
 
 
-class CompositeOp(ElementwiseOp, ABC):
-    """An elementwise operator whose meaning is its `body`, a function of an `OpBuilder`.
+class CompositeOp(GraphOp, ABC):
+    """An operator whose meaning is its `body`, a function of an `OpBuilder`.
 
-    16-bit operands are computed with in f32, and the result, of the element type of the first
-    operand, is rounded once. `graph-simplify-inference` replaces the operator by its body. A
-    subclass may override `scalar` or `array`, with the reason.
+    16-bit operands are computed with in f32, and results, of the element type of the first
+    operand, are rounded once. `graph-simplify-inference` replaces the operator by its body. A subclass
+    may override what follows from the body, with the reason.
     """
 
+    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+    BROADCASTS: ClassVar[bool] = True
+    """Whether the operands of an elementwise operator are broadcast as in NumPy."""
     STAYS_CLOSED: ClassVar[bool] = False
     """Whether it is never replaced by its body: passes match it or use its facts, or its own
-    `scalar` is better."""
+    value at an index is better."""
 
     @abstractmethod
     def body(self, b: OpBuilder[Any], *args: Any, **kwargs: Any) -> Any:
-        """The result, computed by operators of a builder: ``body(b, x)`` of one operand."""
+        """The result, computed by operators of a builder: ``body(b, x)`` of one operand.
 
-    def scalar(self, nest: Nest, *operands: SSAValue) -> SSAValue:
-        def compute(op: GraphOp, given: list[SSAValue]) -> SSAValue:
-            if isinstance(op, ConstantOp):
-                return op.value_at(nest, ())
-            return cast(ElementwiseOp, op).scalar(nest, *given)
+        An optional operand may be None, a list of operands is a list, and several results are a
+        tuple.
+        """
 
-        return self._evaluated(operands, compute)
+    def opened(self, b: OpBuilder[V], value_of: Callable[[SSAValue], V]) -> tuple[V, ...]:
+        """The results, computed by operators of a builder.
 
-    def array(self, *operands: np.ndarray) -> np.ndarray:
-        return self._evaluated(operands, lambda op, given: op.reference(*given)[0])
+        Args:
+            b: the builder.
+            value_of: its value for an operand; one for 16 bits is in f32.
+        """
+        arguments: list[Any] = []
+        for name, _ in self.get_irdl_definition().operands:
+            given = getattr(self, name)
+            if isinstance(given, SSAValue):
+                arguments.append(value_of(given))
+            else:
+                arguments.append(None if given is None else [value_of(v) for v in given])
+        results = self.body(b, *arguments)
+        return results if isinstance(results, tuple) else (results,)
 
-    def _evaluated(
-        self, operands: tuple[Any, ...], compute: Callable[[Any, list[Any]], Any]
-    ) -> Any:
-        kinds = (element_type(operand) for operand in self.operands)
-        types = tuple(TensorType(compute_type(k) if is_half(k) else k, []) for k in kinds)
-        block, result = _body(type(self), tuple(self.properties.items()), types)
-        values: dict[SSAValue, Any] = dict(zip(block.args, operands, strict=True))
-        for op in block.ops:
-            values[op.results[0]] = compute(op, [values[operand] for operand in op.operands])
-        return values[result]
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        if self._is_of_scalars:
+            return [broadcast_shapes(self, shapes, facts)]
+        values = self._body.evaluated(shapes, lambda op, given: op.infer_shapes(given, facts))
+        return [values[result] for result in self._body.results]
+
+    def flops(self, sizes: Sizes) -> Dim | None:
+        if not self._is_of_scalars:
+            return self._body.flops([sizes.shape(operand) for operand in self.operands])
+        work = self._body.flops([()] * len(self.operands))
+        return None if work is None else work * product(sizes.shape(self.results[0]))
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        given: list[Array] = [widened(dense_array(array)) for array in arrays]
+        # Overflow and invalid operations have the values of IEEE 754, and no warning.
+        with np.errstate(all="ignore"):
+            values = self._body.evaluated(given, lambda op, operands: op.reference(*operands))
+            return self.stored(*(cast(np.ndarray, values[y]) for y in self._body.results))
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        inner = _BodyNest(nest, self, self._body)
+        if not self._is_of_scalars:
+            return inner.at(self._body.results[result], index)
+        for argument, operand in zip(self._body.block.args, self.operands, strict=True):
+            # A single operand is never broadcast: it is read at the index, also in a size of 1.
+            own = index if len(self.operands) == 1 else broadcast_index(operand, index)
+            inner.know(argument, (), nest.at(operand, own))
+        return inner.at(self._body.results[result], ())
+
+    @property
+    def _is_of_scalars(self) -> bool:
+        return self.FUSION == FusionKind.ELEMENTWISE and self.BROADCASTS
+
+    @property
+    def _body(self) -> _Body:
+        types = tuple(
+            TensorType(
+                compute_type(element) if is_half(element) else element,
+                () if self._is_of_scalars else kind.get_shape(),
+                kind.encoding,
+            )
+            for kind in map(tensor_type, self.operands)
+            for element in (kind.element_type,)
+        )
+        return _built(type(self), tuple(self.properties.items()), types)
+
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True)
+class _Body:
+    """The body of a composite as IR: a block whose arguments are the operands.
+
+    That of an elementwise one is on scalars.
+    """
+
+    block: Block
+    results: tuple[SSAValue, ...]
+
+    def evaluated(
+        self, given: Iterable[T], compute: Callable[[GraphOp, list[T]], Iterable[T]]
+    ) -> dict[SSAValue, T]:
+        """All values of the body, from those of the operands."""
+        values = dict[SSAValue, T](zip(self.block.args, given, strict=True))
+        for op in self.block.ops:
+            assert isinstance(op, GraphOp)
+            found = compute(op, [values[operand] for operand in op.operands])
+            values |= zip(op.results, found, strict=True)
+        return values
+
+    def shapes(self, given: Iterable[Shape]) -> dict[SSAValue, Shape]:
+        """The shapes of all values of the body."""
+        fresh = unknown_sizes()
+        return self.evaluated(given, lambda op, s: op.infer_shapes(s, ShapeFacts(op, fresh)))
+
+    def flops(self, given: Iterable[Shape]) -> Dim | None:
+        """The work of all operators; None if that of one is not known."""
+        sizes, total = _BodySizes(self.shapes(given)), Dim.of(0)
+        for op in self.block.ops:
+            work = cast(GraphOp, op).flops(sizes)
+            if work is None:
+                return None
+            total = total + work
+        return total
+
+
+@dataclass(frozen=True)
+class _BodySizes:
+    shapes: dict[SSAValue, Shape]
+
+    def shape(self, value: SSAValue) -> Shape:
+        return self.shapes[value]
+
+    def nnz(self, value: SSAValue) -> Dim | None:
+        return None
 
 
 @bounded_cache
-def _body(
+def _built(
     operator: type[CompositeOp],
     properties: tuple[tuple[str, Attribute], ...],
     types: tuple[TensorType, ...],
-) -> tuple[Block, SSAValue]:
-    """The body of an operator on scalars: a block whose arguments are the operands, its result."""
+) -> _Body:
     block = Block(arg_types=types)
-    op = operator.create(operands=block.args, properties=dict(properties), result_types=types[:1])
+    count = len(operator.get_irdl_definition().results)
+    op = operator.create(
+        operands=block.args, properties=dict(properties), result_types=types[:1] * count
+    )
     b = InsertingBuilder(Builder(InsertPoint.at_end(block)), [op])
-    return block, op.body(b, *block.args)
+    return _Body(block, op.opened(b, lambda operand: operand))
+
+
+class _BodyNest(Nest):
+    """The nest of a composite, which also has the elements of the values of its body.
+
+    What is computed for a value at an index is known in the reductions inside, as it is placed
+    outside of them.
+    """
+
+    def __init__(self, nest: Nest, op: CompositeOp, body: _Body) -> None:
+        self._nest, self._op, self._body = nest, op, body
+        self._operands = dict[SSAValue, SSAValue](zip(body.block.args, op.operands, strict=True))
+        self._known: list[dict[tuple[SSAValue, Index], SSAValue]] = [{}]
+
+    def know(self, value: SSAValue, index: Index, scalar: SSAValue) -> SSAValue:
+        """Remember the element of a value."""
+        self._known[-1][value, index] = scalar
+        return scalar
+
+    def at(self, value: SSAValue, index: Index) -> SSAValue:
+        for known in self._known:
+            if (scalar := known.get((value, index))) is not None:
+                return scalar
+        if value in self._operands:
+            return self.know(value, index, self._nest.at(self._operands[value], index))
+        op = value.owner
+        assert isinstance(value, OpResult)
+        assert isinstance(op, GraphOp)
+        scalar = op.value_at(self, index, value.index)
+        return self.know(value, index, scalars.wrapped(self, scalar, element_type(value)))
+
+    def extent(self, value: SSAValue, dim: int) -> AffineExpr:
+        if value in self._operands:
+            return self._nest.extent(self._operands[value], dim)
+        size = self._shapes[value][dim]
+        if size.is_static:
+            return AffineExpr.constant(size.value)
+        if size.name not in self._sizes:
+            fact = "a size inside of its body is not that of an operand"
+            raise UnsupportedError(explain(self._op.name, fact, got=size, origin=origin(self._op)))
+        return self._nest.extent(*self._sizes[size.name])
+
+    @functools.cached_property
+    def _shapes(self) -> dict[SSAValue, Shape]:
+        return self._body.shapes(self._own_shapes.values())
+
+    @functools.cached_property
+    def _own_shapes(self) -> dict[SSAValue, Shape]:
+        fresh = unknown_sizes()
+        return {value: declared_shape(value, fresh) for value in self._body.block.args}
+
+    @functools.cached_property
+    def _sizes(self) -> dict[str | None, tuple[SSAValue, int]]:
+        """The operand and its dimension that have a symbolic size, by its name."""
+        return {
+            size.name: (self._operands[value], dim)
+            for value, shape in self._own_shapes.items()
+            for dim, size in enumerate(shape)
+            if not size.is_static
+        }
+
+    def reduce_several(
+        self,
+        extents: Sequence[AffineExpr],
+        combines: Sequence[str],
+        inits: Sequence[SSAValue],
+        step: Steps,
+    ) -> Sequence[SSAValue]:
+        return self._nest.reduce_several(extents, combines, inits, self._inside(step))
+
+    def pattern_several(
+        self,
+        matrix: SSAValue,
+        row: AffineExpr,
+        combines: Sequence[str],
+        inits: Sequence[SSAValue],
+        step: PlaceSteps,
+    ) -> Sequence[SSAValue]:
+        own = self._operands[matrix]
+        return self._nest.pattern_several(own, row, combines, inits, self._inside(step))
+
+    def _inside(self, step: Callable[P, T]) -> Callable[P, T]:
+        """A step that forgets what it computed when it ends."""
+
+        def inner(*args: P.args, **kwargs: P.kwargs) -> T:
+            self._known.append({})
+            try:
+                return step(*args, **kwargs)
+            finally:
+                self._known.pop()
+
+        return inner
+
+    def entry(self, matrix: SSAValue, position: AffineExpr) -> tuple[AffineExpr, AffineExpr]:
+        return self._nest.entry(self._operands[matrix], position)
+
+    def stored_entry(self, matrix: SSAValue, position: AffineExpr) -> SSAValue:
+        return self._nest.stored_entry(self._operands[matrix], position)
+
+    def count(self, matrix: SSAValue, row: AffineExpr) -> AffineExpr:
+        return self._nest.count(self._operands[matrix], row)
+
+    def keep(
+        self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue], step: int = 0
+    ) -> SSAValue:
+        return compute(index)
+
+    def index(self, value: SSAValue) -> AffineExpr:
+        return self._nest.index(value)
+
+    def value(self, expr: AffineExpr) -> SSAValue:
+        return self._nest.value(expr)
+
+    def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:
+        return self._nest.constant(value, type)
+
+    def insert(self, op: Operation) -> SSAValue:
+        return self._nest.insert(op)
 
 
 CompositeT = TypeVar("CompositeT", bound=CompositeOp)

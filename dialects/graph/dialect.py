@@ -78,7 +78,6 @@ Graph = Dialect(
         ops.GroupNormOp,
         ops.RmsNormOp,
         ops.L2NormalizeOp,
-        ops.DropoutOp,
         ops.SortEdgesOp,
         ops.SortEdgesWithLoopsOp,
         ops.AssembleOp,

@@ -37,15 +37,15 @@ from .ops_gather import GatherElementsOp, GatherNdOp, GatherOp
 from .ops_histogram import HistogramOp, OneHotOp
 from .ops_if import IfOp
 from .ops_loop import LoopOp
-from .ops_model import BatchNormOp, BatchNormTrainingOp, DropoutOp
 from .ops_nonzero import NonzeroOp
 from .ops_normalization import (
+    BatchNormOp,
+    BatchNormTrainingOp,
     GroupNormOp,
     InstanceNormOp,
     L2NormalizeOp,
     LayerNormOp,
     RmsNormOp,
-    StandardizationOp,
 )
 from .ops_pad import PadOp
 from .ops_pad_same import PadSameOp
@@ -104,7 +104,6 @@ __all__ = [
     "DequantizeOp",
     "DetOp",
     "DimOp",
-    "DropoutOp",
     "DynamicBroadcastOp",
     "DynamicReshapeOp",
     "DynamicSliceOp",
@@ -156,7 +155,6 @@ __all__ = [
     "SortEdgesWithLoopsOp",
     "SortOp",
     "SpmmOp",
-    "StandardizationOp",
     "SuppressBoxesOp",
     "ToDenseOp",
     "TopKOp",

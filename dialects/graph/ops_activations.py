@@ -1,32 +1,49 @@
-"""Activations: composite operators, each with its body."""
+"""Activations, and dropout: composite operators, each with its body."""
 
 from __future__ import annotations
 
 import math as scalar_math
-from typing import ClassVar
+from abc import ABC
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, f64
 from xdsl.dialects.utils import FastMathFlag
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import SSAValue
 from xdsl.irdl import operand_def, prop_def, result_def, traits_def
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
+from ...core.dims import Shape
+from ...core.exactness import Exactness
+from ...core.typed import dense_array
 from . import scalars
-from .attrs import NUMERIC_TENSOR, Approximation, ApproximationAttr
+from .attrs import FLOAT_TENSOR, NUMERIC_TENSOR, Approximation, ApproximationAttr
 from .composite import CompositeOp, composite
-from .interfaces import Nest
+from .interfaces import Index, Nest, ShapeFacts, widened
 from .kinds import Precision
 from .op_builder import OpBuilder, V
-from .ops_elementwise import FloatUnaryOp
-from .traits import HalfPrecision, Homogeneous
+from .rewrites import forward
+from .traits import HalfPrecision, Homogeneous, KeepsNonnegative
+
+if TYPE_CHECKING:
+    from .interfaces import Array
 
 SELU_ALPHA = 1.67326319217681884765625
 SELU_GAMMA = 1.05070102214813232421875
 
 
+class ActivationOp(CompositeOp, ABC):
+    """A composite with one operand of floats."""
+
+    x = operand_def(FLOAT_TENSOR)
+    result = result_def(FLOAT_TENSOR)
+
+
 @composite()
-class SiluOp(CompositeOp, FloatUnaryOp):
+class SiluOp(ActivationOp):
     """x * sigmoid(x), also called swish (Elfwing et al., 2017).
 
     %y = graph.silu %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
@@ -39,7 +56,7 @@ class SiluOp(CompositeOp, FloatUnaryOp):
 
 
 @composite()
-class SoftplusOp(CompositeOp, FloatUnaryOp):
+class SoftplusOp(ActivationOp):
     """log(1 + exp(x)).
 
     %y = graph.softplus %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
@@ -55,7 +72,7 @@ class SoftplusOp(CompositeOp, FloatUnaryOp):
 
 
 @composite()
-class LogSigmoidOp(CompositeOp, FloatUnaryOp):
+class LogSigmoidOp(ActivationOp):
     """log(sigmoid(x)).
 
     %y = graph.log_sigmoid %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
@@ -69,7 +86,7 @@ class LogSigmoidOp(CompositeOp, FloatUnaryOp):
 
 
 @composite()
-class MishOp(CompositeOp, FloatUnaryOp):
+class MishOp(ActivationOp):
     """x * tanh(softplus(x)) (Misra, 2019).
 
     %y = graph.mish %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
@@ -82,7 +99,7 @@ class MishOp(CompositeOp, FloatUnaryOp):
 
 
 @composite()
-class SoftsignOp(CompositeOp, FloatUnaryOp):
+class SoftsignOp(ActivationOp):
     """x / (1 + |x|).
 
     %y = graph.softsign %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
@@ -96,7 +113,7 @@ class SoftsignOp(CompositeOp, FloatUnaryOp):
 
 
 @composite(alpha=1.0)
-class EluOp(CompositeOp, FloatUnaryOp):
+class EluOp(ActivationOp):
     """x, and alpha * (exp(x) - 1) for negative x (Clevert et al., 2015).
 
     %y = graph.elu %x alpha = 1.0 : (tensor<4x3xf32>) -> tensor<4x3xf32>
@@ -113,7 +130,7 @@ class EluOp(CompositeOp, FloatUnaryOp):
 
 
 @composite(alpha=SELU_ALPHA, gamma=SELU_GAMMA)
-class SeluOp(CompositeOp, FloatUnaryOp):
+class SeluOp(ActivationOp):
     """gamma * elu(x, alpha), whose results stay standardised (Klambauer et al., 2017).
 
     %y = graph.selu %x alpha = 1.67 gamma = 1.05 : (tensor<4x3xf32>) -> tensor<4x3xf32>
@@ -129,7 +146,7 @@ class SeluOp(CompositeOp, FloatUnaryOp):
 
 
 @composite(alpha=1.0)
-class CeluOp(CompositeOp, FloatUnaryOp):
+class CeluOp(ActivationOp):
     """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0) (Barron, 2017).
 
     %y = graph.celu %x alpha = 1.0 : (tensor<4x3xf32>) -> tensor<4x3xf32>
@@ -147,7 +164,7 @@ class CeluOp(CompositeOp, FloatUnaryOp):
 
 
 @composite(alpha=1 / 6, beta=0.5)
-class HardSigmoidOp(CompositeOp, FloatUnaryOp):
+class HardSigmoidOp(ActivationOp):
     """min(max(alpha * x + beta, 0), 1).
 
     %y = graph.hard_sigmoid %x alpha = 0.2 beta = 0.5 : (tensor<4x3xf32>) -> tensor<4x3xf32>
@@ -164,7 +181,7 @@ class HardSigmoidOp(CompositeOp, FloatUnaryOp):
 
 
 @composite()
-class HardSwishOp(CompositeOp, FloatUnaryOp):
+class HardSwishOp(ActivationOp):
     """x * min(max(x / 6 + 1/2, 0), 1) (Howard et al., 2019).
 
     %y = graph.hard_swish %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
@@ -196,7 +213,7 @@ class PreluOp(CompositeOp):
 
 
 @composite(alpha=0.01)
-class LeakyReluOp(CompositeOp, FloatUnaryOp):
+class LeakyReluOp(ActivationOp):
     """x, and alpha * x for negative x.
 
     %y = graph.leaky_relu %x alpha = 1.0e-02 : (tensor<4x3xf32>) -> tensor<4x3xf32>
@@ -213,7 +230,7 @@ class LeakyReluOp(CompositeOp, FloatUnaryOp):
 
 
 @composite(approximate="none")
-class GeluOp(CompositeOp, FloatUnaryOp):
+class GeluOp(ActivationOp):
     """The Gaussian error linear unit (Hendrycks and Gimpel, 2016).
 
     `none` is x / 2 * (1 + erf(x / sqrt(2))), `tanh` is
@@ -240,30 +257,67 @@ class GeluOp(CompositeOp, FloatUnaryOp):
     def _is_exact(self) -> bool:
         return self.approximate.data == Approximation.NONE
 
-    def scalar(self, nest: Nest, *operands: SSAValue) -> SSAValue:
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         if not self._is_exact:
-            return super().scalar(nest, *operands)
+            return super().value_at(nest, index)
         # 1 + erf hides what is lost in the last places of erf.
-        (x,), approximate = operands, arith.FastMathFlagsAttr([FastMathFlag.APPROX_FUNC])
+        x, approximate = nest.at(self.x, index), arith.FastMathFlagsAttr([FastMathFlag.APPROX_FUNC])
         scaled = scalars.mul(nest, x, nest.constant(_ROOT_HALF, x.type))
         cdf = nest.insert(math.ErfOp(scaled, approximate))
         half = scalars.mul(nest, nest.constant(0.5, x.type), x)
         return scalars.fma(nest, half, cdf, half)
 
-    def array(self, *operands: np.ndarray) -> np.ndarray:
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
         if not self._is_exact:
-            return super().array(*operands)
+            return super().reference(*arrays)
         from scipy.special import erfc
 
         # 1 + erf(x) is erfc(-x), without the cancellation.
-        (x,), real = operands, operands[0].dtype.type
-        return real(0.5) * x * erfc(x * real(-_ROOT_HALF))
+        x = widened(dense_array(arrays[0]))
+        real = x.dtype.type
+        with np.errstate(all="ignore"):
+            return self.stored(real(0.5) * x * erfc(x * real(-_ROOT_HALF)))
+
+
+@composite(ratio=0.5)
+class DropoutOp(ActivationOp, HasCanonicalizationPatternsInterface):
+    """Dropout at inference: the identity. `ratio` is kept for readers of the model.
+
+    %y = graph.dropout %x ratio = 5.0e-01 : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.dropout"
+    traits = traits_def(KeepsNonnegative(), HalfPrecision(Precision.FOLLOW))
+
+    ratio = prop_def(FloatAttr.constr(f64))
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        return (DropoutAtInference(),)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        ratio = self.ratio.value.data
+        if not 0 <= ratio <= 1:
+            facts.fail("ratio out of range", "0 <= ratio <= 1", ratio)
+        return [shapes[0]]
+
+    def body(self, b: OpBuilder[V], x: V) -> V:
+        return x
+
+
+@Exactness.EXACT
+class DropoutAtInference(RewritePattern):
+    # dropout(x) == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: DropoutOp, rewriter: PatternRewriter) -> None:
+        forward(op, op.x, rewriter)
 
 
 _ROOT_HALF = scalar_math.sqrt(0.5)
 
 ACTIVATIONS = (
     CeluOp,
+    DropoutOp,
     EluOp,
     GeluOp,
     HardSigmoidOp,

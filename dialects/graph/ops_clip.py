@@ -10,24 +10,23 @@ import numpy as np
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import opt_prop_def, traits_def
+from xdsl.irdl import operand_def, opt_prop_def, result_def, traits_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Shape
 from ...core.dtypes import dtype_of
 from ...core.exactness import Exactness
-from .attrs import NUMBER, is_float, number_attr
+from .attrs import NUMBER, NUMERIC_TENSOR, is_float, number_attr
 from .composite import CompositeOp, composite
-from .interfaces import GraphOp, ShapeFacts, element_type
+from .interfaces import ShapeFacts, element_type
 from .kinds import Precision
 from .op_builder import OpBuilder, V
-from .ops_elementwise import UnaryOp
 from .rewrites import forward
 from .traits import HalfPrecision, SignInterface
 
 
 @composite()
-class ClipOp(CompositeOp, UnaryOp, SignInterface, HasCanonicalizationPatternsInterface):
+class ClipOp(CompositeOp, SignInterface, HasCanonicalizationPatternsInterface):
     """min(max(x, minimum), maximum), each where it is given; NaN stays NaN.
 
     Where minimum > maximum everything is maximum. Bounds are f64, or for integers i64, or
@@ -40,8 +39,10 @@ class ClipOp(CompositeOp, UnaryOp, SignInterface, HasCanonicalizationPatternsInt
     STAYS_CLOSED: ClassVar[bool] = True
     traits = traits_def(HalfPrecision(Precision.FOLLOW))
 
+    x = operand_def(NUMERIC_TENSOR)
     minimum = opt_prop_def(NUMBER)
     maximum = opt_prop_def(NUMBER)
+    result = result_def(NUMERIC_TENSOR)
 
     assembly_format = (
         "$x (`minimum` `=` $minimum^)? (`maximum` `=` $maximum^)? attr-dict `:` "
@@ -59,7 +60,7 @@ class ClipOp(CompositeOp, UnaryOp, SignInterface, HasCanonicalizationPatternsInt
             "minimum": None if minimum is None else number_attr(minimum),
             "maximum": None if maximum is None else number_attr(maximum),
         }
-        GraphOp.__init__(self, operands=[x], properties=properties, result_type=result_type)
+        super().__init__(operands=[x], properties=properties, result_type=result_type)
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:

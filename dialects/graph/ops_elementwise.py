@@ -45,11 +45,7 @@ class ElementwiseOp(GraphOp, ABC):
         """The function on arrays, in the type in which it is computed: ``array(a, b)`` of two."""
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        first, *others = map(element_type, self.operands)
-        for other in others:
-            if other != first:
-                facts.fail("element types differ", first, other)
-        return [functools.reduce(facts.broadcast, shapes)]
+        return [broadcast_shapes(self, shapes, facts)]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         operands = [widened(dense_array(array)) for array in arrays]
@@ -60,6 +56,15 @@ class ElementwiseOp(GraphOp, ABC):
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         operands = (nest.at(value, broadcast_index(value, index)) for value in self.operands)
         return self.scalar(nest, *operands)
+
+
+def broadcast_shapes(op: GraphOp, shapes: Sequence[Shape], facts: ShapeFacts) -> Shape:
+    """The shape of operands of one element type that are broadcast as in NumPy."""
+    first, *others = map(element_type, op.operands)
+    for other in others:
+        if other != first:
+            facts.fail("element types differ", first, other)
+    return functools.reduce(facts.broadcast, shapes)
 
 
 def broadcast_index(value: SSAValue, index: Index) -> Index:

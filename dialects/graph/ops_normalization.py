@@ -1,35 +1,158 @@
-"""Normalisations by statistics of their operand: `layer_norm` and its relatives."""
+"""Normalisations: `batch_norm`, `layer_norm` and their relatives.
+
+Each says in its body which elements belong together, whose sums are computed once for all of them.
+"""
 
 from __future__ import annotations
 
+import math as numbers
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-from xdsl.dialects import math
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, FloatAttr, IntegerAttr, f64, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    prop_def,
+    result_def,
+)
 
-from ...core.dims import Shape
-from ...core.typed import dense_array
-from . import scalars
+from ...core.dims import Dim, Shape
 from .attrs import FLOAT_TENSOR, i64_array, i64_attr
 from .axes import AxesOp, AxisOp
-from .interfaces import Index, Nest, ShapeFacts, rank, tensor_type, widened
-from .normalization import (
-    ChannelStandardizationOp,
-    NormalizationOp,
-    StandardizationOp,
-    check_broadcast,
-    mean_square,
-)
+from .composite import CompositeOp
+from .interfaces import FusionKind, ShapeFacts, rank, tensor_type, text
+from .op_builder import OpBuilder, V
 from .ops_contraction import same_element_types
-from .ops_elementwise import broadcast_index
 
 if TYPE_CHECKING:
-    from .interfaces import Array
+    pass
+
+
+def _affine(b: OpBuilder[V], y: V, scale: V | None, bias: V | None, shape: Sequence[int] = ()) -> V:
+    """y * scale + bias, either of which may be None; both get `shape` if there is one."""
+    for parameter, operator in ((scale, b.mul), (bias, b.add)):
+        if parameter is not None:
+            y = operator(y, b.reshape(parameter, shape) if shape else parameter)
+    return y
+
+
+def _inverse_root(b: OpBuilder[V], x: V, epsilon: float) -> V:
+    """1 / sqrt(x + epsilon)."""
+    return b.rsqrt(b.add(x, epsilon))
+
+
+def _mean(b: OpBuilder[V], x: V, axes: Sequence[int]) -> V:
+    return b.reduce(x, "mean", axes, keepdims=True)
+
+
+class NormalizationOp(CompositeOp, ABC):
+    """What all have in common that standardise, or divide by a norm: x, the axes, and epsilon."""
+
+    FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
+
+    x = operand_def(FLOAT_TENSOR)
+    epsilon = prop_def(FloatAttr.constr(f64))
+
+    @property
+    @abstractmethod
+    def normalized_axes(self) -> tuple[int, ...]:
+        """The axes along which elements belong together, from the front, rising."""
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        same_element_types(self, facts)
+        if not 0 <= (epsilon := self.epsilon.value.data) < numbers.inf:
+            facts.fail("epsilon out of range", "0 <= epsilon < inf", epsilon)
+        return [shapes[0]]
+
+
+class StandardizationOp(AxisOp, NormalizationOp, ABC):
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias, where scale and bias may be missing.
+
+    The variance is the mean of (x - mean)^2, not an estimate for a larger population.
+
+    The rounding error of a mean that is large beside the deviation would be most of the error of
+    the result. So the mean of the distances from it, which would be 0, is found along with that of
+    their squares, and corrects both: the corrected two-pass algorithm of Chan, Golub and LeVeque
+    (1983).
+    """
+
+    # Again, because operands of a base class come after those of the class.
+    x = operand_def(FLOAT_TENSOR)
+    scale = opt_operand_def(FLOAT_TENSOR)
+    bias = opt_operand_def(FLOAT_TENSOR)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "$x (`scale` $scale^ `:` type($scale))? (`bias` $bias^ `:` type($bias))? "
+        "`axis` `=` $axis `epsilon` `=` $epsilon "
+        "attr-dict `:` functional-type($x, results)"
+    )
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        scale: SSAValue | Operation | None = None,
+        bias: SSAValue | Operation | None = None,
+        axis: int = 1,
+        epsilon: float = 1e-5,
+        result_type: Attribute | None = None,
+        **properties: Attribute,
+    ) -> None:
+        super().__init__(
+            operands=[x, *([] if p is None else [p] for p in (scale, bias))],
+            axis=axis,
+            properties={"epsilon": FloatAttr(epsilon, f64), **properties},
+            result_type=result_type,
+        )
+
+    @abstractmethod
+    def check_parameter(self, what: str, shape: Shape, x: Shape, facts: ShapeFacts) -> None:
+        """Refuse a scale or bias whose shape does not fit that of x."""
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        x, *parameters = shapes
+        result = super().infer_shapes(shapes, facts)
+        names = [n for n, given in (("scale", self.scale), ("bias", self.bias)) if given]
+        for what, shape in zip(names, parameters, strict=True):
+            self.check_parameter(what, shape, x, facts)
+        return result
+
+    def standardized(self, b: OpBuilder[V], x: V, mean_of: Callable[[V], V]) -> tuple[V, V, V, V]:
+        """x with mean 0 and variance 1, and the mean, its correction and the variance it had.
+
+        `mean_of` gives the mean of the elements that belong together, which broadcasts to x.
+        """
+        mean = mean_of(x)
+        distance = b.sub(x, mean)
+        correction = mean_of(distance)
+        square = mean_of(b.mul(distance, distance))
+        # By its rounding error the difference may be below 0.
+        variance = b.max(b.sub(square, b.mul(correction, correction)), 0.0)
+        distance = b.sub(distance, correction)
+        y = b.mul(distance, _inverse_root(b, variance, self.epsilon.value.data))
+        return y, mean, correction, variance
+
+
+def _check_broadcast(what: str, shape: Shape, x: Shape, facts: ShapeFacts) -> None:
+    """Refuse a parameter that does not broadcast to x."""
+    fact = f"{what} of shape {text(shape)} does not broadcast to x"
+    if len(shape) > len(x):
+        facts.fail(fact, f"rank <= {len(x)}", f"rank {len(shape)}")
+    for have, want in zip(reversed(shape), reversed(x), strict=False):
+        if have != 1:
+            facts.equal(want, have, fact)
+
+
+def _check_channels(what: str, shape: Shape, channels: Dim, facts: ShapeFacts) -> None:
+    """Refuse a parameter that is not a vector with a number for each channel."""
+    if len(shape) != 1:
+        facts.fail(f"{what} is not a vector", "rank 1", f"rank {len(shape)}")
+    facts.equal(channels, shape[0], f"length of {what} differs from the channels")
 
 
 @irdl_op_definition
@@ -63,13 +186,28 @@ class LayerNormOp(StandardizationOp):
         return tuple(range(self.axis_from_front, rank(self.x)))
 
     def check_parameter(self, what: str, shape: Shape, x: Shape, facts: ShapeFacts) -> None:
-        check_broadcast(what, shape, x, facts)
+        _check_broadcast(what, shape, x, facts)
 
-    def parameter_index(self, parameter: SSAValue, index: Index) -> Index:
-        return broadcast_index(parameter, index)
+    def body(self, b: OpBuilder[V], x: V, scale: V | None, bias: V | None) -> V:
+        y, *_ = self.standardized(b, x, lambda v: _mean(b, v, self.normalized_axes))
+        return _affine(b, y, scale, bias)
 
-    def parameter_array(self, parameter: np.ndarray) -> np.ndarray:
-        return parameter
+
+class ChannelStandardizationOp(StandardizationOp, ABC):
+    """Scale and bias are vectors along `axis`, which is the dimension of the channels."""
+
+    @property
+    def vector(self) -> list[int]:
+        """The shape in which scale and bias broadcast to x."""
+        return [-1, *[1] * (rank(self.x) - self.axis_from_front - 1)]
+
+    def check_parameter(self, what: str, shape: Shape, x: Shape, facts: ShapeFacts) -> None:
+        _check_channels(what, shape, x[self.axis_from_front], facts)
+
+    def check_batch(self, facts: ShapeFacts) -> None:
+        """Refuse an x whose channels are its first dimension, which is that of the batch."""
+        if self.axis_from_front == 0:
+            facts.fail("the channels are the dimension of the batch", "axis != 0", 0)
 
 
 @irdl_op_definition
@@ -96,6 +234,10 @@ class InstanceNormOp(ChannelStandardizationOp):
         if len(shapes[0]) < 3:
             facts.fail("x has nothing but channels", "rank >= 3", f"rank {len(shapes[0])}")
         return super().infer_shapes(shapes, facts)
+
+    def body(self, b: OpBuilder[V], x: V, scale: V | None, bias: V | None) -> V:
+        y, *_ = self.standardized(b, x, lambda v: _mean(b, v, self.normalized_axes))
+        return _affine(b, y, scale, bias, self.vector)
 
 
 @irdl_op_definition
@@ -137,12 +279,6 @@ class GroupNormOp(ChannelStandardizationOp):
     def normalized_axes(self) -> tuple[int, ...]:
         return tuple(range(1, rank(self.x)))
 
-    @property
-    def channels_of_group(self) -> int:
-        """The number of channels of a group."""
-        channels = tensor_type(self.x).get_shape()[self.axis_from_front]
-        return channels // self.groups.value.data
-
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         self.check_batch(facts)
         groups, channels = self.groups.value.data, shapes[0][self.axis_from_front]
@@ -152,23 +288,29 @@ class GroupNormOp(ChannelStandardizationOp):
             facts.fail("groups do not divide the channels", f"a divisor of {channels}", groups)
         return super().infer_shapes(shapes, facts)
 
-    def grouped(self, x: np.ndarray) -> tuple[np.ndarray, tuple[int, ...]]:
-        axis = self.axis_from_front
-        groups, channels = self.groups.value.data, self.channels_of_group
-        apart = x.reshape([*x.shape[:axis], groups, channels, *x.shape[axis + 1 :]])
-        return apart, tuple(i for i in range(1, apart.ndim) if i != axis)
+    def body(self, b: OpBuilder[V], x: V, scale: V | None, bias: V | None) -> V:
+        axis, sizes = self.axis_from_front, tensor_type(self.x).get_shape()
+        if 0 in sizes:
+            return x
+        groups = [self.groups.value.data, sizes[axis] // self.groups.value.data]
+        trailing = [-1 if n == DYNAMIC_INDEX else n for n in sizes[axis + 1 :]]
+        before, after = [0] * axis, [1] * len(trailing)
 
-    def set_at(self, nest: Nest, index: Index) -> tuple[list[AffineExpr], Callable[[Index], Index]]:
-        axis, channels = self.axis_from_front, max(self.channels_of_group, 1)
-        extents, place = super().set_at(nest, index)
-        extents[axis - 1] = AffineExpr.constant(channels)
-        first = index[axis] // channels * channels
+        def mean_of_channels(v: V) -> V:
+            inner = [i for i in self.normalized_axes if i != axis]
+            apart = b.reshape(_mean(b, v, inner), [*before, *groups, *after])
+            shape = [*[-1] * (axis + 1), groups[1], *[-1] * len(after)]
+            spread = b.broadcast_to(_mean(b, apart, [axis + 1]), shape)
+            return b.reshape(spread, [*before, sizes[axis], *after])
 
-        def within_group(number: Index) -> Index:
-            at = place(number)
-            return (*at[:axis], first + at[axis], *at[axis + 1 :])
-
-        return extents, within_group
+        if trailing.count(-1) > 1:  # no reshape can undo that of x
+            y, *_ = self.standardized(b, x, mean_of_channels)
+            return _affine(b, y, scale, bias, self.vector)
+        apart = b.reshape(x, [*before, *groups, *trailing])
+        axes = [i for i in range(1, len(sizes) + 1) if i != axis]
+        y, *_ = self.standardized(b, apart, lambda v: _mean(b, v, axes))
+        y = _affine(b, y, scale, bias, [*groups, *after])
+        return b.reshape(y, [*before, sizes[axis], *trailing])
 
 
 @irdl_op_definition
@@ -182,7 +324,6 @@ class RmsNormOp(AxisOp, NormalizationOp):
     """
 
     name = "graph.rms_norm"
-    PER_ELEMENT: ClassVar[int] = 3
 
     # Redeclared: operands of a base class would come after those of the class.
     x = operand_def(FLOAT_TENSOR)
@@ -212,27 +353,15 @@ class RmsNormOp(AxisOp, NormalizationOp):
         return tuple(range(self.axis_from_front, rank(self.x)))
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        same_element_types(self, facts)
-        self.check_epsilon(facts)
         x, *scale = shapes
         for shape in scale:
-            check_broadcast("scale", shape, x, facts)
-        return [x]
+            _check_broadcast("scale", shape, x, facts)
+        return super().infer_shapes(shapes, facts)
 
-    def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x, *scale = (widened(dense_array(array)) for array in arrays)
-        epsilon = x.dtype.type(self.epsilon.value.data)
-        with np.errstate(all="ignore"):
-            square = mean_square(x, self.normalized_axes)
-            y = x * (x.dtype.type(1) / np.sqrt(square + epsilon))
-            return self.stored(y * scale[0] if scale else y)
-
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        inverse = self.inverse_root(nest, self.mean_square(nest, index))
-        y = scalars.mul(nest, nest.at(self.x, index), inverse)
-        if self.scale is None:
-            return y
-        return scalars.mul(nest, y, nest.at(self.scale, broadcast_index(self.scale, index)))
+    def body(self, b: OpBuilder[V], x: V, scale: V | None) -> V:
+        square = _mean(b, b.mul(x, x), self.normalized_axes)
+        y = b.mul(x, _inverse_root(b, square, self.epsilon.value.data))
+        return _affine(b, y, scale, None)
 
 
 @irdl_op_definition
@@ -246,7 +375,6 @@ class L2NormalizeOp(AxesOp, NormalizationOp):
     """
 
     name = "graph.l2_normalize"
-    PER_ELEMENT: ClassVar[int] = 3
 
     result = result_def(FLOAT_TENSOR)
 
@@ -272,20 +400,128 @@ class L2NormalizeOp(AxesOp, NormalizationOp):
     def normalized_axes(self) -> tuple[int, ...]:
         return self.axes_from_front
 
+    def body(self, b: OpBuilder[V], x: V) -> V:
+        total = b.reduce(b.mul(x, x), "sum", self.normalized_axes, keepdims=True)
+        return b.mul(x, b.rsqrt(b.max(total, self.epsilon.value.data)))
+
+
+@irdl_op_definition
+class BatchNormTrainingOp(ChannelStandardizationOp):
+    """Standardize each channel over the whole batch, and return the means and variances.
+
+    This is batch normalisation in training (Ioffe and Szegedy, 2015): `mean` and `variance` are
+    those of x, one of each per channel. `axis` is the dimension of the channels.
+    `graph.batch_norm` is the same with given statistics.
+
+    %y, %mean, %variance = graph.batch_norm_training %x
+        scale %s : tensor<3xf32> bias %b : tensor<3xf32> axis = 1 epsilon = 1.0e-05
+        : (tensor<?x3x2xf32>) -> (tensor<?x3x2xf32>, tensor<3xf32>, tensor<3xf32>)
+    """
+
+    name = "graph.batch_norm_training"
+
+    result = result_def(FLOAT_TENSOR)
+    mean = result_def(FLOAT_TENSOR)
+    variance = result_def(FLOAT_TENSOR)
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        scale: SSAValue | Operation | None = None,
+        bias: SSAValue | Operation | None = None,
+        axis: int = 1,
+        epsilon: float = 1e-5,
+    ) -> None:
+        super().__init__(x, scale, bias, axis, epsilon)
+
+    @property
+    def normalized_axes(self) -> tuple[int, ...]:
+        return tuple(i for i in range(rank(self.x)) if i != self.axis_from_front)
+
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        self.check_epsilon(facts)
-        return [shapes[0]]
+        (x,) = super().infer_shapes(shapes, facts)
+        channels = (x[self.axis_from_front],)
+        return [x, channels, channels]
 
-    def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x = widened(dense_array(arrays[0]))
-        epsilon = x.dtype.type(self.epsilon.value.data)
-        with np.errstate(all="ignore"):
-            total = (x * x).sum(self.normalized_axes, dtype=x.dtype, keepdims=True)
-            return self.stored(x * (x.dtype.type(1) / np.sqrt(np.maximum(total, epsilon))))
+    def body(self, b: OpBuilder[V], x: V, scale: V | None, bias: V | None) -> tuple[V, V, V]:
+        y, mean, correction, variance = self.standardized(
+            b, x, lambda v: _mean(b, v, self.normalized_axes)
+        )
+        y = _affine(b, y, scale, bias, self.vector)
+        return y, b.reshape(b.add(mean, correction), [-1]), b.reshape(variance, [-1])
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        total, _ = self.sum_at(nest, index, lambda x, t: scalars.fma(nest, x, x, t))
-        epsilon = nest.constant(self.epsilon.value.data, total.type)
-        root = nest.insert(math.SqrtOp(scalars.maximum(nest, total, epsilon)))
-        inverse = scalars.divide(nest, nest.constant(1.0, total.type), root)
-        return scalars.mul(nest, nest.at(self.x, index), inverse)
+
+@irdl_op_definition
+class BatchNormOp(AxisOp, CompositeOp):
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias, with one of each per channel.
+
+    `axis` is the dimension of the channels (Ioffe and Szegedy, 2015). Scale and bias may be
+    missing.
+
+    %y = graph.batch_norm %x scale %s : tensor<3xf32> bias %b : tensor<3xf32>
+        mean %m : tensor<3xf32> variance %v : tensor<3xf32> axis = 1 epsilon = 1.0e-05
+        : (tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+    """
+
+    name = "graph.batch_norm"
+    BROADCASTS: ClassVar[bool] = False
+
+    x = operand_def(FLOAT_TENSOR)
+    scale = opt_operand_def(FLOAT_TENSOR)
+    bias = opt_operand_def(FLOAT_TENSOR)
+    mean = operand_def(FLOAT_TENSOR)
+    variance = operand_def(FLOAT_TENSOR)
+    epsilon = prop_def(FloatAttr.constr(f64))
+    result = result_def(FLOAT_TENSOR)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "$x (`scale` $scale^ `:` type($scale))? (`bias` $bias^ `:` type($bias))? "
+        "`mean` $mean `:` type($mean) `variance` $variance `:` type($variance) "
+        "`axis` `=` $axis `epsilon` `=` $epsilon "
+        "attr-dict `:` functional-type($x, results)"
+    )
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        scale: SSAValue | Operation | None,
+        bias: SSAValue | Operation | None,
+        mean: SSAValue | Operation,
+        variance: SSAValue | Operation,
+        epsilon: float = 1e-5,
+        axis: int = 1,
+        result_type: Attribute | None = None,
+    ) -> None:
+        given = [[] if p is None else [p] for p in (scale, bias)]
+        super().__init__(
+            operands=[x, *given, mean, variance],
+            axis=axis,
+            properties={"epsilon": FloatAttr(epsilon, f64)},
+            result_type=result_type,
+        )
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        same_element_types(self, facts)
+        x, *parameters = shapes
+        for what, shape in zip(self._given, parameters, strict=True):
+            _check_channels(what, shape, x[self.axis_from_front], facts)
+        return [x]
+
+    @property
+    def _given(self) -> list[str]:
+        """The names of the parameters that are present."""
+        optional = [n for n, p in (("scale", self.scale), ("bias", self.bias)) if p is not None]
+        return [*optional, "mean", "variance"]
+
+    def body(
+        self, b: OpBuilder[V], x: V, scale: V | None, bias: V | None, mean: V, variance: V
+    ) -> V:
+        # batch_norm(x) == x * k + (bias - mean * k): with constants these are two vectors.
+        factor = _inverse_root(b, variance, self.epsilon.value.data)
+        if scale is not None:
+            factor = b.mul(scale, factor)
+        centre = b.mul(mean, factor)
+        shift = b.neg(centre) if bias is None else b.sub(bias, centre)
+        vector = [-1, *[1] * (rank(self.x) - self.axis_from_front - 1)]
+        return _affine(b, x, factor, shift, vector)

@@ -30,8 +30,8 @@ COMPILER = (
     Break(
         "the operators of a composite in 16 bits each round",
         "passes/graph/simplify_inference.py",
-        "op.body(b, *(_computed(b, operand) for operand in op.operands))",
-        "op.body(b, *op.operands)",
+        "return b.cast(x, f32) if is_half(element_type(x)) else x",
+        "return x",
         "tests/numeric/graph/test_composites.py::test_opened_and_closed_are_equal",
     ),
     Break(

@@ -83,7 +83,7 @@ def _operation(op: Any) -> Iterator[str]:
     is_composite = issubclass(op, CompositeOp)
     if is_composite:
         yield folded("In other operators", code(source_of(op.body), "python"))
-    if issubclass(op, GraphOp) and not (is_composite and op.array is CompositeOp.array):
+    if issubclass(op, GraphOp) and not (is_composite and op.reference is CompositeOp.reference):
         yield folded("In NumPy", code(numpy_source(op), "python"))
     yield from _run(document)
 

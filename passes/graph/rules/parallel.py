@@ -21,6 +21,7 @@ from ....core.context import decide
 from ....core.exactness import Exactness
 from ....core.provenance import fuse
 from ....dialects.graph import ops as graph
+from ....dialects.graph.composite import CompositeOp
 from ....dialects.graph.interfaces import FusionKind, GraphOp, rank, set_result_types
 from ....dialects.graph.known import is_constant, sizes_of
 from ....dialects.graph.ops_binary import BinaryOp
@@ -101,9 +102,11 @@ def _next(branches: Sequence[GraphOp], columns: Columns) -> list[GraphOp] | None
     following: list[GraphOp] = []
     for branch in branches:
         readers = _readers(branch)
-        if len(readers) != 1 or not isinstance(readers[0], UnaryOp | BinaryOp):
+        if len(readers) != 1 or not isinstance(op := readers[0], UnaryOp | BinaryOp | CompositeOp):
             return None
-        following.append(readers[0])
+        if op.fusion != FusionKind.ELEMENTWISE or len(op.operands) > 2:
+            return None
+        following.append(op)
     first = following[0]
     if len(set(following)) != len(following):
         return None
@@ -118,7 +121,7 @@ def _follows(op: GraphOp, branch: GraphOp, columns: Columns) -> bool:
     """Whether `op` works on each column of its branch alone, with only constants besides."""
     if op.results[0].type != branch.results[0].type:
         return False
-    if isinstance(op, UnaryOp):
+    if len(op.operands) == 1:
         return True
     other = op.operands[1]
     return (

@@ -237,10 +237,10 @@ DENSE = "@fused_dense_relu"
 PLANTED: list[tuple[str, str, str, Callable[[Patch], None]]] = [
     (
         "graph-simplify-inference",
-        "BatchNormIsScaleAndShift",
+        "CompositeIsItsBody",
         "graph.batch_norm",
         lambda patch: in_pattern(
-            patch, simplify_inference.BatchNormIsScaleAndShift, dropped(graph.RsqrtOp)
+            patch, simplify_inference.CompositeIsItsBody, dropped(graph.RsqrtOp)
         ),
     ),
     ("graph-cse", "merge", "graph.exp", wrong_merge),

@@ -234,10 +234,11 @@ PROOFS: dict[str, list[Proof]] = {
     ],
     "ConcatOne": moved(lambda b, x: b.concat([x], axis=0)),
     "DropoutAtInference": of(lambda b, x: b.dropout(x, 0.5), "f16"),
-    "DropoutIsIdentity": of(lambda b, x: b.dropout(x, 0.5), "f16"),
     "CompositeIsItsBody": [
         *(Proof(lambda b, x, name=name: getattr(b, name)(x)) for name in ACTIVATIONS),
         *pairs(lambda b, x, slope: b.prelu(x, slope), "f16", "i8", "ui8"),
+        Proof(lambda b, x: b.layer_norm(b.reshape(x, [-1, 4])), ("f16",)),
+        Proof(lambda b, x: b.rms_norm(b.reshape(x, [-1, 4])), ("f16",)),
     ],
     "AddNegated": pairs(lambda b, x, y: x + b.neg(y), "f16", "i8"),
     "SubtractNegated": pairs(lambda b, x, y: x - b.neg(y), "f16", "i8"),

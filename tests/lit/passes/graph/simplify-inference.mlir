@@ -8,6 +8,13 @@ func.func @dropout_is_the_identity(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   func.return %y : tensor<?x8xf32>
 }
 
+// CHECK-LABEL: func.func @dropout_of_16_bits
+// CHECK: func.return %x : tensor<8xf16>
+func.func @dropout_of_16_bits(%x: tensor<8xf16>) -> tensor<8xf16> {
+  %y = graph.dropout %x ratio = 5.0e-01 : (tensor<8xf16>) -> tensor<8xf16>
+  func.return %y : tensor<8xf16>
+}
+
 // CHECK-LABEL: func.func @composite_is_its_body
 // CHECK-SAME: (%[[x:.*]]: tensor<?x8xf32>)
 // CHECK-NEXT: %[[gate:.*]] = graph.sigmoid %[[x]]
@@ -63,10 +70,14 @@ func.func @batch_norm_is_scale_and_shift(%x: tensor<2x3x4xf32>, %scale: tensor<3
   func.return %y : tensor<2x3x4xf32>
 }
 
-// In f16 the factors would be rounded.
-// CHECK-LABEL: func.func @batch_norm_in_f16_stays
-// CHECK-NEXT: graph.batch_norm
-func.func @batch_norm_in_f16_stays(%x: tensor<2x3xf16>, %p: tensor<3xf16>) -> tensor<2x3xf16> {
+// CHECK-LABEL: func.func @batch_norm_in_f16
+// CHECK-SAME: (%[[x:[^:]*]]: tensor<2x3xf16>
+// CHECK-NEXT: %[[wide:.*]] = graph.cast %[[x]] : (tensor<2x3xf16>) -> tensor<2x3xf32>
+// CHECK: %[[k:.*]] = graph.reshape %{{.*}} shape = [-1] : (tensor<3xf32>) -> tensor<3xf32>
+// CHECK-NEXT: graph.mul %[[wide]], %[[k]]
+// CHECK: %[[y:.*]] = graph.cast %{{.*}} : (tensor<2x3xf32>) -> tensor<2x3xf16>
+// CHECK-NEXT: func.return %[[y]]
+func.func @batch_norm_in_f16(%x: tensor<2x3xf16>, %p: tensor<3xf16>) -> tensor<2x3xf16> {
   %y = graph.batch_norm %x scale %p : tensor<3xf16> bias %p : tensor<3xf16> mean %p : tensor<3xf16> variance %p : tensor<3xf16> axis = 1 epsilon = 1.0e-05 : (tensor<2x3xf16>) -> tensor<2x3xf16>
   func.return %y : tensor<2x3xf16>
 }
@@ -146,18 +157,25 @@ func.func @group_norm(%x: tensor<?x6x?xf32>, %bias: tensor<6xf32>) -> tensor<?x6
   func.return %y : tensor<?x6x?xf32>
 }
 
-// No reshape says which of two sizes is which.
-// CHECK-LABEL: func.func @group_norm_with_two_symbolic_sizes_stays
-// CHECK-NEXT: graph.group_norm
-func.func @group_norm_with_two_symbolic_sizes_stays(%x: tensor<2x6x?x?xf32>) -> tensor<2x6x?x?xf32> {
+// No reshape says which of two sizes is which: the means of groups are those of their channels.
+// CHECK-LABEL: func.func @group_norm_with_two_symbolic_sizes
+// CHECK-SAME: (%[[x:.*]]: tensor<2x6x?x?xf32>)
+// CHECK-NEXT: %[[means:.*]] = graph.reduce mean %[[x]] axes = [2, 3] keepdims = true
+// CHECK-NEXT: %[[apart:.*]] = graph.reshape %[[means]] shape = [0, 2, 3, 1, 1]
+// CHECK-NEXT: %[[groups:.*]] = graph.reduce mean %[[apart]] axes = [2] keepdims = true
+// CHECK-NEXT: %[[spread:.*]] = graph.broadcast_to %[[groups]] shape = [-1, -1, 3, -1, -1]
+// CHECK-NEXT: %[[mean:.*]] = graph.reshape %[[spread]] shape = [0, 6, 1, 1]
+// CHECK-NEXT: graph.sub %[[x]], %[[mean]]
+// CHECK-NOT: group_norm
+func.func @group_norm_with_two_symbolic_sizes(%x: tensor<2x6x?x?xf32>) -> tensor<2x6x?x?xf32> {
   %y = graph.group_norm %x groups = 2 axis = 1 epsilon = 1.0e-05 : (tensor<2x6x?x?xf32>) -> tensor<2x6x?x?xf32>
   func.return %y : tensor<2x6x?x?xf32>
 }
 
-// A size of 0 in a reshape would copy one of x.
-// CHECK-LABEL: func.func @group_norm_without_channels_stays
-// CHECK-NEXT: graph.group_norm
-func.func @group_norm_without_channels_stays(%x: tensor<2x0x3xf32>) -> tensor<2x0x3xf32> {
+// CHECK-LABEL: func.func @group_norm_without_channels
+// CHECK-SAME: (%[[x:.*]]: tensor<2x0x3xf32>)
+// CHECK-NEXT: func.return %[[x]]
+func.func @group_norm_without_channels(%x: tensor<2x0x3xf32>) -> tensor<2x0x3xf32> {
   %y = graph.group_norm %x groups = 2 axis = 1 epsilon = 1.0e-05 : (tensor<2x0x3xf32>) -> tensor<2x0x3xf32>
   func.return %y : tensor<2x0x3xf32>
 }
@@ -198,10 +216,11 @@ func.func @batch_norm_training_without_statistics(%x: tensor<?x3x4xf32>) -> tens
   func.return %y : tensor<?x3x4xf32>
 }
 
-// CHECK-LABEL: func.func @batch_norm_training_whose_statistics_are_used_stays
-// CHECK-NEXT: graph.batch_norm_training
-// CHECK-NEXT: func.return
-func.func @batch_norm_training_whose_statistics_are_used_stays(%x: tensor<?x3x4xf32>) -> (tensor<?x3x4xf32>, tensor<3xf32>) {
+// CHECK-LABEL: func.func @batch_norm_training_whose_statistics_are_used
+// CHECK: %[[squares:.*]] = graph.max
+// CHECK: %[[variance:.*]] = graph.reshape %[[squares]] shape = [-1]
+// CHECK-NEXT: func.return %{{.*}}, %[[variance]]
+func.func @batch_norm_training_whose_statistics_are_used(%x: tensor<?x3x4xf32>) -> (tensor<?x3x4xf32>, tensor<3xf32>) {
   %y, %mean, %variance = graph.batch_norm_training %x axis = 1 epsilon = 1.0e-05 : (tensor<?x3x4xf32>) -> (tensor<?x3x4xf32>, tensor<3xf32>, tensor<3xf32>)
   func.return %y, %variance : tensor<?x3x4xf32>, tensor<3xf32>
 }
