@@ -18,9 +18,9 @@ from stepwell.dialects.graph.ops import (
     ClipOp,
     CumulativeOp,
     ExpOp,
-    WhereOp,
     SigmoidOp,
     TopKOp,
+    WhereOp,
 )
 from stepwell.tools.reference.constraints import property_type, value_type
 from stepwell.tools.reference.documents import document_of
