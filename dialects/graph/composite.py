@@ -20,6 +20,7 @@ from xdsl.rewriter import InsertPoint
 
 from ...core.bounded_cache import bounded_cache
 from ...core.dims import Dim, Shape, product
+from ...core.dtypes import dtype_of
 from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
 from ...core.typed import dense_array
@@ -36,7 +37,6 @@ from .interfaces import (
     element_type,
     tensor_type,
     unknown_sizes,
-    widened,
 )
 from .nest import PlaceSteps, Steps
 from .op_builder import InsertingBuilder, OpBuilder, V
@@ -50,8 +50,8 @@ class CompositeOp(GraphOp, ABC):
     """An operator whose meaning is its `body`, a function of an `OpBuilder`.
 
     16-bit operands are computed with in f32, and results, of the element type of the first
-    operand, are rounded once. `graph-simplify-inference` replaces the operator by its body. A subclass
-    may override what follows from the body, with the reason.
+    operand, are rounded once. `graph-simplify-inference` replaces the operator by its body. A
+    subclass may override what follows from the body, with the reason.
     """
 
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
@@ -99,7 +99,11 @@ class CompositeOp(GraphOp, ABC):
         return None if work is None else work * product(sizes.shape(self.results[0]))
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        given: list[Array] = [widened(dense_array(array)) for array in arrays]
+        types = (dtype_of(element_type(argument)) for argument in self._body.block.args)
+        given: list[Array] = [
+            dense_array(array).astype(type, copy=False)
+            for array, type in zip(arrays, types, strict=True)
+        ]
         # Overflow and invalid operations have the values of IEEE 754, and no warning.
         with np.errstate(all="ignore"):
             values = self._body.evaluated(given, lambda op, operands: op.reference(*operands))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
-from functools import partial
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -33,10 +32,6 @@ from .traits import HalfPrecision
 
 if TYPE_CHECKING:
     from .interfaces import Array
-
-
-Read = Callable[[SSAValue, Index], SSAValue]
-"""Reads the element of a factor at an index, in the type of the product."""
 
 
 def same_element_types(
@@ -92,19 +87,6 @@ def dense_shape(x: Shape, w: Shape, bias: Sequence[Shape], facts: ShapeFacts) ->
     return (*x[:-1], w[0])
 
 
-def dense_at(
-    nest: Nest, x: SSAValue, w: SSAValue, index: Index, init: SSAValue, reads: tuple[Read, Read]
-) -> SSAValue:
-    """`init` and the sum of products of a row of `x` and a row of `w`."""
-    *row, column = index
-
-    def step(k: Index, total: SSAValue) -> SSAValue:
-        left = reads[0](x, (*row, k[0]))
-        return scalars.fma(nest, left, reads[1](w, (column, k[0])), total)
-
-    return nest.reduce([nest.extent(x, rank(x) - 1)], "add", init, step)
-
-
 def matmul_shape(a: Shape, b: Shape, facts: ShapeFacts) -> Shape:
     """The shape rule of a product of matrices."""
     for shape in (a, b):
@@ -112,20 +94,6 @@ def matmul_shape(a: Shape, b: Shape, facts: ShapeFacts) -> Shape:
             facts.fail("an operand is not a matrix", "rank >= 2", text(shape))
     facts.equal(a[-1], b[-2], "inner dimensions differ")
     return (*facts.broadcast(a[:-2], b[:-2]), a[-2], b[-1])
-
-
-def matmul_at(
-    nest: Nest, a: SSAValue, b: SSAValue, index: Index, init: SSAValue, reads: tuple[Read, Read]
-) -> SSAValue:
-    """`init` and the sum of products of a row of `a` and a column of `b`."""
-    *_, row, column = index
-    left, right = broadcast_index(a, index)[:-2], broadcast_index(b, index)[:-2]
-
-    def step(k: Index, total: SSAValue) -> SSAValue:
-        element = reads[0](a, (*left, row, k[0]))
-        return scalars.fma(nest, element, reads[1](b, (*right, k[0], column)), total)
-
-    return nest.reduce([nest.extent(a, rank(a) - 1)], "add", init, step)
 
 
 @irdl_op_definition
@@ -180,13 +148,17 @@ class DenseOp(GraphOp, BatchInterface):
             return self.stored(product + bias[0] if bias else product)
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        read = partial(factor, nest)
-        return dense_at(nest, self.x, self.w, index, self._initial(nest, index), (read, read))
+        *row, column = index
+        if self.bias is None:
+            init = scalars.zero(nest, nest.compute_type(element_type(self.result)))
+        else:
+            init = nest.at(self.bias, index[-1:])
 
-    def _initial(self, nest: Nest, index: Index) -> SSAValue:
-        if self.bias is not None:
-            return nest.at(self.bias, index[-1:])
-        return scalars.zero(nest, nest.compute_type(element_type(self.result)))
+        def step(k: Index, total: SSAValue) -> SSAValue:
+            left = factor(nest, self.x, (*row, k[0]))
+            return scalars.fma(nest, left, factor(nest, self.w, (column, k[0])), total)
+
+        return nest.reduce([nest.extent(self.x, rank(self.x) - 1)], "add", init, step)
 
 
 @irdl_op_definition
@@ -238,5 +210,11 @@ class MatmulOp(GraphOp, BatchInterface):
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         init = scalars.zero(nest, nest.compute_type(element_type(self.result)))
-        read = partial(factor, nest)
-        return matmul_at(nest, self.a, self.b, index, init, (read, read))
+        *_, row, column = index
+        left, right = (broadcast_index(value, index)[:-2] for value in (self.a, self.b))
+
+        def step(k: Index, total: SSAValue) -> SSAValue:
+            element = factor(nest, self.a, (*left, row, k[0]))
+            return scalars.fma(nest, element, factor(nest, self.b, (*right, k[0], column)), total)
+
+        return nest.reduce([nest.extent(self.a, rank(self.a) - 1)], "add", init, step)

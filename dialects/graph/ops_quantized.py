@@ -7,38 +7,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, f32, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, i16, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
-from ...core.dims import Dim, Shape
-from ...core.typed import dense_array
-from . import scalars
+from ...core.dims import Shape
 from .attrs import BYTE_TENSOR, I32_TENSOR, I64_ARRAY, SINGLE_TENSOR, i64_attr, ints
+from .composite import CompositeOp
 from .demands import DemandInterface, SizeBound
-from .interfaces import (
-    FusionKind,
-    GraphOp,
-    Index,
-    Nest,
-    ShapeFacts,
-    Sizes,
-    element_type,
-    rank,
-    tensor_type,
-)
-from .ops_contraction import Read, dense_at, dense_shape, flops_of_products, matmul_at, matmul_shape
-from .ops_quantize import saturated, saturated_scalar
-from .ops_window import conv_array, conv_at, conv_shape, step_properties, window_bounds
-
-if TYPE_CHECKING:
-    from .interfaces import Array
+from .interfaces import FusionKind, ShapeFacts, element_type, rank, tensor_type
+from .op_builder import OpBuilder, V
+from .ops_contraction import dense_shape, matmul_shape
+from .ops_window import conv_shape, step_properties, window_bounds
 
 
-class QuantizedContractionOp(GraphOp, ABC):
+class QuantizedContractionOp(CompositeOp, ABC):
     """A product of quantised tensors: the operands, and the common code.
 
     y = saturate(round(t * m) + y_zero_point)  for  m = x_scale * w_scale / y_scale
@@ -87,17 +72,8 @@ class QuantizedContractionOp(GraphOp, ABC):
         """The shape rule of the product."""
 
     @abstractmethod
-    def product(self, x: np.ndarray, w: np.ndarray) -> np.ndarray:
-        """The product of arrays of i32."""
-
-    @abstractmethod
-    def sum_at(
-        self, nest: Nest, index: Index, init: SSAValue, reads: tuple[Read, Read]
-    ) -> SSAValue:
-        """The element of the product at an index; `reads` read the elements of x and w."""
-
-    def flops(self, sizes: Sizes) -> Dim:
-        return flops_of_products(sizes, self.result, sizes.shape(self.x)[-1:])
+    def product(self, b: OpBuilder[V], x: V, w: V, bias: V | None) -> V:
+        """The product of integers without zero points, and the bias."""
 
     def infer_element_types(self) -> list[Attribute]:
         return [element_type(self.y_zero_point)]
@@ -123,56 +99,30 @@ class QuantizedContractionOp(GraphOp, ABC):
                 facts.equal(channels, shape[0], f"length of {what} differs from the channels")
         return [result]
 
-    def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        operands = [dense_array(array) for array in arrays]
-        x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, *bias = operands
-        with np.errstate(all="ignore"):
-            left = x.astype(np.int32) - x_zero.astype(np.int32)
-            right = w.astype(np.int32) - _along(w_zero.astype(np.int32), self.WEIGHT_AXIS, w.ndim)
-            total = self.product(left, right)
-            if bias:
-                total = total + _along(bias[0], self.CHANNEL_AXIS, total.ndim)
-            scale = multiplier(x_scale, w_scale, y_scale)
-            value = total.astype(np.float32) * _along(scale, self.CHANNEL_AXIS, total.ndim)
-            return self.stored(saturated(value, y_zero, y_zero.dtype))
+    def body(
+        self,
+        b: OpBuilder[V],
+        x: V,
+        x_scale: V,
+        x_zero_point: V,
+        w: V,
+        w_scale: V,
+        w_zero_point: V,
+        y_scale: V,
+        y_zero_point: V,
+        bias: V | None,
+    ) -> V:
+        def shifted(value: V, zero_point: V, shape: Sequence[int] = ()) -> V:
+            zero = b.cast(zero_point, i16)
+            return b.sub(b.cast(value, i16), b.reshape(zero, shape) if shape else zero)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        channel = (index[self.CHANNEL_AXIS],)
-
-        def scalar(value: SSAValue, own: Index, target: Attribute) -> SSAValue:
-            return scalars.convert(nest, nest.at(value, own), element_type(value), target)
-
-        def parameter(value: SSAValue, target: Attribute) -> SSAValue:
-            return scalar(value, channel if rank(value) else (), target)
-
-        def read_from(zero_point: SSAValue) -> Read:
-            shift = parameter(zero_point, i32)
-            return lambda value, own: scalars.sub(nest, scalar(value, own, i32), shift)
-
-        init = nest.constant(0, i32) if self.bias is None else parameter(self.bias, i32)
-        reads = read_from(self.x_zero_point), read_from(self.w_zero_point)
-        total = scalars.convert(nest, self.sum_at(nest, index, init, reads), i32, f32)
-        x_scale, w_scale, y_scale = (
-            parameter(value, f32) for value in (self.x_scale, self.w_scale, self.y_scale)
-        )
-        scale = scalars.divide(nest, scalars.mul(nest, x_scale, w_scale), y_scale)
-        zero_point, kind = parameter(self.y_zero_point, i32), element_type(self.y_zero_point)
-        return saturated_scalar(nest, scalars.mul(nest, total, scale), zero_point, i32, kind)
-
-
-def multiplier(x_scale: np.ndarray, w_scale: np.ndarray, y_scale: np.ndarray) -> np.ndarray:
-    """The factor that scales a sum of products to steps of the result, in f32."""
-    single = np.float32
-    return x_scale.astype(single) * w_scale.astype(single) / y_scale.astype(single)
-
-
-def _along(values: np.ndarray, axis: int, rank: int) -> np.ndarray:
-    """A vector as an array that broadcasts along all axes but one; a scalar unchanged."""
-    if not values.ndim:
-        return values
-    beside = [1] * rank
-    beside[axis] = -1
-    return values.reshape(beside)
+        # A vector of zero points of w lies along its channels.
+        beside = [1] * (rank(self.w) - 1 - self.WEIGHT_AXIS % rank(self.w))
+        along = [-1, *beside] if beside and rank(self.w_zero_point) else []
+        total = self.product(b, shifted(x, x_zero_point), shifted(w, w_zero_point, along), bias)
+        scale = b.div(b.mul(x_scale, w_scale), y_scale)
+        axis = self.CHANNEL_AXIS if rank(self.w_scale) else None
+        return b.requantize(total, scale, y_zero_point, axis)
 
 
 _CONTRACTION_FORMAT = (
@@ -197,13 +147,8 @@ class QuantizedDenseOp(QuantizedContractionOp):
     def shape(self, x: Shape, w: Shape, bias: Sequence[Shape], facts: ShapeFacts) -> Shape:
         return dense_shape(x, w, bias, facts)
 
-    def product(self, x: np.ndarray, w: np.ndarray) -> np.ndarray:
-        return np.matmul(x, w.T)
-
-    def sum_at(
-        self, nest: Nest, index: Index, init: SSAValue, reads: tuple[Read, Read]
-    ) -> SSAValue:
-        return dense_at(nest, self.x, self.w, index, init, reads)
+    def product(self, b: OpBuilder[V], x: V, w: V, bias: V | None) -> V:
+        return b.dense(x, w, bias)
 
 
 @irdl_op_definition
@@ -230,13 +175,9 @@ class QuantizedMatmulOp(QuantizedContractionOp):
             facts.equal(result[-1], shape[0], "length of bias differs from the columns of w")
         return result
 
-    def product(self, x: np.ndarray, w: np.ndarray) -> np.ndarray:
-        return np.matmul(x, w)
-
-    def sum_at(
-        self, nest: Nest, index: Index, init: SSAValue, reads: tuple[Read, Read]
-    ) -> SSAValue:
-        return matmul_at(nest, self.x, self.w, index, init, reads)
+    def product(self, b: OpBuilder[V], x: V, w: V, bias: V | None) -> V:
+        total = b.matmul(x, w)
+        return total if bias is None else b.add(total, bias)
 
 
 @irdl_op_definition
@@ -283,7 +224,7 @@ class QuantizedConvOp(QuantizedContractionOp, DemandInterface):
         properties = step_properties(rank(SSAValue.get(x)) - 2, strides, dilations)
         properties["groups"] = i64_attr(groups)
         first = [x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point]
-        GraphOp.__init__(
+        CompositeOp.__init__(
             self, operands=[*first, bias], properties=properties, result_type=result_type
         )
 
@@ -300,13 +241,5 @@ class QuantizedConvOp(QuantizedContractionOp, DemandInterface):
         strides, dilations, _ = self.steps
         return window_bounds(self.x, 2, tensor_type(self.w).get_shape()[2:], strides, dilations)
 
-    def flops(self, sizes: Sizes) -> Dim:
-        return flops_of_products(sizes, self.result, sizes.shape(self.w)[1:])
-
-    def product(self, x: np.ndarray, w: np.ndarray) -> np.ndarray:
-        return conv_array(x, w, *self.steps)
-
-    def sum_at(
-        self, nest: Nest, index: Index, init: SSAValue, reads: tuple[Read, Read]
-    ) -> SSAValue:
-        return conv_at(nest, self.x, self.w, *self.steps, index, init, reads)
+    def product(self, b: OpBuilder[V], x: V, w: V, bias: V | None) -> V:
+        return b.conv(x, w, bias, *self.steps)

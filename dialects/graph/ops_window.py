@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -54,7 +53,7 @@ from .interfaces import (
     widened,
 )
 from .kinds import Precision
-from .ops_contraction import Read, factor, factors, flops_of_products, summed_element_types
+from .ops_contraction import factor, factors, flops_of_products, summed_element_types
 from .ops_reduction import begins_at_zero, mean_of, mean_of_sum
 from .remapped_axes import BlockableInterface, HoldsNumbers
 from .rewrites import forward
@@ -182,46 +181,6 @@ def _check_groups(groups: int, x: Shape, w: Shape, facts: ShapeFacts) -> None:
         facts.fail("groups of channels whose number is not known", "a fixed number", channels)
 
 
-def conv_array(
-    x: np.ndarray,
-    w: np.ndarray,
-    strides: Sequence[int],
-    dilations: Sequence[int],
-    groups: int,
-) -> np.ndarray:
-    """The convolution of arrays, without a bias."""
-    count = x.ndim - 2
-    windows = windows_of(x, w.shape[2:], strides, dilations)
-    over = [1, *range(2 + count, 2 + 2 * count)], list(range(1, 2 + count))
-    parts = zip(np.split(windows, groups, axis=1), np.split(w, groups), strict=True)
-    return np.concatenate([np.moveaxis(np.tensordot(p, f, over), -1, 1) for p, f in parts], axis=1)
-
-
-def conv_at(
-    nest: Nest,
-    x: SSAValue,
-    w: SSAValue,
-    strides: Sequence[int],
-    dilations: Sequence[int],
-    groups: int,
-    index: Index,
-    init: SSAValue,
-    reads: tuple[Read, Read],
-) -> SSAValue:
-    """`init` and the sum of products of a window of `x` and a filter of `w`."""
-    image, filter, *place = index
-    first = _first_channel(x, w, groups, filter)
-
-    def step(k: Index, total: SSAValue) -> SSAValue:
-        channel, *offset = k
-        own = place_in(place, offset, strides, dilations)
-        element = reads[0](x, (image, first + channel, *own))
-        return scalars.fma(nest, element, reads[1](w, (filter, channel, *offset)), total)
-
-    extents = [nest.extent(w, dim) for dim in range(1, rank(w))]
-    return nest.reduce(extents, "add", init, step)
-
-
 def _first_channel(x: SSAValue, w: SSAValue, groups: int, filter: AffineExpr) -> AffineExpr:
     """The first channel of x that a filter reads."""
     filters, channels = tensor_type(w).get_shape()[:2]
@@ -307,19 +266,33 @@ class ConvOp(GraphOp, DemandInterface):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, w, *bias = factors(*arrays)
         with np.errstate(all="ignore"):
-            product = conv_array(x, w, *self.steps)
+            strides, dilations, groups = self.steps
+            windows, count = windows_of(x, self.window, strides, dilations), x.ndim - 2
+            over = [1, *range(2 + count, 2 + 2 * count)], list(range(1, 2 + count))
+            pairs = zip(np.split(windows, groups, axis=1), np.split(w, groups), strict=True)
+            parts = [np.moveaxis(np.tensordot(part, f, over), -1, 1) for part, f in pairs]
+            product = np.concatenate(parts, axis=1)
             if bias:
                 product = product + bias[0].reshape(-1, *[1] * (x.ndim - 2))
             return self.stored(np.ascontiguousarray(product))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        init, read = self._initial(nest, index[1]), partial(factor, nest)
-        return conv_at(nest, self.x, self.w, *self.steps, index, init, (read, read))
+        image, filter, *place = index
+        strides, dilations, groups = self.steps
+        first = _first_channel(self.x, self.w, groups, filter)
+        if self.bias is None:
+            init = scalars.zero(nest, nest.compute_type(element_type(self.result)))
+        else:
+            init = nest.at(self.bias, (filter,))
 
-    def _initial(self, nest: Nest, filter: AffineExpr) -> SSAValue:
-        if self.bias is not None:
-            return nest.at(self.bias, (filter,))
-        return scalars.zero(nest, nest.compute_type(element_type(self.result)))
+        def step(k: Index, total: SSAValue) -> SSAValue:
+            channel, *offset = k
+            own = place_in(place, offset, strides, dilations)
+            element = factor(nest, self.x, (image, first + channel, *own))
+            return scalars.fma(nest, element, factor(nest, self.w, (filter, *k)), total)
+
+        extents = [nest.extent(self.w, dim) for dim in range(1, rank(self.w))]
+        return nest.reduce(extents, "add", init, step)
 
 
 @irdl_op_definition

@@ -21,12 +21,11 @@ from ...core.budgets import SUMS
 from ...core.context import CompilerContext, decide, weights_of
 from ...core.dtypes import dtype_of, ui8
 from ...core.exactness import Exactness
-from ...core.provenance import fuse
+from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.known import elements_of, sizes_of
 from ...dialects.graph.op_builder import InsertingBuilder
-from ...dialects.graph.ops_quantized import multiplier
 from .rules.permission import permitted
 from .rules.quantized import (
     MoveOfDequantized,
@@ -65,60 +64,40 @@ def _weight_axis(op: GraphOp) -> int:
 
 @Exactness.EXACT
 @dataclass
-class ProductOfQuantized(RewritePattern):
-    """Sum integers, then requantise."""
+class FactorIsNarrow(RewritePattern):
+    """Multiply integers of the smallest type that holds them."""
 
-    ctx: Context
+    weights: WeightStore
 
-    # quantized_dense(x, w, b) == requantize(dense(x - xz, w - wz, b), xs * ws / ys, yz)
-    # likewise matmul, whose bias is added, and conv
+    # dense(x - 0, w) == dense(x, w)  for x of 8 bits, which the difference widens
+    # dense(x, w - z) == dense(x, c)  for constants, c of 8 bits if that holds the difference
+    # likewise matmul and conv
     def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
-        if not isinstance(op, graph.QuantizedContractionOp):
+        if not isinstance(op, graph.DenseOp | graph.MatmulOp | graph.ConvOp):
             return
-        weights, b = weights_of(self.ctx), _builder(self.ctx, op, rewriter)
-        x_scale, w_scale, y_scale = (
-            elements_of(scale, weights) for scale in (op.x_scale, op.w_scale, op.y_scale)
-        )
-        if x_scale is None or w_scale is None or y_scale is None:
-            return
-        with np.errstate(all="ignore"):
-            scale = b.constant(multiplier(x_scale, w_scale, y_scale), _name(op.w_scale, "steps"))
-        x = self._shifted(op.x, op.x_zero_point, None, b)
-        w = self._shifted(op.w, op.w_zero_point, op.WEIGHT_AXIS % rank(op.w), b)
-        bias = None if op.bias is None else op.bias
-        if isinstance(op, graph.QuantizedConvOp):
-            total = b.conv(x, w, bias, *op.steps)
-        elif isinstance(op, graph.QuantizedDenseOp):
-            total = b.dense(x, w, bias)
-        else:
-            total = b.matmul(x, w)
-            total = total if bias is None else b.add(total, bias)
-        axis = op.CHANNEL_AXIS if w_scale.ndim else None
-        result = b.insert(graph.RequantizeOp(total, scale, op.y_zero_point, axis, op.result.type))
-        decide(self.ctx, op, "a product of integers", "its scales are constants")
-        rewriter.replace(op, [], [result])
+        for number, factor in enumerate(op.operands[:2]):
+            if element_type(factor) != i16:
+                continue
+            narrow = self._narrow(factor, InsertingBuilder(rewriter, [op], self.weights))
+            if narrow is not None:
+                op.operands[number] = narrow
+                rewriter.handle_operation_modification(op)
 
-    def _shifted(
-        self, value: SSAValue, zero_point: SSAValue, axis: int | None, b: InsertingBuilder
-    ) -> SSAValue:
-        """`value` minus its zero point; if constant, in the smallest type that holds it."""
-        weights = weights_of(self.ctx)
-        zero, elements = elements_of(zero_point, weights), known_elements(value, weights)
-        if zero is not None and not zero.any():
-            return value
-        beside = [1] * rank(value)
-        if rank(zero_point) and axis is not None:
-            beside[axis] = -1
-        if zero is not None and elements is not None:
-            zeros = zero.reshape(beside) if zero.ndim else zero
-            difference = elements.astype(np.int16) - zeros.astype(np.int16)
-            narrow = difference.astype(np.int8)
-            exact = narrow if np.array_equal(narrow, difference) else difference
-            return b.constant(exact, _name(value, "shifted"))
-        shift = b.cast(zero_point, i16)
-        if rank(zero_point) and axis != rank(value) - 1:
-            shift = b.reshape(shift, beside)
-        return b.sub(b.cast(value, i16), shift)
+    def _narrow(self, factor: SSAValue, b: InsertingBuilder) -> SSAValue | None:
+        wide = factor.owner
+        if isinstance(wide, graph.SubOp):
+            zero = known_elements(wide.rhs, self.weights)
+            wide = wide.lhs.owner if zero is not None and not zero.any() else wide
+        if isinstance(wide, graph.CastOp) and element_type(wide.x) in _BYTES:
+            return wide.x
+        elements = known_elements(factor, self.weights)
+        if elements is None:
+            return None
+        narrow = elements.astype(np.int8)
+        if np.array_equal(narrow, elements):
+            return b.constant(narrow, _name(factor, "shifted"))
+        known = isinstance(wide, graph.ConstantOp)
+        return None if known else b.constant(elements, _name(factor, "shifted"))
 
 
 @Exactness.EXACT
@@ -221,11 +200,11 @@ class QuantizeOfProduct(RewritePattern):
             return
         of_x, of_w = (x.x, x.scale, x.zero_point), (w.x, w.scale, w.zero_point)
         steps = product.steps if isinstance(product, graph.ConvOp) else ()
-        quantized = _QUANTIZED[type(product)]
-        operands = (*of_x, *of_w, op.scale, op.zero_point, sums)
-        new = quantized(*operands, *steps)
-        new.location = fuse([product, op])
-        rewriter.replace(op, [new], new.results)
+        quantized = _QUANTIZED[type(product)](*of_x, *of_w, op.scale, op.zero_point, sums, *steps)
+        b = InsertingBuilder(rewriter, [product, op], weights)
+        decide(self.ctx, op, "a product of integers", "its scales are constants")
+        rewriter.replace(op, [], quantized.opened(b, lambda operand: operand))
+        quantized.drop_all_references()  # it is in no block
 
     def _sums(
         self, bias: graph.DequantizeOp, x: graph.DequantizeOp, w: graph.DequantizeOp
@@ -293,9 +272,13 @@ class GraphLegalizeQuantizedPass(ModulePass):
       %z = graph.constant dense<5> : tensor<ui8>
       %n = graph.constant dense<0> : tensor<i8>
       %s = graph.constant dense<0.5> : tensor<f32>
-      %y = graph.quantized_dense %x, %s, %z, %w, %s, %n, %s, %z
-          : (tensor<?x2xui8>, tensor<f32>, tensor<ui8>, tensor<2x2xi8>, tensor<f32>, tensor<i8>,
-             tensor<f32>, tensor<ui8>) -> tensor<?x2xui8>
+      %a = graph.dequantize %x, %s, %z
+          : (tensor<?x2xui8>, tensor<f32>, tensor<ui8>) -> tensor<?x2xf32>
+      %b = graph.dequantize %w, %s, %n
+          : (tensor<2x2xi8>, tensor<f32>, tensor<i8>) -> tensor<2x2xf32>
+      %c = graph.dense %a, %b : (tensor<?x2xf32>, tensor<2x2xf32>) -> tensor<?x2xf32>
+      %y = graph.quantize %c, %s, %z
+          : (tensor<?x2xf32>, tensor<f32>, tensor<ui8>) -> tensor<?x2xui8>
       func.return %y : tensor<?x2xui8>
     }
     ```
@@ -306,31 +289,33 @@ class GraphLegalizeQuantizedPass(ModulePass):
     func.func @main(%x: tensor<?x2xui8>) -> tensor<?x2xui8> {
       %w = graph.constant dense<[[1, -2], [3, 4]]> : tensor<2x2xi8>
       %z = graph.constant dense<5> : tensor<ui8>
-      %m = graph.constant dense<0.5> : tensor<f32>
+      %s = graph.constant dense<0.5> : tensor<f32>
       %b = graph.constant dense<[5, -35]> : tensor<2xi32>
       %t = graph.dense %x, %w, %b
           : (tensor<?x2xui8>, tensor<2x2xi8>, tensor<2xi32>) -> tensor<?x2xi32>
+      %p = graph.mul %s, %s : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      %m = graph.div %p, %s : (tensor<f32>, tensor<f32>) -> tensor<f32>
       %y = graph.requantize %t, %m, %z
           : (tensor<?x2xi32>, tensor<f32>, tensor<ui8>) -> tensor<?x2xui8>
       func.return %y : tensor<?x2xui8>
     }
     ```
 
+    A product of floats between ``dequantize`` and ``quantize``, as quantisers emit it, becomes the
+    body of a quantised operator. Pads, relu, clip, data movement and pooling in between then work
+    on integers. This replaces sums in f32, which depend on their order, by exact ones: each
+    element is that of exact arithmetic, or its neighbour where the exact value is within 2^-14 of
+    halfway between the two (`docs/rationale/0012-quantised-tensors.md`). A product that may not
+    fit 32 bits stays in floats.
+
     Stored integers are multiplied: the zero point of constant weights is subtracted from them,
     and that of `x` becomes a summand ``-z * sum(w)`` of the bias. All of this wraps around like
     the sum, so that a quantised operator keeps its bits.
 
-    A product of floats between ``dequantize`` and ``quantize``, as quantisers emit it, is first
-    recognised as a quantised operator. Pads, relu, clip, data movement and pooling in between
-    then work on integers. This replaces sums in f32, which depend on their order, by exact ones:
-    each element is that of exact arithmetic, or its neighbour where the exact value is within
-    2^-14 of halfway between the two (`docs/rationale/0012-quantised-tensors.md`). A product
-    that may not fit 32 bits stays in floats.
-
-    Requires: constant scales; runs before `graph-fold-constant`, which would dequantise constant
-        weights.
-    Leaves: `graph.quantize` and `graph.dequantize` at the boundaries to floats, and quantised
-        operators whose scales are known only at run time.
+    Requires: constant scales of what is recognised; `graph-simplify-inference`, which opens the
+        quantised operators of the model. Runs before `graph-fold-constant`, which would dequantise
+        constant weights.
+    Leaves: `graph.quantize` and `graph.dequantize` at the boundaries to floats.
     """
 
     name = "graph-legalize-quantized"
@@ -344,7 +329,7 @@ class GraphLegalizeQuantizedPass(ModulePass):
             PadOfDequantized(weights),
             MoveOfDequantized(weights),
             QuantizeOfProduct(ctx),
-            ProductOfQuantized(ctx),
+            FactorIsNarrow(weights),
             ProductOfShifted(ctx),
         ]
         applier = GreedyRewritePatternApplier(permitted(op, patterns), dce_enabled=True)

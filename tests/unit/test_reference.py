@@ -18,9 +18,9 @@ from stepwell.dialects.graph.ops import (
     ClipOp,
     CumulativeOp,
     ExpOp,
+    FmaOp,
     SigmoidOp,
     TopKOp,
-    WhereOp,
 )
 from stepwell.tools.reference.constraints import property_type, value_type
 from stepwell.tools.reference.documents import document_of
@@ -220,7 +220,7 @@ def test_programs_whose_checks_fail_accept_others(name: str, good: tuple[Any, ..
 def test_the_source_in_numpy() -> None:
     assert numpy_source(ExpOp) == "np.exp(x)"
     assert numpy_source(SigmoidOp).endswith("return one / (one + np.exp(-x))")
-    assert numpy_source(WhereOp).startswith("def array(self, ")
+    assert numpy_source(FmaOp).startswith("def array(self, ")
     assert "def reference(" in numpy_source(TopKOp)
 
 

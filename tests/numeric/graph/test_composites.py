@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import FloatAttr, f64
 from xdsl.irdl import operand_def, opt_operand_def, prop_def, result_def
 
 import stepwell as sw
-from stepwell.core.dtypes import ELEMENT_TYPES, dtype_of
+from stepwell.core.dtypes import ELEMENT_TYPES, dtype_of, element_type_of
 from stepwell.core.registry import own_dialects
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph.attrs import FLOAT_TENSOR
@@ -166,8 +166,49 @@ def test_opened_and_closed_norms_are_equal(
         close(one, reference, dtype)
 
 
+PRODUCTS: dict[type[CompositeOp], tuple[tuple[int, ...], tuple[int, ...]]] = {
+    graph.QuantizedDenseOp: ((2, 3), (4, 3)),
+    graph.QuantizedMatmulOp: ((2, 3), (3, 4)),
+    graph.QuantizedConvOp: ((2, 3, 6), (4, 3, 2)),
+}
+"""The sizes of x and of w, with four channels of the result."""
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("of_channels", [True, False])
+@pytest.mark.parametrize("op", PRODUCTS)
+def test_opened_and_closed_products_are_equal(
+    op: type[CompositeOp], of_channels: bool, constant: bool
+) -> None:
+    (x, w), rng, b = PRODUCTS[op], np.random.default_rng(6), sw.Builder("main")
+    channels = (4,) if of_channels else ()
+    operands: dict[str, np.ndarray] = {
+        "x_scale": rng.uniform(0.1, 1, ()).astype(np.float32),
+        "x_zero_point": np.uint8(131),
+        "w": rng.integers(-128, 128, w).astype(np.int8),
+        "w_scale": rng.uniform(0.1, 1, channels).astype(np.float32),
+        "w_zero_point": np.full(channels, -3, np.int8),
+        "y_scale": np.float32(30),
+        "y_zero_point": np.int8(7),
+        "bias": rng.integers(-9000, 9000, 4).astype(np.int32),
+    }
+    inputs, given = [rng.integers(0, 256, x).astype(np.uint8)], operands
+    value = b.input("x", ("n", *x[1:]), "ui8")
+    if not constant:
+        inputs += operands.values()
+        given = {n: b.input(n, a.shape, str(element_type_of(a.dtype))) for n, a in operands.items()}
+    b.output(b.apply(op, value, **given), name="y")
+    module = b.module()
+    exe = sw.compile(module, threads=1, rounding="kept")
+    assert "graph.quantized" not in exe.ir("optimized")
+    expected = module.run_reference(*inputs)
+    assert len(np.unique(expected)) > 3
+    for compiled in (exe, closed(module, op)):
+        np.testing.assert_array_equal(compiled(*inputs), expected)
+
+
 def test_every_composite_is_compared() -> None:
-    assert {*GRAPH, *NORMS} == set(COMPOSITES)
+    assert {*GRAPH, *NORMS, *PRODUCTS} == set(COMPOSITES)
 
 
 def bits(array: np.ndarray) -> np.ndarray:

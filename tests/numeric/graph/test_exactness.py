@@ -237,6 +237,8 @@ PROOFS: dict[str, list[Proof]] = {
     "CompositeIsItsBody": [
         *(Proof(lambda b, x, name=name: getattr(b, name)(x)) for name in ACTIVATIONS),
         *pairs(lambda b, x, slope: b.prelu(x, slope), "f16", "i8", "ui8"),
+        Proof(lambda b, x: product(b, x, 0.3), ("i8",)),
+        Proof(lambda b, x: product(b, x, 0.001), ("i8",)),
         Proof(lambda b, x: b.layer_norm(b.reshape(x, [-1, 4])), ("f16",)),
         Proof(lambda b, x: b.rms_norm(b.reshape(x, [-1, 4])), ("f16",)),
     ],
@@ -358,9 +360,14 @@ PROOFS: dict[str, list[Proof]] = {
             ("i8",),
         )
     ],
-    "ProductOfQuantized": [
-        Proof(lambda b, x: product(b, x, 0.3), ("i8",)),
-        Proof(lambda b, x: product(b, x, 0.001), ("i8",)),
+    "FactorIsNarrow": [
+        Proof(
+            lambda b, x, z=z: b.dense(
+                b.cast(b.reshape(x, [-1, 4]), "i16") - np.int16(z), FILTERS.astype(np.int16)
+            ),
+            ("i8",),
+        )
+        for z in (0, -3)
     ],
     "ProductOfShifted": [
         Proof(
