@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DictionaryAttr, TensorType
@@ -25,6 +26,7 @@ from ...dialects.graph.rearranging import ReshapeInterface
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.graph.visibility import StoredRounding
 from ...dialects.loop import ops as loop
+from ...dialects.loop.dependences import dependences
 from ...dialects.loop.inside import Reader, buffer_of
 from .arguments import argument_attrs, arguments_of
 from .nest import NestBuilder
@@ -47,6 +49,23 @@ def build_kernel(
         plan: the plan of its operators and results.
         rounding: knows which values are rounded to 16 bits, though they are not stored.
     """
+    kernel = _built(function, constant, shapes, plan, rounding)
+    if plan.in_result is None or not any(dependences(kernel.body.block, {})):
+        return kernel
+    # A reduction whose reads only the loop over the row guards is in that loop, and would read what
+    # has been replaced.
+    staged = {value: depth for value, depth in plan.staged.items() if value != plan.in_result}
+    plan = replace(plan, staged=staged, in_result=None)
+    return _built(function, constant, shapes, plan, rounding)
+
+
+def _built(
+    function: func.FuncOp,
+    constant: Sequence[bool],
+    shapes: SymbolicShapes,
+    plan: NestPlan,
+    rounding: StoredRounding,
+) -> loop.KernelOp:
     input_types, output_types = (
         [buffer for kind in kinds if isinstance(kind, TensorType) for buffer in buffer_types(kind)]
         for kinds in (function.function_type.inputs, function.function_type.outputs)
@@ -74,7 +93,7 @@ def build_kernel(
             plan.writer.write(writer)
         source_of |= writer.body.source_of
     pairs = list(zip(results, outputs, strict=True))
-    nest = NestBuilder(kernel, arguments, pairs, shapes, plan.staged, rounding)
+    nest = NestBuilder(kernel, arguments, pairs, shapes, plan, rounding)
     for planned in plan.nests:
         _fill(nest, planned, results, outputs)
     source_of |= nest.body.source_of

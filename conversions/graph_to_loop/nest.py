@@ -5,17 +5,17 @@
 - `LoopNest` places each operation once, in its outermost legal loop.
 - A value at an index is computed once while the loops it depends on are open, and so is a
   reduction that two operators have in common.
-- A value that the plan stages is computed into a `loop.local` buffer by a nest of its own, so that
-  a reduction does not run again in each iteration of a loop.
+- A value that the plan stages is computed into a `loop.local` buffer, or into the result, by a nest
+  of its own, so that a reduction does not run again in each iteration of a loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import MemRefType, i1, i8
+from xdsl.dialects.builtin import i1, i8
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineExpr
 
@@ -29,11 +29,12 @@ from ...dialects.graph.kernel_bounds import known_in
 from ...dialects.graph.nest import Index, Nest, PlaceSteps, Steps
 from ...dialects.graph.plan.contract import faults_of
 from ...dialects.graph.plan.local_buffers import local_type
+from ...dialects.graph.plan.nest_plan import NestPlan
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.graph.visibility import StoredRounding
 from ...dialects.loop.ops import KernelOp
 from .arguments import KernelArgument, SparseArgument
-from .loops import LoopNest
+from .loops import Frame, LoopNest
 from .sizes import ArgumentSizes
 
 
@@ -45,7 +46,7 @@ class NestBuilder(Nest):
         arguments: those of the kernel for each argument of the primitive function.
         results: the results of the function, with their buffers.
         shapes: the symbolic shapes of the primitive function.
-        staged: the values to stage, with the number of outer loops around their buffers.
+        plan: says which values are staged, and where.
         rounding: knows which values are rounded to 16 bits, though they are not stored.
     """
 
@@ -55,13 +56,13 @@ class NestBuilder(Nest):
         arguments: dict[SSAValue, KernelArgument],
         results: Sequence[tuple[SSAValue, SSAValue]],
         shapes: SymbolicShapes,
-        staged: Mapping[SSAValue, int],
+        plan: NestPlan,
         rounding: StoredRounding,
     ) -> None:
         self.body = LoopNest(kernel.body.block, lambda: known_in(kernel, shapes))
         self.arguments = arguments
         self.shapes = shapes
-        self.staged, self.rounding = staged, rounding
+        self.results, self.plan, self.rounding = results, plan, rounding
         self._sizes = ArgumentSizes(self.body, list(arguments.values()), results, shapes)
         self._ends: dict[tuple[SSAValue, AffineExpr], tuple[AffineExpr, AffineExpr]] = {}
         self._positions: set[AffineExpr] = set()
@@ -80,8 +81,8 @@ class NestBuilder(Nest):
                 fact = "a sparse operand is read only by its entries"
                 raise UnsupportedError(explain("convert-graph-to-loop", fact))
             result = scalars.computed(self, self.body.load(buffer, index), element_type(value))
-        elif value in self.staged and self._positions.isdisjoint(index):
-            result = self._staged_value(value, index, self.staged[value])
+        elif value in self.plan.staged and self._positions.isdisjoint(index):
+            result = self._staged_value(value, index, self.plan.staged[value])
         else:
             result = self._inline(value, index)
         self.body.home_of(self.body.frames_of(index, result)).memo[key] = result
@@ -128,29 +129,18 @@ class NestBuilder(Nest):
     # Staging.
 
     def _staged_value(self, value: SSAValue, index: Index, depth: int) -> SSAValue:
-        """Read `value` from its local buffer, which is created and filled on first use.
+        """Read `value` from its buffer, which is filled on first use.
 
-        The buffer holds the dimensions after the first `depth`, at the requested leading indices.
+        A local one holds the dimensions after the first `depth`, at the requested leading indices.
         """
         outer = index[:depth]
-        key = ("local", value, outer)
-        local = self.body.known(key)
-        if local is None:
-            frame, kind = self.body.home_of(self.body.frames_of(outer)), tensor_type(value)
-            if (local_kind := local_type(kind, depth)) is None or (
-                frame.depth and not frame.parallel
-            ):
-                fact = "the plan stages a value where no local buffer can be"
-                raise InternalError(
-                    explain(
-                        "convert-graph-to-loop",
-                        fact,
-                        got=kind,
-                        origin=origin(owned(value, Operation)),
-                    )
-                )
-            local = frame.memo[key] = self._fill_local(value, outer, local_kind, frame.depth)
-        loaded = self.body.load(local, index[depth:])
+        key = ("staged", value, outer)
+        buffer, in_result = self.body.known(key), value is self.plan.in_result
+        if buffer is None:
+            frame = self.body.home_of(self.body.frames_of(outer))
+            fill = self._fill_result if in_result else self._fill_local
+            buffer = frame.memo[key] = fill(value, outer, frame)
+        loaded = self.body.load(buffer, index if in_result else index[depth:])
         if element_type(value) == i1:
             return self.insert(arith.CmpiOp(loaded, self.constant(0, i8), "ne"))
         return loaded
@@ -171,22 +161,28 @@ class NestBuilder(Nest):
             home.memo[key] = local
         return self.body.load(local, index[-1:])
 
-    def _fill_local(self, value: SSAValue, outer: Index, kind: MemRefType, depth: int) -> SSAValue:
-        def scalar(inner: Index) -> SSAValue:
-            result = self._inline(value, (*outer, *inner))
-            if element_type(value) == i1:
-                return self.insert(arith.ExtUIOp(result, i8))
-            return result
+    def _fill_result(self, value: SSAValue, outer: Index, frame: Frame) -> SSAValue:
+        """The buffer of the only result, with a row of a value at the leading indices `outer`."""
+        ((_, buffer),) = self.results
+        with self.body.under(frame.depth), self.body.loops([self.extent(value, len(outer))]) as row:
+            index = (*outer, *row)
+            self.body.store(self._inline(value, index), buffer, index)
+        return buffer
 
-        return self._fill(scalar, kind, depth)
-
-    def _fill(self, scalar: Callable[[Index], SSAValue], kind: MemRefType, depth: int) -> SSAValue:
-        """A new buffer under the first `depth` loops, filled with a scalar for each index."""
-        body = self.body
-        with body.under(depth):
+    def _fill_local(self, value: SSAValue, outer: Index, frame: Frame) -> SSAValue:
+        """A new local buffer in the loop of `frame`, filled with a value after indices `outer`."""
+        body, kind = self.body, local_type(tensor_type(value), len(outer))
+        if kind is None or (frame.depth and not frame.parallel):
+            fact = "the plan stages a value where no local buffer can be"
+            got, where = tensor_type(value), origin(owned(value, Operation))
+            raise InternalError(explain("convert-graph-to-loop", fact, got=got, origin=where))
+        with body.under(frame.depth):
             local = body.local(kind)
             with body.loops([AffineExpr.constant(n) for n in kind.get_shape()]) as inner:
-                body.store(scalar(inner), local, inner)
+                scalar = self._inline(value, (*outer, *inner))
+                if element_type(value) == i1:
+                    scalar = self.insert(arith.ExtUIOp(scalar, i8))
+                body.store(scalar, local, inner)
         return local
 
     # Loops.

@@ -16,6 +16,7 @@ from ...dialects.graph import scalars
 from ...dialects.graph.combiners import COMBINERS
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.nest import Index, LocalBuffer, SerialStep, WritingNest
+from ...dialects.graph.plan.nest_plan import NestPlan
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.graph.visibility import StoredRounding
 from ...dialects.loop.attrs import Combine
@@ -63,7 +64,7 @@ class NestWriter(NestBuilder, WritingNest):
         rounding: StoredRounding,
     ) -> None:
         results = [pair for pairs in targets.values() for pair in pairs]
-        super().__init__(kernel, arguments, results, shapes, {}, rounding)
+        super().__init__(kernel, arguments, results, shapes, NestPlan(), rounding)
         self.op, self.targets = op, targets
 
     @contextmanager

@@ -72,12 +72,13 @@ def numbers(x: np.ndarray) -> dict[Rows, np.ndarray]:
         return d / np.sqrt((d * d).mean(1, keepdims=True) + 1e-3)
 
     d, most = x - x.mean(1, keepdims=True), x.max(1, keepdims=True)
-    powers = np.exp(norm(x))
+    powers, shifted = np.exp(norm(x)), np.exp(x - most)
     return {
         normalized: norm(x),
         log_sum_exp: np.log(np.exp(x - most).sum(1, keepdims=True)) + most,
         normalized_twice: norm(norm(x)),
         share_of_centred: d / (np.abs(d).sum(1, keepdims=True) + 1),
+        decomposed_softmax: shifted / shifted.sum(1, keepdims=True),
         softmax_of_normalized: powers / powers.sum(1, keepdims=True),
         without_column_sum: x - x.sum(0, keepdims=True),
     }
@@ -94,6 +95,7 @@ WIDE = (3, 10000)
     [
         *((form, ("n", "m")) for form in FORMS),
         (normalized, WIDE),
+        *((decomposed_softmax, shape) for shape in [("n", "m"), (1, "m"), WIDE]),
         *(pytest.param(form, WIDE, marks=pytest.mark.slow) for form in FORMS[1:]),
     ],
 )
@@ -104,6 +106,27 @@ def test_chains_are_one_kernel(form: Rows, shape: tuple[int | str, ...]) -> None
     x = RNG.uniform(-2, 2, sizes).astype(np.float32)
     # Sums of up to 10000 terms in f32, in another order.
     np.testing.assert_allclose(exe(x), numbers(x.astype(np.float64))[form], rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("sizes", [(5, 37), (4, 1), (0, 3), (3, 0), (1, 9), (2, 5000)])
+@pytest.mark.parametrize("sliced", [False, True])
+def test_a_row_in_the_result(sizes: tuple[int, int], sliced: bool) -> None:
+    """It is kept there unless the loop that replaces it guards a read of its reduction."""
+    b = sw.Builder("main")
+    values = [b.input(name, ("n", "m")) for name in ("x", "weights")]
+    arrays = [RNG.uniform(-2, 2, sizes).astype(np.float32) for _ in values]
+    if sliced:
+        places = [b.input(name, (), "i64") for name in ("start", "step", "count")]
+        values = [b.dynamic_slice(value, *places, axis=1) for value in values]
+        arrays += map(np.int64, (0, 2, sizes[1] // 2))
+    powers = b.exp(values[0])
+    b.output(b.div(powers, b.add(total(b, b.mul(powers, values[1])), 1e5)))
+    module = b.module()
+    exe = sw.compile(module, target="x86-64-v3", threads=1)
+    assert exe.ir("fused").count("graph.primitive") == 1
+    assert ("loop.load %y" in exe.ir("kernels")) != sliced
+    # Sums of up to 5000 terms of f32, in another order.
+    np.testing.assert_allclose(exe(*arrays), module.run_reference(*arrays), rtol=2e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("form", [decomposed_softmax, decomposed_layer_norm])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from unittest import mock
 
 import numpy as np
 from hypothesis import assume, given
@@ -17,6 +18,7 @@ from stepwell.core.provenance import named, names
 from stepwell.core.registry import make_context
 from stepwell.dialects.graph.interfaces import GraphOp, tensor_type
 from stepwell.dialects.graph.ops import SoftmaxOp
+from stepwell.dialects.graph.plan import local_buffers
 from stepwell.dialects.graph.plan.local_buffers import local_type
 from stepwell.dialects.graph.plan.planner import plan_nests
 from stepwell.dialects.graph.plan.recording import Recorder
@@ -86,8 +88,13 @@ def is_counted(op: Operation) -> bool:
     return isinstance(op, ExpOp) or (isinstance(op, ForOp) and op.is_reduction and not inner)
 
 
-@given(modules())
-def test_the_kernel_is_as_planned(module: sw.Module) -> None:
+@given(modules(), st.sampled_from([local_buffers.LOCAL_BYTES, 8]))
+def test_the_kernel_is_as_planned(module: sw.Module, local_bytes: int) -> None:
+    with mock.patch.object(local_buffers, "LOCAL_BYTES", local_bytes):
+        check_plan(module)
+
+
+def check_plan(module: sw.Module) -> None:
     compiled = module.clone()
     GraphDcePass().apply(make_context(), compiled.op)
     ops = [op for op in compiled.main.body.block.ops if isinstance(op, GraphOp)]
@@ -102,7 +109,8 @@ def test_the_kernel_is_as_planned(module: sw.Module) -> None:
         * (4 if isinstance(op, SoftmaxOp) else 1)
         for op in once
     }
-    buffers = Counter(local_type(tensor_type(v), depth) for v, depth in plan.staged.items())
+    local = ((v, depth) for v, depth in plan.staged.items() if v is not plan.in_result)
+    buffers = Counter(local_type(tensor_type(v), depth) for v, depth in local)
     Outliner(compiled.op).outline(ops, list(ops[-1].results), "group")
     ConvertGraphToLoopPass().apply(make_context(), compiled.op)
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from xdsl.dialects import func
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.parser import Parser
 
@@ -167,6 +168,55 @@ def test_a_row_that_is_centred_is_not_staged() -> None:
     assert plan.refusal is None
     assert not plan.staged
     assert ops[0].results[0] not in plan.repeated
+
+
+def shares(shape: str, total: str, kind: str, reader: str) -> tuple[SSAValue, NestPlan]:
+    """The exponentials of a tensor, and the plan of a group that reads them and their sums."""
+    full, row = f"tensor<{shape}x{kind}>", f"tensor<{total}x{kind}>"
+    ops, plan = plan_of(
+        f"""func.func @main(%x: {full}) {{
+          %e = graph.exp %x : ({full}) -> {full}
+          %s = graph.reduce sum %e axes = [1] keepdims = true : ({full}) -> {row}
+          {reader.format(full=full, row=row)}
+          func.return
+        }}"""
+    )
+    return ops[0].results[0], plan
+
+
+QUOTIENT = "%y = graph.div %e, %s : ({full}, {row}) -> {full}"
+FLIPPED = """%f = graph.slice %e starts = [0, 8999] ends = [4, -1] steps = [1, -1]
+                 : ({full}) -> {full}
+             %y = graph.div %f, %s : ({full}, {row}) -> {full}"""
+RATIO = """%m = graph.reduce max %e axes = [1] keepdims = true : ({full}) -> {row}
+           %y = graph.div %m, %s : ({row}, {row}) -> {row}"""
+
+
+@pytest.mark.parametrize(
+    ("shape", "total", "kind"),
+    [("?x?", "?x1", "f32"), ("4x9000", "4x1", "f32"), ("1x?", "1x1", "f32"), ("?x?", "?x1", "f64")],
+)
+def test_a_row_without_a_buffer_is_kept_in_the_result(shape: str, total: str, kind: str) -> None:
+    row, plan = shares(shape, total, kind, QUOTIENT)
+    assert plan.in_result is row
+    assert plan.staged == {row: 1}
+    assert not plan.repeated
+
+
+@pytest.mark.parametrize(
+    ("shape", "total", "kind", "reader"),
+    [
+        pytest.param("4x6", "4x1", "f32", QUOTIENT, id="it has a buffer"),
+        pytest.param("?x?", "?x1", "f16", QUOTIENT, id="it is computed in another type"),
+        pytest.param("4x9000", "4x1", "f32", FLIPPED, id="it is read where it is replaced"),
+        pytest.param("?x?", "?x1", "f32", RATIO, id="the result has other rows"),
+        pytest.param("?x?x4", "?x1x4", "f32", QUOTIENT, id="it is not the last dimension"),
+    ],
+)
+def test_a_row_is_not_kept_in_the_result(shape: str, total: str, kind: str, reader: str) -> None:
+    row, plan = shares(shape, total, kind, reader)
+    assert plan.in_result is None
+    assert (row in plan.staged) != (row in plan.repeated)
 
 
 def test_another_order_of_the_loops_is_tried_before_a_refusal() -> None:

@@ -85,6 +85,9 @@ class NestPlan:
     nests: list[ResultNest] = field(default_factory=list)
     staged: dict[SSAValue, int] = field(default_factory=dict)
     """Values kept in a local buffer, with the number of loops the buffer is filled under."""
+    in_result: SSAValue | None = None
+    """The one of them that is kept in the only result instead, whose elements replace its own: each
+    of its rows is computed before that of the result."""
     hoisted: set[SSAValue] = field(default_factory=set)
     """Those of them that are staged in front of a loop, which would compute them again."""
     repeated: set[SSAValue] = field(default_factory=set)

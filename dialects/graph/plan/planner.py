@@ -100,6 +100,7 @@ class _Planner:
             self.plan.nests.append(nest)
             self.plan.repeated |= walk.repeated | (walk.computed & computed)
             self.plan.hoisted |= walk.hoisted
+            self.plan.in_result = walk.in_result
             computed |= walk.computed
             changed, self.plan.staged = walk.staged != self.plan.staged, walk.staged
             if changed and len(self.plan.nests) > 1:

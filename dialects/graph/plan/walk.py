@@ -17,7 +17,9 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ....core.dims import Dim
-from ..interfaces import GraphOp, Index, rank, tensor_type
+from ..attrs import compute_type
+from ..buffers import storage_type
+from ..interfaces import GraphOp, Index, element_type, rank, tensor_type
 from .accesses import Atom, AtomKind, RecordedLoopKind, Recording, Sources, atoms_in
 from .group_values import GroupValues
 from .injective import are_apart, is_injective
@@ -54,6 +56,8 @@ class Walk:
         self.repeated: set[SSAValue] = set()
         self.hoisted: set[SSAValue] = set()
         """Staged values that a loop would compute again."""
+        self.in_result: SSAValue | None = None
+        """The staged value that the only result holds; see `NestPlan.in_result`."""
         self.computed: set[SSAValue] = set()
         """Values that this nest computes, except those that are staged before all nests."""
         self._atoms: list[frozenset[PlannedLoop]] = []
@@ -196,7 +200,8 @@ class Walk:
         """How many leading indices each buffer for a value has; None if it is not staged.
 
         It is staged if its reductions would run again, if several uses would each compute what is
-        expensive, or if another nest stages it.
+        expensive, or if another nest stages it. What is expensive only, and has no room in a local
+        buffer, may have room in the result.
         """
         if not demands:
             return None
@@ -210,7 +215,11 @@ class Walk:
         several = len(demands) > 1 and not self.ends and not self._are_parts(demands)
         again = idle is not None or (several and self._reduces_for_each(value, first, depth))
         if not again and value not in self.staged:
-            return depth if several and fits and self._is_expensive(value, demands) else None
+            if not several or not self._is_expensive(value, demands):
+                return None
+            if not fits and self._fits_result(value, depth, demands):
+                self.in_result = value
+            return depth if fits or value is self.in_result else None
         if fits:
             self.hoisted |= {value} if idle is not None else set()
             return depth
@@ -221,6 +230,27 @@ class Walk:
             why = f'a reduction would be computed again in each iteration of loop "{name}"'
         self.refusal = self.refusal or Refusal(value, why)
         return None
+
+    def _fits_result(self, value: SSAValue, depth: int, demands: Sequence[Demand]) -> bool:
+        """Whether each row of the only result can hold that of a value until it is computed.
+
+        In the loop over the row, elements of the value are read only where they are replaced.
+        """
+        result, *others = self.values.results
+        if others or self.in_result is not None or self.nest.entries is not None:
+            return False
+        if self.nest.order is not None or self.nest.reshapes != [None]:
+            return False
+        kind, shape = element_type(value), self.values.shapes.shape(value)
+        same = element_type(result) == kind == storage_type(compute_type(kind))
+        if not same or self.values.shapes.shape(result) != shape or depth != rank(value) - 1:
+            return False
+        places = [place for place, size in enumerate(shape) if size != Dim.of(1)]
+        return all(
+            self.root[-1] not in demand.loops
+            or all(demand.index[place] == self._own[place] for place in places)
+            for demand in demands
+        )
 
     def _common_depth(self, first: Demand, idle: int | None, demands: Sequence[Demand]) -> int:
         """How many leading indices all uses have in common, of parallel loops before a loop."""

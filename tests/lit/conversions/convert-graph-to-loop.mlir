@@ -92,6 +92,28 @@ func.func private @gcn(%a: tensor<?x?xf32, #csr>, %x: tensor<?x16xf32>, %w: tens
 
 // -----
 
+// What is expensive and read in two loops over a row of any size is kept in the result.
+// CHECK-LABEL: loop.kernel @shares
+// CHECK: loop.for "i" %i to
+// CHECK-NEXT: loop.for "j1" %j1 to
+// CHECK-NEXT: loop.load %x (d0, d1) -> (d0, d1)(%i, %j1)
+// CHECK-NEXT: %[[E:.*]] = math.exp
+// CHECK-NEXT: loop.store %[[E]], %y (d0, d1) -> (d0, d1)(%i, %j1)
+// CHECK: %[[SUM:.*]] = loop.for "k" %k to {{.*}} reduction carry({{.*}} add)
+// CHECK-NEXT: loop.load %y (d0, d1) -> (d0, d1)(%i, %k)
+// CHECK: loop.for "j" %j to
+// CHECK-NEXT: %[[OWN:.*]] = loop.load %y (d0, d1) -> (d0, d1)(%i, %j)
+// CHECK-NEXT: %[[SHARE:.*]] = arith.divf %[[OWN]], %[[SUM]]
+// CHECK-NEXT: loop.store %[[SHARE]], %y (d0, d1) -> (d0, d1)(%i, %j)
+func.func private @shares(%x: tensor<?x?xf32>) -> tensor<?x?xf32> attributes {graph.primitive} {
+  %e = graph.exp %x : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  %s = graph.reduce sum %e axes = [1] keepdims = true : (tensor<?x?xf32>) -> tensor<?x1xf32>
+  %y = graph.div %e, %s : (tensor<?x?xf32>, tensor<?x1xf32>) -> tensor<?x?xf32>
+  func.return %y : tensor<?x?xf32>
+}
+
+// -----
+
 // A transpose inside of a group is an index map.
 // CHECK-LABEL: loop.kernel @transposed
 // CHECK: loop.load %x (d0, d1) -> (d0, d1)(%j, %i) : memref<5x3xf32>, f32

@@ -331,16 +331,30 @@ func.func @row_of_two_loops(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
 
 // -----
 
-// A row that is too long for a buffer is computed by a kernel of its own.
+// A row that is too long for a buffer is kept in that of the result.
 // CHECK-LABEL: func.func @long_row_of_two_loops
-// CHECK-NEXT: func.call @fused_exp(
-// CHECK-NEXT: func.call @fused_reduce_div(
+// CHECK-NEXT: func.call @fused_exp_reduce_div(
 // CHECK-NEXT: func.return
 func.func @long_row_of_two_loops(%x: tensor<4x9000xf32>) -> tensor<4x9000xf32> {
   %e = graph.exp %x : (tensor<4x9000xf32>) -> tensor<4x9000xf32>
   %s = graph.reduce sum %e axes = [1] keepdims = true : (tensor<4x9000xf32>) -> tensor<4x1xf32>
   %y = graph.div %e, %s : (tensor<4x9000xf32>, tensor<4x1xf32>) -> tensor<4x9000xf32>
   func.return %y : tensor<4x9000xf32>
+}
+
+// -----
+
+// Where the result has other rows, it is computed by a kernel of its own.
+// CHECK-LABEL: func.func @long_row_of_two_reductions
+// CHECK-NEXT: func.call @fused_exp(
+// CHECK-NEXT: func.call @fused_reduce_reduce_div(
+// CHECK-NEXT: func.return
+func.func @long_row_of_two_reductions(%x: tensor<4x9000xf32>) -> tensor<4xf32> {
+  %e = graph.exp %x : (tensor<4x9000xf32>) -> tensor<4x9000xf32>
+  %m = graph.reduce max %e axes = [1] keepdims = false : (tensor<4x9000xf32>) -> tensor<4xf32>
+  %s = graph.reduce sum %e axes = [1] keepdims = false : (tensor<4x9000xf32>) -> tensor<4xf32>
+  %y = graph.div %m, %s : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  func.return %y : tensor<4xf32>
 }
 
 // -----
