@@ -9,111 +9,26 @@ calls on buffers.
 
 from __future__ import annotations
 
-from xdsl.ir import Dialect
+from types import ModuleType
+from typing import TypeVar
 
-from . import attrs, ops, ops_activations, ops_functions
-from .computed_sizes import SizeAttr
+from xdsl.ir import Attribute, Dialect, Operation
+
+from . import ops
+
+DefinedT = TypeVar("DefinedT", Operation, Attribute)
+
+
+def _definitions(kind: type[DefinedT], *modules: ModuleType) -> list[type[DefinedT]]:
+    """The classes of the dialect that modules define or import."""
+    names = (value for module in modules for value in vars(module).values())
+    named = (value for value in names if str(getattr(value, "name", "")).startswith("graph."))
+    # `issubclass` of an abstract class would look through all of its subclasses.
+    return [value for value in named if isinstance(value, type) and kind in value.__mro__]
+
 
 Graph = Dialect(
     "graph",
-    [
-        ops.ConstantOp,
-        ops.DenseOp,
-        ops.MatmulOp,
-        ops.BlockedConvOp,
-        ops.ConvOp,
-        ops.CumulativeOp,
-        ops.ArgReduceOp,
-        ops.AttentionOp,
-        ops.QuantizeOp,
-        ops.DequantizeOp,
-        ops.RequantizeOp,
-        ops.QuantizedDenseOp,
-        ops.QuantizedMatmulOp,
-        ops.QuantizedConvOp,
-        *ops_functions.FUNCTIONS,
-        ops.FmaOp,
-        *ops_activations.ACTIVATIONS,
-        ops.ClipOp,
-        ops.CastOp,
-        ops.BitcastOp,
-        ops.WhereOp,
-        ops.SoftmaxOp,
-        ops.LogSoftmaxOp,
-        ops.ReduceOp,
-        ops.PoolOp,
-        ops.TransposeOp,
-        ops.ReshapeOp,
-        ops.ConcatOp,
-        ops.SliceOp,
-        ops.PadOp,
-        ops.PadSameOp,
-        ops.GatherOp,
-        ops.GatherElementsOp,
-        ops.GatherNdOp,
-        ops.ArangeOp,
-        ops.RandomUniformOp,
-        ops.DimOp,
-        ops.DynamicReshapeOp,
-        ops.DynamicBroadcastOp,
-        ops.DynamicSliceOp,
-        ops.NonzeroOp,
-        ops.DetOp,
-        ops.SuppressBoxesOp,
-        ops.TreeEnsembleOp,
-        ops.UniqueOp,
-        ops.ScatterElementsOp,
-        ops.ScatterNdOp,
-        ops.SortOp,
-        ops.TopKOp,
-        ops.SearchsortedOp,
-        ops.SegmentReduceOp,
-        ops.HistogramOp,
-        ops.OneHotOp,
-        ops.BroadcastToOp,
-        ops.BatchNormOp,
-        ops.BatchNormTrainingOp,
-        ops.LayerNormOp,
-        ops.InstanceNormOp,
-        ops.GroupNormOp,
-        ops.RmsNormOp,
-        ops.L2NormalizeOp,
-        ops.SortEdgesOp,
-        ops.SortEdgesWithLoopsOp,
-        ops.AssembleOp,
-        ops.CheckIndicesOp,
-        ops.CheckOp,
-        ops.SpmmOp,
-        ops.CombineOp,
-        ops.ExchangeOp,
-        ops.DegreeOp,
-        ops.MissingSelfLoopsOp,
-        ops.NormalizeOp,
-        ops.EntriesOp,
-        ops.AtEntriesOp,
-        ops.WithEntriesOp,
-        ops.SliceRowsOp,
-        ops.ToDenseOp,
-        ops.SddmmOp,
-        ops.EdgeSoftmaxOp,
-        ops.OwnSoftmaxOp,
-        ops.AggregateOp,
-        ops.ReduceEntriesOp,
-        ops.AggregateDenseOp,
-        ops.CallDpsOp,
-        ops.CallPackedOp,
-        ops.IfOp,
-        ops.LoopOp,
-        ops.YieldOp,
-    ],
-    [
-        attrs.AggregateKindAttr,
-        attrs.ApproximationAttr,
-        attrs.NormalizeKindAttr,
-        attrs.PadModeAttr,
-        attrs.ReduceKindAttr,
-        attrs.ScatterKindAttr,
-        attrs.SddmmKindAttr,
-        SizeAttr,
-    ],
+    _definitions(Operation, ops),
+    sorted({*_definitions(Attribute, *ops.MODULES)}, key=lambda attribute: attribute.name),
 )

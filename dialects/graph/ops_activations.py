@@ -314,23 +314,3 @@ class DropoutAtInference(RewritePattern):
 
 
 _ROOT_HALF = scalar_math.sqrt(0.5)
-
-ACTIVATIONS = (
-    CeluOp,
-    DropoutOp,
-    EluOp,
-    GeluOp,
-    HardSigmoidOp,
-    HardSwishOp,
-    LeakyReluOp,
-    LogSigmoidOp,
-    MishOp,
-    PreluOp,
-    SeluOp,
-    SiluOp,
-    SoftplusOp,
-    SoftsignOp,
-)
-"""The operators of this file."""
-
-__all__ = [made.__name__ for made in ACTIVATIONS]  # pyright: ignore[reportUnsupportedDunderAll]

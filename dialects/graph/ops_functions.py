@@ -62,9 +62,6 @@ Method = Callable[..., SSAValue] | staticmethod
 
 FOLLOWS_OPERANDS = HalfPrecision(Precision.FOLLOW)
 
-FUNCTIONS: list[type[UnaryOp | BinaryOp]] = []
-"""The operators of the table."""
-
 
 def function(
     family: type[OperatorT],
@@ -113,9 +110,7 @@ def function(
     if identities:
         bases = *bases, HasCanonicalizationPatternsInterface
         body["get_canonicalization_patterns"] = classmethod(lambda cls: identities)
-    made = irdl_op_definition(types.new_class(name, bases, exec_body=lambda own: own.update(body)))
-    FUNCTIONS.append(made)
-    return made
+    return irdl_op_definition(types.new_class(name, bases, exec_body=lambda own: own.update(body)))
 
 
 def _example(
@@ -635,5 +630,3 @@ ShiftRightOp = function(
     _shifts_right,
     operands=SHIFTED_TENSOR,
 )
-
-__all__ = [made.__name__ for made in FUNCTIONS]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -7,8 +7,6 @@ from .interfaces import Nest
 from .ops_binary import BinaryOp, ComparisonOp
 from .ops_elementwise import FloatUnaryOp, UnaryOp
 
-FUNCTIONS: list[type[UnaryOp | BinaryOp]]
-
 class _Made:
     def scalar(self, nest: Nest, *operands: SSAValue) -> SSAValue: ...
     def array(self, *arrays: np.ndarray) -> np.ndarray: ...

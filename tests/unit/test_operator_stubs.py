@@ -1,6 +1,6 @@
 """Editors and type checkers know the operators of a `Builder` and the steps of a schedule.
 
-They read `dialects/graph/{op_builder,ops_functions}.pyi` and `tuning/steps.pyi`.
+They read `dialects/graph/{op_builder,ops,ops_functions}.pyi` and `tuning/steps.pyi`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from xdsl.irdl import VariadicDef
 
-from stepwell.dialects.graph import op_builder, ops_functions
+from stepwell.dialects.graph import op_builder, ops, ops_functions
 from stepwell.dialects.graph.dialect import Graph
 from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.dialects.graph.op_builder import operands_of, operators_of, signature_of
@@ -28,6 +28,7 @@ from ..harness import package
 
 ROOT = Path(__file__).resolve().parents[2]
 STUB = Path(op_builder.__file__).with_suffix(".pyi")
+OPERATORS = Path(ops.__file__).with_suffix(".pyi")
 FUNCTIONS = Path(ops_functions.__file__).with_suffix(".pyi")
 STEPS = Path(steps.__file__).with_suffix(".pyi")
 
@@ -153,6 +154,16 @@ def returned(operator: type[GraphOp]) -> str:
     return "V" if len(results) == 1 else f"tuple[{', '.join(['V'] * len(results))}]"
 
 
+OPERATORS_HEAD = '''\
+"""All operators of the `graph` dialect; `make public` writes this file."""
+
+from types import ModuleType
+
+{}
+
+MODULES: list[ModuleType]
+'''
+
 FUNCTIONS_HEAD = '''\
 """The operators of scalar functions, made from a table; `make public` writes this file."""
 
@@ -162,8 +173,6 @@ from xdsl.ir import SSAValue
 from .interfaces import Nest
 from .ops_binary import BinaryOp, ComparisonOp
 from .ops_elementwise import FloatUnaryOp, UnaryOp
-
-FUNCTIONS: list[type[UnaryOp | BinaryOp]]
 
 class _Made:
     def scalar(self, nest: Nest, *operands: SSAValue) -> SSAValue: ...
@@ -214,8 +223,20 @@ def operators_stub() -> str:
     return formatted(HEAD, (method(n, kind) for n, kind in named if n not in WITHOUT), STUB)
 
 
+def exports_stub() -> str:
+    origins = {module.__name__: module.__name__.rpartition(".")[2] for module in ops.MODULES}
+    names = sorted(
+        (origins[value.__module__], name.islower(), name.lower(), name)
+        for name, value in vars(ops).items()
+        if getattr(value, "__module__", None) in origins
+    )
+    lines = (f"from .{origin} import {name} as {name}" for origin, *_, name in names)
+    return formatted(OPERATORS_HEAD.format("\n".join(lines)), (), OPERATORS)
+
+
 def functions_stub() -> str:
-    made = ops_functions.FUNCTIONS
+    place = ops_functions.__name__
+    made = [kind for kind in vars(ops).values() if getattr(kind, "__module__", None) == place]
     lines = (f"class {kind.__name__}(_Made, {kind.__bases__[0].__name__}): ..." for kind in made)
     return formatted(FUNCTIONS_HEAD + "\n".join(lines), (), FUNCTIONS)
 
@@ -224,7 +245,12 @@ def steps_stub() -> str:
     return formatted(STEPS_HEAD, (step(n, kind) for n, kind in PRIMITIVES.items()), STEPS)
 
 
-STUBS = [(STUB, operators_stub), (FUNCTIONS, functions_stub), (STEPS, steps_stub)]
+STUBS = [
+    (STUB, operators_stub),
+    (OPERATORS, exports_stub),
+    (FUNCTIONS, functions_stub),
+    (STEPS, steps_stub),
+]
 
 
 @pytest.mark.parametrize(("path", "stub"), STUBS)
