@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar, cast
@@ -195,8 +197,20 @@ I64_ARRAY = DenseArrayBase.constr(EqAttrConstraint(i64))
 """An array of i64, printed as [0, 1]."""
 
 
+ChoiceT = TypeVar("ChoiceT", bound=Choice)
+
+
+def _attribute(choice: type[ChoiceT]) -> type[EnumAttribute[ChoiceT]]:
+    """The attribute that holds a word of a choice: that of `ReduceKind` is `graph.reduce_kind`."""
+    name = re.sub(r"\B(?=[A-Z])", "_", choice.__name__).lower()
+    body = {"name": f"graph.{name}", "__doc__": choice.__doc__, "__module__": __name__}
+    bases = (EnumAttribute[choice],)
+    made = types.new_class(f"{choice.__name__}Attr", bases, exec_body=lambda own: own.update(body))
+    return irdl_attr_definition(made)
+
+
 class ReduceKind(Choice):
-    """What a reduction computes."""
+    """The kind of a `graph.reduce`: ``sum``, ``mean``, ``max``, ``min`` or ``prod``."""
 
     SUM = "sum"
     MEAN = "mean"
@@ -205,15 +219,11 @@ class ReduceKind(Choice):
     PROD = "prod"
 
 
-@irdl_attr_definition
-class ReduceKindAttr(EnumAttribute[ReduceKind]):
-    """The kind of a `graph.reduce`: ``sum``, ``mean``, ``max``, ``min`` or ``prod``."""
-
-    name = "graph.reduce_kind"
+ReduceKindAttr = _attribute(ReduceKind)
 
 
 class ScatterKind(Choice):
-    """How what is scattered joins what is there; with `none` it takes its place."""
+    """The kind of a `graph.scatter_nd`: ``none``, ``add``, ``mul``, ``max`` or ``min``."""
 
     NONE = "none"
     ADD = "add"
@@ -222,15 +232,11 @@ class ScatterKind(Choice):
     MIN = "min"
 
 
-@irdl_attr_definition
-class ScatterKindAttr(EnumAttribute[ScatterKind]):
-    """The kind of a `graph.scatter_nd`: ``none``, ``add``, ``mul``, ``max`` or ``min``."""
-
-    name = "graph.scatter_kind"
+ScatterKindAttr = _attribute(ScatterKind)
 
 
 class PadMode(Choice):
-    """What the elements around a tensor are."""
+    """The mode of a `graph.pad`: ``constant``, ``edge``, ``reflect`` or ``wrap``."""
 
     CONSTANT = "constant"
     EDGE = "edge"
@@ -238,29 +244,21 @@ class PadMode(Choice):
     WRAP = "wrap"
 
 
-@irdl_attr_definition
-class PadModeAttr(EnumAttribute[PadMode]):
-    """The mode of a `graph.pad`: ``constant``, ``edge``, ``reflect`` or ``wrap``."""
-
-    name = "graph.pad_mode"
+PadModeAttr = _attribute(PadMode)
 
 
 class NormalizeKind(Choice):
-    """How an adjacency matrix is normalized."""
+    """The kind of a `graph.normalize`: ``symmetric`` or ``row``."""
 
     SYMMETRIC = "symmetric"
     ROW = "row"
 
 
-@irdl_attr_definition
-class NormalizeKindAttr(EnumAttribute[NormalizeKind]):
-    """The kind of a `graph.normalize`: ``symmetric`` or ``row``."""
-
-    name = "graph.normalize_kind"
+NormalizeKindAttr = _attribute(NormalizeKind)
 
 
 class SddmmKind(Choice):
-    """What a `graph.sddmm` computes of the two ends of an entry."""
+    """The kind of a `graph.sddmm`: ``dot``, ``add``, ``sub`` or ``mul``."""
 
     DOT = "dot"
     ADD = "add"
@@ -268,15 +266,14 @@ class SddmmKind(Choice):
     MUL = "mul"
 
 
-@irdl_attr_definition
-class SddmmKindAttr(EnumAttribute[SddmmKind]):
-    """The kind of a `graph.sddmm`: ``dot``, ``add``, ``sub`` or ``mul``."""
-
-    name = "graph.sddmm_kind"
+SddmmKindAttr = _attribute(SddmmKind)
 
 
 class AggregateKind(Choice):
-    """How what arrives at a node is combined."""
+    """How messages combine: ``sum``, ``mean``, ``max``, ``min``, ``prod``, ``var``, ``std``.
+
+    ``softmax`` is the sum with weights that are the softmax of scores.
+    """
 
     SUM = "sum"
     MEAN = "mean"
@@ -288,28 +285,17 @@ class AggregateKind(Choice):
     SOFTMAX = "softmax"
 
 
-@irdl_attr_definition
-class AggregateKindAttr(EnumAttribute[AggregateKind]):
-    """How messages combine: ``sum``, ``mean``, ``max``, ``min``, ``prod``, ``var``, ``std``.
-
-    ``softmax`` is the sum with weights that are the softmax of scores.
-    """
-
-    name = "graph.aggregate_kind"
+AggregateKindAttr = _attribute(AggregateKind)
 
 
 class Approximation(Choice):
-    """The formula of a gelu."""
+    """The formula of a `graph.gelu`: ``none`` is the exact one."""
 
     NONE = "none"
     TANH = "tanh"
 
 
-@irdl_attr_definition
-class ApproximationAttr(EnumAttribute[Approximation]):
-    """The formula of a `graph.gelu`: ``none`` is the exact one."""
-
-    name = "graph.approximation"
+ApproximationAttr = _attribute(Approximation)
 
 
 def i64_array(values: Sequence[int]) -> DenseArrayBase[IntegerType]:
