@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,8 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar, cast
 
 import numpy as np
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import FloatAttr, TensorType, f64
-from xdsl.dialects.utils.enum_attribute import EnumAttribute
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import OpDef, VariadicDef, irdl_op_definition
@@ -26,6 +24,7 @@ from ...core.provenance import origin
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import compute_type, is_half
+from .constructors import constructor
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -335,7 +334,7 @@ def composite(**defaults: float | str) -> Callable[[type[CompositeT]], type[Comp
         defaults: the defaults of the properties, as arguments of the constructor.
 
     Raises:
-        TypeError: if an operand is optional or a list, or a property has no default.
+        TypeError: if an operand is optional or a list, or there is no property of a default.
     """
 
     def define(cls: type[CompositeT]) -> type[CompositeT]:
@@ -349,47 +348,9 @@ def composite(**defaults: float | str) -> Callable[[type[CompositeT]], type[Comp
             cls.assembly_format = (
                 f"{values}{settings} attr-dict `:` functional-type(operands, results)"
             )
+        made = irdl_op_definition(cls)
         if "__init__" not in vars(cls):
-            if set(properties) != set(defaults):
-                fact = f"expected defaults of {properties}, got {list(defaults)}"
-                raise TypeError(f"{cls.__name__}: {fact}")
-            cls.__init__ = _constructor(parts, defaults)
-        return irdl_op_definition(cls)
+            made.__init__ = constructor(made, defaults)
+        return made
 
     return define
-
-
-def _constructor(parts: OpDef, defaults: dict[str, float | str]) -> Callable[..., None]:
-    def parameter(name: str, annotation: str, default: Any = inspect.Parameter.empty) -> Any:
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        return inspect.Parameter(name, kind, default=default, annotation=annotation)
-
-    operands = [name for name, _ in parts.operands]
-    signature = inspect.Signature(
-        [
-            parameter("self", "GraphOp"),
-            *(parameter(name, "SSAValue | Operation") for name in operands),
-            *(parameter(n, type(defaults[n]).__name__, defaults[n]) for n in parts.properties),
-            parameter("result_type", "Attribute | None", None),
-        ]
-    )
-
-    def attribute(name: str, value: Any) -> Attribute:
-        if not isinstance(value, str):
-            return FloatAttr(value, f64)
-        (kind,) = cast(set[type[EnumAttribute]], parts.properties[name].constr.get_bases())
-        return kind(kind.enum_type(value))
-
-    def constructor(self: CompositeOp, *args: Any, **kwargs: Any) -> None:
-        bound = signature.bind(self, *args, **kwargs)
-        bound.apply_defaults()
-        given = bound.arguments
-        GraphOp.__init__(
-            self,
-            operands=[given[name] for name in operands],
-            properties={name: attribute(name, given[name]) for name in parts.properties},
-            result_type=given["result_type"],
-        )
-
-    constructor.__signature__ = signature  # type: ignore[attr-defined]
-    return constructor

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import i32
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def
+from xdsl.irdl import operand_def
 
 from ...core.dims import Dim, Shape
 from ...core.errors import InputError, explain
 from ...core.typed import dense_array, sparse_array
 from . import scalars
-from .attrs import FLOAT_TENSOR, SPARSE_TENSOR, AggregateKind, AggregateKindAttr
+from .attrs import FLOAT_TENSOR, SPARSE_TENSOR, AggregateKind
+from .constructors import operator
 from .demands import DemandInterface, SizeBound
 from .guards import only_if
 from .interfaces import (
@@ -50,7 +51,7 @@ _TILE = 256
 """Nodes whose rows of one part are multiplied at a time."""
 
 
-@irdl_op_definition
+@operator(kind="sum")
 class AggregateDenseOp(AggregationOp, DemandInterface):
     """The messages of each node and part, combined, times the weights of the part, summed.
 
@@ -76,17 +77,6 @@ class AggregateDenseOp(AggregationOp, DemandInterface):
     w = operand_def(FLOAT_TENSOR)
 
     assembly_format = "$kind $a `,` $x `,` $w attr-dict `:` functional-type(operands, results)"
-
-    def __init__(
-        self,
-        a: SSAValue | Operation,
-        x: SSAValue | Operation,
-        w: SSAValue | Operation,
-        kind: str = "sum",
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {"kind": AggregateKindAttr(AggregateKind(kind))}
-        super().__init__(operands=[a, x, w], properties=properties, result_type=result_type)
 
     @property
     def demands(self) -> tuple[SizeBound, ...]:

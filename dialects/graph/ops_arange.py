@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i64
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def, traits_def
+from xdsl.ir import SSAValue
+from xdsl.irdl import operand_def, opt_prop_def, result_def, traits_def
 
 from ...core.dims import Dim, Shape
 from ...core.typed import dense_array
 from . import scalars
-from .attrs import I64_TENSOR, i64_attr
+from .attrs import I64_TENSOR
+from .constructors import operator
 from .demands import DemandInterface, SizeOperand
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, declared_size
 from .traits import NeverNegative
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from .interfaces import Array
 
 
-@irdl_op_definition
+@operator(at_most=None)
 class ArangeOp(GraphOp, DemandInterface):
     """The numbers from 0 to below `count`, which is a size that a scalar holds at run time.
 
@@ -44,16 +45,6 @@ class ArangeOp(GraphOp, DemandInterface):
     assembly_format = (
         "$count (`at_most` `=` $at_most^)? attr-dict `:` functional-type(operands, results)"
     )
-
-    def __init__(
-        self,
-        count: SSAValue | Operation,
-        at_most: int | None = None,
-        result_type: Attribute | None = None,
-    ) -> None:
-        bound = None if at_most is None else i64_attr(at_most)
-        properties: dict[str, Attribute | None] = {"at_most": bound}
-        super().__init__(operands=[count], properties=properties, result_type=result_type)
 
     @property
     def demands(self) -> tuple[SizeOperand, ...]:

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, i1, i32, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineConstantExpr
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import operand_def, prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.dims import Dim, Shape
 from ...core.errors import explain
 from ...core.typed import dense_array
 from . import scalars
-from .attrs import NUMERIC_TENSOR, ReduceKind, ReduceKindAttr, bool_attr, is_float
+from .attrs import NUMERIC_TENSOR, ReduceKind, ReduceKindAttr, is_float
 from .axes import AxisOp
 from .combiners import COMBINER_OF, COMBINERS
+from .constructors import operator
 from .demands import DemandInterface, SizeBound
 from .interfaces import (
     FusionKind,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _I32_MAX = (1 << 31) - 1
 
 
-@irdl_op_definition
+@operator(axis=-1, keepdims=False, last=False)
 class ArgReduceOp(AxisOp, DemandInterface):
     """The place of the maximum or minimum along an axis, an i64.
 
@@ -60,22 +61,6 @@ class ArgReduceOp(AxisOp, DemandInterface):
         "$kind $x `axis` `=` $axis `keepdims` `=` $keepdims `last` `=` $last attr-dict `:` "
         "functional-type(operands, results)"
     )
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        kind: str,
-        axis: int = -1,
-        keepdims: bool = False,
-        last: bool = False,
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {
-            "kind": ReduceKindAttr(ReduceKind(kind)),
-            "keepdims": bool_attr(keepdims),
-            "last": bool_attr(last),
-        }
-        super().__init__(operands=[x], axis=axis, properties=properties, result_type=result_type)
 
     def verify_(self) -> None:
         if self.kind.data not in (ReduceKind.MAX, ReduceKind.MIN):

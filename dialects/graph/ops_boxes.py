@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import i1, i32, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
+from xdsl.irdl import operand_def, result_def, traits_def
 
 from ...core.dims import Shape
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import FLOAT_TENSOR, I64_TENSOR
+from .constructors import operator
 from .guards import only_if
 from .interfaces import (
     FusionKind,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 _SIDES = tuple(map(AffineExpr.constant, range(4)))
 
 
-@irdl_op_definition
+@operator()
 class SuppressBoxesOp(GraphOp):
     """The boxes of each class that are chosen by non-maximum suppression, best first.
 
@@ -69,18 +70,6 @@ class SuppressBoxesOp(GraphOp):
         "$boxes `,` $scores `,` $most `,` $overlap `,` $least attr-dict `:` "
         "functional-type(operands, results)"
     )
-
-    def __init__(
-        self,
-        boxes: SSAValue | Operation,
-        scores: SSAValue | Operation,
-        most: SSAValue | Operation,
-        overlap: SSAValue | Operation,
-        least: SSAValue | Operation,
-        result_type: Attribute | None = None,
-    ) -> None:
-        operands = [boxes, scores, most, overlap, least]
-        super().__init__(operands=operands, properties={}, result_type=result_type)
 
     def infer_element_types(self) -> list[Attribute]:
         return [i64]

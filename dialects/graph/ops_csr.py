@@ -27,6 +27,7 @@ from ...core.typed import bits
 from ..sparse_tensor import csr
 from . import scalars
 from .attrs import ANY_TENSOR, FLOAT_TENSOR, I32_TENSOR, INDEX_TENSOR, SPARSE_TENSOR
+from .constructors import operator
 from .demands import DemandInterface, IndexBound, SizeBound
 from .interfaces import (
     FusionKind,
@@ -48,7 +49,7 @@ MOST_EDGES, MOST_COLUMNS = (1 << 31) - 1, 1 << 31
 """Positions of edges, and columns, are i32."""
 
 
-@irdl_op_definition
+@operator()
 class SortEdgesOp(GraphOp, DemandInterface):
     """The edges of an edge list in the order of their rows, as compressed rows.
 
@@ -79,16 +80,6 @@ class SortEdgesOp(GraphOp, DemandInterface):
         "$rows `,` $columns `of` $targets `,` $sources attr-dict `:` "
         "functional-type(operands, results)"
     )
-
-    def __init__(
-        self,
-        rows: SSAValue | Operation,
-        columns: SSAValue | Operation,
-        targets: SSAValue | Operation,
-        sources: SSAValue | Operation,
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(operands=[rows, columns, targets, sources], result_type=result_type)
 
     @property
     def demands(self) -> tuple[IndexBound | SizeBound, ...]:

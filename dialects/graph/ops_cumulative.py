@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, i1
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import operand_def, prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.dims import Shape
 from ...core.errors import explain
 from ...core.typed import dense_array
-from .attrs import NUMERIC_TENSOR, ReduceKind, ReduceKindAttr, bool_attr, is_float
+from .attrs import NUMERIC_TENSOR, ReduceKind, ReduceKindAttr, is_float
 from .axes import AxisOp
 from .combiners import COMBINER_OF
+from .constructors import operator
 from .interfaces import (
     FusionKind,
     Index,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 _KINDS = (ReduceKind.SUM, ReduceKind.PROD, ReduceKind.MAX, ReduceKind.MIN)
 
 
-@irdl_op_definition
+@operator(axis=-1, exclusive=False, reverse=False)
 class CumulativeOp(AxisOp):
     """The sum, product, maximum or minimum of all elements up to each one along an axis.
 
@@ -59,22 +60,6 @@ class CumulativeOp(AxisOp):
         "$kind $x `axis` `=` $axis `exclusive` `=` $exclusive `reverse` `=` $reverse attr-dict "
         "`:` functional-type(operands, results)"
     )
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        kind: str,
-        axis: int = -1,
-        exclusive: bool = False,
-        reverse: bool = False,
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {
-            "kind": ReduceKindAttr(ReduceKind(kind)),
-            "exclusive": bool_attr(exclusive),
-            "reverse": bool_attr(reverse),
-        }
-        super().__init__(operands=[x], axis=axis, properties=properties, result_type=result_type)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         return [shapes[0]]

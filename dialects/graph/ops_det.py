@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import operand_def, result_def
 
 from ...core.dims import Dim, Shape, product
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import FLOAT_TENSOR
+from .constructors import operator
 from .interfaces import FusionKind, GraphOp, ShapeFacts, Sizes, element_type, rank, widened
 from .ops_ternary import wide_fma
 from .sorting import known_size
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from .nest import LocalBuffer, WritingNest
 
 
-@irdl_op_definition
+@operator()
 class DetOp(GraphOp):
     """The determinant of each matrix of the last two dimensions, which are equal; 1 without rows.
 
@@ -44,9 +45,6 @@ class DetOp(GraphOp):
     result = result_def(FLOAT_TENSOR)
 
     assembly_format = "$x attr-dict `:` functional-type(operands, results)"
-
-    def __init__(self, x: SSAValue | Operation, result_type: Attribute | None = None) -> None:
-        super().__init__(operands=[x], result_type=result_type)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes

@@ -24,8 +24,9 @@ from xdsl.irdl import (
 from ...core.dims import Dim, Shape, product
 from ...core.typed import dense_array
 from . import scalars
-from .attrs import I64_ARRAY, I64_TENSOR, STORED_TENSOR, i64_array, ints
+from .attrs import I64_ARRAY, I64_TENSOR, STORED_TENSOR, ints
 from .axes import AxisOp
+from .constructors import operator
 from .demands import DemandInterface, SizeOperand
 from .interfaces import (
     FusionKind,
@@ -95,16 +96,6 @@ class _ShapedOp(GraphOp, DemandInterface, ABC):
         "$x `to` $sizes `shape` `=` $shape attr-dict `:` functional-type(operands, results)"
     )
 
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        sizes: Sequence[SSAValue | Operation],
-        shape: Sequence[int],
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {"shape": i64_array(shape)}
-        super().__init__(operands=[x, sizes], properties=properties, result_type=result_type)
-
     @property
     def demands(self) -> tuple[SizeOperand, ...]:
         return tuple(map(SizeOperand, self.sizes))
@@ -124,7 +115,7 @@ class _ShapedOp(GraphOp, DemandInterface, ABC):
         return [int(dense_array(next(given))) if n == -1 else n for n in ints(self.shape)]
 
 
-@irdl_op_definition
+@operator()
 class DynamicReshapeOp(_ShapedOp):
     """The same elements, in row-major order, with a shape of which operands hold some sizes.
 
@@ -167,7 +158,7 @@ class DynamicReshapeOp(_ShapedOp):
         return nest.at(self.x, tuple(delinearize(nest, linearize(nest, index, outer), inner)))
 
 
-@irdl_op_definition
+@operator()
 class DynamicBroadcastOp(_ShapedOp):
     """x repeated along dimensions of size 1 and along new leading ones, up to sizes of operands.
 
@@ -207,7 +198,7 @@ class DynamicBroadcastOp(_ShapedOp):
         return nest.at(self.x, broadcast_index(self.x, index[len(index) - rank(self.x) :]))
 
 
-@irdl_op_definition
+@operator(axis=0)
 class DynamicSliceOp(AxisOp, DemandInterface):
     """`count` elements of an axis of x: at start, start + step, ...
 
@@ -232,17 +223,6 @@ class DynamicSliceOp(AxisOp, DemandInterface):
         "$x `from` $start `by` $step `take` $count `axis` `=` $axis attr-dict `:` "
         "functional-type(operands, results)"
     )
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        start: SSAValue | Operation,
-        step: SSAValue | Operation,
-        count: SSAValue | Operation,
-        axis: int = 0,
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(operands=[x, start, step, count], axis=axis, result_type=result_type)
 
     @property
     def demands(self) -> tuple[SizeOperand, ...]:

@@ -22,6 +22,7 @@ from ...core.dims import Dim, Shape, product
 from ...core.typed import dense_array, sparse_array
 from . import scalars
 from .attrs import FLOAT_TENSOR, SPARSE_TENSOR, SddmmKind, SddmmKindAttr
+from .constructors import operator
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -80,7 +81,7 @@ class EntriesOp(GraphOp):
         return nest.stored_entry(self.a, index[0])
 
 
-@irdl_op_definition
+@operator(kind="dot")
 class SddmmOp(GraphOp):
     """A function of the two ends of each stored entry: of row i of x and row j of y.
 
@@ -101,17 +102,6 @@ class SddmmOp(GraphOp):
     result = result_def(FLOAT_TENSOR)
 
     assembly_format = "$kind $a `,` $x `,` $y attr-dict `:` functional-type(operands, results)"
-
-    def __init__(
-        self,
-        a: SSAValue | Operation,
-        x: SSAValue | Operation,
-        y: SSAValue | Operation,
-        kind: str = "dot",
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {"kind": SddmmKindAttr(SddmmKind(kind))}
-        super().__init__(operands=[a, x, y], properties=properties, result_type=result_type)
 
     @property
     def fusion(self) -> FusionKind:

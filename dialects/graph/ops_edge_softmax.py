@@ -23,6 +23,7 @@ from ...core.dims import Shape
 from ...core.typed import dense_array, sparse_array
 from . import scalars
 from .attrs import FLOAT_TENSOR, SPARSE_TENSOR
+from .constructors import operator
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, widened
 from .matrices import rows_of
 from .ops_contraction import same_element_types
@@ -196,7 +197,7 @@ class EdgeSoftmaxOp(SoftmaxOverEntriesOp):
         return scalars.divide(nest, exp_less(nest, score, origin), total)
 
 
-@irdl_op_definition
+@operator()
 class OwnSoftmaxOp(SoftmaxOverEntriesOp):
     """The weight of the self loop of each row, which is no stored entry; see `EdgeSoftmaxOp`.
 
@@ -215,15 +216,6 @@ class OwnSoftmaxOp(SoftmaxOverEntriesOp):
         "$a (`halo` $halo^)? `,` $scores `own` $own attr-dict `:` "
         "functional-type(operands, results)"
     )
-
-    def __init__(
-        self,
-        a: SSAValue | Operation,
-        scores: SSAValue | Operation,
-        own: SSAValue | Operation,
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(operands=[a, scores, own], result_type=result_type)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         super().infer_shapes(shapes, facts)

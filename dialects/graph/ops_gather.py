@@ -18,6 +18,7 @@ from ...core.provenance import origin
 from . import scalars
 from .attrs import INDEX_TENSOR, STORED_TENSOR
 from .axes import AxisOp
+from .constructors import operator
 from .demands import DemandInterface, IndexBound
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, rank
 
@@ -152,7 +153,7 @@ def check_beside(x: Shape, indices: Shape, axis: int, facts: ShapeFacts) -> None
         facts.equal(size, count, f"more indices than elements in dimension {dim}")
 
 
-@irdl_op_definition
+@operator()
 class GatherNdOp(GraphOp, DemandInterface):
     """Elements or slices of x at places with an index for each of its first dimensions.
 
@@ -171,14 +172,6 @@ class GatherNdOp(GraphOp, DemandInterface):
     result = result_def(STORED_TENSOR)
 
     assembly_format = "$x `at` $indices attr-dict `:` functional-type(operands, results)"
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        indices: Sequence[SSAValue | Operation],
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(operands=[x, indices], result_type=result_type)
 
     @property
     def demands(self) -> tuple[IndexBound, ...]:

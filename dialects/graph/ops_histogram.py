@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
+from xdsl.irdl import operand_def, opt_operand_def, prop_def, result_def
 
 from ...core.dims import Dim, Shape, product
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import DENSE_TENSOR, INDEX_TENSOR, NUMERIC_TENSOR, i64_attr
 from .axes import CanonicalPropertiesInterface
+from .constructors import operator
 from .demands import DemandInterface, IndexBound
 from .interfaces import (
     FusionKind,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _I32_MAX = (1 << 31) - 1
 
 
-@irdl_op_definition
+@operator()
 class HistogramOp(GraphOp, DemandInterface):
     """How often each number from 0 up to `bins` is an element of x, or the sum of their weights.
 
@@ -61,16 +62,6 @@ class HistogramOp(GraphOp, DemandInterface):
         "$x (`weights` $weights^)? `bins` `=` $bins attr-dict `:` "
         "functional-type(operands, results)"
     )
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        bins: int,
-        weights: SSAValue | Operation | None = None,
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {"bins": i64_attr(bins)}
-        super().__init__(operands=[x, weights], properties=properties, result_type=result_type)
 
     @property
     def demands(self) -> tuple[IndexBound, ...]:
@@ -115,7 +106,7 @@ class HistogramOp(GraphOp, DemandInterface):
         nest.in_order([nest.extent(self.x, dim) for dim in range(rank(self.x))], count)
 
 
-@irdl_op_definition
+@operator(axis=-1)
 class OneHotOp(GraphOp, CanonicalPropertiesInterface):
     """`values[1]` at the place of each index along a new axis of `depth` places, else `values[0]`.
 
@@ -139,20 +130,6 @@ class OneHotOp(GraphOp, CanonicalPropertiesInterface):
         "$indices `,` $values `axis` `=` $axis `depth` `=` $depth attr-dict `:` "
         "functional-type(operands, results)"
     )
-
-    def __init__(
-        self,
-        indices: SSAValue | Operation,
-        values: SSAValue | Operation,
-        depth: int,
-        axis: int = -1,
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {
-            "axis": i64_attr(axis),
-            "depth": i64_attr(depth),
-        }
-        super().__init__(operands=[indices, values], properties=properties, result_type=result_type)
 
     @property
     def axis_from_front(self) -> int:

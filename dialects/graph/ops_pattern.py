@@ -27,6 +27,7 @@ from ...core.dims import Dim, Shape
 from ...core.typed import dense_array, sparse_array
 from . import scalars
 from .attrs import FLOAT_TENSOR, SPARSE_TENSOR, i64_attr
+from .constructors import operator
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -204,7 +205,7 @@ class SliceRowsOp(GraphOp, SparseResultInterface):
         return (csr_array(parts, shape=(end - start, a.shape[1])),)
 
 
-@irdl_op_definition
+@operator()
 class ToDenseOp(GraphOp):
     """A sparse matrix as a dense one, with 0 for elements that are not stored.
 
@@ -222,14 +223,6 @@ class ToDenseOp(GraphOp):
     result = result_def(FLOAT_TENSOR)
 
     assembly_format = "$a (`values` $values^)? attr-dict `:` functional-type(operands, results)"
-
-    def __init__(
-        self,
-        a: SSAValue | Operation,
-        values: SSAValue | Operation | None = None,
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(operands=[a, values], result_type=result_type)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         require_csr(self.a, facts)

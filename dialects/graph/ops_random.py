@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DYNAMIC_INDEX, f32, i32, i64
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import operand_def, result_def, traits_def
 
 from ...core.dims import Shape
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import I64_TENSOR, TensorConstraint
+from .constructors import operator
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, rank, tensor_type
 from .kinds import Precision
 from .positions import linearize
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from .nest import Scalars
 
 
-@irdl_op_definition
+@operator()
 class RandomUniformOp(GraphOp):
     """Uniform random numbers in [0, 1): element i in row-major order is number i for its seed.
 
@@ -46,9 +47,6 @@ class RandomUniformOp(GraphOp):
     result = result_def(TensorConstraint((f32,), "dense"))
 
     assembly_format = "$seeds attr-dict `:` functional-type(operands, results)"
-
-    def __init__(self, seeds: SSAValue | Operation, result_type: Attribute | None = None) -> None:
-        super().__init__(operands=[seeds], result_type=result_type)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         return [shapes[0]]

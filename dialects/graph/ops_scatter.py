@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 from xdsl.dialects.builtin import i1
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def
+from xdsl.irdl import operand_def, prop_def, result_def, var_operand_def
 
 from ...core.dims import Dim, Shape, product
 from ...core.dtypes import is_low_bit
 from .attrs import INDEX_TENSOR, STORED_TENSOR, ScatterKind, ScatterKindAttr
 from .axes import AxisOp
 from .combiners import COMBINERS
+from .constructors import operator
 from .demands import DemandInterface, IndexBound
 from .interfaces import (
     FusionKind,
@@ -81,7 +82,7 @@ class ScatterOp(GraphOp, ABC):
         return found
 
 
-@irdl_op_definition
+@operator(axis=0, kind="none")
 class ScatterElementsOp(ScatterOp, AxisOp, DemandInterface):
     """x with each update at the place of its index along one axis, and its own along the others.
 
@@ -103,22 +104,6 @@ class ScatterElementsOp(ScatterOp, AxisOp, DemandInterface):
         "$kind $x `,` $indices `,` $updates `axis` `=` $axis attr-dict `:` "
         "functional-type(operands, results)"
     )
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        indices: SSAValue | Operation,
-        updates: SSAValue | Operation,
-        axis: int = 0,
-        kind: str = "none",
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(
-            operands=[x, indices, updates],
-            axis=axis,
-            properties={"kind": ScatterKindAttr(ScatterKind(kind))},
-            result_type=result_type,
-        )
 
     @property
     def demands(self) -> tuple[IndexBound, ...]:
@@ -156,7 +141,7 @@ class ScatterElementsOp(ScatterOp, AxisOp, DemandInterface):
             nest.serial(extents[axis], [], step)
 
 
-@irdl_op_definition
+@operator(kind="none")
 class ScatterNdOp(ScatterOp, DemandInterface):
     """x with updates at places with an index for each of its first dimensions.
 
@@ -177,18 +162,6 @@ class ScatterNdOp(ScatterOp, DemandInterface):
     assembly_format = (
         "$kind $x `,` $updates `at` $indices attr-dict `:` functional-type(operands, results)"
     )
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        updates: SSAValue | Operation,
-        indices: Sequence[SSAValue | Operation],
-        kind: str = "none",
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {"kind": ScatterKindAttr(ScatterKind(kind))}
-        operands = [x, updates, indices]
-        super().__init__(operands=operands, properties=properties, result_type=result_type)
 
     @property
     def demands(self) -> tuple[IndexBound, ...]:

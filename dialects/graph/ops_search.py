@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, f64, i1, i32, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.irdl import operand_def, prop_def, result_def, traits_def
 
 from ...core.dims import Dim, Shape, product
 from ...core.typed import dense_array
 from . import scalars
-from .attrs import DENSE_TENSOR, INDEX_TENSOR, bool_attr
+from .attrs import DENSE_TENSOR, INDEX_TENSOR
+from .constructors import operator
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _I32_MAX = (1 << 31) - 1
 
 
-@irdl_op_definition
+@operator(right=False)
 class SearchsortedOp(GraphOp):
     """Where each value would be inserted into a sorted row: the number of elements before it.
 
@@ -62,16 +63,6 @@ class SearchsortedOp(GraphOp):
     assembly_format = (
         "$sorted `,` $values `right` `=` $right attr-dict `:` functional-type(operands, results)"
     )
-
-    def __init__(
-        self,
-        sorted: SSAValue | Operation,
-        values: SSAValue | Operation,
-        right: bool = False,
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {"right": bool_attr(right)}
-        super().__init__(operands=[sorted, values], properties=properties, result_type=result_type)
 
     def flops(self, sizes: Sizes) -> Dim | None:
         """One operation for each value."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.ir import SSAValue
+from xdsl.irdl import operand_def, prop_def, result_def
 
 from ...core.dims import Dim, Shape
 from ...core.errors import InputError
@@ -15,6 +15,7 @@ from ...core.indices import explained_offset, wrong_offset
 from ...core.provenance import origin
 from .attrs import INDEX_TENSOR, NUMERIC_TENSOR, ReduceKind, ReduceKindAttr
 from .combiners import COMBINER_OF
+from .constructors import operator
 from .demands import DemandInterface, OffsetBound, SizeBound
 from .interfaces import (
     FusionKind,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from .interfaces import Array
 
 
-@irdl_op_definition
+@operator(kind="sum")
 class SegmentReduceOp(GraphOp, DemandInterface, SignInterface):
     """The sum, mean, max, min or product of each segment of the slices of x along its first axis.
 
@@ -55,16 +56,6 @@ class SegmentReduceOp(GraphOp, DemandInterface, SignInterface):
     result = result_def(NUMERIC_TENSOR)
 
     assembly_format = "$kind $x `,` $offsets attr-dict `:` functional-type(operands, results)"
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        offsets: SSAValue | Operation,
-        kind: str = "sum",
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {"kind": ReduceKindAttr(ReduceKind(kind))}
-        super().__init__(operands=[x, offsets], properties=properties, result_type=result_type)
 
     @property
     def demands(self) -> tuple[OffsetBound | SizeBound, ...]:

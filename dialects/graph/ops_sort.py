@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, i1, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import operand_def, prop_def, result_def
 
 from ...core.dims import Dim, Shape
 from ...core.typed import dense_array
-from .attrs import DENSE_TENSOR, INDEX_TENSOR, bool_attr, i64_attr
+from .attrs import DENSE_TENSOR, INDEX_TENSOR
 from .axes import AxisOp
+from .constructors import operator
 from .demands import DemandInterface, SizeBound
 from .interfaces import (
     FusionKind,
@@ -101,7 +102,7 @@ class OrderingOp(AxisOp, DemandInterface, ABC):
                 nest.write(1, own(position), place)
 
 
-@irdl_op_definition
+@operator(axis=-1, descending=False)
 class SortOp(OrderingOp):
     """The elements along an axis in ascending or descending order, and where each comes from.
 
@@ -122,18 +123,6 @@ class SortOp(OrderingOp):
         "functional-type(operands, results)"
     )
 
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        axis: int = -1,
-        descending: bool = False,
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {
-            "descending": bool_attr(descending),
-        }
-        super().__init__(operands=[x], axis=axis, properties=properties, result_type=result_type)
-
     @property
     def is_descending(self) -> bool:
         return bool(self.descending.value.data)
@@ -150,7 +139,7 @@ class SortOp(OrderingOp):
         return sort(nest, extent, key_at, bits)
 
 
-@irdl_op_definition
+@operator(axis=-1, largest=True)
 class TopKOp(OrderingOp):
     """The k largest or smallest elements along an axis, in their order, and where they come from.
 
@@ -170,20 +159,6 @@ class TopKOp(OrderingOp):
         "$x `axis` `=` $axis `k` `=` $k `largest` `=` $largest attr-dict `:` "
         "functional-type(operands, results)"
     )
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        k: int,
-        axis: int = -1,
-        largest: bool = True,
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {
-            "k": i64_attr(k),
-            "largest": bool_attr(largest),
-        }
-        super().__init__(operands=[x], axis=axis, properties=properties, result_type=result_type)
 
     @property
     def is_descending(self) -> bool:

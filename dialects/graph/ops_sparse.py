@@ -37,6 +37,7 @@ from .attrs import (
     NormalizeKindAttr,
     bool_attr,
 )
+from .constructors import operator
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -280,7 +281,7 @@ class DegreeOp(RowOp):
         return nest.insert(math.PowFOp(degree, nest.constant(power, degree.type)))
 
 
-@irdl_op_definition
+@operator()
 class MissingSelfLoopsOp(RowOp):
     """The number to add to the diagonal of each row so that it has one self loop.
 
@@ -296,14 +297,6 @@ class MissingSelfLoopsOp(RowOp):
         "$a (`halo` $halo^)? (`values` $values^)? attr-dict `:` functional-type(operands, results)"
     )
 
-    def __init__(
-        self,
-        a: SSAValue | Operation,
-        values: SSAValue | Operation | None = None,
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(operands=[a, values], result_type=result_type)
-
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         return self.stored(remaining_self_loops(self.matrix(arrays)))
 
@@ -311,7 +304,7 @@ class MissingSelfLoopsOp(RowOp):
         return self.missing(nest, index[0])
 
 
-@irdl_op_definition
+@operator(kind="symmetric", self_loops=True)
 class NormalizeOp(GraphOp, SparseResultInterface):
     """D^-1/2 (A + I) D^-1/2 (symmetric) or D^-1 (A + I) (row), D the row sums of A + I.
 
@@ -335,19 +328,6 @@ class NormalizeOp(GraphOp, SparseResultInterface):
     assembly_format = (
         "$kind $a `self_loops` `=` $self_loops attr-dict `:` functional-type(operands, results)"
     )
-
-    def __init__(
-        self,
-        a: SSAValue | Operation,
-        kind: str = "symmetric",
-        self_loops: bool = True,
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {
-            "kind": NormalizeKindAttr(NormalizeKind(kind)),
-            "self_loops": bool_attr(self_loops),
-        }
-        super().__init__(operands=[a], properties=properties, result_type=result_type)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         require_csr(self.a, facts)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.irdl import operand_def, prop_def, result_def, traits_def
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.dims import Dim, Shape
@@ -19,6 +19,7 @@ from ...core.typed import dense_array
 from . import scalars
 from .attrs import FLOAT_TENSOR, INDEX_TENSOR, ReduceKind, ReduceKindAttr
 from .combiners import COMBINER_OF
+from .constructors import operator
 from .demands import DemandInterface, IndexBound
 from .guards import only_if
 from .interfaces import (
@@ -42,7 +43,7 @@ _TILE = 64
 """Ways of a row through a tree at a time."""
 
 
-@irdl_op_definition
+@operator(kind="sum")
 class TreeEnsembleOp(GraphOp, DemandInterface):
     """The values of the leaves that rows of x reach in each tree, combined over all trees.
 
@@ -79,25 +80,6 @@ class TreeEnsembleOp(GraphOp, DemandInterface):
         "$kind $x `,` $threshold `,` $feature `,` $next `,` $leaf `,` $values `,` $root `,` "
         "$depth attr-dict `:` functional-type(operands, results)"
     )
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        threshold: SSAValue | Operation,
-        feature: SSAValue | Operation,
-        next: SSAValue | Operation,
-        leaf: SSAValue | Operation,
-        values: SSAValue | Operation,
-        root: SSAValue | Operation,
-        depth: SSAValue | Operation,
-        kind: str = "sum",
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(
-            operands=[x, threshold, feature, next, leaf, values, root, depth],
-            properties={"kind": ReduceKindAttr(ReduceKind(kind))},
-            result_type=result_type,
-        )
 
     @property
     def demands(self) -> tuple[IndexBound, ...]:

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, i1, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.irdl import operand_def, prop_def, result_def, traits_def
 
 from ...core.dims import Shape
 from ...core.typed import dense_array
 from . import scalars
-from .attrs import DENSE_TENSOR, I64_TENSOR, bool_attr
+from .attrs import DENSE_TENSOR, I64_TENSOR
+from .constructors import operator
 from .demands import DemandInterface, SizeBound, SizeResult
 from .guards import only_if
 from .interfaces import FusionKind, GraphOp, ShapeFacts, WritingNest, element_type, widened
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from .interfaces import Array
 
 
-@irdl_op_definition
+@operator(sorted=True)
 class UniqueOp(GraphOp, DemandInterface):
     """The different elements of a vector, in ascending order or in that of their first places.
 
@@ -54,15 +55,6 @@ class UniqueOp(GraphOp, DemandInterface):
     count = result_def(I64_TENSOR)
 
     assembly_format = "$x `sorted` `=` $sorted attr-dict `:` functional-type(operands, results)"
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        sorted: bool = True,
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {"sorted": bool_attr(sorted)}
-        super().__init__(operands=[x], properties=properties, result_type=result_type)
 
     @property
     def demands(self) -> tuple[SizeBound | SizeResult, ...]:
