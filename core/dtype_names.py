@@ -71,6 +71,11 @@ def is_real(dtype: np.dtype[Any]) -> bool:
     return (dtype.kind == "f" and dtype.itemsize > 1) or dtype.name == "bfloat16"
 
 
+def is_cut(number: float, dtype: np.dtype[Any]) -> bool:
+    """Whether a number has a fraction that a dtype cannot hold."""
+    return not is_real(dtype) and not float(number).is_integer()
+
+
 def as_buffer(array: np.ndarray) -> np.ndarray:
     """The memory of an array as kernels see it: all but floats are signed integers.
 

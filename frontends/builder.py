@@ -31,14 +31,14 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ..core.dtypes import ELEMENT_TYPES, element_type_of
+from ..core.dtypes import element_type_of
 from ..core.errors import CompileError
 from ..core.module import NAME, Module
 from ..core.provenance import named
 from ..core.specs import SparseSpec, TensorSpec
 from ..core.weights import WeightStore
-from ..dialects.graph.interfaces import GraphOp
-from ..dialects.graph.op_builder import operands_of
+from ..dialects.graph.interfaces import GraphOp, element_type
+from ..dialects.graph.op_builder import Arguments, parameters_of
 from ..dialects.graph.ops_constant import ConstantOp
 from ..dialects.graph.sparse_forms import sparse_form
 from ..dialects.loop.ops import KernelOp
@@ -55,7 +55,7 @@ from .captures import block_of
 from .control import ControlFlow
 from .diagnostics import input_error, reworded
 from .edge_lists import EdgeLists
-from .operands import check_kinds, has_own_type, shared_element_type
+from .operands import check_kinds, has_own_type
 from .recurrences import Recurrences
 from .selections import Selections
 from .specs import argument_of, identifier, name_result_sizes, symbols_of
@@ -215,22 +215,19 @@ class Builder(Calls, ControlFlow, EdgeLists, Selections, Recurrences):
             InputError: if the arguments do not fit, with the message of the operator.
         """
         location = self._located(name)
-        operands, optional, signature = operands_of(operator)
         try:
-            bound = signature.bind(*args, **kwargs)
-            like = shared_element_type(operands, bound.arguments)
-            for key, argument in bound.arguments.items():
-                fills = signature.parameters[key].default is None or key in optional
-                if argument is None and not fills:
-                    raise TypeError(f"{key} is None")
-                if key in operands and argument is not None:
-                    target = None if has_own_type(operator, key, argument, like) else like
-                    label = f"{operator.name.partition('.')[2]}_{key}"
-                    bound.arguments[key] = self._operand(argument, target, label, location)
-                elif isinstance(argument, str) and argument in ELEMENT_TYPES:
-                    bound.arguments[key] = ELEMENT_TYPES[argument]
-            check_kinds(signature, bound.arguments)
-            ops = self._made(operator(*bound.args, **bound.kwargs), location)
+            arguments = Arguments(operator, args, kwargs)
+            check_kinds(parameters_of(operator).signature, arguments.attributes)
+            values = (v.ssa for v in arguments.typed if isinstance(v, Value))
+            like = next(map(element_type, values), None)
+
+            def operand(argument: Operand, key: str, own: Attribute | None) -> SSAValue:
+                kept = own is not None or has_own_type(operator, argument, like)
+                label = f"{operator.name.partition('.')[2]}_{key}"
+                return self._operand(argument, None if kept else like, label, location)
+
+            arguments.convert(operand)
+            ops = self._made(arguments.build(lambda value: value), location)
         except (VerifyException, TypeError, ValueError, KeyError, OverflowError) as error:
             raise reworded(error, operator, location) from error
         last = [self._append(op) for op in ops][-1]
@@ -296,9 +293,7 @@ class Builder(Calls, ControlFlow, EdgeLists, Selections, Recurrences):
 
     def _operand(
         self, argument: Operand, like: Attribute | None, name: str, location: LocationAttr
-    ) -> Any:
-        if isinstance(argument, (list, tuple)) and any(isinstance(v, Value) for v in argument):
-            return [self._operand(v, like, name, location) for v in argument]
+    ) -> SSAValue:
         if isinstance(argument, Value):
             return self._own(argument, name)
         return self._constant(argument, name, like, location).ssa

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import numbers
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,10 @@ from xdsl.ir import Attribute
 
 from ..core.arrays import is_integer
 from ..dialects.graph.attrs import accumulator_type
-from ..dialects.graph.interfaces import FusionKind, GraphOp, tensor_type
-from ..dialects.graph.op_builder import OF_OWN_TYPE
+from ..dialects.graph.interfaces import FusionKind, GraphOp
 from ..dialects.graph.ops_quantize import ScaledOp
 from ..dialects.graph.ops_quantized import QuantizedContractionOp
-from .values import Operand, Value
+from .values import Operand
 
 _OF_MIXED_TYPES = (ScaledOp, QuantizedContractionOp)
 
@@ -48,20 +47,9 @@ def check_kinds(signature: inspect.Signature, arguments: Mapping[str, object]) -
             raise TypeError(f"wrong {name}, expected {expected}, got {value!r}")
 
 
-def shared_element_type(
-    operands: Sequence[str], arguments: Mapping[str, Operand]
-) -> Attribute | None:
-    """The element type of the first operand that is a value, or has one in its list."""
-    given = [arguments.get(name) for name in operands if name not in OF_OWN_TYPE]
-    flat = [v for o in given for v in (o if isinstance(o, (list, tuple)) else [o])]
-    return next((tensor_type(v.ssa).element_type for v in flat if isinstance(v, Value)), None)
-
-
-def has_own_type(
-    operator: type[GraphOp], key: str, argument: Operand, like: Attribute | None
-) -> bool:
-    """Whether an array for an operand keeps its element type, regardless of the others."""
-    if key in OF_OWN_TYPE or issubclass(operator, _OF_MIXED_TYPES):
+def has_own_type(operator: type[GraphOp], argument: Operand, like: Attribute | None) -> bool:
+    """Whether an array keeps its element type for an operand that depends on the others."""
+    if issubclass(operator, _OF_MIXED_TYPES):
         return True
     # Narrow integers are multiplied with narrow integers, and accumulated in i32.
     narrow = like is not None and accumulator_type(like) != like

@@ -16,19 +16,27 @@ import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
-from xdsl.dialects.builtin import LocationAttr, TensorType, i64
-from xdsl.ir import SSAValue
-from xdsl.irdl import OptOperandDef
+from xdsl.dialects.builtin import LocationAttr, TensorType, f32, i1, i64
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    EqAttrConstraint,
+    OperandDef,
+    OptOperandDef,
+    RangeLengthConstraint,
+    RangeOf,
+    VarOperandDef,
+)
 
+from ...core.dtype_names import is_cut
 from ...core.dtypes import ELEMENT_TYPES, dtype_of, element_type_of
 from ...core.errors import explain
 from ...core.provenance import fuse, named
 from ...core.registry import dialects, own_dialects
-from .attrs import is_float
+from .attrs import TensorConstraint
 from .interfaces import GraphOp, element_type
 from .ops_constant import ConstantOp
 
@@ -46,18 +54,13 @@ V = TypeVar("V")
 Apply = Callable[..., Any]
 """`OpBuilder.apply`."""
 
-OF_OWN_TYPE = frozenset(
-    {"condition", "count", "indices", "indptr", "sizes", "sources", "start", "step", "targets"}
-)
-"""Operands whose element type is independent of that of the others."""
-
 
 class OpBuilder(ABC, Generic[V]):
     """Adds operators where they are needed.
 
     Every operator of the `graph` dialect is a method under its mnemonic with the arguments of its
     constructor. A number for an operand becomes a constant of the element type of the first operand
-    that is a value; for indices and the like, or without a value, of i64.
+    that is a value; without one, of i64. For indices and sizes it is of i64, for conditions of i1.
     """
 
     @abstractmethod
@@ -113,11 +116,11 @@ class InsertingBuilder(OpBuilder[SSAValue]):
         kinds = (element_type(v) for v in arguments.typed if isinstance(v, SSAValue))
         like = next(kinds, i64)
 
-        def operand(value: SSAValue | float, own: bool) -> SSAValue:
+        def operand(value: SSAValue | float, _: str, own: Attribute | None) -> SSAValue:
             if isinstance(value, SSAValue):
                 return value
-            kind = i64 if own else like
-            if not is_float(kind) and not float(value).is_integer():
+            kind = own or like
+            if is_cut(value, dtype_of(kind)):
                 raise TypeError(f"{operator.name}: {value} is not of type {kind}")
             return self.constant(np.array(value, dtype_of(kind)))
 
@@ -158,31 +161,46 @@ class Arguments:
         self, operator: type[GraphOp], args: Iterable[Any], kwargs: Mapping[str, Any]
     ) -> None:
         self._operator = operator
-        self._names, _, signature = operands_of(operator)
-        self._bound = signature.bind(*args, **kwargs)
+        self._parameters = known = parameters_of(operator)
+        self._bound = known.signature.bind(*args, **kwargs)
         for name, argument in self._bound.arguments.items():
-            if isinstance(argument, str) and argument in ELEMENT_TYPES:
-                self._bound.arguments[name] = ELEMENT_TYPES[argument]
+            fills = known.signature.parameters[name].default is None or name in known.optional
+            if argument is None and not fills:
+                raise TypeError(f"{name} is None")
+            if name in known.variadic and not isinstance(argument, (list, tuple)):
+                self._bound.arguments[name] = [argument]
+            elif name not in known.operands and isinstance(argument, str):
+                self._bound.arguments[name] = ELEMENT_TYPES.get(argument, argument)
 
     @property
     def operands(self) -> list[Any]:
         """The operands that are given; those of a list are operands of their own."""
-        return self._given(self._names)
+        return self._given(self._parameters.operands)
 
     @property
     def typed(self) -> list[Any]:
         """The operands whose element types depend on each other."""
-        return self._given(name for name in self._names if name not in OF_OWN_TYPE)
+        names = self._parameters.operands
+        return self._given(name for name in names if name not in self._parameters.own_types)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The arguments that are not operands, by their names."""
+        names = self._parameters.operands
+        return {name: v for name, v in self._bound.arguments.items() if name not in names}
 
     def _given(self, names: Iterable[str]) -> list[Any]:
-        given = (self._bound.arguments.get(name) for name in names)
-        lists = (v if isinstance(v, (list, tuple)) else [v] for v in given)
-        return [v for values in lists for v in values if v is not None]
+        lists = (
+            (v, name in self._parameters.variadic)
+            for name in names
+            if (v := self._bound.arguments.get(name)) is not None
+        )
+        return [v for given, several in lists for v in (given if several else [given])]
 
-    def convert(self, function: Callable[[Any, bool], Any]) -> None:
+    def convert(self, function: Callable[[Any, str, Attribute | None], Any]) -> None:
         """Replace each operand by what a function makes of it.
 
-        It also gets whether the element type is independent of that of the others.
+        It also gets the operand's name, and its element type if that is independent of the others.
         """
         self._bound = self._converted(function)
 
@@ -192,30 +210,72 @@ class Arguments:
         Raises:
             VerifyException: if they do not fit together.
         """
-        bound = self._converted(lambda operand, _: value_of(operand))
+        bound = self._converted(lambda operand, *_: value_of(operand))
         return self._operator(*bound.args, **bound.kwargs)
 
-    def _converted(self, function: Callable[[Any, bool], Any]) -> inspect.BoundArguments:
+    def _converted(
+        self, function: Callable[[Any, str, Attribute | None], Any]
+    ) -> inspect.BoundArguments:
         arguments = dict(self._bound.arguments)
-        for name in self._names:
-            operand, own = arguments.get(name), name in OF_OWN_TYPE
-            if isinstance(operand, (list, tuple)):
-                arguments[name] = [function(element, own) for element in operand]
+        for name in self._parameters.operands:
+            operand, own = arguments.get(name), self._parameters.own_types.get(name)
+            if operand is not None and name in self._parameters.variadic:
+                arguments[name] = [function(element, name, own) for element in operand]
             elif operand is not None:
-                arguments[name] = function(operand, own)
+                arguments[name] = function(operand, name, own)
         return inspect.BoundArguments(self._bound.signature, OrderedDict(arguments))
 
 
+class Parameters(NamedTuple):
+    """The parameters of the constructor of an operator, and those that are operands."""
+
+    signature: inspect.Signature
+    operands: tuple[str, ...]
+    optional: frozenset[str]
+    variadic: frozenset[str]
+    own_types: Mapping[str, Attribute]
+    """Operands whose element type is independent of the others', with that of a number.
+
+    They are indices, sizes or conditions beside operands that may be floats, or only have a size.
+    """
+
+
 @functools.cache
-def operands_of(
-    operator: type[GraphOp],
-) -> tuple[tuple[str, ...], frozenset[str], inspect.Signature]:
-    """The operands of an operator, the optional ones, and the signature of its constructor."""
-    operands = operator.get_irdl_definition().operands
-    names = tuple(name for name, _ in operands)
-    optional = frozenset(name for name, kind in operands if isinstance(kind, OptOperandDef))
+def parameters_of(operator: type[GraphOp]) -> Parameters:
+    """The parameters of the constructor of an operator."""
+    operands = dict(operator.get_irdl_definition().operands)
     signature = inspect.signature(operator.__init__)
-    return names, optional, signature.replace(parameters=list(signature.parameters.values())[1:])
+    optional = {name for name, kind in operands.items() if isinstance(kind, OptOperandDef)}
+    variadic = {name for name, kind in operands.items() if isinstance(kind, VarOperandDef)}
+    allowed = {name: _element_types(operand) for name, operand in operands.items()}
+    others = [types for types in allowed.values() if types is not None]
+    floats = any(f32 in types for types in others)
+    own_types: dict[str, Attribute] = {}
+    for name, types in allowed.items():
+        if types is None and others:
+            own_types[name] = i64
+        elif types and floats and f32 not in types and (i64 in types or i1 in types):
+            own_types[name] = i64 if i64 in types else i1
+    return Parameters(
+        signature.replace(parameters=list(signature.parameters.values())[1:]),
+        tuple(operands),
+        frozenset(optional),
+        frozenset(variadic - optional),
+        own_types,
+    )
+
+
+def _element_types(operand: OperandDef) -> Sequence[Attribute] | None:
+    """The element types that an operand may have; None if only its size matters."""
+    constraint = operand.constr
+    if isinstance(constraint, RangeLengthConstraint):
+        constraint = constraint.constraint
+    match constraint:
+        case RangeOf(TensorConstraint(elements, storage)):
+            return None if storage == "any" else elements
+        case RangeOf(EqAttrConstraint(TensorType() as type)):
+            return [type.element_type]
+    return []
 
 
 class DialectOperators:
@@ -256,11 +316,10 @@ def operators_of(dialect: Dialect) -> dict[str, type[GraphOp]]:
 
 def signature_of(operator: type[GraphOp]) -> inspect.Signature:
     """The signature of the method of an operator: operands, attributes and `name`."""
-    _, _, constructor = operands_of(operator)
     named = inspect.Parameter("name", inspect.Parameter.KEYWORD_ONLY, default=None)
     taken = [
         parameter.replace(annotation=parameter.empty)
-        for parameter in constructor.parameters.values()
+        for parameter in parameters_of(operator).signature.parameters.values()
         if parameter.name != "result_type" and parameter.kind != parameter.VAR_KEYWORD
     ]
     return inspect.Signature([*taken, named])

@@ -3,7 +3,7 @@
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from xdsl.builder import Builder
@@ -14,11 +14,17 @@ from .interfaces import GraphOp
 
 Operand = Any
 V = TypeVar("V")
-OF_OWN_TYPE: frozenset[str]
 
-def operands_of(
-    operator: type[GraphOp],
-) -> tuple[tuple[str, ...], frozenset[str], inspect.Signature]: ...
+class Parameters(NamedTuple):
+    """The parameters of the constructor of an operator, and those that are operands."""
+
+    signature: inspect.Signature
+    operands: tuple[str, ...]
+    optional: frozenset[str]
+    variadic: frozenset[str]
+    own_types: Mapping[str, Attribute]
+
+def parameters_of(operator: type[GraphOp]) -> Parameters: ...
 def operators_of(dialect: Dialect) -> dict[str, type[GraphOp]]: ...
 def signature_of(operator: type[GraphOp]) -> inspect.Signature: ...
 
@@ -32,7 +38,9 @@ class Arguments:
     def operands(self) -> list[Any]: ...
     @property
     def typed(self) -> list[Any]: ...
-    def convert(self, function: Callable[[Any, bool], Any]) -> None: ...
+    @property
+    def attributes(self) -> dict[str, Any]: ...
+    def convert(self, function: Callable[[Any, str, Attribute | None], Any]) -> None: ...
     def build(self, value_of: Callable[[Any], SSAValue]) -> GraphOp: ...
 
 class DialectOperators:

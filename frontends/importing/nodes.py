@@ -13,6 +13,8 @@ from xdsl.ir import Block, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.dims import Dim, Shape
+from ...core.dtype_names import is_cut
+from ...core.dtypes import dtype_of
 from ...core.errors import ImportModelError, explain
 from ...core.provenance import named
 from ...core.typed import dense_array
@@ -20,7 +22,7 @@ from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import GraphOp, tensor_type
 from ...dialects.graph.op_builder import Arguments, OpBuilder
 from .diagnostics import UnsupportedNodeError
-from .dtypes import element_type, is_float
+from .dtypes import element_type
 from .emitter import Emitter
 from .values import Value, from_dims, is_static, settled, static_shape
 
@@ -99,7 +101,7 @@ class ModelNode(OpBuilder[Value]):
         arguments = Arguments(operator, args, kwargs)
         typed = (v.dtype for v in arguments.typed if isinstance(v, Value))
         like = next(typed, _I64)
-        arguments.convert(lambda x, own: self.value(x, _I64 if own else like))
+        arguments.convert(lambda x, _, own: self.value(x, dtype_of(own) if own else like))
         try:
             results = (self.folds and self._folded(arguments)) or self._added(arguments, name)
         except VerifyException as error:
@@ -197,7 +199,7 @@ class ModelNode(OpBuilder[Value]):
         return self._scalar(number, like.dtype)
 
     def _scalar(self, number: float, dtype: np.dtype) -> Value:
-        if not is_float(dtype) and not float(number).is_integer():
+        if is_cut(number, dtype):
             raise self.unsupported(f"not supported for {dtype.name}")
         return self.known(np.array(number, dtype))
 

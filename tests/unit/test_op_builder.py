@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx.helper import make_node
 from xdsl.builder import Builder as IRBuilder
-from xdsl.dialects.builtin import TensorType, bf16, f32, i32, i64
+from xdsl.dialects.builtin import TensorType, bf16, f32, i1, i32, i64
 from xdsl.ir import Block, Operation
 from xdsl.rewriter import InsertPoint
 
@@ -17,7 +17,14 @@ from stepwell.core.provenance import named
 from stepwell.core.typed import owned
 from stepwell.core.weights import WeightStore
 from stepwell.dialects.graph import ops as graph
-from stepwell.dialects.graph.op_builder import InsertingBuilder, OpBuilder, V
+from stepwell.dialects.graph.dialect import Graph
+from stepwell.dialects.graph.op_builder import (
+    InsertingBuilder,
+    OpBuilder,
+    V,
+    operators_of,
+    parameters_of,
+)
 from stepwell.frontends.importing.values import Value
 from stepwell.frontends.onnx.nodes import Node
 from stepwell.frontends.onnx.registry import converts
@@ -25,6 +32,29 @@ from stepwell.frontends.onnx.registry import converts
 from .test_onnx_import import make_opsetid, model
 
 EXPECTED = ["constant", "less", "constant", "mul", "expm1", "constant", "where", "top_k", "concat"]
+
+OF_OWN_TYPE = {
+    "assemble": {"indptr": i64, "indices": i64, "sources": i64},
+    "attention": {"lengths": i64},
+    "check": {"condition": i1, "details": i64},
+    "check_indices": {"x": i64},
+    "dynamic_broadcast": {"sizes": i64},
+    "dynamic_reshape": {"sizes": i64},
+    "dynamic_slice": {"start": i64, "step": i64, "count": i64},
+    "gather": {"indices": i64},
+    "gather_elements": {"indices": i64},
+    "gather_nd": {"indices": i64},
+    "histogram": {"x": i64},
+    "one_hot": {"indices": i64},
+    "scatter_elements": {"indices": i64},
+    "scatter_nd": {"indices": i64},
+    "segment_reduce": {"offsets": i64},
+    "sort_edges": {"targets": i64, "sources": i64},
+    "sort_edges_with_loops": {"nodes": i64},
+    "suppress_boxes": {"most": i64},
+    "tree_ensemble": {"feature": i64, "next": i64, "leaf": i64, "root": i64, "depth": i64},
+    "where": {"condition": i1},
+}
 
 
 def composed(b: OpBuilder[V], x: V) -> V:
@@ -93,6 +123,24 @@ def test_numbers_for_indices_are_integers() -> None:
     place = Inserting(TensorType(f32, [2]))
     made = place.b.gather(place.block.args[0], 1, axis=0)
     assert made.type == TensorType(f32, [])
+
+
+def test_operands_of_an_element_type_of_their_own() -> None:
+    found = {name: parameters_of(kind).own_types for name, kind in operators_of(Graph).items()}
+    assert {name: own for name, own in found.items() if own} == OF_OWN_TYPE
+
+
+def test_a_number_for_a_condition_is_a_truth_value() -> None:
+    place = Inserting(TensorType(f32, [2]))
+    made = place.b.where(True, place.block.args[0], 0)
+    assert made.type == TensorType(f32, [2])
+
+
+def test_lists_are_operands_where_there_are_several() -> None:
+    b = sw.Builder()
+    x = b.input("x", (2,), "f32")
+    b.output(b.concat([np.zeros(2), b.add(x, [1, 2])], axis=0))
+    assert operators(b.module().op.walk()) == ["constant", "add", "constant", "concat"]
 
 
 def test_a_number_that_would_be_cut_is_refused() -> None:

@@ -19,7 +19,7 @@ from xdsl.irdl import VariadicDef
 from stepwell.dialects.graph import op_builder, ops, ops_functions
 from stepwell.dialects.graph.dialect import Graph
 from stepwell.dialects.graph.interfaces import GraphOp
-from stepwell.dialects.graph.op_builder import operands_of, operators_of, signature_of
+from stepwell.dialects.graph.op_builder import operators_of, parameters_of, signature_of
 from stepwell.passes.loop.rules.replay import PRIMITIVES
 from stepwell.tuning import steps
 from stepwell.tuning.steps import signature_of as step_signature
@@ -38,7 +38,7 @@ HEAD = '''\
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from xdsl.builder import Builder
@@ -49,11 +49,17 @@ from .interfaces import GraphOp
 
 Operand = Any
 V = TypeVar("V")
-OF_OWN_TYPE: frozenset[str]
 
-def operands_of(
-    operator: type[GraphOp],
-) -> tuple[tuple[str, ...], frozenset[str], inspect.Signature]: ...
+class Parameters(NamedTuple):
+    """The parameters of the constructor of an operator, and those that are operands."""
+
+    signature: inspect.Signature
+    operands: tuple[str, ...]
+    optional: frozenset[str]
+    variadic: frozenset[str]
+    own_types: Mapping[str, Attribute]
+
+def parameters_of(operator: type[GraphOp]) -> Parameters: ...
 def operators_of(dialect: Dialect) -> dict[str, type[GraphOp]]: ...
 def signature_of(operator: type[GraphOp]) -> inspect.Signature: ...
 
@@ -67,7 +73,9 @@ class Arguments:
     def operands(self) -> list[Any]: ...
     @property
     def typed(self) -> list[Any]: ...
-    def convert(self, function: Callable[[Any, bool], Any]) -> None: ...
+    @property
+    def attributes(self) -> dict[str, Any]: ...
+    def convert(self, function: Callable[[Any, str, Attribute | None], Any]) -> None: ...
     def build(self, value_of: Callable[[Any], SSAValue]) -> GraphOp: ...
 
 class DialectOperators:
@@ -130,7 +138,7 @@ WITHOUT = {"call_dps", "call_packed", "constant"}
 
 def method(name: str, operator: type[GraphOp]) -> Iterator[str]:
     """The lines that declare a method."""
-    operands, _, constructor = operands_of(operator)
+    constructor, operands, *_ = parameters_of(operator)
     parameters = []
     for parameter in signature_of(operator).parameters.values():
         if parameter.name in operands:

@@ -16,7 +16,7 @@ from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph.attrs import FLOAT_TENSOR
 from stepwell.dialects.graph.composite import CompositeOp, composite
 from stepwell.dialects.graph.interfaces import FusionKind, GraphOp
-from stepwell.dialects.graph.op_builder import OpBuilder, V, operands_of
+from stepwell.dialects.graph.op_builder import OpBuilder, V, parameters_of
 from stepwell.dialects.graph.ops_activations import ActivationOp
 
 
@@ -62,7 +62,7 @@ DTYPES = ["f16", "bf16", "f32", "f64"]
 
 def module_of(op: type[GraphOp], settings: dict[str, Any], dtype: str) -> sw.Module:
     """One operator of two dimensions, whose operands after the first are vectors."""
-    b, (names, _, _) = sw.Builder("main"), operands_of(op)
+    b, names = sw.Builder("main"), parameters_of(op).operands
     shapes = [("n", 7), *[(7,)] * (len(names) - 1)]
     operands = [b.input(name, shape, dtype) for name, shape in zip(names, shapes, strict=True)]
     b.output(b.apply(op, *operands, **settings), name="y")
@@ -73,7 +73,7 @@ def inputs_of(op: type[GraphOp], dtype: str) -> list[np.ndarray]:
     kind = dtype_of(ELEMENT_TYPES[dtype])
     special = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30, -1e-30, 1e4, -1e4, 88.0, -88.0, 1, -1, 3]
     x = np.concatenate([special, np.linspace(-9, 9, 49)]).reshape(-1, 7)
-    others = [np.linspace(-0.5, 2, 7)] * (len(operands_of(op)[0]) - 1)
+    others = [np.linspace(-0.5, 2, 7)] * (len(parameters_of(op).operands) - 1)
     with np.errstate(all="ignore"):
         return [array.astype(kind) for array in (x, *others)]
 
@@ -127,7 +127,7 @@ def norm_module(
     op: type[CompositeOp], settings: dict[str, Any], dtype: str, given: bool
 ) -> tuple[sw.Module, list[np.ndarray]]:
     """A normalisation of four dimensions, whose parameters are vectors of its channels."""
-    b, (names, optional, _) = sw.Builder("main"), operands_of(op)
+    b, names, optional = sw.Builder("main"), parameters_of(op).operands, parameters_of(op).optional
     sizes, rng = (2, 4, 3, 6), np.random.default_rng(5)
     channels = settings["axis"] if "axis" in settings and op is not graph.LayerNormOp else -1
     kind = dtype_of(ELEMENT_TYPES[dtype])
