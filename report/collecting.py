@@ -181,7 +181,7 @@ class _Collector:
         """The operators in a function of stage `fused`."""
         for inner in op.walk():
             if isinstance(inner, GraphOp):
-                moves = inner.FUSION in (FusionKind.INJECTIVE, FusionKind.BROADCAST)
+                moves = inner.fusion in (FusionKind.INJECTIVE, FusionKind.BROADCAST)
                 yield inner.name, moves, self.marks.of(inner).nodes
 
     def _with_kernels(self, graph: Graph) -> Graph:

@@ -60,7 +60,7 @@ def _sources(value: SSAValue) -> Iterator[BlockArgument]:
         return
     if is_alias(op):
         yield from _sources(op.operands[0])
-    elif op.FUSION in _MOVES or isinstance(op, CastOp):
+    elif op.fusion in _MOVES or isinstance(op, CastOp):
         read = read_operands(op)
         for operand in op.operands:
             if operand not in read:

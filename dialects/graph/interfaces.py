@@ -99,6 +99,7 @@ class GraphOp(IRDLOperation, ABC):
     """
 
     FUSION: ClassVar[FusionKind] = FusionKind.OPAQUE
+    """`fusion`, unless that depends on more than the class."""
 
     traits = traits_def(Pure())
 
@@ -133,7 +134,7 @@ class GraphOp(IRDLOperation, ABC):
     def refusal(self) -> str | None:
         """Why the operator cannot be (part of) a kernel; None where it can."""
         kind = type(self)
-        nest = self.FUSION == FusionKind.NEST
+        nest = self.fusion == FusionKind.NEST
         made = kind.write is not GraphOp.write if nest else kind.value_at is not GraphOp.value_at
         return None if made else f"{self.name} has no value at an index: it is opaque"
 

@@ -43,7 +43,7 @@ class GroupValues:
     def study(self) -> None:
         """Find out what the values depend on, in the order in which they are computed."""
         for op in self.ops:
-            for result in () if op.FUSION == FusionKind.NEST else op.results:
+            for result in () if op.fusion == FusionKind.NEST else op.results:
                 self._study(op, result)
 
     def recording(self, value: SSAValue) -> Recording:

@@ -84,7 +84,7 @@ class _Planner:
         if self.plan.refusal is not None:
             return self.plan
         self.values.study()
-        writer = next((op for op in self.values.ops if op.FUSION == FusionKind.NEST), None)
+        writer = next((op for op in self.values.ops if op.fusion == FusionKind.NEST), None)
         if writer is not None:
             return WriterPlanner(self.values, writer).planned()
         waiting, computed = list(self._nests()), set[SSAValue]()

@@ -34,7 +34,7 @@ class Recorder:
         """
         found = self._of.get((op, result))
         if found is None:
-            key = _structure(op), 0 if op.FUSION == FusionKind.NEST else result
+            key = _structure(op), 0 if op.fusion == FusionKind.NEST else result
             found = self._known.get(key)
             if found is None:
                 found = self._known[key] = _recorded(op, result)
@@ -44,7 +44,7 @@ class Recorder:
 
 def _recorded(op: GraphOp, result: int) -> Recording:
     nest = RecordingNest(op, result)
-    if op.FUSION == FusionKind.NEST:
+    if op.fusion == FusionKind.NEST:
         with faults_of(op):
             op.write(nest)
         check_covered(op, nest.effects())

@@ -73,7 +73,7 @@ class RecordingNest(RecordedIndices):
     """Records accesses. `finished` returns the recording."""
 
     def __init__(self, op: GraphOp, result: int) -> None:
-        self._rank = 0 if op.FUSION == FusionKind.NEST else rank(op.results[result])
+        self._rank = 0 if op.fusion == FusionKind.NEST else rank(op.results[result])
         super().__init__(op, self._rank)
         self._open: tuple[int, ...] = ()
         self._reads: list[Read] = []

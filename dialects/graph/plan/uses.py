@@ -23,7 +23,7 @@ CHEAP = 6
 
 def has_one_value(op: GraphOp) -> bool:
     """Whether an operator has one result, and that a value at each index."""
-    return len(op.results) == 1 and op.FUSION != FusionKind.NEST and op.refusal is None
+    return len(op.results) == 1 and op.fusion != FusionKind.NEST and op.refusal is None
 
 
 class Uses:
@@ -38,7 +38,7 @@ class Uses:
 
     def is_cheap(self, op: GraphOp) -> bool:
         """Whether computing an element of an operator again costs no more than loading it."""
-        if op.FUSION == FusionKind.NEST:
+        if op.fusion == FusionKind.NEST:
             return False
         if (stated := op.get_trait(RecomputeCost)) is not None:
             return stated.operations <= CHEAP

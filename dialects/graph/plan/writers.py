@@ -40,7 +40,7 @@ class WriterPlanner:
     def _follow(self, op: GraphOp) -> Refusal | None:
         """Note what an operator makes of elements that are written, or why it cannot."""
         value = op.results[0]
-        if op.FUSION == FusionKind.NEST:
+        if op.fusion == FusionKind.NEST:
             why = f"{op.name} and {self.writer.name} write their results in loops of their own"
             return Refusal(value, why)
         read = [operand for operand in op.operands if operand in self.made]

@@ -253,7 +253,7 @@ class _Reader:
 
     def _own(self) -> Sequence[AffineExpr]:
         """The first index of the slice that is computed."""
-        if self.op.FUSION != FusionKind.NEST:
+        if self.op.fusion != FusionKind.NEST:
             return [AffineExpr.dimension(0)] if self.recording.rank else []
         found = {write.index[0] for write in self.recording.writes if write.index}
         parallel = {
