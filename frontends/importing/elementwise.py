@@ -108,9 +108,9 @@ def floor_quotient(node: ModelNode, a: Value, b: Value) -> Value:
     """The quotient of integers rounded down; 0 for b = 0."""
     # The quotient rounded to 0, and 1 less where the remainders of both divisions differ. (The
     # dividend less its remainder may lie below all integers: -128 - 5 for -128 / 7.)
-    whole, one = node.div(a, b), node.scalar(1, a)
+    whole = node.div(a, b)
     exact = node.equal(modulo(node, a, b), remainder(node, a, b))
-    return node.where(exact, whole, node.sub(whole, one))
+    return node.where(exact, whole, node.sub(whole, 1))
 
 
 def floor_quotient_of_floats(node: ModelNode, a: Value, b: Value) -> Value:

@@ -229,7 +229,7 @@ digamma, lgamma = _in_f64(_digamma), _in_f64(_lgamma)
 def gcd(node: ModelNode, a: Value, b: Value) -> Value:
     """The greatest common divisor of integers, which is not negative; gcd(0, 0) is 0."""
     # gcd(a, b) == gcd(b, a mod b) for b != 0, and gcd(a, 0) == |a|
-    zero, one = node.scalar(0, a), node.scalar(1, a)
+    zero = node.scalar(0, a)
 
     def is_left(b: Value) -> Value:
         return node.logical_not(node.equal(b, zero))
@@ -243,7 +243,7 @@ def gcd(node: ModelNode, a: Value, b: Value) -> Value:
     def step(values: Sequence[Value]) -> list[Value]:
         _, a, b = values
         left = is_left(b)
-        rest = modulo(node, a, node.where(left, b, one))
+        rest = modulo(node, a, node.where(left, b, 1))
         first = node.where(left, b, a)
         second = node.where(left, rest, zero)
         return [goes_on(second), first, second]
@@ -257,9 +257,8 @@ def gcd(node: ModelNode, a: Value, b: Value) -> Value:
 def lcm(node: ModelNode, a: Value, b: Value) -> Value:
     """The least common multiple of integers, which is not negative; 0 if one is 0."""
     # lcm(a, b) == |a / gcd(a, b) * b|
-    divisor, zero = gcd(node, a, b), node.scalar(0, a)
-    is_none = node.equal(divisor, zero)
-    divisor = node.where(is_none, 1, divisor)
+    divisor = gcd(node, a, b)
+    divisor = node.where(node.equal(divisor, 0), 1, divisor)
     return _size(node, node.mul(node.div(a, divisor), b))
 
 

@@ -136,9 +136,8 @@ def _masked(
     filler = node.attr_float("mask_filter_value", -10000.0)
     added = bias
     if mask is not None:
-        number = node.scalar(filler, q), node.scalar(0.0, q)
         kept = _kept(node, mask, k.shape[2])
-        left_out = node.where(kept, number[1], number[0])
+        left_out = node.where(kept, node.scalar(0.0, q), filler)
         added = left_out if bias is None else node.add(bias, left_out)
     properties: dict[str, Any] = {"scale": _scale(node, q), "safe": True}
     if causal:
@@ -205,18 +204,14 @@ def _rotated(
     else:
         a, b = apart(node, x, 3, [half.value, half.value])
     turned = [
-        node.sub(_times(node, a, c), _times(node, b, s)),
-        node.add(_times(node, b, c), _times(node, a, s)),
+        node.sub(node.mul(a, c), node.mul(b, s)),
+        node.add(node.mul(b, c), node.mul(a, s)),
     ]
     if interleaved:
         apart_ = [unsqueezed(node, part, [4]) for part in turned]
         joined = reshaped(node, node.concat(apart_, axis=4), x.shape)
         return node.concat([joined, *kept], axis=3) if kept else joined
     return node.concat([*turned, *kept], axis=3)
-
-
-def _times(node: Node, a: Value, b: Value) -> Value:
-    return node.mul(a, b)
 
 
 @converts("GroupQueryAttention", since=1, domain=MICROSOFT)

@@ -95,7 +95,7 @@ def dropped(node: Node, x: Value, ratio: Value, training: Value | None) -> list[
     chance = cast(node, ratio, _F32)
     stays = node.less_equal(chance, _uniform_of(node, x.shape, node.attr_int("seed")))
     scale = cast(node, node.div(1.0, node.sub(1.0, chance)), x.dtype)
-    found = node.where(stays, node.mul(x, scale), node.scalar(0, x))
+    found = node.where(stays, node.mul(x, scale), 0)
     if training is not None:
         stays = node.logical_or(node.logical_not(training), stays)
         found = node.where(training, found, x)

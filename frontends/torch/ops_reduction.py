@@ -269,9 +269,8 @@ def segment_reduce(
     found = node.segment_reduce(x, places, kind=kind)
     if initial is None:
         return found
-    start = node.scalar(initial, x)
     if kind != "mean":
-        return node.apply(_JOINED[kind], found, start)
+        return node.apply(_JOINED[kind], found, initial)
     if initial != 0:
         raise node.unsupported(f"a mean that begins with {initial}", "0")
     # (0 + sum) / count is the mean; that of an empty segment is 0, not NaN.
@@ -279,4 +278,4 @@ def segment_reduce(
     counts = node.segment_reduce(ones, places, kind="sum")
     empty = node.equal(counts, 0)
     empty = unsqueezed(node, empty, range(1, x.rank))
-    return node.where(empty, start, found)
+    return node.where(empty, initial, found)

@@ -79,9 +79,8 @@ def hypot(node: Node, a: Value, b: Value) -> Value:
     # sqrt(a^2 + b^2) == m sqrt(1 + (n / m)^2)  for m = max(|a|, |b|) > 0 and n the other one
     sizes = [node.abs(x) for x in (node.wide(x) for x in (a, b))]
     m, n = node.max(*sizes), node.min(*sizes)
-    one, ratio = node.scalar(1, m), node.div(n, m)
-    rest = node.add(one, node.mul(ratio, ratio))
-    found = node.mul(m, node.sqrt(rest))
+    ratio = node.div(n, m)
+    found = node.mul(m, node.sqrt(node.add(1, node.mul(ratio, ratio))))
     # 0 / 0 and inf / inf are NaN: there the result is m, as it is where n is 0.
     equal = node.logical_or(is_inf(node, m), node.equal(m, 0))
     return node.where(equal, m, found)
