@@ -15,8 +15,9 @@ from ....core.provenance import fuse
 from ....core.weights import WeightStore
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import AggregateKind
-from ....dialects.graph.interfaces import GraphOp, element_type, rank, tensor_type
+from ....dialects.graph.interfaces import element_type, rank, tensor_type
 from ....dialects.graph.known import reshape_target, sizes_of
+from ....dialects.graph.op_builder import InsertingBuilder
 from ....dialects.graph.ops_aggregate import ReduceColumns
 from ..rules.rooted import rooted
 from .edge_lists import number_of
@@ -79,19 +80,19 @@ class WeightedColumns(RewritePattern):
             sent = one.owner
             if not isinstance(sent, graph.AtEntriesOp) or sent.axis.value.data != 1:
                 continue
-            weights = _weights(other, rank(one))
-            if sent.a is op.a and one.type == op.x.type and weights is not None:
-                last = weights[-1].results[0] if weights else other
+            if sent.a is not op.a or one.type != op.x.type:
+                continue
+            b = InsertingBuilder(rewriter, [made, op])
+            weights = _weights(b, other, rank(one))
+            if weights is not None:
                 kind, type = op.kind.data.value, op.result.type
-                new = graph.AggregateOp(op.a, sent.x, last, kind, result_type=type)
-                for part in (*weights, new):
-                    part.location = fuse([made, op])
-                rewriter.replace(op, [*weights, new], new.results)
+                new = graph.AggregateOp(op.a, sent.x, weights, kind, result_type=type)
+                rewriter.replace(op, (), [b.insert(new)])
                 return
 
 
-def _weights(value: SSAValue, dims: int) -> list[GraphOp] | None:
-    """A reshape to the weights of `graph.aggregate`, if needed; None where they do not fit."""
+def _weights(b: InsertingBuilder, value: SSAValue, dims: int) -> SSAValue | None:
+    """Values as weights of `graph.aggregate`; None where they do not fit."""
     sizes = list(sizes_of(value))
     if len(sizes) != dims or sizes[0] == 1:
         return None
@@ -100,10 +101,10 @@ def _weights(value: SSAValue, dims: int) -> list[GraphOp] | None:
         kept -= 1
     if 1 in sizes[1:kept]:
         return None
+    if kept == dims:
+        return value
     target = reshape_target(sizes[:kept])
-    if kept == dims or target is None:
-        return [] if kept == dims else None
-    return [graph.ReshapeOp(value, target)]
+    return None if target is None else b.reshape(value, target)
 
 
 @Exactness.OPEN
@@ -176,13 +177,12 @@ class SumBySoftmax(RewritePattern):
         if made.a is not op.a or made.own is not None or not made.result.has_one_use():
             return
         scores = made.scores
-        copies = [move.clone() for move in moves]
-        for copy in copies:
-            copy.operands[0], scores = scores, copy.result
+        b = InsertingBuilder(rewriter, [made, op])
+        for move in moves:
+            scores = b.insert(move.clone({move.x: scores}), [move])
         kind, type = AggregateKind.SOFTMAX.value, op.result.type
         new = graph.AggregateOp(op.a, op.x, scores, kind, type)
-        new.location = fuse([made, op])
-        rewriter.replace(op, [*copies, new], new.results)
+        rewriter.replace(op, (), [b.insert(new)])
 
 
 # x + c == x  for x >= 1 and c below half of the distance to the next number

@@ -81,7 +81,7 @@ def matrix_of(
     """
     rows, columns = (flat(b, end) for end in ends)
     indptr, indices, order = b.sort_edges(rows, columns, *nodes)
-    matrix = _assembled(b, indptr, indices, nodes[1], kind)
+    matrix = assembled(b, indptr, indices, nodes[1], kind)
     shape = facts.shape(nodes[0])[0], facts.shape(nodes[1])[0]
     return EdgeMatrix(ends, shape, matrix, order)
 
@@ -100,12 +100,12 @@ def segments_of(
     """
     vector = flat(b, rows)
     indptr, _, order = b.sort_edges(vector, vector, targets, targets)
-    matrix = _assembled(b, indptr, order, vector, kind)
+    matrix = assembled(b, indptr, order, vector, kind)
     shape = facts.shape(targets)[0], product(facts.shape(rows))
     return EdgeMatrix((rows, None), shape, matrix, order)
 
 
-def _assembled(
+def assembled(
     b: InsertingBuilder, indptr: SSAValue, columns: SSAValue, sources: SSAValue, kind: Attribute
 ) -> SSAValue:
     """The matrix of sorted edges with values 1."""

@@ -10,14 +10,15 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from ....core.dims import product
 from ....core.exactness import Exactness
-from ....core.provenance import fuse
 from ....core.weights import WeightStore
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import ReduceKind, ints
 from ....dialects.graph.interfaces import element_type, rank
+from ....dialects.graph.op_builder import InsertingBuilder
 from ..rules.rooted import rooted
 from .aggregations import has_ones
 from .edge_lists import Facts, number_of
+from .insertion import assembled
 
 
 @dataclass(frozen=True)
@@ -52,23 +53,15 @@ class WithSelfLoops(RewritePattern):
         if not self._is_alone(edges, op):
             return
         ends = [_row_of(value) for value in (edges.rows, edges.columns)]
-        vectors = None if None in ends else self._kept(edges, [end for end in ends if end])
+        found = [end for end in ends if end is not None]
+        vectors = self._kept(edges, found) if len(found) == len(ends) else None
         if vectors is None:
             return
-        checks = [None if end is None else end.check for end in ends]
-        new = [_checked(*pair) for pair in zip(vectors, checks, strict=True)]
-        rows, columns = (
-            vector if check is None else check.result
-            for vector, check in zip(vectors, new, strict=True)
-        )
-        made = graph.SortEdgesWithLoopsOp(rows, columns, edges.targets)
-        same = graph.EqualOp(made.indices, made.indices)
-        ones = graph.CastOp(same.result, element_type(op.values))
-        matrix = graph.AssembleOp(made.indptr, made.indices, ones.result, op.sources)
-        for part in (made, same, ones, matrix):
-            part.location = fuse([edges, op])
-        found = [check for check in new if check is not None]
-        rewriter.replace(op, [*found, made, same, ones, matrix], matrix.results)
+        b = InsertingBuilder(rewriter, [edges, op])
+        rows, columns = (_checked(b, v, end) for v, end in zip(vectors, found, strict=True))
+        indptr, indices, _ = b.sort_edges_with_loops(rows, columns, edges.targets)
+        matrix = assembled(b, indptr, indices, op.sources, element_type(op.values))
+        rewriter.replace(op, (), [matrix])
 
     def _is_alone(self, edges: graph.SortEdgesOp, op: graph.AssembleOp) -> bool:
         """Whether the matrix is all that sorted edges are for; its ones may read their order."""
@@ -120,13 +113,13 @@ class WithSelfLoops(RewritePattern):
         )
 
 
-def _checked(vector: SSAValue, check: graph.CheckIndicesOp | None) -> graph.CheckIndicesOp | None:
-    """The check of a vector, as that of another one."""
-    if check is None:
-        return None
-    made = graph.CheckIndicesOp(vector, check.x, check.axis_from_front)
-    made.properties, made.location = dict(check.properties), check.location
-    return made
+def _checked(b: InsertingBuilder, vector: SSAValue, row: _Row) -> SSAValue:
+    """A vector after the check of a row."""
+    if row.check is None:
+        return vector
+    made = graph.CheckIndicesOp(vector, row.check.x, row.check.axis_from_front)
+    made.properties = dict(row.check.properties)
+    return b.insert(made, [row.check])
 
 
 def _row_of(value: SSAValue) -> _Row | None:

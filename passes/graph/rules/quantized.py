@@ -11,7 +11,6 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from ....core.dtypes import dtype_of, is_low_bit
 from ....core.exactness import Exactness
-from ....core.provenance import fuse
 from ....core.weights import WeightStore
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import PadMode, ints, is_float
@@ -23,6 +22,7 @@ from ....dialects.graph.interfaces import (
     tensor_type,
 )
 from ....dialects.graph.known import elements_of
+from ....dialects.graph.op_builder import InsertingBuilder
 from ....dialects.graph.plan.recording import Recorder
 from ....dialects.graph.plan.uses import Uses
 from ....dialects.graph.rewrites import on_other_operand
@@ -117,12 +117,11 @@ class QuantizeWhatWasCut(RewritePattern):
         bounds = [None if n is None else self._step(op, n, scale, zero) for n in (low, high)]
         minimum = None if bounds[0] in (None, limits.min) else bounds[0]
         maximum = None if bounds[1] in (None, limits.max) else bounds[1]
-        new: list[GraphOp] = [graph.QuantizeOp(cut.x, op.scale, op.zero_point)]
+        b = InsertingBuilder(rewriter, [cut, op])
+        new = b.quantize(cut.x, op.scale, op.zero_point)
         if minimum is not None or maximum is not None:
-            new.append(graph.ClipOp(new[0], minimum, maximum))
-        for part in new:
-            part.location = fuse([cut, op])
-        rewriter.replace(op, new, new[-1].results)
+            new = b.clip(new, minimum, maximum)
+        rewriter.replace(op, (), [new])
 
     @staticmethod
     def _step(op: graph.QuantizeOp, number: float, scale: np.ndarray, zero: np.ndarray) -> int:
