@@ -18,7 +18,7 @@ from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.demands import SizeBound, demands
 from ...dialects.graph.kernel_bounds import call_sizes
-from ...dialects.graph.rearranging import AliasInterface
+from ...dialects.graph.rearranging import is_alias
 from ...dialects.loop import ops as loop
 from ...dialects.loop.arguments import (
     BOUNDS,
@@ -177,7 +177,7 @@ def indices_of(function: BufferFunction) -> dict[SSAValue, tuple[int, ...]]:
 
 def _buffer_of(value: SSAValue) -> SSAValue:
     """The value whose buffer holds that of a view or of a checked value; another value itself."""
-    while isinstance(op := value.owner, AliasInterface) and op.is_alias:
+    while isinstance(op := value.owner, Operation) and is_alias(op):
         value = op.operands[0]
     return value
 

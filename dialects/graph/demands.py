@@ -70,9 +70,12 @@ class SizeBound:
 
     def conditions(self, op: IRDLOperation, size: Dim) -> Iterator[SizeCondition]:
         """The conditions of the operator on the size of the dimension."""
-        names = (name for name, _ in op.get_irdl_definition().operands)
-        operand = next(name for name in names if self.operand is getattr(op, name))
-        what = f"dimension {self.dimension} of {operand}"
+        named = [
+            name
+            for name, _ in op.get_irdl_definition().operands
+            if self.operand in (v if isinstance(v := getattr(op, name), tuple) else (v,))
+        ]
+        what = f"dimension {self.dimension} of {named[0]}"
         if self.least > 0:
             yield SizeCondition(size, self.least, False, op.name, what)
         if self.most is not None:

@@ -11,10 +11,16 @@ from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 
 from stepwell.core import registry
-from stepwell.core.dims import Shape
+from stepwell.core.dims import Dim, Shape
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph.attrs import FLOAT_TENSOR
-from stepwell.dialects.graph.demands import IndexBound, SizeResult, read_operands, size_results
+from stepwell.dialects.graph.demands import (
+    IndexBound,
+    SizeBound,
+    SizeResult,
+    read_operands,
+    size_results,
+)
 from stepwell.dialects.graph.interfaces import FusionKind, GraphOp, ShapeFacts, WritingNest
 from stepwell.dialects.graph.traits import Discontinuous, HalfPrecision
 from stepwell.dialects.graph.visibility import jumps
@@ -85,3 +91,9 @@ def test_an_operator_that_writes_and_is_no_nest_is_opaque() -> None:
     (x,) = of_types(f32)
     expected = "outside.unknown_kind has no value at an index: it is opaque"
     assert UnknownKindOp(operands=[x]).refusal == expected
+
+
+def test_bounds_name_operands_of_lists() -> None:
+    a, b = of_types(f32, f32)
+    found = SizeBound(b, 0, 1).conditions(graph.ConcatOp([a, b], axis=0), Dim.symbol("n"))
+    assert [condition.dimension for condition in found] == ["dimension 0 of inputs"]
