@@ -16,6 +16,7 @@ from xdsl.pattern_rewriter import (
     PatternRewriteWalker,
     RewritePattern,
 )
+from xdsl.traits import Commutative
 
 from ...core.budgets import SUMS
 from ...core.exactness import Exactness
@@ -35,16 +36,16 @@ from .rules.permission import permitted
 from .rules.recorded import recorded
 from .rules.rooted import rooted
 
-_Commutative = graph.AddOp | graph.MulOp | graph.MaxOp | graph.MinOp
 _SWAP = (1, 0)
 
 
 @Exactness.EXACT
 class ConstantComesLast(RewritePattern):
-    # c + x == x + c, likewise mul, max and min
+    # f(c, x) == f(x, c)  for a commutative f
     @rooted
-    def match_and_rewrite(self, op: _Commutative, rewriter: PatternRewriter) -> None:
-        if is_constant(op.lhs) and not is_constant(op.rhs):
+    def match_and_rewrite(self, op: graph.BinaryOp, rewriter: PatternRewriter) -> None:
+        swaps = is_constant(op.lhs) and not is_constant(op.rhs)
+        if swaps and op.has_trait(Commutative):
             replace(op, [type(op)(op.rhs, op.lhs)], rewriter)
 
 

@@ -289,7 +289,7 @@ PROOFS: dict[str, list[Proof]] = {
     "ConstantComesLast": [
         proof
         for value in (0.0, -0.0, 1.5, np.inf, np.nan)
-        for f in ("add", "mul", "max", "min")
+        for f in ("add", "mul", "max", "min", "equal")
         for proof in of(lambda b, x, f=f, v=value: getattr(b, f)(number(b, x, v), x), "f16")
     ],
     "SubtractConstant": [
