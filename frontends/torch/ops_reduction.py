@@ -100,32 +100,12 @@ def _register() -> None:
 _register()
 
 
-@converts("aten.var.correction", "aten.var.dim")
-@rounds_once
-def var(
-    node: Node,
-    x: Value,
-    dims: Sequence[int] | None = None,
-    correction: Any = None,
-    keepdim: bool = False,
-) -> Value:
-    return _variance(node, x, dims, correction, keepdim)
-
-
-@converts("aten.std.correction", "aten.std.dim")
-@rounds_once
-def std(
-    node: Node,
-    x: Value,
-    dims: Sequence[int] | None = None,
-    correction: Any = None,
-    keepdim: bool = False,
-) -> Value:
-    return node.sqrt(_variance(node, x, dims, correction, keepdim))
-
-
 def _variance(
-    node: Node, x: Value, dims: Sequence[int] | None, correction: Any, keepdim: bool
+    node: Node,
+    x: Value,
+    dims: Sequence[int] | None = None,
+    correction: Any = None,
+    keepdim: bool = False,
 ) -> Value:
     """The mean square of the distance from the mean, divided by n - correction instead of n."""
     x = node.wide(x)
@@ -146,6 +126,16 @@ def _variance(
         rest_of_it = node.sub(held, float(less))
         divisor = node.max(rest_of_it, 0)
     return node.div(total, divisor)
+
+
+var = converts("aten.var.correction", "aten.var.dim")(rounds_once(_variance))
+
+
+@converts("aten.std.correction", "aten.std.dim")
+@rounds_once
+@functools.wraps(_variance)
+def std(node: Node, *args: Any, **options: Any) -> Value:
+    return node.sqrt(_variance(node, *args, **options))
 
 
 @converts("aten.var_mean.correction")
