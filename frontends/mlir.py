@@ -71,7 +71,8 @@ def from_mlir(
     try:
         verify_module(op)
     except DiagnosticException as error:
-        raise ImportModelError(_invalid(op, text, name, error)) from error
+        facts = (f"{_place(o, op, text, name)}: {fact}" for o, fact in invalid_operations(op))
+        raise ImportModelError(next(facts, f"{name}: {first_line(error)}")) from error
     _check_kernels(op, text, name, trusted)
     _check_weights(op, weights, text, name)
     op.attributes.pop(KEY, None)
@@ -116,13 +117,6 @@ def _placing(text: str, name: str) -> MlirParser:
     parser = MlirParser(make_context(), text, name)
     parser.keep_places()
     return parser
-
-
-def _invalid(op: ModuleOp, text: str, name: str, error: DiagnosticException) -> str:
-    """What does not verify, with its place in the text."""
-    for invalid, fact in invalid_operations(op):
-        return f"{_place(invalid, op, text, name)}: {fact}"
-    return f"{name}: {first_line(error)}"
 
 
 def _check_kernels(op: ModuleOp, text: str, name: str, trusted: bool) -> None:

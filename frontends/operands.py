@@ -20,13 +20,12 @@ from .values import Operand
 _OF_MIXED_TYPES = (ScaledOp, QuantizedContractionOp)
 
 
-def _are_integers(value: object) -> bool:
-    return isinstance(value, Iterable) and all(map(is_integer, value))
-
-
 _KINDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "int": (is_integer, "an integer"),
-    "Sequence[int]": (_are_integers, "a sequence of integers"),
+    "Sequence[int]": (
+        lambda value: isinstance(value, Iterable) and all(map(is_integer, value)),
+        "a sequence of integers",
+    ),
     "float": (lambda value: isinstance(value, numbers.Real), "a number"),
     "float | int": (lambda value: isinstance(value, numbers.Real), "a number"),
     "Attribute": (lambda value: isinstance(value, Attribute), 'a dtype such as "f32"'),

@@ -143,7 +143,10 @@ def from_state(
         if all(part is not None for part in parts):
             found[parameter] = parts[0] if len(parts) == 1 else tuple(parts)
     for name in state:
-        if name.startswith(prefix) and name not in read and not _is_apart(name, prefix):
+        rest = name.removeprefix(prefix)
+        # A weight of a network that is given as a layer, or a count of training.
+        is_apart = rest.startswith("nn.") or rest.endswith("num_batches_tracked")
+        if name.startswith(prefix) and name not in read and not is_apart:
             known = ", ".join(table.values())
             raise error(subject, f'"{name}" is none of its weights', known, np.shape(state[name]))
     return found
@@ -167,9 +170,3 @@ def _read(state: Mapping[str, Any], key: str, read: set[str]) -> Any:
     read.add(name)
     array = np.asarray(state[name])
     return np.ascontiguousarray(array.T) if key.endswith(".T") else array
-
-
-def _is_apart(name: str, prefix: str) -> bool:
-    """Whether it is a weight of a network that is given as a layer, or a count of training."""
-    rest = name.removeprefix(prefix)
-    return rest.startswith("nn.") or rest.endswith("num_batches_tracked")

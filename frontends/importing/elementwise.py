@@ -50,12 +50,6 @@ def is_inf(node: ModelNode, x: Value, *, negative: bool = True, positive: bool =
     return node.equal(x, node.known(np.array(bound, x.dtype)))
 
 
-def thresholded(node: ModelNode, x: Value, limit: float) -> Value:
-    """`x` where x > limit, else 0."""
-    above = node.less(limit, x)
-    return node.where(above, x, 0)
-
-
 def shrunk(node: ModelNode, x: Value, limit: float, bias: float) -> Value:
     # x + bias where x < -limit, x - bias where x > limit, else 0
     below = node.less(x, -limit)

@@ -62,25 +62,9 @@ def _symmetric(y: Numbers, e: Extent) -> Numbers:
     return (1 - e.result / exact) * e.size / 2 + (y + 0.5) / e.scale - 0.5
 
 
-def _single_at_start(y: Numbers, e: Extent) -> Numbers:
-    return np.where(e.result == 1, 0.0, _half_pixel(y, e))
-
-
-def _align_corners(y: Numbers, e: Extent) -> Numbers:
-    return y * (e.size - 1) / _steps(e)
-
-
 def _steps(e: Extent) -> Numbers:
     """The distance of the ends of a result, 1 for a single element."""
     return np.where(e.result == 1, 1.0, e.result - 1)
-
-
-def _asymmetric(y: Numbers, e: Extent) -> Numbers:
-    return y / e.scale
-
-
-def _half_pixel_for_nearest(y: Numbers, e: Extent) -> Numbers:
-    return (y + 0.5) / e.scale
 
 
 def _crop_and_resize(y: Numbers, e: Extent) -> Numbers:
@@ -91,10 +75,10 @@ def _crop_and_resize(y: Numbers, e: Extent) -> Numbers:
 COORDINATES: dict[str, Coordinates] = {
     "half_pixel": _half_pixel,
     "half_pixel_symmetric": _symmetric,
-    "pytorch_half_pixel": _single_at_start,
-    "align_corners": _align_corners,
-    "asymmetric": _asymmetric,
-    "tf_half_pixel_for_nn": _half_pixel_for_nearest,
+    "pytorch_half_pixel": lambda y, e: np.where(e.result == 1, 0.0, _half_pixel(y, e)),
+    "align_corners": lambda y, e: y * (e.size - 1) / _steps(e),
+    "asymmetric": lambda y, e: y / e.scale,
+    "tf_half_pixel_for_nn": lambda y, e: (y + 0.5) / e.scale,
     "tf_crop_and_resize": _crop_and_resize,
 }
 """The coordinate transformations of ONNX, by name."""

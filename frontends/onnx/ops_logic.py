@@ -17,7 +17,6 @@ from ..importing.elementwise import (
     modulo,
     remainder,
     shrunk,
-    thresholded,
 )
 from ..importing.low_bits import computable
 from ..importing.selection import triangle
@@ -78,7 +77,8 @@ def infinite(node: Node) -> Value:
 
 @converts("ThresholdedRelu", since=10)
 def thresholded_relu(node: Node) -> Value:
-    return thresholded(node, node.input(0), node.attr_float("alpha", 1.0))
+    x = node.input(0)
+    return node.where(node.less(node.attr_float("alpha", 1.0), x), x, 0)
 
 
 @converts("Shrink", since=9)

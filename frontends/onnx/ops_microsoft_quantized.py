@@ -85,22 +85,10 @@ def _elementwise(compute: Callable[[Node, Value], Value]) -> Callable[[Node], Va
     return convert
 
 
-def _sigmoid(node: Node, x: Value) -> Value:
-    return node.sigmoid(x)
-
-
-def _leaky_relu(node: Node, x: Value) -> Value:
-    return node.leaky_relu(x, alpha=node.attr_float("alpha", 0.01))
-
-
 def _softmax(node: Node, x: Value) -> Value:
     """Along an axis, or, as before opset 13, over all dimensions from it on."""
     compute = softmax_of_rows if node.attr_int("opset", 13) < 13 else softmax_of_axis
     return compute(node, graph.SoftmaxOp, x)
-
-
-def _average_pool(node: Node, x: Value) -> Value:
-    return _with_channels_first(node, x, averaged)
 
 
 def _global_average(node: Node, x: Value) -> Value:
@@ -122,10 +110,10 @@ def _with_channels_first(
 
 
 for _name, _compute in {
-    "QLinearSigmoid": _sigmoid,
-    "QLinearLeakyRelu": _leaky_relu,
+    "QLinearSigmoid": lambda node, x: node.sigmoid(x),
+    "QLinearLeakyRelu": lambda node, x: node.leaky_relu(x, alpha=node.attr_float("alpha", 0.01)),
     "QLinearSoftmax": _softmax,
-    "QLinearAveragePool": _average_pool,
+    "QLinearAveragePool": lambda node, x: _with_channels_first(node, x, averaged),
     "QLinearGlobalAveragePool": _global_average,
 }.items():
     converts(_name, since=1, domain=MICROSOFT)(_elementwise(_compute))

@@ -39,10 +39,6 @@ def _fits(*shape: int) -> bool:
 # Arithmetic
 
 
-def _by_reference(node: Node) -> None:
-    """No answer for numbers: the operators of the conversion are computed by their references."""
-
-
 def _same(a: Dim, b: Dim) -> bool | None:
     different = differ(a, b)
     return None if different is None else not different
@@ -117,7 +113,8 @@ _ON_NUMBERS = (
 )
 
 for _operator in _ON_NUMBERS:
-    evaluates(_operator, since=1)(_by_reference)
+    # The operators of the conversion are computed by their references.
+    evaluates(_operator, since=1)(lambda node: None)
 
 
 @evaluates("Where", since=9)

@@ -123,9 +123,9 @@ def forms(operator: str, domain: str = "") -> list[int]:
 
 def not_supported(domain: str, operator: str, opset: int) -> UnsupportedNodeError:
     """The error for an operator without a conversion: the reason, and the closest supported one."""
-    return UnsupportedNodeError(
-        _why_not(domain, operator, opset), _closest(operator, None if domain else opset)
-    )
+    known = supported(opset=None if domain else opset)
+    near = ", ".join(difflib.get_close_matches(operator, known, n=2)) or None
+    return UnsupportedNodeError(_why_not(domain, operator, opset), _CLOSEST.get(operator, near))
 
 
 def schema_of(domain: str, operator: str, opset: int) -> defs.OpSchema | None:
@@ -153,9 +153,3 @@ def _why_not(domain: str, operator: str, opset: int) -> str:
     if (domain, operator) in _EVALUATIONS:
         return "only supported if all its operands are constants"
     return "no conversion"
-
-
-def _closest(operator: str, opset: int | None) -> str | None:
-    if operator in _CLOSEST:
-        return _CLOSEST[operator]
-    return ", ".join(difflib.get_close_matches(operator, supported(opset=opset), n=2)) or None

@@ -67,6 +67,7 @@ def exported(
     """
     torch = library()
     is_file = isinstance(source, (str, os.PathLike))
+    program: Any = source
     if isinstance(source, torch.nn.Module):
         program = _of_module(source, args, kwargs, dynamic_shapes)
     elif is_file or isinstance(source, torch.export.ExportedProgram):
@@ -75,7 +76,12 @@ def exported(
                 what = "the path of a file" if is_file else "an exported program"
                 fact = f"{name} belong to a module, not to {what}"
                 raise InputError(explain("from_torch", fact))
-        program = _of_file(Path(source)) if is_file else source
+        if is_file:
+            path = Path(source)
+            if not path.is_file():
+                raise ImportModelError(explain("from_torch", f"no such file: {path}"))
+            with _quiet(), _explained(f"read {path}"):
+                program = torch.export.load(path)
     else:
         raise _wrong_model(source)
     table = core_operators()
@@ -171,13 +177,6 @@ def _analysed(export: Callable[..., Any], first: Exception) -> Any:
         raise first from error
 
 
-def _of_file(path: Path) -> Any:
-    if not path.is_file():
-        raise ImportModelError(explain("from_torch", f"no such file: {path}"))
-    with _quiet(), _explained(f"read {path}"):
-        return library().export.load(path)
-
-
 @contextlib.contextmanager
 def _slow_path(torch: Any) -> Iterator[None]:
     """Attention as single operators, not as one that is specialised to inference with torch."""
@@ -215,13 +214,13 @@ def _explained(what: str) -> Iterator[None]:
 def _suggestion(lines: Sequence[str]) -> str | None:
     """What torch suggests in an error: the fixes of a `Dim`, or its first hint."""
     start = next((i for i, line in enumerate(lines) if line.startswith("Suggested fix")), None)
-    fixes = [] if start is None else list(itertools.takewhile(_is_fix, lines[start + 1 :]))
+    # They are definitions, such as n = Dim('n', min=4).
+    fixes = (
+        []
+        if start is None
+        else list(itertools.takewhile(re.compile(r"\w+ = ").match, lines[start + 1 :]))
+    )
     hint = next((line for line in lines if line.startswith("Hint: ")), None)
     if not fixes and hint is None:
         return None
     return f"torch suggests {', '.join(fixes) if fixes else (hint or '').removeprefix('Hint: ')}"
-
-
-def _is_fix(line: str) -> bool:
-    """Whether a line is a definition, such as ``n = Dim('n', min=4)``."""
-    return re.match(r"\w+ = ", line) is not None

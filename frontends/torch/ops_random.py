@@ -28,7 +28,7 @@ def random_uniform() -> Any:
     torch = library()
     torch.library.define(_NAME, "(Tensor seed, SymInt[] size) -> Tensor")
     torch.library.impl(_NAME, "CompositeExplicitAutograd")(_computed_by_torch)
-    torch.library.register_fake(_NAME)(_shape_alone)
+    torch.library.register_fake(_NAME)(lambda seed, size: seed.new_empty(size, dtype=torch.float32))
     return torch.ops.stepwell.random_uniform.default
 
 
@@ -42,10 +42,6 @@ def _computed_by_torch(seed: Any, size: Sequence[int]) -> Any:
     places = torch.arange(int(np.prod(size)), device=seed.device).reshape(size)
     word = first_word_of(seed, places) >> (32 - FLOAT_BITS)
     return word.to(torch.float32) * 2.0**-FLOAT_BITS
-
-
-def _shape_alone(seed: Any, size: Sequence[int]) -> Any:
-    return seed.new_empty(size, dtype=library().float32)
 
 
 @converts("stepwell.random_uniform.default")

@@ -20,12 +20,6 @@ from ...dialects.graph.demands import read_operands
 from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type
 
 
-def _widens(op: graph.CastOp) -> bool:
-    """Whether the elements take more bytes after the cast than before it."""
-    source, target = element_type(op.x), element_type(op.result)
-    return dtype_of(target).itemsize > dtype_of(source).itemsize
-
-
 def _takes(user: Operation, cast: graph.CastOp) -> bool:
     """Whether a cast can be computed inside the kernel of `user`."""
     if not isinstance(user, GraphOp) or user.fusion in (FusionKind.CONTRACTION, FusionKind.OPAQUE):
@@ -88,5 +82,6 @@ class GraphCanonicalizeCastPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for cast in [c for c in op.walk() if isinstance(c, graph.CastOp)]:
-            if _widens(cast) and allowed("clone", cast):
+            before, after = (dtype_of(element_type(v)).itemsize for v in (cast.x, cast.result))
+            if after > before and allowed("clone", cast):
                 _clone_into_users(ctx, cast)

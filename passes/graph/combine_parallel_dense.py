@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -29,10 +28,6 @@ def _key(op: Operation) -> tuple[object, ...] | None:
     if not constant or sizes_of(op.result)[-1] <= 0:
         return None
     return type(op), op.operands[0], element_type(op.operands[1]), len(op.operands)
-
-
-def _weight_axes(op: Operation) -> Sequence[int]:
-    return (0, 0) if isinstance(op, graph.DenseOp) else (1,)
 
 
 @Exactness.OPEN
@@ -86,5 +81,10 @@ class GraphCombineParallelDensePass(ModulePass):
     """The smallest number of products that are combined."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        kind = Kind(_key, lambda value: -1, _weight_axes, "row")
+        kind = Kind(
+            _key,
+            lambda value: -1,
+            lambda op: (0, 0) if isinstance(op, graph.DenseOp) else (1,),
+            "row",
+        )
         combine(ctx, op, kind, self.min_products)

@@ -17,7 +17,6 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...core.actions import allowed
 from ...core.budgets import SUMS
 from ...core.context import decide
-from ...core.dims import Dim
 from ...core.exactness import Exactness
 from ...core.module import NAME
 from ...core.provenance import names
@@ -148,11 +147,6 @@ def _considered(chain: Chain, costs: Costs, best: Order) -> list[Order]:
     return list(dict.fromkeys(listed))
 
 
-def _is_never_more(a: Dim, b: Dim) -> bool:
-    """Whether `a` is not more than `b` for all sizes of 1 or more."""
-    return all(count > 0 for _, count in (b - a).terms)
-
-
 def _report(ctx: Context, chain: Chain, costs: Costs, order: Order) -> None:
     """Record the chosen order, and each order considered with its cost."""
     factors = [_name(factor) for factor in chain.factors]
@@ -160,7 +154,8 @@ def _report(ctx: Context, chain: Chain, costs: Costs, order: Order) -> None:
     chosen, *others = _considered(chain, costs, order)
     own, rest = costs.of(chosen), [costs.of(other) for other in others]
     why = "it is the least work" if others else "no other order can be computed"
-    if not all(_is_never_more(own.flops, cost.flops) for cost in rest):
+    # Where no term is negative, no size of 1 or more makes another order less work.
+    if any(count <= 0 for cost in rest for _, count in (cost.flops - own.flops).terms):
         why += f" if {costs.assumption}"
     instead = "" if order == chain.order else f" instead of {_text(chain.order, factors)}"
     kind = "passed" if instead else "analysis"

@@ -70,7 +70,10 @@ class Costs:
             case Gain.USER:
                 return self._against_contraction(proposal)
             case Gain.STORED:
-                return self._against_stored(proposal)
+                # c = f * u is a result, and o * tanh(c) reads it at its own index
+                value, users = proposal.value, proposal.users
+                own = all(self.uses.at_own_index(user, value) for user in users)
+                return None if own else ELSEWHERE
             case Gain.PARTS:
                 return self._against_parts(proposal)
             case Gain.PRODUCT:
@@ -126,12 +129,6 @@ class Costs:
         return _MANY_TIMES if again else None
 
     # What several operators read.
-
-    def _against_stored(self, proposal: Proposal) -> str | None:
-        # c = f * u is a result, and o * tanh(c) reads it at its own index
-        value, users = proposal.value, proposal.users
-        own = all(self.uses.at_own_index(user, value) for user in users)
-        return None if own else ELSEWHERE
 
     def _against_parts(self, proposal: Proposal) -> str | None:
         # sigmoid(dense(x, w)[:, :n]) * tanh(dense(x, w)[:, n:]) needs two sums for each element

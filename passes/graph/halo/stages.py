@@ -100,7 +100,10 @@ class Stages:
     def _planned(self, level: int) -> Stage:
         stage = Stage(level, results=list(self._needed[level]))
         by_rows, by_columns = self._body(stage)
-        stage.received, ops = self._cheapest(by_columns, self._operands_on_halo, self._cost_sent)
+        sent = self.prices.sent
+        stage.received, ops = self._cheapest(
+            by_columns, self._operands_on_halo, lambda value: self.bytes(value) * sent
+        )
         stage.columns = set(ops)
 
         def cost_kept(value: SSAValue) -> int:
@@ -193,9 +196,6 @@ class Stages:
         if walks or len(op.results) != 1:
             return None
         return list(dict.fromkeys(value for value, _ in self._read(op)))
-
-    def _cost_sent(self, value: SSAValue) -> int:
-        return self.bytes(value) * self.prices.sent
 
     def bytes(self, value: SSAValue) -> int:
         """The bytes of a value for one node."""

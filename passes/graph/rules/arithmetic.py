@@ -260,11 +260,6 @@ def _cut(bound: float, low: float, high: float) -> float:
     return min(max(bound, low, key=order), high, key=order)
 
 
-def _is_same(a: float, b: float) -> bool:
-    """Whether bounds are equal, including the signs of zeros."""
-    return a == b and copysign(1, a) == copysign(1, b)
-
-
 @Exactness.EXACT
 class ClipTwice(RewritePattern):
     # clip(clip(x, a, b), c, d) == clip(x, clip(a, c, d), clip(b, c, d)); relu is clip(x, 0, inf)
@@ -277,7 +272,8 @@ class ClipTwice(RewritePattern):
             return
         first = outer[0]
         low, high = (_cut(bound, outer[1], outer[2]) for bound in (low, high))
-        if all(map(_is_same, (low, high), inner[1:])):
+        bounds = zip((low, high), inner[1:], strict=True)
+        if all(a == b and copysign(1, a) == copysign(1, b) for a, b in bounds):
             rewriter.replace(op, (), (first,))
             return
         if (low, high) == (0, inf) and copysign(1, low) > 0:
