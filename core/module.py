@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
+from .building.creation import copied
 from .decisions import Decision
 from .display import displayed
 from .dominance import verify_dominance, verify_module
@@ -100,7 +101,7 @@ class Module:
 
     def clone(self) -> Module:
         """A deep copy of the IR; the arrays are shared."""
-        copy = Module(self.op.clone(), self.weights.copy())
+        copy = Module(copied(self.op), self.weights.copy())
         copy.decisions = self.decisions
         return copy
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
@@ -47,9 +48,10 @@ def run_steps(
         ctx.step, ctx.pass_name = ctx.pending.pop(0), step.name
         # The numbers of passes before and after it.
         done, left = sum(map(len, ctx.applied.values())), len(ctx.pending) + 1
-        name, text = ctx.stage or "passes", pass_text(step)
+        name = ctx.stage or "passes"
         report(f"{name}: {ctx.pass_name}", done, done + left)
-        _LOG.debug("%s: %s", name, text, extra={"done": done, "left": left})
+        if _LOG.isEnabledFor(logging.DEBUG):
+            _LOG.debug("%s: %s", name, pass_text(step), extra={"done": done, "left": left})
         if not _begins(ctx, op):
             continue
         ctx.applied.setdefault(stage, []).append(step)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -22,6 +22,7 @@ from xdsl.traits import IsolatedFromAbove, SymbolOpInterface
 from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError
 
+from .bounded_cache import bounded_cache
 from .errors import CompileError, explain
 from .nested_pass import NestedPass
 from .pass_text import anchored, hyphenated, pass_text
@@ -71,7 +72,8 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
-def entries(text: str) -> list[Entry]:
+@bounded_cache
+def entries(text: str) -> tuple[Entry, ...]:
     """The passes that a text names, with their options.
 
     Raises:
@@ -79,7 +81,7 @@ def entries(text: str) -> list[Entry]:
     """
     whole = plain(text)
     try:
-        found = list(_entries(whole, ()))
+        found = tuple(_entries(whole, ()))
     except (ArgSpecParseError, ValueError) as error:
         reason = str(error).strip().splitlines()[-1].strip()
         raise CompileError(explain("pipeline", f"cannot read {_shown(text)}: {reason}")) from error
@@ -88,7 +90,7 @@ def entries(text: str) -> list[Entry]:
         and all(entry.anchors[:1] == (_MODULE,) for entry in found)
         and len(list(_parts(whole))) == 1
     ):
-        return [Entry(entry.spec, entry.anchors[1:]) for entry in found]
+        return tuple(Entry(entry.spec, entry.anchors[1:]) for entry in found)
     return found
 
 
@@ -175,16 +177,17 @@ def _step(kind: type[ModulePass], text: str) -> ModulePass:
     return kind.from_spec(spec)
 
 
-def check_known(names: Iterable[str], available: Iterable[str], subject: str = "pipeline") -> None:
+def check_known(
+    names: Iterable[str], available: Collection[str], subject: str = "pipeline"
+) -> None:
     """Check that passes exist; errors begin with `subject`.
 
     Raises:
         CompileError: for the first unknown pass, with the nearest names.
     """
-    known = set(available)
     for name in names:
-        if name not in known:
-            near = ", ".join(difflib.get_close_matches(name, sorted(known), 3))
+        if name not in available:
+            near = ", ".join(difflib.get_close_matches(name, sorted(set(available)), 3))
             hint = f"nearest names: {near}" if near else None
             raise CompileError(explain(subject, f'unknown pass "{name}"', hint=hint))
 

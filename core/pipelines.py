@@ -236,7 +236,7 @@ def with_traces(texts: Mapping[str, str], traces: str) -> dict[str, str]:
         CompileError: if they schedule nothing, or have traces.
     """
     stage, place = _scheduling(texts)
-    passes = entries(texts[stage])
+    passes = list(entries(texts[stage]))
     spec = passes[place].spec
     if given := {"trace", "trace-file"} & spec.parameters.keys():
         fact = f"the pipeline has a schedule: {_SCHEDULES}{{{min(given)}=...}}"

@@ -7,11 +7,13 @@ from contextlib import contextmanager
 
 from xdsl.dialects.builtin import ModuleOp
 
+from .building.creation import copied
+
 
 @contextmanager
 def all_or_nothing(module: ModuleOp) -> Iterator[None]:
     """Restore the operations of a module if the block that changes them raises."""
-    before = module.clone()
+    before = copied(module)
     try:
         yield
     except BaseException:

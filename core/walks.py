@@ -1,5 +1,7 @@
 """Walks over operations: all of them in order, two alike, or the classes a pattern matches."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -34,14 +36,15 @@ def blocks_in(root: Operation) -> list[Block]:
 
 def _push(regions: tuple[Region, ...], waiting: list[Operation]) -> None:
     """Push the operations directly in regions on a stack, the last one first."""
+    # Private fields, because each property would be a call.
     for region in reversed(regions):
-        block = region.last_block
+        block = region._last_block
         while block is not None:
-            op = block.last_op
+            op = block._last_op
             while op is not None:
                 waiting.append(op)
-                op = op.prev_op
-            block = block.prev_block
+                op = op._prev_op
+            block = block._prev_block
 
 
 def is_same(one: Operation | Region, other: Operation | Region) -> bool:

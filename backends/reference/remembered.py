@@ -11,6 +11,7 @@ from xdsl.dialects import func, llvm
 from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 from xdsl.ir import Operation
 
+from ...core.building.creation import copied
 from ...core.walks import is_same, operations_in
 from ...dialects.loop.ops import KernelOp
 from ...dialects.rt import ops as rt
@@ -85,7 +86,7 @@ class Remembered:
         """Whether a function calls no other one. If it has changed, forget its last form."""
         name = name_of(callee)
         if name not in self._forms or not is_same(self._forms[name], callee):
-            self._forms[name] = callee.clone()
+            self._forms[name] = copied(callee)
             self._written = {k: w for k, w in self._written.items() if k[0] != name}
         returns = len(callee.function_type.outputs) if isinstance(callee, func.FuncOp) else 0
         return not returns and not any(map(_names_another, operations_in(callee)))

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import IndexType, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...core.building.arithmetic import INDEX
+from ...core.building.creation import copied
 from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.rt import ops as rt
@@ -110,7 +111,7 @@ def _captures(state: State, block: Block) -> list[SSAValue]:
             if operand not in inside:
                 owner = operand.owner
                 if isinstance(owner, arith.ConstantOp):
-                    constants.append(owner.clone())
+                    constants.append(copied(owner))
                     inside[operand] = constants[-1].results[0]
                 else:
                     captures.append(operand)

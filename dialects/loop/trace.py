@@ -11,6 +11,7 @@ import hashlib
 
 from xdsl.dialects.builtin import StringAttr
 
+from ...core.building.creation import copied
 from .ops import SCHEDULE, KernelOp
 from .trace_text import Step, StepArgument
 
@@ -34,7 +35,7 @@ def structure_of(kernel: KernelOp) -> str:
     The names of loops count, because traces refer to them. The names of the kernel and of its
     values do not, nor do its schedule and its locations.
     """
-    copy = kernel.clone()
+    copy = copied(kernel)
     copy.sym_name = StringAttr("kernel")
     copy.attributes.pop(SCHEDULE, None)
     for op in copy.walk():

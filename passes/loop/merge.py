@@ -9,6 +9,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from ...core.budgets import EXACT
+from ...core.building.creation import copied
 from ...core.typed import owned
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.handles import forward
@@ -95,7 +96,7 @@ def _check_parallel(
         if any(map(_has_effects, op.walk())) or not written.isdisjoint(read_in(op)):
             fact = f'{op.name} in front of it has to come after "{names[0]}"'
             raise refusal(STEP, kernel, other, fact)
-    copy = kernel.clone()
+    copy = copied(kernel)
     first, second = loops_named(STEP, copy, names)
     for found in _MergeParallel(copy, first, second).run().dependences():
         if found.loop.loop_name.data == names[0]:

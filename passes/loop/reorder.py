@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from ...core.budgets import SUMS
+from ...core.building.creation import copied
 from ...dialects.loop.loops import enclosing
 from ...dialects.loop.nests import (
     Consumed,
@@ -83,7 +84,7 @@ def _check_independent(
     kernel: KernelOp, loops: Sequence[str], leaving: Mapping[str, ForOp]
 ) -> None:
     """Check that iterations of loops are independent of one another outside of serial loops."""
-    copy = kernel.clone()
+    copy = copied(kernel)
     wanted = loops_named(STEP, copy, loops)
     new = _Reorder(copy, _nest_of(copy, wanted), wanted).run()
     for found in new.dependences():

@@ -9,16 +9,31 @@ from importlib import metadata
 import pytest
 from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr, UnitAttr, i64
-from xdsl.ir import Block, Operation, OpResult, Region
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.ir.core import IRWithUses, Use
 from xdsl.irdl import IRDLOperation
+from xdsl.parser import Parser
 
 from stepwell.core import patched
-from stepwell.core.building.creation import created, initialize
-from stepwell.core.registry import dialects
+from stepwell.core.building.creation import copied, created, initialize
+from stepwell.core.printing import module_text
+from stepwell.core.registry import dialects, make_context
+from stepwell.core.walks import blocks_in
 
-READ = (Operation.__init__, IRDLOperation.__post_init__, Use, IRWithUses.add_use, OpResult)
-DIGEST = "fd77b37fd14502dd1371f7d4f98c4ad85569d3b8ded0ac636ddf7c1b7bbd7348"
+READ = (
+    Operation.__init__,
+    Operation.clone_without_regions,
+    Operation.clone,
+    IRDLOperation.__post_init__,
+    Use,
+    IRWithUses.add_use,
+    OpResult,
+    BlockArgument,
+    Block.__init__,
+    Block.add_op,
+    Region.clone_into,
+)
+DIGEST = "6881558ab9b9a64aaac800bd3e43ff55b0a9588a6fefac6914c223b85f0f1fcb"
 
 
 def test_the_constructor_is_the_one_that_was_read() -> None:
@@ -74,3 +89,48 @@ def test_regions_belong_to_an_operation_that_is_initialized() -> None:
     initialize(op, [], regions=[region])
     assert op.regions == (region,)
     assert region.parent is op
+
+
+FUNCTIONS = """
+func.func @a_path(%x_1_2: i64, %c: i1) -> i64 {
+  %one = arith.constant 1 : i64 loc("one")
+  cf.br ^middle(%x_1_2 : i64)
+^last(%y: i64):
+  %z = arith.addi %late, %y {note} : i64
+  func.return %z : i64
+^middle(%m: i64):
+  %late = arith.addi %m, %one : i64
+  cf.cond_br %c, ^last(%late : i64), ^middle(%one : i64)
+}
+func.func @a_loop(%n: index, %x: f32) -> f32 {
+  %zero = arith.constant 0 : index
+  %r = scf.for %i = %zero to %n step %n iter_args(%sum = %x) -> (f32) {
+    %t = arith.addf %sum, %x : f32
+    scf.yield %t : f32
+  }
+  func.return %r : f32
+}
+"""
+
+
+def _uses(value: SSAValue | Block) -> list[tuple[str, int]]:
+    return [(use.operation.name, use.index) for use in value.uses]
+
+
+def _value(value: SSAValue) -> object:
+    return value.type, value.name_hint, _uses(value)
+
+
+def test_a_copy_is_that_of_xdsl() -> None:
+    """Also of values that are used before their definitions, and of names that it shortens."""
+    module = Parser(make_context(), FUNCTIONS).parse_module()
+    own, same = copied(module), module.clone()
+    assert module_text(own, locations=True) == module_text(same, locations=True)
+    for op, wanted in zip(own.walk(), same.walk(), strict=True):
+        assert list(map(_value, op.results)) == list(map(_value, wanted.results))
+    for block, wanted in zip(blocks_in(own), blocks_in(same), strict=True):
+        assert list(map(_value, block.args)) == list(map(_value, wanted.args))
+        assert [a.location for a in block.args] == [a.location for a in wanted.args]
+        assert _uses(block) == _uses(wanted)
+        assert all(arg.block is block for arg in block.args)
+        assert all(op.parent is block for op in block.ops)

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
 from ....core.actions import allowed
+from ....core.building.creation import copied
 from ....core.errors import explain
 from ....core.reading import LARGEST_LIST, ReadingError, read_text
 from ....dialects.loop.nests import Consumed, ScheduleError, kernel_named
@@ -138,7 +139,7 @@ def taken(kernel: KernelOp, steps: Sequence[Step]) -> KernelOp:
     Raises:
         ScheduleError: naming the first step that is unknown or not legal.
     """
-    new = kernel.clone()
+    new = copied(kernel)
     for number, step in enumerate(steps, 1):
         if not allowed(str(step), new):
             break

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ....core.actions import allowed
+from ....core.building.creation import copied
 from ....core.target import Target
 from ....dialects.loop.handles import Forwarded, forwarding
 from ....dialects.loop.loops import extent_of
@@ -271,7 +272,7 @@ class Schedule:
         kernel = self.kernel
         if kernel in self._kept:
             if self._copy[0] is not kernel:
-                self._copy = kernel, kernel.clone()
+                self._copy = kernel, copied(kernel)
             kernel = self._copy[1]
         with forwarding() as forwarded:
             self.kernel = primitive(kernel, *arguments)
