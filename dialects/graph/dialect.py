@@ -22,9 +22,9 @@ DefinedT = TypeVar("DefinedT", Operation, Attribute)
 def _definitions(kind: type[DefinedT], *modules: ModuleType) -> list[type[DefinedT]]:
     """The classes of the dialect that modules define or import."""
     names = (value for module in modules for value in vars(module).values())
-    named = (value for value in names if str(getattr(value, "name", "")).startswith("graph."))
     # `issubclass` of an abstract class would look through all of its subclasses.
-    return [value for value in named if isinstance(value, type) and kind in value.__mro__]
+    found = (value for value in names if isinstance(value, type) and kind in value.__mro__)
+    return [value for value in found if getattr(value, "name", "").startswith("graph.")]
 
 
 Graph = Dialect(

@@ -2,7 +2,9 @@
 
 from types import ModuleType
 
+from .ops_activations import ActivationOp as ActivationOp
 from .ops_activations import CeluOp as CeluOp
+from .ops_activations import DropoutOp as DropoutOp
 from .ops_activations import EluOp as EluOp
 from .ops_activations import GeluOp as GeluOp
 from .ops_activations import HardSigmoidOp as HardSigmoidOp
@@ -119,15 +121,17 @@ from .ops_histogram import HistogramOp as HistogramOp
 from .ops_histogram import OneHotOp as OneHotOp
 from .ops_if import IfOp as IfOp
 from .ops_loop import LoopOp as LoopOp
-from .ops_model import BatchNormOp as BatchNormOp
-from .ops_model import BatchNormTrainingOp as BatchNormTrainingOp
-from .ops_model import DropoutOp as DropoutOp
 from .ops_nonzero import NonzeroOp as NonzeroOp
+from .ops_normalization import BatchNormOp as BatchNormOp
+from .ops_normalization import BatchNormTrainingOp as BatchNormTrainingOp
+from .ops_normalization import ChannelStandardizationOp as ChannelStandardizationOp
 from .ops_normalization import GroupNormOp as GroupNormOp
 from .ops_normalization import InstanceNormOp as InstanceNormOp
 from .ops_normalization import L2NormalizeOp as L2NormalizeOp
 from .ops_normalization import LayerNormOp as LayerNormOp
+from .ops_normalization import NormalizationOp as NormalizationOp
 from .ops_normalization import RmsNormOp as RmsNormOp
+from .ops_normalization import StandardizationOp as StandardizationOp
 from .ops_pad import PadOp as PadOp
 from .ops_pad_same import PadSameOp as PadSameOp
 from .ops_pattern import AtEntriesOp as AtEntriesOp

@@ -130,6 +130,7 @@ class ProductOfShifted(RewritePattern):
         known = None if bias is None or zero is None else elements_of(bias, weights)
         if known is not None:
             sums, bias = sums + known, None
+        decide(self.ctx, op, "a product of stored integers", "its weights are constants")
         term = b.constant(sums, _name(op.operands[1], "sums"))
         if zero is None:
             term = b.mul(term, b.cast(zero_point, i32))
@@ -267,37 +268,25 @@ class GraphLegalizeQuantizedPass(ModulePass):
     Before:
 
     ```mlir
-    func.func @main(%x: tensor<?x2xui8>) -> tensor<?x2xui8> {
+    func.func @main(%x: tensor<?x2xui8>) -> tensor<?x2xi32> {
       %w = graph.constant dense<[[1, -2], [3, 4]]> : tensor<2x2xi8>
-      %z = graph.constant dense<5> : tensor<ui8>
-      %n = graph.constant dense<0> : tensor<i8>
-      %s = graph.constant dense<0.5> : tensor<f32>
-      %a = graph.dequantize %x, %s, %z
-          : (tensor<?x2xui8>, tensor<f32>, tensor<ui8>) -> tensor<?x2xf32>
-      %b = graph.dequantize %w, %s, %n
-          : (tensor<2x2xi8>, tensor<f32>, tensor<i8>) -> tensor<2x2xf32>
-      %c = graph.dense %a, %b : (tensor<?x2xf32>, tensor<2x2xf32>) -> tensor<?x2xf32>
-      %y = graph.quantize %c, %s, %z
-          : (tensor<?x2xf32>, tensor<f32>, tensor<ui8>) -> tensor<?x2xui8>
-      func.return %y : tensor<?x2xui8>
+      %z = graph.constant dense<5> : tensor<i16>
+      %a = graph.cast %x : (tensor<?x2xui8>) -> tensor<?x2xi16>
+      %d = graph.sub %a, %z : (tensor<?x2xi16>, tensor<i16>) -> tensor<?x2xi16>
+      %y = graph.dense %d, %w : (tensor<?x2xi16>, tensor<2x2xi8>) -> tensor<?x2xi32>
+      func.return %y : tensor<?x2xi32>
     }
     ```
 
     After:
 
     ```mlir
-    func.func @main(%x: tensor<?x2xui8>) -> tensor<?x2xui8> {
+    func.func @main(%x: tensor<?x2xui8>) -> tensor<?x2xi32> {
       %w = graph.constant dense<[[1, -2], [3, 4]]> : tensor<2x2xi8>
-      %z = graph.constant dense<5> : tensor<ui8>
-      %s = graph.constant dense<0.5> : tensor<f32>
       %b = graph.constant dense<[5, -35]> : tensor<2xi32>
-      %t = graph.dense %x, %w, %b
+      %y = graph.dense %x, %w, %b
           : (tensor<?x2xui8>, tensor<2x2xi8>, tensor<2xi32>) -> tensor<?x2xi32>
-      %p = graph.mul %s, %s : (tensor<f32>, tensor<f32>) -> tensor<f32>
-      %m = graph.div %p, %s : (tensor<f32>, tensor<f32>) -> tensor<f32>
-      %y = graph.requantize %t, %m, %z
-          : (tensor<?x2xi32>, tensor<f32>, tensor<ui8>) -> tensor<?x2xui8>
-      func.return %y : tensor<?x2xui8>
+      func.return %y : tensor<?x2xi32>
     }
     ```
 

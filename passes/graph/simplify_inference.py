@@ -55,9 +55,11 @@ class CompositeIsItsBody(RewritePattern):
             if y in op.operands and y.type != result.type:
                 return
             if element_type(y) != (kind := element_type(result)):
-                wide = y.owner  # of an operand, if the body is the identity
-                same = isinstance(wide, graph.CastOp) and wide.x.type == result.type
-                y = wide.x if same else b.cast(y, kind)
+                wide = y.owner
+                if isinstance(wide, graph.CastOp) and wide.x.type == result.type:
+                    y = wide.x  # the body is the identity
+                else:
+                    y = b.cast(y, kind)
             if y.type != result.type:
                 # The two types may differ in which sizes are static.
                 y = Rewriter.replace_value_with_new_type(y, result.type)

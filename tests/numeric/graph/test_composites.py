@@ -182,7 +182,7 @@ def test_opened_and_closed_products_are_equal(
 ) -> None:
     (x, w), rng, b = PRODUCTS[op], np.random.default_rng(6), sw.Builder("main")
     channels = (4,) if of_channels else ()
-    operands: dict[str, np.ndarray] = {
+    operands: dict[str, Any] = {
         "x_scale": rng.uniform(0.1, 1, ()).astype(np.float32),
         "x_zero_point": np.uint8(131),
         "w": rng.integers(-128, 128, w).astype(np.int8),
