@@ -22,9 +22,10 @@ from xdsl.irdl import (
 )
 
 from ...core.dims import Dim, Shape
-from .attrs import FLOAT_TENSOR, i64_array, i64_attr
+from .attrs import FLOAT_TENSOR
 from .axes import AxesOp, AxisOp
 from .composite import CompositeOp
+from .constructors import operator
 from .interfaces import FusionKind, ShapeFacts, rank, tensor_type, text
 from .op_builder import OpBuilder, V
 from .ops_contraction import same_element_types
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
 
 def _affine(b: OpBuilder[V], y: V, scale: V | None, bias: V | None, shape: Sequence[int] = ()) -> V:
     """y * scale + bias, either of which may be None; both get `shape` if there is one."""
-    for parameter, operator in ((scale, b.mul), (bias, b.add)):
+    for parameter, joined in ((scale, b.mul), (bias, b.add)):
         if parameter is not None:
-            y = operator(y, b.reshape(parameter, shape) if shape else parameter)
+            y = joined(y, b.reshape(parameter, shape) if shape else parameter)
     return y
 
 
@@ -93,23 +94,6 @@ class StandardizationOp(AxisOp, NormalizationOp, ABC):
         "attr-dict `:` functional-type($x, results)"
     )
 
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        scale: SSAValue | Operation | None = None,
-        bias: SSAValue | Operation | None = None,
-        axis: int = 1,
-        epsilon: float = 1e-5,
-        result_type: Attribute | None = None,
-        **properties: Attribute,
-    ) -> None:
-        super().__init__(
-            operands=[x, *([] if p is None else [p] for p in (scale, bias))],
-            axis=axis,
-            properties={"epsilon": FloatAttr(epsilon, f64), **properties},
-            result_type=result_type,
-        )
-
     @abstractmethod
     def check_parameter(self, what: str, shape: Shape, x: Shape, facts: ShapeFacts) -> None:
         """Refuse a scale or bias whose shape does not fit that of x."""
@@ -155,7 +139,7 @@ def _check_channels(what: str, shape: Shape, channels: Dim, facts: ShapeFacts) -
     facts.equal(channels, shape[0], f"length of {what} differs from the channels")
 
 
-@irdl_op_definition
+@operator(axis=-1, epsilon=1e-5)
 class LayerNormOp(StandardizationOp):
     """Standardize along `axis` and the axes after it (Ba, Kiros and Hinton, 2016).
 
@@ -169,17 +153,6 @@ class LayerNormOp(StandardizationOp):
     name = "graph.layer_norm"
 
     result = result_def(FLOAT_TENSOR)
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        scale: SSAValue | Operation | None = None,
-        bias: SSAValue | Operation | None = None,
-        axis: int = -1,
-        epsilon: float = 1e-5,
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(x, scale, bias, axis, epsilon, result_type)
 
     @property
     def normalized_axes(self) -> tuple[int, ...]:
@@ -210,7 +183,7 @@ class ChannelStandardizationOp(StandardizationOp, ABC):
             facts.fail("the channels are the dimension of the batch", "axis != 0", 0)
 
 
-@irdl_op_definition
+@operator(axis=1, epsilon=1e-5)
 class InstanceNormOp(ChannelStandardizationOp):
     """Standardize each channel of each element of the batch (Ulyanov et al., 2016).
 
@@ -240,7 +213,7 @@ class InstanceNormOp(ChannelStandardizationOp):
         return _affine(b, y, scale, bias, self.vector)
 
 
-@irdl_op_definition
+@operator(axis=1, epsilon=1e-5)
 class GroupNormOp(ChannelStandardizationOp):
     """Standardize each of `groups` runs of channels of an element of the batch (Wu, He, 2018).
 
@@ -261,19 +234,6 @@ class GroupNormOp(ChannelStandardizationOp):
         "`groups` `=` $groups `axis` `=` $axis "
         "`epsilon` `=` $epsilon attr-dict `:` functional-type($x, results)"
     )
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        groups: int,
-        scale: SSAValue | Operation | None = None,
-        bias: SSAValue | Operation | None = None,
-        axis: int = 1,
-        epsilon: float = 1e-5,
-        result_type: Attribute | None = None,
-    ) -> None:
-        number = i64_attr(groups)
-        super().__init__(x, scale, bias, axis, epsilon, result_type, groups=number)
 
     @property
     def normalized_axes(self) -> tuple[int, ...]:
@@ -313,7 +273,7 @@ class GroupNormOp(ChannelStandardizationOp):
         return b.reshape(y, [*before, sizes[axis], *trailing])
 
 
-@irdl_op_definition
+@operator(axis=-1, epsilon=1e-5)
 class RmsNormOp(AxisOp, NormalizationOp):
     """x / sqrt(mean(x^2) + epsilon) * scale, the mean along `axis` and the axes after it.
 
@@ -335,19 +295,6 @@ class RmsNormOp(AxisOp, NormalizationOp):
         "attr-dict `:` functional-type($x, results)"
     )
 
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        scale: SSAValue | Operation | None = None,
-        axis: int = -1,
-        epsilon: float = 1e-5,
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {"epsilon": FloatAttr(epsilon, f64)}
-        super().__init__(
-            operands=[x, scale], axis=axis, properties=properties, result_type=result_type
-        )
-
     @property
     def normalized_axes(self) -> tuple[int, ...]:
         return tuple(range(self.axis_from_front, rank(self.x)))
@@ -364,7 +311,7 @@ class RmsNormOp(AxisOp, NormalizationOp):
         return _affine(b, y, scale, None)
 
 
-@irdl_op_definition
+@operator(axes=(-1,), epsilon=1e-12)
 class L2NormalizeOp(AxesOp, NormalizationOp):
     """x / sqrt(max(sum(x^2), epsilon)), the sum along `axes`.
 
@@ -383,19 +330,6 @@ class L2NormalizeOp(AxesOp, NormalizationOp):
         "attr-dict `:` functional-type(operands, results)"
     )
 
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        axes: Sequence[int] = (-1,),
-        epsilon: float = 1e-12,
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {
-            "axes": i64_array(axes),
-            "epsilon": FloatAttr(epsilon, f64),
-        }
-        super().__init__(operands=[x], properties=properties, result_type=result_type)
-
     @property
     def normalized_axes(self) -> tuple[int, ...]:
         return self.axes_from_front
@@ -405,7 +339,7 @@ class L2NormalizeOp(AxesOp, NormalizationOp):
         return b.mul(x, b.rsqrt(b.max(total, self.epsilon.value.data)))
 
 
-@irdl_op_definition
+@operator(axis=1, epsilon=1e-5)
 class BatchNormTrainingOp(ChannelStandardizationOp):
     """Standardize each channel over the whole batch, and return the means and variances.
 
@@ -423,16 +357,6 @@ class BatchNormTrainingOp(ChannelStandardizationOp):
     result = result_def(FLOAT_TENSOR)
     mean = result_def(FLOAT_TENSOR)
     variance = result_def(FLOAT_TENSOR)
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        scale: SSAValue | Operation | None = None,
-        bias: SSAValue | Operation | None = None,
-        axis: int = 1,
-        epsilon: float = 1e-5,
-    ) -> None:
-        super().__init__(x, scale, bias, axis, epsilon)
 
     @property
     def normalized_axes(self) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def
 from ...core.dims import Shape
 from .attrs import BYTE_TENSOR, I32_TENSOR, I64_ARRAY, SINGLE_TENSOR, i64_attr, ints
 from .composite import CompositeOp
+from .constructors import operator
 from .demands import DemandInterface, SizeBound
 from .interfaces import FusionKind, ShapeFacts, element_type, rank, tensor_type
 from .op_builder import OpBuilder, V
@@ -49,23 +50,6 @@ class QuantizedContractionOp(CompositeOp, ABC):
     y_zero_point = operand_def(BYTE_TENSOR)
     bias = opt_operand_def(I32_TENSOR)
     result = result_def(BYTE_TENSOR)
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        x_scale: SSAValue | Operation,
-        x_zero_point: SSAValue | Operation,
-        w: SSAValue | Operation,
-        w_scale: SSAValue | Operation,
-        w_zero_point: SSAValue | Operation,
-        y_scale: SSAValue | Operation,
-        y_zero_point: SSAValue | Operation,
-        bias: SSAValue | Operation | None = None,
-        result_type: Attribute | None = None,
-    ) -> None:
-        """Operands in the order of ONNX's QLinearConv."""
-        first = [x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point]
-        super().__init__(operands=[*first, bias], result_type=result_type)
 
     @abstractmethod
     def shape(self, x: Shape, w: Shape, bias: Sequence[Shape], facts: ShapeFacts) -> Shape:
@@ -131,7 +115,7 @@ _CONTRACTION_FORMAT = (
 )
 
 
-@irdl_op_definition
+@operator()
 class QuantizedDenseOp(QuantizedContractionOp):
     """`graph.dense` of quantised tensors, to a quantised result: see `QuantizedContractionOp`.
 
@@ -151,7 +135,7 @@ class QuantizedDenseOp(QuantizedContractionOp):
         return b.dense(x, w, bias)
 
 
-@irdl_op_definition
+@operator()
 class QuantizedMatmulOp(QuantizedContractionOp):
     """`graph.matmul` of quantised tensors, to a quantised result: see `QuantizedContractionOp`.
 
