@@ -55,7 +55,7 @@ from .captures import block_of
 from .control import ControlFlow
 from .diagnostics import input_error, reworded
 from .edge_lists import EdgeLists
-from .operands import check_kinds, has_own_type
+from .operands import check_kinds, has_own_type, only_value
 from .recurrences import Recurrences
 from .selections import Selections
 from .specs import argument_of, identifier, name_result_sizes, symbols_of
@@ -216,7 +216,8 @@ class Builder(Calls, ControlFlow, EdgeLists, Selections, Recurrences):
         """
         location = self._located(name)
         try:
-            arguments = Arguments(operator, args, kwargs)
+            named_values = {key: only_value(argument) for key, argument in kwargs.items()}
+            arguments = Arguments(operator, map(only_value, args), named_values)
             check_kinds(parameters_of(operator).signature, arguments.attributes)
             values = (v.ssa for v in arguments.typed if isinstance(v, Value))
             like = next(map(element_type, values), None)

@@ -15,7 +15,7 @@ from ..dialects.graph.attrs import accumulator_type
 from ..dialects.graph.interfaces import FusionKind, GraphOp
 from ..dialects.graph.ops_quantize import ScaledOp
 from ..dialects.graph.ops_quantized import QuantizedContractionOp
-from .values import Operand
+from .values import Operand, Value
 
 _OF_MIXED_TYPES = (ScaledOp, QuantizedContractionOp)
 
@@ -44,6 +44,17 @@ def check_kinds(signature: inspect.Signature, arguments: Mapping[str, object]) -
         fits, expected = _KINDS.get(kind, (lambda _: True, ""))
         if value is not None and not fits(value):
             raise TypeError(f"wrong {name}, expected {expected}, got {value!r}")
+
+
+def only_value(argument: Operand) -> Operand:
+    """The value in a list of one, such as the result of a call; another argument itself."""
+    if (
+        isinstance(argument, (list, tuple))
+        and len(argument) == 1
+        and isinstance(argument[0], Value)
+    ):
+        return argument[0]
+    return argument
 
 
 def has_own_type(operator: type[GraphOp], argument: Operand, like: Attribute | None) -> bool:

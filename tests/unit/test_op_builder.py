@@ -143,6 +143,13 @@ def test_lists_are_operands_where_there_are_several() -> None:
     assert operators(b.module().op.walk()) == ["constant", "add", "constant", "concat"]
 
 
+def test_a_list_of_one_value_is_the_value() -> None:
+    b = sw.Builder()
+    x = b.input("x", (2,), "f16")
+    b.output(b.concat([b.add((x,), 1)], axis=0))
+    assert operators(b.module().op.walk()) == ["constant", "add", "concat"]
+
+
 def test_a_number_that_would_be_cut_is_refused() -> None:
     place = Inserting(TensorType(i32, [2]))
     with pytest.raises(TypeError, match=r"graph\.add: 0\.5 is not of type i32"):
