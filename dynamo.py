@@ -24,7 +24,6 @@ from .frontends.torch.ops_random import is_seed
 from .frontends.torch.partitions import divided
 from .frontends.torch.places import described
 from .frontends.torch.results import allow_any_strides, results_of
-from .runtime.executable import Executable
 
 LOG = logger("torch")
 """Names the nodes that stay with torch, and the weights that change."""
@@ -216,24 +215,20 @@ class _Part:
                 "a part of %d nodes stays with torch: %s", len(self.graph.graph.nodes), error
             )
             return self.graph
-        return _caller(exe, part, returns_tuple=self.returns_tuple)
+        # A function from the tensors of a part of a graph to its results.
+        inputs = part.inputs
+        numbers = [x if isinstance(x, int) else None for x in part.results]
+        makers = [(i, x.maker) for i, x in enumerate(part.results) if not isinstance(x, int)]
 
+        def call(*args: Any) -> Any:
+            found = exe(*[_array(args[i]) for i in inputs])
+            arrays = found if len(makers) > 1 else (found,)
+            results: list[Any] = numbers.copy()
+            for (i, make), array in zip(makers, arrays, strict=True):
+                results[i] = make(array)
+            return tuple(results) if self.returns_tuple else results[0]
 
-def _caller(exe: Executable, part: TorchGraph, *, returns_tuple: bool) -> Callable[..., Any]:
-    """A function from the tensors of a part of a graph to its results."""
-    inputs = part.inputs
-    numbers = [x if isinstance(x, int) else None for x in part.results]
-    makers = [(i, x.maker) for i, x in enumerate(part.results) if not isinstance(x, int)]
-
-    def call(*args: Any) -> Any:
-        found = exe(*[_array(args[i]) for i in inputs])
-        arrays = found if len(makers) > 1 else (found,)
-        results: list[Any] = numbers.copy()
-        for (i, make), array in zip(makers, arrays, strict=True):
-            results[i] = make(array)
-        return tuple(results) if returns_tuple else results[0]
-
-    return call
+        return call
 
 
 def _array(tensor: Any) -> np.ndarray:

@@ -89,7 +89,21 @@ class JumpingKnowledge(Layer):
             raise error("JumpingKnowledge", fact, expected, ", ".join(got) or "none")
         if lstm is not None and att is not None:
             self.att = Linear(*att)
-            self.input, self.state, self.bias = _lstm_weights(lstm)
+            # The weights of torch's LSTM, as `Builder.lstm` takes those of two directions.
+            if len(lstm) != 8:
+                fact = "lstm does not have the weights of two directions"
+                raise error("JumpingKnowledge", fact, "8 arrays", len(lstm))
+            gates, width = shaped("JumpingKnowledge", "lstm", lstm[0], (None, None)).shape
+            units = gates // 4
+            shapes = ((4 * units, width), (4 * units, units), (4 * units,), (4 * units,))
+            ordered = [
+                _gates_in_order(shaped("JumpingKnowledge", "lstm", array, shape))
+                for array, shape in zip(lstm, (*shapes, *shapes), strict=True)
+            ]
+            forward, backward = ordered[:4], ordered[4:]
+            biases = [np.concatenate(own[2:]) for own in (forward, backward)]
+            inputs, states = (np.stack([forward[n], backward[n]]) for n in (0, 1))
+            self.input, self.state, self.bias = inputs, states, np.stack(biases)
             shaped("JumpingKnowledge", "att", self.att.weight, (1, 2 * self.state.shape[2]))
 
     @property
@@ -126,28 +140,6 @@ class JumpingKnowledge(Layer):
         beside = b.reshape(b.transpose(states, [0, 2, 1, 3]), [len(results), -1, 2 * units])
         shares = b.softmax(apply(context, self.att, beside, f"{name}.att"), axis=0)
         return b.reduce(steps * shares, "sum", [0], False)
-
-
-def _lstm_weights(given: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The weights of torch's LSTM, as `Builder.lstm` takes those of two directions.
-
-    Raises:
-        InputError: if they are not eight arrays of fitting shapes.
-    """
-    if len(given) != 8:
-        fact = "lstm does not have the weights of two directions"
-        raise error("JumpingKnowledge", fact, "8 arrays", len(given))
-    gates, width = shaped("JumpingKnowledge", "lstm", given[0], (None, None)).shape
-    units = gates // 4
-    shapes = ((4 * units, width), (4 * units, units), (4 * units,), (4 * units,))
-    ordered = [
-        _gates_in_order(shaped("JumpingKnowledge", "lstm", array, shape))
-        for array, shape in zip(given, (*shapes, *shapes), strict=True)
-    ]
-    forward, backward = ordered[:4], ordered[4:]
-    biases = [np.concatenate(own[2:]) for own in (forward, backward)]
-    inputs, states = (np.stack([forward[n], backward[n]]) for n in (0, 1))
-    return inputs, states, np.stack(biases)
 
 
 def _gates_in_order(array: np.ndarray) -> np.ndarray:

@@ -37,29 +37,33 @@ def reshaped(node: ModelNode, x: Value, target: Sequence[Dim | None]) -> Value:
     if sizes.count(-1) <= 1:
         return node.reshape(x, shape=sizes)
     if None not in target and _without_ones(x.shape) == _without_ones(target):
-        return _moved_ones(node, x, target)
+        # A reshape that only drops and adds ones, which are moved to the end and changed there.
+        source = sorted(range(x.rank), key=lambda i: x.shape[i] == 1)
+        gathered = transposed(node, x, source)
+        kept = _without_ones(target)
+        ones = [1] * (len(target) - len(kept))
+        sizes = [_size(gathered, i, dim) for i, dim in enumerate(kept)] + ones
+        at_end = node.reshape(gathered, shape=sizes)
+        order = sorted(range(len(target)), key=lambda i: target[i] == 1)
+        return transposed(node, at_end, [order.index(i) for i in range(len(target))])
     groups = (
         None if None in target else _groups(x.shape, [dim for dim in target if dim is not None])
     )
     if groups is None:
-        return _reshaped_by_numbers(node, x, target)
+        # `x` in a shape that is computed in the call, and has to have as many elements.
+        known = product(tuple(dim for dim in target if dim is not None))
+        numbers = [
+            node.div(node.number(product(x.shape)), node.number(known))
+            if dim is None
+            else node.number(dim)
+            for dim in target
+            if dim is None or not dim.is_static
+        ]
+        shape = [dim.value if dim is not None and dim.is_static else -1 for dim in target]
+        return node.dynamic_reshape(x, numbers, shape=shape)
     for start, end, dims in reversed(groups):
         x = _regrouped(node, x, start, end, dims)
     return x
-
-
-def _reshaped_by_numbers(node: ModelNode, x: Value, target: Sequence[Dim | None]) -> Value:
-    """`x` in a shape that is computed in the call, and has to have as many elements."""
-    known = product(tuple(dim for dim in target if dim is not None))
-    numbers = [
-        node.div(node.number(product(x.shape)), node.number(known))
-        if dim is None
-        else node.number(dim)
-        for dim in target
-        if dim is None or not dim.is_static
-    ]
-    shape = [dim.value if dim is not None and dim.is_static else -1 for dim in target]
-    return node.dynamic_reshape(x, numbers, shape=shape)
 
 
 def _size(x: Value, position: int, dim: Dim | None) -> int:
@@ -120,18 +124,6 @@ def _row_major(node: ModelNode, dims: Sequence[Dim]) -> Value:
         rows = node.mul(places, node.number(dim))
         places = node.add(unsqueezed(node, rows, [rows.rank]), places_of(node, dim))
     return places
-
-
-def _moved_ones(node: ModelNode, x: Value, target: Sequence[Dim | None]) -> Value:
-    """A reshape that only drops and adds ones, which are moved to the end and changed there."""
-    source = sorted(range(x.rank), key=lambda i: x.shape[i] == 1)
-    gathered = transposed(node, x, source)
-    kept = _without_ones(target)
-    ones = [1] * (len(target) - len(kept))
-    sizes = [_size(gathered, i, dim) for i, dim in enumerate(kept)] + ones
-    at_end = node.reshape(gathered, shape=sizes)
-    order = sorted(range(len(target)), key=lambda i: target[i] == 1)
-    return transposed(node, at_end, [order.index(i) for i in range(len(target))])
 
 
 def squeezed(node: ModelNode, x: Value, axes: Sequence[int]) -> Value:

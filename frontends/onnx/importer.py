@@ -100,7 +100,14 @@ class _Importer:
         self._initialisers(graph, scope)
         inputs, tensors = read_inputs(graph, set(scope.values), shapes)
         self.problems += tensors.problems
-        _check_outputs(graph)
+        names = [info.name for info in graph.output]
+        if not names:
+            raise broken("the graph has no outputs")
+        for name, count in Counter(names).items():
+            if not name:
+                raise broken("an output has no name")
+            if count > 1:
+                raise broken(f'output "{name}" is listed twice')
         self._arguments(graph, inputs, tensors, scope)
         self._convert_all(ordered(graph.node, scope.values), scope)
         outputs = self._outputs(graph, scope)
@@ -341,17 +348,6 @@ class _Importer:
             except UnsupportedNodeError as error:
                 self._problem(f'output "{info.name}"', error)
         return outputs
-
-
-def _check_outputs(graph: GraphProto) -> None:
-    names = [info.name for info in graph.output]
-    if not names:
-        raise broken("the graph has no outputs")
-    for name, count in Counter(names).items():
-        if not name:
-            raise broken("an output has no name")
-        if count > 1:
-            raise broken(f'output "{name}" is listed twice')
 
 
 def _check_declared(info: ValueInfoProto, value: Value) -> None:

@@ -21,7 +21,19 @@ def non_max_suppression(node: Node) -> Value:
     most = node.wide(_scalar(node, 2, np.array(0)))
     overlap = _scalar(node, 3, np.array(0, boxes.dtype))
     least = _scalar(node, 4, np.array(np.nan, boxes.dtype))
-    corners = _corners(node, boxes)
+    # Boxes by their low and high corner.
+    parts = apart(node, boxes, 2, [1, 1, 1, 1])
+    if node.attr_int("center_point_box"):
+        x, y, width, height = parts
+        halves = [node.mul(height, 0.5), node.mul(width, 0.5)]
+        low = [node.sub(middle, half) for middle, half in zip((y, x), halves, strict=True)]
+        high = [node.add(middle, half) for middle, half in zip((y, x), halves, strict=True)]
+    else:
+        low, high = [
+            [function(first, second) for first, second in zip(parts[:2], parts[2:], strict=True)]
+            for function in (node.min, node.max)
+        ]
+    corners = node.concat([*low, *high], axis=2)
     chosen = node.suppress_boxes(corners, scores, most, overlap, least)
     if most.contents is not None and chosen.shape[2].is_static:
         count = min(max(int(most.contents), 0), chosen.shape[2].value)
@@ -37,19 +49,3 @@ def _scalar(node: Node, index: int, default: np.ndarray) -> Value:
     """An operand of one element, which may be omitted."""
     given = node.optional(index)
     return node.known(default) if given is None else reshaped(node, given, [])
-
-
-def _corners(node: Node, boxes: Value) -> Value:
-    """Boxes by their low and high corner."""
-    parts = apart(node, boxes, 2, [1, 1, 1, 1])
-    if node.attr_int("center_point_box"):
-        x, y, width, height = parts
-        halves = [node.mul(height, 0.5), node.mul(width, 0.5)]
-        low = [node.sub(middle, half) for middle, half in zip((y, x), halves, strict=True)]
-        high = [node.add(middle, half) for middle, half in zip((y, x), halves, strict=True)]
-    else:
-        low, high = [
-            [function(first, second) for first, second in zip(parts[:2], parts[2:], strict=True)]
-            for function in (node.min, node.max)
-        ]
-    return node.concat([*low, *high], axis=2)

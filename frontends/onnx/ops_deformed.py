@@ -59,7 +59,15 @@ def deform_conv(node: Node) -> Value:
         shape = [Dim.of(n) for n in (windows.taps, *windows.counts)]
         own = reshaped(node, mask, [x.shape[0] * windows.offset_groups, *shape])
         found = node.mul(found, unsqueezed(node, own, [own.rank]))
-    result = _summed(node, windows, x, w, found)
+    # y[n, g, o, p] == sum_k w[g, o, k] * columns[n, g, k, p], where k is a channel of the group
+    # and an element of the window, and p the place of the window
+    rank, groups, places = found.rank, windows.groups, math.prod(windows.counts)
+    rows = x.shape[1].value // groups * windows.taps
+    columns = transposed(node, found, [0, rank - 1, *range(1, rank - 1)])
+    columns = reshaped(node, columns, [x.shape[0], *map(Dim.of, (groups, rows, places))])
+    filters = reshaped(node, w, [Dim.of(n) for n in (groups, w.shape[0].value // groups, rows)])
+    total = matrix_product(node, filters, columns)
+    result = reshaped(node, total, [x.shape[0], w.shape[0], *map(Dim.of, windows.counts)])
     if (bias := node.optional(3)) is None:
         return result
     return node.add(result, unsqueezed(node, bias, list(range(1, x.rank - 1))))
@@ -121,16 +129,3 @@ def _places(node: Node, windows: _Windows, x: Value, offset: Value) -> list[Term
     moves = apart(node, reshaped(node, offset, shape), 2, [1] * count)
     numbers = [Term.of(node, squeezed(node, move, [2]), x.dtype) for move in moves]
     return [move + windows.regular(axis) for axis, move in enumerate(numbers)]
-
-
-# y[n, g, o, p] == sum_k w[g, o, k] * columns[n, g, k, p], where k is a channel of the group and an
-# element of the window, and p the place of the window
-def _summed(node: Node, windows: _Windows, x: Value, w: Value, found: Value) -> Value:
-    """The products of filters with elements (n, taps, *counts, channels)."""
-    rank, groups, places = found.rank, windows.groups, math.prod(windows.counts)
-    rows = x.shape[1].value // groups * windows.taps
-    columns = transposed(node, found, [0, rank - 1, *range(1, rank - 1)])
-    columns = reshaped(node, columns, [x.shape[0], *map(Dim.of, (groups, rows, places))])
-    filters = reshaped(node, w, [Dim.of(n) for n in (groups, w.shape[0].value // groups, rows)])
-    total = matrix_product(node, filters, columns)
-    return reshaped(node, total, [x.shape[0], w.shape[0], *map(Dim.of, windows.counts)])

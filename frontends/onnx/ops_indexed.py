@@ -143,13 +143,7 @@ def unique(node: Node) -> list[Value]:
     if axis is None or x.rank == 1:
         flat = reshaped(node, x, [product(x.shape)])
         return list(node.unique(flat, sorted=in_order))[:4]
-    numbers = _numbers_of_slices(node, x, axis)
-    _, first, inverse, counts, _ = node.unique(numbers, sorted=in_order)
-    return [node.gather(x, first, axis=axis), first, inverse, counts]
-
-
-def _numbers_of_slices(node: Node, x: Value, axis: int) -> Value:
-    """A number for each slice along an axis: equal for equal ones, in lexicographic order."""
+    # A number for each slice along an axis: equal for equal ones, in lexicographic order.
     rest = [dim for dim in range(x.rank) if dim != axis]
     length = product(tuple(x.shape[dim] for dim in rest))
     if not length.is_static or not 1 <= length.value <= _MOST_COLUMNS:
@@ -166,7 +160,8 @@ def _numbers_of_slices(node: Node, x: Value, axis: int) -> Value:
         pairs = node.add(node.mul(numbers, count), own)
         _, _, numbers, _, _ = node.unique(pairs)
     assert numbers is not None
-    return numbers
+    _, first, inverse, counts, _ = node.unique(numbers, sorted=in_order)
+    return [node.gather(x, first, axis=axis), first, inverse, counts]
 
 
 def _register() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -89,26 +88,22 @@ def _target(node: Node, x: Value, given: list[Dim], zero_is_zero: bool) -> list[
     if target.count(None) > 1:
         raise node.broken("more than one dimension of the target is -1")
     if None in target:
-        target[target.index(None)] = _inferred(node, x, target)
+        # The size for -1. Equal dimensions cancel first, which gives 0 beside -1 a meaning.
+        elements, others = list(x.shape), []
+        for dim in target:
+            if dim is None:
+                continue
+            if dim in elements:
+                elements.remove(dim)
+            else:
+                others.append(dim)
+        total, divisor = product(tuple(elements)), product(tuple(others))
+        quotient = total.exact_div(divisor)
+        if quotient is None and total.is_static and divisor.is_static:
+            fact = "the target does not divide the elements"
+            raise node.broken(fact, f"a divisor of {total}", divisor)
+        target[target.index(None)] = quotient
     return target
-
-
-def _inferred(node: Node, x: Value, target: Sequence[Dim | None]) -> Dim | None:
-    """The size for -1. Equal dimensions cancel first, which gives 0 beside -1 a meaning."""
-    elements, others = list(x.shape), []
-    for dim in target:
-        if dim is None:
-            continue
-        if dim in elements:
-            elements.remove(dim)
-        else:
-            others.append(dim)
-    total, divisor = product(tuple(elements)), product(tuple(others))
-    quotient = total.exact_div(divisor)
-    if quotient is None and total.is_static and divisor.is_static:
-        fact = "the target does not divide the elements"
-        raise node.broken(fact, f"a divisor of {total}", divisor)
-    return quotient
 
 
 @converts("Flatten", since=1)

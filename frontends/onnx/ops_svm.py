@@ -66,7 +66,15 @@ def _of_pairs(
     pairs = list(itertools.combinations(range(len(labels)), 2))
     scores = _pair_scores(node, products, counts, pairs)
     chances = _chances(node, scores, len(pairs))
-    winners = _votes(node, scores, pairs, len(labels))
+    # The number of votes for each class.
+    classes = len(labels)
+    parts = apart(node, scores, 1, [1] * len(pairs))
+    firsts = [node.less(0.0, part) for part in parts]
+    wins = node.concat([*firsts, *(node.logical_not(v) for v in firsts)], axis=1)
+    table = np.zeros((2 * len(pairs), classes), np.float32)
+    for place, (first, second) in enumerate(pairs):
+        table[place, first] = table[len(pairs) + place, second] = 1
+    winners = matrix_product(node, cast(node, wins, _F32), node.known(table))
     label = classified(node, winners, labels)[0] if node.wants(0) else None
     if chances is None and len(pairs) == 1:
         chances = node.concat([node.neg(scores), scores], axis=1)
@@ -104,17 +112,6 @@ def _chances(node: Node, scores: Value, pairs: int) -> Value | None:
     first = node.sigmoid(node.neg(node.add(node.mul(scores, slopes[0]), shifts[0])))
     first = node.min(node.max(first, 1e-7), 1 - 1e-7)
     return node.concat([first, node.sub(1.0, first)], axis=1)
-
-
-def _votes(node: Node, scores: Value, pairs: Sequence[tuple[int, int]], classes: int) -> Value:
-    """The number of votes for each class."""
-    parts = apart(node, scores, 1, [1] * len(pairs))
-    firsts = [node.less(0.0, part) for part in parts]
-    wins = node.concat([*firsts, *(node.logical_not(v) for v in firsts)], axis=1)
-    table = np.zeros((2 * len(pairs), classes), np.float32)
-    for place, (first, second) in enumerate(pairs):
-        table[place, first] = table[len(pairs) + place, second] = 1
-    return matrix_product(node, cast(node, wins, _F32), node.known(table))
 
 
 def _features(node: Node) -> Value:

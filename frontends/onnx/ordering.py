@@ -46,7 +46,17 @@ def ordered(nodes: Sequence[NodeProto], defined: Collection[str]) -> list[NodePr
             if waiting[reader] == 0:
                 heapq.heappush(ready, reader)
     if len(result) < len(nodes):
-        cycle = _cycle(nodes, producer, waiting)
+        # One cycle among the waiting nodes, in the direction of data flow.
+        trail: dict[int, None] = {}
+        index = next(index for index, count in enumerate(waiting) if count)
+        while index not in trail:
+            trail[index] = None
+            sources = (producer[name] for name in _reads(nodes[index]) if name in producer)
+            index = next(source for source in sources if waiting[source])
+        backwards = list(trail)
+        cycle = backwards[backwards.index(index) :][::-1]
+        first = cycle.index(min(cycle))
+        cycle = [nodes[i] for i in cycle[first:] + cycle[:first]]
         path = " -> ".join(f'"{label(node)}"' for node in [*cycle[:8], cycle[0]])
         raise broken(f"the graph is cyclic: {path}")
     return result
@@ -64,22 +74,6 @@ def _reads(node: NodeProto) -> list[str]:
             read += [value.name for value in body.output]
             names += [name for name in read if name not in own]
     return names
-
-
-def _cycle(
-    nodes: Sequence[NodeProto], producer: dict[str, int], waiting: list[int]
-) -> list[NodeProto]:
-    """One cycle among the waiting nodes, in the direction of data flow."""
-    trail: dict[int, None] = {}
-    index = next(index for index, count in enumerate(waiting) if count)
-    while index not in trail:
-        trail[index] = None
-        sources = (producer[name] for name in _reads(nodes[index]) if name in producer)
-        index = next(source for source in sources if waiting[source])
-    backwards = list(trail)
-    cycle = backwards[backwards.index(index) :][::-1]
-    first = cycle.index(min(cycle))
-    return [nodes[i] for i in cycle[first:] + cycle[:first]]
 
 
 def _edges(

@@ -127,7 +127,12 @@ def _terms(value: SSAValue, sizes: Sizes, depth: int) -> list[Term] | None:
     if isinstance(op, graph.NegOp):
         return _scaled(op.x, -1.0, sizes, depth)
     if isinstance(op, graph.MulOp):
-        return _multiplied(op, sizes, depth)
+        # The terms of a product with a number.
+        for one, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+            number = graph.splat_of(other)
+            if number is not None and sizes.shape(one) == sizes.shape(op.result):
+                return _scaled(one, float(number), sizes, depth)
+        return None
     if isinstance(op, graph.SliceOp | graph.ReshapeOp):
         return _moved(op, sizes, depth)
     return None
@@ -151,15 +156,6 @@ def _added(op: graph.BinaryOp, sign: float, sizes: Sizes, depth: int) -> list[Te
         return None
     left, right = _scaled(op.lhs, 1.0, sizes, depth), _scaled(op.rhs, sign, sizes, depth)
     return None if left is None or right is None else left + right
-
-
-def _multiplied(op: graph.MulOp, sizes: Sizes, depth: int) -> list[Term] | None:
-    """The terms of a product with a number."""
-    for one, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-        number = graph.splat_of(other)
-        if number is not None and sizes.shape(one) == sizes.shape(op.result):
-            return _scaled(one, float(number), sizes, depth)
-    return None
 
 
 def _scaled(value: SSAValue, factor: float, sizes: Sizes, depth: int) -> list[Term] | None:

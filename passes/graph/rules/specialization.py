@@ -70,7 +70,14 @@ class Specializer:
             for value in (*op.results, *arguments):
                 _refine(value, shapes.shape(value))
             if isinstance(op, CallDpsOp):
-                _check_kernel(op)
+                # Refuse operands whose number of buffers differs from that of the kernel.
+                kernel = find_symbol(op, op.callee)
+                values = (*op.operands, *op.results)
+                buffers = [b for value in values for b in buffer_types(tensor_type(value))]
+                if isinstance(kernel, KernelOp) and len(kernel.body.block.args) != len(buffers):
+                    fact, where = f"{op.callee} is made for symbolic sizes", origin(op)
+                    hint = 'replace them by numbers at a stage before "kernels"'
+                    raise VerifyException(explain(op.name, fact, origin=where, hint=hint))
         for call, sizes in operands.items():
             self._fix_call(call, sizes)
         function.update_function_type()
@@ -116,21 +123,6 @@ class Specializer:
                 if call.callee.root_reference == copy.sym_name:
                     call.callee = SymbolRefAttr(name)
             copy.sym_name = name
-
-
-def _check_kernel(call: CallDpsOp) -> None:
-    """Refuse operands whose number of buffers differs from that of the kernel.
-
-    Raises:
-        VerifyException: if a kernel takes the number of columns of a matrix as an argument.
-    """
-    kernel = find_symbol(call, call.callee)
-    values = (*call.operands, *call.results)
-    buffers = [b for value in values for b in buffer_types(tensor_type(value))]
-    if isinstance(kernel, KernelOp) and len(kernel.body.block.args) != len(buffers):
-        fact, where = f"{call.callee} is made for symbolic sizes", origin(call)
-        hint = 'replace them by numbers at a stage before "kernels"'
-        raise VerifyException(explain(call.name, fact, origin=where, hint=hint))
 
 
 def _sizes(value: SSAValue, shapes: SymbolicShapes) -> list[int | None]:
@@ -182,11 +174,7 @@ def _substitute(function: func.FuncOp, shapes: SymbolicShapes, known: Known) -> 
     function.attributes.pop(EQUAL, None)
     if pairs:
         function.attributes[EQUAL] = equal_attribute(pairs)
-    _substitute_in_guards(function, known)
-
-
-def _substitute_in_guards(function: func.FuncOp, known: Known) -> None:
-    """Substitute sizes in the conditions of a function, of which those that are decided go."""
+    # Substitute sizes in the conditions of a function, of which those that are decided go.
     guards = guards_of(function)
     changed = [(guard, guard.with_sizes(known)) for guard in guards]
     for guard, new in changed:
