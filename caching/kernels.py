@@ -9,7 +9,7 @@ from typing import IO
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, SymbolRefAttr
-from xdsl.ir import Operation, Region
+from xdsl.ir import Region
 
 from ..backends.llvm.images import Image
 from ..core.context import CompilerContext, PassHook
@@ -104,17 +104,14 @@ def _write(image: Image, file: IO[bytes]) -> None:
 
 def _name_of(kernel: KernelOp, around: Facts) -> str | None:
     """The name of the entry of a kernel; None if something in it is not known, or outside of it."""
-    if any(map(_refers, operations_in(kernel))):
+    attributes = (attr for op in operations_in(kernel) for attr in op.properties.values())
+    if any(isinstance(attr, SymbolRefAttr) for attr in attributes):
         return None
     try:
         found = structure_digest(kernel, named=False, without=("sym_name", SCHEDULE))
     except OpaqueError:
         return None
     return hashlib.sha256(repr((found, around)).encode()).hexdigest() + _ENDING
-
-
-def _refers(op: Operation) -> bool:
-    return any(isinstance(attribute, SymbolRefAttr) for attribute in op.properties.values())
 
 
 def _declare(kernel: KernelOp) -> None:

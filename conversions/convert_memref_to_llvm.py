@@ -7,7 +7,6 @@ allocated once, at the entry of the function, wherever `memref.alloca` stands.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -152,12 +151,9 @@ def lower_cast(op: Operation, low: Lowering) -> Parts:
     if not isinstance(source.type, MemRefType) or not isinstance(target, MemRefType):
         low.refuse("rank is not known", "ranked buffers")
     low.parts_of(target)
-    sizes = sizes_of(low, source)
-    return (low.parts(source)[0], *_symbolic(target, sizes))
-
-
-def _symbolic(type: MemRefType, sizes: Sequence[SSAValue]) -> list[SSAValue]:
-    return [size for size, known in zip(sizes, type.get_shape(), strict=True) if known < 0]
+    pairs = zip(sizes_of(low, source), target.get_shape(), strict=True)
+    sizes = [size for size, known in pairs if known < 0]
+    return (low.parts(source)[0], *sizes)
 
 
 @MEMREF.on(memref.CollapseShapeOp)

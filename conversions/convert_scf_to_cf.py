@@ -178,17 +178,6 @@ def _ended(block: Block) -> list[SSAValue]:
     return values
 
 
-def _lower(op: Operation) -> None:
-    """Replace an operation, whose regions have one block each."""
-    start = op.parent
-    assert start is not None
-    results = STRUCTURED[type(op)](op, (start, start.split_before(op)))
-    for old, new in zip(op.results, results, strict=True):
-        old.replace_all_uses_with(new)
-    op.detach()
-    op.erase()
-
-
 def _gathers(op: Operation) -> bool:
     """Whether a loop moves elements one by one, from or to places that it loads.
 
@@ -252,6 +241,13 @@ class ConvertScfToCfPass(ModulePass):
                 function.attributes[UNROLL] = UnitAttr()
         for inner in structured:
             if allowed("lower to branches", inner):
-                _lower(inner)
+                # Replace an operation, whose regions have one block each.
+                start = inner.parent
+                assert start is not None
+                results = STRUCTURED[type(inner)](inner, (start, start.split_before(inner)))
+                for old, new in zip(inner.results, results, strict=True):
+                    old.replace_all_uses_with(new)
+                inner.detach()
+                inner.erase()
         if allowed("erase dead code", op):
             erase_dead(op.body, PatternRewriterListener())

@@ -57,7 +57,8 @@ def _positions(
     """The number of the input that the argument at each position is for."""
     own = list(range(len(specs)))
     features = _features(specs)
-    if features is None or not inputs or not _may_be_features(specs[0], inputs[0]):
+    is_matrix = bool(inputs) and len(getattr(inputs[0], "shape", ())) == 2
+    if features is None or not is_matrix or _is_graph(specs[0], inputs[0]):
         return own
     others = inputs[1:2]
     if not (_is_graph(specs[0], others[0]) if others else specs[0].name in named):
@@ -85,10 +86,6 @@ def _is_sparse(spec: ValueSpec) -> bool:
 def _is_edge_list(spec: ValueSpec) -> bool:
     integers = dtype_named(spec.dtype).kind in "iu"
     return not _is_sparse(spec) and integers and len(spec.shape) == 2 and spec.shape[0] == 2
-
-
-def _may_be_features(graph: ValueSpec, value: object) -> bool:
-    return len(getattr(value, "shape", ())) == 2 and not _is_graph(graph, value)
 
 
 def _is_graph(spec: ValueSpec, value: object) -> bool:

@@ -253,7 +253,21 @@ _Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 def _csr_parts(spec: ValueSpec, value: object) -> tuple[tuple[int, int], _Arrays]:
     """The shape of a sparse argument and its three arrays, whose lengths are not checked yet."""
     if isinstance(value, tuple) and len(value) == 3:
-        return _three_arrays(spec, value)
+        indptr, indices, values = (_as_array(spec, part) for part in value)
+        _check_ranks(spec, (indptr, indices, values))
+        if not len(indptr):
+            raise _wrong(spec, "indptr has the wrong length", "1 or more", 0)
+        rows, columns = len(indptr) - 1, spec.shape[1]
+        if columns == spec.shape[0] != "?":
+            columns = rows
+        if not isinstance(columns, int):
+            raise _wrong(
+                spec,
+                "three arrays do not determine the number of columns",
+                "a scipy.sparse matrix",
+                "a tuple",
+            )
+        return (rows, columns), (indptr, indices, values)
     if is_tensor(value):
         return _tensor_parts(spec, value)
     if hasattr(value, "to_csr"):
@@ -309,26 +323,6 @@ def _two(spec: ValueSpec, shape: Sequence[int]) -> tuple[int, int]:
     if len(shape) != 2:
         raise _wrong(spec, "wrong rank", f"2 {_shape(spec.shape)}", len(shape))
     return shape[0], shape[1]
-
-
-def _three_arrays(
-    spec: ValueSpec, value: tuple[object, object, object]
-) -> tuple[tuple[int, int], _Arrays]:
-    indptr, indices, values = (_as_array(spec, part) for part in value)
-    _check_ranks(spec, (indptr, indices, values))
-    if not len(indptr):
-        raise _wrong(spec, "indptr has the wrong length", "1 or more", 0)
-    rows, columns = len(indptr) - 1, spec.shape[1]
-    if columns == spec.shape[0] != "?":
-        columns = rows
-    if not isinstance(columns, int):
-        raise _wrong(
-            spec,
-            "three arrays do not determine the number of columns",
-            "a scipy.sparse matrix",
-            "a tuple",
-        )
-    return (rows, columns), (indptr, indices, values)
 
 
 def _check_ranks(spec: ValueSpec, arrays: _Arrays) -> None:

@@ -60,7 +60,17 @@ def _listed(names: list[str]) -> str:
 def _checked(name: str, value: object, old: Array) -> Array:
     """A copy of a new array, which is of the same kind as the old one."""
     if isinstance(old, np.ndarray):
-        return _dense(name, value, old)
+        refuse_mask(f'weight "{name}"', value)
+        found = array_of_tensor(value)
+        if isinstance(found, (list, tuple)) or hasattr(found, "tocsr"):
+            raise _wrong(name, "not an array", "numpy.ndarray", type(value).__name__)
+        try:
+            array = plain_array(found).copy("C")
+        except (TypeError, ValueError, RuntimeError) as error:
+            got = type(value).__name__
+            raise _wrong(name, f"not an array ({error})", "numpy.ndarray", got) from error
+        _check_facts(name, array, old)
+        return array
     if not hasattr(value, "tocsr"):
         raise _wrong(name, "not a sparse matrix", "scipy.sparse", type(value).__name__)
     try:
@@ -73,20 +83,6 @@ def _checked(name: str, value: object, old: Array) -> Array:
     matrix.indptr = matrix.indptr.astype(old.indptr.dtype, copy=False)
     matrix.indices = matrix.indices.astype(old.indices.dtype, copy=False)
     return matrix
-
-
-def _dense(name: str, value: object, old: np.ndarray) -> np.ndarray:
-    refuse_mask(f'weight "{name}"', value)
-    found = array_of_tensor(value)
-    if isinstance(found, (list, tuple)) or hasattr(found, "tocsr"):
-        raise _wrong(name, "not an array", "numpy.ndarray", type(value).__name__)
-    try:
-        array = plain_array(found).copy("C")
-    except (TypeError, ValueError, RuntimeError) as error:
-        got = type(value).__name__
-        raise _wrong(name, f"not an array ({error})", "numpy.ndarray", got) from error
-    _check_facts(name, array, old)
-    return array
 
 
 def _check_facts(name: str, array: Array, old: Array) -> None:

@@ -150,12 +150,6 @@ def _emit_masked_gather(
     return _call_intrinsic(builder, name, type, arguments)
 
 
-def _emit_select(
-    op: upstream.LlvmSelectOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
-) -> Any:
-    return builder.select(values[op.cond], values[op.lhs], values[op.rhs], flags=_flags(op))
-
-
 def _emit_fcmp(op: upstream.FCmpOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
     predicate = llvm.FCmpPredicateFlag.from_int(op.predicate.value.data).value.lstrip("_")
     instruction = ir.instructions.FCMPInstr(
@@ -163,18 +157,6 @@ def _emit_fcmp(op: upstream.FCmpOp, builder: ir.IRBuilder, values: Values, block
     )
     builder._insert(instruction)
     return instruction
-
-
-def _emit_extract_element(
-    op: upstream.ExtractElementOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
-) -> Any:
-    return builder.extract_element(values[op.vector], values[op.position])
-
-
-def _emit_poison(
-    op: upstream.PoisonOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
-) -> Any:
-    return _Poison(type_of(op.res.type), ir.Undefined)
 
 
 # An undefined lane of a mask may be any lane; llvmlite requires one.
@@ -320,11 +302,17 @@ _EMIT: dict[str, Emit] = {
     "llvm.intr.masked.load": _emit_masked_load,
     "llvm.intr.masked.store": _emit_masked_store,
     "llvm.intr.masked.gather": _emit_masked_gather,
-    "llvm.select": _emit_select,
+    "llvm.select": lambda op, builder, values, blocks: builder.select(
+        values[op.cond], values[op.lhs], values[op.rhs], flags=_flags(op)
+    ),
     "llvm.fcmp": _emit_fcmp,
-    "llvm.extractelement": _emit_extract_element,
+    "llvm.extractelement": lambda op, builder, values, blocks: builder.extract_element(
+        values[op.vector], values[op.position]
+    ),
     "llvm.shufflevector": _emit_shuffle,
-    "llvm.mlir.poison": _emit_poison,
+    "llvm.mlir.poison": lambda op, builder, values, blocks: _Poison(
+        type_of(op.res.type), ir.Undefined
+    ),
     "llvm.fptosi": _emit_cast("fptosi"),
     "llvm.fptoui": _emit_cast("fptoui"),
     "llvm.uitofp": _emit_cast("uitofp"),

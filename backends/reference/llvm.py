@@ -284,11 +284,6 @@ def _element_pointer(op: upstream.GEPOp) -> Compute:
     return lambda pointer, number: pointer.moved(int(number) * size)
 
 
-def _extract_element(op: upstream.ExtractElementOp) -> Compute:
-    """One lane."""
-    return lambda value, lane: value[int(lane)]
-
-
 def _insert_element(op: llvm.InsertElementOp) -> Compute:
     """Replace a lane."""
 
@@ -325,7 +320,7 @@ COMPUTATIONS: Mapping[type[Operation], Meaning] = {
     llvm.LoadOp: _load,
     llvm.ShuffleVectorOp: _shuffle,
     llvm.StoreOp: _store,
-    upstream.ExtractElementOp: _extract_element,
+    upstream.ExtractElementOp: lambda op: lambda value, lane: value[int(lane)],
     upstream.GEPOp: _element_pointer,
     upstream.PoisonOp: _poison,
 }

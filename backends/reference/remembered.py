@@ -89,12 +89,8 @@ class Remembered:
             self._forms[name] = copied(callee)
             self._written = {k: w for k, w in self._written.items() if k[0] != name}
         returns = len(callee.function_type.outputs) if isinstance(callee, func.FuncOp) else 0
-        return not returns and not any(map(_names_another, operations_in(callee)))
-
-
-def _names_another(op: Operation) -> bool:
-    """Whether an operation names a function, which it may call."""
-    return any(isinstance(attr, SymbolRefAttr) for attr in op.properties.values())
+        attributes = (attr for op in operations_in(callee) for attr in op.properties.values())
+        return not returns and not any(isinstance(attr, SymbolRefAttr) for attr in attributes)
 
 
 def name_of(callee: Operation) -> str:

@@ -103,7 +103,10 @@ def call_dps(call: func.CallOp, sizes: CallSizes, single: Call | None) -> Call:
     passed, computed = list(call.arguments), sizes.computed[call]
     if single is not None:
         passed = [passed[v.index] for v in single.arguments if isinstance(v, BlockArgument)]
-        computed = [_passed(size, call, passed) for size in computed]
+        computed = [
+            size if size.is_result else size.passed_as(passed.index(size.scalar(call)))
+            for size in computed
+        ]
     if isinstance(single, graph.CallPackedOp):
         new = graph.CallPackedOp(single.callee, passed, types, known, computed)
     else:
@@ -111,11 +114,3 @@ def call_dps(call: func.CallOp, sizes: CallSizes, single: Call | None) -> Call:
         new = graph.CallDpsOp(callee, passed, types, known, computed)
     new.location = call.location
     return new
-
-
-def _passed(size: SizeAttr, call: func.CallOp, passed: Sequence[SSAValue]) -> SizeAttr:
-    """A size that a call states, for one that is given only some of its arguments."""
-    if size.is_result:
-        return size
-    number = passed.index(size.scalar(call))
-    return size.passed_as(number)

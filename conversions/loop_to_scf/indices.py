@@ -193,16 +193,15 @@ class Indices:
             return self._value_of(atom)
         memo = self.emitter.scopes[self.depth(form)].memo
         if form not in memo:
-            memo[form] = summed(form, self.emitter, self._value_of, self._depth_of)
+            memo[form] = summed(
+                form, self.emitter, self._value_of, lambda atom: self.table[atom].depth
+            )
         return memo[form]
 
     def _value_of(self, atom: int) -> SSAValue:
         value = self.table[atom].value
         assert value is not None
         return value
-
-    def _depth_of(self, atom: int) -> int:
-        return self.table[atom].depth
 
 
 _DIVISIONS: Mapping[AffineBinaryOpKind, Callable[[Indices, Form, int], Form]] = {

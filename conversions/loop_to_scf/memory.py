@@ -25,7 +25,7 @@ from .accesses import Access
 from .blocks import Block
 from .indices import ZERO, Form
 from .state import State, StateTable, refuse
-from .transfers import LoadBlock, store_block, store_scalar
+from .transfers import LoadBlock, Write, store_block
 
 MEMORY = StateTable()
 
@@ -140,7 +140,9 @@ def _store(op: loop.StoreOp, state: State) -> None:
     if isinstance(value, Block):
         store_block(access, value, op.accumulates)
         return
-    store_scalar(access, state.scalar(op.value), op.accumulates)
+    scalar, place = state.scalar(op.value), access.place(())
+    operands = access.buffers.operands(access.buffer, place, False)
+    Write(scalar, place, operands, 1).emit(access, True, op.accumulates)
 
 
 @MEMORY.on(loop.PrefetchOp)

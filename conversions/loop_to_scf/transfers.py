@@ -204,13 +204,6 @@ class Write:
         return emit.emit(kind, self.operands, [type]).results[0]
 
 
-def store_scalar(access: Access, value: SSAValue, combine: Combine | None) -> None:
-    """Store a scalar, or accumulate it."""
-    place = access.place(())
-    operands = access.buffers.operands(access.buffer, place, False)
-    Write(value, place, operands, 1).emit(access, True, combine)
-
-
 def store_block(access: Access, value: Block, combine: Combine | None) -> None:
     """Store a block row by row, each under the conditions of its limits."""
     emit, layout = access.emitter, value.layout

@@ -36,35 +36,31 @@ def widen(module: ModuleOp, narrow: Collection[Attribute]) -> None:
         if isinstance(op, _MOVES):
             continue
         if any(_is(value, narrow) for value in (*op.operands, *op.results)):
-            _widen(op, narrow)
-
-
-def _widen(op: Operation, narrow: Collection[Attribute]) -> None:
-    wide = {
-        value: upstream.ExtFOp(value, with_element_type(value.type, f32))
-        for value in dict.fromkeys(op.operands)
-        if _is(value, narrow)
-    }
-    new = type(op).create(
-        operands=[wide[value].result if value in wide else value for value in op.operands],
-        result_types=[
-            with_element_type(result.type, f32) if _is(result, narrow) else result.type
-            for result in op.results
-        ],
-        properties=op.properties,
-        attributes=op.attributes,
-    )
-    results: list[SSAValue] = []
-    made: list[Operation] = [*wide.values(), new]
-    for old, result in zip(op.results, new.results, strict=True):
-        if old.type == result.type:
-            results.append(result)
-            continue
-        made.append(upstream.TruncFOp(result, old.type))
-        results.append(made[-1].results[0])
-    for part in made:
-        part.location = op.location
-    Rewriter.replace_op(op, made, results)
+            wide = {
+                value: upstream.ExtFOp(value, with_element_type(value.type, f32))
+                for value in dict.fromkeys(op.operands)
+                if _is(value, narrow)
+            }
+            new = type(op).create(
+                operands=[wide[value].result if value in wide else value for value in op.operands],
+                result_types=[
+                    with_element_type(result.type, f32) if _is(result, narrow) else result.type
+                    for result in op.results
+                ],
+                properties=op.properties,
+                attributes=op.attributes,
+            )
+            results: list[SSAValue] = []
+            made: list[Operation] = [*wide.values(), new]
+            for old, result in zip(op.results, new.results, strict=True):
+                if old.type == result.type:
+                    results.append(result)
+                    continue
+                made.append(upstream.TruncFOp(result, old.type))
+                results.append(made[-1].results[0])
+            for part in made:
+                part.location = op.location
+            Rewriter.replace_op(op, made, results)
 
 
 def _is(value: SSAValue, kinds: Collection[Attribute]) -> bool:

@@ -38,7 +38,9 @@ class LifeFunctions:
             if interface.maps_files:
                 self._add_open()
         self._add_destroy()
-        self._add_last_error()
+        # `PREFIX_last_error() -> text`.
+        emit = self._begin("last_error", PTR)
+        emit.builder.ret(emit.call("last_message", PTR))
 
     def _begin(self, name: str, result: ir.Type, *arguments: ir.Type) -> Emitter:
         function = self._interface.function(name)
@@ -145,11 +147,6 @@ class LifeFunctions:
                     emit.call("unmap_file", ir.VoidType(), mapped, WORD(self._weights.bytes))
             emit.call("delete_program", ir.VoidType(), program)
         emit.builder.ret_void()
-
-    def _add_last_error(self) -> None:
-        """`PREFIX_last_error() -> text`."""
-        emit = self._begin("last_error", PTR)
-        emit.builder.ret(emit.call("last_message", PTR))
 
 
 def _require(emit: Emitter, good: Any, *message: Any) -> None:
