@@ -148,7 +148,11 @@ class Checker(Observer):
         if error.function is None or not error.call or self._single is not None:
             return self
         pairs = zip(self._inputs, self._traces, strict=True)
-        found = [pair for pair in pairs if _are_same(pair[0], error.inputs)]
+        found = [
+            pair
+            for pair in pairs
+            if all(a is b for a, b in zip(pair[0], error.inputs, strict=True))
+        ]
         if not found:
             return self
         focused, (arrays, trace) = copy.copy(self), found[0]
@@ -279,10 +283,6 @@ class Checker(Observer):
         program = interpreted(module.op, lowered(module), all_of, remembered=known)
         trace.results = results_of(program(*inputs))
         return trace
-
-
-def _are_same(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    return all(a is b for a, b in zip(one, other, strict=True))
 
 
 def _histogram(op: ModuleOp) -> Counter[str]:

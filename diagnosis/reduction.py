@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 from xdsl.traits import ConstantLike
 
 from ..core.errors import CompileError, InputError, StepwellError, explain
@@ -264,11 +264,8 @@ def _cost(module: Module) -> tuple[int, ...]:
     ops = list(module.op.walk())
     values = [value for op in ops for value in op.results]
     values += [v for op in ops for region in op.regions for b in region.blocks for v in b.args]
-    computed = [operand for op in ops for operand in op.operands if _is_computed(operand)]
+    makers = [operand.owner for op in ops for operand in op.operands]
+    computed = [o for o in makers if isinstance(o, Operation) and not o.has_trait(ConstantLike)]
     shapes = [value.type.get_shape() for value in values if isinstance(value.type, TensorType)]
     sizes = sum(n for shape in shapes for n in shape if n > 0)
     return len(ops), len(computed), sizes, sum(module.weights[key].size for key in module.weights)
-
-
-def _is_computed(value: SSAValue) -> bool:
-    return isinstance(value.owner, Operation) and not value.owner.has_trait(ConstantLike)

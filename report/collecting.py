@@ -22,7 +22,7 @@ from ..dialects.loop.trace import trace_of
 from ..runtime.profile import Calls
 from .document import Function, Graph, Kernel, Mark, Memory, Operator, Report, Stage, Trial
 from .edge_lists import EdgeList, edge_lists_of
-from .machine_text import MachineText, machine_texts
+from .machine_text import machine_texts
 from .marking import WHOLE, Marks, is_name, number_nodes, number_operations, printed, symbol
 from .memory import memory_of
 from .model_graph import model_graph
@@ -94,7 +94,8 @@ class _Collector:
         report_step(CODE_GENERATION, done, done + 1)
         texts = machine_texts(work.op, self.compilation.target, self.marks)
         for name, found in zip(TEXT_STAGES, texts, strict=True):
-            self.stages.append(Stage(name, tuple(map(_machine_function, found))))
+            functions = (Function(f.name, (), "\n".join(f.lines), tuple(f.marks)) for f in found)
+            self.stages.append(Stage(name, tuple(functions)))
         profile = self.calls.profile
         return Report(
             title=module.program.sym_name.data,
@@ -213,10 +214,6 @@ class _Collector:
         if any(kind == operator.kind for kind, _, _ in parts):
             return 2
         return int(any(not moves for _, moves, _ in parts))
-
-
-def _machine_function(found: MachineText) -> Function:
-    return Function(found.name, (), "\n".join(found.lines), tuple(found.marks))
 
 
 def _plain(decision: dict[str, Any]) -> dict[str, Any]:

@@ -35,8 +35,9 @@ def inlined(block: Block) -> set[Operation]:
     found = {op for op in ops if is_constant(op)}
     depths: dict[Operation, int] = {}
     for op in ops:
-        owners = (_owner(value) for value in op.operands)
-        depths[op] = 1 + max((depths.get(o, 0) for o in owners if o is not None), default=0)
+        owners = [value.owner for value in op.operands]
+        known = (depths.get(owner, 0) for owner in owners if isinstance(owner, Operation))
+        depths[op] = 1 + max(known, default=0)
         if op in at and depths[op] <= DEEPEST:
             found.add(op)
         else:
@@ -55,8 +56,3 @@ def is_constant(op: Operation) -> bool:
     if isinstance(op, BroadcastOp):
         return isinstance(op.source.owner, arith.ConstantOp)
     return isinstance(op, arith.ConstantOp)
-
-
-def _owner(value: object) -> Operation | None:
-    owner = getattr(value, "owner", None)
-    return owner if isinstance(owner, Operation) else None

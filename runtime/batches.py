@@ -30,33 +30,29 @@ def mapped(exe: Called, batches: Any) -> Any:
     """The results of a program for each batch; see `Executable.map`."""
     arrays = sys.modules.get("dask.array")
     if arrays is not None and isinstance(batches, arrays.Array):
-        return _of_blocks(exe, batches)
+        # An array of Dask, whose blocks along the first dimension are the results.
+        from dask.delayed import delayed
+
+        if len(exe.inputs) != 1 or len(exe.outputs) != 1:
+            fact, got = "not one input and one result", f"{len(exe.inputs)} and {len(exe.outputs)}"
+            raise InputError(explain("map", fact, expected="1 and 1", got=got))
+        (given,), (made,) = exe.inputs, exe.outputs
+        _check(given, made, batches)
+        inner = dict.fromkeys(range(1, batches.ndim), -1)
+        rank, count = batches.ndim, len(made.shape)
+        return batches.rechunk(inner).map_blocks(
+            _result,
+            program=delayed(exe, name=f"stepwell-{uuid.uuid4().hex}", traverse=False),
+            dtype=dtype_named(made.dtype),
+            chunks=(batches.chunks[0], *((size,) for size in made.shape[1:])),
+            drop_axis=list(range(count, rank)),
+            new_axis=list(range(rank, count)) or None,
+            meta=np.empty((0,) * count, dtype_named(made.dtype)),
+        )
     if not isinstance(batches, Iterable):
         expected, got = "an array of Dask, or an iterable", type(batches).__name__
         raise InputError(explain("map", "not batches", expected=expected, got=got))
     return (exe(batch) for batch in batches)
-
-
-def _of_blocks(exe: Called, batches: Any) -> Any:
-    """An array of Dask, whose blocks along the first dimension are the results."""
-    from dask.delayed import delayed
-
-    if len(exe.inputs) != 1 or len(exe.outputs) != 1:
-        fact, got = "not one input and one result", f"{len(exe.inputs)} and {len(exe.outputs)}"
-        raise InputError(explain("map", fact, expected="1 and 1", got=got))
-    (given,), (made,) = exe.inputs, exe.outputs
-    _check(given, made, batches)
-    inner = dict.fromkeys(range(1, batches.ndim), -1)
-    rank, count = batches.ndim, len(made.shape)
-    return batches.rechunk(inner).map_blocks(
-        _result,
-        program=delayed(exe, name=f"stepwell-{uuid.uuid4().hex}", traverse=False),
-        dtype=dtype_named(made.dtype),
-        chunks=(batches.chunks[0], *((size,) for size in made.shape[1:])),
-        drop_axis=list(range(count, rank)),
-        new_axis=list(range(rank, count)) or None,
-        meta=np.empty((0,) * count, dtype_named(made.dtype)),
-    )
 
 
 def _check(given: ValueSpec, made: ValueSpec, batches: Any) -> None:

@@ -106,17 +106,14 @@ class Bench:
         middle = statistics.median(ratios)
         # For a normal distribution: standard from median deviation, and the error of a median.
         spread = 1.4826 * statistics.median(abs(ratio - middle) for ratio in ratios)
-        first, second = (_lower_decile([pair[side] for pair in pairs]) for side in (0, 1))
+        # Of each program the lower decile.
+        first, second = (sorted(times)[len(times) // 10] for times in zip(*pairs, strict=True))
         return {
             "ratio": second / first,
             "noise": 1.2533 * spread / math.sqrt(len(ratios)),
             "seconds": second,
             "base": first,
         }
-
-
-def _lower_decile(values: Sequence[float]) -> float:
-    return sorted(values)[len(values) // 10]
 
 
 def _paired(

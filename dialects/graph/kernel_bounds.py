@@ -189,14 +189,10 @@ def known_in(kernel: KernelOp, shapes: SymbolicShapes) -> Known:
         [tensor_type(arg) for arg in args],
         [_sizes_of(shapes, v) for v in (args, results)],
     )
-    # The numbers of entries of matrices are among the sizes that are equal to others.
-    return known_of(kernel, kinds, *sizes).with_sizes(_equal_sizes(shapes))
-
-
-def _equal_sizes(shapes: SymbolicShapes) -> dict[str, Dim]:
-    """For sizes of arguments others, which they are checked to be equal to in each call."""
-    known = ([shapes.in_arguments(dim) for dim in pair[:2]] for pair in shapes.equalities)
-    return _equal([(a, b) for a, b in known if a is not None and b is not None])
+    # Each call checks that sizes of arguments, such as numbers of entries, equal others.
+    pairs = ([shapes.in_arguments(dim) for dim in pair[:2]] for pair in shapes.equalities)
+    equal = _equal([(a, b) for a, b in pairs if a is not None and b is not None])
+    return known_of(kernel, kinds, *sizes).with_sizes(equal)
 
 
 def _equal(pairs: Iterable[tuple[Dim, Dim]]) -> dict[str, Dim]:

@@ -192,13 +192,11 @@ def _variables(load: LoadOp) -> list[SSAValue]:
             found += [
                 value
                 for value in op.operands
-                if isinstance(value, BlockArgument) and _is_plain(value.owner.parent_op())
+                if isinstance(value, BlockArgument)
+                and isinstance(loop := value.owner.parent_op(), ForOp)
+                and loop.is_plain
             ]
     return found
-
-
-def _is_plain(op: Operation | None) -> bool:
-    return isinstance(op, ForOp) and op.is_plain
 
 
 class _Replay:

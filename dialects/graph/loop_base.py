@@ -214,7 +214,8 @@ class LoopBase(ControlFlowOp):
         given = [result.type for result in self.results[: len(self.inits)]]
         self.check_types("results of other types than what is carried", carried, given)
         first = [] if self.condition is None else [_FLAG]
-        stacks = [_slice_of(tensor_type(value)) for value in self.stacks if _has_rows(value)]
+        kinds = map(tensor_type, self.stacks)
+        stacks = [_slice_of(kind) for kind in kinds if kind.get_num_dims() > 0]
         if len(stacks) < len(self.stacks):
             raise self.fail("a scalar is no stacked result", "a tensor of rank 1 or more")
         expected, start = [*first, *carried, *stacks], len(first)
@@ -325,10 +326,6 @@ class LoopBase(ControlFlowOp):
                 if rest is not None and rest < 0:
                     fact = "what the loop carries is larger than its bound"
                     facts.fail(fact, f"at most {bounds[axis]}", size)
-
-
-def _has_rows(value: SSAValue) -> bool:
-    return tensor_type(value).get_num_dims() > 0
 
 
 def _slice_of(kind: TensorType) -> TensorType:

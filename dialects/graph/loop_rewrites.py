@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.rewriter import InsertPoint
@@ -158,16 +157,14 @@ def _replace(
         limit=None if op.limit is None or count is not None else op.limit.value.data,
         backward_slices=[n for n in range(len(op.sliced)) if op.takes_backward(n)],
         backward_stacks=[i for i, n in enumerate(stacks) if op.stores_backward(n)],
-        bounds=[] if op.bounds is None else [_texts_of(op.bounds.data[n]) for n in carried],
+        bounds=[]
+        if op.bounds is None
+        else [[text.data for text in op.bounds.data[n]] for n in carried],
     )
     results: list[SSAValue | None] = [None] * len(op.results)
     for number, result in zip(kept, new.results, strict=True):
         results[number] = result
     rewriter.replace(op, new, results)
-
-
-def _texts_of(row: ArrayAttr[StringAttr]) -> list[str]:
-    return [text.data for text in row]
 
 
 def _returns_start(op: LoopBase) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import cast
 
 from xdsl.dialects.builtin import IndexType, MemRefType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from ...core.dims import Dim, product
 from ...core.dtypes import dtype_of
@@ -21,14 +21,10 @@ def bytes_of(values: Iterable[SSAValue], sizes: Sizes) -> Dim:
 
 
 def _bytes(value: SSAValue, sizes: Sizes) -> Dim:
-    buffers = [b for b in buffer_types(tensor_type(value)) if not _is_size(b)]
+    buffers = [b for b in buffer_types(tensor_type(value)) if not isinstance(b, IndexType)]
     widths = [dtype_of(cast(MemRefType, buffer).element_type).itemsize for buffer in buffers]
     entries = sizes.nnz(value)
     if entries is None:
         return product(sizes.shape(value)) * widths[0]
     pointers, indices, values = widths
     return (sizes.shape(value)[0] + 1) * pointers + entries * (indices + values)
-
-
-def _is_size(buffer: Attribute) -> bool:
-    return isinstance(buffer, IndexType)

@@ -244,7 +244,12 @@ def convert(nest: Scalars, value: SSAValue, source: Attribute, target: Attribute
     if not is_float(value.type):
         return _resize(nest, value, integer_type(wide))
     if is_reordered(target):
-        return _float_to_unsigned(nest, value)
+        # Numbers from 2 ** 63 on are moved into the range of i64 and back, as on x86.
+        half = nest.constant(float(1 << 63), value.type)
+        is_large = less_equal(nest, half, value)
+        moved = select(nest, is_large, sub(nest, value, half), value)
+        high = select(nest, is_large, nest.constant(-(1 << 63), i64), zero(nest, i64))
+        return nest.insert(arith.XOrIOp(_float_to_integer(nest, moved, i64), high))
     return _float_to_integer(nest, value, integer_type(wide))
 
 
@@ -278,15 +283,6 @@ def _float_to_integer(nest: Scalars, value: SSAValue, target: IntegerType) -> SS
     integer = nest.insert(arith.FPToSIOp(safe, wide))
     integer = select(nest, inside, integer, nest.constant(-int(bound), wide))
     return _resize(nest, integer, target)
-
-
-def _float_to_unsigned(nest: Scalars, value: SSAValue) -> SSAValue:
-    """Numbers from 2 ** 63 on are moved into the range of i64 and back, as on x86."""
-    half = nest.constant(float(1 << 63), value.type)
-    is_large = less_equal(nest, half, value)
-    moved = select(nest, is_large, sub(nest, value, half), value)
-    high = select(nest, is_large, nest.constant(-(1 << 63), i64), zero(nest, i64))
-    return nest.insert(arith.XOrIOp(_float_to_integer(nest, moved, i64), high))
 
 
 def _resize(nest: Scalars, value: SSAValue, target: IntegerType) -> SSAValue:

@@ -44,7 +44,10 @@ def sparse_form(op: GraphOp, operands: Sequence[SSAValue]) -> list[GraphOp] | No
     if isinstance(op, graph.SliceOp):
         return _rows(op, a)
     if isinstance(op, graph.ReduceOp):
-        return _row_sums(op, a)
+        if op.kind.data != ReduceKind.SUM or list(ints(op.axes)) not in ([1], [-1]):
+            return None
+        sums = graph.DegreeOp(a)
+        return [sums, graph.ReshapeOp(sums, [-1, 1])] if op.keepdims.value.data else [sums]
     return _product(op, a, rest)
 
 
@@ -126,13 +129,6 @@ def _rows(op: graph.SliceOp, a: SSAValue) -> list[GraphOp] | None:
     if rows[2] != 1 or not whole:
         return None
     return [graph.SliceRowsOp(a, rows[0], max(rows[:2]))]
-
-
-def _row_sums(op: graph.ReduceOp, a: SSAValue) -> list[GraphOp] | None:
-    if op.kind.data != ReduceKind.SUM or list(ints(op.axes)) not in ([1], [-1]):
-        return None
-    sums = graph.DegreeOp(a)
-    return [sums, graph.ReshapeOp(sums, [-1, 1])] if op.keepdims.value.data else [sums]
 
 
 def _product(op: GraphOp, a: SSAValue, rest: Sequence[SSAValue]) -> list[GraphOp] | None:

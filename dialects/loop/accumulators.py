@@ -48,7 +48,9 @@ def check_combiners(loop: ForOp) -> None:
             expected = f"{combine} of it and a value that does not depend on it"
             refuse(loop, fact, expected, "another value" if op is None else op.name)
     for number, combine in enumerate(loop.combines):
-        if combine != Combine.CUSTOM and any(map(_reaches_store, affected[number])):
+        # A store has a value as an operand, or is in a loop whose range depends on it.
+        uses = (use for value in affected[number] for use in value.uses)
+        if combine != Combine.CUSTOM and any(_is_observer(u.operation, u.index) for u in uses):
             fact = f"a store in the loop depends on carried value {number}"
             expected = "a serial loop that carries it, such as k.carry"
             refuse(loop, fact, expected, f"a reduction by {combine}")
@@ -111,11 +113,6 @@ def _is_larger(op: arith.SelectOp, affected: set[SSAValue]) -> bool:
         and (above.lhs, above.rhs) == (op.lhs, op.rhs)
         and op.lhs not in affected
     )
-
-
-def _reaches_store(value: SSAValue) -> bool:
-    """Whether a store has a value as an operand, or is in a loop whose range depends on it."""
-    return any(_is_observer(use.operation, use.index) for use in value.uses)
 
 
 def _is_observer(op: Operation, place: int) -> bool:

@@ -99,7 +99,11 @@ class Uses:
         if not isinstance(op, GraphOp):
             return False
         reads = list(self._reads(op, value))
-        return len(reads) != 1 or not all(_visits_once(op, *read) for read in reads)
+        # A read that names each element of the operand at most once.
+        return len(reads) != 1 or not all(
+            is_injective(read.index, _sizes(op, recording, read, needed=False))
+            for recording, read in reads
+        )
 
     def reads_row(self, op: GraphOp, value: SSAValue) -> bool:
         """Whether a reduction reads an operand only along the row of its own element."""
@@ -310,11 +314,6 @@ def _matrix_of(recording: Recording, read: Read) -> int | None:
         return recording.loops[atom.loop].matrix
     positions = {a.matrix for a in recording.atoms if a.position == place}
     return positions.pop() if len(positions) == 1 else None
-
-
-def _visits_once(op: GraphOp, recording: Recording, read: Read) -> bool:
-    """Whether a read names each element of the operand at most once."""
-    return is_injective(read.index, _sizes(op, recording, read, needed=False))
 
 
 def _sizes(
