@@ -1,4 +1,4 @@
-"""Reading MLIR text: xDSL's parser with corrections.
+"""Reading MLIR text: xDSL's lexer and parser with corrections.
 
 Invalid text raises a `ParseError` or a `DiagnosticException`, nothing else. The nesting of brackets
 is limited to keep Python's stack from overflowing, here and in later walks over the IR.
@@ -35,10 +35,10 @@ from xdsl.ir import Operation
 from xdsl.parser import Parser
 from xdsl.parser.generic_parser import ParserState
 from xdsl.utils.exceptions import DiagnosticException, ParseError
-from xdsl.utils.lexer import Input
+from xdsl.utils.lexer import Input, Position, Token
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, StringLiteral
 
 from .errors import first_line
-from .lexing import LinearLexer
 from .provenance import placed
 from .reading import STRING, ReadingError, too_deep
 from .versions import IR_TEXT, KEY, stated_in
@@ -55,6 +55,36 @@ _BRACKETS = re.compile(rf"{STRING}|//[^\n]*|->|>=|<=|[][(){{}}<>]")
 _NUMBERS = re.compile(r"[%^]_\d")
 """Names like ``%_7``, of which xDSL takes the number off and keeps an empty hint, which no copy may
 have."""
+
+
+class LinearLexer(MLIRLexer):
+    """xDSL's lexer in linear time, which reads what is UTF-8 as strings.
+
+    xDSL's pattern of a string literal nests quantifiers: for a missing quote, it tries every split
+    of the rest of the line, which takes minutes for 40 characters. The same pattern with possessive
+    quantifiers accepts the same strings and never backtracks.
+
+    A string with characters that are not ASCII is printed as the bytes of their UTF-8. xDSL reads
+    these back as a literal of bytes, which is no string in names, attributes and locations.
+    """
+
+    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
+
+    def _lex_string_literal(self, start_pos: Position) -> MLIRToken:
+        token = super()._lex_string_literal(start_pos)
+        if token.kind is MLIRTokenKind.BYTES_LIT and _is_text(token.span):
+            return Token(MLIRTokenKind.STRING_LIT, token.span)
+        return token
+
+
+def _is_text(literal: object) -> bool:
+    """Whether the bytes of a literal are UTF-8."""
+    assert isinstance(literal, StringLiteral)
+    try:
+        literal.bytes_contents.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _drop_empty_hints(module: ModuleOp) -> None:
