@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from xdsl.dialects import func
 from xdsl.ir import BlockArgument, SSAValue
 
@@ -19,22 +17,15 @@ def work_of(function: func.FuncOp, shapes: SymbolicShapes) -> tuple[Work, ...]:
     """The work of each operator of a primitive function, in sizes of its arguments."""
     last = function.body.block.last_op
     returned = set(last.operands) if last is not None else set[SSAValue]()
-    return tuple(
-        Work(
-            names(op),
-            _in_arguments(op.flops(shapes), shapes),
-            _in_arguments(_moved(op, returned, shapes), shapes),
-        )
-        for op in function.body.block.ops
-        if isinstance(op, GraphOp)
-    )
-
-
-def _moved(op: GraphOp, returned: Iterable[SSAValue], shapes: SymbolicShapes) -> Dim | None:
-    """Bytes that an operator reads from arguments and writes to results of its function."""
-    read = [value for value in dict.fromkeys(op.operands) if isinstance(value, BlockArgument)]
-    written = [value for value in op.results if value in returned]
-    return bytes_of([*read, *written], shapes)
+    found: list[Work] = []
+    for op in function.body.block.ops:
+        if isinstance(op, GraphOp):
+            # Bytes are read from arguments and written to results of the function.
+            read = [v for v in dict.fromkeys(op.operands) if isinstance(v, BlockArgument)]
+            written = [value for value in op.results if value in returned]
+            sizes = op.flops(shapes), bytes_of([*read, *written], shapes)
+            found.append(Work(names(op), *(_in_arguments(size, shapes) for size in sizes)))
+    return tuple(found)
 
 
 def _in_arguments(dim: Dim | None, shapes: SymbolicShapes) -> Dim | None:

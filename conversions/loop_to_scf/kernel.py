@@ -34,7 +34,14 @@ def convert_kernel(kernel: KernelOp) -> func.FuncOp:
     body = Block(arg_types=types)
     for old, new in zip(kernel.body.block.args, body.args, strict=True):
         new.name_hint = old.name_hint
-    _fill(State(kernel, body, _HANDLERS, elementwise))
+    state = State(kernel, body, _HANDLERS, elementwise)
+    emit = state.emitter
+    emit.location = kernel.location
+    state.convert(kernel.body.block.ops)
+    emit.emit(func.ReturnOp, [])
+    emit.close()
+    state.buffers.contents.drop_unread()
+    emit.drop_unused_lanes()
     shared = sharing(kernel)
     no_alias = DictionaryAttr({"llvm.noalias": UnitAttr()})
     attrs = [
@@ -51,14 +58,3 @@ def convert_kernel(kernel: KernelOp) -> func.FuncOp:
         regions=[Region(body)],
         location=kernel.location,
     )
-
-
-def _fill(state: State) -> None:
-    """Convert the body of a kernel."""
-    emit = state.emitter
-    emit.location = state.kernel.location
-    state.convert(state.kernel.body.block.ops)
-    emit.emit(func.ReturnOp, [])
-    emit.close()
-    state.buffers.contents.drop_unread()
-    emit.drop_unused_lanes()

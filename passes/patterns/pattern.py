@@ -5,17 +5,17 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ...core.errors import CompileError, StepwellError, explain
 from ...core.module import Module
 from ...core.provenance import names
 from ...dialects.graph.ops import ConstantOp
-from .matching import Failure, Matcher, State, described, operations
+from .matching import Failure, Matcher, described, operations
 from .terms import Constrained, OneOf, Operator, Result, Term, Wildcard, subterms
 
 
@@ -183,7 +183,9 @@ class Pattern:
     def _match(self, op: Operation, failures: list[Failure] | None) -> Match | None:
         matcher = Matcher(self.roots, op.parent, failures)
         states = (state for root in op.results for state in matcher.states(root))
-        for state, roots in self._each(states):
+        # An error raised by a user's predicate becomes one of the pattern.
+        while (found := self._guarded(next, states, None)) is not None:
+            state, roots = found
             ops = operations(state, roots)
             bindings = {name: state.get(term) for name, term in self.named.items()}
             match = Match(self, tuple(ops), roots, bindings)
@@ -193,13 +195,6 @@ class Pattern:
                 reason = explain(described(op), "`when` of the pattern refuses the match")
                 failures.append(Failure(len(state) + 1, reason))
         return None
-
-    def _each(
-        self, states: Iterator[tuple[State, tuple[OpResult, ...]]]
-    ) -> Iterator[tuple[State, tuple[OpResult, ...]]]:
-        """The states; an error raised by a user's predicate becomes one of the pattern."""
-        while (state := self._guarded(next, states, None)) is not None:
-            yield state
 
 
 def _is_operator(term: Term) -> bool:

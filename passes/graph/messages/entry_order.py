@@ -15,7 +15,7 @@ from xdsl.ir.affine import AffineExpr
 from ....dialects.graph import ops as graph
 from ....dialects.graph.interfaces import FusionKind, GraphOp, rank
 from ....dialects.graph.op_builder import InsertingBuilder
-from ....dialects.graph.plan.accesses import Recording, atoms_in
+from ....dialects.graph.plan.accesses import atoms_in
 from ....dialects.graph.plan.recording import Recorder
 from ....dialects.graph.plan.uses import has_one_value
 from ....dialects.sparse_tensor import is_sparse
@@ -87,18 +87,12 @@ class EdgeValues:
         if 0 in recording.dims_of(own):
             return []
         for read in recording.reads:
-            aligned = _alignment(recording, read.index)
-            value = op.operands[read.operand]
-            if aligned is None or found.setdefault(value, aligned) != aligned:
+            # At the own first index, or independent of it.
+            at_own = bool(read.index) and read.index[0] == AffineExpr.dimension(0)
+            rest = recording.dims_of(atoms_in(read.index[1:] if at_own else read.index))
+            if 0 in rest or found.setdefault(op.operands[read.operand], at_own) != at_own:
                 return []
         return [value for value, aligned in found.items() if aligned]
-
-
-def _alignment(recording: Recording, index: tuple[AffineExpr, ...]) -> bool | None:
-    """Whether a read is at the own first index, or does not depend on it; None otherwise."""
-    own = bool(index) and index[0] == AffineExpr.dimension(0)
-    rest = recording.dims_of(atoms_in(index[1:] if own else index))
-    return None if 0 in rest else own
 
 
 class EntryOrder:
