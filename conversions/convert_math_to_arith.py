@@ -115,8 +115,9 @@ def _constant(value: SSAValue) -> float | None:
 
 def _expansion(op: Operation, target: Target) -> tuple[_Expansion, tuple[SSAValue, ...]] | None:
     """The function that emits the expansion of `op`, and its arguments; None if it has none."""
-    if op.name in (arith.ExtFOp.name, arith.TruncFOp.name):
-        return _conversion(op, target)
+    if not op.name.startswith("math."):
+        converts = op.name in (arith.ExtFOp.name, arith.TruncFOp.name)
+        return _conversion(op, target) if converts else None
     if isinstance(op, math.RsqrtOp):
         return polynomials.rsqrt, (op.operand,)
     if isinstance(op, math.PowFOp):

@@ -224,13 +224,14 @@ def _in_order(name: str, slots: Sequence[tuple[int, _Entry]]) -> tuple[_Entry, .
     return tuple(used[slot] for slot in range(len(used)))
 
 
+# Operations derive from an ABC, for which isinstance is slow.
 def _constants(function: Operation) -> _Slots[Constant]:
     if CONSTANTS in function.attributes:
         return [_read_constant(*entry) for entry in _entries(function, CONSTANTS)]
     return [
         (op.slot.value.data, Constant(op.weight.data, op.result.type, op.packing))
         for op in operations_in(function)
-        if isinstance(op, ConstantOp) and isinstance(op.result.type, MemRefType)
+        if type(op) is ConstantOp and isinstance(op.result.type, MemRefType)
     ]
 
 
@@ -240,7 +241,7 @@ def _functions(function: Operation) -> _Slots[Function]:
     return [
         (op.slot.value.data, Function(op.callee.data, called_as(op)))
         for op in operations_in(function)
-        if isinstance(op, CallPackedOp)
+        if type(op) is CallPackedOp
     ]
 
 

@@ -35,6 +35,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from ...core.bounded_cache import bounded_cache
 from ...dialects.upstream import ops as upstream
 from .checked import alignment_of, atomic_access, check, check_branch, check_types
 
@@ -88,6 +89,12 @@ def type_of(type: Attribute) -> ir.Type:
     if found is None:
         found = _TYPES[type] = convert_type(type)
     return found
+
+
+@bounded_cache
+def _number(value: int) -> ir.Constant:
+    """A constant of 32 bits, of which addresses and shuffles have thousands."""
+    return ir.Constant(_I32, value)
 
 
 def _suffix(type: ir.Type) -> str:
@@ -163,7 +170,7 @@ def _emit_fcmp(op: upstream.FCmpOp, builder: ir.IRBuilder, values: Values, block
 def _emit_shuffle(
     op: llvm.ShuffleVectorOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
 ) -> Any:
-    lanes = [max(lane, 0) for lane in op.mask.get_values()]
+    lanes = [_number(max(lane, 0)) for lane in op.mask.get_values()]
     mask = ir.Constant(ir.VectorType(_I32, len(lanes)), lanes)
     return builder.shuffle_vector(values[op.v1], values[op.v2], mask)
 
@@ -226,8 +233,7 @@ def _emit_gep(op: llvm.GEPOp, builder: ir.IRBuilder, values: Values, blocks: Blo
     check(op, "number of indices", 0 < len(numbers) <= max(1, most), most, len(numbers))
     ssa = iter(op.operands[1:])
     indices = [
-        values[next(ssa)] if index == llvm.GEP_USE_SSA_VAL else ir.Constant(_I32, index)
-        for index in numbers
+        values[next(ssa)] if index == llvm.GEP_USE_SSA_VAL else _number(index) for index in numbers
     ]
     result = builder.gep(
         values[op.operands[0]],

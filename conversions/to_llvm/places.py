@@ -24,7 +24,7 @@ class Places:
         self._emitted: list[Operation] = []
         # When each operation and block was visited; a hoisted one counts as the one it follows.
         self._order: dict[Operation | Block, int] = {}
-        self._anchors: dict[Operation, Operation | Block] = {}
+        self._anchors: dict[Operation | Block, Operation | Block] = {}
         self._tails: dict[Operation | Block, Operation] = {}
         self._hoisted: dict[object, SSAValue] = {}
 
@@ -122,7 +122,7 @@ class Places:
 
     def _anchor_of(self, value: SSAValue) -> Operation | Block:
         owner = value.owner
-        return self._anchors.get(owner, owner) if isinstance(owner, Operation) else owner
+        return self._anchors.get(owner, owner)
 
     def last_definition(self, operands: Sequence[SSAValue]) -> Operation | Block | None:
         """The owner of the latest of `operands`; None if unknown."""

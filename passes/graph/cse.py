@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -25,6 +26,8 @@ class _Driver(CSEDriver):
     def __init__(self, ctx: Context) -> None:
         super().__init__()
         self.ctx = ctx
+        self.constants: defaultdict[Operation, list[Operation]] = defaultdict(list)
+        """The constants merged into each one: hundreds in some models, with a name each."""
 
     # a + b == b + a
     def _simplify_operation(self, op: Operation) -> None:
@@ -38,10 +41,12 @@ class _Driver(CSEDriver):
     def _replace_and_delete(self, op: Operation, existing: Operation) -> None:
         if not allowed("merge", op):
             return
-        if not op.has_trait(ConstantLike):
+        if op.has_trait(ConstantLike):
+            self.constants[existing].append(op)
+        else:
             why = "it computes the same value"
             decide(self.ctx, [existing, op], f"compute {op.name} once", why)
-        existing.location = fuse([existing, op])
+            existing.location = fuse([existing, op])
         super()._replace_and_delete(op, existing)
 
 
@@ -85,6 +90,9 @@ class GraphCsePass(ModulePass):
     budget = EXACT
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        _Driver(ctx).simplify(op)
+        driver = _Driver(ctx)
+        driver.simplify(op)
+        for constant, merged in driver.constants.items():
+            constant.location = fuse([constant, *merged])
         # The driver erases dead operations as it visits them, which may leave producers dead.
         dce(op)

@@ -91,7 +91,13 @@ def results_of(ops: Collection[GraphOp]) -> list[SSAValue]:
 
 def users_of(values: Iterable[SSAValue]) -> list[Operation]:
     """The operations that use values, each once, in a fixed order."""
-    return list(dict.fromkeys(use.operation for value in values for use in value.uses))
+    found: dict[Operation, None] = {}
+    for value in values:
+        use = value.first_use
+        while use is not None:
+            found[use.operation] = None
+            use = use._next_use  # pyright: ignore[reportPrivateUsage]
+    return list(found)
 
 
 class Region:

@@ -25,7 +25,6 @@ class _Recorded(RewritePattern):
     def __init__(self, ctx: Context, rule: RewritePattern, why: str) -> None:
         self.ctx, self.rule, self.why = ctx, rule, why
         self.roots = roots_of(rule)
-        self.words = re.sub(r"(?<!^)(?=[A-Z])", " ", type(rule).__name__).lower()
         exactness = Exactness.of(rule)
         if exactness is not None:
             exactness(self)
@@ -35,4 +34,5 @@ class _Recorded(RewritePattern):
             return
         self.rule.match_and_rewrite(op, rewriter)
         if rewriter.has_done_action:
-            decide(self.ctx, op, f'rewrite {op.name} by the rule "{self.words}"', self.why)
+            words = re.sub(r"(?<!^)(?=[A-Z])", " ", type(self.rule).__name__).lower()
+            decide(self.ctx, op, f'rewrite {op.name} by the rule "{words}"', self.why)

@@ -10,6 +10,8 @@ from typing import Protocol, TypeVar, cast, get_args
 from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
+from ....core.bounded_cache import bounded_cache
+
 RuleT = TypeVar("RuleT", bound=RewritePattern)
 OpT = TypeVar("OpT", bound=Operation)
 Roots = tuple[type[Operation], ...]
@@ -36,6 +38,11 @@ def roots_of(rule: RewritePattern) -> Roots | None:
     return cast(Roots | None, found)
 
 
+@bounded_cache
+def _is_of(kind: type[Operation], roots: Roots) -> bool:
+    return issubclass(kind, roots)
+
+
 class ByClass(RewritePattern):
     """Tries the rules that may match the class of an operator, in order, until one matches."""
 
@@ -53,7 +60,7 @@ class ByClass(RewritePattern):
             rules = self._for[type(op)] = tuple(
                 rule
                 for rule in self.rules
-                if (roots := roots_of(rule)) is None or issubclass(type(op), roots)
+                if (roots := roots_of(rule)) is None or _is_of(type(op), roots)
             )
         for rule in rules:
             rule.match_and_rewrite(op, rewriter)
