@@ -93,7 +93,7 @@ def type_of(type: Attribute) -> ir.Type:
 
 @bounded_cache
 def _number(value: int) -> ir.Constant:
-    """A constant of 32 bits, of which addresses and shuffles have thousands."""
+    """A constant of 32 bits, of which addresses have thousands."""
     return ir.Constant(_I32, value)
 
 
@@ -170,9 +170,13 @@ def _emit_fcmp(op: upstream.FCmpOp, builder: ir.IRBuilder, values: Values, block
 def _emit_shuffle(
     op: llvm.ShuffleVectorOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
 ) -> Any:
-    lanes = [_number(max(lane, 0)) for lane in op.mask.get_values()]
-    mask = ir.Constant(ir.VectorType(_I32, len(lanes)), lanes)
+    mask = _mask(tuple(op.mask.get_values()))
     return builder.shuffle_vector(values[op.v1], values[op.v2], mask)
+
+
+@bounded_cache
+def _mask(lanes: tuple[int, ...]) -> ir.Constant:
+    return ir.Constant(ir.VectorType(_I32, len(lanes)), [max(lane, 0) for lane in lanes])
 
 
 def _emit_cast(opcode: str) -> Emit:

@@ -67,9 +67,9 @@ def initialize(
         op.properties.setdefault(name, default)
 
 
-def copied(op: OpT) -> OpT:
-    """What `op.clone()` returns."""
-    values: dict[SSAValue, SSAValue] = {}
+def copied(op: OpT, values: dict[SSAValue, SSAValue] | None = None) -> OpT:
+    """What `op.clone(values)` returns."""
+    values = {} if values is None else values
     free = set[SSAValue]()
     new = _copied(op, values, {}, free)
     if not free.isdisjoint(values):

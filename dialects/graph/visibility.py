@@ -11,6 +11,7 @@ from xdsl.dialects import func
 from xdsl.ir import Block, Operation, SSAValue, Use
 
 from ...core.exactness import Rounding, rounding_of
+from ...core.walks import operations_in
 from .attrs import is_float, is_half
 from .interfaces import GraphOp, element_type
 from .traits import Discontinuous
@@ -131,9 +132,10 @@ class _Links:
     @staticmethod
     def of(module: Operation) -> _Links:
         links = _Links({}, {})
-        for op in module.walk():
-            if isinstance(op, func.FuncOp):
+        # Operations derive from an ABC, for which isinstance is slow.
+        for op in operations_in(module):
+            if type(op) is func.FuncOp:
                 links.functions[op.sym_name.data] = op
-            elif isinstance(op, func.CallOp):
+            elif type(op) is func.CallOp:
                 links.calls.setdefault(op.callee.string_value(), []).append(op)
         return links

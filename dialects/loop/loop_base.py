@@ -70,6 +70,10 @@ class YieldOp(IRDLOperation):
         initialize(self, values)
 
 
+_KINDS = {kind: LoopKindAttr(kind) for kind in LoopKind}
+_COMBINERS = {combine: CombineAttr(combine) for combine in Combine}
+
+
 class LoopBase(IRDLOperation):
     """The fields of `loop.for`, and what follows from them."""
 
@@ -105,12 +109,12 @@ class LoopBase(IRDLOperation):
         properties: dict[str, Attribute] = {
             "loop_name": StringAttr(name),
             "bound": AffineMapAttr(bound),
-            "kind": LoopKindAttr(kind),
+            "kind": _KINDS[kind],
         }
         if matrix:
             properties["entries"] = UnitAttr()
         if combines:
-            properties["combiners"] = ArrayAttr([CombineAttr(combine) for combine in combines])
+            properties["combiners"] = ArrayAttr([_COMBINERS[combine] for combine in combines])
         if unroll is not None:
             properties["unroll"] = IntegerAttr(unroll, i64)
         if cascade is not None:

@@ -39,6 +39,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
 from xdsl.utils.hints import isa
 
+from ...core.building.creation import initialize
 from ...core.refusal import operation_of
 from .accumulators import check_combiners
 from .arguments import ENTRIES, IN_PLACE, TEXTS, are_texts, attributes_of
@@ -154,14 +155,14 @@ class KernelOp(IRDLOperation):
     ) -> None:
         if body is None:
             body = Region(Block(arg_types=[*inputs, *outputs]))
-        super().__init__(
-            properties={
-                "sym_name": StringAttr(name),
-                "function_type": FunctionType.from_lists(inputs, outputs),
-                "arg_attrs": ArrayAttr(arg_attrs) if arg_attrs is not None else None,
-            },
-            regions=[body],
-        )
+        properties: dict[str, Attribute] = {
+            "sym_name": StringAttr(name),
+            "function_type": FunctionType.from_lists(inputs, outputs),
+        }
+        if arg_attrs is not None:
+            properties["arg_attrs"] = ArrayAttr(arg_attrs)
+        # The general constructor is slow, and each step of a schedule makes a kernel.
+        initialize(self, (), properties=properties, regions=[body])
 
     @property
     def inputs(self) -> tuple[SSAValue, ...]:

@@ -14,15 +14,17 @@ LOCAL_BYTES = 1 << 15
 """A larger buffer is not made: it would not stay in the first-level cache."""
 
 
-def local_type(kind: TensorType, depth: int) -> MemRefType | None:
-    """The buffer for what a tensor has after its first `depth` dimensions.
-
-    None if it would not be small, or its size is not known.
-    """
+def is_local(kind: TensorType, depth: int) -> bool:
+    """Whether what a tensor has after its first `depth` dimensions is small, and its size known."""
     shape: Sequence[int] = kind.get_shape()[depth:]
     size = 8
     for extent in shape:
         size *= extent
-    if is_sparse(kind) or DYNAMIC_INDEX in shape or not 0 < size <= LOCAL_BYTES:
+    return DYNAMIC_INDEX not in shape and 0 < size <= LOCAL_BYTES and not is_sparse(kind)
+
+
+def local_type(kind: TensorType, depth: int) -> MemRefType | None:
+    """The buffer for what a tensor has after its first `depth` dimensions; None if not local."""
+    if not is_local(kind, depth):
         return None
-    return MemRefType(storage_type(compute_type(kind.element_type)), shape)
+    return MemRefType(storage_type(compute_type(kind.element_type)), kind.get_shape()[depth:])

@@ -31,7 +31,7 @@ from .accesses import (
     Write,
 )
 from .coverage import Carry, Effects
-from .local_buffers import local_type
+from .local_buffers import is_local
 from .recorded_indices import RecordedIndices
 
 _FAST_MATH = (math.FmaOp, math.AbsFOp, math.CopySignOp, math.FloorOp, math.CeilOp, math.TruncOp)
@@ -209,7 +209,7 @@ class RecordingNest(RecordedIndices):
     ) -> SSAValue:
         """Note a loop that fills a row, where there is room for one."""
         with self.contract.computing(_KEPT):
-            if local_type(tensor_type(value), rank(value) - 1) is None:
+            if not is_local(tensor_type(value), rank(value) - 1):
                 return compute(index)
             filled = self._kept_row(value, tuple(index[:-1]), compute, step)
         return self.placeholder(filled.type, self.sources_of(filled) | self.used(index[-1:]))

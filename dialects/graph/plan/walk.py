@@ -23,7 +23,7 @@ from ..interfaces import GraphOp, Index, element_type, rank, tensor_type
 from .accesses import Atom, AtomKind, RecordedLoopKind, Recording, Sources, atoms_in
 from .group_values import GroupValues
 from .injective import are_apart, is_injective
-from .local_buffers import local_type
+from .local_buffers import is_local
 from .nest_plan import NAMES, Loops, PlannedLoop, Refusal, ResultNest
 
 
@@ -211,7 +211,7 @@ class Walk:
             if number is not None and (idle is None or number < idle):
                 first, idle = demand, number
         depth = min(self._common_depth(first, idle, demands), self.staged.get(value, rank(value)))
-        fits = local_type(tensor_type(value), depth) is not None
+        fits = is_local(tensor_type(value), depth)
         several = len(demands) > 1 and not self.ends and not self._are_parts(demands)
         again = idle is not None or (several and self._reduces_for_each(value, first, depth))
         if not again and value not in self.staged:

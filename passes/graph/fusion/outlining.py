@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ....core.building.creation import copied
 from ....core.provenance import fuse
 from ....core.typed import owned
 from ....core.walks import is_same
@@ -148,8 +149,8 @@ def _primitive(
     for op in ops:
         for operand in op.operands:
             if operand not in copies:
-                block.add_op(owned(operand, Operation).clone(copies))
-        copy = op.clone(copies)
+                block.add_op(copied(owned(operand, Operation), copies))
+        copy = copied(op, copies)
         if isinstance(copy, graph.CallDpsOp):
             # The names are those of the function that it was in; the kernel says the sizes.
             copy.result_dims = None
