@@ -209,7 +209,8 @@ def coo(pos: int = 32, crd: int = 32) -> EncodingAttr:
 
 def is_sparse(type: Attribute) -> bool:
     """Whether the type is a tensor with a sparse encoding."""
-    return isinstance(type, TensorType) and isinstance(type.encoding, EncodingAttr)
+    # Attributes derive from an ABC, for which isinstance is slow.
+    return isinstance(type, TensorType) and type.encoding.__class__ is EncodingAttr
 
 
 def part_count(type: Attribute) -> int:

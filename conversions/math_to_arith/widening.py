@@ -14,7 +14,7 @@ from ...core.walks import operations_in
 from ...dialects.upstream import ops as upstream
 from ...dialects.upstream.element_types import with_element_type
 
-_MOVES = (
+_MOVES = {
     arith.BitcastOp,
     arith.ConstantOp,
     arith.ExtFOp,
@@ -23,7 +23,7 @@ _MOVES = (
     upstream.ExtFOp,
     upstream.SelectOp,
     upstream.TruncFOp,
-)
+}
 """Operations that do not compute with a number."""
 
 
@@ -33,7 +33,7 @@ def widen(module: ModuleOp, narrow: Collection[Attribute]) -> None:
     """Compute in f32 instead of these element types."""
     computing = [op for op in operations_in(module) if op.name.startswith(("arith.", "math."))]
     for op in computing:
-        if isinstance(op, _MOVES):
+        if type(op) in _MOVES:
             continue
         if any(_is(value, narrow) for value in (*op.operands, *op.results)):
             wide = {

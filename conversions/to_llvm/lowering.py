@@ -267,7 +267,7 @@ class Lowering(Places):
                     parts[0].name_hint = hint
             self._replaced.append(op)
             return
-        if isinstance(op, UnrealizedConversionCastOp):
+        if type(op) is UnrealizedConversionCastOp:
             self._look_through(op)
         elif lower is None and op.name.partition(".")[0] in self._dialects:
             self.refuse("cannot be converted to the llvm dialect")

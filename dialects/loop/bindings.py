@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from xdsl.dialects import affine, arith
 from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
 from ...core.building.arithmetic import INDEX, computed
@@ -60,8 +60,9 @@ class Bindings:
     def bind(self, old: SSAValue, new: SSAValue | AffineExpr) -> None:
         """Replace an old value by a new one, or by an expression over new indices."""
         self._bound[old] = new
-        if not isinstance(new, AffineExpr) and new.name_hint is None:
-            new.name_hint = old.name_hint
+        hint = old.name_hint
+        if hint is not None and not isinstance(new, AffineExpr) and new.name_hint is None:
+            new.name_hint = hint
 
     def bind_all(self, old: Sequence[SSAValue], new: Sequence[SSAValue]) -> None:
         """Replace each of some old values by a new one."""
@@ -71,6 +72,8 @@ class Bindings:
     def value(self, old: SSAValue) -> SSAValue:
         """The new value that stands for an old one; an expression is computed here."""
         new = self._bound[old]
+        if type(new) is OpResult:  # most are, and SSAValue is an ABC: isinstance is slow
+            return new
         return new if isinstance(new, SSAValue) else self.compute(new)
 
     def expr(self, old: SSAValue) -> AffineExpr:

@@ -163,13 +163,13 @@ class Rebuild(Bindings):
     def visit_body(self, block: Block) -> None:
         """Visit the operations of an old block, except for the yield at its end."""
         for op in list(block.ops):
-            if not isinstance(op, YieldOp):
+            if type(op) is not YieldOp:
                 self.visit(op)
 
     def visit(self, op: Operation) -> None:
         """Emit the replacement of an operation."""
         changing = self._changing
-        if changing is not None and isinstance(op, ForOp):
+        if changing is not None and type(op) is ForOp:
             if op in changing:
                 self._changing = None
             elif op not in self._around:
@@ -313,4 +313,5 @@ _VISITS: Mapping[type[Operation], Callable[[Rebuild, Any], None]] = {
     affine.MinOp: lambda rebuild, op: rebuild.visit_affine(op),
     affine.ApplyOp: lambda rebuild, op: rebuild.visit_affine(op),
 }
-"""The method for each kind of operation: their classes are ABCs, for which `match` is slow."""
+"""The method for each kind of operation: their classes are ABCs, for which `match` and isinstance
+are slow."""
