@@ -226,7 +226,7 @@ class Arguments:
         return inspect.BoundArguments(self._bound.signature, OrderedDict(arguments))
 
 
-class Parameters(NamedTuple):
+class OperatorParameters(NamedTuple):
     """The parameters of the constructor of an operator, and those that are operands."""
 
     signature: inspect.Signature
@@ -241,7 +241,7 @@ class Parameters(NamedTuple):
 
 
 @functools.cache
-def parameters_of(operator: type[GraphOp]) -> Parameters:
+def parameters_of(operator: type[GraphOp]) -> OperatorParameters:
     """The parameters of the constructor of an operator."""
     operands = dict(operator.get_irdl_definition().operands)
     signature = inspect.signature(operator.__init__)
@@ -256,7 +256,7 @@ def parameters_of(operator: type[GraphOp]) -> Parameters:
             own_types[name] = i64
         elif types and floats and f32 not in types and (i64 in types or i1 in types):
             own_types[name] = i64 if i64 in types else i1
-    return Parameters(
+    return OperatorParameters(
         signature.replace(parameters=list(signature.parameters.values())[1:]),
         tuple(operands),
         frozenset(optional),

@@ -50,7 +50,7 @@ from .interfaces import GraphOp
 Operand = Any
 V = TypeVar("V")
 
-class Parameters(NamedTuple):
+class OperatorParameters(NamedTuple):
     """The parameters of the constructor of an operator, and those that are operands."""
 
     signature: inspect.Signature
@@ -59,7 +59,7 @@ class Parameters(NamedTuple):
     variadic: frozenset[str]
     own_types: Mapping[str, Attribute]
 
-def parameters_of(operator: type[GraphOp]) -> Parameters: ...
+def parameters_of(operator: type[GraphOp]) -> OperatorParameters: ...
 def operators_of(dialect: Dialect) -> dict[str, type[GraphOp]]: ...
 def signature_of(operator: type[GraphOp]) -> inspect.Signature: ...
 
