@@ -17,6 +17,9 @@ from .threads import SOME_THREADS, are_threads
 
 OPT_LEVELS = (0, 1, 2, 3)
 
+LATE = "graph-simplify-inference{late=true}"
+"""The pass after which no composite is left that is better opened."""
+
 _OPTIMIZED = {
     0: ("graph-decompose-normalize", "graph-decompose-sparse", "graph-legalize"),
     1: (
@@ -68,6 +71,7 @@ _OPTIMIZED = {
         "canonicalize",
         "graph-cse",
         "graph-dce",
+        LATE,
         "graph-canonicalize-cast",
     ),
 }

@@ -1,7 +1,9 @@
 """Where an operation comes from: names of model nodes, carried as locations.
 
 A frontend gives each operation the location of its node (`loc("fc1")`). An operation made
-from several others has their fused location, each name once and in order.
+from several others has their fused location, each name once and in order. One of the body of a
+composite operator is located as an inlined call is, at the operator:
+`loc(callsite("graph.softmax" at "probabilities"))`.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import cast
 from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
     ArrayAttr,
+    CallSiteLoc,
     FileLineColLoc,
     FusedLoc,
     IntAttr,
@@ -35,6 +38,8 @@ def leaves(location: Attribute) -> Sequence[LocationAttr]:
     if type(location) is FusedLoc:
         parts = cast(ArrayAttr[Attribute], location.locations).data
         return [leaf for part in parts for leaf in leaves(part)]
+    if type(location) is CallSiteLoc:
+        return leaves(location.caller)
     return () if type(location) is UnknownLoc else (cast(LocationAttr, location),)
 
 
@@ -52,6 +57,18 @@ def names_of(location: LocationAttr) -> tuple[str, ...]:
         elif type(leaf) is FileLineColLoc:
             result.append(f"{leaf.filename.data}:{leaf.line.data}")
     return tuple(dict.fromkeys(result))
+
+
+def inlined(callee: str, location: LocationAttr) -> LocationAttr:
+    """The location of what is inlined for an operator, which keeps its own if it was inlined."""
+    return location if inlined_for(location) else CallSiteLoc(named(callee), location)
+
+
+def inlined_for(location: LocationAttr) -> str | None:
+    """The operator that an operation with such a location was inlined for."""
+    if type(location) is not CallSiteLoc:
+        return None
+    return cast(NameLoc, location.callee).desc.data
 
 
 def placed(location: LocationAttr, file: str, line: int, column: int) -> LocationAttr:
@@ -90,7 +107,10 @@ def origin_of(ops: Iterable[Operation]) -> str | None:
 
 def fuse(ops: Iterable[Operation | BlockArgument]) -> LocationAttr:
     """The location of an operation that replaces all of `ops`, which may include arguments."""
-    parts = list(dict.fromkeys(leaf for op in ops for leaf in leaves(op.location)))
+    locations = list(dict.fromkeys(op.location for op in ops))
+    if len(locations) == 1:
+        return locations[0]
+    parts = list(dict.fromkeys(leaf for location in locations for leaf in leaves(location)))
     if not parts:
         return UNKNOWN_LOC
     if len(parts) == 1:

@@ -210,11 +210,12 @@ def _attribute(choice: type[ChoiceT]) -> type[EnumAttribute[ChoiceT]]:
 
 
 class ReduceKind(Choice):
-    """The kind of a `graph.reduce`: ``sum``, ``mean``, ``max``, ``min`` or ``prod``."""
+    """The kind of a `graph.reduce`: ``sum``, ``mean``, ``max``, ``maxnum``, ``min`` or ``prod``."""
 
     SUM = "sum"
     MEAN = "mean"
     MAX = "max"
+    MAXNUM = "maxnum"
     MIN = "min"
     PROD = "prod"
 

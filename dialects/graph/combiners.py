@@ -55,7 +55,7 @@ class Combiner:
 
     @property
     def _compares(self) -> bool:
-        return self.combine in (Combine.MAX, Combine.MIN)
+        return self.combine in (Combine.MAX, Combine.MAXNUM, Combine.MIN)
 
     def first(self, dtype: np.dtype) -> float | int:
         """The same of an array in a type in which scalars are computed."""
@@ -75,6 +75,7 @@ class Combiner:
 _ADD = Combiner(Combine.ADD, scalars.add)
 _MUL = Combiner(Combine.MUL, scalars.mul)
 _MAX = Combiner(Combine.MAX, scalars.maximum)
+_MAXNUM = Combiner(Combine.MAXNUM, lambda nest, total, x: scalars.larger(nest, x, total))
 _MIN = Combiner(Combine.MIN, scalars.minimum)
 
 COMBINERS = {combiner.name: combiner for combiner in (_ADD, _MUL, _MAX, _MIN)}
@@ -84,6 +85,7 @@ COMBINER_OF = {
     ReduceKind.MEAN: _ADD,
     ReduceKind.PROD: _MUL,
     ReduceKind.MAX: _MAX,
+    ReduceKind.MAXNUM: _MAXNUM,
     ReduceKind.MIN: _MIN,
 }
 """How the elements of a reduction are combined; a mean is a sum first."""

@@ -56,9 +56,16 @@ class CompositeOp(GraphOp, ABC):
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
     BROADCASTS: ClassVar[bool] = True
     """Whether the operands of an elementwise operator are broadcast as in NumPy."""
-    STAYS_CLOSED: ClassVar[bool] = False
-    """Whether it is never replaced by its body: passes match it or use its facts, or its own
-    value at an index is better."""
+
+    def opens(self, late: bool) -> bool:
+        """Whether it is replaced by its body.
+
+        It stays where passes match it or use its facts, or its own value at an index is better.
+
+        Args:
+            late: after the passes that match operators, else before.
+        """
+        return True
 
     @abstractmethod
     def body(self, b: OpBuilder[Any], *args: Any, **kwargs: Any) -> Any:

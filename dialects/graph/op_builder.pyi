@@ -1231,12 +1231,12 @@ class OpBuilder(ABC, Generic[V]):
         *,
         name: str | None = None,
     ) -> V:
-        """The sum, mean, max, min or product over some axes.
+        """The sum, mean, max, min or product over some axes; maxnum is a max that ignores NaN.
 
         Integers wrap around, and their mean is truncated toward zero. An empty reduction yields 0
-        for sum, 1 for prod and NaN for mean (0 for integers); for max and min it is an error, or
-        with `neutral` yields -inf and inf (the limits of integers). f16 is reduced in f32. Without
-        axes the result is the operand.
+        for sum, 1 for prod, NaN for mean (0 for integers) and -inf for maxnum (the least integer);
+        for max and min it is an error, or with `neutral` yields -inf and inf (the limits of
+        integers). f16 is reduced in f32. Without axes the result is the operand.
 
         %y = graph.reduce mean %x axes = [1] keepdims = false : (tensor<4x3xf32>) -> tensor<4xf32>
         """
@@ -1472,6 +1472,12 @@ class OpBuilder(ABC, Generic[V]):
 
         %b = graph.slice_rows %a start = 2 end = 5
             : (tensor<9x?xf32, #csr>) -> tensor<3x?xf32, #csr>
+        """
+
+    def small_exp(self, x: Operand, *, name: str | None = None) -> V:
+        """e to the power of x, which is not above 64 in f32: cheaper than `exp`.
+
+        %y = graph.small_exp %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
         """
 
     def softmax(self, x: Operand, axis: int = -1, *, name: str | None = None) -> V:

@@ -109,6 +109,7 @@ from .ops_functions import SigmoidOp as SigmoidOp
 from .ops_functions import SignOp as SignOp
 from .ops_functions import SinhOp as SinhOp
 from .ops_functions import SinOp as SinOp
+from .ops_functions import SmallExpOp as SmallExpOp
 from .ops_functions import SqrtOp as SqrtOp
 from .ops_functions import SubOp as SubOp
 from .ops_functions import TanhOp as TanhOp
@@ -147,10 +148,7 @@ from .ops_quantized import QuantizedConvOp as QuantizedConvOp
 from .ops_quantized import QuantizedDenseOp as QuantizedDenseOp
 from .ops_quantized import QuantizedMatmulOp as QuantizedMatmulOp
 from .ops_random import RandomUniformOp as RandomUniformOp
-from .ops_reduction import LogSoftmaxOp as LogSoftmaxOp
-from .ops_reduction import NormalizedExponentialOp as NormalizedExponentialOp
 from .ops_reduction import ReduceOp as ReduceOp
-from .ops_reduction import SoftmaxOp as SoftmaxOp
 from .ops_scatter import ScatterElementsOp as ScatterElementsOp
 from .ops_scatter import ScatterNdOp as ScatterNdOp
 from .ops_scatter import ScatterOp as ScatterOp
@@ -161,6 +159,9 @@ from .ops_select import SliceOp as SliceOp
 from .ops_shape import BroadcastToOp as BroadcastToOp
 from .ops_shape import ReshapeOp as ReshapeOp
 from .ops_shape import TransposeOp as TransposeOp
+from .ops_softmax import LogSoftmaxOp as LogSoftmaxOp
+from .ops_softmax import NormalizedExponentialOp as NormalizedExponentialOp
+from .ops_softmax import SoftmaxOp as SoftmaxOp
 from .ops_sort import OrderingOp as OrderingOp
 from .ops_sort import SortOp as SortOp
 from .ops_sort import TopKOp as TopKOp

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math as scalar_math
 from abc import ABC
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from xdsl.dialects import arith, math
@@ -229,10 +229,12 @@ class LeakyReluOp(ActivationOp):
     """
 
     name = "graph.leaky_relu"
-    STAYS_CLOSED: ClassVar[bool] = True
     traits = traits_def(Homogeneous(), HalfPrecision(Precision.FOLLOW))
 
     alpha = prop_def(FloatAttr.constr(f64))
+
+    def opens(self, late: bool) -> bool:
+        return False
 
     def body(self, b: OpBuilder[V], x: V) -> V:
         return b.where(b.less(x, 0), b.mul(self.alpha.value.data, x), x)
@@ -249,9 +251,11 @@ class GeluOp(ActivationOp):
     """
 
     name = "graph.gelu"
-    STAYS_CLOSED: ClassVar[bool] = True
 
     approximate = prop_def(ApproximationAttr)
+
+    def opens(self, late: bool) -> bool:
+        return False
 
     def body(self, b: OpBuilder[V], x: V) -> V:
         if self._is_exact:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math as scalar_math
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
@@ -36,7 +35,6 @@ class ClipOp(CompositeOp, SignInterface, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.clip"
-    STAYS_CLOSED: ClassVar[bool] = True
     traits = traits_def(HalfPrecision(Precision.FOLLOW))
 
     x = operand_def(NUMERIC_TENSOR)
@@ -97,6 +95,9 @@ class ClipOp(CompositeOp, SignInterface, HasCanonicalizationPatternsInterface):
             if not is_float(element_type(self.x)) and not whole:
                 facts.fail(f"{what} of an integer tensor is not whole", "a whole number", value)
         return [shapes[0]]
+
+    def opens(self, late: bool) -> bool:
+        return False
 
     def body(self, b: OpBuilder[V], x: V) -> V:
         low, high = self.bounds

@@ -237,6 +237,14 @@ RsqrtOp = function(
 ExpOp = function(
     FloatUnaryOp, "exp", "e to the power of x.", math.ExpOp, np.exp, traits=(NeverNegative(),)
 )
+SmallExpOp = function(
+    FloatUnaryOp,
+    "small_exp",
+    "e to the power of x, which is not above 64 in f32: cheaper than `exp`.",
+    lambda self, nest, x: scalars.exp_of_difference(nest, x),
+    np.exp,
+    traits=(NeverNegative(),),
+)
 Expm1Op = function(FloatUnaryOp, "expm1", "exp(x) - 1, precise near 0.", math.ExpM1Op, np.expm1)
 LogOp = function(
     FloatUnaryOp,

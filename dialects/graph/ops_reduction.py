@@ -1,15 +1,12 @@
-"""Operators that combine the elements of an axis: `reduce`, `softmax` and `log_softmax`."""
+"""`graph.reduce`, which combines the elements of some axes."""
 
 from __future__ import annotations
 
 import math as numbers
-from abc import ABC
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from xdsl.dialects import math
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1, i64
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -20,7 +17,6 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     result_def,
-    traits_def,
 )
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
@@ -29,7 +25,6 @@ from ...core.exactness import Exactness
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import (
-    FLOAT_TENSOR,
     NUMERIC_TENSOR,
     ReduceKind,
     ReduceKindAttr,
@@ -38,7 +33,7 @@ from .attrs import (
     ints,
     is_float,
 )
-from .axes import AxesOp, AxisOp
+from .axes import AxesOp
 from .combiners import COMBINER_OF
 from .demands import DemandInterface, SizeBound
 from .interfaces import (
@@ -54,7 +49,7 @@ from .ops_binary import truncated_quotient
 from .partitions import OverParts, PartitionInterface
 from .remapped_axes import BlockableInterface, TransposableInterface
 from .rewrites import forward
-from .traits import NeverNegative, OrderStatisticInterface, SignInterface
+from .traits import OrderStatisticInterface, SignInterface
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -71,12 +66,12 @@ class ReduceOp(
     BlockableInterface,
     HasCanonicalizationPatternsInterface,
 ):
-    """The sum, mean, max, min or product over some axes.
+    """The sum, mean, max, min or product over some axes; maxnum is a max that ignores NaN.
 
     Integers wrap around, and their mean is truncated toward zero. An empty reduction yields 0
-    for sum, 1 for prod and NaN for mean (0 for integers); for max and min it is an error, or
-    with `neutral` yields -inf and inf (the limits of integers). f16 is reduced in f32. Without
-    axes the result is the operand.
+    for sum, 1 for prod, NaN for mean (0 for integers) and -inf for maxnum (the least integer);
+    for max and min it is an error, or with `neutral` yields -inf and inf (the limits of
+    integers). f16 is reduced in f32. Without axes the result is the operand.
 
     %y = graph.reduce mean %x axes = [1] keepdims = false : (tensor<4x3xf32>) -> tensor<4xf32>
     """
@@ -218,121 +213,6 @@ def mean_of(
     dividend = scalars.convert(nest, total, type, wide)
     quotient = scalars.divide(nest, dividend, count, kind)
     return scalars.convert(nest, quotient, wide, type)
-
-
-class NormalizedExponentialOp(AxisOp, TransposableInterface, ABC):
-    """Common code of `softmax` and `log_softmax`: the maximum and the sum of exp along one axis.
-
-    A row with a NaN or an inf, or of -inf only, is NaN, as in NumPy.
-    """
-
-    FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
-
-    x = operand_def(FLOAT_TENSOR)
-    result = result_def(FLOAT_TENSOR)
-
-    assembly_format = "$x `axis` `=` $axis attr-dict `:` functional-type(operands, results)"
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        axis: int = -1,
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(operands=[x], axis=axis, result_type=result_type)
-
-    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        return [shapes[0]]
-
-    def shifted(self, x: np.ndarray) -> np.ndarray:
-        """x minus its maximum along the axis: the argument of exp."""
-        return x - np.max(x, axis=self.axis_from_front, keepdims=True, initial=-np.inf)
-
-    def row(self, nest: Nest, index: Index) -> tuple[SSAValue, SSAValue]:
-        """The origin of the row of an index, and the sum of `exponential` over the row.
-
-        The maximum ignores a NaN, which makes the sum NaN.
-        """
-        axis = self.axis_from_front
-        type = nest.compute_type(element_type(self.x))
-        extents = [nest.extent(self.x, axis)]
-
-        def along(k: Index) -> Index:
-            return (*index[:axis], k[0], *index[axis + 1 :])
-
-        def larger(k: Index, best: SSAValue) -> SSAValue:
-            return scalars.larger(nest, nest.at(self.x, along(k)), best)
-
-        lowest = nest.constant(-np.inf, type)
-        origin = self.origin(nest, nest.reduce(extents, "maxnum", lowest, larger))
-
-        def accumulate(k: Index, total: SSAValue) -> SSAValue:
-            return scalars.add(nest, total, self.exponential(nest, along(k), origin))
-
-        total = nest.reduce(extents, "add", scalars.zero(nest, type), accumulate)
-        return origin, total
-
-    def origin(self, nest: Nest, maximum: SSAValue) -> SSAValue:
-        """What elements are less before their exponentials are taken."""
-        return maximum
-
-    def exponential(self, nest: Nest, index: Index, origin: SSAValue) -> SSAValue:
-        """exp(x - origin) at an index."""
-        difference = scalars.sub(nest, nest.at(self.x, index), origin)
-        return scalars.exp_of_difference(nest, difference)
-
-
-@irdl_op_definition
-class SoftmaxOp(NormalizedExponentialOp):
-    """exp(x - max) / sum(exp(x - max)) along one axis.
-
-    %y = graph.softmax %x axis = -1 : (tensor<4x3xf32>) -> tensor<4x3xf32>
-    """
-
-    name = "graph.softmax"
-    traits = traits_def(NeverNegative())
-
-    def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        with np.errstate(all="ignore"):
-            e = np.exp(self.shifted(widened(dense_array(arrays[0]))))
-            return self.stored(e / e.sum(axis=self.axis_from_front, keepdims=True))
-
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        origin, total = self.row(nest, index)
-        one = nest.constant(1.0, total.type)
-        scale = scalars.divide(nest, one, total)
-        return scalars.mul(nest, self.exponential(nest, index, origin), scale)
-
-    def origin(self, nest: Nest, maximum: SSAValue) -> SSAValue:
-        return scalars.origin_of_softmax(nest, maximum)
-
-    def exponential(self, nest: Nest, index: Index, origin: SSAValue) -> SSAValue:
-        """exp(x - origin) at an index, computed once if the row is contiguous."""
-        compute = partial(super().exponential, nest, origin=origin)
-        if self.axis_from_front != len(index) - 1:
-            return compute(index)
-        return nest.keep(self.result, index, compute)
-
-
-@irdl_op_definition
-class LogSoftmaxOp(NormalizedExponentialOp):
-    """x - max - log(sum(exp(x - max))) along one axis.
-
-    %y = graph.log_softmax %x axis = -1 : (tensor<4x3xf32>) -> tensor<4x3xf32>
-    """
-
-    name = "graph.log_softmax"
-
-    def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        with np.errstate(all="ignore"):
-            shifted = self.shifted(widened(dense_array(arrays[0])))
-            total = np.exp(shifted).sum(axis=self.axis_from_front, keepdims=True)
-            return self.stored(shifted - np.log(total))
-
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        maximum, total = self.row(nest, index)
-        shifted = scalars.sub(nest, nest.at(self.x, index), maximum)
-        return scalars.sub(nest, shifted, nest.insert(math.LogOp(total)))
 
 
 @Exactness.EXACT

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import Block
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -17,9 +17,11 @@ from ...core.budgets import EXACT
 from ...core.context import count, decide
 from ...core.dims import Dim, scaled
 from ...core.exactness import Exactness
+from ...core.provenance import inlined_for
 from ...core.walks import blocks_in
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE
+from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.plan.planner import obstacle
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.graph.views import is_view
@@ -32,10 +34,21 @@ from .fusion.outlining import Outliner, has_kernel
 _LONGEST_NAME = 8
 
 
+def _named(group: Group) -> Iterable[tuple[GraphOp, str]]:
+    """Its operators with their names; the first part of a composite has its name, for all."""
+    named: dict[GraphOp | LocationAttr, tuple[GraphOp, str]] = {}
+    for op in group.ops:
+        if (composite := inlined_for(op.location)) is None or isinstance(op, graph.CallDpsOp):
+            named[op] = op, op.name
+        else:
+            named.setdefault(op.location, (op, composite))
+    return named.values()
+
+
 def _name(group: Group) -> str:
     names = [
-        op.callee.string_value() if isinstance(op, graph.CallDpsOp) else op.name.partition(".")[2]
-        for op in group.ops
+        op.callee.string_value() if isinstance(op, graph.CallDpsOp) else name.partition(".")[2]
+        for op, name in _named(group)
     ]
     mnemonics = [name.replace(".", "_") for name in names]
     shown, rest = mnemonics[:_LONGEST_NAME], len(mnemonics) - _LONGEST_NAME
@@ -194,7 +207,7 @@ class GraphFuseOpsPass(ModulePass):
                 continue
             primitive = outliner.outline(group.ops, group.results, _name(group))
             primitives[group] = primitive
-            what = "one kernel for " + ", ".join(part.name for part in group.ops)
+            what = "one kernel for " + ", ".join(name for _, name in _named(group))
             if len(group.ops) > 1:
                 decide(ctx, primitive, what, group.why, cost)
                 count(ctx, "operators fused with others", len(group.ops))

@@ -18,6 +18,7 @@ from xdsl.rewriter import Rewriter
 
 from ...core.budgets import ROUNDING
 from ...core.exactness import Exactness
+from ...core.provenance import inlined
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import is_half
 from ...dialects.graph.composite import CompositeOp
@@ -35,6 +36,7 @@ class CompositeIsItsBody(RewritePattern):
     """Open the composites that no pass matches, and for which no table has a rule or kernel."""
 
     ctx: Context
+    late: bool
     kept: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -43,8 +45,9 @@ class CompositeIsItsBody(RewritePattern):
     # f(x) == body(x), computed in f32 for 16 bits
     @rooted
     def match_and_rewrite(self, op: CompositeOp, rewriter: PatternRewriter) -> None:
-        if op.STAYS_CLOSED or op.name in self.kept:
+        if not op.opens(self.late) or op.name in self.kept:
             return
+        op.location = inlined(op.name, op.location)
         b = InsertingBuilder(rewriter, [op])
 
         def computed(x: SSAValue) -> SSAValue:
@@ -101,7 +104,10 @@ class GraphSimplifyInferencePass(ModulePass):
     name = "graph-simplify-inference"
     budget = ROUNDING
 
+    late: bool = False
+    """Whether the passes that match operators have run: `graph.softmax` is one of those."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         why = "its parts fold and fuse with their neighbours"
-        rules = permitted(op, [recorded(CompositeIsItsBody(ctx), ctx, why)])
+        rules = permitted(op, [recorded(CompositeIsItsBody(ctx, self.late), ctx, why)])
         PatternRewriteWalker(GreedyRewritePatternApplier(rules)).rewrite_module(op)

@@ -199,7 +199,7 @@ def tidy() -> type[CanonicalizePass]:
 
 
 PLACED: dict[str, str] = {
-    "after graph-cse": "graph-cse,acme-tidy,graph-dce,graph-canonicalize-cast",
+    "after graph-cse": f"graph-cse,acme-tidy,graph-dce,{pipelines.LATE},graph-canonicalize-cast",
     "before graph-fuse-ops": "acme-tidy,graph-fuse-ops",
     "after loop-schedule": "loop-align-rows,loop-schedule,acme-tidy",
 }

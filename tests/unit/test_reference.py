@@ -228,7 +228,7 @@ def test_types_in_words() -> None:
     exclusive = CumulativeOp.get_irdl_definition().properties
     assert property_type(exclusive["exclusive"]) == "true or false"
     assert property_type(exclusive["axis"]) == "integer"
-    assert property_type(exclusive["kind"]) == "`sum`, `mean`, `max`, `min`, `prod`"
+    assert property_type(exclusive["kind"]) == "`sum`, `mean`, `max`, `maxnum`, `min`, `prod`"
     assert property_type(ClipOp.get_irdl_definition().properties["minimum"]).endswith("; optional")
     (operand,) = (kind for _, kind in ExpOp.get_irdl_definition().operands)
     assert value_type(operand) == "tensor of f16, bf16, f32, f64"

@@ -34,8 +34,8 @@ func.func private @dense_relu(%x: tensor<?x8xf32>, %w: tensor<4x8xf32>, %b: tens
 // What a row needs once is computed before the loop over the row; its exponentials are kept.
 // CHECK-LABEL: loop.kernel @softmax
 // CHECK: loop.for "i" %i to 3 {
+// CHECK-NEXT: %[[ROW:.*]] = loop.local : memref<5xf32>
 // CHECK-NEXT: %[[MAX:.*]] = loop.for "k" %k to 5 reduction carry({{.*}} maxnum)
-// CHECK: %[[ROW:.*]] = loop.local : memref<5xf32>
 // CHECK: loop.for "j1" %j1 to 5 {
 // CHECK: %[[EXP:.*]] = math.exp
 // CHECK-NEXT: loop.store %[[EXP]], %[[ROW]] (d0) -> (d0)(%j1)
@@ -48,7 +48,13 @@ func.func private @dense_relu(%x: tensor<?x8xf32>, %w: tensor<4x8xf32>, %b: tens
 // CHECK: loop.load %[[ROW]] (d0) -> (d0)(%j)
 // CHECK-NEXT: arith.mulf %{{.*}}, %[[SCALE]]
 func.func private @softmax(%x: tensor<3x5xf32>) -> tensor<3x5xf32> attributes {graph.primitive} {
-  %0 = graph.softmax %x axis = 1 : (tensor<3x5xf32>) -> tensor<3x5xf32>
+  %one = graph.constant dense<1.0> : tensor<f32>
+  %max = graph.reduce maxnum %x axes = [1] keepdims = true : (tensor<3x5xf32>) -> tensor<3x1xf32>
+  %d = graph.sub %x, %max : (tensor<3x5xf32>, tensor<3x1xf32>) -> tensor<3x5xf32>
+  %e = graph.small_exp %d : (tensor<3x5xf32>) -> tensor<3x5xf32>
+  %sum = graph.reduce sum %e axes = [1] keepdims = true : (tensor<3x5xf32>) -> tensor<3x1xf32>
+  %scale = graph.div %one, %sum : (tensor<f32>, tensor<3x1xf32>) -> tensor<3x1xf32>
+  %0 = graph.mul %e, %scale : (tensor<3x5xf32>, tensor<3x1xf32>) -> tensor<3x5xf32>
   func.return %0 : tensor<3x5xf32>
 }
 

@@ -122,6 +122,10 @@ def one(given: Any, kind: type[Any]) -> Any:
     return next(op for op in walked if isinstance(op, kind))
 
 
+def has(given: Sequence[Operation], kind: type[Operation]) -> bool:
+    return any(isinstance(op, kind) for op in given)
+
+
 def swapped(kind: type[Operation]) -> Callable[[Any], Any]:
     """Let an operation have its operands the wrong way round."""
 
@@ -240,7 +244,9 @@ PLANTED: list[tuple[str, str, str, Callable[[Patch], None]]] = [
         "CompositeIsItsBody",
         "graph.batch_norm",
         lambda patch: in_pattern(
-            patch, simplify_inference.CompositeIsItsBody, dropped(graph.RsqrtOp)
+            patch,
+            simplify_inference.CompositeIsItsBody,
+            lambda new: dropped(graph.RsqrtOp)(new) if has(new, graph.RsqrtOp) else new,
         ),
     ),
     ("graph-cse", "merge", "graph.exp", wrong_merge),

@@ -497,7 +497,7 @@ def test_where_a_difference_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(sw.MiscompilationError) as caught:
         sw.compile(mlp(), threads=1, check=True)
     error = caught.value
-    assert (error.stage, error.function) == ("loops", "fused_dense_tanh_mul_add_exp_reduce_sub")
+    assert (error.stage, error.function) == ("loops", "fused_dense_tanh_batch_norm_exp_reduce_sub")
     assert error.ulp > 1e4
     assert {node.partition(":")[0] for node in error.nodes} == {"test_checking.py"}
     assert error.inputs[0].shape[1] == 20

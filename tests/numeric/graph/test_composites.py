@@ -99,7 +99,7 @@ def test_opened_and_closed_are_equal(
 ) -> None:
     module, inputs = module_of(op, settings, dtype), inputs_of(op, dtype)
     whole = closed(module, op)(*inputs)
-    monkeypatch.setattr(op, "STAYS_CLOSED", False)
+    monkeypatch.setattr(op, "opens", lambda *_: True)
     opened = sw.compile(module, threads=1, rounding="kept")
     # The rule "max is clip" makes a clip of the body again.
     assert op.name not in opened.ir("optimized") or op is graph.ClipOp
@@ -207,8 +207,55 @@ def test_opened_and_closed_products_are_equal(
         np.testing.assert_array_equal(compiled(*inputs), expected)
 
 
+SOFTMAXES: list[type[CompositeOp]] = [graph.SoftmaxOp, graph.LogSoftmaxOp]
+
+
+@pytest.mark.parametrize("size", [1, 7, 40, "m"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("op", SOFTMAXES)
+def test_opened_and_closed_softmaxes_are_equal(
+    op: type[CompositeOp], dtype: str, size: int | str
+) -> None:
+    b = sw.Builder("main")
+    b.output(b.apply(op, b.input("x", ("n", size), dtype), axis=-1), name="y")
+    module, length = b.module(), 19 if isinstance(size, str) else size
+    rows = np.random.default_rng(7).standard_normal((9, length)) * 3
+    rows += np.array([0, 50, 61, -70, 2e4, -2e4, 0, 0, 0])[:, None]
+    rows[6:, -1] = np.inf, np.nan, -np.inf
+    rows[5, :3] = -np.inf
+    with np.errstate(all="ignore"):
+        x = rows.astype(dtype_of(ELEMENT_TYPES[dtype]))
+    exe = sw.compile(module, threads=1, rounding="kept")
+    assert op.name not in exe.ir("optimized")
+    assert f"@fused_{op.name.partition('.')[2]}(" in exe.ir("fused")
+    found = exe(x)
+    np.testing.assert_array_equal(bits(found), bits(closed(module, op)(x)))
+    close(found, module.run_reference(x), dtype)
+
+
+@pytest.mark.parametrize("op", SOFTMAXES)
+def test_softmaxes_along_other_axes_stay_closed(op: type[CompositeOp]) -> None:
+    b = sw.Builder("main")
+    b.output(b.apply(op, b.input("x", (5, "n", 3), "f32"), axis=1), name="y")
+    module, x = b.module(), np.random.default_rng(7).standard_normal((5, 4, 3), np.float32)
+    exe = sw.compile(module, threads=1)
+    assert op.name in exe.ir("optimized")
+    close(exe(x), module.run_reference(x), "f32")
+
+
 def test_every_composite_is_compared() -> None:
-    assert {*GRAPH, *NORMS, *PRODUCTS} == set(COMPOSITES)
+    assert {*GRAPH, *NORMS, *PRODUCTS, *SOFTMAXES} == set(COMPOSITES)
+
+
+def test_the_kernel_of_a_body_has_the_name_of_its_composite() -> None:
+    b = sw.Builder("main")
+    x = b.dense(b.input("x", ("n", 8), "f32"), np.ones((4, 8), np.float32), name="fc1")
+    once = b.softmax(x, axis=-1, name="first")
+    b.output(b.softmax(once, axis=-1, name="second"), name="y")
+    exe = sw.compile(b.module(), threads=1)
+    assert "@fused_dense_softmax_softmax(" in exe.ir("fused")
+    said = "one kernel for graph.dense, graph.softmax, graph.softmax, because"
+    assert f'@fused_dense_softmax_softmax ("fc1", "first", "second"): {said}' in exe.explain()
 
 
 def bits(array: np.ndarray) -> np.ndarray:

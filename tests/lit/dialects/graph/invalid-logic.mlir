@@ -297,6 +297,14 @@ func.func @f(%x: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x3xf32>) {
+  // expected-error @+1 {{graph.small_exp: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>}}
+  %y = graph.small_exp %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
   // expected-error @+1 {{graph.expm1: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>}}
   %y = graph.expm1 %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
   func.return

@@ -97,7 +97,7 @@ func.func @f(%x: tensor<4x0xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x3xf32>) {
-  // expected-error @+1 {{Expected `sum`, `mean`, `max`, `min`, or `prod`.}}
+  // expected-error @+1 {{Expected `sum`, `mean`, `max`, `maxnum`, `min`, or `prod`.}}
   %y = graph.reduce median %x axes = [1] keepdims = false : (tensor<4x3xf32>) -> tensor<4xf32>
   func.return
 }

@@ -191,6 +191,13 @@ func.func @sinh(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
   func.return %y : tensor<?x3xf32>
 }
 
+// CHECK-LABEL: func.func @small_exp
+func.func @small_exp(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
+  // CHECK: %y = graph.small_exp %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  %y = graph.small_exp %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  func.return %y : tensor<?x3xf32>
+}
+
 // CHECK-LABEL: func.func @expm1
 func.func @expm1(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
   // CHECK: %y = graph.expm1 %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
