@@ -169,9 +169,16 @@ class _Body:
         return values
 
     def shapes(self, given: Iterable[Shape]) -> dict[SSAValue, Shape]:
-        """The shapes of all values of the body."""
+        """The shapes of all values of the body, with the sizes that their types have."""
         fresh = unknown_sizes()
-        return self.evaluated(given, lambda op, s: op.infer_shapes(s, ShapeFacts(op, fresh)))
+
+        def known(op: GraphOp, of_operands: list[Shape]) -> Iterable[Shape]:
+            inferred = op.infer_shapes(of_operands, ShapeFacts(op, fresh))
+            for result, shape in zip(op.results, inferred, strict=True):
+                sizes = zip(shape, tensor_type(result).get_shape(), strict=True)
+                yield tuple(size if n < 0 else Dim.of(n) for size, n in sizes)
+
+        return self.evaluated(given, known)
 
     def flops(self, given: Iterable[Shape]) -> Dim | None:
         """The work of all operators; None if that of one is not known."""

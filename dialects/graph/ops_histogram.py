@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, i64
-from xdsl.ir import Attribute, SSAValue
-from xdsl.ir.affine import AffineExpr
+from xdsl.dialects.builtin import IntegerAttr, TensorType, i64
+from xdsl.ir import Attribute
 from xdsl.irdl import operand_def, opt_operand_def, prop_def, result_def
 
 from ...core.dims import Dim, Shape, product
@@ -16,19 +15,21 @@ from ...core.typed import dense_array
 from . import scalars
 from .attrs import DENSE_TENSOR, INDEX_TENSOR, NUMERIC_TENSOR, i64_attr
 from .axes import CanonicalPropertiesInterface
+from .composite import CompositeOp
 from .constructors import operator
 from .demands import DemandInterface, IndexBound
 from .interfaces import (
     FusionKind,
     GraphOp,
     Index,
-    Nest,
     ShapeFacts,
     Sizes,
     WritingNest,
     element_type,
     rank,
 )
+from .op_builder import OpBuilder, V
+from .ops_arange import ArangeOp
 from .ops_gather import checked_places, place_of
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class HistogramOp(GraphOp, DemandInterface):
 
 
 @operator(axis=-1)
-class OneHotOp(GraphOp, CanonicalPropertiesInterface):
+class OneHotOp(CompositeOp, CanonicalPropertiesInterface):
     """`values[1]` at the place of each index along a new axis of `depth` places, else `values[0]`.
 
     A negative index counts from the back; one out of range has no place, and all of its elements
@@ -153,21 +154,18 @@ class OneHotOp(GraphOp, CanonicalPropertiesInterface):
         facts.equal(Dim.of(2), values[0], "wrong number of values")
         return [(*indices[:axis], Dim.of(depth), *indices[axis:])]
 
-    def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        indices, values = map(dense_array, arrays)
-        axis, depth = self.axis_from_front, self.depth.value.data
-        places = np.arange(depth).reshape(-1, *[1] * (indices.ndim - axis))
-        hot = places == np.expand_dims(np.where(indices < 0, indices + depth, indices), axis)
-        return self.stored(np.where(hot, values[1], values[0]))
-
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        axis = self.axis_from_front
-        where = nest.at(self.indices, (*index[:axis], *index[axis + 1 :]))
-        type = where.type if self.depth.value.data <= _I32_MAX else i64
-        where = scalars.convert(nest, where, where.type, type)
-        depth = nest.constant(self.depth.value.data, type)
-        negative = scalars.less(nest, where, nest.constant(0, type))
-        where = scalars.select(nest, negative, scalars.add(nest, where, depth), where)
-        own = scalars.from_index(nest, nest.value(index[axis]), type)
-        off, on = (nest.at(self.values, (AffineExpr.constant(n),)) for n in (0, 1))
-        return scalars.select(nest, scalars.equal(nest, where, own), on, off)
+    def body(self, b: OpBuilder[V], indices: V, values: V) -> V:
+        axis, depth, last = self.axis_from_front, self.depth.value.data, rank(self.indices)
+        places = b.apply(ArangeOp, depth, result_type=TensorType(i64, [depth]))
+        if depth <= _I32_MAX:
+            places = b.cast(places, element_type(self.indices))
+        else:
+            indices = b.cast(indices, i64)
+        where = b.where(b.less(indices, 0), b.add(indices, depth), indices)
+        where = b.reshape(where, [*[0] * last, 1])
+        if axis != last:
+            where = b.transpose(where, [*range(axis), last, *range(axis, last)])
+            places = b.reshape(places, [depth, *[1] * (last - axis)])
+        hot = b.equal(where, places)
+        off, on = (b.reshape(b.slice(values, [n], [n + 1]), []) for n in (0, 1))
+        return b.where(hot, on, off)

@@ -243,10 +243,6 @@ def test_softmaxes_along_other_axes_stay_closed(op: type[CompositeOp]) -> None:
     close(exe(x), module.run_reference(x), "f32")
 
 
-def test_every_composite_is_compared() -> None:
-    assert {*GRAPH, *NORMS, *PRODUCTS, *SOFTMAXES} == set(COMPOSITES)
-
-
 def test_the_kernel_of_a_body_has_the_name_of_its_composite() -> None:
     b = sw.Builder("main")
     x = b.dense(b.input("x", ("n", 8), "f32"), np.ones((4, 8), np.float32), name="fc1")
@@ -256,6 +252,27 @@ def test_the_kernel_of_a_body_has_the_name_of_its_composite() -> None:
     assert "@fused_dense_softmax_softmax(" in exe.ir("fused")
     said = "one kernel for graph.dense, graph.softmax, graph.softmax, because"
     assert f'@fused_dense_softmax_softmax ("fc1", "first", "second"): {said}' in exe.explain()
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("dtype", ["f16", "f32", "i1", "ui8", "i64"])
+def test_opened_and_closed_one_hot_vectors_are_equal(dtype: str, axis: int) -> None:
+    b, kind = sw.Builder("main"), dtype_of(ELEMENT_TYPES[dtype])
+    i, values = b.input("i", ("n", "m"), "i32"), b.input("values", (2,), dtype)
+    b.output(b.one_hot(i, values, depth=4, axis=axis), name="y")
+    module, given = b.module(), np.array([0, 1]).astype(kind)
+    i32 = np.iinfo(np.int32)
+    inputs = [np.array([[0, 3, -1, i32.max], [-4, 2, 4, i32.min], [-5, 1, -2, 0]], np.int32), given]
+    expected = module.run_reference(*inputs)
+    assert expected.sum() == 8
+    exe = sw.compile(module, threads=1, rounding="kept")
+    assert "graph.one_hot" not in exe.ir("optimized")
+    for compiled in (exe, closed(module, graph.OneHotOp)):
+        np.testing.assert_array_equal(bits(compiled(*inputs)), bits(expected))
+
+
+def test_every_composite_is_compared() -> None:
+    assert {*GRAPH, *NORMS, *PRODUCTS, *SOFTMAXES, graph.OneHotOp} == set(COMPOSITES)
 
 
 def bits(array: np.ndarray) -> np.ndarray:
