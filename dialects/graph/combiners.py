@@ -61,7 +61,7 @@ class Combiner:
         """The same of an array in a type in which scalars are computed."""
         if dtype.kind == "u" and self._compares:
             limits = np.iinfo(dtype)
-            return int(limits.min if self.combine == Combine.MAX else limits.max)
+            return int(limits.max if self.combine == Combine.MIN else limits.min)
         return neutral_value(self.combine, element_type_of(dtype))
 
     def reduced(self, x: np.ndarray, axes: Sequence[int], keepdims: bool = False) -> np.ndarray:

@@ -18,7 +18,7 @@ from stepwell.frontends.builder import Value
 from ..harness import RNG, as_reference, cases
 from .test_operators import LEVELS, Build, add, build, check_all, random
 
-KINDS = ("sum", "mean", "max", "min", "prod")
+KINDS = ("sum", "mean", "max", "maxnum", "min", "prod")
 OFFSETS = np.array([0, 3, 3, 4, 37])
 """With an empty segment, one of a single slice, and a long one."""
 
@@ -61,8 +61,8 @@ def test_segments_of_nothing() -> None:
 
 def test_empty_segments_are_defined() -> None:
     for dtype, expected in (
-        ("f32", (0, np.nan, -np.inf, np.inf, 1)),
-        ("i64", (0, 0, np.iinfo(np.int64).min, np.iinfo(np.int64).max, 1)),
+        ("f32", (0, np.nan, -np.inf, -np.inf, np.inf, 1)),
+        ("i64", (0, 0, *[np.iinfo(np.int64).min] * 2, np.iinfo(np.int64).max, 1)),
     ):
         b, inputs = sw.Builder("main"), [random((2,), dtype), np.array([1, 1])]
         for number, kind in enumerate(KINDS):

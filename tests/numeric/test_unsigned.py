@@ -13,6 +13,7 @@ from stepwell.core.dtype_names import dtype_named
 from ..harness import RNG, cases, same
 
 TYPES = {"ui8": np.uint8, "ui16": np.uint16, "ui32": np.uint32, "ui64": np.uint64}
+KINDS = ("sum", "mean", "max", "maxnum", "min", "prod")
 LEVELS = (0, 3)
 
 
@@ -45,7 +46,7 @@ def every_operator(name: str) -> sw.Module:
         b.pad(x, low=[1, 0], high=[0, 2], value=200),
         b.pool(x, "max", window=[3]),
         b.concat([total, x], axis=0),
-        *(b.reduce(b.add(x, x), kind=k, axes=[1]) for k in ("sum", "mean", "max", "min", "prod")),
+        *(b.reduce(b.add(x, x), kind=k, axes=[1]) for k in KINDS),
         b.greater(total, y),
         b.greater_equal(b.sub(x, y), y),
         b.abs(total),
@@ -56,7 +57,7 @@ def every_operator(name: str) -> sw.Module:
         b.pool(x, "mean", window=[2]),
         *(b.arg_reduce(total, kind=k, axis=1) for k in ("max", "min")),
         *(b.cumulative(x, kind=k, axis=1, exclusive=e) for k in ("max", "min") for e in (0, 1)),
-        *(b.segment_reduce(x, rows, kind=k) for k in ("max", "min", "mean")),
+        *(b.segment_reduce(x, rows, kind=k) for k in ("max", "maxnum", "min", "mean")),
         *(b.scatter_elements(x, places, x, axis=1, kind=k) for k in ("max", "min", "add")),
         *b.top_k(total, k=5, axis=1),
         *b.sort(total, axis=1, descending=True),

@@ -520,7 +520,7 @@ def test_matmul(shapes: tuple[tuple[int, ...], ...], kind: str, symbolic: bool) 
 @pytest.mark.parametrize(
     "kind", cases([*FLOATS, *INTEGERS], ["float16", "float32", "int8", "int64"])
 )
-@pytest.mark.parametrize("reduction", ["sum", "mean", "max", "min", "prod"])
+@pytest.mark.parametrize("reduction", ["sum", "mean", "max", "maxnum", "min", "prod"])
 @pytest.mark.parametrize("axes", [[1], [0, -1], [], [2, 1, 0]])
 @pytest.mark.parametrize("keepdims", [False, True])
 def test_reduce(kind: str, reduction: str, axes: list[int], keepdims: bool) -> None:
@@ -529,7 +529,7 @@ def test_reduce(kind: str, reduction: str, axes: list[int], keepdims: bool) -> N
 
 
 @pytest.mark.parametrize("kind", ["float32", "int32"])
-@pytest.mark.parametrize("reduction", ["sum", "mean", "max", "min", "prod"])
+@pytest.mark.parametrize("reduction", ["sum", "mean", "max", "maxnum", "min", "prod"])
 def test_reduce_of_nothing(kind: str, reduction: str) -> None:
     x = np.zeros((2, 0), kind)
     compare(graph.ReduceOp(value_of(x, True), reduction, [1]), [x], True)
@@ -573,7 +573,9 @@ def test_conv_with_symbolic_channels(symbolic: bool) -> None:
     compare(graph.ConvOp(x, w, groups=2), arrays, symbolic)
 
 
-POOLS = list(itertools.product([*FLOATS, "int8", "int64"], ["sum", "mean", "max", "min", "prod"]))
+POOLS = list(
+    itertools.product([*FLOATS, "int8", "int64"], ["sum", "mean", "max", "maxnum", "min", "prod"])
+)
 USUAL_POOLS = [pool for pool in POOLS if pool[0] in ("float32", "int8")] + [("float16", "mean")]
 
 
