@@ -21,6 +21,7 @@ WITHOUT_A_CASE = {
         "add cast dequantize div fma leaky_relu mul sqrt sub"
     ),
     "a few of them": "hard_sigmoid hard_swish prelu softsign",
+    "a part of `softmax`, which has a case": "small_exp",
     "an element of an operand, its sign, or its whole part": (
         "abs bitcast broadcast_to ceil clip combine concat constant dropout dynamic_broadcast "
         "dynamic_reshape dynamic_slice exchange floor fmod gather gather_elements gather_nd max "

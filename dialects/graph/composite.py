@@ -58,14 +58,14 @@ class CompositeOp(GraphOp, ABC):
     """Whether the operands of an elementwise operator are broadcast as in NumPy."""
 
     def opens(self, late: bool) -> bool:
-        """Whether it is replaced by its body.
+        """Whether it is replaced by its body: by default before the passes that match operators.
 
         It stays where passes match it or use its facts, or its own value at an index is better.
 
         Args:
-            late: after the passes that match operators, else before.
+            late: after those passes, else before.
         """
-        return True
+        return not late
 
     @abstractmethod
     def body(self, b: OpBuilder[Any], *args: Any, **kwargs: Any) -> Any:
@@ -95,8 +95,9 @@ class CompositeOp(GraphOp, ABC):
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         if self._is_of_scalars:
             return [broadcast_shapes(self, shapes, facts)]
-        values = self._body.evaluated(shapes, lambda op, given: op.infer_shapes(given, facts))
-        return [values[result] for result in self._body.results]
+        body = self._body
+        values = body.evaluated(shapes, lambda op, given: op.infer_shapes(given, facts))
+        return [values[result] for result in body.results]
 
     def flops(self, sizes: Sizes) -> Dim | None:
         if not self._is_of_scalars:
@@ -105,25 +106,27 @@ class CompositeOp(GraphOp, ABC):
         return None if work is None else work * product(sizes.shape(self.results[0]))
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        types = (dtype_of(element_type(argument)) for argument in self._body.block.args)
+        body = self._body
+        types = (dtype_of(element_type(argument)) for argument in body.block.args)
         given: list[Array] = [
             dense_array(array).astype(type, copy=False)
             for array, type in zip(arrays, types, strict=True)
         ]
         # Overflow and invalid operations have the values of IEEE 754, and no warning.
         with np.errstate(all="ignore"):
-            values = self._body.evaluated(given, lambda op, operands: op.reference(*operands))
-            return self.stored(*(cast(np.ndarray, values[y]) for y in self._body.results))
+            values = body.evaluated(given, lambda op, operands: op.reference(*operands))
+            return self.stored(*(cast(np.ndarray, values[y]) for y in body.results))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        inner = _BodyNest(nest, self, self._body)
+        body = self._body
+        inner = _BodyNest(nest, self, body)
         if not self._is_of_scalars:
-            return inner.at(self._body.results[result], index)
-        for argument, operand in zip(self._body.block.args, self.operands, strict=True):
+            return inner.at(body.results[result], index)
+        for argument, operand in zip(body.block.args, self.operands, strict=True):
             # A single operand is never broadcast: it is read at the index, also in a size of 1.
             own = index if len(self.operands) == 1 else broadcast_index(operand, index)
             inner.know(argument, (), nest.at(operand, own))
-        return inner.at(self._body.results[result], ())
+        return inner.at(body.results[result], ())
 
     @property
     def _is_of_scalars(self) -> bool:
@@ -140,7 +143,8 @@ class CompositeOp(GraphOp, ABC):
             for kind in map(tensor_type, self.operands)
             for element in (kind.element_type,)
         )
-        return _built(type(self), tuple(self.properties.items()), types)
+        built = _built_of_scalars if self._is_of_scalars else _built
+        return built(type(self), tuple(self.properties.items()), types)
 
 
 T = TypeVar("T")
@@ -202,7 +206,6 @@ class _BodySizes:
         return None
 
 
-@bounded_cache
 def _built(
     operator: type[CompositeOp],
     properties: tuple[tuple[str, Attribute], ...],
@@ -214,7 +217,12 @@ def _built(
         operands=block.args, properties=dict(properties), result_types=types[:1] * count
     )
     b = InsertingBuilder(Builder(InsertPoint.at_end(block)), [op])
-    return _Body(block, op.opened(b, lambda operand: operand))
+    with np.errstate(over="ignore"):  # numbers that become infinities
+        return _Body(block, op.opened(b, lambda operand: operand))
+
+
+_built_of_scalars = bounded_cache(_built)
+"""Those on scalars are few, and are kept; others differ with the sizes of programs."""
 
 
 class _BodyNest(Nest):

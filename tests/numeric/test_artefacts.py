@@ -10,6 +10,7 @@ import io
 import json
 import os
 import pickle
+import re
 import resource
 import subprocess
 import sys
@@ -83,8 +84,11 @@ def test_what_is_known_of_a_program_is_saved_with_it(saved: Path, all_tests: boo
     assert repr(again) == repr(exe)
     assert again.decisions == exe.decisions
     assert again.stages == exe.stages[1:]
-    for stage in ("optimized", *(["scheduled"] if all_tests else []), "llvm-ir"):
+    for stage in ("optimized", *(["scheduled"] if all_tests else []), "llvm"):
         assert again.ir(stage) == exe.ir(stage)
+    # Debug information has lines of the text that there is: of the model, or of what is saved.
+    codes = (re.sub(r"\b(line|scopeLine): \d+", "", one.ir("llvm-ir")) for one in (again, exe))
+    assert next(codes) == next(codes)
     close(again.run_at("loops" if all_tests else "fused", X[:1]), again(X[:1]), 1e-5, 0)
     with pytest.raises(sw.CompileError, match='file, expected "optimized", got "graph"'):
         again.ir("graph")

@@ -223,7 +223,7 @@ def test_sizes_whose_product_overflows(n: int, m: int, level: int, apart: Apart)
 def test_sizes_beyond_memory() -> None:
     exe = compiled(outer(1))
     x = np.zeros((10**7, 1), np.float32)
-    with pytest.raises(sw.StepwellError, match="not enough memory for an arena of 4000000"):
+    with pytest.raises(sw.StepwellError, match="not enough memory for an arena of 8000000"):
         exe(x, x.T)
     wide = np.broadcast_to(x[:1], (2**50, 1))
     with pytest.raises(sw.InputError, match='"x": not enough memory for a contiguous copy of'):

@@ -352,7 +352,8 @@ def test_integers_of_weights_are_known_behind_operators() -> None:
     one, zero = np.float32(0.5), np.int8(0)
     b.output(b.quantized_dense(x, one, np.uint8(9), w, one, zero, one, np.uint8(0)), name="y")
     module = b.module()
-    run_passes(make_context(module.weights), module.op, "graph-legalize-quantized")
+    passes = "graph-simplify-inference,graph-legalize-quantized"
+    run_passes(make_context(module.weights), module.op, passes)
     # 9 times the sums of the weights is subtracted by a bias.
     assert "dense<[-36, -54]>" in str(module.op)
     agrees(b, np.arange(6, dtype=np.uint8).reshape(3, 2))

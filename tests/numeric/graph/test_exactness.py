@@ -564,7 +564,7 @@ def applied(rule: type[RewritePattern], module: sw.Module) -> tuple[sw.Module, b
     """A module after one use of a rule wherever it matches, and whether it did."""
     copy = module.clone()
     ctx = make_context(copy.weights)
-    given = {"ctx": ctx, "weights": copy.weights}
+    given = {"ctx": ctx, "weights": copy.weights, "late": False}
     fields = dataclasses.fields(rule) if dataclasses.is_dataclass(rule) else ()
     if rule.__module__ == identities.__name__:
         pattern = AsStated(rule)
