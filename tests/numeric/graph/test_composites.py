@@ -19,6 +19,8 @@ from stepwell.dialects.graph.interfaces import FusionKind, GraphOp
 from stepwell.dialects.graph.op_builder import OpBuilder, V, parameters_of
 from stepwell.dialects.graph.ops_activations import ActivationOp
 
+from ...harness import cases
+
 
 @composite(alpha=0.5)
 class SnakeOp(CompositeOp):
@@ -145,8 +147,8 @@ def norm_module(
     return b.module(), inputs
 
 
-@pytest.mark.parametrize("given", [True, False])
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("given", cases([True, False], [True]))
+@pytest.mark.parametrize("dtype", cases(DTYPES, ["bf16", "f32"]))
 @pytest.mark.parametrize(
     ("op", "settings"),
     [pytest.param(op, s, id=f"{op.name}-{s}") for op in NORMS for s in NORMS[op]],
@@ -210,8 +212,8 @@ def test_opened_and_closed_products_are_equal(
 SOFTMAXES: list[type[CompositeOp]] = [graph.SoftmaxOp, graph.LogSoftmaxOp]
 
 
-@pytest.mark.parametrize("size", [1, 7, 40, "m"])
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", cases([1, 7, 40, "m"], [7, "m"]))
+@pytest.mark.parametrize("dtype", cases(DTYPES, ["f16", "f32"]))
 @pytest.mark.parametrize("op", SOFTMAXES)
 def test_opened_and_closed_softmaxes_are_equal(
     op: type[CompositeOp], dtype: str, size: int | str
@@ -255,7 +257,7 @@ def test_the_kernel_of_a_body_has_the_name_of_its_composite() -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
-@pytest.mark.parametrize("dtype", ["f16", "f32", "i1", "ui8", "i64"])
+@pytest.mark.parametrize("dtype", cases(["f16", "f32", "i1", "ui8", "i64"], ["f32", "i1"]))
 def test_opened_and_closed_one_hot_vectors_are_equal(dtype: str, axis: int) -> None:
     b, kind = sw.Builder("main"), dtype_of(ELEMENT_TYPES[dtype])
     i, values = b.input("i", ("n", "m"), "i32"), b.input("values", (2,), dtype)
