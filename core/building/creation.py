@@ -68,7 +68,7 @@ def initialize(
 
 
 def copied(op: OpT, values: dict[SSAValue, SSAValue] | None = None) -> OpT:
-    """What `op.clone(values)` returns."""
+    """The same as `op.clone(values)`."""
     values = {} if values is None else values
     free = set[SSAValue]()
     new = _copied(op, values, {}, free)
@@ -116,7 +116,7 @@ def _map(
 
 
 def _fill(block: Block, ops: Sequence[Operation]) -> None:
-    """What `block.add_ops` does with operations in no block, for a block without operations."""
+    """The same as `block.add_ops(ops)`, for an empty block and operations in no block."""
     if not ops:
         return
     block._first_op, block._last_op = ops[0], ops[-1]

@@ -52,7 +52,7 @@ def _mean(b: OpBuilder[V], x: V, axes: Sequence[int]) -> V:
 
 
 class NormalizationOp(CompositeOp, ABC):
-    """What all have in common that standardise, or divide by a norm: x, the axes, and epsilon."""
+    """An operator that standardises, or divides by a norm: its operand, axes and epsilon."""
 
     FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
 
