@@ -128,6 +128,20 @@ class DenseOfTransposed(RewritePattern):
             replace(op, [graph.MatmulOp(op.x, transpose.x)], rewriter, [transpose])
 
 
+@Exactness.OPEN
+class TransposeOfDense(RewritePattern):
+    # transpose(dense(w, x)) == dense(x, w), where that does not move a constant from the weights
+    @rooted
+    def match_and_rewrite(self, op: graph.TransposeOp, rewriter: PatternRewriter) -> None:
+        dense = op.x.owner
+        if not isinstance(dense, graph.DenseOp) or dense.bias is not None:
+            return
+        if rank(dense.x) != 2 or not dense.result.has_one_use():
+            return
+        if ints(op.permutation) == _SWAP and (is_constant(dense.x) or not is_constant(dense.w)):
+            replace(op, [graph.DenseOp(dense.w, dense.x)], rewriter, [dense])
+
+
 _Layer = graph.DenseOp | graph.ConvOp
 
 
@@ -225,6 +239,7 @@ _PATTERNS: tuple[type[RewritePattern], ...] = (
     ClipIsRelu,
     MatmulOfTransposed,
     DenseOfTransposed,
+    TransposeOfDense,
     BiasIsAnOperand,
     BiasesAreOne,
     ReshapeToSizes,

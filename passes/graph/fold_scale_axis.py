@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, f32, f64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     GreedyRewritePatternApplier,
@@ -333,6 +333,46 @@ class ScaleOfRows(RewritePattern):
         rewriter.replace(op, [constant, new], new.results)
 
 
+@Exactness.SPECIAL
+@dataclass
+class ScaledRows(RewritePattern):
+    """Multiply an argument as it is and scale the product, which stores no scaled copy of it."""
+
+    ctx: Context
+
+    # dense(x * n, w, b) == dense(x, w) * n + b, matmul(x * n, b) == matmul(x, b) * n
+    # for one factor n of each row, and a result that is at most twice as wide as x
+    @rooted
+    def match_and_rewrite(
+        self, op: graph.DenseOp | graph.MatmulOp, rewriter: PatternRewriter
+    ) -> None:
+        scaled, result = op.operands[0].owner, op.results[0]
+        if not isinstance(scaled, graph.MulOp) or not scaled.result.has_one_use():
+            return
+        if element_type(result) not in (f32, f64) or rank(result) != rank(scaled.result):
+            return
+        width, terms = sizes_of(result)[-1], sizes_of(scaled.result)[-1]
+        # A copy is written and read, where a product only takes one more operation.
+        if not 0 <= width <= 2 * terms:
+            return
+        for x, factors in ((scaled.lhs, scaled.rhs), (scaled.rhs, scaled.lhs)):
+            if isinstance(x, OpResult) or x.type != scaled.result.type or _varies(factors):
+                continue
+            to = InsertingBuilder(rewriter, [op, scaled])
+            value = to.mul(to.insert(type(op)(x, op.operands[1])), factors)
+            if isinstance(op, graph.DenseOp) and op.bias is not None:
+                value = to.add(value, op.bias)
+            what = "scale the rows of its result instead of those of its operand"
+            decide(self.ctx, op, what, "a scaled copy of an argument would be stored")
+            rewriter.replace(op, [], [value])
+            return
+
+
+def _varies(factors: SSAValue) -> bool:
+    """Whether factors differ within a row."""
+    return sizes_of(factors)[-1:] not in ((), (1,))
+
+
 def _decide(ctx: Context, op: GraphOp, what: str) -> None:
     decide(ctx, op, what, "the scale and the weights are constants")
 
@@ -372,7 +412,8 @@ class GraphFoldScaleAxisPass(ModulePass):
     the channels. A scale moves through a pad of zeros, through a relu if it is positive, and
     through a sum if the other summand is a constant or absorbs it as well. A column that scales
     the rows of ``spmm(a, x)`` or of `x` is folded into the stored values of a constant `a`. Scales
-    in 16 bits are kept: the weights would be rounded again.
+    in 16 bits are kept: the weights would be rounded again. Factors of rows need not be constant
+    where ``dense(x * n, w)`` scales an argument: ``dense(x, w) * n`` stores no copy of it.
 
     Requires: `graph-canonicalize-ops`, which puts constants second; weights in the context for
         scales that are not literals.
@@ -383,6 +424,7 @@ class GraphFoldScaleAxisPass(ModulePass):
     budget = SUMS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        rules = permitted(op, [ScaleOfProduct(ctx), ProductOfScaled(ctx), ScaleOfRows(ctx)])
+        kinds = (ScaleOfProduct, ProductOfScaled, ScaleOfRows, ScaledRows)
+        rules = permitted(op, [kind(ctx) for kind in kinds])
         applier = GreedyRewritePatternApplier(rules, dce_enabled=True)
         PatternRewriteWalker(applier).rewrite_module(op)

@@ -43,6 +43,15 @@ FORMS: dict[str, tuple[Callable[[Builder, Value], Value], list[str] | None]] = {
         lambda b, x: b.dense(x, b.transpose(b.tanh(b.constant(W.T.copy())), [1, 0])),
         ["matmul"],
     ),
+    "a product transposed": (lambda b, x: b.transpose(b.dense(W, x), [1, 0]), ["dense"]),
+    "a layer transposed": (
+        lambda b, x: b.transpose(b.dense(x, W), [1, 0]),
+        ["dense", "transpose"],
+    ),
+    "with a bias transposed": (
+        lambda b, x: b.transpose(b.dense(W, b.reduce(x, "max", [0], True), BIAS[:1]), [1, 0]),
+        ["reduce", "dense", "transpose"],
+    ),
     "constant first": (lambda b, x: b.mul(2.0, x), ["mul"]),
     "constant minus": (lambda b, x: b.sub(2.0, x), ["sub"]),
     "minus": (lambda b, x: x - 2.0, ["add"]),

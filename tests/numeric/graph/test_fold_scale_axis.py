@@ -173,6 +173,47 @@ def operators(module: sw.Module) -> list[str]:
     return [name for name in names if name not in ("constant", "func.return")]
 
 
+def lengths(b: Builder, x: Value) -> Value:
+    """One factor for each row."""
+    return b.sqrt(b.reduce(x * x, "sum", [1], True))
+
+
+ROWS: dict[str, tuple[Callable[[Builder, Value], Value], list[str]]] = {
+    "dense": (lambda b, x: b.dense(x * lengths(b, x), W), ["dense", "mul"]),
+    "the factors first": (lambda b, x: b.dense(lengths(b, x) * x, W), ["dense", "mul"]),
+    "a bias": (lambda b, x: b.dense(x * lengths(b, x), W, BIAS), ["dense", "mul", "add"]),
+    "matmul": (lambda b, x: b.matmul(x * lengths(b, x), W.T.copy()), ["matmul", "mul"]),
+    "a wide result": (lambda b, x: b.dense(x * lengths(b, x), floats(8, 4)), ["dense", "mul"]),
+    "a wider result": (lambda b, x: b.dense(x * lengths(b, x), floats(9, 4)), ["mul", "dense"]),
+    "what is computed": (lambda b, x: b.dense(b.tanh(x) * lengths(b, x), W), ["mul", "dense"]),
+    "what is used again": (
+        lambda b, x: b.add(b.dense(s := x * lengths(b, x), W[:4]), s),
+        ["mul", "dense", "add"],
+    ),
+    "factors of elements": (lambda b, x: b.dense(x * b.tanh(x), W), ["mul", "dense"]),
+}
+
+
+@pytest.mark.parametrize("rows", [3, 1, "n"])
+@pytest.mark.parametrize("name", ROWS)
+def test_scales_of_rows_of_arguments(
+    name: str, rows: int | str, assert_same: Callable[..., sw.Module]
+) -> None:
+    build, expected = ROWS[name]
+    x = floats(3 if rows == "n" else int(rows), 4)
+    after = assert_same(program(build, rows), "graph-fold-scale-axis", x, tolerance=1e-5)
+    assert operators(after)[-len(expected) :] == expected
+
+
+def test_a_scale_of_rows_in_16_bits_is_kept(assert_same: Callable[..., sw.Module]) -> None:
+    b = sw.Builder()
+    x, scale = b.input("x", (3, 4), "f16"), b.input("scale", (3, 1), "f16")
+    b.output(b.dense(x * scale, W.astype(np.float16)))
+    inputs = [floats(3, 4).astype(np.float16), COLUMN.astype(np.float16)]
+    after = assert_same(b.module(), "graph-fold-scale-axis", *inputs, tolerance=0)
+    assert operators(after) == ["mul", "dense"]
+
+
 @pytest.mark.parametrize("rows", [3, 1, "n"])
 @pytest.mark.parametrize("name", FOLDED)
 def test_folded(name: str, rows: int | str, assert_same: Callable[..., sw.Module]) -> None:
