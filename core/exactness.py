@@ -31,8 +31,7 @@ class Exactness(Enum):
     EXACT = "exact"
     """Nothing: the same bits for all operands, NaN and -0.0 among them."""
     OPEN = "open"
-    """Anything that operators leave unspecified: the order of a sum of floats, and the roundings
-    inside a composite operator (a normalisation)."""
+    """The order of a sum of floats, which operators leave open."""
     ROUNDING = "rounding"
     """How often, or where, a result is rounded."""
     SPECIAL = "special values"

@@ -16,11 +16,10 @@ from ...core.refusal import FaultyOperator, refused
 from ...core.symbols import find_symbol
 from ...core.typed import owned, parent_of, returned
 from ...dialects.graph.buffers import buffer_types
-from ...dialects.graph.interfaces import GraphOp, element_type, is_foreign, rank
+from ...dialects.graph.interfaces import GraphOp, element_type, faults_of, is_foreign, rank
 from ...dialects.graph.kernel_bounds import HINT, computed_indices, described, known_in, outside_of
 from ...dialects.graph.nest import Index
 from ...dialects.graph.ops_call import CallDpsOp
-from ...dialects.graph.plan.contract import faults_of
 from ...dialects.graph.plan.nest_plan import NestPlan, ResultNest
 from ...dialects.graph.rearranging import ReshapeInterface
 from ...dialects.graph.shapes import SymbolicShapes

@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import OpDef, VariadicDef, irdl_op_definition
 from xdsl.rewriter import InsertPoint
+from xdsl.utils.exceptions import VerifyException
 
 from ...core.bounded_cache import bounded_cache
 from ...core.dims import Dim, Shape, product
@@ -34,11 +35,12 @@ from .interfaces import (
     Sizes,
     declared_shape,
     element_type,
+    faults_of,
     tensor_type,
     unknown_sizes,
 )
 from .nest import PlaceSteps, Steps
-from .op_builder import InsertingBuilder, OpBuilder, V
+from .op_builder import InsertingBuilder, OpBuilder
 from .ops_elementwise import broadcast_index, broadcast_shapes
 
 if TYPE_CHECKING:
@@ -72,15 +74,22 @@ class CompositeOp(GraphOp, ABC):
         """The result, computed by operators of a builder: ``body(b, x)`` of one operand.
 
         An optional operand may be None, a list of operands is a list, and several results are a
-        tuple.
+        tuple. Values have no arithmetic of their own: ``b.mul(x, 2)``, not ``x * 2``. Without
+        another `FUSION` all operators are elementwise.
         """
 
-    def opened(self, b: OpBuilder[V], value_of: Callable[[SSAValue], V]) -> tuple[V, ...]:
+    def opened(
+        self, b: OpBuilder[SSAValue], value_of: Callable[[SSAValue], SSAValue]
+    ) -> tuple[SSAValue, ...]:
         """The results, computed by operators of a builder.
 
         Args:
             b: the builder.
             value_of: its value for an operand; one for 16 bits is in f32.
+
+        Raises:
+            UnsupportedError: if the body of an operator of a plug-in raises an exception, or does
+                not return a value for each result.
         """
         arguments: list[Any] = []
         for name, _ in self.get_irdl_definition().operands:
@@ -89,18 +98,35 @@ class CompositeOp(GraphOp, ABC):
                 arguments.append(value_of(given))
             else:
                 arguments.append(None if given is None else [value_of(v) for v in given])
-        results = self.body(b, *arguments)
-        return results if isinstance(results, tuple) else (results,)
+        try:
+            returned = self.body(b, *arguments)
+        except VerifyException as error:
+            if not _is_of_scalars(type(self)):
+                raise  # operands that do not fit
+            fact = "its body does not compute single elements, but its FUSION is elementwise"
+            raise _refused(self, fact, got=error) from error
+        except Exception:
+            with faults_of(self):
+                raise
+        results = returned if isinstance(returned, tuple) else (returned,)
+        wrong = [type(y).__name__ for y in results if not isinstance(y, SSAValue)]
+        if wrong or len(results) != len(self.results):
+            got = ", ".join(wrong) or len(results)
+            count = len(self.results)
+            expected = "a value" if count == 1 else f"a tuple of {count} values"
+            raise _refused(self, "its body returns something else", expected=expected, got=got)
+        return results
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        if self._is_of_scalars:
-            return [broadcast_shapes(self, shapes, facts)]
+        common = broadcast_shapes(self, shapes, facts) if _is_of_scalars(type(self)) else None
         body = self._body
+        if common is not None:
+            return [common]
         values = body.evaluated(shapes, lambda op, given: op.infer_shapes(given, facts))
         return [values[result] for result in body.results]
 
     def flops(self, sizes: Sizes) -> Dim | None:
-        if not self._is_of_scalars:
+        if not _is_of_scalars(type(self)):
             return self._body.flops([sizes.shape(operand) for operand in self.operands])
         work = self._body.flops([()] * len(self.operands))
         return None if work is None else work * product(sizes.shape(self.results[0]))
@@ -120,7 +146,7 @@ class CompositeOp(GraphOp, ABC):
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         body = self._body
         inner = _BodyNest(nest, self, body)
-        if not self._is_of_scalars:
+        if not _is_of_scalars(type(self)):
             return inner.at(body.results[result], index)
         for argument, operand in zip(body.block.args, self.operands, strict=True):
             # A single operand is never broadcast: it is read at the index, also in a size of 1.
@@ -129,22 +155,29 @@ class CompositeOp(GraphOp, ABC):
         return inner.at(body.results[result], ())
 
     @property
-    def _is_of_scalars(self) -> bool:
-        return self.FUSION == FusionKind.ELEMENTWISE and self.BROADCASTS
-
-    @property
     def _body(self) -> _Body:
         types = tuple(
             TensorType(
                 compute_type(element) if is_half(element) else element,
-                () if self._is_of_scalars else kind.get_shape(),
+                () if _is_of_scalars(type(self)) else kind.get_shape(),
                 kind.encoding,
             )
             for kind in map(tensor_type, self.operands)
             for element in (kind.element_type,)
         )
-        built = _built_of_scalars if self._is_of_scalars else _built
+        built = _built_of_scalars if _is_of_scalars(type(self)) else _built
         return built(type(self), tuple(self.properties.items()), types)
+
+
+def _is_of_scalars(operator: type[CompositeOp]) -> bool:
+    """Whether the body is that of one element."""
+    return operator.FUSION == FusionKind.ELEMENTWISE and operator.BROADCASTS
+
+
+def _refused(
+    op: CompositeOp, fact: str, *, expected: object = None, got: object = None
+) -> UnsupportedError:
+    return UnsupportedError(explain(op.name, fact, expected=expected, got=got, origin=origin(op)))
 
 
 T = TypeVar("T")
@@ -218,7 +251,13 @@ def _built(
     )
     b = InsertingBuilder(Builder(InsertPoint.at_end(block)), [op])
     with np.errstate(over="ignore"):  # numbers that become infinities
-        return _Body(block, op.opened(b, lambda operand: operand))
+        results = op.opened(b, lambda operand: operand)
+    if _is_of_scalars(operator):
+        for inner in block.ops:
+            if inner.operands and cast(GraphOp, inner).fusion != FusionKind.ELEMENTWISE:
+                fact = "its body is not elementwise, but its FUSION is"
+                raise _refused(op, fact, expected="elementwise operators", got=inner.name)
+    return _Body(block, results)
 
 
 _built_of_scalars = bounded_cache(_built)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
@@ -19,13 +20,14 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, traits_def
 from xdsl.rewriter import Rewriter
 from xdsl.traits import Pure
-from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.exceptions import DiagnosticException, VerifyException
 
 from ...core.bounded_cache import bounded_cache
 from ...core.dims import Dim, Shape, product
 from ...core.dtypes import dtype_of, element_type_of
-from ...core.errors import UnsupportedError, explain
+from ...core.errors import StepwellError, UnsupportedError, explain
 from ...core.provenance import origin
+from ...core.refusal import OperationRefused
 from ...core.typed import tensor_type
 from .attrs import compute_type, is_reordered
 from .kinds import FusionKind
@@ -176,11 +178,11 @@ class GraphOp(IRDLOperation, ABC):
         """The scalar value of a result at an index, in `nest.compute_type`.
 
         Raises:
-            UnsupportedError: if the operator is opaque.
+            UnsupportedError: if the operator is opaque, or writes its results itself.
         """
-        raise UnsupportedError(
-            explain(self.name, "an opaque operator has no value at an index", origin=origin(self))
-        )
+        fact = "has no value at an index"
+        hint = "it has loops of its own" if self.fusion == FusionKind.NEST else "it is opaque"
+        raise UnsupportedError(explain(self.name, fact, origin=origin(self), hint=hint))
 
     def write(self, nest: WritingNest) -> None:
         """Write the results in loops of the operator's own, as one does whose `FUSION` is `NEST`.
@@ -262,6 +264,26 @@ def is_foreign(op: Operation) -> bool:
     if not isinstance(op, GraphOp):
         return False
     return names_a_symbol(op) or not type(op).__module__.startswith(f"{__package__}.")
+
+
+@contextmanager
+def faults_of(op: GraphOp) -> Iterator[None]:
+    """Name an operator that users wrote in the error of an exception that it raises.
+
+    Raises:
+        UnsupportedError: from that exception.
+    """
+    try:
+        yield
+    except (StepwellError, OperationRefused, RecursionError, MemoryError):
+        raise
+    except Exception as error:
+        if not is_foreign(op):
+            raise
+        # The boundary to code of others: it may raise anything.
+        text = str(error).partition("\n\n")[0] if isinstance(error, DiagnosticException) else error
+        fact = " ".join(f"raised {type(error).__name__}: {text}".split())
+        raise UnsupportedError(explain(op.name, fact, origin=origin(op))) from error
 
 
 def widened(array: np.ndarray) -> np.ndarray:

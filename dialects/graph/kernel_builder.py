@@ -16,6 +16,8 @@ from xdsl.dialects.builtin import (
     IntegerType,
     TensorType,
     f32,
+    f64,
+    i64,
 )
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
@@ -174,8 +176,8 @@ class KernelBuilder(KernelLoops):
         got = type(given).__name__
         raise self.error("wrong value", "a scalar or a number", got)
 
-    def cast(self, value: Scalar | Index, dtype: str) -> Scalar:
-        """A scalar, or an index, as one of another element type, such as "f32".
+    def cast(self, value: Scalar | Index | float, dtype: str) -> Scalar:
+        """A scalar, an index or a number as a scalar of an element type, such as "f32".
 
         It has a value of that type, in the one in which it is computed: f32 for f16, bf16 and
         low-bit floats, a wider signed one for unsigned and low-bit integers.
@@ -184,6 +186,13 @@ class KernelBuilder(KernelLoops):
             raise self.error("unknown element type", ", ".join(ELEMENT_TYPES), dtype)
         target = ELEMENT_TYPES[dtype]
         computable(self, target)
+        if isinstance(value, (int, float)):
+            number = value if isinstance(value, float) else self.number(value)
+            if is_float(target):
+                number, kind = float(number), compute_type(target)
+            else:
+                kind = f64 if isinstance(value, float) else i64
+            value = Scalar(self, self.constant(number, kind))
         if isinstance(value, Index):
             result = scalars.from_index(self, index_value(self, value), target)
         else:

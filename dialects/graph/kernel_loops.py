@@ -161,17 +161,22 @@ class KernelLoops(KernelBody):
         op.variable.name_hint = op.loop_name.data
         return op
 
-    def _check_scalars(self, inits: Sequence[Any]) -> None:
-        for init in inits:
-            if not isinstance(init, Scalar):
-                raise self.error("wrong start of a loop", "a scalar", type(init).__name__)
+    def _check_scalars(self, inits: object) -> None:
+        several = isinstance(inits, (list, tuple))
+        for init in inits if several else [inits]:
+            if not several or not isinstance(init, Scalar):
+                expected = "a scalar" if several else "a list of scalars"
+                hint = 'k.cast(0, "f32") makes one of a number'
+                raise self.error("wrong start of a loop", expected, type(init).__name__, hint)
         if not inits:
             raise self.error("a loop carries nothing", "one value or more")
 
     def _stepped(self, step: Callable[..., Any], index: Sequence[Any], totals: Scalars) -> Scalars:
         results = step(*index, *totals)
         if not isinstance(results, tuple) or len(results) != len(totals):
-            raise self.error("wrong results of a step", f"a tuple of {len(totals)}", results)
+            got = f"{type(results).__name__}"
+            got += f" of {len(results)}" if isinstance(results, tuple) else ""
+            raise self.error("wrong results of a step", f"a tuple of {len(totals)}", got)
         pairs = zip(results, totals, strict=True)
         return tuple(Scalar(self, self.scalar(new, old.ssa.type)) for new, old in pairs)
 

@@ -134,7 +134,8 @@ class ShapeFacts:
     def axis(self, axis: int, rank: int, what: str = "axis") -> int:
         """An axis counted from the front, where negative ones count from the back."""
         if not -rank <= axis < rank:
-            self.fail(f"{what} out of range", f"-{rank} <= {what} < {rank}", axis)
+            expected = f"-{rank} <= {what} < {rank}" if rank else "none, of a scalar"
+            self.fail(f"{what} out of range", expected, axis)
         return axis % rank
 
 

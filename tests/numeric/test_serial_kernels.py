@@ -157,8 +157,12 @@ def refused(body: Any, message: str) -> None:
 
 def test_what_a_kernel_is_refused_for() -> None:
     refused(lambda k, x, y: k.carry(3, [], lambda i: ()), "carries nothing, expected one value or")
-    refused(lambda k, x, y: k.carry(3, [1.0], lambda i, a: (a,)), "wrong start of a loop")
-    refused(lambda k, x, y: k.carry(3, [x[0, 0]], lambda i, a: (a, a)), "wrong results of a step")
+    hint = r'expected a scalar, got float .*; k.cast\(0, "f32"\) makes one of a number'
+    refused(lambda k, x, y: k.carry(3, [1.0], lambda i, a: (a,)), hint)
+    refused(lambda k, x, y: k.carry(3, x[0, 0], lambda i, a: (a,)), "expected a list of scalars")
+    two = "wrong results of a step, expected a tuple of 1, got "
+    refused(lambda k, x, y: k.carry(3, [x[0, 0]], lambda i, a: (a, a)), f"{two}tuple of 2")
+    refused(lambda k, x, y: k.carry(3, [x[0, 0]], lambda i, a: a), f"{two}Scalar")
     refused(lambda k, x, y: k.carry(3, [x[0, 0]], lambda i, a: (a < 1,)), "changes the type")
     refused(lambda k, x, y: k.local((3, 0)), r"wrong size of a local buffer, .* got \[3, 0\]")
     refused(lambda k, x, y: k.local(3, "f3"), "unknown element type")
@@ -171,3 +175,45 @@ def test_iterations_that_meet_are_refused() -> None:
             y.accumulate((i, 0), x[i, j])
 
     refused(body, 'loop "j"')
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number", "expected"),
+    [
+        ("f32", 1, 1.0),
+        ("f32", 1e-3, 1e-3),
+        ("f64", 0.1, 0.1),
+        ("f16", 70000.0, np.inf),
+        ("i8", 300, 44),
+        ("i64", -(2**63), -(2**63)),
+        ("i32", 2.9, 2),
+        ("i1", 2, True),
+    ],
+)
+def test_a_number_is_a_scalar(dtype: str, number: float, expected: float) -> None:
+    @sw.kernel
+    def filled(k: Any, x: Any, y: Any) -> None:
+        with k.loops(*y.shape) as i:
+            y[i] = k.cast(number, dtype)
+
+    b = sw.Builder("main")
+    x = b.input("x", (2,), "f32")
+    b.output(b.call_kernel(filled, x, results=sw.TensorSpec((2,), dtype)))
+    result = sw.compile(b.module(), threads=1)(np.zeros(2, np.float32))
+    assert result.tolist() == np.array([expected] * 2, result.dtype).tolist()
+
+
+def test_a_product_is_carried_from_a_number_on() -> None:
+    @sw.kernel
+    def product(k: Any, x: Any, y: Any) -> None:
+        with k.loops(*y.shape) as i:
+            one = [k.cast(1, "f32")]
+            (y[i],) = k.carry(x.shape[1], one, lambda j, total: (total * x[i, j],))
+
+    x = np.array([[1, 2, np.inf], [3, 4, 5]], np.float32)
+    b = sw.Builder("main")
+    given = b.input("x", ("n", "m"), "f32")
+    b.output(b.call_kernel(product, given, results=sw.TensorSpec(("n",), "f32")))
+    compiled = sw.compile(b.module(), threads=1)
+    assert compiled(x).tolist() == [np.inf, 60]
+    assert compiled(x[:, :0]).tolist() == [1, 1]

@@ -7,37 +7,16 @@ from contextlib import contextmanager
 
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
-from xdsl.utils.exceptions import DiagnosticException, VerifyException
+from xdsl.utils.exceptions import VerifyException
 
-from ....core.errors import StepwellError, UnsupportedError, explain
+from ....core.errors import UnsupportedError, explain
 from ....core.provenance import origin
-from ....core.refusal import OperationRefused
 from ...loop.attrs import Combine
 from ...sparse_tensor import is_sparse
 from ..attrs import compute_type
 from ..combiners import COMBINERS
 from ..interfaces import GraphOp, element_type, is_foreign, rank, tensor_type
 from .accesses import Sources
-
-
-@contextmanager
-def faults_of(op: GraphOp) -> Iterator[None]:
-    """Name an operator that users wrote in the error of an exception that it raises.
-
-    Raises:
-        UnsupportedError: from that exception.
-    """
-    try:
-        yield
-    except (StepwellError, OperationRefused, RecursionError, MemoryError):
-        raise
-    except Exception as error:
-        if not is_foreign(op):
-            raise
-        # The boundary to code of others: it may raise anything.
-        text = str(error).partition("\n\n")[0] if isinstance(error, DiagnosticException) else error
-        fact = " ".join(f"raised {type(error).__name__}: {text}".split())
-        raise UnsupportedError(explain(op.name, fact, origin=origin(op))) from error
 
 
 class Contract:

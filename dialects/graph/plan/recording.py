@@ -10,11 +10,10 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ..attrs import compute_type
-from ..interfaces import GraphOp, element_type, names_a_symbol, rank
+from ..interfaces import GraphOp, element_type, faults_of, names_a_symbol, rank
 from ..kinds import FusionKind
 from ..rearranging import ReshapeInterface
 from .accesses import Recording
-from .contract import faults_of
 from .coverage import check_covered
 from .recording_nest import RecordingNest
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -108,7 +109,7 @@ def test_opened_and_closed_are_equal(
     found = opened(*inputs)
     assert found.dtype == whole.dtype
     if op is graph.GeluOp and settings["approximate"] == "none":
-        # As one operator its error function is approximate: see `GeluOp.scalar`.
+        # As one operator its error function is approximate: see `GeluOp.value_at`.
         close(found, whole, dtype)
     else:
         np.testing.assert_array_equal(bits(found), bits(whole))
@@ -373,3 +374,76 @@ def test_wrong_declarations_of_composites() -> None:
 
     with pytest.raises(TypeError, match="Summed: an operand of a composite is optional or a list"):
         composite()(Summed)
+
+
+def with_body(
+    body: Callable[..., Any], fusion: FusionKind = FusionKind.ELEMENTWISE
+) -> type[CompositeOp]:
+    class TestedOp(CompositeOp):
+        """An operator of one operand."""
+
+        name = "graph.tested"
+        FUSION: ClassVar[FusionKind] = fusion
+        x = operand_def(FLOAT_TENSOR)
+        result = result_def(FLOAT_TENSOR)
+
+        def body(self, b: OpBuilder[Any], x: Any) -> Any:
+            return body(b, x)
+
+    return composite()(TestedOp)
+
+
+REDUCES = FusionKind.REDUCTION
+WRONG_BODIES: dict[str, tuple[type[CompositeOp], str]] = {
+    "it reduces": (
+        with_body(lambda b, x: b.mul(x, b.reduce(x, "sum", [-1], True))),
+        "its body does not compute single elements, but its FUSION is elementwise, got graph",
+    ),
+    "it broadcasts": (
+        with_body(lambda b, x: b.reshape(x, [])),
+        "its body is not elementwise, but its FUSION is, expected elementwise operators, got graph",
+    ),
+    "a number": (
+        with_body(lambda b, x: 1.0),
+        "its body returns something else, expected a value, got float",
+    ),
+    "nothing": (
+        with_body(lambda b, x: None, REDUCES),
+        "its body returns something else, expected a value, got NoneType",
+    ),
+    "two values": (
+        with_body(lambda b, x: (x, x)),
+        "its body returns something else, expected a value, got 2",
+    ),
+    "arithmetic": (with_body(lambda b, x: x * 2), "raised TypeError: unsupported operand"),
+    "an exception": (with_body(lambda b, x: 1 / 0, REDUCES), "raised ZeroDivisionError: division"),
+    "no operator": (
+        with_body(lambda b, x: b.trelu(x)),
+        'raised AttributeError: .* no operator "trelu"; nearest: relu',
+    ),
+    "operands that do not fit": (
+        with_body(lambda b, x: b.reduce(x, "sum", [2]), REDUCES),
+        "graph.reduce: axis out of range, expected -2 <= axis < 2, got 2",
+    ),
+}
+
+
+def compiled_at(level: int, operator: type[CompositeOp]) -> sw.Executable:
+    b = sw.Builder()
+    b.output(b.apply(operator, b.input("x", ("n", 4))))
+    return sw.compile(b.module(), opt_level=level, threads=1)
+
+
+@pytest.mark.parametrize("level", [0, 3])
+@pytest.mark.parametrize("name", WRONG_BODIES)
+def test_what_a_body_does_wrong_names_the_operator(name: str, level: int) -> None:
+    operator, message = WRONG_BODIES[name]
+    with pytest.raises(sw.StepwellError, match=rf"^graph\.tested: {message}"):
+        compiled_at(level, operator)
+
+
+def test_loops_of_an_operator_in_a_body_need_it_opened() -> None:
+    operator = with_body(lambda b, x: b.cumulative(x, "sum", 1), REDUCES)
+    assert compiled_at(3, operator)(np.ones((1, 4), np.float32)).tolist() == [[1, 2, 3, 4]]
+    with pytest.raises(sw.UnsupportedError, match="no value at an index; it has loops of its own"):
+        compiled_at(0, operator)
