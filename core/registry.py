@@ -1,6 +1,7 @@
 """Dialects and passes by name: the folders are the list.
 
 `passes/graph/fuse_ops.py` is the pass `graph-fuse-ops`, class `GraphFuseOpsPass`;
+`passes/loop/steps/split.py` is `loop-split`, class `LoopSplitPass`;
 `conversions/convert_graph_to_loop.py` is `convert-graph-to-loop`, class
 `ConvertGraphToLoopPass`. Modules are imported when their dialect or pass is first used.
 Other packages register theirs through xDSL's entry point `xdsl.universe`.
@@ -62,18 +63,19 @@ def _own_passes() -> dict[str, Callable[[], type[ModulePass]]]:
     # The names of passes, of their modules below the package and of their classes are those of
     # the files.
     found: dict[str, Callable[[], type[ModulePass]]] = {}
-    for folder, prefix in (
-        ("passes/graph", "graph-"),
-        ("passes/loop", "loop-"),
-        ("passes/rt", "rt-"),
-        ("conversions", ""),
+    for prefix, folders in (
+        ("graph-", ("passes/graph",)),
+        ("loop-", ("passes/loop", "passes/loop/steps")),
+        ("rt-", ("passes/rt",)),
+        ("", ("conversions",)),
     ):
-        for path in sorted((_ROOT / folder).glob("*.py")):
+        files = (path for folder in folders for path in (_ROOT / folder).glob("*.py"))
+        for path in sorted(files, key=lambda path: path.stem):
             if path.stem == "__init__" or (not prefix and not path.stem.startswith("convert_")):
                 continue
             name = prefix + path.stem.replace("_", "-")
             class_name = "".join(word.capitalize() for word in name.split("-")) + "Pass"
-            place = f"{folder.replace('/', '.')}.{path.stem}"
+            place = ".".join(path.relative_to(_ROOT).with_suffix("").parts)
             found[name] = _load(place, class_name)  # type: ignore[assignment]
     return found
 

@@ -11,8 +11,8 @@ from ..core.records import Records, default_path, read_records
 from ..core.target import Target
 from ..dialects.loop.ops import KernelOp
 from ..dialects.loop.trace import structure_of
-from ..passes.loop.rules.predictions import Predictions
 from ..passes.loop.schedule import schedule_kernel
+from ..passes.loop.scheduler.predictions import Predictions
 from .document import Trial
 
 

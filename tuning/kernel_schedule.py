@@ -23,9 +23,9 @@ from ..dialects.loop.nests import ScheduleError, kernel_named, loops_of
 from ..dialects.loop.ops import SCHEDULE, KernelOp
 from ..dialects.loop.trace import structure_of, trace_of
 from ..dialects.loop.trace_text import Step, parse_traces
-from ..passes.loop.rules.predictions import Predictions
-from ..passes.loop.rules.replay import take
 from ..passes.loop.schedule import schedule_kernel
+from ..passes.loop.scheduler.predictions import Predictions
+from ..passes.loop.scheduler.replay import take
 from .measuring import Bench
 from .steps import Steps
 

@@ -33,10 +33,10 @@ from ..core.target import Target, default_threads, named
 from ..core.worker import Worker
 from ..dialects.loop.ops import ForOp, KernelOp
 from ..dialects.loop.trace import structure_of
-from ..passes.loop.rules.accesses import cost
-from ..passes.loop.rules.knobs import ANALYTIC, CHOICES, Knobs
-from ..passes.loop.rules.predictions import Predictions
 from ..passes.loop.schedule import schedule_kernel
+from ..passes.loop.scheduler.accesses import cost
+from ..passes.loop.scheduler.knobs import ANALYTIC, CHOICES, Knobs
+from ..passes.loop.scheduler.predictions import Predictions
 
 _LOG = logger("tuning")
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from ..core.errors import explain
 from ..dialects.loop.trace_text import Step
-from ..passes.loop.rules.replay import PRIMITIVES
+from ..passes.loop.scheduler.replay import PRIMITIVES
 
 
 class Steps:

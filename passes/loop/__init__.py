@@ -1,4 +1,4 @@
-"""Schedules of `loop` kernels: the primitives, and the automatic schedule that chooses them.
+"""Schedules of `loop` kernels: `steps` has the primitives, `scheduler` chooses them.
 
 It may import: `dialects` and `core`.
 In: the `kernels` stage; out: the `scheduled` stage.

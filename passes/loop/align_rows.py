@@ -20,7 +20,7 @@ from ...core.context import decide
 from ...dialects.graph import ops as graph
 from ...dialects.loop.in_place import sharing
 from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, PrefetchOp, StoreOp
-from .prefetch import LINE_BITS
+from .steps.prefetch import LINE_BITS
 
 _LINE = LINE_BITS // 8
 _PLAIN = LoadOp | StoreOp | PrefetchOp | memref.DimOp

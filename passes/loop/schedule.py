@@ -23,24 +23,24 @@ from ...core.walks import operations_in
 from ...dialects.loop.nests import ScheduleError, perfect_nest
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.trace import structure_of, trace_of
-from .rules.blocks import schedule_blocks
-from .rules.borders import cut_border
-from .rules.cascades import cascade_entries
-from .rules.columns import schedule_carried_rows, schedule_columns
-from .rules.contraction import schedule_contraction
-from .rules.flat import fuse_rows
-from .rules.heads import schedule_heads
-from .rules.knobs import ANALYTIC, Knobs
-from .rules.lanes import schedule_gathers, schedule_lanes, schedule_transpose
-from .rules.message_products import schedule_message_products
-from .rules.panels import prefetch_next_rows
-from .rules.replay import read_traces, replay, replay_all
-from .rules.rows import schedule_row
-from .rules.staged_rows import schedule_staged_rows, staged_rows
-from .rules.steps import HeldBackError, Schedule
-from .rules.thread_tiles import cut_thread_tiles
-from .rules.updates import merge_fills, parallelise_inside, parallelise_updates
-from .rules.walks import merge_walks
+from .scheduler.blocks import schedule_blocks
+from .scheduler.borders import cut_border
+from .scheduler.cascades import cascade_entries
+from .scheduler.columns import schedule_carried_rows, schedule_columns
+from .scheduler.contraction import schedule_contraction
+from .scheduler.flat import fuse_rows
+from .scheduler.heads import schedule_heads
+from .scheduler.knobs import ANALYTIC, Knobs
+from .scheduler.lanes import schedule_gathers, schedule_lanes, schedule_transpose
+from .scheduler.message_products import schedule_message_products
+from .scheduler.panels import prefetch_next_rows
+from .scheduler.replay import read_traces, replay, replay_all
+from .scheduler.rows import schedule_row
+from .scheduler.staged_rows import schedule_staged_rows, staged_rows
+from .scheduler.steps import HeldBackError, Schedule
+from .scheduler.thread_tiles import cut_thread_tiles
+from .scheduler.updates import merge_fills, parallelise_inside, parallelise_updates
+from .scheduler.walks import merge_walks
 
 Rule = Callable[[Schedule, str], str | None]
 

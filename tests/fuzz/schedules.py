@@ -17,8 +17,8 @@ from stepwell.core.registry import own_passes
 from stepwell.core.walks import is_same
 from stepwell.dialects.loop.nests import loop_names, loops_of
 from stepwell.dialects.loop.ops import KernelOp
-from stepwell.passes.loop.split import TAILS
-from stepwell.passes.loop.tiles import ORDERS
+from stepwell.passes.loop.steps.split import TAILS
+from stepwell.passes.loop.steps.tiles import ORDERS
 
 from .choices import Choices
 from .outcomes import DifferenceError

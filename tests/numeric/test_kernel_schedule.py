@@ -12,7 +12,7 @@ import pytest
 import stepwell as sw
 from stepwell.core.errors import CompileError
 from stepwell.core.records import read_records
-from stepwell.passes.loop.rules.replay import PRIMITIVES
+from stepwell.passes.loop.scheduler.replay import PRIMITIVES
 from stepwell.tools.main import main
 from stepwell.tuning import kernel_schedule
 from stepwell.tuning.steps import Steps

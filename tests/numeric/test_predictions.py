@@ -12,7 +12,7 @@ import stepwell as sw
 from stepwell.compilation import Compilation
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.loop.trace import structure_of, trace_of
-from stepwell.passes.loop.rules.predictions import Predictions, instructions
+from stepwell.passes.loop.scheduler.predictions import Predictions, instructions
 
 
 def program(widths: Sequence[int]) -> Compilation:

@@ -14,7 +14,7 @@ from stepwell.core.registry import own_dialects, own_passes
 
 ROOT = Path(__file__).resolve().parents[2]
 LIT = ROOT / "tests" / "lit"
-PASS_FOLDERS = ("passes/graph", "passes/loop", "passes/rt", "conversions")
+PASS_FOLDERS = ("passes/graph", "passes/loop", "passes/loop/steps", "passes/rt", "conversions")
 PASS_FILES = sorted(
     path
     for folder in PASS_FOLDERS
@@ -37,7 +37,7 @@ def spelled(path: Path) -> tuple[str, str, Path]:
     """The command-line name, the class and the lit test of a pass file."""
     folder = path.parent.relative_to(ROOT)
     dashed = path.stem.replace("_", "-")
-    name = f"{folder.name}-{dashed}" if folder.parts[0] == "passes" else dashed
+    name = f"{folder.parts[1]}-{dashed}" if folder.parts[0] == "passes" else dashed
     class_name = "".join(word.capitalize() for word in name.split("-")) + "Pass"
     return name, class_name, LIT / folder / f"{dashed}.mlir"
 

@@ -20,7 +20,7 @@ from stepwell.dialects.graph import op_builder, ops, ops_functions
 from stepwell.dialects.graph.dialect import Graph
 from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.dialects.graph.op_builder import operators_of, parameters_of, signature_of
-from stepwell.passes.loop.rules.replay import PRIMITIVES
+from stepwell.passes.loop.scheduler.replay import PRIMITIVES
 from stepwell.tuning import steps
 from stepwell.tuning.steps import signature_of as step_signature
 

@@ -104,8 +104,8 @@ PLUGINS = (
     "frontends.onnx.registry.converts",
     "frontends.onnx.registry.evaluates",
     "frontends.torch.registry.converts",
-    "passes.loop.rules.steps.Parts",
-    "passes.loop.rules.steps.Schedule",
+    "passes.loop.scheduler.steps.Parts",
+    "passes.loop.scheduler.steps.Schedule",
 )
 """What plug-ins are written against, beside the package itself."""
 

@@ -33,7 +33,7 @@ from stepwell.core.specs import ValueSpec
 from stepwell.core.weights import WeightStore
 from stepwell.dialects.loop.nests import ScheduleError
 from stepwell.frontends.mlir import from_mlir
-from stepwell.passes.loop.rules.replay import read_traces
+from stepwell.passes.loop.scheduler.replay import read_traces
 from stepwell.tools.command import read_passes
 from stepwell.tools.models import read_array
 

@@ -43,7 +43,7 @@ from stepwell.passes.graph import (
 )
 from stepwell.passes.graph.fusion import outlining
 from stepwell.passes.graph.rules import arithmetic
-from stepwell.passes.loop.rules import steps
+from stepwell.passes.loop.scheduler import steps
 from stepwell.passes.rt import outline_tiles
 from stepwell.tools import stepwell_opt
 

@@ -12,8 +12,8 @@ from xdsl.utils.exceptions import VerifyException
 from stepwell.backends.reference.machine import run_kernel
 from stepwell.core.target import named
 from stepwell.dialects.loop.nests import ScheduleError
-from stepwell.passes.loop.rules.replay import replay
 from stepwell.passes.loop.schedule import schedule_kernel
+from stepwell.passes.loop.scheduler.replay import replay
 
 from ...harness import cases
 

@@ -18,10 +18,10 @@ from stepwell.core.pipelines import pipeline, run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
 from stepwell.frontends import gnn
-from stepwell.passes.loop.rules import thread_tiles
-from stepwell.passes.loop.rules.knobs import Knobs
-from stepwell.passes.loop.rules.replay import replay
 from stepwell.passes.loop.schedule import schedule_kernel
+from stepwell.passes.loop.scheduler import thread_tiles
+from stepwell.passes.loop.scheduler.knobs import Knobs
+from stepwell.passes.loop.scheduler.replay import replay
 
 QUICK = settings(max_examples=settings().max_examples * 40 // 100, deadline=None)
 ROWS = st.one_of(

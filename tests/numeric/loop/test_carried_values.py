@@ -20,13 +20,13 @@ from stepwell.backends.reference.machine import run_kernel
 from stepwell.core.target import named
 from stepwell.dialects.loop.loops import loops_in
 from stepwell.dialects.loop.ops import FoldOp, KernelOp
-from stepwell.passes.loop.drop_unit_loops import drop_unit_loops
-from stepwell.passes.loop.reorder import reorder
 from stepwell.passes.loop.schedule import schedule_kernel
-from stepwell.passes.loop.split import split
-from stepwell.passes.loop.tiles import tiles
-from stepwell.passes.loop.unroll import unroll
-from stepwell.passes.loop.vectorize import vectorize
+from stepwell.passes.loop.steps.drop_unit_loops import drop_unit_loops
+from stepwell.passes.loop.steps.reorder import reorder
+from stepwell.passes.loop.steps.split import split
+from stepwell.passes.loop.steps.tiles import tiles
+from stepwell.passes.loop.steps.unroll import unroll
+from stepwell.passes.loop.steps.vectorize import vectorize
 
 from ...harness import cases
 

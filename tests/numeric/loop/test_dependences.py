@@ -21,8 +21,8 @@ from stepwell.core.registry import make_context
 from stepwell.dialects.loop.dependences import dependences, unwritten
 from stepwell.dialects.loop.nests import ScheduleError
 from stepwell.dialects.loop.ops import KernelOp
-from stepwell.passes.loop.rules.replay import replay
-from stepwell.passes.loop.vectorize import vectorize
+from stepwell.passes.loop.scheduler.replay import replay
+from stepwell.passes.loop.steps.vectorize import vectorize
 
 
 def module_of(kernel: Callable[..., None]) -> sw.Module:

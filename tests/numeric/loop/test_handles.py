@@ -9,10 +9,10 @@ from stepwell.dialects.loop.handles import forwarding
 from stepwell.dialects.loop.nests import loop_named
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.loop.trace import trace_of
-from stepwell.passes.loop.fuse import fuse
-from stepwell.passes.loop.rules.replay import replay
-from stepwell.passes.loop.rules.steps import Schedule
-from stepwell.passes.loop.split import split
+from stepwell.passes.loop.scheduler.replay import replay
+from stepwell.passes.loop.scheduler.steps import Schedule
+from stepwell.passes.loop.steps.fuse import fuse
+from stepwell.passes.loop.steps.split import split
 
 V3 = named("x86-64-v3")
 

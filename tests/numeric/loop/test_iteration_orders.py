@@ -31,8 +31,8 @@ from stepwell.dialects.loop.linear import normalized
 from stepwell.dialects.loop.nests import ScheduleError, loop_names
 from stepwell.dialects.loop.ops import ForOp, KernelOp, StoreOp
 from stepwell.dialects.loop.trace import trace_of
-from stepwell.passes.loop.rules.replay import replay
 from stepwell.passes.loop.schedule import schedule_kernel
+from stepwell.passes.loop.scheduler.replay import replay
 
 SIZE = 12
 """The elements of each buffer."""

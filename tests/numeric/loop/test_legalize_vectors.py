@@ -14,7 +14,7 @@ from stepwell.core.registry import make_context
 from stepwell.core.target import named
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.passes.loop.legalize_vectors import legalize_vectors
-from stepwell.passes.loop.vectorize import vectorize
+from stepwell.passes.loop.steps.vectorize import vectorize
 
 
 @pytest.mark.parametrize("machine", ["x86-64-v4", "x86-64-v3", "neoverse-n1"])

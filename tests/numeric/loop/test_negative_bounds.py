@@ -21,8 +21,8 @@ import stepwell as sw
 from stepwell.backends.reference.machine import run_kernel
 from stepwell.core.target import named
 from stepwell.dialects.loop.nests import ScheduleError
-from stepwell.passes.loop.rules.replay import replay
 from stepwell.passes.loop.schedule import schedule_kernel
+from stepwell.passes.loop.scheduler.replay import replay
 
 SIZE = 9
 BOUNDS: dict[str, Callable[[int, int], int]] = {

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from stepwell.backends.reference.machine import run_kernel
 from stepwell.core.target import named
 from stepwell.dialects.loop.nests import ScheduleError
-from stepwell.passes.loop.rules.replay import replay
 from stepwell.passes.loop.schedule import schedule_kernel
+from stepwell.passes.loop.scheduler.replay import replay
 
 Join = Callable[[float, float], float]
 FLOATS: dict[str, tuple[str, Join]] = {

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from stepwell.dialects.loop.nests import ScheduleError, loop_names
 from stepwell.dialects.loop.ops import KernelOp, LocalOp
-from stepwell.passes.loop.compute_at import compute_at
-from stepwell.passes.loop.distribute import distribute
-from stepwell.passes.loop.fuse import fuse
-from stepwell.passes.loop.hoist import hoist
-from stepwell.passes.loop.pad import pad
-from stepwell.passes.loop.split import split
-from stepwell.passes.loop.split_border import split_border
-from stepwell.passes.loop.vectorize import vectorize
+from stepwell.passes.loop.steps.compute_at import compute_at
+from stepwell.passes.loop.steps.distribute import distribute
+from stepwell.passes.loop.steps.fuse import fuse
+from stepwell.passes.loop.steps.hoist import hoist
+from stepwell.passes.loop.steps.pad import pad
+from stepwell.passes.loop.steps.split import split
+from stepwell.passes.loop.steps.split_border import split_border
+from stepwell.passes.loop.steps.vectorize import vectorize
 
 SIZES = st.integers(1, 9)
 QUICK = settings(max_examples=settings().max_examples * 20 // 100, deadline=None)

@@ -15,9 +15,9 @@ from stepwell.core.context import CompilerContext
 from stepwell.core.target import Target, named
 from stepwell.dialects.loop.ops import FoldOp, ForOp, KernelOp, LocalOp
 from stepwell.dialects.loop.trace import trace_of
-from stepwell.passes.loop.rules.knobs import Knobs
-from stepwell.passes.loop.rules.register_tile import choose_tile, partial_sums
 from stepwell.passes.loop.schedule import LoopSchedulePass, schedule_kernel
+from stepwell.passes.loop.scheduler.knobs import Knobs
+from stepwell.passes.loop.scheduler.register_tile import choose_tile, partial_sums
 
 from ...harness import cases, close, floats
 

@@ -13,11 +13,11 @@ import pytest
 from stepwell.backends.reference.machine import run_kernel
 from stepwell.dialects.loop.nests import ScheduleError
 from stepwell.dialects.loop.ops import KernelOp
-from stepwell.passes.loop.compute_at import compute_at
-from stepwell.passes.loop.distribute import distribute
-from stepwell.passes.loop.hoist import hoist
-from stepwell.passes.loop.sink import sink
-from stepwell.passes.loop.stage import stage
+from stepwell.passes.loop.steps.compute_at import compute_at
+from stepwell.passes.loop.steps.distribute import distribute
+from stepwell.passes.loop.steps.hoist import hoist
+from stepwell.passes.loop.steps.sink import sink
+from stepwell.passes.loop.steps.stage import stage
 
 X = "memref<4x8xf32>"
 SIGNATURE = f"(%x: {X}, %o: {X}) -> (%y: {X} {{loop.in_place = [0 : i64]}})"

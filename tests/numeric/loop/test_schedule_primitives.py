@@ -16,17 +16,17 @@ from stepwell.dialects.loop.linear import value_of
 from stepwell.dialects.loop.loops import bound_of, enclosing
 from stepwell.dialects.loop.nests import ScheduleError, loop_named, loop_names, loops_of
 from stepwell.dialects.loop.ops import KernelOp, block_shape
-from stepwell.passes.loop.cascade import cascade
-from stepwell.passes.loop.drop_unit_loops import drop_unit_loops
-from stepwell.passes.loop.pack import pack
-from stepwell.passes.loop.prefetch import prefetch
-from stepwell.passes.loop.reorder import reorder
-from stepwell.passes.loop.split import split
-from stepwell.passes.loop.stage import stage
-from stepwell.passes.loop.stage_columns import stage_columns
-from stepwell.passes.loop.tiles import tiles
-from stepwell.passes.loop.unroll import unroll
-from stepwell.passes.loop.vectorize import vectorize
+from stepwell.passes.loop.steps.cascade import cascade
+from stepwell.passes.loop.steps.drop_unit_loops import drop_unit_loops
+from stepwell.passes.loop.steps.pack import pack
+from stepwell.passes.loop.steps.prefetch import prefetch
+from stepwell.passes.loop.steps.reorder import reorder
+from stepwell.passes.loop.steps.split import split
+from stepwell.passes.loop.steps.stage import stage
+from stepwell.passes.loop.steps.stage_columns import stage_columns
+from stepwell.passes.loop.steps.tiles import tiles
+from stepwell.passes.loop.steps.unroll import unroll
+from stepwell.passes.loop.steps.vectorize import vectorize
 
 SIZES = st.integers(0, 7)
 FACTORS = st.integers(1, 5)

@@ -12,18 +12,18 @@ from xdsl.utils.exceptions import VerifyException
 
 from stepwell.dialects.loop.nests import ScheduleError, loop_names, loops_of
 from stepwell.dialects.loop.ops import KernelOp
-from stepwell.passes.loop.drop_unit_loops import drop_unit_loops
-from stepwell.passes.loop.fuse import fuse
-from stepwell.passes.loop.hoist import hoist
-from stepwell.passes.loop.merge import merge
-from stepwell.passes.loop.reorder import reorder
-from stepwell.passes.loop.sink import sink
-from stepwell.passes.loop.split import TAILS, split
-from stepwell.passes.loop.split_border import split_border
-from stepwell.passes.loop.stage import stage
-from stepwell.passes.loop.tiles import tiles
-from stepwell.passes.loop.unroll import unroll
-from stepwell.passes.loop.vectorize import vectorize
+from stepwell.passes.loop.steps.drop_unit_loops import drop_unit_loops
+from stepwell.passes.loop.steps.fuse import fuse
+from stepwell.passes.loop.steps.hoist import hoist
+from stepwell.passes.loop.steps.merge import merge
+from stepwell.passes.loop.steps.reorder import reorder
+from stepwell.passes.loop.steps.sink import sink
+from stepwell.passes.loop.steps.split import TAILS, split
+from stepwell.passes.loop.steps.split_border import split_border
+from stepwell.passes.loop.steps.stage import stage
+from stepwell.passes.loop.steps.tiles import tiles
+from stepwell.passes.loop.steps.unroll import unroll
+from stepwell.passes.loop.steps.vectorize import vectorize
 
 QUICK = settings(deadline=None, max_examples=settings().max_examples * 15 // 100)
 SIZES = st.sampled_from([None, 1, 3, 5])

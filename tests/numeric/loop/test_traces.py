@@ -23,9 +23,9 @@ from stepwell.dialects.loop.ops import SCHEDULE, KernelOp
 from stepwell.dialects.loop.trace import structure_of, trace_of
 from stepwell.dialects.loop.trace_text import parse_traces
 from stepwell.frontends import gnn
-from stepwell.passes.loop.rules.replay import PRIMITIVES, replay
-from stepwell.passes.loop.rules.steps import Schedule
 from stepwell.passes.loop.schedule import schedule_kernel
+from stepwell.passes.loop.scheduler.replay import PRIMITIVES, replay
+from stepwell.passes.loop.scheduler.steps import Schedule
 
 from ...harness import floats
 

@@ -1,0 +1,172 @@
+"""Change the order of perfectly nested loops: `loop-reorder`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from ....core.budgets import SUMS
+from ....core.building.creation import copied
+from ....dialects.loop.loops import enclosing
+from ....dialects.loop.nests import (
+    Consumed,
+    loops_named,
+    perfect_nest,
+    plain_loop,
+    refusal,
+)
+from ....dialects.loop.ops import ForOp, KernelOp
+from ....dialects.loop.rebuild import Rebuild
+from ....dialects.loop.trace import noted
+from ...primitive import PrimitivePass
+
+STEP = "loop-reorder"
+
+
+def reorder(kernel: Consumed, loops: Sequence[str]) -> KernelOp:
+    """Nest perfectly nested loops in this order.
+
+        for i: for j: body  ->  for j: for i: body
+
+    Serial loops keep their order among each other. A parallel loop may leave a serial one if each
+    of its iterations accesses places of its own, whatever the serial loop's: then every place is
+    accessed in the same order as before.
+
+        for k serial: for j: y[f(k, j), j] += x[k, j]
+        ->  for j: for k serial: y[f(k, j), j] += x[k, j]
+
+    Raises:
+        ScheduleError: if the loops are not perfectly nested, if the order of serial loops would
+            change, if a loop leaves a serial one and its iterations may depend on one another, or
+            if a bound would depend on an inner loop.
+    """
+    wanted: list[ForOp] = []
+    for name in loops:
+        loop = plain_loop(STEP, kernel, name)
+        if loop in wanted:
+            raise refusal(STEP, kernel, loop, "is named twice")
+        wanted.append(loop)
+    if not wanted:
+        return kernel
+    nest = _nest_of(kernel, wanted)
+    for position, loop in enumerate(wanted):
+        later = {other.variable for other in wanted[position + 1 :]}
+        if later & set(loop.bounds):
+            inner = next(o for o in wanted[position + 1 :] if o.variable in loop.bounds)
+            fact = f'its bound depends on loop "{inner.loop_name.data}"'
+            raise refusal(STEP, kernel, loop, fact)
+    if leaving := _leaving(kernel, nest, wanted):
+        _check_independent(kernel, loops, leaving)
+    return noted(_Reorder(kernel, nest, wanted).run(), "reorder", *loops)
+
+
+def _leaving(kernel: KernelOp, nest: Sequence[ForOp], wanted: Sequence[ForOp]) -> dict[str, ForOp]:
+    """The loops that leave a serial one, by their names, and that one.
+
+    Raises:
+        ScheduleError: if one of them is serial as well.
+    """
+    found: dict[str, ForOp] = {}
+    for position, outer in enumerate(nest):
+        if not outer.kind.data.keeps_order:
+            continue
+        for inner in nest[position + 1 :]:
+            if wanted.index(inner) > wanted.index(outer):
+                continue
+            if inner.kind.data.keeps_order:
+                raise refusal(STEP, kernel, outer, "its iterations keep their order")
+            found[inner.loop_name.data] = outer
+    return found
+
+
+def _check_independent(
+    kernel: KernelOp, loops: Sequence[str], leaving: Mapping[str, ForOp]
+) -> None:
+    """Check that iterations of loops are independent of one another outside of serial loops."""
+    copy = copied(kernel)
+    wanted = loops_named(STEP, copy, loops)
+    new = _Reorder(copy, _nest_of(copy, wanted), wanted).run()
+    for found in new.dependences():
+        name = found.loop.loop_name.data
+        if name in leaving:
+            raise refusal(STEP, kernel, leaving[name], f'"{name}" may not leave it: {found}')
+
+
+def _nest_of(kernel: KernelOp, wanted: Sequence[ForOp]) -> list[ForOp]:
+    """The loops in the order in which they are nested now.
+
+    Raises:
+        ScheduleError: if they are not perfectly nested.
+    """
+    for candidate in wanted:
+        nest = perfect_nest(candidate)[: len(wanted)]
+        if set(nest) == set(wanted):
+            return nest
+    outermost = min(wanted, key=lambda loop: len([*enclosing(loop)]))
+    inside = perfect_nest(outermost)
+    missing = next(loop for loop in wanted if loop not in inside[: len(wanted)])
+    raise refusal(STEP, kernel, missing, f'is not perfectly nested in "{outermost.loop_name.data}"')
+
+
+class _Reorder(Rebuild):
+    def __init__(self, kernel: KernelOp, nest: Sequence[ForOp], wanted: Sequence[ForOp]) -> None:
+        super().__init__(kernel)
+        self.nest, self.wanted = nest, wanted
+
+    def visit_for(self, op: ForOp) -> None:
+        if op is not self.nest[0]:
+            super().visit_for(op)
+            return
+        with ExitStack() as opened:
+            for loop in self.wanted:
+                name, bound = self.name(loop.loop_name.data), self.bound(loop)
+                variable = opened.enter_context(self.loop(name, bound, loop.kind.data, loop))
+                self.bind(loop.variable, variable)
+            self.visit_body(self.nest[-1].body.block)
+
+
+@dataclass(frozen=True)
+class LoopReorderPass(PrimitivePass):
+    """Change the order of perfectly nested loops.
+
+    Before:
+
+    ```mlir
+    loop.kernel @copy(%x: memref<4x8xf32>) -> (%y: memref<4x8xf32>) {
+      loop.for "i" %i to 4 {
+        loop.for "j" %j to 8 {
+          %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<4x8xf32>, f32
+          loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
+        }
+      }
+    }
+    ```
+
+    Options: `loops=j,i`
+
+    After:
+
+    ```mlir
+    loop.kernel @copy(%x: memref<4x8xf32>) -> (%y: memref<4x8xf32>)
+        attributes {loop.schedule = "reorder(j, i)"} {
+      loop.for "j" %j to 8 {
+        loop.for "i" %i to 4 {
+          %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<4x8xf32>, f32
+          loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
+        }
+      }
+    }
+    ```
+
+    Requires: perfectly nested loops of these names. A parallel loop that leaves a serial one has
+        iterations that access different places.
+    Leaves: the same statements in the innermost loop.
+    """
+
+    name = "loop-reorder"
+    budget = SUMS
+    primitive = staticmethod(reorder)
+
+    loops: tuple[str, ...] = ()
+    """The loops, outermost first."""
