@@ -63,7 +63,8 @@ def help_of_pass(name: str) -> str:
 
 def options_of(kind: type[ModulePass]) -> Iterator[Option]:
     """The options of a pass, in the order in which it declares them."""
-    # The string literal under each field of the class, inherited fields included.
+    # The string literal under each field of the class, inherited fields included; that of a field
+    # made from a parameter is beside it.
     texts = dict[str, str]()
     for base in reversed(kind.__mro__[: kind.__mro__.index(ModulePass)]):
         texts |= _texts_in(base)
@@ -77,7 +78,8 @@ def options_of(kind: type[ModulePass]) -> Iterator[Option]:
             default = _written(field.default_factory())
         name = field.name.replace("_", "-")
         written = field.type if isinstance(field.type, str) else type_repr(field.type)
-        yield Option(name, written, default, texts.get(field.name, ""))
+        text = field.metadata.get("help", texts.get(field.name, ""))
+        yield Option(name, written, default, text)
 
 
 def _written(value: object) -> str:

@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import difflib
-import inspect
 from collections.abc import Callable
 from typing import Any, Self
 
 from ..core.errors import explain
 from ..dialects.loop.trace_text import Step
-from ..passes.loop.scheduler.replay import PRIMITIVES
+from ..passes.loop.scheduler.primitives import PRIMITIVES
 
 
 class Steps:
@@ -33,21 +32,9 @@ class Steps:
         def method(*arguments: Any, **named: Any) -> Self:
             return self.take(Step(name, arguments, tuple(named.items())))
 
-        method.__name__, method.__doc__ = name, primitive.__doc__
-        method.__signature__ = signature_of(primitive)  # type: ignore[attr-defined]
+        method.__name__, method.__doc__ = name, primitive.function.__doc__
+        method.__signature__ = primitive.signature  # type: ignore[attr-defined]
         return method
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *PRIMITIVES})
-
-
-def signature_of(primitive: Callable[..., Any]) -> inspect.Signature:
-    """The signature of the method of a primitive; several loops are given one by one."""
-    taken: list[inspect.Parameter] = []
-    for parameter in list(inspect.signature(primitive).parameters.values())[1:]:
-        kind: str = parameter.annotation
-        if kind.startswith("Sequence"):
-            several = inspect.Parameter.VAR_POSITIONAL
-            parameter = parameter.replace(kind=several, annotation="str")
-        taken.append(parameter)
-    return inspect.Signature(taken)

@@ -1,12 +1,8 @@
 """The primitives of schedules as methods; `make public` writes this file."""
 
-import inspect
-from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 from ..dialects.loop.trace_text import Step
-
-def signature_of(primitive: Callable[..., Any]) -> inspect.Signature: ...
 
 class Steps:
     """Each primitive as a method, which takes a step on the kernel: ``split("i", 8)``."""
@@ -25,6 +21,12 @@ class Steps:
         There are as many parts as `split` with tail "mask" makes, of `factor` rows on average. The
         kernel computes how many rows each has: an entry of the reduction `entries` costs 1, a row
         `weight`. A row is never cut.
+
+        Args:
+            loop: the loop over rows that is cut.
+            entries: the reduction over the entries that are counted.
+            factor: the average number of rows of a part.
+            weight: the cost of a row apart from its entries, in entries.
 
         Raises:
             ScheduleError: if the loop is not a parallel one over the rows that `entries` reads.
@@ -45,6 +47,10 @@ class Steps:
         after the other, of which there are f + n / f instead of n. (P. Blanchard, N. Higham and
         T. Mary, A Class of Fast and Accurate Summation Algorithms, 2020.)
 
+        Args:
+            loop: the reduction.
+            factor: the iterations of a chunk.
+
         Raises:
             ScheduleError: if the loop is no reduction, or one with the combiner `custom`, for a factor
                 of 1 if it is unrolled, and if it is over entries and a cascade already.
@@ -61,6 +67,10 @@ class Steps:
         Each iteration computes only the part that it reads, into a buffer of only that size. The parts
         of several iterations may overlap, as those of windows do; each iteration then recomputes the
         overlap.
+
+        Args:
+            nest: the outermost loop of the nest that fills the buffer.
+            loop: the loop that reads it.
 
         Raises:
             ScheduleError: if the nest does more than compute each element of one local buffer, if what
@@ -81,8 +91,7 @@ class Steps:
         parts use gets a dimension for the iterations. Scalars that both need are computed in both.
 
         Args:
-            kernel: the kernel.
-            loop: the loop, whose iterations are independent.
+            loop: the loop.
             after: the last nest of the first part.
 
         Raises:
@@ -106,6 +115,10 @@ class Steps:
         Balances tiles among threads if neither loop has enough iterations, and lets vectors run across
         rows that follow each other in memory. The index of an outer loop that runs once is 0.
 
+        Args:
+            outer: the outer loop.
+            inner: the inner loop, the whole body of the outer one.
+
         Raises:
             ScheduleError: if the loops are not perfectly nested, the size of the inner one is unknown,
                 or one of them is neither parallel nor serial.
@@ -118,6 +131,9 @@ class Steps:
 
         Loads and divisions move only if the loop is known to run, and a load only if the loop does not
         write to its buffer.
+
+        Args:
+            loop: the loop that they are hoisted out of.
 
         Raises:
             ScheduleError: if there is nothing to hoist, with the obstacle of the first candidate.
@@ -135,6 +151,10 @@ class Steps:
         The loop keeps the name of the first one. What both reductions read is read once. Statements
         between the two precede the loop if the second one needs them, and may follow a reduction
         otherwise. The range of reductions may be the stored entries of a row.
+
+        Args:
+            first: the loop that comes first, whose name stays.
+            second: the other loop.
 
         Raises:
             ScheduleError: if they are neither reductions nor parallel, if a reduction is unrolled or
@@ -161,6 +181,11 @@ class Steps:
         would be mispredicted as a branch. There are fewer parts for less than `parts * chunk`
         iterations.
 
+        Args:
+            loop: the serial loop.
+            parts: the number of parts.
+            chunk: there are no more parts than chunks of this many iterations.
+
         Raises:
             ScheduleError: if the loop is not serial, or not all accesses to what it writes are at one
                 computed index.
@@ -178,6 +203,10 @@ class Steps:
         Elements of the new layout that are outside of the constant are 0, and each dimension has the
         size of a whole chunk of its loop, so that reading a chunk needs no mask, not even the last one.
 
+        Args:
+            argument: the number of the argument.
+            loops: the loops, in the order of the dimensions of the new layout.
+
         Raises:
             ScheduleError: if the argument is not a constant, is packed already, or is not read by maps
                 of exactly these loops that differ by multiples of a step; if the size of a loop is
@@ -192,6 +221,10 @@ class Steps:
 
         The padding is never written, and no value read from it reaches a result. A vector of 8 lanes
         can read a row of 7 without a mask, and each row is aligned to vectors.
+
+        Args:
+            loop: the loop that fills the buffer.
+            multiple: the length of a row becomes a multiple of this, in elements.
 
         Raises:
             ScheduleError: if the loop does not fill one local buffer, or its rows have such a length
@@ -219,7 +252,10 @@ class Steps:
                        y[16 * j + s] = exp x[16 * j + s]
 
         Args:
-            ahead: bytes by which hints are earlier than that.
+            argument: the number of the argument.
+            loop: the reduction or the loop that reads it.
+            ahead: bytes by which hints are earlier than evenly spread ones, or than the reads of a
+                loop.
 
         Raises:
             ScheduleError: if a reduction does not read rows of the argument one after the other, if
@@ -238,6 +274,7 @@ class Steps:
 
         Args:
             argument: the number of the argument.
+            loop: the loop over entries that reads it.
             ahead: how many entries the hints are early.
 
         Raises:
@@ -257,6 +294,11 @@ class Steps:
         Results are the same, because only what has no order is accumulated so: integers, maxima and
         minima. There are fewer parts for less than `parts * chunk` iterations.
 
+        Args:
+            loop: the serial loop.
+            parts: the number of parts.
+            chunk: there are no more parts than chunks of this many iterations.
+
         Raises:
             ScheduleError: if the loop is not serial or is inside of another one, or does anything but
                 accumulate into one buffer, or sums or products of floats.
@@ -274,6 +316,9 @@ class Steps:
             for k serial: for j: y[f(k, j), j] += x[k, j]
             ->  for j: for k serial: y[f(k, j), j] += x[k, j]
 
+        Args:
+            loops: the loops, outermost first.
+
         Raises:
             ScheduleError: if the loops are not perfectly nested, if the order of serial loops would
                 change, if a loop leaves a serial one and its iterations may depend on one another, or
@@ -285,6 +330,9 @@ class Steps:
 
             for i: s = a[i]; for j: y[i, j] = x[i, j] * s
             ->  for i: for j: s = a[i]; y[i, j] = x[i, j] * s
+
+        Args:
+            loop: the outer loop.
 
         Raises:
             ScheduleError: if the body does not end with its only loop, or if something before it has
@@ -309,26 +357,25 @@ class Steps:
             ->  for i0 to 2: for i1 to 6: body(6 * i0 + i1)               (tail "even", n = 32, f = 6)
                 for i0t to 4: for i1t to 5: body(5 * i0t + i1t + 12)
 
-        The tail "split" keeps the chunks whole and handles the remainder in one masked chunk; its outer
-        loop has at most one iteration. The tail "cases" has a nest for each possible remainder, of
-        which one runs: as fast as for a known size, at the cost of the code of all of them. With
-        `cases` above `f` there are also nests for f + 1 to `cases` iterations: a remainder of a few
-        iterations runs together with the last chunk. With `alone` up to so many iterations have two
-        nests: one where they are all there are, and one where they remain, named after the smallest
-        number for which it runs (f + 1, ...). If the bound is the smallest of several, "cases"
-        computes it before the chunks. For a known size "cases" is "peel". The tail "even" has as many
-        chunks as the others, whose sizes differ by at most one: `factor` is the largest size. If
-        `factor` divides the size, there is no tail. As n mod f is above 0 for some negative n, the tail
-        of a bound that may be negative is also bounded by n.
+        In these nests f is `factor`. The tail "split" keeps the chunks whole and handles the remainder
+        in one masked chunk; its outer loop has at most one iteration. The tail "cases" has a nest for
+        each possible remainder, of which one runs: as fast as for a known size, at the cost of the code
+        of all of them. With `cases` above `f` there are also nests for f + 1 to `cases` iterations: a
+        remainder of a few iterations runs together with the last chunk. With `alone` up to so many
+        iterations have two nests, as those of such a remainder do in any case: one where they are all
+        there are, and one where they remain, named after the smallest number for which it runs (f + 1,
+        ...). If the bound is the smallest of several, "cases" computes it before the chunks. For a
+        known size "cases" is "peel". The tail "even" has as many chunks as the others, whose sizes
+        differ by at most one: `factor` is the largest size. If `factor` divides the size, there is no
+        tail. As n mod f is above 0 for some negative n, the tail of a bound that may be negative is
+        also bounded by n.
 
         Args:
-            kernel: the kernel.
             loop: the loop that is cut.
-            factor: f, the iterations of a chunk.
-            tail: how the remainder is handled.
-            cases: with the tail "cases" the most iterations that have their own nest; 0 is f - 1.
-            alone: with the tail "cases" the most iterations that have another nest where they are
-                alone; those of remainders that run together with the last chunk do at least.
+            factor: the iterations of a chunk.
+            tail: how the remainder is handled: `peel`, `mask`, `split`, `cases` or `even`.
+            cases: with `cases`, the most iterations that have their own nest; by default a chunk's - 1.
+            alone: with `cases`, the most iterations that have another nest where they are alone.
 
         Raises:
             ScheduleError: for an entries loop, for a tail other than "peel" of a loop that carries
@@ -350,6 +397,11 @@ class Steps:
 
         A symbolic size is at least that of the borders if it is theirs plus the size of a buffer.
 
+        Args:
+            loop: the loop that is cut.
+            before: how many iterations are cut off at its beginning.
+            after: how many at its end.
+
         Raises:
             ScheduleError: for a reduction, and for a loop that is shorter than its borders, or may be.
         """
@@ -363,6 +415,10 @@ class Steps:
 
         Rows that are a multiple of 4 KB apart compete for the same lines of a cache, and each is on
         another page; the copy is contiguous.
+
+        Args:
+            argument: the number of the argument.
+            loop: the loop, which makes a copy in each iteration.
 
         Raises:
             ScheduleError: if the argument is not read along reductions of one size, is read along other
@@ -388,14 +444,13 @@ class Steps:
         a buffer only: with `size` 1, the two loops change places.
 
         Args:
-            kernel: the kernel.
-            loop: the loop over rows, of known size.
+            loop: the loop over rows.
             size: how many columns are staged at a time.
 
         Raises:
-            ScheduleError: if the body of the loop is not a serial loop that carries numbers, after what
-                its initial values need; if a store of that is not contiguous along it; or if it reads
-                what it writes.
+            ScheduleError: if the size of the loop is unknown; if its body is not a serial loop that
+                carries numbers, after what its initial values need; if a store of that is not
+                contiguous along it; or if it reads what it writes.
         """
 
     def stage_terms(self, loop: str) -> Self:
@@ -408,6 +463,9 @@ class Steps:
         The iterations of the new loop do not depend on one another, so that vectors compute them; the
         reduction loads one scalar for each.
 
+        Args:
+            loop: the reduction.
+
         Raises:
             ScheduleError: if the loop is no reduction of known size, or has other loops in it, or if
                 it computes no scalar for its blocks.
@@ -418,10 +476,13 @@ class Steps:
 
             for i: body  ->  for i tiles: body
 
+        With the order `alternating` each call of the kernel runs the tiles in the opposite order of the
+        call before, and each thread those that it ran then. So a call begins with what the caches still
+        hold of an operand that is larger than they are.
+
         Args:
-            order: `any`, or `alternating`: each call of the kernel runs the tiles in the opposite order
-                of the call before, and each thread those that it ran then. So a call begins with what
-                the caches still hold of an operand that is larger than they are.
+            loop: the loop whose iterations become tiles.
+            order: whether the order of tiles is alternating: `any` or `alternating`.
 
         Raises:
             ScheduleError: if the iterations are not independent, if the loop is inside of a
@@ -435,6 +496,10 @@ class Steps:
 
         The accumulators are combined after the loop, which reorders the sum. Only an attribute changes:
         the copies are made when the loop is lowered.
+
+        Args:
+            loop: the loop that is unrolled.
+            factor: the number of accumulators of a reduction; another loop is unrolled completely.
 
         Raises:
             ScheduleError: for a reduction with the combiner `custom`, and for another loop whose size
@@ -454,6 +519,9 @@ class Steps:
         Loops that are not inside of one another, such as those of the nests that a split makes for
         what is left, become axes of different blocks. If another loop around them becomes an axis too,
         those of one length become one axis.
+
+        Args:
+            loops: the loops, in the order of the axes; the last one runs along the lanes.
 
         Raises:
             ScheduleError: naming the loop that cannot be an axis, and why.

@@ -36,8 +36,8 @@ from .scheduler.message_products import schedule_message_products
 from .scheduler.panels import prefetch_next_rows
 from .scheduler.replay import read_traces, replay, replay_all
 from .scheduler.rows import schedule_row
+from .scheduler.schedule import HeldBackError, Schedule
 from .scheduler.staged_rows import schedule_staged_rows, staged_rows
-from .scheduler.steps import HeldBackError, Schedule
 from .scheduler.thread_tiles import cut_thread_tiles
 from .scheduler.updates import merge_fills, parallelise_inside, parallelise_updates
 from .scheduler.walks import merge_walks

@@ -12,7 +12,7 @@ import pytest
 import stepwell as sw
 from stepwell.core.errors import CompileError
 from stepwell.core.records import read_records
-from stepwell.passes.loop.scheduler.replay import PRIMITIVES
+from stepwell.passes.loop.scheduler.primitives import PRIMITIVES
 from stepwell.tools.main import main
 from stepwell.tuning import kernel_schedule
 from stepwell.tuning.steps import Steps
@@ -224,7 +224,7 @@ def test_it_is_shown(module: sw.Module) -> None:
 def test_each_primitive_is_a_method(module: sw.Module) -> None:
     s = sw.schedule(module, NAME, start="none", threads=1)
     assert {*PRIMITIVES} <= {*dir(s)}
-    assert s.split.__doc__ == PRIMITIVES["split"].__doc__
+    assert s.split.__doc__ == PRIMITIVES["split"].function.__doc__
     with pytest.raises(NotImplementedError):
         Steps().take("split(i, 2)")
 

@@ -13,7 +13,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
 # What the checklists add as their examples.
-EXAMPLES = ("swap_transpose", "swap-transpose", "quant", "convert_x_to_y", "convert-x-to-y", "...")
+EXAMPLES = (
+    *("swap_transpose", "swap-transpose", "skew", "quant", "convert_x_to_y", "convert-x-to-y"),
+    "...",
+)
 PATH = re.compile(
     r"`((?:core|dialects|frontends|passes|conversions|backends|runtime|tools|tests|docs|examples)"
     r"/[\w./*-]*)`"

@@ -11,6 +11,7 @@ import pytest
 from xdsl.passes import ModulePass
 
 from stepwell.core.registry import own_dialects, own_passes
+from stepwell.tools.pass_help import options_of
 
 ROOT = Path(__file__).resolve().parents[2]
 LIT = ROOT / "tests" / "lit"
@@ -22,6 +23,7 @@ PASS_FILES = sorted(
     # Beside conversions lies what several of them, or a long one, are made of.
     if path.name != "__init__.py" and (folder != "conversions" or path.match("convert_*.py"))
 )
+STEP_FILES = [path for path in PASS_FILES if path.parent.name == "steps"]
 NOT_OURS = {"build", "dist", ".venv"}
 """Folders of what was built or installed; a virtual environment takes seconds to go through."""
 SOURCES = sorted(
@@ -61,8 +63,22 @@ def test_class_and_command_line_name() -> None:
         assert (loaded.__name__, loaded.name) == (class_name, name)
 
 
+def test_files_of_steps_hold_one_primitive() -> None:
+    """Its pass is derived from it, and documented at the top of the file."""
+    for path in STEP_FILES:
+        tree = ast.parse(path.read_text())
+        found = [
+            node.name
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef)
+            and any(ast.unparse(call).startswith("primitive(") for call in node.decorator_list)
+        ]
+        assert found == [path.stem], f"{path} defines the primitives {found}"
+        assert len(pass_classes(path)) == (path.stem == "drop_unit_loops"), f"{path} defines a pass"
+
+
 def test_files_hold_one_pass_and_it_comes_last() -> None:
-    for path in PASS_FILES:
+    for path in [path for path in PASS_FILES if path not in STEP_FILES]:
         found = pass_classes(path)
         assert len(found) == 1, f"{path} defines {len(found)} passes, expected 1"
         last = ast.parse(path.read_text()).body[-1]
@@ -85,6 +101,16 @@ def test_options_are_a_frozen_dataclass_with_defaults() -> None:
             if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         ]
         assert not without, f"options of {name} without a default: {without}"
+
+
+def test_options_say_what_they_are_for() -> None:
+    without = [
+        f"{name}: {option.name}"
+        for name, load in own_passes().items()
+        for option in options_of(load())
+        if not option.text
+    ]
+    assert not without, f"options without documentation: {without}"
 
 
 def test_every_lit_test_of_a_pass_belongs_to_one() -> None:

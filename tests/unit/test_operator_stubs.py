@@ -1,6 +1,7 @@
 """Editors and type checkers know the operators of a `Builder` and the steps of a schedule.
 
-They read `dialects/graph/{op_builder,ops,ops_functions}.pyi` and `tuning/steps.pyi`.
+They read `dialects/graph/{op_builder,ops,ops_functions}.pyi`, `passes/loop/scheduler/steps.pyi` and
+`tuning/steps.pyi`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from xdsl.irdl import VariadicDef
@@ -20,9 +20,10 @@ from stepwell.dialects.graph import op_builder, ops, ops_functions
 from stepwell.dialects.graph.dialect import Graph
 from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.dialects.graph.op_builder import operators_of, parameters_of, signature_of
-from stepwell.passes.loop.scheduler.replay import PRIMITIVES
+from stepwell.passes.loop.scheduler import steps as scheduler_steps
+from stepwell.passes.loop.scheduler.primitives import PRIMITIVES
+from stepwell.passes.primitive import Primitive
 from stepwell.tuning import steps
-from stepwell.tuning.steps import signature_of as step_signature
 
 from ..harness import package
 
@@ -31,6 +32,7 @@ STUB = Path(op_builder.__file__).with_suffix(".pyi")
 OPERATORS = Path(ops.__file__).with_suffix(".pyi")
 FUNCTIONS = Path(ops_functions.__file__).with_suffix(".pyi")
 STEPS = Path(steps.__file__).with_suffix(".pyi")
+SCHEDULER = Path(scheduler_steps.__file__).with_suffix(".pyi")
 
 HEAD = '''\
 """The operators of a builder; `make public` writes this file."""
@@ -192,13 +194,9 @@ class _Made:
 STEPS_HEAD = '''\
 """The primitives of schedules as methods; `make public` writes this file."""
 
-import inspect
-from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 from ..dialects.loop.trace_text import Step
-
-def signature_of(primitive: Callable[..., Any]) -> inspect.Signature: ...
 
 class Steps:
     """Each primitive as a method, which takes a step on the kernel: ``split("i", 8)``."""
@@ -207,16 +205,33 @@ class Steps:
         """Take a step."""
 '''
 
+SCHEDULER_HEAD = '''\
+"""The primitives as methods of a schedule; `make public` writes this file."""
 
-def step(name: str, primitive: Callable[..., Any]) -> Iterator[str]:
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from ....dialects.loop.handles import Parts
+from ...primitive import Primitive
+
+class Steps:
+    """Each primitive as a method, which returns handles to the loops that it makes."""
+
+    def _take(self, step: Primitive, given: inspect.BoundArguments) -> Any:
+        """Take a step with these arguments; return its handles."""
+'''
+
+
+def step(primitive: Primitive, result: str, documentation: str) -> Iterator[str]:
     """The lines that declare the method of a primitive."""
     parameters = ["self"]
-    for parameter in step_signature(primitive).parameters.values():
+    for parameter in primitive.signature.parameters.values():
         several = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
         default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
         parameters.append(f"{several}{parameter.name}: {parameter.annotation}{default}")
-    yield f"def {name}({', '.join(parameters)}) -> Self:"
-    yield textwrap.indent(f'"""{inspect.getdoc(primitive)}\n"""', "    ")
+    yield f"def {primitive.name}({', '.join(parameters)}) -> {result}:"
+    yield textwrap.indent(f'"""{documentation}"""', "    ")
 
 
 def formatted(head: str, methods: Iterable[Iterator[str]], path: Path) -> str:
@@ -250,7 +265,18 @@ def functions_stub() -> str:
 
 
 def steps_stub() -> str:
-    return formatted(STEPS_HEAD, (step(n, kind) for n, kind in PRIMITIVES.items()), STEPS)
+    methods = (
+        step(kind, "Self", f"{inspect.getdoc(kind.function)}\n") for kind in PRIMITIVES.values()
+    )
+    return formatted(STEPS_HEAD, methods, STEPS)
+
+
+def scheduler_stub() -> str:
+    methods = (
+        step(kind, kind.result, (inspect.getdoc(kind.function) or "").partition("\n")[0])
+        for kind in PRIMITIVES.values()
+    )
+    return formatted(SCHEDULER_HEAD, methods, SCHEDULER)
 
 
 STUBS = [
@@ -258,6 +284,7 @@ STUBS = [
     (OPERATORS, exports_stub),
     (FUNCTIONS, functions_stub),
     (STEPS, steps_stub),
+    (SCHEDULER, scheduler_stub),
 ]
 
 

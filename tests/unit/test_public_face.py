@@ -100,12 +100,12 @@ PLUGINS = (
     "dialects.graph.traits.RecomputeCost",
     "dialects.graph.traits.SignInterface",
     "dialects.graph.traits.TakesEntries",
+    "dialects.loop.handles.Parts",
     "frontends.onnx.nodes.Node",
     "frontends.onnx.registry.converts",
     "frontends.onnx.registry.evaluates",
     "frontends.torch.registry.converts",
-    "passes.loop.scheduler.steps.Parts",
-    "passes.loop.scheduler.steps.Schedule",
+    "passes.loop.scheduler.schedule.Schedule",
 )
 """What plug-ins are written against, beside the package itself."""
 

@@ -14,7 +14,7 @@ from ....dialects.loop.loops import extent_of, loops_in
 from ....dialects.loop.nests import perfect_nest
 from ....dialects.loop.ops import ForOp, LocalOp
 from ..steps.prefetch import bits_of
-from .steps import Schedule
+from .schedule import Schedule
 from .thread_tiles import cut_thread_tiles
 
 ENOUGH = 8

@@ -18,7 +18,7 @@ from ....dialects.loop.ops import ForOp
 from ....dialects.loop.unknowns import Unknowns
 from ....dialects.upstream.ops import CmpiOp
 from .accesses import cost
-from .steps import Schedule
+from .schedule import Schedule
 
 LITTLE = 16
 """Parts with less than this fraction (1/n) of the work are not vectorised."""

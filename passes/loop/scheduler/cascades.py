@@ -19,7 +19,7 @@ from ....dialects.loop.attrs import Combine
 from ....dialects.loop.loops import enclosing, extent_of, loops_in
 from ....dialects.loop.ops import ForOp, element_type
 from .accesses import entry_loops, stored_entries
-from .steps import Schedule
+from .schedule import Schedule
 
 TERMS = 256
 """The most terms that an accumulator adds up one after the other."""

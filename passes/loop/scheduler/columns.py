@@ -16,7 +16,7 @@ from ....dialects.loop.nests import perfect_nest
 from ....dialects.loop.ops import ForOp
 from .accesses import lanes_for, power_of_two_up_to, widest_bits
 from .lanes import SQUARE, WALKED_VECTORS, lane_loop, schedule_lanes, schedule_transpose
-from .steps import Schedule
+from .schedule import Schedule
 from .thread_tiles import cut_thread_tiles
 
 COLUMNS = 64

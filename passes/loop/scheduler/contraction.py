@@ -26,6 +26,7 @@ from xdsl.ir import SSAValue
 from ....core.walks import operations_in
 from ....dialects.loop.arguments import CONSTANT, PACKING
 from ....dialects.loop.attrs import Combine
+from ....dialects.loop.handles import Parts
 from ....dialects.loop.loops import bound_of, extent_of, loops_in
 from ....dialects.loop.nests import ScheduleError, perfect_nest
 from ....dialects.loop.ops import (
@@ -55,7 +56,7 @@ from .panels import (
     streamed,
 )
 from .register_tile import Tile, choose_tile, partial_sums
-from .steps import Parts, Schedule
+from .schedule import Schedule
 from .work import PANELS, parallel_panels, parallel_rows, work_of
 
 COPIED_OUT = 16

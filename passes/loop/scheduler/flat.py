@@ -11,7 +11,7 @@ from ....dialects.loop.loops import extent_of
 from ....dialects.loop.nests import perfect_nest
 from ....dialects.loop.ops import ForOp, LoadOp, StoreOp
 from .accesses import elements_apart, lanes_for
-from .steps import Schedule
+from .schedule import Schedule
 
 LONGEST = 4
 """Rows of this many vectors and more lose little by the last one, which is not full."""

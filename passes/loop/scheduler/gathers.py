@@ -12,7 +12,7 @@ from ....core.typed import memref_type
 from ..steps.prefetch import lines_of
 from ..steps.prefetch_entries import reads_of_columns
 from .panels import bytes_of
-from .steps import Schedule
+from .schedule import Schedule
 
 AHEAD = 16
 """How many entries early a hint comes."""

@@ -12,7 +12,7 @@ from ....dialects.loop.ops import ForOp
 from ..steps.balance import is_row_loop
 from .accesses import entry_loops, lanes_for
 from .lanes import lane_loop, unroll_entries
-from .steps import Schedule
+from .schedule import Schedule
 
 REGISTERS = 2
 """The accumulators of a block take at most this fraction (1/n) of the registers."""

@@ -30,7 +30,7 @@ from .accesses import (
 from .cascades import cascade_sums, innermost
 from .gathers import prefetch_columns
 from .narrow import schedule_narrow_rows
-from .steps import Schedule
+from .schedule import Schedule
 
 ROW_VECTORS = 8
 """Feature rows of at most this many vectors are accumulated over the entries as a whole."""

@@ -15,7 +15,7 @@ from .accesses import Stride, accesses, dependents, lanes_for, stride
 from .contraction import Roles, constants_to_pack, pack_panels
 from .lanes import schedule_lanes
 from .register_tile import partial_sums
-from .steps import Schedule
+from .schedule import Schedule
 
 VECTORS = 4
 """The most vectors of columns that are computed at a time."""

@@ -11,7 +11,7 @@ from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.ops import ForOp
 from .accesses import Stride, accesses, bytes_apart, dependents, lanes_for, stride
-from .steps import Schedule
+from .schedule import Schedule
 
 FEWEST = 4
 """Chunks of rows; fewer are not worth the fold."""

@@ -16,7 +16,7 @@ from ....dialects.loop.nests import body_of
 from ....dialects.loop.ops import ForOp, LoadOp
 from ..steps.prefetch import bits_of, lines_of
 from .accesses import UNKNOWN_EXTENT, accesses, bytes_apart, cost
-from .steps import Schedule
+from .schedule import Schedule
 
 KEPT = 8
 """Weights larger than this many second-level caches are not cached when a call begins."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
@@ -16,64 +15,8 @@ from ....core.reading import LARGEST_LIST, ReadingError, read_text
 from ....dialects.loop.nests import Consumed, ScheduleError, kernel_named
 from ....dialects.loop.ops import KernelOp
 from ....dialects.loop.trace_text import Step, StepArgument, parse_traces
-from ..steps.balance import balance
-from ..steps.cascade import cascade
-from ..steps.compute_at import compute_at
-from ..steps.distribute import distribute
-from ..steps.drop_unit_loops import drop_unit_loops
-from ..steps.fuse import fuse
-from ..steps.hoist import hoist
-from ..steps.merge import merge
-from ..steps.own import own
-from ..steps.pack import pack
-from ..steps.pad import pad
-from ..steps.prefetch import prefetch
-from ..steps.prefetch_entries import prefetch_entries
-from ..steps.privatise import privatise
-from ..steps.reorder import reorder
-from ..steps.sink import sink
-from ..steps.split import split
-from ..steps.split_border import split_border
-from ..steps.stage import stage
-from ..steps.stage_columns import stage_columns
-from ..steps.stage_terms import stage_terms
-from ..steps.tiles import tiles
-from ..steps.unroll import unroll
-from ..steps.vectorize import vectorize
-
-Primitive = Callable[..., KernelOp]
-
-PRIMITIVES: Mapping[str, Primitive] = {
-    primitive.__name__: primitive
-    for primitive in (
-        balance,
-        cascade,
-        compute_at,
-        distribute,
-        drop_unit_loops,
-        fuse,
-        hoist,
-        merge,
-        own,
-        pack,
-        pad,
-        prefetch,
-        prefetch_entries,
-        privatise,
-        reorder,
-        sink,
-        split,
-        split_border,
-        stage,
-        stage_columns,
-        stage_terms,
-        tiles,
-        unroll,
-        vectorize,
-    )
-}
-"""The possible steps, by name."""
-
+from ...primitive import Primitive, is_list
+from .primitives import PRIMITIVES
 
 Traces = Mapping[str | None, Sequence[Step]]
 """The steps for each kernel, by its name; for the only one by None."""
@@ -162,7 +105,7 @@ def take(kernel: Consumed, step: Step) -> KernelOp:
         near = difflib.get_close_matches(step.name, PRIMITIVES, 1)
         hint = f"did you mean {near[0]}" if near else f"there are {', '.join(PRIMITIVES)}"
         raise ScheduleError(explain(step.name, "no such primitive", hint=hint))
-    return primitive(kernel, **_bound(step, primitive))
+    return primitive.function(kernel, **_bound(step, primitive))
 
 
 def _bound(step: Step, primitive: Primitive) -> dict[str, object]:
@@ -173,10 +116,9 @@ def _bound(step: Step, primitive: Primitive) -> dict[str, object]:
     """
     given, named = list(step.arguments), dict(step.named)
     bound: dict[str, object] = {}
-    parameters = list(inspect.signature(primitive).parameters.values())[1:]
-    for parameter in parameters:
+    for parameter in primitive.parameters:
         kind = parameter.annotation
-        if kind.startswith("Sequence"):
+        if is_list(parameter):
             bound[parameter.name] = [
                 _checked(step, parameter.name, "str", value) for value in given
             ]
@@ -187,9 +129,9 @@ def _bound(step: Step, primitive: Primitive) -> dict[str, object]:
             value = named.pop(parameter.name)
             bound[parameter.name] = _checked(step, parameter.name, kind, value)
         elif parameter.default is parameter.empty:
-            raise _misused(step, f"{parameter.name} is missing", parameters)
+            raise _misused(step, f"{parameter.name} is missing", primitive)
     if given or named:
-        raise _misused(step, f"{[*given, *named][0]} is one argument too many", parameters)
+        raise _misused(step, f"{[*given, *named][0]} is one argument too many", primitive)
     return bound
 
 
@@ -201,6 +143,6 @@ def _checked(step: Step, name: str, kind: str, value: StepArgument) -> StepArgum
     return value
 
 
-def _misused(step: Step, fact: str, parameters: Sequence[inspect.Parameter]) -> ScheduleError:
-    names = ", ".join(parameter.name for parameter in parameters)
+def _misused(step: Step, fact: str, primitive: Primitive) -> ScheduleError:
+    names = ", ".join(parameter.name for parameter in primitive.parameters)
     return ScheduleError(explain(step.name, fact, expected=f"{step.name}({names})"))

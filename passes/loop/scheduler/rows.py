@@ -10,7 +10,7 @@ from __future__ import annotations
 from ....dialects.loop.ops import ForOp
 from .accesses import Stride, accesses, dependents, is_expensive, lanes_for, stride
 from .cascades import cascade_sums
-from .steps import Schedule
+from .schedule import Schedule
 
 VECTORS = 4
 """Independent accumulators, which hide the latency of an addition."""

@@ -32,7 +32,7 @@ from .contraction import (
 )
 from .panels import prefetch_rows
 from .register_tile import Tile
-from .steps import Schedule
+from .schedule import Schedule
 from .thread_tiles import cut_thread_tiles
 from .work import PARALLEL_WORK, TILE_WORK
 

@@ -20,7 +20,7 @@ from .accesses import (
     entry_loops,
     lanes_for,
 )
-from .steps import Schedule
+from .schedule import Schedule
 
 TILES = 16
 """A nest is cut into at least this many tiles if they stay large enough, to balance threads."""

@@ -24,7 +24,7 @@ from ....dialects.loop.ops import ForOp, LoadOp, StoreOp
 from ..steps.own import Owned, owned_by
 from ..steps.prefetch import LINE_BITS, bits_of
 from .accesses import UNKNOWN_EXTENT, accesses, cost, lanes_for
-from .steps import Schedule
+from .schedule import Schedule
 from .thread_tiles import LARGEST, cut_thread_tiles
 
 LINE_COST = 12

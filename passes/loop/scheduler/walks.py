@@ -11,7 +11,7 @@ from ....core.walks import operations_in
 from ....dialects.loop.loops import loops_in
 from ....dialects.loop.ops import ForOp, LoadOp
 from ..steps.merge import range_of
-from .steps import Schedule
+from .schedule import Schedule
 
 
 def merge_walks(schedule: Schedule) -> list[str]:

@@ -9,7 +9,7 @@ from typing import cast
 
 from .accesses import UNKNOWN_EXTENT
 from .register_tile import Tile
-from .steps import Schedule
+from .schedule import Schedule
 
 PANELS = 4
 """With at least this many panels, the loop over them is outermost and parallel."""

@@ -1,14 +1,52 @@
-"""Cut the rows of a sparse matrix into parts of about as many entries: `loop-balance`."""
+"""Cut the rows of a sparse matrix into parts of about as many entries.
+
+Before:
+
+```mlir
+loop.kernel @degrees(%ptr: memref<?xi32>, %col: memref<?xi32>) -> (%y: memref<99xf32>) {
+  %one = arith.constant 1.0 : f32
+  loop.for "i" %i to 99 {
+    %s = loop.for "e" %p, %j of %ptr, %col row (d0) -> (d0)(%i)
+        reduction carry(%acc = %one : f32 add) : memref<?xi32>, memref<?xi32> {
+      %t = arith.addf %acc, %one : f32
+      loop.yield %t : f32
+    }
+    loop.store %s, %y (d0) -> (d0)(%i) : f32, memref<99xf32>
+  }
+}
+```
+
+Options: `loop=i entries=e factor=16 weight=4`
+
+After:
+
+```mlir
+loop.kernel @degrees(%ptr: memref<?xi32>, %col: memref<?xi32>) -> (%y: memref<99xf32>)
+    attributes {loop.schedule = "balance(i, e, 16, weight=4)"} {
+  %one = arith.constant 1.0 : f32 loop.for "i0" %i0 to 7 {
+    %n = arith.constant 99 : index %parts = arith.constant 7 : index
+    %a = loop.partition_point %ptr rows %n part %i0 of %parts weight 4 : memref<?xi32>
+    %c = arith.constant 1 : index %next = arith.addi %i0, %c : index
+    %b = loop.partition_point %ptr rows %n part %next of %parts weight 4 : memref<?xi32>
+    loop.for "i1" %i1 to min (d0, d1) -> (d0 * -1 + d1)(%a, %b) {
+      %s = loop.for "e" %p, %j of %ptr, %col row (d0, d1) -> (d0 + d1)(%a, %i1)
+          reduction carry(%acc = %one : f32 add) : memref<?xi32>, memref<?xi32> {
+        %t = arith.addf %acc, %one : f32 loop.yield %t : f32 }
+      loop.store %s, %y (d0, d1) -> (d0 + d1)(%a, %i1) : f32, memref<99xf32> } } }
+```
+
+Requires: a parallel loop over the rows of that reduction.
+Leaves: loops named after it, with 0 and 1 appended.
+"""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from ....core.budgets import SUMS
 from ....dialects.loop.attrs import LoopKind
+from ....dialects.loop.handles import parts
 from ....dialects.loop.linear import minus, rounded_up_quotient
 from ....dialects.loop.loops import bound_of, enclosing
 from ....dialects.loop.names import free_names
@@ -24,11 +62,12 @@ from ....dialects.loop.ops import ForOp, KernelOp, PartitionPointOp
 from ....dialects.loop.ops_partition import MOST_WEIGHT
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
-from ...primitive import PrimitivePass
+from ...primitive import primitive
 
 STEP = "loop-balance"
 
 
+@primitive(SUMS, parts, factor=1)
 def balance(kernel: Consumed, loop: str, entries: str, factor: int, weight: int = 1) -> KernelOp:
     """Cut the loop over the rows of a sparse matrix into parts of about the same cost.
 
@@ -40,6 +79,12 @@ def balance(kernel: Consumed, loop: str, entries: str, factor: int, weight: int 
     There are as many parts as `split` with tail "mask" makes, of `factor` rows on average. The
     kernel computes how many rows each has: an entry of the reduction `entries` costs 1, a row
     `weight`. A row is never cut.
+
+    Args:
+        loop: the loop over rows that is cut.
+        entries: the reduction over the entries that are counted.
+        factor: the average number of rows of a part.
+        weight: the cost of a row apart from its entries, in entries.
 
     Raises:
         ScheduleError: if the loop is not a parallel one over the rows that `entries` reads.
@@ -94,60 +139,3 @@ class _Balance(Rebuild):
         n, t, count = (self.compute(expr) for expr in (rows, part, parts))
         op = PartitionPointOp(self.value(self.indptr), n, t, count, self.weight)
         return self.number(self.emit(op).result)
-
-
-@dataclass(frozen=True)
-class LoopBalancePass(PrimitivePass):
-    """Cut the rows of a sparse matrix into parts of about as many entries.
-
-    Before:
-
-    ```mlir
-    loop.kernel @degrees(%ptr: memref<?xi32>, %col: memref<?xi32>) -> (%y: memref<99xf32>) {
-      %one = arith.constant 1.0 : f32
-      loop.for "i" %i to 99 {
-        %s = loop.for "e" %p, %j of %ptr, %col row (d0) -> (d0)(%i)
-            reduction carry(%acc = %one : f32 add) : memref<?xi32>, memref<?xi32> {
-          %t = arith.addf %acc, %one : f32
-          loop.yield %t : f32
-        }
-        loop.store %s, %y (d0) -> (d0)(%i) : f32, memref<99xf32>
-      }
-    }
-    ```
-
-    Options: `loop=i entries=e factor=16 weight=4`
-
-    After:
-
-    ```mlir
-    loop.kernel @degrees(%ptr: memref<?xi32>, %col: memref<?xi32>) -> (%y: memref<99xf32>)
-        attributes {loop.schedule = "balance(i, e, 16, weight=4)"} {
-      %one = arith.constant 1.0 : f32 loop.for "i0" %i0 to 7 {
-        %n = arith.constant 99 : index %parts = arith.constant 7 : index
-        %a = loop.partition_point %ptr rows %n part %i0 of %parts weight 4 : memref<?xi32>
-        %c = arith.constant 1 : index %next = arith.addi %i0, %c : index
-        %b = loop.partition_point %ptr rows %n part %next of %parts weight 4 : memref<?xi32>
-        loop.for "i1" %i1 to min (d0, d1) -> (d0 * -1 + d1)(%a, %b) {
-          %s = loop.for "e" %p, %j of %ptr, %col row (d0, d1) -> (d0 + d1)(%a, %i1)
-              reduction carry(%acc = %one : f32 add) : memref<?xi32>, memref<?xi32> {
-            %t = arith.addf %acc, %one : f32 loop.yield %t : f32 }
-          loop.store %s, %y (d0, d1) -> (d0 + d1)(%a, %i1) : f32, memref<99xf32> } } }
-    ```
-
-    Requires: a parallel loop over the rows of that reduction.
-    Leaves: loops named after it, with 0 and 1 appended.
-    """
-
-    name = "loop-balance"
-    budget = SUMS
-    primitive = staticmethod(balance)
-
-    loop: str = ""
-    """The loop over rows that is cut."""
-    entries: str = ""
-    """The reduction over the entries that are counted."""
-    factor: int = 1
-    """The average number of rows of a part."""
-    weight: int = 1
-    """The cost of a row apart from its entries, in entries."""

@@ -1,9 +1,45 @@
-"""Bound how many terms a reduction adds up one after the other: `loop-cascade`."""
+"""Accumulate chunks of a reduction on their own, and add up the chunks.
+
+Before:
+
+```mlir
+loop.kernel @sum(%x: memref<1000xf32>) -> (%y: memref<1xf32>) {
+  %z = arith.constant 0.0 : f32
+  %s = loop.for "k" %k to 1000 reduction carry(%acc = %z : f32 add) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<1000xf32>, f32
+    %t = arith.addf %acc, %v : f32
+    loop.yield %t : f32
+  }
+  loop.store %s, %y () -> (0)() : f32, memref<1xf32>
+}
+```
+
+Options: `loop=k factor=250`
+
+After:
+
+```mlir
+loop.kernel @sum(%x: memref<1000xf32>) -> (%y: memref<1xf32>)
+    attributes {loop.schedule = "cascade(k, 250)"} {
+  %z = arith.constant 0.0 : f32 %fresh = arith.constant 0.0 : f32
+  %s = loop.for "k0" %k0 to 4 reduction carry(%acc = %z : f32 add) {
+    %p = loop.for "k1" %k1 to 250 reduction carry(%part = %fresh : f32 add) {
+      %v = loop.load %x (d0, d1) -> (d0 * 250 + d1)(%k0, %k1) : memref<1000xf32>, f32
+      %t = arith.addf %part, %v : f32
+      loop.yield %t : f32 }
+    %u = arith.addf %acc, %p : f32
+    loop.yield %u : f32
+  }
+  loop.store %s, %y () -> (0)() : f32, memref<1xf32> }
+```
+
+Requires: a reduction, scalar or of blocks.
+Leaves: loops named after it, with 0 and 1 appended; one over entries with `cascade`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import SSAValue
@@ -21,11 +57,12 @@ from ....dialects.loop.ops import ForOp, KernelOp, element_type
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
 from ....dialects.upstream.ops import BroadcastOp
-from ...primitive import PrimitivePass
+from ...primitive import primitive
 
 STEP = "loop-cascade"
 
 
+@primitive(SUMS, factor=1)
 def cascade(kernel: Consumed, loop: str, factor: int) -> KernelOp:
     """Accumulate chunks of `factor` iterations of a reduction on their own, and add up the chunks.
 
@@ -40,6 +77,10 @@ def cascade(kernel: Consumed, loop: str, factor: int) -> KernelOp:
     The rounding error of a sum grows like the square root of the number of terms that are added one
     after the other, of which there are f + n / f instead of n. (P. Blanchard, N. Higham and
     T. Mary, A Class of Fast and Accurate Summation Algorithms, 2020.)
+
+    Args:
+        loop: the reduction.
+        factor: the iterations of a chunk.
 
     Raises:
         ScheduleError: if the loop is no reduction, or one with the combiner `custom`, for a factor
@@ -121,54 +162,3 @@ class _Cascade(Rebuild):
             new = joining.create(operands=[total, part], result_types=[kind], properties={})
             found.append(self.emit(new, op).results[0])
         return found
-
-
-@dataclass(frozen=True)
-class LoopCascadePass(PrimitivePass):
-    """Accumulate chunks of a reduction on their own, and add up the chunks.
-
-    Before:
-
-    ```mlir
-    loop.kernel @sum(%x: memref<1000xf32>) -> (%y: memref<1xf32>) {
-      %z = arith.constant 0.0 : f32
-      %s = loop.for "k" %k to 1000 reduction carry(%acc = %z : f32 add) {
-        %v = loop.load %x (d0) -> (d0)(%k) : memref<1000xf32>, f32
-        %t = arith.addf %acc, %v : f32
-        loop.yield %t : f32
-      }
-      loop.store %s, %y () -> (0)() : f32, memref<1xf32>
-    }
-    ```
-
-    Options: `loop=k factor=250`
-
-    After:
-
-    ```mlir
-    loop.kernel @sum(%x: memref<1000xf32>) -> (%y: memref<1xf32>)
-        attributes {loop.schedule = "cascade(k, 250)"} {
-      %z = arith.constant 0.0 : f32 %fresh = arith.constant 0.0 : f32
-      %s = loop.for "k0" %k0 to 4 reduction carry(%acc = %z : f32 add) {
-        %p = loop.for "k1" %k1 to 250 reduction carry(%part = %fresh : f32 add) {
-          %v = loop.load %x (d0, d1) -> (d0 * 250 + d1)(%k0, %k1) : memref<1000xf32>, f32
-          %t = arith.addf %part, %v : f32
-          loop.yield %t : f32 }
-        %u = arith.addf %acc, %p : f32
-        loop.yield %u : f32
-      }
-      loop.store %s, %y () -> (0)() : f32, memref<1xf32> }
-    ```
-
-    Requires: a reduction, scalar or of blocks.
-    Leaves: loops named after it, with 0 and 1 appended; one over entries with `cascade`.
-    """
-
-    name = "loop-cascade"
-    budget = SUMS
-    primitive = staticmethod(cascade)
-
-    loop: str = ""
-    """The reduction."""
-    factor: int = 1
-    """The iterations of a chunk."""

@@ -1,4 +1,44 @@
-"""Move the nest that fills a local buffer into the loop that reads it: `loop-compute-at`."""
+"""Move the nest that fills a local buffer into the loop that reads it.
+
+Before:
+
+```mlir
+loop.kernel @tail(%x: memref<9xf32>) -> (%y: memref<8xf32>) {
+  %h = loop.local : memref<9xf32>
+  loop.for "a" %a to 9 {
+    %v = loop.load %x (d0) -> (d0)(%a) : memref<9xf32>, f32
+    %e = math.exp %v : f32
+    loop.store %e, %h (d0) -> (d0)(%a) : f32, memref<9xf32>
+  }
+  loop.for "i" %i to 8 {
+    %p = loop.load %h (d0) -> (d0 + 1)(%i) : memref<9xf32>, f32
+    loop.store %p, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+} }
+```
+
+Options: `nest=a loop=i`
+
+After:
+
+```mlir
+loop.kernel @tail(%x: memref<9xf32>) -> (%y: memref<8xf32>)
+    attributes {loop.schedule = "compute_at(a, i)"} {
+  loop.for "i" %i to 8 {
+    %h = loop.local : memref<1xf32>
+    loop.for "a" %a to 1 {
+      %v = loop.load %x (d0, d1) -> (d0 + d1 + 1)(%i, %a) : memref<9xf32>, f32
+      %e = math.exp %v : f32
+      loop.store %e, %h (d0) -> (d0)(%a) : f32, memref<1xf32>
+    }
+    %p = loop.load %h () -> (0)() : memref<1xf32>, f32
+    loop.store %p, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+} }
+```
+
+Requires: a nest that computes each element of a `loop.local`, and a loop after it whose
+    iterations read a part of it, of known size.
+Leaves: a smaller `loop.local` in that loop, and the nest that fills it.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +59,12 @@ from ....dialects.loop.nests import Consumed, perfect_nest, plain_loop, refusal
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp
 from ....dialects.loop.ranges import RangedRebuild
 from ....dialects.loop.trace import noted
-from ...primitive import PrimitivePass
+from ...primitive import primitive
 
 STEP = "loop-compute-at"
 
 
+@primitive(EXACT)
 def compute_at(kernel: Consumed, nest: str, loop: str) -> KernelOp:
     """Move the nest that fills a local buffer into the loop that reads it.
 
@@ -35,6 +76,10 @@ def compute_at(kernel: Consumed, nest: str, loop: str) -> KernelOp:
     Each iteration computes only the part that it reads, into a buffer of only that size. The parts
     of several iterations may overlap, as those of windows do; each iteration then recomputes the
     overlap.
+
+    Args:
+        nest: the outermost loop of the nest that fills the buffer.
+        loop: the loop that reads it.
 
     Raises:
         ScheduleError: if the nest does more than compute each element of one local buffer, if what
@@ -244,57 +289,3 @@ class _ComputeAt(RangedRebuild):
         """The same place in the buffer of the part."""
         exprs = self.composed(op.map.data, op.indices)
         return [minus(expr, start) for expr, start in zip(exprs, self.starts(), strict=True)]
-
-
-@dataclass(frozen=True)
-class LoopComputeAtPass(PrimitivePass):
-    """Move the nest that fills a local buffer into the loop that reads it.
-
-    Before:
-
-    ```mlir
-    loop.kernel @tail(%x: memref<9xf32>) -> (%y: memref<8xf32>) {
-      %h = loop.local : memref<9xf32>
-      loop.for "a" %a to 9 {
-        %v = loop.load %x (d0) -> (d0)(%a) : memref<9xf32>, f32
-        %e = math.exp %v : f32
-        loop.store %e, %h (d0) -> (d0)(%a) : f32, memref<9xf32>
-      }
-      loop.for "i" %i to 8 {
-        %p = loop.load %h (d0) -> (d0 + 1)(%i) : memref<9xf32>, f32
-        loop.store %p, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
-    } }
-    ```
-
-    Options: `nest=a loop=i`
-
-    After:
-
-    ```mlir
-    loop.kernel @tail(%x: memref<9xf32>) -> (%y: memref<8xf32>)
-        attributes {loop.schedule = "compute_at(a, i)"} {
-      loop.for "i" %i to 8 {
-        %h = loop.local : memref<1xf32>
-        loop.for "a" %a to 1 {
-          %v = loop.load %x (d0, d1) -> (d0 + d1 + 1)(%i, %a) : memref<9xf32>, f32
-          %e = math.exp %v : f32
-          loop.store %e, %h (d0) -> (d0)(%a) : f32, memref<1xf32>
-        }
-        %p = loop.load %h () -> (0)() : memref<1xf32>, f32
-        loop.store %p, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
-    } }
-    ```
-
-    Requires: a nest that computes each element of a `loop.local`, and a loop after it whose
-        iterations read a part of it, of known size.
-    Leaves: a smaller `loop.local` in that loop, and the nest that fills it.
-    """
-
-    name = "loop-compute-at"
-    budget = EXACT
-    primitive = staticmethod(compute_at)
-
-    nest: str = ""
-    """The outermost loop of the nest that fills the buffer."""
-    loop: str = ""
-    """The loop that reads it."""

@@ -1,4 +1,44 @@
-"""Cut the body of a loop in two and run a loop over each part: `loop-distribute`."""
+"""Cut the body of a loop after one of its nests, and run a loop over each of the two parts.
+
+Before:
+
+```mlir
+loop.kernel @rows(%x: memref<4x8xf32>) -> (%y: memref<4x8xf32>) {
+  loop.for "i" %i to 4 {
+    %h = loop.local : memref<8xf32>
+    loop.for "a" %a to 8 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %a) : memref<4x8xf32>, f32
+      loop.store %v, %h (d0) -> (d0)(%a) : f32, memref<8xf32>
+    }
+    loop.for "j" %j to 8 {
+      %s = loop.load %h (d0) -> (-d0 + 7)(%j) : memref<8xf32>, f32
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
+} } }
+```
+
+Options: `loop=i after=a`
+
+After:
+
+```mlir
+loop.kernel @rows(%x: memref<4x8xf32>) -> (%y: memref<4x8xf32>)
+    attributes {loop.schedule = "distribute(i, a)"} {
+  %h = loop.local : memref<4x8xf32>
+  loop.for "ia" %i to 4 {
+    loop.for "a" %a to 8 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %a) : memref<4x8xf32>, f32
+      loop.store %v, %h (d0, d1) -> (d0, d1)(%i, %a) : f32, memref<4x8xf32>
+  } }
+  loop.for "ib" %i to 4 {
+    loop.for "j" %j to 8 {
+      %s = loop.load %h (d0, d1) -> (d0, -d1 + 7)(%i, %j) : memref<4x8xf32>, f32
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32> } } }
+```
+
+Requires: a parallel loop, with a known limit of its iterations if both parts use a local
+    buffer.
+Leaves: two loops, one after the other, and local buffers for all of their iterations.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +52,7 @@ from xdsl.traits import is_side_effect_free
 from ....core.budgets import EXACT
 from ....core.typed import memref_type, resized
 from ....dialects.loop.attrs import LoopKind
+from ....dialects.loop.handles import all_loops
 from ....dialects.loop.in_place import read_in, written_in
 from ....dialects.loop.loops import most_iterations
 from ....dialects.loop.names import free_names
@@ -31,11 +72,12 @@ from ....dialects.loop.ops import (
 )
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
-from ...primitive import PrimitivePass
+from ...primitive import primitive
 
 STEP = "loop-distribute"
 
 
+@primitive(EXACT, all_loops)
 def distribute(kernel: Consumed, loop: str, after: str) -> KernelOp:
     """Cut the body of a loop after one of its nests, and run a loop over each of the two parts.
 
@@ -49,8 +91,7 @@ def distribute(kernel: Consumed, loop: str, after: str) -> KernelOp:
     parts use gets a dimension for the iterations. Scalars that both need are computed in both.
 
     Args:
-        kernel: the kernel.
-        loop: the loop, whose iterations are independent.
+        loop: the loop.
         after: the last nest of the first part.
 
     Raises:
@@ -180,57 +221,3 @@ class _Distribute(Rebuild):
     def place(self, op: LoadOp | StoreOp) -> list[AffineExpr]:
         """The same place in the part of an iteration."""
         return [self.iteration, *self.composed(op.map.data, op.indices)]
-
-
-@dataclass(frozen=True)
-class LoopDistributePass(PrimitivePass):
-    """Cut the body of a loop after one of its nests, and run a loop over each of the two parts.
-
-    Before:
-
-    ```mlir
-    loop.kernel @rows(%x: memref<4x8xf32>) -> (%y: memref<4x8xf32>) {
-      loop.for "i" %i to 4 {
-        %h = loop.local : memref<8xf32>
-        loop.for "a" %a to 8 {
-          %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %a) : memref<4x8xf32>, f32
-          loop.store %v, %h (d0) -> (d0)(%a) : f32, memref<8xf32>
-        }
-        loop.for "j" %j to 8 {
-          %s = loop.load %h (d0) -> (-d0 + 7)(%j) : memref<8xf32>, f32
-          loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
-    } } }
-    ```
-
-    Options: `loop=i after=a`
-
-    After:
-
-    ```mlir
-    loop.kernel @rows(%x: memref<4x8xf32>) -> (%y: memref<4x8xf32>)
-        attributes {loop.schedule = "distribute(i, a)"} {
-      %h = loop.local : memref<4x8xf32>
-      loop.for "ia" %i to 4 {
-        loop.for "a" %a to 8 {
-          %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %a) : memref<4x8xf32>, f32
-          loop.store %v, %h (d0, d1) -> (d0, d1)(%i, %a) : f32, memref<4x8xf32>
-      } }
-      loop.for "ib" %i to 4 {
-        loop.for "j" %j to 8 {
-          %s = loop.load %h (d0, d1) -> (d0, -d1 + 7)(%i, %j) : memref<4x8xf32>, f32
-          loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32> } } }
-    ```
-
-    Requires: a parallel loop, with a known limit of its iterations if both parts use a local
-        buffer.
-    Leaves: two loops, one after the other, and local buffers for all of their iterations.
-    """
-
-    name = "loop-distribute"
-    budget = EXACT
-    primitive = staticmethod(distribute)
-
-    loop: str = ""
-    """The loop."""
-    after: str = ""
-    """The last nest of the first part."""

@@ -18,8 +18,10 @@ from ....dialects.loop.ops import ForOp, KernelOp, YieldOp
 from ....dialects.loop.substitution import Substitution
 from ....dialects.loop.trace import noted
 from ....dialects.loop.unused import erase_unused
+from ...primitive import primitive
 
 
+@primitive(None)
 def drop_unit_loops(kernel: Consumed) -> KernelOp:
     """Replace a loop that runs once by its body, and drop one that never runs.
 

@@ -1,13 +1,43 @@
-"""Fuse two perfectly nested loops into one: `loop-fuse`."""
+"""Fuse two perfectly nested loops into one.
+
+Before:
+
+```mlir
+loop.kernel @copy(%x: memref<3x8xf32>) -> (%y: memref<3x8xf32>) {
+  loop.for "i" %i to 3 {
+    loop.for "j" %j to 8 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<3x8xf32>, f32
+      loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<3x8xf32>
+    }
+  }
+}
+```
+
+Options: `outer=i inner=j`
+
+After:
+
+```mlir
+loop.kernel @copy(%x: memref<3x8xf32>) -> (%y: memref<3x8xf32>)
+    attributes {loop.schedule = "fuse(i, j)"} {
+  loop.for "i_j" %i_j to 24 {
+    %v = loop.load %x (d0) -> (d0 floordiv 8, d0 mod 8)(%i_j) : memref<3x8xf32>, f32
+    loop.store %v, %y (d0) -> (d0 floordiv 8, d0 mod 8)(%i_j) : f32, memref<3x8xf32>
+  }
+}
+```
+
+Requires: perfectly nested loops of these names, the inner one of constant size.
+Leaves: one loop, along which accesses are contiguous where rows follow each other in memory.
+"""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from xdsl.ir.affine import AffineExpr
 
 from ....core.budgets import EXACT
 from ....dialects.loop.attrs import LoopKind
+from ....dialects.loop.handles import one_loop
 from ....dialects.loop.linear import normalized, quotient, remainder
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.names import free_name
@@ -15,11 +45,12 @@ from ....dialects.loop.nests import Consumed, loop_names, only_loop, plain_loop,
 from ....dialects.loop.ops import ForOp, KernelOp
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
-from ...primitive import PrimitivePass
+from ...primitive import primitive
 
 STEP = "loop-fuse"
 
 
+@primitive(EXACT, one_loop)
 def fuse(kernel: Consumed, outer: str, inner: str) -> KernelOp:
     """Replace two perfectly nested loops by one, called `outer_inner`.
 
@@ -28,6 +59,10 @@ def fuse(kernel: Consumed, outer: str, inner: str) -> KernelOp:
 
     Balances tiles among threads if neither loop has enough iterations, and lets vectors run across
     rows that follow each other in memory. The index of an outer loop that runs once is 0.
+
+    Args:
+        outer: the outer loop.
+        inner: the inner loop, the whole body of the outer one.
 
     Raises:
         ScheduleError: if the loops are not perfectly nested, the size of the inner one is unknown,
@@ -65,48 +100,3 @@ class _Fuse(Rebuild):
             self.bind(op.variable, row)
             self.bind(self.second.variable, column)
             self.visit_body(self.second.body.block)
-
-
-@dataclass(frozen=True)
-class LoopFusePass(PrimitivePass):
-    """Fuse two perfectly nested loops into one.
-
-    Before:
-
-    ```mlir
-    loop.kernel @copy(%x: memref<3x8xf32>) -> (%y: memref<3x8xf32>) {
-      loop.for "i" %i to 3 {
-        loop.for "j" %j to 8 {
-          %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<3x8xf32>, f32
-          loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<3x8xf32>
-        }
-      }
-    }
-    ```
-
-    Options: `outer=i inner=j`
-
-    After:
-
-    ```mlir
-    loop.kernel @copy(%x: memref<3x8xf32>) -> (%y: memref<3x8xf32>)
-        attributes {loop.schedule = "fuse(i, j)"} {
-      loop.for "i_j" %i_j to 24 {
-        %v = loop.load %x (d0) -> (d0 floordiv 8, d0 mod 8)(%i_j) : memref<3x8xf32>, f32
-        loop.store %v, %y (d0) -> (d0 floordiv 8, d0 mod 8)(%i_j) : f32, memref<3x8xf32>
-      }
-    }
-    ```
-
-    Requires: perfectly nested loops of these names, the inner one of constant size.
-    Leaves: one loop, along which accesses are contiguous where rows follow each other in memory.
-    """
-
-    name = "loop-fuse"
-    budget = EXACT
-    primitive = staticmethod(fuse)
-
-    outer: str = ""
-    """The outer loop."""
-    inner: str = ""
-    """The inner loop, the whole body of the outer one."""

@@ -1,9 +1,41 @@
-"""Hoist loop invariants out of a loop: `loop-hoist`."""
+"""Hoist loop invariants out of a loop.
+
+Before:
+
+```mlir
+loop.kernel @scale(%x: memref<8xf32>, %a: memref<1xf32>) -> (%y: memref<8xf32>) {
+  loop.for "i" %i to 8 {
+    %s = loop.load %a () -> (0)() : memref<1xf32>, f32
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<8xf32>, f32
+    %p = arith.mulf %v, %s : f32
+    loop.store %p, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+  }
+}
+```
+
+Options: `loop=i`
+
+After:
+
+```mlir
+loop.kernel @scale(%x: memref<8xf32>, %a: memref<1xf32>) -> (%y: memref<8xf32>)
+    attributes {loop.schedule = "hoist(i)"} {
+  %s = loop.load %a () -> (0)() : memref<1xf32>, f32
+  loop.for "i" %i to 8 {
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<8xf32>, f32
+    %p = arith.mulf %v, %s : f32
+    loop.store %p, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+  }
+}
+```
+
+Requires: a loop with something in it that does not depend on it.
+Leaves: the loop, after the hoisted operations.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import is_side_effect_free
@@ -16,11 +48,12 @@ from ....dialects.loop.nests import Consumed, loop_named, refusal
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp, YieldOp
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
-from ...primitive import PrimitivePass
+from ...primitive import primitive
 
 STEP = "loop-hoist"
 
 
+@primitive(EXACT)
 def hoist(kernel: Consumed, loop: str) -> KernelOp:
     """Hoist loop invariants out of a loop.
 
@@ -28,6 +61,9 @@ def hoist(kernel: Consumed, loop: str) -> KernelOp:
 
     Loads and divisions move only if the loop is known to run, and a load only if the loop does not
     write to its buffer.
+
+    Args:
+        loop: the loop that they are hoisted out of.
 
     Raises:
         ScheduleError: if there is nothing to hoist, with the obstacle of the first candidate.
@@ -78,48 +114,3 @@ class _Hoist(Rebuild):
                 super().visit(statement)
         if op not in self.moved:
             super().visit(op)
-
-
-@dataclass(frozen=True)
-class LoopHoistPass(PrimitivePass):
-    """Hoist loop invariants out of a loop.
-
-    Before:
-
-    ```mlir
-    loop.kernel @scale(%x: memref<8xf32>, %a: memref<1xf32>) -> (%y: memref<8xf32>) {
-      loop.for "i" %i to 8 {
-        %s = loop.load %a () -> (0)() : memref<1xf32>, f32
-        %v = loop.load %x (d0) -> (d0)(%i) : memref<8xf32>, f32
-        %p = arith.mulf %v, %s : f32
-        loop.store %p, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
-      }
-    }
-    ```
-
-    Options: `loop=i`
-
-    After:
-
-    ```mlir
-    loop.kernel @scale(%x: memref<8xf32>, %a: memref<1xf32>) -> (%y: memref<8xf32>)
-        attributes {loop.schedule = "hoist(i)"} {
-      %s = loop.load %a () -> (0)() : memref<1xf32>, f32
-      loop.for "i" %i to 8 {
-        %v = loop.load %x (d0) -> (d0)(%i) : memref<8xf32>, f32
-        %p = arith.mulf %v, %s : f32
-        loop.store %p, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
-      }
-    }
-    ```
-
-    Requires: a loop with something in it that does not depend on it.
-    Leaves: the loop, after the hoisted operations.
-    """
-
-    name = "loop-hoist"
-    budget = EXACT
-    primitive = staticmethod(hoist)
-
-    loop: str = ""
-    """The loop that they are hoisted out of."""

@@ -1,9 +1,47 @@
-"""Merge two loops over one range, or over the entries of one row, into one: `loop-merge`."""
+"""Merge two reductions, or two parallel loops, over the same range into one.
+
+Before:
+
+```mlir
+loop.kernel @both(%x: memref<8xf32>) -> (%y: memref<2xf32>) {
+  %z = arith.constant 0.0 : f32
+  %s = loop.for "k" %k to 8 reduction carry(%acc = %z : f32 add) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<8xf32>, f32
+    %t = arith.addf %acc, %v : f32
+    loop.yield %t : f32 }
+  %m = loop.for "l" %l to 8 reduction carry(%top = %z : f32 max) {
+    %v = loop.load %x (d0) -> (d0)(%l) : memref<8xf32>, f32
+    %t = arith.maximumf %top, %v : f32
+    loop.yield %t : f32 }
+  loop.store %s, %y () -> (0)() : f32, memref<2xf32>
+  loop.store %m, %y () -> (1)() : f32, memref<2xf32> }
+```
+
+Options: `first=k second=l`
+
+After:
+
+```mlir
+loop.kernel @both(%x: memref<8xf32>) -> (%y: memref<2xf32>)
+    attributes {loop.schedule = "merge(k, l)"} {
+  %z = arith.constant 0.0 : f32
+  %s, %m = loop.for "k" %k to 8 reduction carry(%acc = %z : f32 add, %top = %z : f32 max) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<8xf32>, f32
+    %t = arith.addf %acc, %v : f32
+    %u = arith.maximumf %top, %v : f32
+    loop.yield %t, %u : f32, f32 }
+  loop.store %s, %y () -> (0)() : f32, memref<2xf32>
+  loop.store %m, %y () -> (1)() : f32, memref<2xf32> }
+```
+
+Requires: two reductions in one body that do not depend on each other, or two parallel loops
+    whose iterations depend only on the same ones of each other.
+Leaves: one loop that carries the values of both.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import is_side_effect_free
@@ -18,11 +56,12 @@ from ....dialects.loop.nests import Consumed, loop_named, loops_named, refusal
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, YieldOp
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
-from ...primitive import PrimitivePass
+from ...primitive import primitive
 
 STEP = "loop-merge"
 
 
+@primitive(EXACT)
 def merge(kernel: Consumed, first: str, second: str) -> KernelOp:
     """Run two reductions, or two parallel loops, over the same range as one loop.
 
@@ -35,6 +74,10 @@ def merge(kernel: Consumed, first: str, second: str) -> KernelOp:
     The loop keeps the name of the first one. What both reductions read is read once. Statements
     between the two precede the loop if the second one needs them, and may follow a reduction
     otherwise. The range of reductions may be the stored entries of a row.
+
+    Args:
+        first: the loop that comes first, whose name stays.
+        second: the other loop.
 
     Raises:
         ScheduleError: if they are neither reductions nor parallel, if a reduction is unrolled or
@@ -217,56 +260,3 @@ class _MergeParallel(Rebuild):
             forward(self.first, new)
         elif op is not self.first:
             super().visit_for(op)
-
-
-@dataclass(frozen=True)
-class LoopMergePass(PrimitivePass):
-    """Merge two reductions, or two parallel loops, over the same range into one.
-
-    Before:
-
-    ```mlir
-    loop.kernel @both(%x: memref<8xf32>) -> (%y: memref<2xf32>) {
-      %z = arith.constant 0.0 : f32
-      %s = loop.for "k" %k to 8 reduction carry(%acc = %z : f32 add) {
-        %v = loop.load %x (d0) -> (d0)(%k) : memref<8xf32>, f32
-        %t = arith.addf %acc, %v : f32
-        loop.yield %t : f32 }
-      %m = loop.for "l" %l to 8 reduction carry(%top = %z : f32 max) {
-        %v = loop.load %x (d0) -> (d0)(%l) : memref<8xf32>, f32
-        %t = arith.maximumf %top, %v : f32
-        loop.yield %t : f32 }
-      loop.store %s, %y () -> (0)() : f32, memref<2xf32>
-      loop.store %m, %y () -> (1)() : f32, memref<2xf32> }
-    ```
-
-    Options: `first=k second=l`
-
-    After:
-
-    ```mlir
-    loop.kernel @both(%x: memref<8xf32>) -> (%y: memref<2xf32>)
-        attributes {loop.schedule = "merge(k, l)"} {
-      %z = arith.constant 0.0 : f32
-      %s, %m = loop.for "k" %k to 8 reduction carry(%acc = %z : f32 add, %top = %z : f32 max) {
-        %v = loop.load %x (d0) -> (d0)(%k) : memref<8xf32>, f32
-        %t = arith.addf %acc, %v : f32
-        %u = arith.maximumf %top, %v : f32
-        loop.yield %t, %u : f32, f32 }
-      loop.store %s, %y () -> (0)() : f32, memref<2xf32>
-      loop.store %m, %y () -> (1)() : f32, memref<2xf32> }
-    ```
-
-    Requires: two reductions in one body that do not depend on each other, or two parallel loops
-        whose iterations depend only on the same ones of each other.
-    Leaves: one loop that carries the values of both.
-    """
-
-    name = "loop-merge"
-    budget = EXACT
-    primitive = staticmethod(merge)
-
-    first: str = ""
-    """The loop that comes first, whose name stays."""
-    second: str = ""
-    """The other loop."""

@@ -1,8 +1,41 @@
-"""Divide what a serial loop writes among threads, each of which runs all iterations: `loop-own`."""
+"""Divide what a serial loop writes among parts, each of which runs all iterations.
+
+Before:
+
+```mlir
+loop.kernel @f(%x: memref<8xindex>) -> (%y: memref<4xindex>) {
+  loop.for "k" %k to 8 serial {
+    %q = loop.load %x (d0) -> (d0)(%k) : memref<8xindex>, index
+    loop.store %q, %y (d0) -> (d0)(%q) : index, memref<4xindex> } }
+```
+
+Options: `loop=k parts=2`
+
+After:
+
+```mlir
+loop.kernel @f(%x: memref<8xindex>) -> (%y: memref<4xindex>) attributes {
+  loop.schedule = "own(k, 2, 1)"} {  %s = arith.constant 2 : index  loop.for "k0" %a to 2 {
+  %l = loop.local : memref<8xindex>
+  loop.for "k1" %b to 1 serial {  %z = arith.constant 0 : index
+  %m = loop.for "k2" %i to min (d0) -> (8, d0 * -8 + 8)(%b) serial carry(%c = %z : index) {
+  %q = loop.load %x (d0, d1) -> (d0 * 8 + d1)(%b, %i) : memref<8xindex>, index
+  %n = loop.owned %q part %a size %s loop.store %i, %l (d0) -> (d0)(%c) : index, memref<8xindex>
+  %d = arith.addi %c, %n : index  loop.yield %d : index }  loop.for "k3" %e to %m serial {
+  %i = loop.load %l (d0) -> (d0)(%e) : memref<8xindex>, index
+  %q = loop.load %x (d0, d1) -> (d0 * 8 + d1)(%b, %i) : memref<8xindex>, index
+  %n = loop.owned %q part %a size %s  loop.for "k4" %f to %n {
+  loop.store %q, %y (d0) -> (d0)(%q) : index, memref<4xindex> } } } } }
+```
+
+Requires: a serial loop that carries nothing, in which all accesses to what it writes are at one
+    index, computed at the beginning of an iteration.
+Leaves: a loop over parts, which may be tiles for threads, around it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
@@ -15,13 +48,14 @@ from ....core.budgets import EXACT
 from ....core.building.arithmetic import INDEX
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.divided import Divided, divisible_loop
+from ....dialects.loop.handles import Forwarded
 from ....dialects.loop.in_place import written_in
 from ....dialects.loop.linear import rounded_up_quotient
 from ....dialects.loop.names import free_names
 from ....dialects.loop.nests import Consumed, body_of, loop_names, refusal
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, OwnedOp, StoreOp, YieldOp
 from ....dialects.loop.trace import noted
-from ...primitive import PrimitivePass
+from ...primitive import primitive
 
 STEP = "loop-own"
 
@@ -31,6 +65,15 @@ BLOCK = 256
 Access = LoadOp | StoreOp
 
 
+def _part_and_update(
+    loops: Mapping[str, ForOp], forwarded: Forwarded, loop: str
+) -> tuple[str, str]:
+    """The loop over parts, and the one around an update."""
+    update, *_, part = forwarded[loop]
+    return part, update
+
+
+@primitive(EXACT, _part_and_update, parts=2)
 def own(kernel: Consumed, loop: str, parts: int, chunk: int = 1) -> KernelOp:
     """Divide the places that a serial loop writes to into parts, which are computed independently.
 
@@ -47,6 +90,11 @@ def own(kernel: Consumed, loop: str, parts: int, chunk: int = 1) -> KernelOp:
     1989). A part lists its iterations of a block first: whether a place is its own is random, and
     would be mispredicted as a branch. There are fewer parts for less than `parts * chunk`
     iterations.
+
+    Args:
+        loop: the serial loop.
+        parts: the number of parts.
+        chunk: there are no more parts than chunks of this many iterations.
 
     Raises:
         ScheduleError: if the loop is not serial, or not all accesses to what it writes are at one
@@ -199,52 +247,3 @@ class _Own(Divided):
         """Visit some operations of an iteration."""
         for op in ops:
             self.visit(op)
-
-
-@dataclass(frozen=True)
-class LoopOwnPass(PrimitivePass):
-    """Divide what a serial loop writes among parts, each of which runs all iterations.
-
-    Before:
-
-    ```mlir
-    loop.kernel @f(%x: memref<8xindex>) -> (%y: memref<4xindex>) {
-      loop.for "k" %k to 8 serial {
-        %q = loop.load %x (d0) -> (d0)(%k) : memref<8xindex>, index
-        loop.store %q, %y (d0) -> (d0)(%q) : index, memref<4xindex> } }
-    ```
-
-    Options: `loop=k parts=2`
-
-    After:
-
-    ```mlir
-    loop.kernel @f(%x: memref<8xindex>) -> (%y: memref<4xindex>) attributes {
-      loop.schedule = "own(k, 2, 1)"} {  %s = arith.constant 2 : index  loop.for "k0" %a to 2 {
-      %l = loop.local : memref<8xindex>
-      loop.for "k1" %b to 1 serial {  %z = arith.constant 0 : index
-      %m = loop.for "k2" %i to min (d0) -> (8, d0 * -8 + 8)(%b) serial carry(%c = %z : index) {
-      %q = loop.load %x (d0, d1) -> (d0 * 8 + d1)(%b, %i) : memref<8xindex>, index
-      %n = loop.owned %q part %a size %s loop.store %i, %l (d0) -> (d0)(%c) : index, memref<8xindex>
-      %d = arith.addi %c, %n : index  loop.yield %d : index }  loop.for "k3" %e to %m serial {
-      %i = loop.load %l (d0) -> (d0)(%e) : memref<8xindex>, index
-      %q = loop.load %x (d0, d1) -> (d0 * 8 + d1)(%b, %i) : memref<8xindex>, index
-      %n = loop.owned %q part %a size %s  loop.for "k4" %f to %n {
-      loop.store %q, %y (d0) -> (d0)(%q) : index, memref<4xindex> } } } } }
-    ```
-
-    Requires: a serial loop that carries nothing, in which all accesses to what it writes are at one
-        index, computed at the beginning of an iteration.
-    Leaves: a loop over parts, which may be tiles for threads, around it.
-    """
-
-    name = "loop-own"
-    budget = EXACT
-    primitive = staticmethod(own)
-
-    loop: str = ""
-    """The serial loop."""
-    parts: int = 2
-    """The number of parts."""
-    chunk: int = 1
-    """There are no more parts than chunks of this many iterations."""

@@ -1,4 +1,39 @@
-"""Lay a constant argument out in the order in which loops read it: `loop-pack`."""
+"""Lay a constant argument out in the order in which loops read it.
+
+Before:
+
+```mlir
+loop.kernel @transpose(%w: memref<8x4xf32> {loop.constant}) -> (%y: memref<4x8xf32>) {
+  loop.for "i" %i to 4 {
+    loop.for "j" %j to 8 {
+      %v = loop.load %w (d0, d1) -> (d1, d0)(%i, %j) : memref<8x4xf32>, f32
+      loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
+    }
+  }
+}
+```
+
+Options: `argument=0 loops=i,j`
+
+After:
+
+```mlir
+loop.kernel @transpose(%w: memref<4x8xf32>
+    {loop.constant, loop.packing = affine_map<(d0, d1) -> (d1, d0)>})
+    -> (%y: memref<4x8xf32>) attributes {loop.schedule = "pack(0, i, j)"} {
+  loop.for "i" %i to 4 {
+    loop.for "j" %j to 8 {
+      %v = loop.load %w (d0, d1) -> (d0, d1)(%i, %j) : memref<4x8xf32>, f32
+      loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
+    }
+  }
+}
+```
+
+Requires: an argument with `loop.constant` that is read by one map of exactly these loops, or by
+    several that differ by multiples of a step.
+Leaves: the argument with its packed type, and `loop.packing`.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +54,12 @@ from ....dialects.loop.nests import Consumed, input_numbered, loop_named, refusa
 from ....dialects.loop.ops import KernelOp, LoadOp
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
-from ...primitive import PrimitivePass
+from ...primitive import primitive
 
 STEP = "loop-pack"
 
 
+@primitive(EXACT)
 def pack(kernel: Consumed, argument: int, loops: Sequence[str]) -> KernelOp:
     """Give a constant argument one dimension for each of the loops that read it.
 
@@ -35,6 +71,10 @@ def pack(kernel: Consumed, argument: int, loops: Sequence[str]) -> KernelOp:
 
     Elements of the new layout that are outside of the constant are 0, and each dimension has the
     size of a whole chunk of its loop, so that reading a chunk needs no mask, not even the last one.
+
+    Args:
+        argument: the number of the argument.
+        loops: the loops, in the order of the dimensions of the new layout.
 
     Raises:
         ScheduleError: if the argument is not a constant, is packed already, or is not read by maps
@@ -197,52 +237,3 @@ class _Pack(Rebuild):
             assert map is not None
             index.insert(-1, AffineExpr.constant(self.parts.numbers[map]))
         self.load_like(op, index)
-
-
-@dataclass(frozen=True)
-class LoopPackPass(PrimitivePass):
-    """Lay a constant argument out in the order in which loops read it.
-
-    Before:
-
-    ```mlir
-    loop.kernel @transpose(%w: memref<8x4xf32> {loop.constant}) -> (%y: memref<4x8xf32>) {
-      loop.for "i" %i to 4 {
-        loop.for "j" %j to 8 {
-          %v = loop.load %w (d0, d1) -> (d1, d0)(%i, %j) : memref<8x4xf32>, f32
-          loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
-        }
-      }
-    }
-    ```
-
-    Options: `argument=0 loops=i,j`
-
-    After:
-
-    ```mlir
-    loop.kernel @transpose(%w: memref<4x8xf32>
-        {loop.constant, loop.packing = affine_map<(d0, d1) -> (d1, d0)>})
-        -> (%y: memref<4x8xf32>) attributes {loop.schedule = "pack(0, i, j)"} {
-      loop.for "i" %i to 4 {
-        loop.for "j" %j to 8 {
-          %v = loop.load %w (d0, d1) -> (d0, d1)(%i, %j) : memref<4x8xf32>, f32
-          loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
-        }
-      }
-    }
-    ```
-
-    Requires: an argument with `loop.constant` that is read by one map of exactly these loops, or by
-        several that differ by multiples of a step.
-    Leaves: the argument with its packed type, and `loop.packing`.
-    """
-
-    name = "loop-pack"
-    budget = EXACT
-    primitive = staticmethod(pack)
-
-    argument: int = 0
-    """The number of the argument."""
-    loops: tuple[str, ...] = ()
-    """The loops, in the order of the dimensions of the new layout."""

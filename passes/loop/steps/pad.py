@@ -1,8 +1,44 @@
-"""Pad the rows of a local buffer: `loop-pad`."""
+"""Pad the rows of a local buffer.
+
+Before:
+
+```mlir
+loop.kernel @twice(%x: memref<7xf32>) -> (%y: memref<7xf32>) {
+  %h = loop.local : memref<7xf32>
+  loop.for "i" %i to 7 {
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<7xf32>, f32
+    loop.store %v, %h (d0) -> (d0)(%i) : f32, memref<7xf32>
+  }
+  loop.for "j" %j to 7 {
+    %v = loop.load %h (d0) -> (d0)(%j) : memref<7xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%j) : f32, memref<7xf32>
+  } }
+```
+
+Options: `loop=i multiple=8`
+
+After:
+
+```mlir
+loop.kernel @twice(%x: memref<7xf32>) -> (%y: memref<7xf32>)
+    attributes {loop.schedule = "pad(i, 8)"} {
+  %h = loop.local : memref<8xf32>
+  loop.for "i" %i to 7 {
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<7xf32>, f32
+    loop.store %v, %h (d0) -> (d0)(%i) : f32, memref<8xf32>
+  }
+  loop.for "j" %j to 7 {
+    %v_1 = loop.load %h (d0) -> (d0)(%j) : memref<8xf32>, f32
+    loop.store %v_1, %y (d0) -> (d0)(%j) : f32, memref<7xf32>
+  }
+}
+```
+
+Requires: a loop that stores to one `loop.local`.
+Leaves: the same loops, on a buffer with longer rows.
+"""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation
@@ -13,11 +49,12 @@ from ....dialects.loop.nests import MOST_LANES, Consumed, check_number, loop_nam
 from ....dialects.loop.ops import KernelOp, LocalOp, StoreOp
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
-from ...primitive import PrimitivePass
+from ...primitive import primitive
 
 STEP = "loop-pad"
 
 
+@primitive(EXACT, multiple=1)
 def pad(kernel: Consumed, loop: str, multiple: int) -> KernelOp:
     """Round the row length of the local buffer that a loop fills up to a multiple of some elements.
 
@@ -26,6 +63,10 @@ def pad(kernel: Consumed, loop: str, multiple: int) -> KernelOp:
 
     The padding is never written, and no value read from it reaches a result. A vector of 8 lanes
     can read a row of 7 without a mask, and each row is aligned to vectors.
+
+    Args:
+        loop: the loop that fills the buffer.
+        multiple: the length of a row becomes a multiple of this, in elements.
 
     Raises:
         ScheduleError: if the loop does not fill one local buffer, or its rows have such a length
@@ -61,55 +102,3 @@ class _Pad(Rebuild):
             super().visit_other(op)
             return
         self.bind(self.local.result, self.emit(LocalOp(self.kind), op).result)
-
-
-@dataclass(frozen=True)
-class LoopPadPass(PrimitivePass):
-    """Pad the rows of a local buffer.
-
-    Before:
-
-    ```mlir
-    loop.kernel @twice(%x: memref<7xf32>) -> (%y: memref<7xf32>) {
-      %h = loop.local : memref<7xf32>
-      loop.for "i" %i to 7 {
-        %v = loop.load %x (d0) -> (d0)(%i) : memref<7xf32>, f32
-        loop.store %v, %h (d0) -> (d0)(%i) : f32, memref<7xf32>
-      }
-      loop.for "j" %j to 7 {
-        %v = loop.load %h (d0) -> (d0)(%j) : memref<7xf32>, f32
-        loop.store %v, %y (d0) -> (d0)(%j) : f32, memref<7xf32>
-      } }
-    ```
-
-    Options: `loop=i multiple=8`
-
-    After:
-
-    ```mlir
-    loop.kernel @twice(%x: memref<7xf32>) -> (%y: memref<7xf32>)
-        attributes {loop.schedule = "pad(i, 8)"} {
-      %h = loop.local : memref<8xf32>
-      loop.for "i" %i to 7 {
-        %v = loop.load %x (d0) -> (d0)(%i) : memref<7xf32>, f32
-        loop.store %v, %h (d0) -> (d0)(%i) : f32, memref<8xf32>
-      }
-      loop.for "j" %j to 7 {
-        %v_1 = loop.load %h (d0) -> (d0)(%j) : memref<8xf32>, f32
-        loop.store %v_1, %y (d0) -> (d0)(%j) : f32, memref<7xf32>
-      }
-    }
-    ```
-
-    Requires: a loop that stores to one `loop.local`.
-    Leaves: the same loops, on a buffer with longer rows.
-    """
-
-    name = "loop-pad"
-    budget = EXACT
-    primitive = staticmethod(pad)
-
-    loop: str = ""
-    """The loop that fills the buffer."""
-    multiple: int = 1
-    """The length of a row becomes a multiple of this, in elements."""

@@ -1,4 +1,41 @@
-"""Prefetch memory before it is read: `loop-prefetch`."""
+"""Prefetch the rows of an argument before a reduction or another loop reads them.
+
+Before:
+
+```mlir
+loop.kernel @sum(%w: memref<9x8xf32>) -> (%y: memref<8xf32>) {
+  %z = arith.constant dense<0.0> : vector<8xf32>
+  %s = loop.for "k" %k to 9 reduction carry(%acc = %z : vector<8xf32> add) {
+    %v = loop.load %w (d0)[s0] -> (d0, s0)(%k) : memref<9x8xf32>, vector<8xf32>
+    %t = arith.addf %acc, %v : vector<8xf32>
+    loop.yield %t : vector<8xf32>
+  }
+  loop.store %s, %y ()[s0] -> (s0)() : vector<8xf32>, memref<8xf32>
+}
+```
+
+Options: `argument=0 loop=k ahead=64`
+
+After:
+
+```mlir
+loop.kernel @sum(%w: memref<9x8xf32>) -> (%y: memref<8xf32>)
+    attributes {loop.schedule = "prefetch(0, k, 64)"} {
+  %z = arith.constant dense<0.0> : vector<8xf32>
+  %s = loop.for "k" %k to 9 reduction carry(%acc = %z : vector<8xf32> add) {
+    loop.prefetch %w (d0) -> (2, d0 * 8)(%k) : memref<9x8xf32>
+    %v = loop.load %w (d0)[s0] -> (d0, s0)(%k) : memref<9x8xf32>, vector<8xf32>
+    %t = arith.addf %acc, %v : vector<8xf32>
+    loop.yield %t : vector<8xf32>
+  }
+  loop.store %s, %y ()[s0] -> (s0)() : vector<8xf32>, memref<8xf32>
+}
+```
+
+Requires: a reduction that reads an argument row by row, once in each iteration, or a loop
+    that reads a part of one row.
+Leaves: `loop.prefetch` in it; such a nest is vectorised already, or never.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +64,7 @@ from ....dialects.loop.ops import (
 )
 from ....dialects.loop.substitution import Substitution
 from ....dialects.loop.trace import noted
-from ...primitive import PrimitivePass
+from ...primitive import primitive
 
 STEP = "loop-prefetch"
 LINE_BITS = 512
@@ -40,6 +77,7 @@ Place = Sequence[AffineExpr]
 """The index of an element."""
 
 
+@primitive(EXACT)
 def prefetch(kernel: Consumed, argument: int, loop: str, ahead: int = 0) -> KernelOp:
     """Prefetch the rows of an argument that a reduction reads.
 
@@ -61,7 +99,10 @@ def prefetch(kernel: Consumed, argument: int, loop: str, ahead: int = 0) -> Kern
                    y[16 * j + s] = exp x[16 * j + s]
 
     Args:
-        ahead: bytes by which hints are earlier than that.
+        argument: the number of the argument.
+        loop: the reduction or the loop that reads it.
+        ahead: bytes by which hints are earlier than evenly spread ones, or than the reads of a
+            loop.
 
     Raises:
         ScheduleError: if a reduction does not read rows of the argument one after the other, if
@@ -284,56 +325,3 @@ class Hints(Substitution):
         map = load.map.data
         axes = [AffineExpr.constant(n) for n in row or [0] * map.num_symbols]
         return self.composed(map, load.indices, axes)
-
-
-@dataclass(frozen=True)
-class LoopPrefetchPass(PrimitivePass):
-    """Prefetch the rows of an argument before a reduction or another loop reads them.
-
-    Before:
-
-    ```mlir
-    loop.kernel @sum(%w: memref<9x8xf32>) -> (%y: memref<8xf32>) {
-      %z = arith.constant dense<0.0> : vector<8xf32>
-      %s = loop.for "k" %k to 9 reduction carry(%acc = %z : vector<8xf32> add) {
-        %v = loop.load %w (d0)[s0] -> (d0, s0)(%k) : memref<9x8xf32>, vector<8xf32>
-        %t = arith.addf %acc, %v : vector<8xf32>
-        loop.yield %t : vector<8xf32>
-      }
-      loop.store %s, %y ()[s0] -> (s0)() : vector<8xf32>, memref<8xf32>
-    }
-    ```
-
-    Options: `argument=0 loop=k ahead=64`
-
-    After:
-
-    ```mlir
-    loop.kernel @sum(%w: memref<9x8xf32>) -> (%y: memref<8xf32>)
-        attributes {loop.schedule = "prefetch(0, k, 64)"} {
-      %z = arith.constant dense<0.0> : vector<8xf32>
-      %s = loop.for "k" %k to 9 reduction carry(%acc = %z : vector<8xf32> add) {
-        loop.prefetch %w (d0) -> (2, d0 * 8)(%k) : memref<9x8xf32>
-        %v = loop.load %w (d0)[s0] -> (d0, s0)(%k) : memref<9x8xf32>, vector<8xf32>
-        %t = arith.addf %acc, %v : vector<8xf32>
-        loop.yield %t : vector<8xf32>
-      }
-      loop.store %s, %y ()[s0] -> (s0)() : vector<8xf32>, memref<8xf32>
-    }
-    ```
-
-    Requires: a reduction that reads an argument row by row, once in each iteration, or a loop
-        that reads a part of one row.
-    Leaves: `loop.prefetch` in it; such a nest is vectorised already, or never.
-    """
-
-    name = "loop-prefetch"
-    budget = EXACT
-    primitive = staticmethod(prefetch)
-
-    argument: int = 0
-    """The number of the argument."""
-    loop: str = ""
-    """The reduction or the loop that reads it."""
-    ahead: int = 0
-    """Bytes by which hints are earlier than evenly spread ones, or than the reads of a loop."""

@@ -1,8 +1,44 @@
-"""Prefetch what the entries of a sparse matrix read at their columns: `loop-prefetch-entries`."""
+"""Prefetch what entries of a sparse matrix read at their columns, some entries early.
+
+Before:
+
+```mlir
+loop.kernel @sum(%p: memref<2xi32> {loop.indptr}, %j: memref<?xi32>, %x: memref<?xf32>) ->
+    (%y: memref<1xf32>) {
+  %z = arith.constant 0.0 : f32 %i = arith.constant 0 : index
+  %s = loop.for "e" %q, %c of %p, %j row (d0) -> (d0)(%i) reduction
+      carry(%acc = %z : f32 add) : memref<2xi32>, memref<?xi32> {
+    %v = loop.load %x (d0) -> (d0)(%c) : memref<?xf32>, f32
+    %t = arith.addf %acc, %v : f32 loop.yield %t : f32
+  }
+  loop.store %s, %y () -> (0)() : f32, memref<1xf32>
+}
+```
+
+Options: `argument=2 loop=e ahead=8`
+
+After:
+
+```mlir
+loop.kernel @sum(%p: memref<2xi32> {loop.indptr}, %j: memref<?xi32>, %x: memref<?xf32>) ->
+    (%y: memref<1xf32>) attributes {loop.schedule = "prefetch_entries(2, e, 8)"} {
+  %z = arith.constant 0.0 : f32 %i = arith.constant 0 : index
+  %s = loop.for "e" %q, %c of %p, %j row (d0) -> (d0)(%i) reduction
+      carry(%acc = %z : f32 add) : memref<2xi32>, memref<?xi32> {
+    %0 = arith.constant 0 : index %1 = arith.constant 1 : index %8 = arith.constant 8 : index
+    %size = memref.dim %j, %0 : memref<?xi32> %last = arith.subi %size, %1 : index
+    %later = arith.addi %q, %8 : index %place = arith.minsi %later, %last : index
+    %d = loop.load %j (d0) -> (d0)(%place) : memref<?xi32>, i32
+    %e = arith.index_cast %d : i32 to index loop.prefetch %x (d0) -> (d0)(%e) : memref<?xf32>
+    %v = loop.load %x (d0) -> (d0)(%c) : memref<?xf32>, f32 %t = arith.addf %acc, %v : f32
+    loop.yield %t : f32 } loop.store %s, %y () -> (0)() : f32, memref<1xf32> }
+```
+
+Requires: a reduction over the entries of a row, vectorised already or never.
+Leaves: `loop.prefetch` in it, and the loads of the columns that the hints need.
+"""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IndexType, MemRefType
@@ -14,12 +50,13 @@ from ....core.building.arithmetic import INDEX, constant
 from ....dialects.loop.nests import Consumed, check_number, loop_named, refusal
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp
 from ....dialects.loop.trace import noted
-from ...primitive import PrimitivePass
+from ...primitive import primitive
 from .prefetch import MOST_HINTS, Hints, bits_of, lines_of
 
 STEP = "loop-prefetch-entries"
 
 
+@primitive(EXACT, ahead=8)
 def prefetch_entries(kernel: Consumed, argument: int, loop: str, ahead: int) -> KernelOp:
     """Prefetch what later entries of a matrix read of an argument at their columns.
 
@@ -32,6 +69,7 @@ def prefetch_entries(kernel: Consumed, argument: int, loop: str, ahead: int) -> 
 
     Args:
         argument: the number of the argument.
+        loop: the loop over entries that reads it.
         ahead: how many entries the hints are early.
 
     Raises:
@@ -91,57 +129,3 @@ def reads_of_columns(loop: ForOp, buffer: SSAValue) -> list[LoadOp]:
 
 def _is_made_in(value: SSAValue, loop: ForOp) -> bool:
     return isinstance(value.owner, Operation) and value.owner.parent is loop.body.block
-
-
-@dataclass(frozen=True)
-class LoopPrefetchEntriesPass(PrimitivePass):
-    """Prefetch what entries of a sparse matrix read at their columns, some entries early.
-
-    Before:
-
-    ```mlir
-    loop.kernel @sum(%p: memref<2xi32> {loop.indptr}, %j: memref<?xi32>, %x: memref<?xf32>) ->
-        (%y: memref<1xf32>) {
-      %z = arith.constant 0.0 : f32 %i = arith.constant 0 : index
-      %s = loop.for "e" %q, %c of %p, %j row (d0) -> (d0)(%i) reduction
-          carry(%acc = %z : f32 add) : memref<2xi32>, memref<?xi32> {
-        %v = loop.load %x (d0) -> (d0)(%c) : memref<?xf32>, f32
-        %t = arith.addf %acc, %v : f32 loop.yield %t : f32
-      }
-      loop.store %s, %y () -> (0)() : f32, memref<1xf32>
-    }
-    ```
-
-    Options: `argument=2 loop=e ahead=8`
-
-    After:
-
-    ```mlir
-    loop.kernel @sum(%p: memref<2xi32> {loop.indptr}, %j: memref<?xi32>, %x: memref<?xf32>) ->
-        (%y: memref<1xf32>) attributes {loop.schedule = "prefetch_entries(2, e, 8)"} {
-      %z = arith.constant 0.0 : f32 %i = arith.constant 0 : index
-      %s = loop.for "e" %q, %c of %p, %j row (d0) -> (d0)(%i) reduction
-          carry(%acc = %z : f32 add) : memref<2xi32>, memref<?xi32> {
-        %0 = arith.constant 0 : index %1 = arith.constant 1 : index %8 = arith.constant 8 : index
-        %size = memref.dim %j, %0 : memref<?xi32> %last = arith.subi %size, %1 : index
-        %later = arith.addi %q, %8 : index %place = arith.minsi %later, %last : index
-        %d = loop.load %j (d0) -> (d0)(%place) : memref<?xi32>, i32
-        %e = arith.index_cast %d : i32 to index loop.prefetch %x (d0) -> (d0)(%e) : memref<?xf32>
-        %v = loop.load %x (d0) -> (d0)(%c) : memref<?xf32>, f32 %t = arith.addf %acc, %v : f32
-        loop.yield %t : f32 } loop.store %s, %y () -> (0)() : f32, memref<1xf32> }
-    ```
-
-    Requires: a reduction over the entries of a row, vectorised already or never.
-    Leaves: `loop.prefetch` in it, and the loads of the columns that the hints need.
-    """
-
-    name = "loop-prefetch-entries"
-    budget = EXACT
-    primitive = staticmethod(prefetch_entries)
-
-    argument: int = 0
-    """The number of the argument."""
-    loop: str = ""
-    """The loop over entries that reads it."""
-    ahead: int = 8
-    """How many entries the hints are early."""

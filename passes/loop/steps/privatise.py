@@ -1,10 +1,44 @@
-"""Give parts of a serial loop copies of its accumulators: `loop-privatise`."""
+"""Divide a serial loop into parts that accumulate into copies of their own.
+
+Before:
+
+```mlir
+loop.kernel @count(%x: memref<9xindex>) -> (%y: memref<4xi8>) {
+  %one = arith.constant 1 : i8
+  loop.for "i" %i to 4 { loop.store %one, %y (d0) -> (d0)(%i) : i8, memref<4xi8> }
+  loop.for "k" %k to 9 serial {
+    %q = loop.load %x (d0) -> (d0)(%k) : memref<9xindex>, index
+    loop.store add %one, %y (d0) -> (d0)(%q) : i8, memref<4xi8> } }
+```
+
+Options: `loop=k parts=2`
+
+After:
+
+```mlir
+loop.kernel @count(%x: memref<9xindex>) -> (%y: memref<4xi8>) attributes {
+    loop.schedule = "privatise(k, 2, 1)"} {  %one = arith.constant 1 : i8
+  loop.for "i" %i to 4 { loop.store %one, %y (d0) -> (d0)(%i) : i8, memref<4xi8> }
+  %c = loop.local : memref<2x4xi8>  loop.for "k0" %a to 2 {
+    loop.for "k3" %j to 4 {  %zero = arith.constant 0 : i8
+      loop.store %zero, %c (d0, d1) -> (d0, d1)(%a, %j) : i8, memref<2x4xi8> }
+    loop.for "k1" %b to min (d0) -> (5, d0 * -5 + 9)(%a) serial {
+      %q = loop.load %x (d0, d1) -> (d0 * 5 + d1)(%a, %b) : memref<9xindex>, index
+      loop.store add %one, %c (d0, d1) -> (d0, d1)(%a, %q) : i8, memref<2x4xi8> } }
+  loop.for "k4" %j to 4 {  loop.for "k2" %a to 2 serial {
+      %t = loop.load %c (d0, d1) -> (d0, d1)(%a, %j) : memref<2x4xi8>, i8
+      loop.store add %t, %y (d0) -> (d0)(%j) : i8, memref<4xi8> } } }
+```
+
+Requires: a serial loop outside of others that carries nothing, and accumulates into one buffer:
+    integers, or a maximum or minimum.
+Leaves: a loop over parts, which may be tiles for threads, and one that joins their copies.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, MemRefType
@@ -17,13 +51,14 @@ from ....core.typed import memref_type
 from ....dialects.loop.attrs import Combine, LoopKind
 from ....dialects.loop.combiners import neutral_value
 from ....dialects.loop.divided import Divided, divisible_loop
+from ....dialects.loop.handles import Forwarded
 from ....dialects.loop.in_place import written_in
 from ....dialects.loop.loops import enclosing
 from ....dialects.loop.names import free_names
 from ....dialects.loop.nests import MOST_COPIES, Consumed, check_number, loop_names, refusal
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp
 from ....dialects.loop.trace import noted
-from ...primitive import PrimitivePass
+from ...primitive import primitive
 
 STEP = "loop-privatise"
 
@@ -31,6 +66,14 @@ _INEXACT = (Combine.ADD, Combine.MUL, Combine.MAXNUM)
 """The combiners by which floats round, or a NaN goes where a copy has no element of a place."""
 
 
+def _part_and_join(loops: Mapping[str, ForOp], forwarded: Forwarded, loop: str) -> tuple[str, str]:
+    """The loop over parts, and the one that joins the copies."""
+    outermost = (name for name in forwarded[loop] if isinstance(loops[name].parent_op(), KernelOp))
+    part, *_, join = outermost
+    return part, join
+
+
+@primitive(EXACT, _part_and_join, parts=2)
 def privatise(kernel: Consumed, loop: str, parts: int, chunk: int = 1) -> KernelOp:
     """Divide the iterations of a serial loop into parts that accumulate into copies of their own.
 
@@ -42,6 +85,11 @@ def privatise(kernel: Consumed, loop: str, parts: int, chunk: int = 1) -> Kernel
 
     Results are the same, because only what has no order is accumulated so: integers, maxima and
     minima. There are fewer parts for less than `parts * chunk` iterations.
+
+    Args:
+        loop: the serial loop.
+        parts: the number of parts.
+        chunk: there are no more parts than chunks of this many iterations.
 
     Raises:
         ScheduleError: if the loop is not serial or is inside of another one, or does anything but
@@ -141,54 +189,3 @@ class _Privatise(Divided):
             return
         copies, number = self.copy
         self.store_like(op, [number, *self.composed(op.map.data, op.indices)], buffer=copies)
-
-
-@dataclass(frozen=True)
-class LoopPrivatisePass(PrimitivePass):
-    """Divide a serial loop into parts that accumulate into copies of their own.
-
-    Before:
-
-    ```mlir
-    loop.kernel @count(%x: memref<9xindex>) -> (%y: memref<4xi8>) {
-      %one = arith.constant 1 : i8
-      loop.for "i" %i to 4 { loop.store %one, %y (d0) -> (d0)(%i) : i8, memref<4xi8> }
-      loop.for "k" %k to 9 serial {
-        %q = loop.load %x (d0) -> (d0)(%k) : memref<9xindex>, index
-        loop.store add %one, %y (d0) -> (d0)(%q) : i8, memref<4xi8> } }
-    ```
-
-    Options: `loop=k parts=2`
-
-    After:
-
-    ```mlir
-    loop.kernel @count(%x: memref<9xindex>) -> (%y: memref<4xi8>) attributes {
-        loop.schedule = "privatise(k, 2, 1)"} {  %one = arith.constant 1 : i8
-      loop.for "i" %i to 4 { loop.store %one, %y (d0) -> (d0)(%i) : i8, memref<4xi8> }
-      %c = loop.local : memref<2x4xi8>  loop.for "k0" %a to 2 {
-        loop.for "k3" %j to 4 {  %zero = arith.constant 0 : i8
-          loop.store %zero, %c (d0, d1) -> (d0, d1)(%a, %j) : i8, memref<2x4xi8> }
-        loop.for "k1" %b to min (d0) -> (5, d0 * -5 + 9)(%a) serial {
-          %q = loop.load %x (d0, d1) -> (d0 * 5 + d1)(%a, %b) : memref<9xindex>, index
-          loop.store add %one, %c (d0, d1) -> (d0, d1)(%a, %q) : i8, memref<2x4xi8> } }
-      loop.for "k4" %j to 4 {  loop.for "k2" %a to 2 serial {
-          %t = loop.load %c (d0, d1) -> (d0, d1)(%a, %j) : memref<2x4xi8>, i8
-          loop.store add %t, %y (d0) -> (d0)(%j) : i8, memref<4xi8> } } }
-    ```
-
-    Requires: a serial loop outside of others that carries nothing, and accumulates into one buffer:
-        integers, or a maximum or minimum.
-    Leaves: a loop over parts, which may be tiles for threads, and one that joins their copies.
-    """
-
-    name = "loop-privatise"
-    budget = EXACT
-    primitive = staticmethod(privatise)
-
-    loop: str = ""
-    """The serial loop."""
-    parts: int = 2
-    """The number of parts."""
-    chunk: int = 1
-    """There are no more parts than chunks of this many iterations."""

@@ -1,10 +1,43 @@
-"""Change the order of perfectly nested loops: `loop-reorder`."""
+"""Change the order of perfectly nested loops.
+
+Before:
+
+```mlir
+loop.kernel @copy(%x: memref<4x8xf32>) -> (%y: memref<4x8xf32>) {
+  loop.for "i" %i to 4 {
+    loop.for "j" %j to 8 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<4x8xf32>, f32
+      loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
+    }
+  }
+}
+```
+
+Options: `loops=j,i`
+
+After:
+
+```mlir
+loop.kernel @copy(%x: memref<4x8xf32>) -> (%y: memref<4x8xf32>)
+    attributes {loop.schedule = "reorder(j, i)"} {
+  loop.for "j" %j to 8 {
+    loop.for "i" %i to 4 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<4x8xf32>, f32
+      loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
+    }
+  }
+}
+```
+
+Requires: perfectly nested loops of these names. A parallel loop that leaves a serial one has
+    iterations that access different places.
+Leaves: the same statements in the innermost loop.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 from ....core.budgets import SUMS
 from ....core.building.creation import copied
@@ -19,11 +52,12 @@ from ....dialects.loop.nests import (
 from ....dialects.loop.ops import ForOp, KernelOp
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
-from ...primitive import PrimitivePass
+from ...primitive import primitive
 
 STEP = "loop-reorder"
 
 
+@primitive(SUMS)
 def reorder(kernel: Consumed, loops: Sequence[str]) -> KernelOp:
     """Nest perfectly nested loops in this order.
 
@@ -35,6 +69,9 @@ def reorder(kernel: Consumed, loops: Sequence[str]) -> KernelOp:
 
         for k serial: for j: y[f(k, j), j] += x[k, j]
         ->  for j: for k serial: y[f(k, j), j] += x[k, j]
+
+    Args:
+        loops: the loops, outermost first.
 
     Raises:
         ScheduleError: if the loops are not perfectly nested, if the order of serial loops would
@@ -124,49 +161,3 @@ class _Reorder(Rebuild):
                 variable = opened.enter_context(self.loop(name, bound, loop.kind.data, loop))
                 self.bind(loop.variable, variable)
             self.visit_body(self.nest[-1].body.block)
-
-
-@dataclass(frozen=True)
-class LoopReorderPass(PrimitivePass):
-    """Change the order of perfectly nested loops.
-
-    Before:
-
-    ```mlir
-    loop.kernel @copy(%x: memref<4x8xf32>) -> (%y: memref<4x8xf32>) {
-      loop.for "i" %i to 4 {
-        loop.for "j" %j to 8 {
-          %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<4x8xf32>, f32
-          loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
-        }
-      }
-    }
-    ```
-
-    Options: `loops=j,i`
-
-    After:
-
-    ```mlir
-    loop.kernel @copy(%x: memref<4x8xf32>) -> (%y: memref<4x8xf32>)
-        attributes {loop.schedule = "reorder(j, i)"} {
-      loop.for "j" %j to 8 {
-        loop.for "i" %i to 4 {
-          %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<4x8xf32>, f32
-          loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
-        }
-      }
-    }
-    ```
-
-    Requires: perfectly nested loops of these names. A parallel loop that leaves a serial one has
-        iterations that access different places.
-    Leaves: the same statements in the innermost loop.
-    """
-
-    name = "loop-reorder"
-    budget = SUMS
-    primitive = staticmethod(reorder)
-
-    loops: tuple[str, ...] = ()
-    """The loops, outermost first."""

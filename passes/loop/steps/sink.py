@@ -1,8 +1,40 @@
-"""Move statements into the loop that follows them: `loop-sink`."""
+"""Move statements into the loop that follows them.
+
+Before:
+
+```mlir
+loop.kernel @spread(%x: memref<4xf32>) -> (%y: memref<4x8xf32>) {
+  loop.for "i" %i to 4 {
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<4xf32>, f32
+    loop.for "j" %j to 8 {
+      loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
+    }
+  }
+}
+```
+
+Options: `loop=i`
+
+After:
+
+```mlir
+loop.kernel @spread(%x: memref<4xf32>) -> (%y: memref<4x8xf32>)
+    attributes {loop.schedule = "sink(i)"} {
+  loop.for "i" %i to 4 {
+    loop.for "j" %j to 8 {
+      %v = loop.load %x (d0) -> (d0)(%i) : memref<4xf32>, f32
+      loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
+    }
+  }
+}
+```
+
+Requires: a loop whose body ends with its only loop, preceded by statements that may be
+repeated.
+Leaves: the loop with only the inner one in its body.
+"""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from xdsl.ir import Operation
 from xdsl.traits import is_side_effect_free
@@ -13,16 +45,20 @@ from ....dialects.loop.nests import Consumed, loop_named, refusal
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
-from ...primitive import PrimitivePass
+from ...primitive import primitive
 
 STEP = "loop-sink"
 
 
+@primitive(EXACT)
 def sink(kernel: Consumed, loop: str) -> KernelOp:
     """Make a loop perfectly nested: statements before the inner loop move into it.
 
         for i: s = a[i]; for j: y[i, j] = x[i, j] * s
         ->  for i: for j: s = a[i]; y[i, j] = x[i, j] * s
+
+    Args:
+        loop: the outer loop.
 
     Raises:
         ScheduleError: if the body does not end with its only loop, or if something before it has
@@ -68,49 +104,3 @@ class _Sink(Rebuild):
                 self.visit(statement)
             self.sinking = False
             self.visit_body(op.body.block)
-
-
-@dataclass(frozen=True)
-class LoopSinkPass(PrimitivePass):
-    """Move statements into the loop that follows them.
-
-    Before:
-
-    ```mlir
-    loop.kernel @spread(%x: memref<4xf32>) -> (%y: memref<4x8xf32>) {
-      loop.for "i" %i to 4 {
-        %v = loop.load %x (d0) -> (d0)(%i) : memref<4xf32>, f32
-        loop.for "j" %j to 8 {
-          loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
-        }
-      }
-    }
-    ```
-
-    Options: `loop=i`
-
-    After:
-
-    ```mlir
-    loop.kernel @spread(%x: memref<4xf32>) -> (%y: memref<4x8xf32>)
-        attributes {loop.schedule = "sink(i)"} {
-      loop.for "i" %i to 4 {
-        loop.for "j" %j to 8 {
-          %v = loop.load %x (d0) -> (d0)(%i) : memref<4xf32>, f32
-          loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
-        }
-      }
-    }
-    ```
-
-    Requires: a loop whose body ends with its only loop, preceded by statements that may be
-    repeated.
-    Leaves: the loop with only the inner one in its body.
-    """
-
-    name = "loop-sink"
-    budget = EXACT
-    primitive = staticmethod(sink)
-
-    loop: str = ""
-    """The outer loop."""

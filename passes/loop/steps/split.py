@@ -1,9 +1,39 @@
-"""Cut a loop into an outer and an inner one: `loop-split`."""
+"""Cut a loop into chunks.
+
+Before:
+
+```mlir
+loop.kernel @copy(%x: memref<100xf32>) -> (%y: memref<100xf32>) {
+  loop.for "i" %i to 100 {
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<100xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<100xf32>
+  }
+}
+```
+
+Options: `loop=i factor=16 tail=mask`
+
+After:
+
+```mlir
+loop.kernel @copy(%x: memref<100xf32>) -> (%y: memref<100xf32>)
+    attributes {loop.schedule = "split(i, 16, tail=mask)"} {
+  loop.for "i0" %i0 to 7 {
+    loop.for "i1" %i1 to min (d0) -> (16, d0 * -16 + 100)(%i0) {
+      %v = loop.load %x (d0, d1) -> (d0 * 16 + d1)(%i0, %i1) : memref<100xf32>, f32
+      loop.store %v, %y (d0, d1) -> (d0 * 16 + d1)(%i0, %i1) : f32, memref<100xf32>
+    }
+  }
+}
+```
+
+Requires: a loop of that name that is not over entries; a reduction is only peeled.
+Leaves: loops named after it, with 0 and 1 appended, and t in the tail.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from xdsl.ir import SSAValue
@@ -11,6 +41,7 @@ from xdsl.ir.affine import AffineExpr
 
 from ....core.budgets import SUMS
 from ....dialects.loop.bounds import without_repeats
+from ....dialects.loop.handles import parts
 from ....dialects.loop.linear import minus, quotient, remainder, rounded_up_quotient, value_of
 from ....dialects.loop.loops import bound_of, extent_of, loops_in
 from ....dialects.loop.names import free_names, free_suffix
@@ -27,7 +58,7 @@ from ....dialects.loop.ops import ForOp, KernelOp
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
 from ....dialects.loop.unknowns import may_be_negative
-from ...primitive import PrimitivePass
+from ...primitive import primitive
 
 STEP = "loop-split"
 TAILS = ("peel", "mask", "split", "cases", "even")
@@ -38,6 +69,7 @@ def loops_of_body(loop: ForOp) -> list[ForOp]:
     return list(loops_in(loop.body.block))
 
 
+@primitive(SUMS, parts, factor=1)
 def split(
     kernel: Consumed, loop: str, factor: int, tail: str = "peel", cases: int = 0, alone: int = 0
 ) -> KernelOp:
@@ -56,26 +88,25 @@ def split(
         ->  for i0 to 2: for i1 to 6: body(6 * i0 + i1)               (tail "even", n = 32, f = 6)
             for i0t to 4: for i1t to 5: body(5 * i0t + i1t + 12)
 
-    The tail "split" keeps the chunks whole and handles the remainder in one masked chunk; its outer
-    loop has at most one iteration. The tail "cases" has a nest for each possible remainder, of
-    which one runs: as fast as for a known size, at the cost of the code of all of them. With
-    `cases` above `f` there are also nests for f + 1 to `cases` iterations: a remainder of a few
-    iterations runs together with the last chunk. With `alone` up to so many iterations have two
-    nests: one where they are all there are, and one where they remain, named after the smallest
-    number for which it runs (f + 1, ...). If the bound is the smallest of several, "cases"
-    computes it before the chunks. For a known size "cases" is "peel". The tail "even" has as many
-    chunks as the others, whose sizes differ by at most one: `factor` is the largest size. If
-    `factor` divides the size, there is no tail. As n mod f is above 0 for some negative n, the tail
-    of a bound that may be negative is also bounded by n.
+    In these nests f is `factor`. The tail "split" keeps the chunks whole and handles the remainder
+    in one masked chunk; its outer loop has at most one iteration. The tail "cases" has a nest for
+    each possible remainder, of which one runs: as fast as for a known size, at the cost of the code
+    of all of them. With `cases` above `f` there are also nests for f + 1 to `cases` iterations: a
+    remainder of a few iterations runs together with the last chunk. With `alone` up to so many
+    iterations have two nests, as those of such a remainder do in any case: one where they are all
+    there are, and one where they remain, named after the smallest number for which it runs (f + 1,
+    ...). If the bound is the smallest of several, "cases" computes it before the chunks. For a
+    known size "cases" is "peel". The tail "even" has as many chunks as the others, whose sizes
+    differ by at most one: `factor` is the largest size. If `factor` divides the size, there is no
+    tail. As n mod f is above 0 for some negative n, the tail of a bound that may be negative is
+    also bounded by n.
 
     Args:
-        kernel: the kernel.
         loop: the loop that is cut.
-        factor: f, the iterations of a chunk.
-        tail: how the remainder is handled.
-        cases: with the tail "cases" the most iterations that have their own nest; 0 is f - 1.
-        alone: with the tail "cases" the most iterations that have another nest where they are
-            alone; those of remainders that run together with the last chunk do at least.
+        factor: the iterations of a chunk.
+        tail: how the remainder is handled: `peel`, `mask`, `split`, `cases` or `even`.
+        cases: with `cases`, the most iterations that have their own nest; by default a chunk's - 1.
+        alone: with `cases`, the most iterations that have another nest where they are alone.
 
     Raises:
         ScheduleError: for an entries loop, for a tail other than "peel" of a loop that carries
@@ -266,54 +297,3 @@ class _Split(Rebuild):
             last = self.loop_like(op, self.name(self.inner), bounds, last, tail)
             self.suffix = ""
         self.bind_all(op.results, last)
-
-
-@dataclass(frozen=True)
-class LoopSplitPass(PrimitivePass):
-    """Cut a loop into chunks.
-
-    Before:
-
-    ```mlir
-    loop.kernel @copy(%x: memref<100xf32>) -> (%y: memref<100xf32>) {
-      loop.for "i" %i to 100 {
-        %v = loop.load %x (d0) -> (d0)(%i) : memref<100xf32>, f32
-        loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<100xf32>
-      }
-    }
-    ```
-
-    Options: `loop=i factor=16 tail=mask`
-
-    After:
-
-    ```mlir
-    loop.kernel @copy(%x: memref<100xf32>) -> (%y: memref<100xf32>)
-        attributes {loop.schedule = "split(i, 16, tail=mask)"} {
-      loop.for "i0" %i0 to 7 {
-        loop.for "i1" %i1 to min (d0) -> (16, d0 * -16 + 100)(%i0) {
-          %v = loop.load %x (d0, d1) -> (d0 * 16 + d1)(%i0, %i1) : memref<100xf32>, f32
-          loop.store %v, %y (d0, d1) -> (d0 * 16 + d1)(%i0, %i1) : f32, memref<100xf32>
-        }
-      }
-    }
-    ```
-
-    Requires: a loop of that name that is not over entries; a reduction is only peeled.
-    Leaves: loops named after it, with 0 and 1 appended, and t in the tail.
-    """
-
-    name = "loop-split"
-    budget = SUMS
-    primitive = staticmethod(split)
-
-    loop: str = ""
-    """The loop that is cut."""
-    factor: int = 1
-    """The iterations of a chunk."""
-    tail: str = "peel"
-    """How the remainder is handled: `peel`, `mask`, `split`, `cases` or `even`."""
-    cases: int = 0
-    """With `cases`, the most iterations that have their own nest; by default a chunk's - 1."""
-    alone: int = 0
-    """With `cases`, the most iterations that have another nest where they are alone."""

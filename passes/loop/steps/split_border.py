@@ -1,10 +1,49 @@
-"""Cut the first and last iterations off a loop: `loop-split-border`."""
+"""Cut the first and last iterations off a loop.
+
+Before:
+
+```mlir
+loop.kernel @shift(%x: memref<8xf32>) -> (%y: memref<8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %first = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  loop.for "i" %i to 8 {
+    %j = arith.subi %i, %one : index
+    %c = arith.cmpi sge, %j, %first : index
+    %k = arith.maxsi %j, %first : index
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<8xf32>, f32
+    %r = arith.select %c, %v, %zero : f32
+    loop.store %r, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+} }
+```
+
+Options: `loop=i before=1 after=0`
+
+After:
+
+```mlir
+loop.kernel @shift(%x: memref<8xf32>) -> (%y: memref<8xf32>)
+    attributes {loop.schedule = "split_border(i, 1, 0)"} {
+  %zero = arith.constant 0.0 : f32
+  loop.for "ib" %ib to 1 {
+    loop.store %zero, %y (d0) -> (d0)(%ib) : f32, memref<8xf32>
+  }
+  loop.for "i" %i to 7 {
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<8xf32>, f32
+    loop.store %v, %y (d0) -> (d0 + 1)(%i) : f32, memref<8xf32>
+  }
+}
+```
+
+Requires: a loop that is not a reduction, and never shorter than its borders.
+Leaves: a loop for the interior under the old name; the names of loops of the first iterations
+    end with b, those of the last ones with e.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IndexType, IntegerAttr, i1
@@ -15,6 +54,7 @@ from ....core.budgets import EXACT
 from ....core.building.affine import polynomial, variable
 from ....core.building.facts import Range
 from ....dialects.loop.attrs import LoopKind
+from ....dialects.loop.handles import all_loops
 from ....dialects.loop.linear import minus, normalized, value_of
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.names import free_suffix
@@ -24,7 +64,7 @@ from ....dialects.loop.ranges import RangedRebuild
 from ....dialects.loop.trace import noted
 from ....dialects.loop.unknowns import Unknowns
 from ....dialects.upstream.ops import CmpiOp
-from ...primitive import PrimitivePass
+from ...primitive import primitive
 from .split import loops_of_body
 
 STEP = "loop-split-border"
@@ -35,6 +75,7 @@ _COMPUTED = ("arith.addi", "arith.subi", "arith.muli", "arith.minsi", "arith.max
 _BOUNDS = {"arith.minsi": min, "arith.maxsi": max}
 
 
+@primitive(EXACT, all_loops)
 def split_border(kernel: Consumed, loop: str, before: int, after: int) -> KernelOp:
     """Split off the first and the last iterations of a loop.
 
@@ -48,6 +89,11 @@ def split_border(kernel: Consumed, loop: str, before: int, after: int) -> Kernel
     padded window becomes an ordinary one, with contiguous accesses.
 
     A symbolic size is at least that of the borders if it is theirs plus the size of a buffer.
+
+    Args:
+        loop: the loop that is cut.
+        before: how many iterations are cut off at its beginning.
+        after: how many at its end.
 
     Raises:
         ScheduleError: for a reduction, and for a loop that is shorter than its borders, or may be.
@@ -205,59 +251,3 @@ def _numbers(ends: Range) -> tuple[float, float]:
     """The ends of a range, infinite where one is not known."""
     low, high = ends
     return -math.inf if low is None else low, math.inf if high is None else high
-
-
-@dataclass(frozen=True)
-class LoopSplitBorderPass(PrimitivePass):
-    """Cut the first and last iterations off a loop.
-
-    Before:
-
-    ```mlir
-    loop.kernel @shift(%x: memref<8xf32>) -> (%y: memref<8xf32>) {
-      %zero = arith.constant 0.0 : f32
-      %first = arith.constant 0 : index
-      %one = arith.constant 1 : index
-      loop.for "i" %i to 8 {
-        %j = arith.subi %i, %one : index
-        %c = arith.cmpi sge, %j, %first : index
-        %k = arith.maxsi %j, %first : index
-        %v = loop.load %x (d0) -> (d0)(%k) : memref<8xf32>, f32
-        %r = arith.select %c, %v, %zero : f32
-        loop.store %r, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
-    } }
-    ```
-
-    Options: `loop=i before=1 after=0`
-
-    After:
-
-    ```mlir
-    loop.kernel @shift(%x: memref<8xf32>) -> (%y: memref<8xf32>)
-        attributes {loop.schedule = "split_border(i, 1, 0)"} {
-      %zero = arith.constant 0.0 : f32
-      loop.for "ib" %ib to 1 {
-        loop.store %zero, %y (d0) -> (d0)(%ib) : f32, memref<8xf32>
-      }
-      loop.for "i" %i to 7 {
-        %v = loop.load %x (d0) -> (d0)(%i) : memref<8xf32>, f32
-        loop.store %v, %y (d0) -> (d0 + 1)(%i) : f32, memref<8xf32>
-      }
-    }
-    ```
-
-    Requires: a loop that is not a reduction, and never shorter than its borders.
-    Leaves: a loop for the interior under the old name; the names of loops of the first iterations
-        end with b, those of the last ones with e.
-    """
-
-    name = "loop-split-border"
-    budget = EXACT
-    primitive = staticmethod(split_border)
-
-    loop: str = ""
-    """The loop that is cut."""
-    before: int = 0
-    """How many iterations are cut off at its beginning."""
-    after: int = 0
-    """How many at its end."""

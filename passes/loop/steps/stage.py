@@ -1,4 +1,43 @@
-"""Copy what a loop reads into a local buffer: `loop-stage`."""
+"""Copy what a loop reads repeatedly into a local buffer.
+
+Before:
+
+```mlir
+loop.kernel @sum(%w: memref<9x99xf32>) -> (%y: memref<99xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "j" %j to 99 {
+    %s = loop.for "k" %k to 9 reduction carry(%acc = %z : f32 add) {
+      %v = loop.load %w (d0, d1) -> (d0, d1)(%k, %j) : memref<9x99xf32>, f32
+      %t = arith.addf %acc, %v : f32 loop.yield %t : f32
+    }
+    loop.store %s, %y (d0) -> (d0)(%j) : f32, memref<99xf32>
+  }
+}
+```
+
+Options: `argument=0 loop=j`
+
+After:
+
+```mlir
+loop.kernel @sum(%w: memref<9x99xf32>) -> (%y: memref<99xf32>)
+    attributes {loop.schedule = "stage(0, j)"} {
+  %z = arith.constant 0.0 : f32
+  loop.for "j" %j to 99 {
+    %p = loop.local : memref<9xf32>
+    loop.for "k_" %q to 9 {
+      %c = loop.load %w (d0, d1) -> (d0, d1)(%q, %j) : memref<9x99xf32>, f32
+      loop.store %c, %p (d0) -> (d0)(%q) : f32, memref<9xf32> }
+    %s = loop.for "k" %k to 9 reduction carry(%acc = %z : f32 add) {
+      %v = loop.load %p (d0) -> (d0)(%k) : memref<9xf32>, f32
+      %t = arith.addf %acc, %v : f32 loop.yield %t : f32 }
+    loop.store %s, %y (d0) -> (d0)(%j) : f32, memref<99xf32> } }
+```
+
+Requires: an argument that the loop reads at each iteration of reductions of one known size,
+    and nowhere else.
+Leaves: a `loop.local`, a loop that fills it, and reads of it. Vectorise before.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +66,12 @@ from ....dialects.loop.ops import (
 )
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
-from ...primitive import PrimitivePass
+from ...primitive import primitive
 
 STEP = "loop-stage"
 
 
+@primitive(EXACT)
 def stage(kernel: Consumed, argument: int, loop: str) -> KernelOp:
     """Copy the part of an argument that one iteration of a loop reads repeatedly.
 
@@ -41,6 +81,10 @@ def stage(kernel: Consumed, argument: int, loop: str) -> KernelOp:
 
     Rows that are a multiple of 4 KB apart compete for the same lines of a cache, and each is on
     another page; the copy is contiguous.
+
+    Args:
+        argument: the number of the argument.
+        loop: the loop, which makes a copy in each iteration.
 
     Raises:
         ScheduleError: if the argument is not read along reductions of one size, is read along other
@@ -138,56 +182,3 @@ class _Stage(Rebuild):
         assert self.buffer is not None, "the loop around the load was visited"
         row = self.expr(read.reduction.variable)
         self.load_like(op, self.place(row), buffer=self.buffer, limits=())
-
-
-@dataclass(frozen=True)
-class LoopStagePass(PrimitivePass):
-    """Copy what a loop reads repeatedly into a local buffer.
-
-    Before:
-
-    ```mlir
-    loop.kernel @sum(%w: memref<9x99xf32>) -> (%y: memref<99xf32>) {
-      %z = arith.constant 0.0 : f32
-      loop.for "j" %j to 99 {
-        %s = loop.for "k" %k to 9 reduction carry(%acc = %z : f32 add) {
-          %v = loop.load %w (d0, d1) -> (d0, d1)(%k, %j) : memref<9x99xf32>, f32
-          %t = arith.addf %acc, %v : f32 loop.yield %t : f32
-        }
-        loop.store %s, %y (d0) -> (d0)(%j) : f32, memref<99xf32>
-      }
-    }
-    ```
-
-    Options: `argument=0 loop=j`
-
-    After:
-
-    ```mlir
-    loop.kernel @sum(%w: memref<9x99xf32>) -> (%y: memref<99xf32>)
-        attributes {loop.schedule = "stage(0, j)"} {
-      %z = arith.constant 0.0 : f32
-      loop.for "j" %j to 99 {
-        %p = loop.local : memref<9xf32>
-        loop.for "k_" %q to 9 {
-          %c = loop.load %w (d0, d1) -> (d0, d1)(%q, %j) : memref<9x99xf32>, f32
-          loop.store %c, %p (d0) -> (d0)(%q) : f32, memref<9xf32> }
-        %s = loop.for "k" %k to 9 reduction carry(%acc = %z : f32 add) {
-          %v = loop.load %p (d0) -> (d0)(%k) : memref<9xf32>, f32
-          %t = arith.addf %acc, %v : f32 loop.yield %t : f32 }
-        loop.store %s, %y (d0) -> (d0)(%j) : f32, memref<99xf32> } }
-    ```
-
-    Requires: an argument that the loop reads at each iteration of reductions of one known size,
-        and nowhere else.
-    Leaves: a `loop.local`, a loop that fills it, and reads of it. Vectorise before.
-    """
-
-    name = "loop-stage"
-    budget = EXACT
-    primitive = staticmethod(stage)
-
-    argument: int = 0
-    """The number of the argument."""
-    loop: str = ""
-    """The loop, which makes a copy in each iteration."""

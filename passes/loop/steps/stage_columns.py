@@ -1,4 +1,39 @@
-"""Turn what a serial loop accesses along rows into columns: `loop-stage-columns`."""
+"""Run the serial loop in each iteration of a loop on columns of local buffers.
+
+Before:
+
+```mlir
+loop.kernel @copies(%x: memref<4xf32>) -> (%y: memref<4x9xf32>) {
+  loop.for "i" %i to 4 {
+    %z = loop.load %x (d0) -> (d0)(%i) : memref<4xf32>, f32
+    %s = loop.for "k" %k to 9 serial carry(%t = %z : f32) {
+      loop.store %t, %y (d0, d1) -> (d0, d1)(%i, %k) : f32, memref<4x9xf32>
+      loop.yield %t : f32 } } }
+```
+
+Options: `loop=i size=9`
+
+After:
+
+```mlir
+loop.kernel @copies(%x: memref<4xf32>) -> (%y: memref<4x9xf32>) attributes {
+    loop.schedule = "stage_columns(i, 9)"} {
+  %q = loop.local : memref<9x4xf32>  %c = loop.local : memref<4xf32>
+  loop.for "i0" %i to 4 { %z = loop.load %x (d0) -> (d0)(%i) : memref<4xf32>, f32
+    loop.store %z, %c (d0) -> (d0)(%i) : f32, memref<4xf32> }
+  loop.for "k0" %n to 1 serial { loop.for "i" %i to 4 {
+      %b = loop.load %c (d0) -> (d0)(%i) : memref<4xf32>, f32
+      %s = loop.for "k1" %k to 9 serial carry(%t = %b : f32) { loop.store %t, %q (d0, d1) ->
+        (d0, d1)(%k, %i) : f32, memref<9x4xf32>  loop.yield %t : f32 }  loop.store %s, %c (d0)
+        -> (d0)(%i) : f32, memref<4xf32> }  loop.for "i1" %i to 4 { loop.for "k2" %k to 9 {
+      %v = loop.load %q (d0, d1) -> (d0, d1)(%k, %i) : memref<9x4xf32>, f32  loop.store %v, %y
+        (d0, d1, d2) -> (d0, d1 * 9 + d2)(%i, %n, %k) : f32, memref<4x9xf32> } } } }
+```
+
+Requires: a loop of known size over rows, whose body is a serial loop that carries numbers, and
+    whose stores are contiguous along that.
+Leaves: copies that `vectorize` makes squares, and a loop over rows that accesses columns.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +48,7 @@ from xdsl.ir.affine import AffineExpr
 from ....core.budgets import EXACT
 from ....core.typed import memref_type
 from ....dialects.loop.attrs import LoopKind
+from ....dialects.loop.handles import all_loops
 from ....dialects.loop.in_place import written_in
 from ....dialects.loop.linear import coefficient, minus, quotient, remainder, value_of
 from ....dialects.loop.loops import bound_of, extent_of, is_made_in
@@ -30,13 +66,14 @@ from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
 from ....dialects.loop.unknowns import may_be_negative
-from ...primitive import PrimitivePass
+from ...primitive import primitive
 
 STEP = "loop-stage-columns"
 
 Access = LoadOp | StoreOp
 
 
+@primitive(EXACT, all_loops, size=64)
 def stage_columns(kernel: Consumed, loop: str, size: int) -> KernelOp:
     """Run the serial loop in each iteration of a loop on columns of local buffers.
 
@@ -56,14 +93,13 @@ def stage_columns(kernel: Consumed, loop: str, size: int) -> KernelOp:
     a buffer only: with `size` 1, the two loops change places.
 
     Args:
-        kernel: the kernel.
-        loop: the loop over rows, of known size.
+        loop: the loop over rows.
         size: how many columns are staged at a time.
 
     Raises:
-        ScheduleError: if the body of the loop is not a serial loop that carries numbers, after what
-            its initial values need; if a store of that is not contiguous along it; or if it reads
-            what it writes.
+        ScheduleError: if the size of the loop is unknown; if its body is not a serial loop that
+            carries numbers, after what its initial values need; if a store of that is not
+            contiguous along it; or if it reads what it writes.
     """
     target = plain_loop(STEP, kernel, loop, [LoopKind.PARALLEL])
     check_number(STEP, kernel, target, "number of columns", size, MOST_LANES)
@@ -304,52 +340,3 @@ class _StageColumns(Rebuild):
             self.store_like(op, self.places[op], buffer=self.buffers[op])
         else:
             super().visit_store(op)
-
-
-@dataclass(frozen=True)
-class LoopStageColumnsPass(PrimitivePass):
-    """Run the serial loop in each iteration of a loop on columns of local buffers.
-
-    Before:
-
-    ```mlir
-    loop.kernel @copies(%x: memref<4xf32>) -> (%y: memref<4x9xf32>) {
-      loop.for "i" %i to 4 {
-        %z = loop.load %x (d0) -> (d0)(%i) : memref<4xf32>, f32
-        %s = loop.for "k" %k to 9 serial carry(%t = %z : f32) {
-          loop.store %t, %y (d0, d1) -> (d0, d1)(%i, %k) : f32, memref<4x9xf32>
-          loop.yield %t : f32 } } }
-    ```
-
-    Options: `loop=i size=9`
-
-    After:
-
-    ```mlir
-    loop.kernel @copies(%x: memref<4xf32>) -> (%y: memref<4x9xf32>) attributes {
-        loop.schedule = "stage_columns(i, 9)"} {
-      %q = loop.local : memref<9x4xf32>  %c = loop.local : memref<4xf32>
-      loop.for "i0" %i to 4 { %z = loop.load %x (d0) -> (d0)(%i) : memref<4xf32>, f32
-        loop.store %z, %c (d0) -> (d0)(%i) : f32, memref<4xf32> }
-      loop.for "k0" %n to 1 serial { loop.for "i" %i to 4 {
-          %b = loop.load %c (d0) -> (d0)(%i) : memref<4xf32>, f32
-          %s = loop.for "k1" %k to 9 serial carry(%t = %b : f32) { loop.store %t, %q (d0, d1) ->
-            (d0, d1)(%k, %i) : f32, memref<9x4xf32>  loop.yield %t : f32 }  loop.store %s, %c (d0)
-            -> (d0)(%i) : f32, memref<4xf32> }  loop.for "i1" %i to 4 { loop.for "k2" %k to 9 {
-          %v = loop.load %q (d0, d1) -> (d0, d1)(%k, %i) : memref<9x4xf32>, f32  loop.store %v, %y
-            (d0, d1, d2) -> (d0, d1 * 9 + d2)(%i, %n, %k) : f32, memref<4x9xf32> } } } }
-    ```
-
-    Requires: a loop of known size over rows, whose body is a serial loop that carries numbers, and
-        whose stores are contiguous along that.
-    Leaves: copies that `vectorize` makes squares, and a loop over rows that accesses columns.
-    """
-
-    name = "loop-stage-columns"
-    budget = EXACT
-    primitive = staticmethod(stage_columns)
-
-    loop: str = ""
-    """The loop over rows."""
-    size: int = 64
-    """How many columns are staged at a time."""

@@ -1,9 +1,47 @@
-"""Compute the factors of a sum before it: `loop-stage-terms`."""
+"""Compute the scalars that a reduction over blocks combines in a loop before it.
+
+Before:
+
+```mlir
+loop.kernel @product(%x: memref<9xf32>, %w: memref<9x4xf32>) -> (%y: memref<4xf32>) {
+  %c = arith.constant 0.0 : f32 %z = vector.broadcast %c : f32 to vector<4xf32>
+  %s = loop.for "k" %k to 9 reduction carry(%acc = %z : vector<4xf32> add) {
+    %a = loop.load %x (d0) -> (d0)(%k) : memref<9xf32>, f32
+    %m = arith.maximumf %a, %c : f32
+    %b = loop.load %w (d0)[s0] -> (d0, s0)(%k) : memref<9x4xf32>, vector<4xf32>
+    %v = vector.broadcast %m : f32 to vector<4xf32>
+    %t = math.fma %v, %b, %acc : vector<4xf32>
+    loop.yield %t : vector<4xf32> }
+  loop.store %s, %y ()[s0] -> (s0)() : vector<4xf32>, memref<4xf32> }
+```
+
+Options: `loop=k`
+
+After:
+
+```mlir
+loop.kernel @product(%x: memref<9xf32>, %w: memref<9x4xf32>) -> (%y: memref<4xf32>)
+    attributes {loop.schedule = "stage_terms(k)"} {
+  %c = arith.constant 0.0 : f32 %z = vector.broadcast %c : f32 to vector<4xf32>
+  %l = loop.local : memref<9xf32>
+  loop.for "k_" %q to 9 { %a = loop.load %x (d0) -> (d0)(%q) : memref<9xf32>, f32
+    %m = arith.maximumf %a, %c : f32 loop.store %m, %l (d0) -> (d0)(%q) : f32, memref<9xf32> }
+  %s = loop.for "k" %k to 9 reduction carry(%acc = %z : vector<4xf32> add) {
+    %t = loop.load %l (d0) -> (d0)(%k) : memref<9xf32>, f32
+    %b = loop.load %w (d0)[s0] -> (d0, s0)(%k) : memref<9x4xf32>, vector<4xf32>
+    %v = vector.broadcast %t : f32 to vector<4xf32> %u = math.fma %v, %b, %acc : vector<4xf32>
+    loop.yield %u : vector<4xf32>
+  } loop.store %s, %y ()[s0] -> (s0)() : vector<4xf32>, memref<4xf32> }
+```
+
+Requires: a reduction of known size whose blocks combine scalars that it computes: vectorise
+    other loops before.
+Leaves: a `loop.local` for each, a loop that fills them, and reads of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import IndexType, MemRefType, VectorType, i1
 from xdsl.ir import Operation, SSAValue
@@ -12,17 +50,26 @@ from xdsl.traits import is_side_effect_free
 
 from ....core.budgets import EXACT
 from ....dialects.loop.attrs import LoopKind
+from ....dialects.loop.handles import Forwarded
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.names import free_name
 from ....dialects.loop.nests import Consumed, loop_named, loop_names, refusal
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp, YieldOp
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
-from ...primitive import PrimitivePass
+from ...primitive import primitive
 
 STEP = "loop-stage-terms"
 
 
+def _filling_loop(loops: Mapping[str, ForOp], forwarded: Forwarded, loop: str) -> str:
+    """The loop that computes the terms."""
+    filling = loops[loop].prev_op
+    assert isinstance(filling, ForOp)
+    return filling.loop_name.data
+
+
+@primitive(EXACT, _filling_loop)
 def stage_terms(kernel: Consumed, loop: str) -> KernelOp:
     """Compute the scalars that a reduction over blocks combines in a loop of their own before it.
 
@@ -32,6 +79,9 @@ def stage_terms(kernel: Consumed, loop: str) -> KernelOp:
 
     The iterations of the new loop do not depend on one another, so that vectors compute them; the
     reduction loads one scalar for each.
+
+    Args:
+        loop: the reduction.
 
     Raises:
         ScheduleError: if the loop is no reduction of known size, or has other loops in it, or if
@@ -117,54 +167,3 @@ class _StageTerms(Rebuild):
             return
         map, operands = self.map([self.expr(self.target.variable)])
         self.bind(op.results[0], self.emit(LoadOp(buffer, map, operands), op).result)
-
-
-@dataclass(frozen=True)
-class LoopStageTermsPass(PrimitivePass):
-    """Compute the scalars that a reduction over blocks combines in a loop before it.
-
-    Before:
-
-    ```mlir
-    loop.kernel @product(%x: memref<9xf32>, %w: memref<9x4xf32>) -> (%y: memref<4xf32>) {
-      %c = arith.constant 0.0 : f32 %z = vector.broadcast %c : f32 to vector<4xf32>
-      %s = loop.for "k" %k to 9 reduction carry(%acc = %z : vector<4xf32> add) {
-        %a = loop.load %x (d0) -> (d0)(%k) : memref<9xf32>, f32
-        %m = arith.maximumf %a, %c : f32
-        %b = loop.load %w (d0)[s0] -> (d0, s0)(%k) : memref<9x4xf32>, vector<4xf32>
-        %v = vector.broadcast %m : f32 to vector<4xf32>
-        %t = math.fma %v, %b, %acc : vector<4xf32>
-        loop.yield %t : vector<4xf32> }
-      loop.store %s, %y ()[s0] -> (s0)() : vector<4xf32>, memref<4xf32> }
-    ```
-
-    Options: `loop=k`
-
-    After:
-
-    ```mlir
-    loop.kernel @product(%x: memref<9xf32>, %w: memref<9x4xf32>) -> (%y: memref<4xf32>)
-        attributes {loop.schedule = "stage_terms(k)"} {
-      %c = arith.constant 0.0 : f32 %z = vector.broadcast %c : f32 to vector<4xf32>
-      %l = loop.local : memref<9xf32>
-      loop.for "k_" %q to 9 { %a = loop.load %x (d0) -> (d0)(%q) : memref<9xf32>, f32
-        %m = arith.maximumf %a, %c : f32 loop.store %m, %l (d0) -> (d0)(%q) : f32, memref<9xf32> }
-      %s = loop.for "k" %k to 9 reduction carry(%acc = %z : vector<4xf32> add) {
-        %t = loop.load %l (d0) -> (d0)(%k) : memref<9xf32>, f32
-        %b = loop.load %w (d0)[s0] -> (d0, s0)(%k) : memref<9x4xf32>, vector<4xf32>
-        %v = vector.broadcast %t : f32 to vector<4xf32> %u = math.fma %v, %b, %acc : vector<4xf32>
-        loop.yield %u : vector<4xf32>
-      } loop.store %s, %y ()[s0] -> (s0)() : vector<4xf32>, memref<4xf32> }
-    ```
-
-    Requires: a reduction of known size whose blocks combine scalars that it computes: vectorise
-        other loops before.
-    Leaves: a `loop.local` for each, a loop that fills them, and reads of them.
-    """
-
-    name = "loop-stage-terms"
-    budget = EXACT
-    primitive = staticmethod(stage_terms)
-
-    loop: str = ""
-    """The reduction."""

@@ -1,8 +1,35 @@
-"""Distribute the iterations of a loop over threads: `loop-tiles`."""
+"""Distribute the iterations of a loop over threads.
+
+Before:
+
+```mlir
+loop.kernel @copy(%x: memref<100xf32>) -> (%y: memref<100xf32>) {
+  loop.for "i" %i to 100 {
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<100xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<100xf32>
+  }
+}
+```
+
+Options: `loop=i`
+
+After:
+
+```mlir
+loop.kernel @copy(%x: memref<100xf32>) -> (%y: memref<100xf32>)
+    attributes {loop.schedule = "tiles(i)"} {
+  loop.for "i" %i to 100 tiles {
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<100xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<100xf32>
+  }
+}
+```
+
+Requires: a parallel loop that is in no reduction and in no other loop of tiles.
+Leaves: a loop of kind `tiles`, or `alternating_tiles`.
+"""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from ....core.budgets import EXACT
 from ....dialects.loop.attrs import LoopKind, LoopKindAttr
@@ -10,21 +37,25 @@ from ....dialects.loop.loops import enclosing
 from ....dialects.loop.nests import Consumed, ScheduleError, loop_named, plain_loop, refusal
 from ....dialects.loop.ops import KernelOp
 from ....dialects.loop.trace import noted
-from ...primitive import PrimitivePass
+from ...primitive import primitive
 
 STEP = "loop-tiles"
 ORDERS = {"any": LoopKind.TILES, "alternating": LoopKind.ALTERNATING_TILES}
 
 
+@primitive(EXACT)
 def tiles(kernel: Consumed, loop: str, order: str = "any") -> KernelOp:
     """Turn the iterations of a loop into tiles that threads execute.
 
         for i: body  ->  for i tiles: body
 
+    With the order `alternating` each call of the kernel runs the tiles in the opposite order of the
+    call before, and each thread those that it ran then. So a call begins with what the caches still
+    hold of an operand that is larger than they are.
+
     Args:
-        order: `any`, or `alternating`: each call of the kernel runs the tiles in the opposite order
-            of the call before, and each thread those that it ran then. So a call begins with what
-            the caches still hold of an operand that is larger than they are.
+        loop: the loop whose iterations become tiles.
+        order: whether the order of tiles is alternating: `any` or `alternating`.
 
     Raises:
         ScheduleError: if the iterations are not independent, if the loop is inside of a
@@ -55,46 +86,3 @@ def _check(kernel: KernelOp, loop: str) -> None:
             raise refusal(STEP, kernel, target, f'is inside of "{name}", which carries values')
         if outer.kind.data.is_distributed:
             raise refusal(STEP, kernel, target, f'is inside of the tiles of "{name}"')
-
-
-@dataclass(frozen=True)
-class LoopTilesPass(PrimitivePass):
-    """Distribute the iterations of a loop over threads.
-
-    Before:
-
-    ```mlir
-    loop.kernel @copy(%x: memref<100xf32>) -> (%y: memref<100xf32>) {
-      loop.for "i" %i to 100 {
-        %v = loop.load %x (d0) -> (d0)(%i) : memref<100xf32>, f32
-        loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<100xf32>
-      }
-    }
-    ```
-
-    Options: `loop=i`
-
-    After:
-
-    ```mlir
-    loop.kernel @copy(%x: memref<100xf32>) -> (%y: memref<100xf32>)
-        attributes {loop.schedule = "tiles(i)"} {
-      loop.for "i" %i to 100 tiles {
-        %v = loop.load %x (d0) -> (d0)(%i) : memref<100xf32>, f32
-        loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<100xf32>
-      }
-    }
-    ```
-
-    Requires: a parallel loop that is in no reduction and in no other loop of tiles.
-    Leaves: a loop of kind `tiles`, or `alternating_tiles`.
-    """
-
-    name = "loop-tiles"
-    budget = EXACT
-    primitive = staticmethod(tiles)
-
-    loop: str = ""
-    """The loop whose iterations become tiles."""
-    order: str = "any"
-    """Whether the order of tiles is alternating: `any` or `alternating`."""

@@ -1,8 +1,41 @@
-"""Unroll a loop: `loop-unroll`."""
+"""Give a reduction several accumulators, or unroll a loop completely.
+
+Before:
+
+```mlir
+loop.kernel @sum(%x: memref<100xf32>, %s: memref<1xf32>) -> (%y: memref<1xf32>) {
+  %a = loop.load %s () -> (0)() : memref<1xf32>, f32
+  %r = loop.for "k" %k to 100 reduction carry(%acc = %a : f32 add) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<100xf32>, f32
+    %t = arith.addf %acc, %v : f32
+    loop.yield %t : f32
+  }
+  loop.store %r, %y () -> (0)() : f32, memref<1xf32>
+}
+```
+
+Options: `loop=k factor=4`
+
+After:
+
+```mlir
+loop.kernel @sum(%x: memref<100xf32>, %s: memref<1xf32>) -> (%y: memref<1xf32>)
+    attributes {loop.schedule = "unroll(k, 4)"} {
+  %a = loop.load %s () -> (0)() : memref<1xf32>, f32
+  %r = loop.for "k" %k to 100 reduction unroll 4 carry(%acc = %a : f32 add) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<100xf32>, f32
+    %t = arith.addf %acc, %v : f32
+    loop.yield %t : f32
+  }
+  loop.store %r, %y () -> (0)() : f32, memref<1xf32>
+}
+```
+
+Requires: a reduction whose combiner is not `custom`, or an independent loop of constant size.
+Leaves: the reduction with `unroll`, the loop with kind `unroll`.
+"""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IntegerAttr, i64
 
@@ -12,11 +45,12 @@ from ....dialects.loop.loops import extent_of
 from ....dialects.loop.nests import MOST_COPIES, Consumed, check_number, loop_named, refusal
 from ....dialects.loop.ops import KernelOp
 from ....dialects.loop.trace import noted
-from ...primitive import PrimitivePass
+from ...primitive import primitive
 
 STEP = "loop-unroll"
 
 
+@primitive(SUMS)
 def unroll(kernel: Consumed, loop: str, factor: int | None = None) -> KernelOp:
     """Give a reduction `factor` accumulators, or unroll another loop completely.
 
@@ -24,6 +58,10 @@ def unroll(kernel: Consumed, loop: str, factor: int | None = None) -> KernelOp:
 
     The accumulators are combined after the loop, which reorders the sum. Only an attribute changes:
     the copies are made when the loop is lowered.
+
+    Args:
+        loop: the loop that is unrolled.
+        factor: the number of accumulators of a reduction; another loop is unrolled completely.
 
     Raises:
         ScheduleError: for a reduction with the combiner `custom`, and for another loop whose size
@@ -53,52 +91,3 @@ def unroll(kernel: Consumed, loop: str, factor: int | None = None) -> KernelOp:
         )
     target.unroll = IntegerAttr(factor, i64) if factor > 1 else None
     return noted(kernel, "unroll", loop, factor)
-
-
-@dataclass(frozen=True)
-class LoopUnrollPass(PrimitivePass):
-    """Give a reduction several accumulators, or unroll a loop completely.
-
-    Before:
-
-    ```mlir
-    loop.kernel @sum(%x: memref<100xf32>, %s: memref<1xf32>) -> (%y: memref<1xf32>) {
-      %a = loop.load %s () -> (0)() : memref<1xf32>, f32
-      %r = loop.for "k" %k to 100 reduction carry(%acc = %a : f32 add) {
-        %v = loop.load %x (d0) -> (d0)(%k) : memref<100xf32>, f32
-        %t = arith.addf %acc, %v : f32
-        loop.yield %t : f32
-      }
-      loop.store %r, %y () -> (0)() : f32, memref<1xf32>
-    }
-    ```
-
-    Options: `loop=k factor=4`
-
-    After:
-
-    ```mlir
-    loop.kernel @sum(%x: memref<100xf32>, %s: memref<1xf32>) -> (%y: memref<1xf32>)
-        attributes {loop.schedule = "unroll(k, 4)"} {
-      %a = loop.load %s () -> (0)() : memref<1xf32>, f32
-      %r = loop.for "k" %k to 100 reduction unroll 4 carry(%acc = %a : f32 add) {
-        %v = loop.load %x (d0) -> (d0)(%k) : memref<100xf32>, f32
-        %t = arith.addf %acc, %v : f32
-        loop.yield %t : f32
-      }
-      loop.store %r, %y () -> (0)() : f32, memref<1xf32>
-    }
-    ```
-
-    Requires: a reduction whose combiner is not `custom`, or an independent loop of constant size.
-    Leaves: the reduction with `unroll`, the loop with kind `unroll`.
-    """
-
-    name = "loop-unroll"
-    budget = SUMS
-    primitive = staticmethod(unroll)
-
-    loop: str = ""
-    """The loop that is unrolled."""
-    factor: int | None = None
-    """The number of accumulators of a reduction; another loop is unrolled completely."""

@@ -1,9 +1,42 @@
-"""Turn loops into axes of blocks: `loop-vectorize`."""
+"""Turn loops into axes of blocks.
+
+Before:
+
+```mlir
+loop.kernel @add(%x: memref<4x8xf32>, %b: memref<8xf32>) -> (%y: memref<4x8xf32>) {
+  loop.for "i" %i to 4 {
+    loop.for "j" %j to 8 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<4x8xf32>, f32
+      %w = loop.load %b (d0) -> (d0)(%j) : memref<8xf32>, f32
+      %s = arith.addf %v, %w : f32
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
+    }
+  }
+}
+```
+
+Options: `loops=i,j`
+
+After:
+
+```mlir
+loop.kernel @add(%x: memref<4x8xf32>, %b: memref<8xf32>) -> (%y: memref<4x8xf32>)
+    attributes {loop.schedule = "vectorize(i, j)"} {
+  %v = loop.load %x ()[s0, s1] -> (s0, s1)() : memref<4x8xf32>, vector<4x8xf32>
+  %w = loop.load %b ()[s0, s1] -> (s1)() : memref<8xf32>, vector<1x8xf32>
+  %w2 = vector.broadcast %w : vector<1x8xf32> to vector<4x8xf32>
+  %s = arith.addf %v, %w2 : vector<4x8xf32>
+  loop.store %s, %y ()[s0, s1] -> (s0, s1)() : vector<4x8xf32>, memref<4x8xf32>
+}
+```
+
+Requires: nested loops of constant size; reductions are split before.
+Leaves: blocks of full rank, with 1 for an axis that a value does not depend on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import (
@@ -38,7 +71,7 @@ from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
 from ....dialects.upstream.dialect import Arith
 from ....dialects.upstream.ops import BroadcastOp
-from ...primitive import PrimitivePass
+from ...primitive import primitive
 
 STEP = "loop-vectorize"
 
@@ -46,6 +79,7 @@ _CLASSES: dict[str, type[Operation]] = {op.name: op for op in Arith.operations}
 """The classes that take blocks; xDSL's own of the same name may be for scalars only."""
 
 
+@primitive(SUMS)
 def vectorize(kernel: Consumed, loops: Sequence[str]) -> KernelOp:
     """Turn loops into axes of blocks, all those of a nest at once, the lanes last.
 
@@ -59,6 +93,9 @@ def vectorize(kernel: Consumed, loops: Sequence[str]) -> KernelOp:
     Loops that are not inside of one another, such as those of the nests that a split makes for
     what is left, become axes of different blocks. If another loop around them becomes an axis too,
     those of one length become one axis.
+
+    Args:
+        loops: the loops, in the order of the axes; the last one runs along the lanes.
 
     Raises:
         ScheduleError: naming the loop that cannot be an axis, and why.
@@ -257,49 +294,3 @@ def _is_neutral(combine: Combine, value: SSAValue) -> bool:
     if not isinstance(constant, FloatAttr | IntegerAttr):
         return False
     return constant.value.data == neutral_value(combine, value.type)
-
-
-@dataclass(frozen=True)
-class LoopVectorizePass(PrimitivePass):
-    """Turn loops into axes of blocks.
-
-    Before:
-
-    ```mlir
-    loop.kernel @add(%x: memref<4x8xf32>, %b: memref<8xf32>) -> (%y: memref<4x8xf32>) {
-      loop.for "i" %i to 4 {
-        loop.for "j" %j to 8 {
-          %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<4x8xf32>, f32
-          %w = loop.load %b (d0) -> (d0)(%j) : memref<8xf32>, f32
-          %s = arith.addf %v, %w : f32
-          loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
-        }
-      }
-    }
-    ```
-
-    Options: `loops=i,j`
-
-    After:
-
-    ```mlir
-    loop.kernel @add(%x: memref<4x8xf32>, %b: memref<8xf32>) -> (%y: memref<4x8xf32>)
-        attributes {loop.schedule = "vectorize(i, j)"} {
-      %v = loop.load %x ()[s0, s1] -> (s0, s1)() : memref<4x8xf32>, vector<4x8xf32>
-      %w = loop.load %b ()[s0, s1] -> (s1)() : memref<8xf32>, vector<1x8xf32>
-      %w2 = vector.broadcast %w : vector<1x8xf32> to vector<4x8xf32>
-      %s = arith.addf %v, %w2 : vector<4x8xf32>
-      loop.store %s, %y ()[s0, s1] -> (s0, s1)() : vector<4x8xf32>, memref<4x8xf32>
-    }
-    ```
-
-    Requires: nested loops of constant size; reductions are split before.
-    Leaves: blocks of full rank, with 1 for an axis that a value does not depend on.
-    """
-
-    name = "loop-vectorize"
-    budget = SUMS
-    primitive = staticmethod(vectorize)
-
-    loops: tuple[str, ...] = ()
-    """The loops, in the order of the axes; the last one runs along the lanes."""

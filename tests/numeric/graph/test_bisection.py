@@ -43,7 +43,7 @@ from stepwell.passes.graph import (
 )
 from stepwell.passes.graph.fusion import outlining
 from stepwell.passes.graph.rules import arithmetic
-from stepwell.passes.loop.scheduler import steps
+from stepwell.passes.loop.scheduler.primitives import PRIMITIVES
 from stepwell.passes.rt import outline_tiles
 from stepwell.tools import stepwell_opt
 
@@ -300,13 +300,13 @@ PLANTED: list[tuple[str, str, str, Callable[[Patch], None]]] = [
         "loop-schedule",
         "split(i, ",
         "loop.kernel",
-        lambda patch: wrapped(patch, steps, "split", same_place, "@fused_add"),
+        lambda patch: wrapped(patch, PRIMITIVES["split"], "function", same_place, "@fused_add"),
     ),
     (
         "loop-schedule",
         "vectorize(",
         "loop.kernel",
-        lambda patch: wrapped(patch, steps, "vectorize", same_place, DENSE),
+        lambda patch: wrapped(patch, PRIMITIVES["vectorize"], "function", same_place, DENSE),
     ),
     (
         "convert-graph-to-rt",

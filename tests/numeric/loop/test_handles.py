@@ -10,7 +10,7 @@ from stepwell.dialects.loop.nests import loop_named
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.loop.trace import trace_of
 from stepwell.passes.loop.scheduler.replay import replay
-from stepwell.passes.loop.scheduler.steps import Schedule
+from stepwell.passes.loop.scheduler.schedule import Schedule
 from stepwell.passes.loop.steps.fuse import fuse
 from stepwell.passes.loop.steps.split import split
 

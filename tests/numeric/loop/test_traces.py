@@ -24,8 +24,9 @@ from stepwell.dialects.loop.trace import structure_of, trace_of
 from stepwell.dialects.loop.trace_text import parse_traces
 from stepwell.frontends import gnn
 from stepwell.passes.loop.schedule import schedule_kernel
-from stepwell.passes.loop.scheduler.replay import PRIMITIVES, replay
-from stepwell.passes.loop.scheduler.steps import Schedule
+from stepwell.passes.loop.scheduler.primitives import PRIMITIVES
+from stepwell.passes.loop.scheduler.replay import replay
+from stepwell.passes.loop.scheduler.schedule import Schedule
 
 from ...harness import floats
 
@@ -358,7 +359,7 @@ loop.kernel @diagonal(%x: memref<8x8xf32>) -> (%y: memref<8xf32>) {
 
 @pytest.mark.parametrize("name", PRIMITIVES)
 def test_a_primitive_says_that_it_consumes_its_kernel(name) -> None:
-    first, *_ = inspect.signature(PRIMITIVES[name]).parameters.values()
+    first, *_ = inspect.signature(PRIMITIVES[name].function).parameters.values()
     assert first.annotation == "Consumed"
 
 
@@ -371,7 +372,7 @@ def test_a_consumed_kernel_has_a_successor(step, alone) -> None:
     if alone:
         kernel.detach()
     (taken,) = parse_traces(step)[None]
-    primitive = PRIMITIVES[taken.name]
+    primitive = PRIMITIVES[taken.name].function
     with pytest.raises(ScheduleError):
         primitive(kernel, "no") if taken.name != "split" else primitive(kernel, "no", 2)
     assert trace_of(kernel) == ""
