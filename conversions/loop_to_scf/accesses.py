@@ -12,6 +12,7 @@ and writes are conditional.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
 from math import prod
 
@@ -27,7 +28,16 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 
+from ...core.building.affine import (
+    SYMBOL,
+    Affine,
+    Variable,
+    polynomial,
+    variables,
+    without_remainders,
+)
 from ...core.building.arithmetic import INDEX
+from ...core.building.polynomials import Polynomial
 from ...core.typed import memref_type
 from ...dialects.loop.vectors import Chunk, Layout, Row
 from .contents import Contents
@@ -205,13 +215,16 @@ class Access:
             return self._step
         if not self.map.results:
             return 0, True
-        places = [self.place(self.lane(position, part.offset))]
+        lanes: Sequence[int] = range(part.lanes)
         if self.is_linear and self.merged == 1:
-            places.append(self.place(self.lane(position, part.offset + 1)))
-        else:
-            more = range(1, part.lanes)
-            places += [self.place(self.lane(position, part.offset + n)) for n in more]
+            lanes = (0, 1)
+        elif self._distance is not None:
+            # Quotients by a number only grow: between two lanes in one row all are.
+            lanes = (0, part.lanes - 1)
+        places = [self.place(self.lane(position, part.offset + n)) for n in lanes]
         in_row = all(a[:-1] == b[:-1] for a, b in pairwise(places))
+        if not self.is_linear and self._distance is not None:
+            return self._distance, in_row
         if in_row:
             numbers = [place[-1] for place in places]
         else:
@@ -221,6 +234,26 @@ class Access:
         if self.is_linear:
             self._step = found
         return found
+
+    @cached_property
+    def _distance(self) -> int | None:
+        """The distance of neighbouring lanes in elements, where it follows from the map.
+
+        The quotients and remainders of a linear index cancel in the number of the element:
+        7 * (i floordiv 7) + i mod 7 == i.
+        """
+        strides = [stride.number for stride in self.buffers.strides(self.buffer)]
+        if self.merged > 1 or None in strides:
+            return None
+        number: Affine = Polynomial()
+        for expr, stride in zip(self.map.results, strides, strict=True):
+            number = number + without_remainders(polynomial(expr)) * (stride or 0)
+        lane = Variable(SYMBOL, len(self.shape) - 1)
+        along = [(m, step) for m, step in number.terms if lane in variables(Polynomial([(m, 1)]))]
+        if not along:
+            return 0
+        ((monomial, step), *others) = along
+        return step if monomial == (lane,) and not others else None
 
     def runs_along_rows(self) -> bool:
         """Whether neighbours in memory are in different rows of a block of rows and lanes."""

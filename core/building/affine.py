@@ -152,6 +152,23 @@ def divided(function: AffineBinaryOpKind, dividend: Affine, divisor: int) -> Aff
     return part if function is MOD else whole + part
 
 
+def without_remainders(value: Affine) -> Affine:
+    """A polynomial whose remainders are written with quotients: a mod n == a - (a floordiv n) * n.
+
+    Quotients of one dividend then cancel.
+    """
+
+    def replaced(atom: Atom) -> Affine:
+        if not isinstance(atom, Quotient):
+            return Polynomial.atom(atom)
+        dividend = without_remainders(atom.dividend)
+        if atom.function is not MOD:
+            return divided(atom.function, dividend, atom.divisor)
+        return dividend - divided(FLOOR, dividend, atom.divisor) * atom.divisor
+
+    return Polynomial.of(value.substituted(replaced))
+
+
 def expression(value: Affine) -> AffineExpr:
     """The affine expression of a polynomial: dimensions, symbols, quotients, then the constant.
 

@@ -23,6 +23,7 @@ from stepwell.core.building.affine import (
     expression,
     polynomial,
     variables,
+    without_remainders,
 )
 from stepwell.core.building.arithmetic import computed
 from stepwell.core.building.facts import Facts, Ranges
@@ -98,6 +99,19 @@ def test_the_way_there_and_back(expr: AffineExpr) -> None:
     value = polynomial(expr)
     assert polynomial(expression(value)) == value
     assert normalized(normalized(expr)) == normalized(expr)
+
+
+@given(expressions, values)
+def test_remainders_as_quotients(expr: AffineExpr, at: list[int]) -> None:
+    found = expression(without_remainders(polynomial(expr)))
+    assert " mod " not in str(found)
+    assert value_of(found, at) == value_of(expr, at)
+
+
+def test_quotients_and_remainders_cancel() -> None:
+    i = AffineExpr.dimension(0) * 16 + AffineExpr.symbol(0)
+    number = (i // 21) * 21 + ((i % 21) // 7) * 7 + i % 7
+    assert without_remainders(polynomial(number)) == polynomial(i)
 
 
 @given(expressions, expressions, values)
