@@ -14,6 +14,11 @@ from .interfaces import GraphOp, ShapeFacts, rank, unknown_sizes
 from .remapped_axes import HoldsAxes, HoldsAxis
 
 
+def shape_along(axis: int, rank: int) -> list[int]:
+    """The shape of a vector along an axis, counted from the front, that broadcasts to a tensor."""
+    return [-1, *[1] * (rank - axis - 1)]
+
+
 class CanonicalPropertiesInterface(Operation, ABC):
     """An operator whose properties can mean the same with different values, such as axes."""
 

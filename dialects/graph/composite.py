@@ -165,8 +165,7 @@ class CompositeOp(GraphOp, ABC):
             for kind in map(tensor_type, self.operands)
             for element in (kind.element_type,)
         )
-        built = _built_of_scalars if _is_of_scalars(type(self)) else _built
-        return built(type(self), tuple(self.properties.items()), types)
+        return _built(type(self), tuple(self.properties.items()), types)
 
 
 def _is_of_scalars(operator: type[CompositeOp]) -> bool:
@@ -239,6 +238,7 @@ class _BodySizes:
         return None
 
 
+@bounded_cache
 def _built(
     operator: type[CompositeOp],
     properties: tuple[tuple[str, Attribute], ...],
@@ -258,10 +258,6 @@ def _built(
                 fact = "its body is not elementwise, but its FUSION is"
                 raise _refused(op, fact, expected="elementwise operators", got=inner.name)
     return _Body(block, results)
-
-
-_built_of_scalars = bounded_cache(_built)
-"""Those on scalars are few, and are kept; others differ with the sizes of programs."""
 
 
 class _BodyNest(Nest):

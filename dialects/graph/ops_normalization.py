@@ -23,7 +23,7 @@ from xdsl.irdl import (
 
 from ...core.dims import Dim, Shape
 from .attrs import FLOAT_TENSOR
-from .axes import AxesOp, AxisOp
+from .axes import AxesOp, AxisOp, shape_along
 from .composite import CompositeOp
 from .constructors import operator
 from .interfaces import FusionKind, ShapeFacts, rank, tensor_type, text
@@ -172,7 +172,7 @@ class ChannelStandardizationOp(StandardizationOp, ABC):
     @property
     def vector(self) -> list[int]:
         """The shape in which scale and bias broadcast to x."""
-        return [-1, *[1] * (rank(self.x) - self.axis_from_front - 1)]
+        return shape_along(self.axis_from_front, rank(self.x))
 
     def check_parameter(self, what: str, shape: Shape, x: Shape, facts: ShapeFacts) -> None:
         _check_channels(what, shape, x[self.axis_from_front], facts)
@@ -447,5 +447,4 @@ class BatchNormOp(AxisOp, CompositeOp):
             factor = b.mul(scale, factor)
         centre = b.mul(mean, factor)
         shift = b.neg(centre) if bias is None else b.sub(bias, centre)
-        vector = [-1, *[1] * (rank(self.x) - self.axis_from_front - 1)]
-        return _affine(b, x, factor, shift, vector)
+        return _affine(b, x, factor, shift, shape_along(self.axis_from_front, rank(self.x)))

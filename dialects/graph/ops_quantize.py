@@ -8,20 +8,17 @@ NaN becomes the zero point.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-import numpy as np
-from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import IntegerAttr, f32, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
 
 from ...core.dims import Shape
-from ...core.dtypes import element_type_of, integer_range
-from ...core.typed import dense_array, integer_type
-from . import scalars
+from ...core.dtypes import integer_range
+from ...core.typed import integer_type
 from .attrs import (
     I32_TENSOR,
     LINEAR_OR_I32_TENSOR,
@@ -30,41 +27,19 @@ from .attrs import (
     SINGLE_TENSOR,
     i64_attr,
 )
-from .axes import CanonicalPropertiesInterface
-from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, rank
-
-if TYPE_CHECKING:
-    from .interfaces import Array
-
-
-def saturated(values: np.ndarray, zero_point: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Quotients in f32 as quantised integers: rounded, shifted by the zero point, saturated."""
-    nearest = np.where(np.isnan(values), np.float32(0), np.rint(values))
-    limits = integer_range(integer_type(element_type_of(dtype)))
-    return np.clip(nearest + zero_point.astype(np.float32), *limits).astype(dtype)
+from .axes import CanonicalPropertiesInterface, shape_along
+from .composite import CompositeOp
+from .interfaces import ShapeFacts, element_type, rank
+from .op_builder import OpBuilder, V
 
 
-def saturated_scalar(
-    nest: Nest, value: SSAValue, zero_point: SSAValue, source: Attribute, target: Attribute
-) -> SSAValue:
-    """The same for one scalar; `source` is the element type of the zero point."""
-    nearest = nest.insert(math.RoundEvenOp(value))
-    zero = nest.constant(0.0, f32)
-    nearest = scalars.select(nest, scalars.equal(nest, nearest, nearest), nearest, zero)
-    moved = scalars.add(nest, nearest, scalars.convert(nest, zero_point, source, f32))
-    least, largest = integer_range(integer_type(target))
-    cut = scalars.maximum(nest, moved, nest.constant(float(least), f32))
-    cut = scalars.minimum(nest, cut, nest.constant(float(largest), f32))
-    return scalars.convert(nest, nest.insert(arith.FPToSIOp(cut, i32)), i32, target)
-
-
-class ScaledOp(GraphOp, CanonicalPropertiesInterface, ABC):
+class ScaledOp(CompositeOp, CanonicalPropertiesInterface, ABC):
     """An elementwise operator with a scale and a zero point, for all elements or along an axis.
 
     Each is a scalar, or a vector along the `axis` of `x`, which is present if either is a vector.
     """
 
-    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+    BROADCASTS: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -92,6 +67,10 @@ class ScaledOp(GraphOp, CanonicalPropertiesInterface, ABC):
     def canonical_properties(self) -> dict[str, Attribute]:
         return {} if self.along is None else {"axis": i64_attr(self.along)}
 
+    def opens(self, late: bool) -> bool:
+        # The ten operators of a body would compile more slowly, to the same code.
+        return False
+
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         x, *parameters = shapes
         axis = self.properties.get("axis")
@@ -108,31 +87,29 @@ class ScaledOp(GraphOp, CanonicalPropertiesInterface, ABC):
             facts.equal(x[number], shape[0], f"length of {what} differs from axis {number} of x")
         return [x]
 
-    def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x, scale, zero_point = (dense_array(array) for array in arrays)
-        beside = [-1 if axis == self.along else 1 for axis in range(x.ndim)]
-        scale, zero_point = (v.reshape(beside) if v.ndim else v for v in (scale, zero_point))
-        with np.errstate(all="ignore"):
-            return self.stored(self.array(x, scale.astype(np.float32), zero_point))
-
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        x, scale, zero_point = self.operands
-        own = () if self.along is None else (index[self.along],)
-        factor, moved = (nest.at(v, own if rank(v) else ()) for v in (scale, zero_point))
-        factor = scalars.convert(nest, factor, element_type(scale), f32)
-        return self.scalar(nest, nest.at(x, index), factor, moved)
-
-    @abstractmethod
-    def array(self, x: np.ndarray, scale: np.ndarray, zero_point: np.ndarray) -> np.ndarray:
-        """The operator on arrays; `scale` is in f32."""
-
-    @abstractmethod
-    def scalar(self, nest: Nest, x: SSAValue, scale: SSAValue, zero_point: SSAValue) -> SSAValue:
-        """The operator on scalars; `scale` is in f32."""
+    def spread(self, b: OpBuilder[V], scale: V, zero_point: V) -> tuple[V, V]:
+        """The scale and the zero point, which broadcast to x."""
+        axis = self.along
+        vector = [] if axis is None else shape_along(axis, rank(self.operands[0]))
+        if len(vector) > 1:
+            _, *ranks = map(rank, self.operands)
+            scale = b.reshape(scale, vector) if ranks[0] else scale
+            zero_point = b.reshape(zero_point, vector) if ranks[1] else zero_point
+        return scale, zero_point
 
 
 def _rank(shape: Shape) -> str:
     return f"rank {len(shape)}"
+
+
+def _saturated(b: OpBuilder[V], x: V, zero_point: V, kind: Attribute) -> V:
+    """Numbers in f32 as integers: rounded, shifted by the zero point, saturated."""
+    nearest = b.round(x)
+    nearest = b.where(b.equal(nearest, nearest), nearest, 0.0)
+    moved = b.add(nearest, b.cast(zero_point, f32))
+    least, largest = map(float, integer_range(integer_type(kind)))
+    cut = b.where(b.less(least, moved), moved, least)
+    return b.cast(b.where(b.less(cut, largest), cut, largest), kind)
 
 
 _SCALED_FORMAT = (
@@ -164,12 +141,9 @@ class QuantizeOp(ScaledOp):
     def infer_element_types(self) -> list[Attribute]:
         return [element_type(self.zero_point)]
 
-    def array(self, x: np.ndarray, scale: np.ndarray, zero_point: np.ndarray) -> np.ndarray:
-        return saturated(x.astype(np.float32) / scale, zero_point, zero_point.dtype)
-
-    def scalar(self, nest: Nest, x: SSAValue, scale: SSAValue, zero_point: SSAValue) -> SSAValue:
-        kind = element_type(self.zero_point)
-        return saturated_scalar(nest, scalars.divide(nest, x, scale), zero_point, kind, kind)
+    def body(self, b: OpBuilder[V], x: V, scale: V, zero_point: V) -> V:
+        scale, zero_point = self.spread(b, scale, zero_point)
+        return _saturated(b, b.div(x, scale), zero_point, element_type(self.zero_point))
 
 
 @irdl_op_definition
@@ -200,15 +174,10 @@ class DequantizeOp(ScaledOp):
     def infer_element_types(self) -> list[Attribute]:
         return [element_type(self.scale)]
 
-    def array(self, x: np.ndarray, scale: np.ndarray, zero_point: np.ndarray) -> np.ndarray:
-        difference = x.astype(np.int32) - zero_point.astype(np.int32)
-        return difference.astype(np.float32) * scale
-
-    def scalar(self, nest: Nest, x: SSAValue, scale: SSAValue, zero_point: SSAValue) -> SSAValue:
-        kind = element_type(self.x)
-        left, right = (scalars.convert(nest, v, kind, i32) for v in (x, zero_point))
-        difference = scalars.convert(nest, scalars.sub(nest, left, right), i32, f32)
-        return scalars.mul(nest, difference, scale)
+    def body(self, b: OpBuilder[V], x: V, scale: V, zero_point: V) -> V:
+        scale, zero_point = self.spread(b, scale, zero_point)
+        difference = b.sub(b.cast(x, i32), b.cast(zero_point, i32))
+        return b.mul(b.cast(difference, f32), scale)
 
 
 @irdl_op_definition
@@ -232,10 +201,7 @@ class RequantizeOp(ScaledOp):
     def infer_element_types(self) -> list[Attribute]:
         return [element_type(self.zero_point)]
 
-    def array(self, x: np.ndarray, scale: np.ndarray, zero_point: np.ndarray) -> np.ndarray:
-        return saturated(x.astype(np.float32) * scale, zero_point, zero_point.dtype)
-
-    def scalar(self, nest: Nest, x: SSAValue, scale: SSAValue, zero_point: SSAValue) -> SSAValue:
-        kind = element_type(self.zero_point)
-        value = scalars.mul(nest, scalars.convert(nest, x, i32, f32), scale)
-        return saturated_scalar(nest, value, zero_point, kind, kind)
+    def body(self, b: OpBuilder[V], x: V, scale: V, zero_point: V) -> V:
+        scale, zero_point = self.spread(b, scale, zero_point)
+        value = b.mul(b.cast(x, f32), scale)
+        return _saturated(b, value, zero_point, element_type(self.zero_point))

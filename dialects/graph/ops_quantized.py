@@ -15,6 +15,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def
 
 from ...core.dims import Shape
 from .attrs import BYTE_TENSOR, I32_TENSOR, I64_ARRAY, SINGLE_TENSOR, i64_attr, ints
+from .axes import shape_along
 from .composite import CompositeOp
 from .constructors import operator
 from .demands import DemandInterface, SizeBound
@@ -101,8 +102,8 @@ class QuantizedContractionOp(CompositeOp, ABC):
             return b.sub(b.cast(value, i16), b.reshape(zero, shape) if shape else zero)
 
         # A vector of zero points of w lies along its channels.
-        beside = [1] * (rank(self.w) - 1 - self.WEIGHT_AXIS % rank(self.w))
-        along = [-1, *beside] if beside and rank(self.w_zero_point) else []
+        vector = shape_along(self.WEIGHT_AXIS % rank(self.w), rank(self.w))
+        along = vector if len(vector) > 1 and rank(self.w_zero_point) else []
         total = self.product(b, shifted(x, x_zero_point), shifted(w, w_zero_point, along), bias)
         scale = b.div(b.mul(x_scale, w_scale), y_scale)
         axis = self.CHANNEL_AXIS if rank(self.w_scale) else None

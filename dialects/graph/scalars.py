@@ -8,6 +8,7 @@ numbers, it may be given their element type, without which they are those of the
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf, isnan
 
 import numpy as np
 from xdsl.dialects import arith, math
@@ -277,12 +278,34 @@ def _float_to_integer(nest: Scalars, value: SSAValue, target: IntegerType) -> SS
     """What a value outside the integers becomes is that of x86: the smallest integer."""
     wide = i64 if target == i64 else i32
     bound = float(1 << (wide.width.data - 1))
+    least, largest = _range(value)
+    if -bound <= least and largest < bound:
+        return _resize(nest, nest.insert(arith.FPToSIOp(value, wide)), target)
     low = nest.insert(arith.CmpfOp(value, nest.constant(-bound, value.type), "oge"))
     inside = nest.insert(arith.AndIOp(low, less(nest, value, nest.constant(bound, value.type))))
     safe = select(nest, inside, value, zero(nest, value.type))
     integer = nest.insert(arith.FPToSIOp(safe, wide))
     integer = select(nest, inside, integer, nest.constant(-int(bound), wide))
     return _resize(nest, integer, target)
+
+
+def _range(value: SSAValue) -> tuple[float, float]:
+    """The least and the largest number that a float may be; -inf and inf if it may be NaN."""
+    op, unknown = value.owner, (-inf, inf)
+    if not isinstance(op, arith.SelectOp) or not isinstance(compare := op.cond.owner, arith.CmpfOp):
+        return unknown
+    limit = op.rhs.owner
+    if not isinstance(limit, arith.ConstantOp) or not isinstance(limit.value, FloatAttr):
+        return unknown
+    bound, (least, largest) = limit.value.value.data, _range(op.lhs)
+    if isnan(bound) or arith.CMPF_COMPARISON_OPERATIONS[compare.predicate.value.data] != "olt":
+        return unknown
+    # A comparison with NaN is false, and the bound is chosen.
+    if (compare.lhs, compare.rhs) == (op.rhs, op.lhs):
+        return max(least, bound), max(largest, bound)
+    if (compare.lhs, compare.rhs) == (op.lhs, op.rhs):
+        return min(least, bound), min(largest, bound)
+    return unknown
 
 
 def _resize(nest: Scalars, value: SSAValue, target: IntegerType) -> SSAValue:
@@ -324,7 +347,11 @@ def wrapped(nest: Scalars, value: SSAValue, kind: Attribute) -> SSAValue:
     """What an element type keeps of a result in its compute type: the low bits of unsigned ones."""
     if not is_unsigned(kind) or bits(value.type) == bits(kind):
         return value
-    mask = (1 << bits(kind)) - 1
+    op, mask = value.owner, (1 << bits(kind)) - 1
+    if isinstance(op, arith.ExtUIOp) and bits(op.input.type) <= bits(kind):
+        return value
+    if isinstance(op, arith.AndIOp) and integer_constant(op.rhs) == mask:
+        return value
     return nest.insert(arith.AndIOp(value, nest.constant(mask, value.type)))
 
 

@@ -210,6 +210,45 @@ def test_opened_and_closed_products_are_equal(
         np.testing.assert_array_equal(compiled(*inputs), expected)
 
 
+SCALED: dict[type[CompositeOp], tuple[str, str]] = {
+    graph.QuantizeOp: ("f32", "ui8"),
+    graph.DequantizeOp: ("i8", "i8"),
+    graph.RequantizeOp: ("i32", "i16"),
+}
+"""The element types of x and of the zero point."""
+
+
+@pytest.mark.parametrize("scale", ["f16", "f32"])
+@pytest.mark.parametrize("axis", cases([None, 0, 1], [None, 0]))
+@pytest.mark.parametrize("op", SCALED)
+def test_opened_and_closed_quantisations_are_equal(
+    op: type[CompositeOp], axis: int | None, scale: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (kind, of_zero), rng, b = SCALED[op], np.random.default_rng(8), sw.Builder("main")
+    x = (rng.standard_normal((5, 7)) * 90).astype(dtype_of(ELEMENT_TYPES[kind]))
+    if kind == "f32":
+        x[:, :6] = np.inf, -np.inf, np.nan, -0.0, 1e30, 0.75
+    size = () if axis is None else x.shape[axis : axis + 1]
+    scales = rng.uniform(0.4, 0.6, size).astype(dtype_of(ELEMENT_TYPES[scale]))
+    zeros = rng.integers(0, 99, size).astype(dtype_of(ELEMENT_TYPES[of_zero]))
+    given = [
+        b.input("x", ("n", 7), kind),
+        b.input("scale", scales.shape, scale),
+        b.input("zero_point", zeros.shape, of_zero),
+    ]
+    b.output(b.apply(op, *given, axis=axis), name="y")
+    module, inputs = b.module(), (x, scales, zeros)
+    whole = sw.compile(module, threads=1, rounding="kept")
+    assert op.name in whole.ir("optimized")
+    monkeypatch.setattr(op, "opens", lambda *_: True)
+    opened = sw.compile(module, threads=1, rounding="kept")
+    assert op.name not in opened.ir("optimized")
+    expected = module.run_reference(*inputs)
+    assert len(np.unique(expected)) > 3
+    for compiled in (whole, opened):
+        np.testing.assert_array_equal(bits(compiled(*inputs)), bits(expected))
+
+
 SOFTMAXES: list[type[CompositeOp]] = [graph.SoftmaxOp, graph.LogSoftmaxOp]
 
 
@@ -275,7 +314,8 @@ def test_opened_and_closed_one_hot_vectors_are_equal(dtype: str, axis: int) -> N
 
 
 def test_every_composite_is_compared() -> None:
-    assert {*GRAPH, *NORMS, *PRODUCTS, *SOFTMAXES, graph.OneHotOp} == set(COMPOSITES)
+    compared = {*GRAPH, *NORMS, *PRODUCTS, *SCALED, *SOFTMAXES, graph.OneHotOp}
+    assert compared == set(COMPOSITES)
 
 
 def bits(array: np.ndarray) -> np.ndarray:
