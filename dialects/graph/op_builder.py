@@ -39,6 +39,7 @@ from ...core.registry import dialects, own_dialects
 from .attrs import TensorConstraint
 from .interfaces import GraphOp, element_type
 from .ops_constant import ConstantOp
+from .traits import AddedByPasses
 
 if TYPE_CHECKING:
     from xdsl.builder import Builder
@@ -309,9 +310,9 @@ class OperatorsOf:
 
 
 def operators_of(dialect: Dialect) -> dict[str, type[GraphOp]]:
-    """The operators on tensors of a dialect, by mnemonic."""
+    """The operators on tensors of a dialect that builders have as methods, by mnemonic."""
     found = [op for op in dialect.operations if issubclass(op, GraphOp)]
-    return {op.name.partition(".")[2]: op for op in found}
+    return {op.name.partition(".")[2]: op for op in found if not op.has_trait(AddedByPasses)}
 
 
 def signature_of(operator: type[GraphOp]) -> inspect.Signature:

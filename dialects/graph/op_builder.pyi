@@ -1474,12 +1474,6 @@ class OpBuilder(ABC, Generic[V]):
             : (tensor<9x?xf32, #csr>) -> tensor<3x?xf32, #csr>
         """
 
-    def small_exp(self, x: Operand, *, name: str | None = None) -> V:
-        """e to the power of x, which is not above 64 in f32: cheaper than `exp`.
-
-        %y = graph.small_exp %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
-        """
-
     def softmax(self, x: Operand, axis: int = -1, *, name: str | None = None) -> V:
         """exp(x - max) / sum(exp(x - max)) along one axis.
 

@@ -49,6 +49,7 @@ from .kinds import Precision
 from .ops_binary import BinaryOp, ComparisonOp, larger, smaller, truncated_quotient
 from .ops_elementwise import FloatUnaryOp, UnaryOp
 from .traits import (
+    AddedByPasses,
     Discontinuous,
     HalfPrecision,
     Homogeneous,
@@ -240,10 +241,13 @@ ExpOp = function(
 SmallExpOp = function(
     FloatUnaryOp,
     "small_exp",
-    "e to the power of x, which is not above 64 in f32: cheaper than `exp`.",
+    """e to the power of x, which must not be above 64 in f32: cheaper than `exp`.
+
+    It is a part of `softmax`, which bounds x; other programs use `exp`, which has all results.
+    """,
     lambda self, nest, x: scalars.exp_of_difference(nest, x),
     np.exp,
-    traits=(NeverNegative(),),
+    traits=(NeverNegative(), AddedByPasses()),
 )
 Expm1Op = function(FloatUnaryOp, "expm1", "exp(x) - 1, precise near 0.", math.ExpM1Op, np.expm1)
 LogOp = function(

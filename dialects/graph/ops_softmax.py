@@ -14,6 +14,7 @@ from .axes import AxisOp
 from .composite import CompositeOp
 from .interfaces import FusionKind, element_type, rank
 from .op_builder import OpBuilder, V
+from .ops_functions import SmallExpOp
 from .remapped_axes import TransposableInterface
 from .traits import NeverNegative
 
@@ -64,7 +65,7 @@ class SoftmaxOp(NormalizedExponentialOp):
         maximum = self.along(b, "maxnum", x)
         below = b.sub(maximum, 500.0 if element_type(self.x) == f64 else 60.0)
         least = b.where(b.less(maximum, 0.0), maximum, 0.0)
-        powers = b.small_exp(b.sub(x, b.where(b.greater(below, least), below, least)))
+        powers = b.apply(SmallExpOp, b.sub(x, b.where(b.greater(below, least), below, least)))
         return b.mul(powers, b.div(1.0, self.along(b, "sum", powers)))
 
 
@@ -79,4 +80,4 @@ class LogSoftmaxOp(NormalizedExponentialOp):
 
     def body(self, b: OpBuilder[V], x: V) -> V:
         shifted = b.sub(x, self.along(b, "maxnum", x))
-        return b.sub(shifted, b.log(self.along(b, "sum", b.small_exp(shifted))))
+        return b.sub(shifted, b.log(self.along(b, "sum", b.apply(SmallExpOp, shifted))))

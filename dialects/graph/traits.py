@@ -95,3 +95,8 @@ class RecomputeCost(OpTrait):
 
     operations: int
     """A number of simple operations."""
+
+
+@dataclass(frozen=True)
+class AddedByPasses(OpTrait):
+    """It assumes facts of its operands that bodies and passes know: no builder has its method."""

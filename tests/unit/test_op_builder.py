@@ -177,3 +177,10 @@ def test_unknown_operators_are_named() -> None:
     place, name = Inserting(TensorType(f32, [2])), "rellu"
     with pytest.raises(AttributeError, match='no operator "rellu"; nearest: relu'):
         getattr(place.b, name)
+
+
+def test_operators_that_only_passes_add_are_no_methods() -> None:
+    place, name = Inserting(TensorType(f32, [2])), "small_exp"
+    with pytest.raises(AttributeError, match='no operator "small_exp"'):
+        getattr(place.b, name)
+    assert name not in dir(place.b)

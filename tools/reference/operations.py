@@ -14,6 +14,7 @@ from ...core.registry import own_dialects
 from ...dialects.graph.composite import CompositeOp
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.op_builder import signature_of
+from ...dialects.graph.traits import AddedByPasses
 from ...dialects.loop.ops import KernelOp
 from ...report.pseudo_code import pseudo_code
 from .constraints import property_type, value_type
@@ -65,7 +66,8 @@ def _operation(op: Any) -> Iterator[str]:
     document, definition = document_of(op), op.get_irdl_definition()
     yield f"### `{op.name}` {{ #{op.name} }}"
     yield document.prose
-    if issubclass(op, GraphOp) and op.name not in _NOT_APPLIED:
+    is_method = op.name not in _NOT_APPLIED and not op.has_trait(AddedByPasses)
+    if issubclass(op, GraphOp) and is_method:
         parameters = str(signature_of(op))[1:-1].removesuffix(", *, name=None")
         yield f"`b.{op.name.partition('.')[2]}({parameters})`"
     rows = [
