@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import UNKNOWN_LOC, IndexType, MemRefType, StringAttr
+from xdsl.dialects.builtin import UNKNOWN_LOC, IndexType, MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 from xdsl.traits import Pure
@@ -241,36 +241,6 @@ class LoopNest(Scopes[Frame]):
         self._place(op, self.scopes[-1])
         self.depends[op.result] = frozenset(self.scopes[1:])
         return op.result
-
-    def fill_row(
-        self, kind: MemRefType, needed: frozenset[Frame], scalar: Callable[[AffineExpr], SSAValue]
-    ) -> tuple[SSAValue, Frame]:
-        """A new local buffer of one dimension, filled with a scalar for each index.
-
-        It is placed, like a reduction, in the outermost loop where all that the scalars are made
-        of is available, but inside of the loops `needed`. Returns the buffer and that loop.
-        """
-        local = loop.LocalOp(kind)
-        extent = AffineExpr.constant(kind.get_shape()[0])
-        map, operands = compress([extent], self.variables)
-        op = loop.ForOp("", map, operands)
-        frame = self._open(op, extent, parallel=True)
-        place = self._bind(op.variable, frame)
-        map, operands = compress([place], self.variables)
-        self._place(loop.StoreOp(scalar(place), local.result, map, operands), frame)
-        self.scopes.pop()
-        needed |= frame.dependences - {frame}
-        home = self.home_of(needed)
-        with self.under(home.depth):
-            op.properties["loop_name"] = StringAttr(self._parallel_name())
-            op.variable.name_hint = op.loop_name.data
-            self.note_write(local.result)
-        self._place(local, home)
-        self.depends[local.result] = frozenset(self.scopes[1 : home.depth + 1])
-        op.location = fuse(op.body.block.ops)
-        self._place(op, home)
-        home.dependences |= needed
-        return local.result, home
 
     @contextmanager
     def under(self, depth: int) -> Iterator[None]:

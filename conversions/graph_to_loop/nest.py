@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from xdsl.dialects import arith
@@ -24,7 +24,7 @@ from ...core.errors import InternalError, UnsupportedError, explain
 from ...core.provenance import origin
 from ...core.typed import owned, tensor_type
 from ...dialects.graph import scalars
-from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type, faults_of, rank
+from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type, faults_of
 from ...dialects.graph.kernel_bounds import known_in
 from ...dialects.graph.nest import Index, Nest, PlaceSteps, Steps
 from ...dialects.graph.plan.local_buffers import local_type
@@ -143,22 +143,6 @@ class NestBuilder(Nest):
         if element_type(value) == i1:
             return self.insert(arith.CmpiOp(loaded, self.constant(0, i8), "ne"))
         return loaded
-
-    def keep(
-        self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue], step: int = 0
-    ) -> SSAValue:
-        """A step of `value` at an index, computed once for its row; see `Nest.keep`."""
-        kind = local_type(tensor_type(value), rank(value) - 1)
-        if kind is None:
-            return compute(index)
-        row = index[:-1]
-        key = ("kept", value, row, step)
-        local = self.body.known(key)
-        if local is None:
-            frames = self.body.frames_of(row)
-            local, home = self.body.fill_row(kind, frames, lambda place: compute((*row, place)))
-            home.memo[key] = local
-        return self.body.load(local, index[-1:])
 
     def _fill_result(self, value: SSAValue, outer: Index, frame: Frame) -> SSAValue:
         """The buffer of the only result, with a row of a value at the leading indices `outer`."""

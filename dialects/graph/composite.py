@@ -360,11 +360,6 @@ class _BodyNest(Nest):
     def count(self, matrix: SSAValue, row: AffineExpr) -> AffineExpr:
         return self._nest.count(self._operands[matrix], row)
 
-    def keep(
-        self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue], step: int = 0
-    ) -> SSAValue:
-        return compute(index)
-
     def index(self, value: SSAValue) -> AffineExpr:
         return self._nest.index(value)
 

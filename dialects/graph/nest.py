@@ -139,22 +139,6 @@ class Nest(Scalars):
         """The number of stored entries of a row."""
 
     @abstractmethod
-    def keep(
-        self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue], step: int = 0
-    ) -> SSAValue:
-        """The scalar that `compute` returns at an index, which more than one loop needs.
-
-        `value` is the result that it is a step of, and gives shape and type. Where there is
-        room, the scalars of a row, along the last dimension, are computed once and kept: a later
-        call for the row returns what the first one computed. An operator that keeps several
-        functions of one result therefore gives each a number `step` of its own. They only compute,
-        as the step of `reduce` does.
-
-        Raises:
-            UnsupportedError: if another function of the result is kept as that step.
-        """
-
-    @abstractmethod
     def index(self, value: SSAValue) -> AffineExpr:
         """A computed integer as an index expression."""
 

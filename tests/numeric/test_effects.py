@@ -304,25 +304,6 @@ def test_a_reduction_over_entries_does_not_write() -> None:
         sw.compile(b.module(), threads=1)
 
 
-@pytest.mark.parametrize("columns", ["m", 3])
-def test_what_is_kept_does_not_write(columns: int | str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether there is room for a row or not."""
-
-    def does(op: RowsOp, nest: WritingNest, row: AffineExpr) -> None:
-        def compute(index: Index) -> SSAValue:
-            nest.update(0, index, nest.at(op.x, index), "add")
-            return nest.at(op.x, index)
-
-        with nest.loops([nest.extent(op.x, 1)]) as (column,):
-            nest.keep(op.result, (row, column), compute)
-
-    monkeypatch.setattr(RowsOp, "DOES", staticmethod(does), raising=False)
-    b = sw.Builder()
-    b.output(b.apply(RowsOp, b.input("x", ("n", columns), "f32")))
-    with pytest.raises(UnsupportedError, match=r"writes in a function that nest\.keep is"):
-        sw.compile(b.module(), threads=1)
-
-
 def reads_twice(op: RowsOp, nest: WritingNest, row: AffineExpr) -> None:
     """1 * x + 2 * x, by equal reductions that read a buffer which changes in between."""
     buffer = nest.local((AffineConstantExpr(1),), f32)

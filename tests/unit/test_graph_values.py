@@ -232,11 +232,6 @@ class EagerNest(Nest):
         assert 0 <= p < a.nnz
         return self.known(a.data[p], self.compute_type(element_type_of(a.dtype)))
 
-    def keep(
-        self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue], step: int = 0
-    ) -> SSAValue:
-        return compute(index)
-
     def count(self, matrix: SSAValue, row: AffineExpr) -> AffineExpr:
         a, i = self.matrix(matrix), self.evaluate(row)
         return self.dim(a.indptr[i + 1] - a.indptr[i])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +17,7 @@ from xdsl.parser import Parser
 
 from stepwell.backends.reference.machine import run_kernel
 from stepwell.core.dims import Shape
-from stepwell.core.errors import CompileError, UnsupportedError
+from stepwell.core.errors import CompileError
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
@@ -34,7 +33,6 @@ from stepwell.dialects.graph.interfaces import (
     WritingNest,
     element_type,
 )
-from stepwell.dialects.graph.plan.recording import Recorder
 from stepwell.dialects.graph.sparse_forms import sparse_form
 from stepwell.dialects.graph.traits import KeepsNonnegative, RecomputeCost
 from stepwell.dialects.loop.loops import loops_in
@@ -262,48 +260,6 @@ class LogSumExpOp(Unary):
 
 
 @irdl_op_definition
-class KeptTwiceOp(Unary):
-    """exp(x) + x * x, of which both are kept for the row, and the first is read twice."""
-
-    name = "outside.kept_twice"
-    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
-
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        def exponential(own: Index) -> SSAValue:
-            return nest.insert(math.ExpOp(nest.at(self.x, own)))
-
-        def square(own: Index) -> SSAValue:
-            x = nest.at(self.x, own)
-            return scalars.mul(nest, x, x)
-
-        first = nest.keep(self.result, index, exponential)
-        second = nest.keep(self.result, index, square, step=1)
-        again = nest.keep(self.result, index, exponential)
-        half = nest.constant(0.5, element_type(self.x))
-        return scalars.fma(nest, scalars.add(nest, first, again), half, second)
-
-
-@irdl_op_definition
-class KeptAsOneOp(Unary):
-    """exp(x) + x * x, of which both are kept as the same step."""
-
-    name = "outside.kept_as_one"
-    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
-
-    def exponential(self, own: Index, nest: Nest) -> SSAValue:
-        return nest.insert(math.ExpOp(nest.at(self.x, own)))
-
-    def square(self, own: Index, nest: Nest) -> SSAValue:
-        x = nest.at(self.x, own)
-        return scalars.mul(nest, x, x)
-
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        first = nest.keep(self.result, index, partial(self.exponential, nest=nest))
-        second = nest.keep(self.result, index, partial(self.square, nest=nest))
-        return scalars.add(nest, first, second)
-
-
-@irdl_op_definition
 class GapOp(GraphOp):
     """The distance of the ends of each stored entry of a matrix."""
 
@@ -337,8 +293,6 @@ DIALECT = Dialect(
         SwapOp,
         RowSumOp,
         LogSumExpOp,
-        KeptTwiceOp,
-        KeptAsOneOp,
         GapOp,
         *(SmoothOp, CollidingOp, OtherRankOp, OtherTypeOp, NothingOp, ForgetfulOp),
         *(ChangedCarryOp, OtherResultOp, TwiceWrittenOp, OtherCombinerOp),
@@ -531,32 +485,6 @@ def test_several_values_are_accumulated_in_one_reduction(scheduled: bool) -> Non
     expected = x - np.log(np.exp(x).sum(axis=1, keepdims=True))
     # Sums of 6 exponentials, rescaled at each larger one.
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
-
-
-def test_steps_of_one_value_are_kept_by_their_number() -> None:
-    body = f"%y = outside.kept_twice %x : ({X}) -> {X}\nfunc.return %y : {X}"
-    module = module_after("graph-fuse-ops,convert-graph-to-loop", body, f"%x: {X}", X)
-    (kernel,) = (op for op in module.ops if isinstance(op, KernelOp))
-    assert str(kernel).count("loop.local") == 2
-    (function,) = Parser(context(), function_of(body, f"%x: {X}", X)).parse_module().ops
-    kept = next(op for op in function.walk() if isinstance(op, KeptTwiceOp))
-    assert len(Recorder().recording(kept).loops) == 2
-    x = np.random.default_rng(5).standard_normal((8, 6)).astype(np.float32)
-    got = np.empty_like(x)
-    run_kernel(kernel, [x, got])
-    # One rounding of each of three operations.
-    np.testing.assert_allclose(got, np.exp(x) + x * x, rtol=1e-6)
-
-
-def test_two_functions_are_not_kept_as_one_step() -> None:
-    body = f"%y = outside.kept_as_one %x : ({X}) -> {X}\nfunc.return %y : {X}"
-    message = (
-        r"outside.kept_as_one: two functions of a result are kept as one step, "
-        r"got KeptAsOneOp.exponential and KeptAsOneOp.square.*; "
-        r"give each a number: keep\(..., step=1\)"
-    )
-    with pytest.raises(UnsupportedError, match=message):
-        module_after("graph-fuse-ops,convert-graph-to-loop", body, f"%x: {X}", X)
 
 
 def test_written_loops_take_in_what_they_read_and_what_follows() -> None:

@@ -81,18 +81,6 @@ def after_a_loop_that_failed(op: Any, nest: Nest, index: Index) -> SSAValue:
     return found[0]
 
 
-def after_a_row_that_failed(op: Any, nest: Nest, index: Index) -> SSAValue:
-    found: list[SSAValue] = []
-
-    def step(place: Index) -> SSAValue:
-        found.append(nest.at(op.x, place))
-        raise KeyError
-
-    with suppress(KeyError):
-        nest.keep(op.result, index, step)
-    return found[0]
-
-
 def carry(op: Any, nest: WritingNest, step: Callable[..., Any]) -> None:
     nest.serial(nest.extent(op.x, 0), [scalars.zero(nest, f32)], lambda _, carried: step(carried))
 
@@ -139,7 +127,6 @@ def local_after_its_loop(op: Any, nest: WritingNest, index: Index) -> None:
         (PullingOp, lambda op, n, i: total(op, n, step=lambda k, t: None), "not a scalar, .*None"),
         (PullingOp, after_its_loop, "uses a scalar of a loop outside of it .*; a loop returns"),
         (PullingOp, after_a_loop_that_failed, "uses a scalar of a loop outside of it"),
-        (PullingOp, after_a_row_that_failed, "uses a scalar of a loop outside of it"),
         (PushingOp, lambda op, n, i: carry(op, n, lambda c: None), "expected f32, got NoneType"),
         (PushingOp, lambda op, n, i: carry(op, n, lambda c: [*c, *c]), "f32, got 2 values"),
         (PushingOp, lambda op, n, i: carry(op, n, lambda c: [n.value(i[0])]), "f32, got index"),

@@ -83,8 +83,6 @@ class RecordedLoopKind(Enum):
     """A loop that runs at most once: its body is computed under a condition."""
     ENTRIES = auto()
     """A reduction over the stored entries of a row."""
-    ROW = auto()
-    """A loop that fills a buffer with a step of the value for a whole row: see `Nest.keep`."""
 
 
 @dataclass
@@ -99,7 +97,7 @@ class RecordedLoop:
     matrix: int | None = None
     """The operand whose entries it visits."""
     row: Index = ()
-    """The row whose entries it visits, or that it fills."""
+    """The row whose entries it visits."""
     atoms: tuple[int, ...] = ()
     """Its values: the variable, or position and column of the entry."""
     sources: Sources = NOTHING

@@ -30,7 +30,7 @@ class Contract:
         self.loops_of: list[frozenset[int]] = []
         """The loops in which each atom has a meaning."""
         self.visible: frozenset[int] = frozenset()
-        """The loops that are open, and those around what is kept."""
+        """The loops that are open."""
         self.pure: tuple[str, ...] = ()
         """The open functions that only compute: their loops may be moved or merged."""
 

@@ -6,7 +6,6 @@ It notes every read of an operand with its index, the loops around it, and the s
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -17,7 +16,7 @@ from xdsl.ir.affine import AffineExpr
 from ....core.building.arithmetic import constant
 from ...upstream.ops import RemfOp
 from ..attrs import compute_type
-from ..interfaces import GraphOp, element_type, rank, tensor_type
+from ..interfaces import GraphOp, element_type, rank
 from ..kinds import FusionKind
 from ..nest import Index, LocalBuffer, PlaceSteps, SerialStep, Steps
 from .accesses import (
@@ -31,7 +30,6 @@ from .accesses import (
     Write,
 )
 from .coverage import Carry, Effects
-from .local_buffers import is_local
 from .recorded_indices import RecordedIndices
 
 _FAST_MATH = (math.FmaOp, math.AbsFOp, math.CopySignOp, math.FloorOp, math.CeilOp, math.TruncOp)
@@ -45,7 +43,7 @@ _SLOW_KINDS: frozenset[type[Operation]] = frozenset(
 """Divisions, and functions such as `exp`."""
 _SLOW = 8
 """The cost of one of them, in simple operations such as an addition."""
-_REDUCTION, _KEPT = "the step of a reduction", "a function that nest.keep is given"
+_REDUCTION = "the step of a reduction"
 
 
 class _Local(LocalBuffer):
@@ -79,8 +77,6 @@ class RecordingNest(RecordedIndices):
         self._reads: list[Read] = []
         self._writes: list[Write] = []
         self._cost = 0
-        self._kept: dict[object, tuple[Callable[[Index], SSAValue], Index, SSAValue | None]] = {}
-        """Of each row that is kept the function, and a place with its value; None with loops."""
         self._carries: dict[SSAValue, Carry] = {}
         self._read_of: dict[SSAValue, int] = {}
 
@@ -204,58 +200,6 @@ class RecordingNest(RecordedIndices):
             self.contract.step(inits, after)
             return self._closed(loops, inits, after)
 
-    def keep(
-        self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue], step: int = 0
-    ) -> SSAValue:
-        """Note a loop that fills a row, where there is room for one."""
-        with self.contract.computing(_KEPT):
-            if not is_local(tensor_type(value), rank(value) - 1):
-                return compute(index)
-            filled = self._kept_row(value, tuple(index[:-1]), compute, step)
-        return self.placeholder(filled.type, self.sources_of(filled) | self.used(index[-1:]))
-
-    def _kept_row(
-        self, value: SSAValue, row: Index, compute: Callable[[Index], SSAValue], step: int
-    ) -> SSAValue:
-        key = ("row", value, row, step)
-        if key in self._kept:
-            self._check_step(key, compute)
-            return self._known[key]
-        extent = AffineExpr.constant(tensor_type(value).get_shape()[-1])
-        outside, self._open = self._open, ()
-        try:
-            with self._opened([RecordedLoop(RecordedLoopKind.ROW, (), extent, row=row)]) as loops:
-                place = (*row, self._variable(loops[0], AtomKind.LOOP))
-                scalar = compute(place)
-                self._known[key] = self._closed(loops, [], [scalar])[0]
-        finally:
-            self._open = outside
-        plain = len(self._loops) == loops[0] + 1
-        self._kept[key] = (compute, place, scalar if plain else None)
-        return self._known[key]
-
-    def _check_step(self, key: object, compute: Callable[[Index], SSAValue]) -> None:
-        """Refuse another function than the one that is kept under a key.
-
-        Equal operations on equal values are one value here. Functions with loops in them are
-        compared by their names.
-        """
-        first, place, scalar = self._kept[key]
-        names = [_name_of(first), _name_of(compute)]
-        if scalar is None:
-            is_same = names[0] == names[1]
-        else:
-            visible = self.contract.visible
-            self.contract.visible |= self.used(place).loops
-            try:
-                is_same = compute(place) is scalar
-            finally:
-                self.contract.visible = visible
-        if not is_same:
-            fact, got = "two functions of a result are kept as one step", " and ".join(names)
-            hint = "give each a number: keep(..., step=1)"
-            raise self.contract.wrong(fact, got=got, hint=hint)
-
     @contextmanager
     def _opened(self, loops: Sequence[RecordedLoop]) -> Iterator[list[int]]:
         """Open nested loops within the context."""
@@ -335,9 +279,3 @@ class RecordingNest(RecordedIndices):
             self.contract.sources |= dict.fromkeys(op.results, sources)
             self._known[key] = op.results[0]
         return self._known[key]
-
-
-def _name_of(function: Callable[[Index], SSAValue]) -> str:
-    """The name of a function, also of one with some arguments given."""
-    inner = function.func if isinstance(function, functools.partial) else function
-    return getattr(inner, "__qualname__", type(inner).__qualname__)

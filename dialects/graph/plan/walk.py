@@ -305,8 +305,6 @@ class Walk:
             loops = site.loops_around(read.around)
             self._demand(op.operands[read.operand], Demand(site.index(read.index), loops))
         for loop in recording.loops:
-            if loop.kind == RecordedLoopKind.ROW:
-                continue
             needed = site.loops_of(loop.sources)
             # One in another reduction stays there, whatever the order.
             if all(other.parallel for other in needed.intersection(demand.loops)):
