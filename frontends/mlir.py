@@ -35,7 +35,7 @@ from ..dialects.graph.kernel_bounds import (
     is_computed,
     outside_of_call,
 )
-from ..dialects.graph.kernel_coverage import is_read_beyond, uncovered
+from ..dialects.graph.kernel_coverage import counts_in, is_read_beyond, uncovered_of_call
 from ..dialects.graph.ops import CallDpsOp
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.loop.inside import readers_in
@@ -174,7 +174,8 @@ def _unstored(
     if trusted:
         return None
     sizes_of = functools.partial(equal_sizes, shapes=shapes)
-    for found in uncovered(kernel, call.arguments, sizes_of(call)):
+    counts = counts_in(shapes, dict(zip(call.results, kernel.outputs, strict=False)))
+    for found in uncovered_of_call(kernel, call.arguments, sizes_of(call), counts):
         result, width = call.results[found.number], found.width
         if width is None or is_read_beyond(result, width, sizes_of):
             return kernel, found.facts, "store a first value to each"

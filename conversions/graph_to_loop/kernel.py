@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import DictionaryAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ...core.errors import UnsupportedError, explain
 from ...core.provenance import fuse, origin
 from ...core.refusal import FaultyOperator, refused
 from ...core.symbols import find_symbol
@@ -18,6 +19,7 @@ from ...core.typed import owned, parent_of, returned
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.interfaces import GraphOp, element_type, faults_of, is_foreign, rank
 from ...dialects.graph.kernel_bounds import HINT, computed_indices, described, known_in, outside_of
+from ...dialects.graph.kernel_coverage import counts_in, uncovered
 from ...dialects.graph.nest import Index
 from ...dialects.graph.ops_call import CallDpsOp
 from ...dialects.graph.plan.nest_plan import NestPlan, ResultNest
@@ -30,6 +32,8 @@ from ...dialects.loop.inside import Reader, buffer_of
 from .arguments import argument_attrs, arguments_of
 from .nest import NestBuilder
 from .writing import NestWriter
+
+_FILL = "give all a first value by fill, then change elements by update"
 
 
 def build_kernel(
@@ -98,6 +102,7 @@ def _built(
     source_of |= nest.body.source_of
     kernel.location = fuse(op for op in function.walk() if isinstance(op, GraphOp))
     if plan.writer is not None:
+        _require_covered(kernel, function, shapes, plan.writer, plan.followers)
         _verify_written(kernel, plan.writer)
     if any(map(is_foreign, function.body.block.ops)):
         _require_inside(kernel, function, shapes, source_of, plan.writer)
@@ -140,6 +145,28 @@ def _is_trusted(op: Operation) -> bool:
     """Whether an operator calls a kernel of text that is trusted."""
     kernel = find_symbol(op, op.callee) if isinstance(op, CallDpsOp) else None
     return kernel is not None and loop.TRUSTED in kernel.attributes
+
+
+def _require_covered(
+    kernel: loop.KernelOp,
+    function: func.FuncOp,
+    shapes: SymbolicShapes,
+    writer: GraphOp,
+    followers: Mapping[SSAValue, Sequence[int]],
+) -> None:
+    """Raise if an operator may leave elements of its results undefined, or of what follows."""
+    counts = counts_in(shapes, dict(zip(returned(function), kernel.outputs, strict=True)))
+    result_of = {number: result for result, own in followers.items() for number in own}
+    known = known_in(kernel, shapes).with_sizes(shapes.of_arguments(function.args))
+    for found in uncovered(kernel, known, counts):
+        number = list[SSAValue](writer.results).index(result_of[found.number])
+        fact = f"not all elements of its result {number} are proved to be written"
+        expected, where = f"writes that cover {found.shape}", origin(writer)
+        raise UnsupportedError(
+            explain(
+                writer.name, fact, expected=expected, got=found.stored, origin=where, hint=_FILL
+            )
+        )
 
 
 def _verify_written(kernel: loop.KernelOp, writer: GraphOp) -> None:

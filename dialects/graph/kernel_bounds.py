@@ -6,7 +6,7 @@ runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from xdsl.dialects import arith, memref
@@ -137,14 +137,28 @@ def described(found: Unproved) -> tuple[str, str, str]:
 
 
 def known_of(
-    kernel: KernelOp, kinds: Sequence[TensorType], shapes: Sequence[Sizes], results: Sequence[Sizes]
+    kernel: KernelOp,
+    kinds: Sequence[TensorType],
+    shapes: Sequence[Sizes],
+    results: Sequence[Sizes],
+    holders: Container[int] = (),
 ) -> Known:
-    """What is known of the arguments of a kernel."""
+    """What is known of the arguments of a kernel.
+
+    Args:
+        kernel: the kernel.
+        kinds: the types of the operands of a call of it.
+        shapes: their sizes.
+        results: the sizes of its results.
+        holders: the numbers of the operands that hold a size.
+    """
     known, zero, position = Known(), Dim.of(0), 0
     for number, (kind, shape) in enumerate(zip(kinds, shapes, strict=True)):
         parts = kernel.inputs[position : position + part_count(kind)]
         if not is_sparse(kind):
             known.shapes[parts[0]] = shape
+            if number in holders:
+                known.held[parts[0]] = Dim.symbol(size_of_argument(number, "value"))
             if checked := _checked_contents(kernel, position):
                 known.contents[parts[0]] = checked
             position += 1
@@ -162,6 +176,7 @@ def known_of(
     known.shapes |= dict(zip(kernel.outputs, results, strict=True))
     for changed in _changed_inputs(kernel):
         known.contents.pop(changed, None)
+        known.held.pop(changed, None)
     return known
 
 
@@ -185,17 +200,17 @@ def _changed_inputs(kernel: KernelOp) -> Iterator[SSAValue]:
 def known_in(kernel: KernelOp, shapes: SymbolicShapes) -> Known:
     """What is known of the arguments of the kernel of a primitive function with these shapes."""
     args, results = shapes.function.body.block.args, returned(shapes.function)
-    kinds, sizes = (
-        [tensor_type(arg) for arg in args],
-        [_sizes_of(shapes, v) for v in (args, results)],
-    )
+    kinds = [tensor_type(arg) for arg in args]
+    holding = [size.value for size in shapes.computed.values() if size.axis is None]
+    holders = [number for number, arg in enumerate(args) if arg in holding]
     # Each call checks that sizes of arguments, such as numbers of entries, equal others.
     pairs = ([shapes.in_arguments(dim) for dim in pair[:2]] for pair in shapes.equalities)
-    equal = _equal([(a, b) for a, b in pairs if a is not None and b is not None])
-    return known_of(kernel, kinds, *sizes).with_sizes(equal)
+    equal = same_sizes([(a, b) for a, b in pairs if a is not None and b is not None])
+    given, made = _sizes_of(shapes, args), _sizes_of(shapes, results)
+    return known_of(kernel, kinds, given, made, holders).with_sizes(equal)
 
 
-def _equal(pairs: Iterable[tuple[Dim, Dim]]) -> dict[str, Dim]:
+def same_sizes(pairs: Iterable[tuple[Dim, Dim]]) -> dict[str, Dim]:
     """For names of sizes others, where pairs of sizes are equal."""
     same: dict[str, Dim] = {}
     for pair in pairs:
@@ -246,5 +261,5 @@ def call_sizes(call: CallDpsOp, shapes: SymbolicShapes) -> dict[str, Dim]:
 
 def equal_sizes(call: CallDpsOp, shapes: SymbolicShapes) -> dict[str, Dim]:
     """The sizes of `call_sizes`, with one symbol for sizes that the caller checks to be equal."""
-    same = _equal((a, b) for a, b, _ in shapes.equalities)
+    same = same_sizes((a, b) for a, b, _ in shapes.equalities)
     return {name: dim.substitute(same) for name, dim in call_sizes(call, shapes).items()}

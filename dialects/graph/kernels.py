@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +32,8 @@ from .demands import IndexBound, OffsetBound, SizeBound, demands, read_operands
 from .interfaces import GraphOp, ShapeFacts, tensor_type, unknown_sizes
 from .kernel_bounds import HINT, described, outside_of_call
 from .kernel_builder import KernelBuilder
-from .kernel_coverage import sizes_by_name, uncovered
+from .kernel_coverage import sizes_by_name, sizes_of_operator, uncovered_of_call
 from .kernel_errors import line_of_error
-from .plan.operator_sizes import OperatorSizes
 
 
 class Kernel:
@@ -63,9 +62,7 @@ class Kernel:
         if kernel is None:
             return None
         locate(kernel, op.location)
-        known = OperatorSizes(op).shapes
-        shapes, own = [known[v] for v in op.operands], [known[v] for v in op.results]
-        self._require_stored(kernel, op.operands, shapes, own, op)
+        self._require_stored(kernel, op.operands, sizes_of_operator(op), op)
         if read_operands(op) or demands(op, SizeBound):
             _bound(kernel, op)
         return kernel
@@ -98,19 +95,18 @@ class Kernel:
             fact, expected, got = described(found)
             subject = f'kernel "{self.name}"'
             raise CompileError(explain(subject, fact, expected=expected, got=got, hint=HINT))
-        self._require_stored(kernel, operands, shapes, sizes, None)
+        self._require_stored(kernel, operands, sizes_by_name(shapes, sizes), None)
         return kernel
 
     def _require_stored(
         self,
         kernel: KernelOp,
         operands: Sequence[SSAValue],
-        shapes: Sequence[Shape],
-        results: Sequence[Shape],
+        sizes: Mapping[str, Dim],
         op: GraphOp | None,
     ) -> None:
         """Raise where a result may be left undefined in part."""
-        for found in uncovered(kernel, operands, sizes_by_name(shapes, results)):
+        for found in uncovered_of_call(kernel, operands, sizes):
             fact, expected, got = found.facts
             subject, where = f'kernel "{self.name}"', None if op is None else origin(op)
             hint = f"store a first value to each, in loops over {found.result.name_hint}.shape"

@@ -169,7 +169,7 @@ class WritingNest(Nest):
     Operands are read as in `value_at`, so what computes them is fused. The elements of a result
     are either written once each by `write`, and what follows elementwise is computed there as
     well, or they get a first value by `fill` and are then changed by `update`. That each element is
-    written has to follow from the loops and indices: see `plan/coverage.py`.
+    written has to follow from the loops and indices: see `loop/coverage.py` and `loop/counted.py`.
     """
 
     @abstractmethod

@@ -23,6 +23,7 @@ from xdsl.irdl import (
 
 from ...core.dims import Dim, Shape, product
 from ...core.typed import dense_array
+from ..loop.bounds import integer_constant
 from . import scalars
 from .attrs import I64_ARRAY, I64_TENSOR, STORED_TENSOR, ints
 from .axes import AxisOp
@@ -250,7 +251,7 @@ class DynamicSliceOp(AxisOp, DemandInterface):
         start, size = scalars.to_index(nest, start), nest.extent(self.x, axis)
         # There are no more elements than the axis has: all can follow the first one.
         first = _clamped(nest, start, nest.value(size - nest.extent(self.result, axis)))
-        if (known := scalars.integer_constant(step)) == 1:
+        if (known := integer_constant(step)) == 1:
             place = nest.index(first) + index[axis]
         else:
             if known is None:

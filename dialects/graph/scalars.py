@@ -15,7 +15,6 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
     FloatAttr,
     IndexType,
-    IntegerAttr,
     IntegerType,
     UnitAttr,
     f16,
@@ -30,6 +29,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...core.dtypes import LOW_BIT_FLOATS, dtype_of, is_low_bit
 from ...core.typed import bits, float_type, integer_type
+from ..loop.bounds import integer_constant
 from ..upstream import ops as upstream
 from . import low_bits
 from .attrs import compute_type, is_float, is_half, is_reordered, is_unsigned
@@ -183,14 +183,6 @@ def divide(nest: Scalars, a: SSAValue, b: SSAValue, kind: Attribute | None = Non
     quotient = nest.insert(arith.DivSIOp(a, select(nest, special, one, b)))
     quotient = select(nest, by_minus_one, negative(nest, a), quotient)
     return select(nest, by_zero, none, quotient)
-
-
-def integer_constant(value: SSAValue) -> int | None:
-    """The value of an integer constant, None for any other scalar."""
-    op = value.owner
-    if not isinstance(op, arith.ConstantOp) or not isinstance(op.value, IntegerAttr):
-        return None
-    return op.value.value.data
 
 
 def power(nest: Scalars, a: SSAValue, b: SSAValue, kind: Attribute | None = None) -> SSAValue:

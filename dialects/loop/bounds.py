@@ -15,10 +15,15 @@ from .syntax import compress
 
 def constant_index(value: SSAValue) -> int | None:
     """The value of an index that is an `arith.constant`, None for any other."""
+    return integer_constant(value) if isinstance(value.type, IndexType) else None
+
+
+def integer_constant(value: SSAValue) -> int | None:
+    """The value of an integer or an index that is an `arith.constant`, None for any other."""
     owner = value.owner
-    if not isinstance(owner, arith.ConstantOp) or not isinstance(value.type, IndexType):
+    if not isinstance(owner, arith.ConstantOp) or not isinstance(owner.value, IntegerAttr):
         return None
-    return owner.value.value.data if isinstance(owner.value, IntegerAttr) else None
+    return owner.value.value.data
 
 
 def filled_in(map: AffineMap, operands: Sequence[SSAValue]) -> list[AffineExpr]:

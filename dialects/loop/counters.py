@@ -8,6 +8,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ..upstream import ops as upstream
 from .attrs import LoopKind
+from .bounds import integer_constant
 from .ops_loops import ForOp
 from .ops_owned import OwnedOp
 from .syntax import INDEX
@@ -41,6 +42,15 @@ def _counts_on(value: SSAValue, counter: SSAValue) -> bool:
             return any(one is counter and _is_zero_or_one(other) for one, other in pairs)
         case _:
             return value is counter
+
+
+def is_next(value: SSAValue, counter: SSAValue) -> bool:
+    """Whether a value is one more than another one."""
+    op = value.owner
+    if not isinstance(op, arith.AddiOp):
+        return False
+    pairs = ((op.lhs, op.rhs), (op.rhs, op.lhs))
+    return any(one is counter and integer_constant(other) == 1 for one, other in pairs)
 
 
 def _is_zero_or_one(value: SSAValue) -> bool:

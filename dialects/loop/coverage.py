@@ -11,10 +11,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from xdsl.dialects import affine, arith
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr
 
 from ...core.building.affine import (
@@ -34,7 +34,6 @@ from .inside import Inside
 from .known import Known
 from .linear import joined
 from .loops import enclosing
-from .ops import KernelOp
 from .ops_access import StoreOp
 from .ops_loops import ForOp
 from .ops_values import block_shape
@@ -45,18 +44,30 @@ _MOST_CASES = 64
 """The most remainders of a size that are distinguished."""
 
 
-def is_covered(kernel: KernelOp, known: Known, output: SSAValue, width: int | None = None) -> bool:
+@dataclass(frozen=True)
+class Step:
+    """The iterations of a block in which a counter grows by 1: where a condition holds, or all."""
+
+    counter: SSAValue
+    block: Block
+    condition: SSAValue | None = None
+
+
+def is_covered(
+    known: Known, output: SSAValue, width: int | None = None, step: Step | None = None
+) -> bool:
     """Whether each element of an output of a kernel is stored.
 
     Where quotients of a size bound loops, each remainder of it is a case of its own.
 
     Args:
-        kernel: the kernel.
-        known: what is known of its arguments.
+        known: what is known of the arguments of the kernel.
         output: the output.
         width: how many elements of each row count; by default all.
+        step: a step of a counter, in which only the elements at the counter, along the first
+            dimension, have to be stored.
     """
-    coverage = Coverage(kernel, known, output, width)
+    coverage = Coverage(known, output, width, step)
     if coverage.is_complete():
         return True
     size, divisor = coverage.divided_size()
@@ -65,30 +76,35 @@ def is_covered(kernel: KernelOp, known: Known, output: SSAValue, width: int | No
     # The size is less than the divisor, or divisor * (more + 1) + rest.
     more = Dim.symbol(f"{size} // {divisor}") * divisor + divisor
     cases = [case for rest in range(divisor) for case in (Dim.of(rest), more + rest)]
-    return all(is_covered(kernel, known.with_sizes({size: case}), output, width) for case in cases)
+    return all(is_covered(known.with_sizes({size: case}), output, width, step) for case in cases)
 
 
 class Coverage(Inside):
     """What the stores of a kernel cover of an output.
 
     Args:
-        kernel: the kernel.
-        known: what is known of its arguments.
+        known: what is known of the arguments of the kernel.
         output: the output.
         width: how many elements of each row have to be stored; by default all.
+        step: see `is_covered`.
     """
 
     def __init__(
-        self, kernel: KernelOp, known: Known, output: SSAValue, width: int | None = None
+        self,
+        known: Known,
+        output: SSAValue,
+        width: int | None = None,
+        step: Step | None = None,
     ) -> None:
         super().__init__(known)
+        self._step = step
+        users = [use.operation for use in output.uses]
+        # The list of uses begins with the last one.
         self._stores = [
-            op
-            for op in kernel.walk()
-            if isinstance(op, StoreOp) and op.buffer is output and op.accumulates is None
+            op for op in reversed(users) if isinstance(op, StoreOp) and op.accumulates is None
         ]
-        dims = range(memref_type(output).get_num_dims())
-        self._sizes = [self.extent(output, dim) for dim in dims]
+        self._axes = range(0 if step is None else 1, memref_type(output).get_num_dims())
+        self._sizes = [self.extent(output, axis) for axis in self._axes]
         if width is not None:
             self._sizes[-1] = Polynomial.of(width)
 
@@ -103,7 +119,7 @@ class Coverage(Inside):
             return True
         pairs = itertools.combinations(range(len(self._sizes)), 2)
         # Whether an index of a store is computed with a remainder.
-        exprs = (expr for store in self._stores for expr in store.map.data.results)
+        exprs = (store.map.data.results[axis] for store in self._stores for axis in self._axes)
         parts = (part for expr in exprs for part in expr.dfs())
         has_remainders = any(isinstance(p, AffineBinaryOpExpr) and p.kind is MOD for p in parts)
         flat = [slice(first, last + 1) for first, last in pairs] if has_remainders else []
@@ -178,10 +194,13 @@ class Coverage(Inside):
 
     def _region(self, store: StoreOp, flat: slice) -> Region | None:
         """What a store reaches in its loops, None where that is nothing, or an index may wrap."""
-        loops = list(enclosing(store))
+        loops = list(self._loops_around(store))
         if not all(map(self._may_run, loops)) or not self._fits(store):
             return None
         place, found = self.place(store, 0), self._lanes(store)
+        if self._step is not None and place[0] != self._of(self._step.counter):
+            return None
+        place = [place[axis] for axis in self._axes]
         positions, segments = dict[Atom, Affine](), dict[Atom, Segment]()
         for loop in loops:
             atom = variable(self.expr(loop.variable, 0))
@@ -200,6 +219,26 @@ class Coverage(Inside):
         segments |= self._segments([*place, *(end for v in found.values() for end in v.bounds)])
         facts = [size - 1 for size in self._sizes]
         return Region(self, box, found, segments, self._count_of, facts, positions)
+
+    def _loops_around(self, store: StoreOp) -> Iterator[ForOp]:
+        """The loops around a store; in a step of a counter those that are in the step.
+
+        One that guards the store by the condition of the step runs once in it.
+        """
+        for loop in enclosing(store):
+            if self._step is not None and loop.body.block is self._step.block:
+                return
+            if not self._guards_step(loop):
+                yield loop
+
+    def _guards_step(self, loop: ForOp) -> bool:
+        """Whether a loop runs once where the condition of the step holds."""
+        if self._step is None or self._step.condition is None or loop.over_entries:
+            return False
+        (bound, *others), condition = self._bounds_of(loop), self._step.condition
+        value = None if others or bound.single_atom is None else self.value(bound.single_atom)
+        op = None if value is None else value.owner
+        return isinstance(op, arith.SelectOp) and op.cond is condition and self._of(op.lhs) == 1
 
     # n * (e floordiv n) + e mod n == e
     def _box(self, place: Sequence[Affine], flat: slice) -> Box | None:

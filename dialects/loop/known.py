@@ -41,6 +41,8 @@ class Known:
     """The sizes of buffers; None for one that does not follow from those of arguments."""
     sizes: dict[SSAValue, Dim] = field(default_factory=dict)
     """The sizes that are arguments."""
+    held: dict[SSAValue, Dim] = field(default_factory=dict)
+    """The sizes that buffers of one integer hold."""
     contents: dict[SSAValue, list[tuple[Dim, Dim]]] = field(default_factory=dict)
     """For buffers of integers the least one, and what is above all."""
     entries: dict[SSAValue, Dim] = field(default_factory=dict)
@@ -54,6 +56,7 @@ class Known:
                 for buffer, shape in self.shapes.items()
             },
             {value: dim.substitute(sizes) for value, dim in self.sizes.items()},
+            {buffer: dim.substitute(sizes) for buffer, dim in self.held.items()},
             {
                 buffer: [(low.substitute(sizes), high.substitute(sizes)) for low, high in pairs]
                 for buffer, pairs in self.contents.items()
@@ -68,7 +71,7 @@ class KnownIndices(Unknowns):
     def __init__(self, known: Known) -> None:
         super().__init__()
         self.known = known
-        self.magnitudes = Magnitudes(known.sizes, known.contents)
+        self.magnitudes = Magnitudes(known.sizes, {*known.contents, *known.held})
         self.names: dict[Atom, str] = {}
         """The sizes, by their unknowns."""
 
@@ -103,6 +106,8 @@ class KnownIndices(Unknowns):
         op = value.owner
         if value in self.known.sizes:
             return self._named(self.known.sizes[value])
+        if isinstance(op, LoadOp) and op.buffer in self.known.held:
+            return self._named(self.known.held[op.buffer])
         # An axis that there is not is refused where the operation is lowered.
         if (
             isinstance(op, memref.DimOp)

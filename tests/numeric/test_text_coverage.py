@@ -179,8 +179,15 @@ def frame() -> sw.Module:
     return b.module()
 
 
+def places() -> sw.Module:
+    """The number of places is computed along with them."""
+    b = sw.Builder("main")
+    b.output(b.nonzero(b.input("x", ("n",)))[0])
+    return b.module()
+
+
 PROGRAMS: dict[str, Callable[[], sw.Module]] = {
-    f.__name__: f for f in (dense, flat, attention, seven_classes, frame)
+    f.__name__: f for f in (dense, flat, attention, seven_classes, frame, places)
 }
 
 

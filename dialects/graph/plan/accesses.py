@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from ..nest import Index
@@ -130,11 +129,6 @@ class Write:
     index: Index
     is_final: bool
     """Whether nothing is combined with the elements afterwards."""
-    around: tuple[int, ...]
-    """The loops that are open around it, outermost first."""
-    value: SSAValue
-    combine: str | None = None
-    """How the element joins what is there; None where it takes its place."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from ..interfaces import GraphOp, element_type, faults_of, names_a_symbol, rank
 from ..kinds import FusionKind
 from ..rearranging import ReshapeInterface
 from .accesses import Recording
-from .coverage import check_covered
 from .recording_nest import RecordingNest
 
 
@@ -46,7 +45,6 @@ def _recorded(op: GraphOp, result: int) -> Recording:
     if op.fusion == FusionKind.NEST:
         with faults_of(op):
             op.write(nest)
-        check_covered(op, nest.effects())
         return nest.finished()
     index = tuple(AffineExpr.dimension(n) for n in range(rank(op.results[result])))
     with faults_of(op):

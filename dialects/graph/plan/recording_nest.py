@@ -29,7 +29,6 @@ from .accesses import (
     Sources,
     Write,
 )
-from .coverage import Carry, Effects
 from .recorded_indices import RecordedIndices
 
 _FAST_MATH = (math.FmaOp, math.AbsFOp, math.CopySignOp, math.FloorOp, math.CeilOp, math.TruncOp)
@@ -77,12 +76,7 @@ class RecordingNest(RecordedIndices):
         self._reads: list[Read] = []
         self._writes: list[Write] = []
         self._cost = 0
-        self._carries: dict[SSAValue, Carry] = {}
         self._read_of: dict[SSAValue, int] = {}
-
-    def effects(self) -> Effects:
-        """What `write` does, after it has come to its end."""
-        return Effects(self._loops, self._writes, self._sizes, self._exprs, self._carries)
 
     def finished(self, value: SSAValue | None = None) -> Recording:
         """The notes, after `value_at` has given `value`, or `write` has come to its end."""
@@ -157,13 +151,9 @@ class RecordingNest(RecordedIndices):
         """Note a loop."""
         with self._opened(self._over(RecordedLoopKind.SERIAL, [extent])) as loops:
             index = self._variable(loops[0], AtomKind.LOOP)
-            carried = self._carried(loops, inits)
-            after = step(index, carried)
+            after = step(index, self._carried(loops, inits))
             self.contract.step(inits, after)
-            last = self._closed(loops, inits, after)
-        for result, init, before, own in zip(last, inits, carried, after, strict=True):
-            self._carries[result] = Carry(loops[0], init, before, own)
-        return last
+            return self._closed(loops, inits, after)
 
     def _carried(self, loops: Sequence[int], inits: Sequence[SSAValue]) -> list[SSAValue]:
         """What iterations of loops pass to the next ones."""
@@ -239,7 +229,7 @@ class RecordingNest(RecordedIndices):
     def write(self, result: int, index: Index, value: SSAValue) -> None:
         """Note a write of elements that are final."""
         self.contract.element(result, index, value, None)
-        self._writes.append(Write(result, tuple(index), True, self._open, value))
+        self._writes.append(Write(result, tuple(index), True))
 
     def fill(self, result: int, value: Callable[[Index], SSAValue]) -> None:
         """Note a write of all elements of a result."""
@@ -253,8 +243,7 @@ class RecordingNest(RecordedIndices):
     ) -> None:
         """Note a write of elements that may change again."""
         self.contract.element(result, index, value, combine)
-        write = Write(result, tuple(index), False, self._open, value, combine)
-        self._writes.append(write)
+        self._writes.append(Write(result, tuple(index), False))
 
     # The scalars.
 

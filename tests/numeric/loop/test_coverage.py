@@ -63,7 +63,7 @@ def parsed(text: str) -> KernelOp:
 def proved(kernel: KernelOp, sizes: list[Dim]) -> bool:
     (x,), (y,) = kernel.inputs, kernel.outputs
     known = Known({x: [Dim.symbol("n"), Dim.symbol("m")], y: sizes})
-    return is_covered(kernel, known, y)
+    return is_covered(known, y)
 
 
 def stored(kernel: KernelOp, sizes: Mapping[int, int]) -> set[tuple[int, ...]]:
