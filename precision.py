@@ -14,7 +14,7 @@ from xdsl.utils.exceptions import PassFailedException
 from .core.decisions import Decision
 from .core.errors import CompileError, InputError, explain
 from .core.module import Module
-from .core.pipelines import LATE, pipeline, run_passes
+from .core.pipelines import LATE, pipeline, run_passes, without
 from .core.provenance import names
 from .core.registry import make_context
 from .core.weights import WeightStore
@@ -93,7 +93,7 @@ def to_mixed_precision(
     step = GraphToMixedPrecisionPass(type, tuple(always), tuple(follow), tuple(never))
     exact = module.clone()
     # Policies name operators, also such as `graph.softmax`.
-    passes = pipeline()["optimized"].replace(f"{LATE},", "")
+    passes = without(pipeline()["optimized"], LATE)
     run_passes(make_context(exact.weights), exact.op, passes)
     mixed = exact.clone()
     ctx = make_context(mixed.weights)

@@ -229,6 +229,16 @@ def threads_of(texts: Mapping[str, str]) -> set[int]:
     return {count for counts in given if counts for count in counts if is_integer(count)} or {1}
 
 
+def without(text: str, passes: str) -> str:
+    """A pipeline text without some passes, which have these options, wherever they run.
+
+    Raises:
+        CompileError: if a text is malformed.
+    """
+    gone = list(entries(passes))
+    return ",".join(str(one) for one in entries(text) if one not in gone)
+
+
 _SCHEDULES = "loop-schedule"
 """The pass that schedules kernels."""
 
