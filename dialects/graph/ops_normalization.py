@@ -8,7 +8,7 @@ from __future__ import annotations
 import math as numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, FloatAttr, IntegerAttr, f64, i64
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -30,9 +30,6 @@ from .interfaces import FusionKind, ShapeFacts, rank, tensor_type, text
 from .op_builder import OpBuilder, V
 from .ops_contraction import same_element_types
 
-if TYPE_CHECKING:
-    pass
-
 
 def _affine(b: OpBuilder[V], y: V, scale: V | None, bias: V | None, shape: Sequence[int] = ()) -> V:
     """y * scale + bias, either of which may be None; both get `shape` if there is one."""
@@ -52,11 +49,10 @@ def _mean(b: OpBuilder[V], x: V, axes: Sequence[int]) -> V:
 
 
 class NormalizationOp(CompositeOp, ABC):
-    """An operator that standardises, or divides by a norm: its operand, axes and epsilon."""
+    """An operator on `x` that standardises, or divides by a norm: its axes and epsilon."""
 
     FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
 
-    x = operand_def(FLOAT_TENSOR)
     epsilon = prop_def(FloatAttr.constr(f64))
 
     @property
@@ -82,7 +78,6 @@ class StandardizationOp(AxisOp, NormalizationOp, ABC):
     (1983).
     """
 
-    # Again, because operands of a base class come after those of the class.
     x = operand_def(FLOAT_TENSOR)
     scale = opt_operand_def(FLOAT_TENSOR)
     bias = opt_operand_def(FLOAT_TENSOR)
@@ -285,7 +280,6 @@ class RmsNormOp(AxisOp, NormalizationOp):
 
     name = "graph.rms_norm"
 
-    # Redeclared: operands of a base class would come after those of the class.
     x = operand_def(FLOAT_TENSOR)
     scale = opt_operand_def(FLOAT_TENSOR)
     result = result_def(FLOAT_TENSOR)
@@ -323,6 +317,7 @@ class L2NormalizeOp(AxesOp, NormalizationOp):
 
     name = "graph.l2_normalize"
 
+    x = operand_def(FLOAT_TENSOR)
     result = result_def(FLOAT_TENSOR)
 
     assembly_format = (
