@@ -43,6 +43,9 @@ from .scheduler.updates import merge_fills, parallelise_inside, parallelise_upda
 from .scheduler.walks import merge_walks
 
 Rule = Callable[[Schedule, str], str | None]
+"""Schedules a nest, and returns the reason; None where it does not fit."""
+Division = Callable[[Schedule, str], tuple[str, Sequence[str]] | None]
+"""A rule that leaves nests to schedule, and returns these too."""
 
 RULES: tuple[Rule, ...] = (
     schedule_contraction,
@@ -53,6 +56,12 @@ RULES: tuple[Rule, ...] = (
 """The kinds of nests, in the order in which they are tried."""
 BLOCK_RULES = (schedule_contraction, schedule_transpose, schedule_lanes)
 """Those of nests on local buffers."""
+DIVISIONS: tuple[tuple[Division, Sequence[Rule]], ...] = (
+    (schedule_blocks, BLOCK_RULES),
+    (parallelise_updates, RULES),
+    (parallelise_inside, RULES),
+)
+"""Ways to divide a nest among threads, with the rules of the nests that they leave."""
 
 
 def schedule_kernel(
@@ -69,15 +78,21 @@ def schedule_kernel(
     schedule, reasons = Schedule(kernel, target, knobs, threads), list[str]()
     with suppress(HeldBackError):
         reasons += merge_walks(schedule)
-        _rows(schedule, kernel.body.block, reasons)
+        reasons += _rows(schedule, kernel.body.block)
         merge_fills(schedule)
         for nest in _top_loops(schedule.kernel):
-            found: list[str] = []
-            if schedule.attempt(lambda nest=nest, found=found: _nest(schedule, nest, found)):
-                reasons += found
+            reasons += schedule.attempt(lambda nest=nest: _nest(schedule, nest)) or []
         schedule.drop_unit_loops()
         cascade_entries(schedule)
     return schedule, reasons
+
+
+def _first(schedule: Schedule, nest: str, rules: Sequence[Rule]) -> str | None:
+    """Apply the first rule that fits a nest; return its reason."""
+    for rule in rules:
+        if reason := schedule.attempt(lambda rule=rule: rule(schedule, nest)):
+            return reason
+    return None
 
 
 def _by_others(schedule: Schedule, nest: str) -> str | None:
@@ -100,53 +115,36 @@ def _by_others(schedule: Schedule, nest: str) -> str | None:
     return None
 
 
-def _nest(schedule: Schedule, nest: str, reasons: list[str]) -> bool:
-    """Schedule a nest of the kernel's body, and parallelise it."""
-    if reason := _by_others(schedule, nest):
-        reasons.append(reason)
-        return True
-    if reason := schedule.attempt(lambda: schedule_contraction(schedule, nest)):
-        reasons.append(reason)
-        return True
+def _nest(schedule: Schedule, nest: str) -> list[str]:
+    """Schedule a nest of the kernel's body, and parallelise it; return the reasons."""
+    if reason := _first(schedule, nest, (_by_others, schedule_contraction)):
+        return [reason]
+    reasons: list[str] = []
     if fused := schedule.attempt(lambda: fuse_rows(schedule, nest)):
         nest = fused
         reasons.append("short rows are one loop")
     if done := schedule.attempt(lambda: _staged_rows(schedule, nest)):
-        reasons += done
-        return True
-    if blocks := schedule.attempt(lambda: schedule_blocks(schedule, nest)):
-        tile, reason = blocks
-        reasons.append(reason)
-        _inside(schedule, tile, reasons, BLOCK_RULES)
-        return True
-    if updates := schedule.attempt(lambda: parallelise_updates(schedule, nest)):
-        reason, left = updates
-        reasons.append(reason)
-        for name in left:
-            _inside(schedule, name, reasons)
-        return True
-    if parts := schedule.attempt(lambda: parallelise_inside(schedule, nest)):
-        reason, left = parts
-        reasons.append(reason)
-        _inside(schedule, left, reasons)
-        return True
-    loop, others = schedule.for_loop(nest), set(_top_loops(schedule.kernel)) - {nest}
-    if reason := schedule.attempt(lambda: schedule_transpose(schedule, nest)):
-        reasons.append(reason)
-        _tile_rest(schedule, others)
-        return True
-    for rule in (schedule_columns, schedule_carried_rows):
-        if reason := schedule.attempt(lambda rule=rule: rule(schedule, nest)):
+        return reasons + done
+    for division, rules in DIVISIONS:
+        if divided := schedule.attempt(lambda division=division: division(schedule, nest)):
+            reason, left = divided
             reasons.append(reason)
-            return True
+            for name in left:
+                reasons += _inside(schedule, name, rules)
+            return reasons
+    loop, others = schedule.for_loop(nest), set(_top_loops(schedule.kernel)) - {nest}
+    if reason := _first(schedule, nest, (schedule_transpose,)):
+        _tile_rest(schedule, others)
+        return [*reasons, reason]
+    if reason := _first(schedule, nest, (schedule_columns, schedule_carried_rows)):
+        return [*reasons, reason]
     if len(perfect_nest(loop)) == 1 and not _nests_in(loop.body.block):
         # A single loop: the outer half is tiled after the inner half has become lanes.
-        _inside(schedule, nest, reasons, (schedule_lanes,))
+        reasons += _inside(schedule, nest, (schedule_lanes,))
         _tile_rest(schedule, others)
-        return True
+        return reasons
     tiled = schedule.attempt(lambda: cut_thread_tiles(schedule, nest))
-    _inside(schedule, tiled or nest, reasons, RULES[1:])
-    return True
+    return reasons + _inside(schedule, tiled or nest, RULES[1:])
 
 
 def _staged_rows(schedule: Schedule, nest: str) -> list[str] | None:
@@ -154,12 +152,11 @@ def _staged_rows(schedule: Schedule, nest: str) -> list[str] | None:
     staged = staged_rows(schedule, nest)
     if staged is None:
         return None
-    reasons: list[str] = []
     body = schedule.for_loop(staged.loops[-1]).body.block
-    _rows(schedule, body, reasons)
+    reasons = _rows(schedule, body)
     for name in _nests_in(body):
         if name != staged.roles.lane:
-            _inside(schedule, name, reasons)
+            reasons += _inside(schedule, name)
     return [schedule_staged_rows(schedule, staged), *reasons]
 
 
@@ -188,39 +185,32 @@ def _nests_in(block: Block) -> list[str]:
     return found
 
 
-def _inside(
-    schedule: Schedule, nest: str, reasons: list[str], rules: Sequence[Rule] = RULES
-) -> None:
-    """Schedule a nest within a thread, or the nests in its body."""
+def _inside(schedule: Schedule, nest: str, rules: Sequence[Rule] = RULES) -> list[str]:
+    """Schedule a nest within a thread, or the nests in its body; return the reasons."""
     loop = schedule.for_loop(nest)
-    if _cut(schedule, loop, reasons, rules):
-        return
+    if cut := _cut(schedule, loop, rules):
+        return cut
     inner = perfect_nest(loop)[-1]
     nested = _nests_in(inner.body.block)
-    before = len(reasons)
-    for rule in rules:
-        if nested and rule is schedule_lanes:
-            continue
-        if reason := schedule.attempt(lambda rule=rule: rule(schedule, nest)):
-            reasons.append(reason)
-            return
-    _rows(schedule, inner.body.block, reasons)
+    fitting = [rule for rule in rules if not (nested and rule is schedule_lanes)]
+    if reason := _first(schedule, nest, fitting):
+        return [reason]
+    reasons = _rows(schedule, inner.body.block)
     for name in nested:
-        _inside(schedule, name, reasons, rules if rules is BLOCK_RULES else RULES)
+        reasons += _inside(schedule, name, rules if rules is BLOCK_RULES else RULES)
     prefetch_next_rows(schedule, inner.loop_name.data)
     # If nothing inside is contiguous, everything may be so along an outer loop.
-    for rule in (schedule_lanes, schedule_gathers) if nested else (schedule_gathers,):
-        if len(reasons) > before:
-            return
-        if reason := schedule.attempt(lambda rule=rule: rule(schedule, nest)):
-            reasons.append(reason)
+    along = (schedule_lanes, schedule_gathers) if nested else (schedule_gathers,)
+    if not reasons and (reason := _first(schedule, nest, along)):
+        reasons.append(reason)
+    return reasons
 
 
-def _rows(schedule: Schedule, block: Block, reasons: list[str]) -> None:
-    """Schedule the reductions of a block, or those in them."""
-    for name in [op.loop_name.data for op in _innermost_reductions(block)]:
-        if reason := schedule.attempt(lambda name=name: schedule_row(schedule, name)):
-            reasons.append(reason)
+def _rows(schedule: Schedule, block: Block) -> list[str]:
+    """Schedule the reductions of a block, or those in them; return the reasons."""
+    names = [op.loop_name.data for op in _innermost_reductions(block)]
+    found = (schedule.attempt(lambda name=name: schedule_row(schedule, name)) for name in names)
+    return [reason for reason in found if reason]
 
 
 def _innermost_reductions(block: Block) -> Iterator[ForOp]:
@@ -230,16 +220,16 @@ def _innermost_reductions(block: Block) -> Iterator[ForOp]:
             yield from [*_innermost_reductions(op.body.block)] or ([op] if op.is_reduction else [])
 
 
-def _cut(schedule: Schedule, nest: ForOp, reasons: list[str], rules: Sequence[Rule]) -> bool:
+def _cut(schedule: Schedule, nest: ForOp, rules: Sequence[Rule]) -> list[str]:
     """Cut the first loop of a perfect nest that has a border, and schedule the parts."""
     for loop in perfect_nest(nest):
         name = loop.loop_name.data
         if parts := schedule.attempt(lambda name=name: cut_border(schedule, name)):
-            reasons.append("loops are cut at their borders")
+            reasons = ["loops are cut at their borders"]
             for part in parts:
-                _inside(schedule, part, reasons, rules)
-            return True
-    return False
+                reasons += _inside(schedule, part, rules)
+            return reasons
+    return []
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from xdsl.dialects.builtin import (
@@ -23,7 +24,7 @@ from ....core.target import Target
 from ....core.typed import memref_type
 from ....core.walks import operations_in
 from ....dialects.loop.linear import coefficient, joined
-from ....dialects.loop.loops import extent_of
+from ....dialects.loop.loops import enclosing, extent_of
 from ....dialects.loop.nests import EXPENSIVE
 from ....dialects.loop.ops import (
     ENTRIES,
@@ -177,6 +178,17 @@ def cost(op: Operation) -> int:
     types = [value.type for value in (*op.results, *op.operands)]
     lanes = max((math.prod(block_shape(kind)) for kind in types), default=1)
     return lanes * (_EXPENSIVE_COST if type(op) in EXPENSIVE else 1)
+
+
+def estimated(sizes: Iterable[int | None], least: int = 0) -> int:
+    """The product of the sizes of loops, of which some may be unknown, each `least` or more."""
+    return math.prod(UNKNOWN_EXTENT if size is None else max(least, size) for size in sizes)
+
+
+def repetitions(op: Operation, loop: ForOp) -> int:
+    """How often an operation runs in an iteration of a loop around it."""
+    inside = itertools.takewhile(lambda around: around is not loop, enclosing(op))
+    return estimated(map(extent_of, inside))
 
 
 def entry_loops(op: Operation) -> list[ForOp]:

@@ -7,6 +7,7 @@ batch of 1, 12 heads, 2 tiles of queries.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from ....core.typed import memref_type
 from ....dialects.loop.attrs import LoopKind
@@ -21,10 +22,10 @@ ENOUGH = 8
 """A loop of so many iterations has one or more for each thread."""
 
 
-def schedule_blocks(schedule: Schedule, nest: str) -> tuple[str, str] | None:
+def schedule_blocks(schedule: Schedule, nest: str) -> tuple[str, Sequence[str]] | None:
     """Parallelise a nest of products in local buffers.
 
-    Return the loop inside of a thread's tile, and where the work is done.
+    Return where the work is done, and the loop inside of a thread's tile.
     """
     loops = perfect_nest(schedule.for_loop(nest))
     if not _has_blocks(loops[-1]) or any(op.kind.data != LoopKind.PARALLEL for op in loops):
@@ -41,7 +42,7 @@ def schedule_blocks(schedule: Schedule, nest: str) -> tuple[str, str] | None:
     kinds = [memref_type(op.result) for op in loops[-1].body.block.ops if isinstance(op, LocalOp)]
     local = sum(math.prod(k.get_shape()) * bits_of(k) for k in kinds if k.has_static_shape()) // 8
     reason = f"a tile and its blocks are in {local >> 10} KiB of local buffers"
-    return schedule.attempt(lambda: cut_thread_tiles(schedule, first)) or first, reason
+    return reason, [schedule.attempt(lambda: cut_thread_tiles(schedule, first)) or first]
 
 
 def _has_blocks(tile: ForOp) -> bool:

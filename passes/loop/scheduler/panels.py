@@ -15,7 +15,7 @@ from ....dialects.loop.loops import enclosing, extent_of
 from ....dialects.loop.nests import body_of
 from ....dialects.loop.ops import ForOp, LoadOp
 from ..steps.prefetch import bits_of, lines_of
-from .accesses import UNKNOWN_EXTENT, accesses, bytes_apart, cost
+from .accesses import accesses, bytes_apart, cost, estimated
 from .schedule import Schedule
 
 KEPT = 8
@@ -168,13 +168,9 @@ def prefetch_next_rows(schedule: Schedule, rows: str) -> None:
 
 def _reads(schedule: Schedule, reduction: str, panels: str) -> int:
     """How often a reduction is repeated for the same panel."""
-    reads = 1
-    for outer in enclosing(schedule.loop(reduction)):
-        if outer.loop_name.data == panels:
-            break
-        size = extent_of(outer)
-        reads *= UNKNOWN_EXTENT if size is None else size
-    return reads
+    around = enclosing(schedule.loop(reduction))
+    inside = itertools.takewhile(lambda loop: loop.loop_name.data != panels, around)
+    return estimated(map(extent_of, inside))
 
 
 def bytes_of(kind: Attribute) -> int:

@@ -32,10 +32,8 @@ def schedule_row(schedule: Schedule, name: str) -> str | None:
     if Stride.OTHER in strides or Stride.UNIT not in strides:
         return None
     target = schedule.target
-    lanes, vectors = (
-        lanes_for(target, loop),
-        target.interleaved_vectors if is_expensive(loop) else VECTORS,
-    )
+    lanes = lanes_for(target, loop)
+    vectors = target.interleaved_vectors if is_expensive(loop) else VECTORS
     vectors = schedule.knobs.vectors or vectors
     widths = [lanes * vectors, lanes]
     size = schedule.extent(name)

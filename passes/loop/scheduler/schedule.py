@@ -126,7 +126,8 @@ class Schedule(Steps):
         """Take a step; return handles to the loops that it makes."""
         texts = [
             ", ".join(value) if isinstance(value, tuple) else str(value)
-            for value in given.arguments.values()
+            for name, value in given.arguments.items()
+            if value != given.signature.parameters[name].default
         ]
         if not allowed(f"{step.name}({', '.join(texts)})", self.kernel):
             raise HeldBackError

@@ -18,7 +18,7 @@ from ....dialects.loop.loops import extent_of, loops_in
 from ....dialects.loop.nests import body_of, perfect_nest
 from ....dialects.loop.ops import ForOp, LocalOp, StoreOp
 from ..steps.prefetch import bits_of
-from .accesses import UNKNOWN_EXTENT, entry_loops, lanes_for
+from .accesses import entry_loops, estimated, lanes_for
 from .cascades import cascade_sums
 from .contraction import (
     PANELS,
@@ -130,7 +130,7 @@ def _rows_of_a_tile(schedule: Schedule, nest: Sequence[ForOp], fill: ForOp, heig
     thread.
     """
     sizes = [extent_of(loop) for loop in (fill, *loops_in(fill.body.block))]
-    of_row = math.prod(UNKNOWN_EXTENT if size is None else max(1, size) for size in sizes)
+    of_row = estimated(sizes, least=1)
     store = next(op for op in fill.walk() if isinstance(op, StoreOp))
     kind = memref_type(store.buffer)
     row_bytes = math.prod(kind.get_shape()) * bits_of(kind) // 8

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from ....dialects.loop.attrs import LoopKind
-from ....dialects.loop.loops import enclosing, extent_of
+from ....dialects.loop.loops import extent_of
 from ....dialects.loop.ops import ForOp
 from ....dialects.loop.ops_partition import MOST_WEIGHT
 from ..steps.balance import is_row_loop
@@ -19,6 +19,7 @@ from .accesses import (
     entries_of_a_row,
     entry_loops,
     lanes_for,
+    repetitions,
 )
 from .schedule import Schedule
 
@@ -78,7 +79,5 @@ def _weighed(loop: ForOp, reductions: Sequence[ForOp], row: int, lanes: int) -> 
 
 def _cost_of_entry(loop: ForOp, reduction: ForOp, lanes: int) -> int:
     """The cost of an entry in an iteration of the loop, in vectors of `lanes` lanes."""
-    around = list(enclosing(reduction))
-    sizes = [extent_of(inner) for inner in around[: around.index(loop)]]
-    times = math.prod(UNKNOWN_EXTENT if size is None else size for size in sizes)
+    times = repetitions(reduction, loop)
     return -(-times // lanes) * sum(cost(op) for op in reduction.body.block.ops)

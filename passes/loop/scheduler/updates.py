@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from ....core.target import Target
 from ....core.typed import memref_type
 from ....dialects.loop.attrs import LoopKind
-from ....dialects.loop.loops import enclosing, extent_of
+from ....dialects.loop.loops import extent_of
 from ....dialects.loop.nests import body_of, perfect_nest
 from ....dialects.loop.ops import ForOp, LoadOp, StoreOp
 from ..steps.own import Owned, owned_by
 from ..steps.prefetch import LINE_BITS, bits_of
-from .accesses import UNKNOWN_EXTENT, accesses, cost, lanes_for
+from .accesses import accesses, cost, lanes_for, repetitions
 from .schedule import Schedule
 from .thread_tiles import LARGEST, cut_thread_tiles
 
@@ -125,7 +125,7 @@ def _merge_fill(schedule: Schedule, first: str, second: str) -> bool:
     return updated and schedule.takes(schedule.merge, first, second)
 
 
-def parallelise_inside(schedule: Schedule, nest: str) -> tuple[str, str] | None:
+def parallelise_inside(schedule: Schedule, nest: str) -> tuple[str, Sequence[str]] | None:
     """Run the first parallel loop that is perfectly nested in a serial one on several threads.
 
     Each thread runs all iterations of the serial loop, on a part of those of the parallel one.
@@ -144,7 +144,7 @@ def parallelise_inside(schedule: Schedule, nest: str) -> tuple[str, str] | None:
     if part is None:
         return None
     schedule.reorder(*(part if name == first else name for name in names))
-    return f'threads run "{nest}" for parts of "{first}"', nest
+    return f'threads run "{nest}" for parts of "{first}"', [nest]
 
 
 def _costs(target: Target, loop: ForOp, owned: Owned) -> _Costs:
@@ -172,10 +172,7 @@ def _lines(access: LoadOp | StoreOp, loop: ForOp, outside: bool) -> float:
     Args:
         outside: whether what is stored is in no cache of a core.
     """
-    around = list(enclosing(access))
-    sizes = [extent_of(inner) for inner in around[: around.index(loop)]]
-    elements = math.prod(UNKNOWN_EXTENT if size is None else size for size in sizes)
-    lines = elements * bits_of(memref_type(access.buffer)) / LINE_BITS
+    lines = repetitions(access, loop) * bits_of(memref_type(access.buffer)) / LINE_BITS
     if isinstance(access, LoadOp):
         return lines
     return max(1.0, lines) if outside else 0.0

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from .accesses import UNKNOWN_EXTENT
+from .accesses import estimated
 from .register_tile import Tile
 from .schedule import Schedule
 
@@ -49,12 +49,11 @@ def work_of(
         outer: the loops around those.
     """
     sizes = [schedule.extent(name) for name in in_a_row] + [sums]
-    of_row = math.prod(UNKNOWN_EXTENT if size is None else max(1, size) for size in sizes)
+    of_row = estimated(sizes, least=1)
     least = None if rows is None else max(rows, FEWEST_MULTIPLIED)
     sizes += [least, *(schedule.extent(name) for name in outer)]
     is_small = None not in sizes and math.prod(cast(list[int], sizes)) < PARALLEL_WORK
-    whole = of_row * (UNKNOWN_EXTENT if least is None else least)
-    return Work(of_row, whole, is_small, 1 in sizes)
+    return Work(of_row, of_row * estimated([least]), is_small, 1 in sizes)
 
 
 def parallel_panels(
@@ -85,7 +84,7 @@ def _loop_to_parallelise(schedule: Schedule, nest: Sequence[str], work: int) -> 
     """
     sizes = [schedule.extent(name) if schedule.has(name) else 1 for name in nest]
     for position, size in enumerate(sizes):
-        around = math.prod(UNKNOWN_EXTENT if n is None else n for n in sizes[position:-1])
+        around = estimated(sizes[position:-1])
         if size is not None and size >= PANELS and around * work >= PARALLEL_WORK:
             return nest[position]
     # A symbolic batch may be 1, and then the rows of its image are all that there is.
