@@ -32,7 +32,7 @@ COMPILER = (
         "passes/graph/simplify_inference.py",
         "return b.cast(x, f32) if is_half(element_type(x)) else x",
         "return x",
-        "tests/numeric/graph/test_composites.py::test_opened_and_closed_are_equal",
+        "tests/numeric/graph/test_composites.py::test_composites_agree",
     ),
     Break(
         "a composite that a table names is opened",
@@ -46,7 +46,7 @@ COMPILER = (
         "dialects/graph/composite.py",
         "properties=dict(properties)",
         "properties=None",
-        "tests/numeric/graph/test_composites.py::test_closed_agrees_with_the_reference",
+        "tests/numeric/graph/test_composites.py::test_composites_agree",
     ),
     Break(
         "a scale that is not positive moves past a relu",

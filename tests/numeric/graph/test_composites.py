@@ -63,12 +63,14 @@ CASES = [
 DTYPES = ["f16", "bf16", "f32", "f64"]
 
 
-def module_of(op: type[GraphOp], settings: dict[str, Any], dtype: str) -> sw.Module:
-    """One operator of two dimensions, whose operands after the first are vectors."""
+def module_of(op: type[GraphOp], settings: dict[str, Any], *dtypes: str) -> sw.Module:
+    """One operator of two dimensions for each type, whose operands after the first are vectors."""
     b, names = sw.Builder("main"), parameters_of(op).operands
     shapes = [("n", 7), *[(7,)] * (len(names) - 1)]
-    operands = [b.input(name, shape, dtype) for name, shape in zip(names, shapes, strict=True)]
-    b.output(b.apply(op, *operands, **settings), name="y")
+    for dtype in dtypes:
+        given = zip(names, shapes, strict=True)
+        operands = [b.input(f"{name}_{dtype}", shape, dtype) for name, shape in given]
+        b.output(b.apply(op, *operands, **settings), name=f"y_{dtype}")
     return b.module()
 
 
@@ -92,27 +94,31 @@ def closed(module: sw.Module, op: type[GraphOp]) -> sw.Executable:
     return exe
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("op", "settings"), CASES)
-def test_opened_and_closed_are_equal(
-    op: type[CompositeOp],
-    settings: dict[str, Any],
-    dtype: str,
-    monkeypatch: pytest.MonkeyPatch,
+def test_composites_agree(
+    op: type[CompositeOp], settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module, inputs = module_of(op, settings, dtype), inputs_of(op, dtype)
-    whole = closed(module, op)(*inputs)
+    """Opened and closed they are equal, and closed they agree with the reference."""
+    module = module_of(op, settings, *DTYPES)
+    arrays = [inputs_of(op, dtype) for dtype in DTYPES]
+    inputs = [array for given in arrays for array in given]
+    exe, expected = closed(module, op), module.run_reference(*inputs)
+    whole = exe(*inputs)
+    empty = exe(*(array for x, *others in arrays for array in (x[:0], *others)))
     monkeypatch.setattr(op, "opens", lambda *_: True)
     opened = sw.compile(module, threads=1, rounding="kept")
     # The rule "max is clip" makes a clip of the body again.
     assert op.name not in opened.ir("optimized") or op is graph.ClipOp
     found = opened(*inputs)
-    assert found.dtype == whole.dtype
-    if op is graph.GeluOp and settings["approximate"] == "none":
-        # As one operator its error function is approximate: see `GeluOp.value_at`.
-        close(found, whole, dtype)
-    else:
-        np.testing.assert_array_equal(bits(found), bits(whole))
+    for number, dtype in enumerate(DTYPES):
+        assert found[number].dtype == whole[number].dtype
+        close(whole[number], expected[number], dtype)
+        assert empty[number].shape == (0, 7)
+        if op is graph.GeluOp and settings["approximate"] == "none":
+            # As one operator its error function is approximate: see `GeluOp.value_at`.
+            close(found[number], whole[number], dtype)
+        else:
+            np.testing.assert_array_equal(bits(found[number]), bits(whole[number]), dtype)
 
 
 NORMS: dict[type[CompositeOp], list[dict[str, Any]]] = {
@@ -327,20 +333,7 @@ def close(found: np.ndarray, expected: np.ndarray, dtype: str) -> None:
     rtol = {"f16": 2**-10, "bf16": 2**-7, "f32": 1e-5, "f64": 1e-12}[dtype]
     atol = {"f16": 2**-14, "bf16": 1e-6, "f32": 1e-6, "f64": 1e-14}[dtype]
     found, expected = (array.astype(np.float64) for array in (found, expected))
-    np.testing.assert_allclose(found, expected, rtol=rtol, atol=atol, equal_nan=True)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("op", "settings"), CASES)
-def test_closed_agrees_with_the_reference(
-    op: type[CompositeOp], settings: dict[str, Any], dtype: str
-) -> None:
-    module, inputs = module_of(op, settings, dtype), inputs_of(op, dtype)
-    expected = module.run_reference(*inputs)
-    exe = closed(module, op)
-    close(exe(*inputs), expected, dtype)
-    empty = [inputs[0][:0], *inputs[1:]]
-    assert exe(*empty).shape == (0, 7)
+    np.testing.assert_allclose(found, expected, rtol, atol, equal_nan=True, err_msg=dtype)
 
 
 @pytest.mark.parametrize("dtype", ["i8", "ui8", "i64", "ui64"])
@@ -371,7 +364,7 @@ def test_overridden_references_agree_with_derived_ones() -> None:
 
 def test_a_composite_of_a_package_is_an_operator() -> None:
     module = module_of(SnakeOp, {}, "f32")
-    assert "outside.snake %x, %shift alpha = 5.000000e-01 : " in module.text()
+    assert "outside.snake %x_f32, %shift_f32 alpha = 5.000000e-01 : " in module.text()
     b = sw.Builder("main")
     x = b.input("x", (3, 2), "f32")
     with pytest.raises(sw.StepwellError, match=r"outside\.snake: element types differ"):
