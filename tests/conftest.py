@@ -60,11 +60,13 @@ QUICK = "not slow"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Fewer random examples where slow tests are left out."""
+    """Fewer random examples where slow tests are left out, and fewer collections."""
     usual = "quick" if config.option.markexpr == QUICK else "fixed"
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", usual))
     if config.option.guarded:
         install(config.option.guarded)
+    # The collector runs less often: modules, tests and IR are many small objects.
+    gc.set_threshold(20_000)
 
 
 def pytest_collectstart() -> None:
@@ -97,11 +99,6 @@ def undamaged(pytestconfig: pytest.Config) -> Iterator[None]:
 def all_tests(pytestconfig: pytest.Config) -> bool:
     """Whether slow tests run too, and tests may compare more."""
     return pytestconfig.option.markexpr != QUICK
-
-
-def pytest_collection_finish() -> None:
-    """The collector runs less often: IR is many small objects."""
-    gc.set_threshold(20_000)
 
 
 @pytest.fixture(scope="module", autouse=True)
