@@ -11,7 +11,7 @@ from ....core.building.affine import FLOOR, MOD, Affine, Atom, Quotient, polynom
 from ....core.building.facts import Ranges
 
 
-def is_injective(index: Iterable[AffineExpr], sizes: Mapping[AffineExpr, int | None]) -> bool:
+def is_injective(index: Sequence[AffineExpr], sizes: Mapping[AffineExpr, int | None]) -> bool:
     """Whether an index never names an element twice.
 
     True is certain, False is not.
@@ -20,6 +20,8 @@ def is_injective(index: Iterable[AffineExpr], sizes: Mapping[AffineExpr, int | N
         index: affine expressions that divide by positive constants only.
         sizes: for each variable the number of its values, from 0 on; None where it is not known.
     """
+    if all(size in (0, 1) or expr in index for expr, size in sizes.items()):
+        return True  # as most are
     ranges, variables = _ranges(sizes), {variable(expr) for expr in sizes}
     known, fixed = [polynomial(expr) for expr in index], set[Atom]()
     while True:
