@@ -250,7 +250,7 @@ class _Tile:
         """The largest score of a row."""
 
         def step(key: Index, best: SSAValue) -> SSAValue:
-            return scalars.larger(self.nest, self.scores.at((row, *key)), best)
+            return scalars.maxnum(self.nest, self.scores.at((row, *key)), best)
 
         return self.nest.reduce([count], "maxnum", self.lowest, step)
 
@@ -277,7 +277,7 @@ class _Tile:
         """exp of a number that is not above 0, or 0 where that is denormal."""
         nest, least = self.nest, self.nest.constant(LEAST, self.kind)
         # A NaN is not less, so that it stays.
-        exponential = scalars.exp_of_difference(nest, scalars.larger(nest, least, shifted))
+        exponential = scalars.exp_of_difference(nest, scalars.maxnum(nest, least, shifted))
         return scalars.select(nest, scalars.less(nest, shifted, least), self.zero, exponential)
 
     def weighed(
@@ -377,7 +377,7 @@ class _Blocks(_Tile):
     def _raise_top(self, row: AffineExpr) -> None:
         """Find the largest score of a row so far, and the factor of what it keeps."""
         nest, before = self.nest, self.top.at((row,))
-        top = scalars.larger(nest, self.base.at((row,)), before)
+        top = scalars.maxnum(nest, self.base.at((row,)), before)
         base = self.shift(top)
         self.top.put((row,), top)
         self.base.put((row,), base)

@@ -75,7 +75,7 @@ class Combiner:
 _ADD = Combiner(Combine.ADD, scalars.add)
 _MUL = Combiner(Combine.MUL, scalars.mul)
 _MAX = Combiner(Combine.MAX, scalars.maximum)
-_MAXNUM = Combiner(Combine.MAXNUM, lambda nest, total, x: scalars.larger(nest, x, total))
+_MAXNUM = Combiner(Combine.MAXNUM, lambda nest, total, x: scalars.maxnum(nest, x, total))
 _MIN = Combiner(Combine.MIN, scalars.minimum)
 
 COMBINERS = {combiner.name: combiner for combiner in (_ADD, _MUL, _MAX, _MIN)}

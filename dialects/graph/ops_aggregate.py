@@ -261,7 +261,7 @@ class AggregateOp(AggregationOp, HasCanonicalizationPatternsInterface):
             return found
 
         def larger(position: AffineExpr, column: AffineExpr, best: SSAValue) -> SSAValue:
-            return scalars.larger(nest, scored(position), best)
+            return scalars.maxnum(nest, scored(position), best)
 
         # The maximum ignores a NaN, which makes the sums NaN.
         maximum = nest.pattern(self.a, row, "maxnum", nest.constant(-np.inf, type), larger)

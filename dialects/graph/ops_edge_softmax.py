@@ -120,12 +120,12 @@ class SoftmaxOverEntriesOp(GraphOp, PartitionInterface, ABC):
         type = nest.compute_type(element_type(scores))
 
         def larger(position: AffineExpr, column: AffineExpr, best: SSAValue) -> SSAValue:
-            return scalars.larger(nest, self.score(nest, (position, *rest), row, column), best)
+            return scalars.maxnum(nest, self.score(nest, (position, *rest), row, column), best)
 
         lowest = nest.constant(-np.inf, type)
         maximum = nest.pattern(self.matrix, row, "maxnum", lowest, larger)
         if own is not None:
-            maximum = scalars.larger(nest, own, maximum)
+            maximum = scalars.maxnum(nest, own, maximum)
         origin = scalars.origin_of_softmax(nest, maximum)
 
         def accumulate(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:

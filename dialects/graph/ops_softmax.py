@@ -63,9 +63,9 @@ class SoftmaxOp(NormalizedExponentialOp):
     def body(self, b: OpBuilder[V], x: V) -> V:
         # The number of `scalars.origin_of_softmax`; `where` is cheaper than `max`.
         maximum = self.along(b, "maxnum", x)
-        below = b.sub(maximum, 500.0 if element_type(self.x) == f64 else 60.0)
+        below = b.add(maximum, -500.0 if element_type(self.x) == f64 else -60.0)
         least = b.where(b.less(maximum, 0.0), maximum, 0.0)
-        powers = b.apply(SmallExpOp, b.sub(x, b.where(b.greater(below, least), below, least)))
+        powers = b.apply(SmallExpOp, b.sub(x, b.where(b.less(least, below), below, least)))
         return b.mul(powers, b.div(1.0, self.along(b, "sum", powers)))
 
 

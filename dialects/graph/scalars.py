@@ -85,7 +85,7 @@ def origin_of_softmax(nest: Scalars, maximum: SSAValue) -> SSAValue:
     """
     most = nest.constant(500.0 if maximum.type == f64 else 60.0, maximum.type)
     below, none = sub(nest, maximum, most), zero(nest, maximum.type)
-    return larger(nest, below, select(nest, less(nest, maximum, none), maximum, none))
+    return maxnum(nest, below, select(nest, less(nest, maximum, none), maximum, none))
 
 
 def exp_of_difference(nest: Scalars, difference: SSAValue) -> SSAValue:
@@ -100,7 +100,7 @@ def exp_of_difference(nest: Scalars, difference: SSAValue) -> SSAValue:
     return nest.insert(op)
 
 
-def larger(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
+def maxnum(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
     """a where it is larger than b, else b: a NaN `a` is passed over."""
     if not is_float(a.type):
         return maximum(nest, a, b)
