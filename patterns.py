@@ -30,14 +30,14 @@ from xdsl.pattern_rewriter import RewritePattern
 from .core.decisions import Decision
 from .core.errors import CompileError, StepwellError, explain
 from .core.module import Module
+from .core.patterns.pattern import Match, Pattern
+from .core.patterns.terms import Term
 from .core.registry import make_context
 from .core.weights import WeightStore
 from .frontends.builder import Builder, Value
 from .passes.patterns import vocabulary
 from .passes.patterns.grouping import group_module
-from .passes.patterns.pattern import Match, Pattern
 from .passes.patterns.rewriting import Rule, rewrite_module
-from .passes.patterns.terms import Term
 from .passes.patterns.vocabulary import constant, one_of, op, optional, value
 
 __all__ = [

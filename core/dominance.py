@@ -5,7 +5,7 @@ Text may name a value before the line that defines it, so parsed IR has to be ch
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -83,3 +83,26 @@ def _defined(block: Block) -> Iterator[SSAValue]:
     yield from block.args
     for op in block.ops:
         yield from op.results
+
+
+def dependents_between(ops: Sequence[Operation]) -> list[Operation] | None:
+    """What stands between operations of one block and needs a result of them.
+
+    None if one of them needs it in turn: then they cannot become one operation.
+
+    Args:
+        ops: the operations in the order of the block.
+    """
+    inside, last = set(ops), ops[-1]
+    depending: dict[Operation, None] = {}
+    op = ops[0]
+    while op is not last:
+        assert op.next_op is not None
+        op = op.next_op
+        makers = {operand.owner for inner in op.walk() for operand in inner.operands}
+        if op not in inside:
+            if not makers.isdisjoint(inside) or not makers.isdisjoint(depending):
+                depending[op] = None
+        elif not makers.isdisjoint(depending):
+            return None
+    return list(depending)

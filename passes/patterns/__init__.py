@@ -1,5 +1,5 @@
-"""Patterns that users write: terms, matching, rewriting and grouping.
+"""What users do with patterns: words for terms, rewriting and grouping.
 
 It may import: `dialects`, `core` and the outlining of groups.
-In: a Python function over operators, and a module; out: matches, or a rewritten module.
+In: a Python function over operators, and a module; out: a rewritten module.
 """

@@ -11,6 +11,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ...core.context import decide
 from ...core.errors import CompileError, explain
+from ...core.patterns.matching import described
+from ...core.patterns.pattern import Match, Pattern
 from ...core.walks import blocks_in
 from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.demands import size_results
@@ -19,8 +21,6 @@ from ...dialects.graph.plan.recording import Recorder
 from ...dialects.graph.shapes import SymbolicShapes
 from ..graph.fusion.outlining import Outliner, has_kernel
 from .cutting import Part, parts
-from .matching import described
-from .pattern import Match, Pattern
 
 
 def group_module(ctx: Context, op: ModuleOp, table: Mapping[str, Pattern]) -> int:

@@ -20,11 +20,11 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from ...core.context import CompilerContext, decide
 from ...core.errors import CompileError, StepwellError, explain, first_line
+from ...core.patterns.pattern import Match, Pattern
 from ...core.provenance import fuse, origin
 from ...core.weights import WeightStore
 from ...dialects.graph.interfaces import GraphOp, compatible, set_result_types
 from ..graph.fusion.outlining import bring_together
-from .pattern import Match, Pattern
 
 Build = Callable[[Match, WeightStore], tuple[Sequence[Operation], Sequence[SSAValue]]]
 """Builds the operators and results of a replacement; arrays go into the store."""

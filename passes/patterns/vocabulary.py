@@ -11,10 +11,7 @@ from typing import Any
 from xdsl.ir import Operation, SSAValue
 
 from ...core.errors import CompileError, explain
-from ...core.registry import dialects
-from ...dialects.graph.dialect import Graph
-from ...dialects.graph.interfaces import FusionKind, GraphOp
-from .terms import (
+from ...core.patterns.terms import (
     Constrained,
     Constraint,
     Kind,
@@ -27,6 +24,9 @@ from .terms import (
     Wildcard,
     term_of,
 )
+from ...core.registry import dialects
+from ...dialects.graph.dialect import Graph
+from ...dialects.graph.interfaces import FusionKind, GraphOp
 
 OPERATORS: dict[str, type[GraphOp]] = {
     op.name.partition(".")[2]: op for op in Graph.operations if issubclass(op, GraphOp)

@@ -36,7 +36,7 @@ LONGEST = 100
 
 GIVEN = (
     *("core.decisions.Decision", "core.fate.Fate", "frontends.builder.Value"),
-    *("dialects.graph.kernel_builder.KernelBuilder", "passes.patterns.pattern.Match"),
+    *("dialects.graph.kernel_builder.KernelBuilder", "core.patterns.pattern.Match"),
     *("runtime.executable.Executable", "runtime.profile.Profile", "runtime.profile.Row"),
     *("distributed.out_of_core.OutOfCore", "distributed.partition.Part"),
     *("distributed.partition.Partition", "tuning.kernel_schedule.KernelSchedule"),

@@ -11,6 +11,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ....core.building.creation import copied
+from ....core.dominance import dependents_between
 from ....core.provenance import fuse
 from ....core.typed import owned
 from ....core.walks import is_same
@@ -26,29 +27,6 @@ def has_kernel(op: Operation) -> TypeGuard[GraphOp]:
     if not isinstance(op, GraphOp) or isinstance(op, graph.ConstantOp):
         return False
     return op.refusal is None
-
-
-def dependents_between(ops: Sequence[Operation]) -> list[Operation] | None:
-    """What stands between operations of one block and needs a result of them.
-
-    None if one of them needs it in turn: then they cannot become one operation.
-
-    Args:
-        ops: the operations in the order of the block.
-    """
-    inside, last = set(ops), ops[-1]
-    depending: dict[Operation, None] = {}
-    op = ops[0]
-    while op is not last:
-        assert op.next_op is not None
-        op = op.next_op
-        makers = {operand.owner for inner in op.walk() for operand in inner.operands}
-        if op not in inside:
-            if not makers.isdisjoint(inside) or not makers.isdisjoint(depending):
-                depending[op] = None
-        elif not makers.isdisjoint(depending):
-            return None
-    return list(depending)
 
 
 def bring_together(ops: Sequence[Operation]) -> None:

@@ -11,12 +11,11 @@ from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
-from ...core.errors import CompileError, StepwellError, explain
-from ...core.module import Module
-from ...core.provenance import names
-from ...dialects.graph.ops import ConstantOp
+from ..errors import CompileError, StepwellError, explain
+from ..module import Module
+from ..provenance import names
 from .matching import Failure, Matcher, described, operations
-from .terms import Constrained, OneOf, Operator, Result, Term, Wildcard, subterms
+from .terms import Constrained, OneOf, Operator, Result, Term, Wildcard, is_constant, subterms
 
 
 @dataclass(frozen=True, repr=False)
@@ -174,7 +173,7 @@ class Pattern:
             if not found:
                 raise self.error(f'there is no node "{at}"', got=None if module else "no module")
             # A layer also names its constants.
-            return [op for op in found if not isinstance(op, ConstantOp)] or found
+            return [op for op in found if not is_constant(op.results[0])] or found
         op = at.owner if isinstance(at, SSAValue) else at
         if not isinstance(op, Operation) or not op.results:
             raise self.error("there is nothing to explain", "the result of an operator", at)

@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from types import EllipsisType
 from typing import Any
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Operation, SSAValue
+from xdsl.traits import ConstantLike
 
-from ...core.dtypes import ELEMENT_TYPES, dtype_of
-from ...core.errors import CompileError, explain
-from ...dialects.graph import ops as graph
-from ...dialects.graph.interfaces import FusionKind, GraphOp
-from ...dialects.graph.known import is_constant
+from ..dtypes import ELEMENT_TYPES, dtype_of
+from ..errors import CompileError, explain
 
-Kind = type[Operation] | FusionKind
-"""The operators of a class and its subclasses, or those that fuse in one way."""
+Kind = str | type[Operation] | Enum
+"""The operator of a name, those of a class and its subclasses, or those that fuse in one way."""
 
 Number = bool | int | float
 
@@ -30,40 +29,40 @@ class Term:
     """
 
     def __add__(self, other: Operand) -> Operator:
-        return Operator((graph.AddOp,), (self, term_of(other)))
+        return Operator(("graph.add",), (self, term_of(other)))
 
     def __radd__(self, other: Operand) -> Operator:
-        return Operator((graph.AddOp,), (term_of(other), self))
+        return Operator(("graph.add",), (term_of(other), self))
 
     def __sub__(self, other: Operand) -> Operator:
-        return Operator((graph.SubOp,), (self, term_of(other)))
+        return Operator(("graph.sub",), (self, term_of(other)))
 
     def __rsub__(self, other: Operand) -> Operator:
-        return Operator((graph.SubOp,), (term_of(other), self))
+        return Operator(("graph.sub",), (term_of(other), self))
 
     def __mul__(self, other: Operand) -> Operator:
-        return Operator((graph.MulOp,), (self, term_of(other)))
+        return Operator(("graph.mul",), (self, term_of(other)))
 
     def __rmul__(self, other: Operand) -> Operator:
-        return Operator((graph.MulOp,), (term_of(other), self))
+        return Operator(("graph.mul",), (term_of(other), self))
 
     def __truediv__(self, other: Operand) -> Operator:
-        return Operator((graph.DivOp,), (self, term_of(other)))
+        return Operator(("graph.div",), (self, term_of(other)))
 
     def __rtruediv__(self, other: Operand) -> Operator:
-        return Operator((graph.DivOp,), (term_of(other), self))
+        return Operator(("graph.div",), (term_of(other), self))
 
     def __pow__(self, other: Operand) -> Operator:
-        return Operator((graph.PowOp,), (self, term_of(other)))
+        return Operator(("graph.pow",), (self, term_of(other)))
 
     def __rpow__(self, other: Operand) -> Operator:
-        return Operator((graph.PowOp,), (term_of(other), self))
+        return Operator(("graph.pow",), (term_of(other), self))
 
     def __matmul__(self, other: Operand) -> Operator:
-        return Operator((graph.MatmulOp, graph.SpmmOp), (self, term_of(other)))
+        return Operator(("graph.matmul", "graph.spmm"), (self, term_of(other)))
 
     def __neg__(self) -> Operator:
-        return Operator((graph.NegOp,), (self,))
+        return Operator(("graph.neg",), (self,))
 
     def __bool__(self) -> bool:
         fact = "a term is neither true nor false"
@@ -125,7 +124,7 @@ class Constraint:
                 return f"is {kind}", f"shape {_text(self.shape)}"
         if self.constant is not None and is_constant(value) != self.constant:
             return ("is not a constant", "one") if self.constant else ("is a constant", "none")
-        if self.number is not None and not _is_number(value, self.number):
+        if self.number is not None and not is_number(value, self.number):
             return "is another value", f"a literal constant {self.number}"
         if self.uses is not None and (count := len(list(value.uses))) != self.uses:
             return f"is used {count} times", self.uses
@@ -151,9 +150,14 @@ def _text(shape: tuple[int | EllipsisType | None, ...]) -> str:
     return "[" + ", ".join(str(names.get(n, n)) for n in shape) + "]"  # type: ignore[call-overload]
 
 
-def _is_number(value: SSAValue, number: Number) -> bool:
+def is_constant(value: SSAValue) -> bool:
+    """Whether a value is a constant of any dialect."""
+    return isinstance(value.owner, Operation) and value.owner.has_trait(ConstantLike)
+
+
+def is_number(value: SSAValue, number: Number) -> bool:
     """Whether a value is a literal that is `number` everywhere, rounded to its own type."""
-    splat = graph.splat_of(value)
+    splat = getattr(value.owner, "splat", None)
     if splat is None or not isinstance(value.type, TensorType):
         return False
     rounded = dtype_of(value.type.element_type).type(number).item()
@@ -238,19 +242,25 @@ class Operator(Term):
     @property
     def text(self) -> str:
         """The kinds as text."""
-        return " or ".join(
-            kind.value if isinstance(kind, FusionKind) else getattr(kind, "name", kind.__name__)
-            for kind in self.kinds
-        )
+        return " or ".join(_text_of(kind) for kind in self.kinds)
 
     def is_kind_of(self, op: Operation) -> bool:
         """Whether `op` is one of these operators."""
-        return any(
-            isinstance(op, GraphOp) and op.fusion == kind
-            if isinstance(kind, FusionKind)
-            else isinstance(op, kind)
-            for kind in self.kinds
-        )
+        return any(_is_of_kind(op, kind) for kind in self.kinds)
+
+
+def _text_of(kind: Kind) -> str:
+    if isinstance(kind, str):
+        return kind
+    return str(kind.value) if isinstance(kind, Enum) else getattr(kind, "name", kind.__name__)
+
+
+def _is_of_kind(op: Operation, kind: Kind) -> bool:
+    if isinstance(kind, str):
+        return op.name == kind
+    if isinstance(kind, Enum):
+        return getattr(op, "fusion", None) == kind
+    return isinstance(op, kind)
 
 
 @dataclass(eq=False)

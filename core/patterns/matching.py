@@ -20,9 +20,9 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.traits import Commutative
 
-from ...core.errors import explain
-from ...core.provenance import origin
-from ..graph.fusion.outlining import dependents_between
+from ..dominance import dependents_between
+from ..errors import explain
+from ..provenance import origin
 from .terms import (
     Constrained,
     Constraint,
