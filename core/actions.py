@@ -184,7 +184,7 @@ class _CountedPattern(RewritePattern):
             self.counter.begun = _renamed(before, self._name or pattern_in(frame))
             raise
         if rewriter.has_done_action:
-            self.counter.begun = _renamed(before, self._name or _name_of(self.pattern))
+            self.counter.begun = _renamed(before, self._name or name_of(self.pattern))
             self.counter.ended(True)
 
     def _changed(self, op: Operation) -> None:
@@ -202,12 +202,12 @@ def pattern_in(frame: FrameType | None) -> str | None:
         if isinstance(pattern, GreedyRewritePatternApplier):
             return "folding" if "folded" in frame.f_locals else "dead code elimination"
         if isinstance(pattern, RewritePattern):
-            return _name_of(pattern)
+            return name_of(pattern)
         frame = frame.f_back
     return None
 
 
-def _name_of(pattern: RewritePattern) -> str:
+def name_of(pattern: RewritePattern) -> str:
     """The name of a pattern: its own, or that of its class."""
     name = getattr(pattern, "name", None)
     return name if isinstance(name, str) else type(pattern).__name__

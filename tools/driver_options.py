@@ -82,6 +82,12 @@ def _list_of_passes() -> str:
     return list_of_passes()
 
 
+def _list_of_rules() -> str:
+    from .rule_list import list_of_rules
+
+    return list_of_rules()
+
+
 def _help_of_pass(name: str) -> str:
     from .pass_help import help_of_pass
 
@@ -104,6 +110,13 @@ def _add_passes(group: argparse._ArgumentGroup) -> None:
         action=_Print,
         text=_list_of_passes,
         help="list every pass with its summary and options, and exit",
+    )
+    group.add_argument(
+        "--list-rules",
+        nargs=0,
+        action=_Print,
+        text=_list_of_rules,
+        help="list every rewrite rule with its identity, how exact it is and its passes, and exit",
     )
     group.add_argument(
         "--help-pass",

@@ -24,6 +24,7 @@ from ..dominance import dependents_between
 from ..errors import explain
 from ..provenance import origin
 from .terms import (
+    Captured,
     Constrained,
     Constraint,
     Operator,
@@ -170,7 +171,7 @@ class Matcher:
                 self._fail(state, place, f"{_maker(value)}, not the operator matched elsewhere")
         elif self._has_attributes(op, term, state):
             extended = {**state, term: op}
-            for slots in _orders(op):
+            for slots in _orders(op, term.in_order):
                 pairs = self._paired(op, term, slots, extended)
                 if pairs is not None:
                     yield from self._operands(pairs, extended)
@@ -181,7 +182,7 @@ class Matcher:
             return self._fail(state, op, f"is used {count} times", term.uses)
         for name, wanted in term.attributes.items():
             attribute = op.properties.get(name, op.attributes.get(name))
-            if not _is_attribute(attribute, wanted):
+            if not is_attribute(attribute, wanted):
                 expected = "what the predicate accepts" if callable(wanted) else wanted
                 got = "absent" if attribute is None else plain(attribute)
                 return self._fail(state, op, f"{name} is {got}", expected)
@@ -252,7 +253,7 @@ def _maker(value: SSAValue) -> str:
     return f"is {described(value.owner)}"
 
 
-def _orders(op: Operation) -> Iterator[Sequence[Slot]]:
+def _orders(op: Operation, in_order: bool) -> Iterator[Sequence[Slot]]:
     """The operands of an operation, in each equivalent order."""
     if isinstance(op, IRDLOperation):
         names = [name for name, _ in op.get_irdl_definition().operands]
@@ -267,7 +268,9 @@ def _orders(op: Operation) -> Iterator[Sequence[Slot]]:
         for number, (name, v) in enumerate(have)
     ]
     yield slots
-    if op.has_trait(Commutative) and len(slots) == 2 and slots[0].values != slots[1].values:
+    if in_order or not op.has_trait(Commutative):
+        return
+    if len(slots) == 2 and slots[0].values != slots[1].values:
         yield slots[::-1]
 
 
@@ -286,7 +289,10 @@ def _candidates(term: Term, state: State) -> Iterator[OpResult]:
     return (value for value in seen if isinstance(value, OpResult))
 
 
-def _is_attribute(attribute: Attribute | None, wanted: Any) -> bool:
+def is_attribute(attribute: Attribute | None, wanted: Any) -> bool:
+    """Whether an attribute is what a pattern wants: a value, or one that a predicate accepts."""
+    if isinstance(wanted, Captured):
+        return True
     if attribute is None:
         return wanted is None
     if isinstance(wanted, Attribute):
@@ -298,7 +304,7 @@ def _is_attribute(attribute: Attribute | None, wanted: Any) -> bool:
     return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
 
 
-def plain(attribute: Attribute) -> Any:
+def plain(attribute: Attribute | None) -> Any:
     """The Python value of an attribute; an attribute of an unknown kind itself."""
     if isinstance(attribute, EnumAttribute):
         return attribute.data.value

@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 from types import EllipsisType
 from typing import Any
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import ConstantLike
 
 from ..dtypes import ELEMENT_TYPES, dtype_of
@@ -152,7 +153,12 @@ def _text(shape: tuple[int | EllipsisType | None, ...]) -> str:
 
 def is_constant(value: SSAValue) -> bool:
     """Whether a value is a constant of any dialect."""
-    return isinstance(value.owner, Operation) and value.owner.has_trait(ConstantLike)
+    return _makes_constants(type(value.owner))
+
+
+@cache
+def _makes_constants(kind: type[Operation] | type[Block]) -> bool:
+    return issubclass(kind, Operation) and kind.has_trait(ConstantLike)
 
 
 def is_number(value: SSAValue, number: Number) -> bool:
@@ -219,6 +225,7 @@ class Operator(Term):
         attributes: required attributes: a value, or a predicate of the value.
         uses: the number of uses of the results.
         name: the name of the operator in a match.
+        in_order: whether operands of a commutative operator match as they are written only.
     """
 
     kinds: tuple[Kind, ...]
@@ -226,6 +233,7 @@ class Operator(Term):
     attributes: Mapping[str, Any] = field(default_factory=dict)
     uses: int | None = None
     name: str | None = None
+    in_order: bool = False
 
     def __getitem__(self, number: int) -> Result:
         """The result with this number."""
@@ -261,6 +269,11 @@ def _is_of_kind(op: Operation, kind: Kind) -> bool:
     if isinstance(kind, Enum):
         return getattr(op, "fusion", None) == kind
     return isinstance(op, kind)
+
+
+@dataclass(eq=False)
+class Captured:
+    """Any value of an attribute, also none, which a match names."""
 
 
 @dataclass(eq=False)

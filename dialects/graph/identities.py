@@ -5,106 +5,70 @@ A row of `ops_functions.py` names those of its function. All are bitwise exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from xdsl.dialects.builtin import i1
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.ir import SSAValue
 from xdsl.traits import Commutative
 
-from ...core.exactness import Exactness
-from .attrs import is_float
-from .interfaces import GraphOp, element_type
+from ...core.exactness import EXACT
+from .attrs import is_unsigned
+from .interfaces import element_type
 from .ops_binary import BinaryOp
 from .ops_elementwise import UnaryOp
-from .rewrites import forward, is_splat, replace_by
+from .rules import rule
 
 
-@Exactness.EXACT
-class Involution(RewritePattern):
-    # f(f(x)) == x
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: UnaryOp, rewriter: PatternRewriter) -> None:
-        if isinstance(inner := op.x.owner, type(op)):
-            forward(op, inner.x, rewriter)
+@rule("f(f(x)) == x  for an f that is its own inverse", EXACT, f=UnaryOp)
+def involution() -> None: ...
 
 
-@Exactness.EXACT
-class Idempotent(RewritePattern):
-    # f(f(x)) == f(x)
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: UnaryOp, rewriter: PatternRewriter) -> None:
-        if isinstance(op.x.owner, type(op)):
-            forward(op, op.x, rewriter)
+@rule("f(t := f(x)) == t", EXACT, f=UnaryOp)
+def idempotent() -> None: ...
 
 
-@Exactness.EXACT
-@dataclass(frozen=True)
-class EvenFunction(RewritePattern):
-    # f(-x) == f(x)
-    negation: type[UnaryOp]
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: UnaryOp, rewriter: PatternRewriter) -> None:
-        if isinstance(inner := op.x.owner, self.negation):
-            replace_by(op, type(op)(inner.x), (inner, op), rewriter)
+@rule("f(-x) == f(x)  for an even f, of signed numbers", EXACT, f=UnaryOp)
+def even_function(x: SSAValue) -> bool:
+    return not is_unsigned(element_type(x))
 
 
-@Exactness.EXACT
-@dataclass(frozen=True)
-class AsLogical(RewritePattern):
-    # ~x == not x, a & b == (a and b), a | b == (a or b), a ^ b == (a xor b)  for truth values
-    logical: Callable[..., GraphOp]
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: UnaryOp | BinaryOp, rewriter: PatternRewriter) -> None:
-        if element_type(op.operands[0]) == i1:
-            replace_by(op, self.logical(*op.operands), (op,), rewriter)
+@rule("f(x, e) == x  for the element e that is neutral on the right", EXACT, f=BinaryOp)
+def right_neutral_operand() -> None: ...
 
 
-@Exactness.EXACT
-@dataclass(frozen=True)
-class NeutralOperand(RewritePattern):
-    # f(x, e) == x, and f(e, x) == x where f is commutative
-    number: float
-    """The number e; that of integers is its magnitude, as they have no -0.0."""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: BinaryOp, rewriter: PatternRewriter) -> None:
-        neutral = self.number if is_float(element_type(op.lhs)) else abs(self.number)
-        if is_splat(op.rhs, neutral):
-            forward(op, op.lhs, rewriter)
-        elif op.has_trait(Commutative) and is_splat(op.lhs, neutral):
-            forward(op, op.rhs, rewriter)
+@rule("f(x, e) == x  for the neutral element e", EXACT, f=(BinaryOp, Commutative))
+def neutral_operand() -> None: ...
 
 
-@Exactness.EXACT
-class OfSame(RewritePattern):
-    # f(x, x) == x
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: BinaryOp, rewriter: PatternRewriter) -> None:
-        if op.lhs is op.rhs:
-            forward(op, op.lhs, rewriter)
+@rule("f(x, x) == x", EXACT, f=BinaryOp)
+def of_same() -> None: ...
 
 
-@Exactness.EXACT
-@dataclass(frozen=True)
-class Mirrored(RewritePattern):
-    # f(a, b) == g(b, a)
-    other: type[BinaryOp]
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: BinaryOp, rewriter: PatternRewriter) -> None:
-        replace_by(op, self.other(op.rhs, op.lhs), (op,), rewriter)
+@rule("greater(x, y) == less(y, x)", EXACT)
+def mirrored_greater() -> None: ...
 
 
-@Exactness.EXACT
-@dataclass(frozen=True)
-class PowerOfTwo(RewritePattern):
-    # x ** 2 == x * x, which is the correctly rounded power
-    product: type[BinaryOp]
+@rule("greater_equal(x, y) == less_equal(y, x)", EXACT)
+def mirrored_greater_equal() -> None: ...
 
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: BinaryOp, rewriter: PatternRewriter) -> None:
-        if is_splat(op.rhs, 2):
-            replace_by(op, self.product(op.lhs, op.lhs), (op,), rewriter)
+
+@rule("x ** 2 == x * x  which is the correctly rounded power", EXACT)
+def power_of_two() -> None: ...
+
+
+@rule("~x == logical_not(x)  for truth values", EXACT)
+def not_as_logical(x: SSAValue) -> bool:
+    return element_type(x) == i1
+
+
+@rule("bitwise_and(x, y) == logical_and(x, y)  for truth values", EXACT)
+def and_as_logical(x: SSAValue) -> bool:
+    return element_type(x) == i1
+
+
+@rule("bitwise_or(x, y) == logical_or(x, y)  for truth values", EXACT)
+def or_as_logical(x: SSAValue) -> bool:
+    return element_type(x) == i1
+
+
+@rule("bitwise_xor(x, y) == logical_xor(x, y)  for truth values", EXACT)
+def xor_as_logical(x: SSAValue) -> bool:
+    return element_type(x) == i1

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.rewriter import InsertPoint
 
-from ...core.exactness import Exactness
+from ...core.exactness import EXACT, states
 from ...core.typed import tensor_type
 from .interfaces import ShapeFacts, unknown_sizes
 from .loop_base import LoopBase
@@ -18,8 +18,7 @@ from .ops_control import CaptureOfConstant, UnusedCapture, inlined
 from .ops_shape import ReshapeOp
 
 
-# loop times(5) == loop count "5"
-@Exactness.EXACT
+@states(EXACT, 'loop times(5) == loop count "5"')
 class KnownCount(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:
@@ -29,8 +28,10 @@ class KnownCount(RewritePattern):
             _replace(op, rewriter, range(len(op.inits)), range(len(op.stacks)), count=count)
 
 
-# loop while(false) carries(x) == x;  loop count n while(true) { yield true } == loop count n
-@Exactness.EXACT
+@states(
+    EXACT,
+    "loop while(false) carries(x) == x;  loop count n while(true) { yield true } == loop count n",
+)
 class KnownCondition(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:
@@ -44,8 +45,7 @@ class KnownCondition(RewritePattern):
             _replace(op, rewriter, range(len(op.inits)), range(len(op.stacks)), unconditional=True)
 
 
-# loop count "0" carries(x) == x;  loop count "1" carries(x) { f } == f(x)
-@Exactness.EXACT
+@states(EXACT, 'loop count "0" carries(x) == x;  loop count "1" carries(x) { f } == f(x)')
 class KnownIterations(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:
@@ -82,8 +82,7 @@ class KnownIterations(RewritePattern):
         rewriter.replace(op, stacks, results)
 
 
-# loop carries(x) { a -> a } == x;  a == x in the region
-@Exactness.EXACT
+@states(EXACT, "loop carries(x) { a -> a } == x;  a == x in the region")
 class UnchangedCarry(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:
@@ -105,7 +104,11 @@ class UnchangedCarry(RewritePattern):
         _replace(op, rewriter, kept, range(len(op.stacks)))
 
 
-@Exactness.EXACT
+@states(
+    EXACT,
+    "loop carries(x, y) { a, b -> f(a), g(a, b) } == loop carries(x) { a -> f(a) }  for a "
+    "result y that nothing reads",
+)
 class UnusedInLoop(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:

@@ -80,10 +80,10 @@ class OpBuilder(ABC, Generic[V]):
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """The operator called `name` as a method."""
-        return _method(self.apply, type(self).__name__, _graph_operators(), name)
+        return _method(self.apply, type(self).__name__, graph_operators(), name)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *_graph_operators()})
+        return sorted({*super().__dir__(), *graph_operators()})
 
     @property
     def op(self) -> DialectOperators:
@@ -327,7 +327,7 @@ def signature_of(operator: type[GraphOp]) -> inspect.Signature:
 
 
 @functools.cache
-def _graph_operators() -> Mapping[str, type[GraphOp]]:
+def graph_operators() -> Mapping[str, type[GraphOp]]:
     return operators_of(own_dialects()["graph"]())
 
 

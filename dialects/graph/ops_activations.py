@@ -14,10 +14,10 @@ from xdsl.dialects.utils import FastMathFlag
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, prop_def, result_def, traits_def
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.pattern_rewriter import RewritePattern
 
 from ...core.dims import Shape
-from ...core.exactness import Exactness
+from ...core.exactness import EXACT
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import FLOAT_TENSOR, NUMERIC_TENSOR, Approximation, ApproximationAttr
@@ -25,7 +25,7 @@ from .composite import CompositeOp, composite
 from .interfaces import Index, Nest, ShapeFacts, widened
 from .kinds import Precision
 from .op_builder import OpBuilder, V
-from .rewrites import forward
+from .rules import rule
 from .traits import HalfPrecision, Homogeneous, KeepsNonnegative
 
 if TYPE_CHECKING:
@@ -306,7 +306,7 @@ class DropoutOp(ActivationOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (DropoutAtInference(),)
+        return (dropout_at_inference,)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         ratio = self.ratio.value.data
@@ -318,12 +318,8 @@ class DropoutOp(ActivationOp, HasCanonicalizationPatternsInterface):
         return x
 
 
-@Exactness.EXACT
-class DropoutAtInference(RewritePattern):
-    # dropout(x) == x
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: DropoutOp, rewriter: PatternRewriter) -> None:
-        forward(op, op.x, rewriter)
+@rule("dropout(x) == x", EXACT)
+def dropout_at_inference() -> None: ...
 
 
 _ROOT_HALF = scalar_math.sqrt(0.5)

@@ -23,10 +23,10 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.pattern_rewriter import RewritePattern
 
 from ...core.dims import Dim, Shape, product
-from ...core.exactness import Exactness
+from ...core.exactness import EXACT
 from ...core.typed import dense_array, sparse_array
 from . import scalars
 from .attrs import (
@@ -51,11 +51,10 @@ from .interfaces import (
 from .matrices import rows_of
 from .nest import PlaceStep
 from .ops_contraction import same_element_types
-from .ops_edge import EntriesOp, require_equal
+from .ops_edge import require_equal
 from .ops_edge_softmax import softmax_of_rows
-from .ops_pattern import AtEntriesOp
-from .ops_sparse import SpmmOp, require_csr, require_entries
-from .rewrites import replace_by
+from .ops_sparse import require_csr, require_entries
+from .rules import rule
 from .traits import ReadsPattern
 
 if TYPE_CHECKING:
@@ -189,7 +188,7 @@ class AggregateOp(AggregationOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (AggregateByStoredValues(),)
+        return (aggregate_by_stored_values,)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         require_csr(self.a, facts)
@@ -312,7 +311,7 @@ class ReduceEntriesOp(AggregationOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (ReduceColumns(),)
+        return (reduce_columns,)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         require_csr(self.a, facts)
@@ -335,25 +334,10 @@ class ReduceEntriesOp(AggregationOp, HasCanonicalizationPatternsInterface):
         return self.reduced(nest, row, lambda position, _: nest.at(self.x, (position, *rest)))
 
 
-@Exactness.EXACT
-class AggregateByStoredValues(RewritePattern):
-    # aggregate(sum, a, x, entries(a)) == spmm(a, x)  for a matrix x
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: AggregateOp, rewriter: PatternRewriter) -> None:
-        entries = None if op.weights is None else op.weights.owner
-        if not isinstance(entries, EntriesOp) or entries.a is not op.a:
-            return
-        if op.kind.data == AggregateKind.SUM and rank(op.x) == 2:
-            replace_by(op, SpmmOp(op.a, op.x), (entries, op), rewriter)
+@rule('aggregate(a, x, entries(a), kind="sum") == spmm(a, x)  for a matrix x', EXACT)
+def aggregate_by_stored_values(x: SSAValue) -> bool:
+    return rank(x) == 2
 
 
-@Exactness.EXACT
-class ReduceColumns(RewritePattern):
-    # reduce_entries(a, at_entries(a, x, axis = 1)) == aggregate(a, x)
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: ReduceEntriesOp, rewriter: PatternRewriter) -> None:
-        made = op.x.owner
-        if not isinstance(made, AtEntriesOp) or made.a is not op.a or made.axis.value.data != 1:
-            return
-        new = AggregateOp(op.a, made.x, kind=op.kind.data.value)
-        replace_by(op, new, (made, op), rewriter)
+@rule("reduce_entries(a, at_entries(a, x, axis=1), kind=k) == aggregate(a, x, kind=k)", EXACT)
+def reduce_columns() -> None: ...

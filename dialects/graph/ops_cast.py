@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
@@ -11,18 +11,18 @@ from xdsl.dialects.builtin import FixedBitwidthType, TensorType, f8E8M0FNU, i1
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.pattern_rewriter import RewritePattern
 
 from ...core.dims import Shape
 from ...core.dtype_names import is_real
 from ...core.dtypes import LOW_BIT_INTEGERS, dtype_of, is_low_bit
-from ...core.exactness import Exactness
+from ...core.exactness import EXACT
 from ...core.typed import dense_array, tensor_type
 from . import low_bits, scalars
 from .attrs import STORED_TENSOR, holds_all_values
 from .buffers import storage_type
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, widened
-from .rewrites import forward, replace_by
+from .rules import rule
 from .traits import Discontinuous
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class CastOp(_ElementTypeOp):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (CastToSame(), CastWiderAndBack())
+        return (cast_to_same, cast_wider_and_back)
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, kind = dense_array(arrays[0]), element_type(self.result)
@@ -107,7 +107,7 @@ class BitcastOp(_ElementTypeOp):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (BitcastToSame(), BitcastTwice())
+        return (bitcast_to_same, bitcast_twice)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         source, target = map(_width, (element_type(self.x), element_type(self.result)))
@@ -163,40 +163,19 @@ def _truncated(x: np.ndarray, wide: type[np.signedinteger]) -> np.ndarray:
     return np.where(inside, np.where(inside, x, 0).astype(wide), limits.min)
 
 
-@Exactness.EXACT
-class BitcastToSame(RewritePattern):
-    # bitcast(x) == x  for x of that type
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: BitcastOp, rewriter: PatternRewriter) -> None:
-        forward(op, op.x, rewriter)
+@rule("bitcast(x) == x  for x of that type", EXACT)
+def bitcast_to_same() -> None: ...
 
 
-@Exactness.EXACT
-class BitcastTwice(RewritePattern):
-    # bitcast(bitcast(x)) == bitcast(x)  where the type between is not i1
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: BitcastOp, rewriter: PatternRewriter) -> None:
-        inner = op.x.owner
-        if isinstance(inner, BitcastOp) and element_type(inner.result) != i1:
-            new = BitcastOp(inner.x, element_type(op.result))
-            replace_by(op, new, (inner, op), rewriter)
+@rule("bitcast(t := bitcast(x)) == bitcast(x, target)  where the type between is not i1", EXACT)
+def bitcast_twice(op: BitcastOp, t: SSAValue) -> Mapping[str, Attribute] | None:
+    return {"target": element_type(op.result)} if element_type(t) != i1 else None
 
 
-@Exactness.EXACT
-class CastToSame(RewritePattern):
-    # cast(x) == x  for x of that type
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: CastOp, rewriter: PatternRewriter) -> None:
-        forward(op, op.x, rewriter)
+@rule("cast(x) == x  for x of that type", EXACT)
+def cast_to_same() -> None: ...
 
 
-@Exactness.EXACT
-class CastWiderAndBack(RewritePattern):
-    # cast(cast(x)) == x  where the type between holds all values of x
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: CastOp, rewriter: PatternRewriter) -> None:
-        inner = op.x.owner
-        if not isinstance(inner, CastOp):
-            return
-        if holds_all_values(element_type(inner.result), element_type(inner.x)):
-            forward(op, inner.x, rewriter)
+@rule("cast(t := cast(x)) == x  where the type between holds all values of x", EXACT)
+def cast_wider_and_back(x: SSAValue, t: SSAValue) -> bool:
+    return holds_all_values(element_type(t), element_type(x))

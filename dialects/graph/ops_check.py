@@ -28,7 +28,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from ...core.dims import Dim, Shape
 from ...core.errors import InputError
-from ...core.exactness import Exactness
+from ...core.exactness import EXACT, states
 from ...core.indices import explained_index, outside_from_front
 from ...core.provenance import origin
 from ...core.typed import dense_array
@@ -205,9 +205,8 @@ class CheckOp(AliasOp, DemandInterface):
         return (x,)
 
 
-@Exactness.EXACT
+@states(EXACT, "check_indices(i, x) == check_indices(i, n)  for a static size n of the axis of x")
 class CheckBelowNumber(RewritePattern):
-    # check_indices(i, x) == check_indices(i, n)  where the axis of x has the static size n
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: CheckIndicesOp, rewriter: PatternRewriter) -> None:
         size = DYNAMIC_INDEX

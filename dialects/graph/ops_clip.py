@@ -10,17 +10,17 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, opt_prop_def, result_def, traits_def
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.pattern_rewriter import RewritePattern
 
 from ...core.dims import Shape
 from ...core.dtypes import dtype_of
-from ...core.exactness import Exactness
+from ...core.exactness import EXACT
 from .attrs import NUMBER, NUMERIC_TENSOR, is_float, number_attr
 from .composite import CompositeOp, composite
 from .interfaces import ShapeFacts, element_type
 from .kinds import Precision
 from .op_builder import OpBuilder, V
-from .rewrites import forward
+from .rules import rule
 from .traits import HalfPrecision, SignInterface
 
 
@@ -62,7 +62,7 @@ class ClipOp(CompositeOp, SignInterface, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (ClipNothing(),)
+        return (clip_nothing,)
 
     @property
     def bounds(self) -> tuple[float | int | None, float | int | None]:
@@ -106,10 +106,5 @@ class ClipOp(CompositeOp, SignInterface, HasCanonicalizationPatternsInterface):
         return x if high is None else b.min(x, high)
 
 
-@Exactness.EXACT
-class ClipNothing(RewritePattern):
-    # clip(x) without bounds == x
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: ClipOp, rewriter: PatternRewriter) -> None:
-        if op.minimum is None and op.maximum is None:
-            forward(op, op.x, rewriter)
+@rule("clip(x, minimum=None, maximum=None) == x", EXACT)
+def clip_nothing() -> None: ...

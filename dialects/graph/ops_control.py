@@ -28,7 +28,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ...core.dims import Shape
 from ...core.errors import explain
-from ...core.exactness import Exactness
+from ...core.exactness import EXACT, states
 from ...core.provenance import origin
 from .attrs import ANY_TENSOR
 from .interfaces import ShapeFacts
@@ -174,8 +174,7 @@ def yielded(body: Block) -> tuple[SSAValue, ...]:
     return tuple(last.operands)
 
 
-# if c captures(constant k) { use(a) } == if c { use(constant k) }, and so for loops
-@Exactness.EXACT
+@states(EXACT, "if c captures(constant k) { use(a) } == if c { use(constant k) }, and so for loops")
 class CaptureOfConstant(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ControlFlowOp, rewriter: PatternRewriter) -> None:
@@ -190,8 +189,10 @@ class CaptureOfConstant(RewritePattern):
                     rewriter.replace_all_uses_with(argument, inside.result)
 
 
-# if c captures(x, y, x) { use(a, d) } == if c captures(x) { use(a, a) }   for y unused
-@Exactness.EXACT
+@states(
+    EXACT,
+    "if c captures(x, y, x) { use(a, d) } == if c captures(x) { use(a, a) }  for y unused",
+)
 class UnusedCapture(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ControlFlowOp, rewriter: PatternRewriter) -> None:

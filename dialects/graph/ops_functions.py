@@ -23,6 +23,7 @@ from xdsl.traits import Commutative, OpTrait
 
 from ...core.typed import bits
 from ..upstream.ops import RemfOp
+from . import identities as known
 from . import scalars
 from .attrs import (
     DENSE_TENSOR,
@@ -33,16 +34,6 @@ from .attrs import (
     TensorConstraint,
     is_float,
     is_unsigned,
-)
-from .identities import (
-    AsLogical,
-    EvenFunction,
-    Idempotent,
-    Involution,
-    Mirrored,
-    NeutralOperand,
-    OfSame,
-    PowerOfTwo,
 )
 from .interfaces import GraphOp, Nest, element_type
 from .kinds import Precision
@@ -172,7 +163,7 @@ NegOp = function(
     "-x.",
     staticmethod(scalars.negative),
     np.negative,
-    identities=(Involution(),),
+    identities=(known.involution,),
     traits=(Homogeneous(), FOLLOWS_OPERANDS),
 )
 AbsOp = function(
@@ -181,7 +172,7 @@ AbsOp = function(
     "The absolute value; the smallest integer, whose negation overflows, is unchanged.",
     _typed(_absolute),
     np.abs,
-    identities=(EvenFunction(NegOp), Idempotent()),
+    identities=(known.even_function, known.idempotent),
     traits=(Homogeneous(), FOLLOWS_OPERANDS),
 )
 SignOp = function(
@@ -372,7 +363,7 @@ ReluOp = function(
     "The larger of x and 0; NaN stays NaN.",
     _typed(_relu),
     _relus,
-    identities=(Idempotent(),),
+    identities=(known.idempotent,),
     traits=(Homogeneous(), NeverNegative(), FOLLOWS_OPERANDS),
 )
 
@@ -402,7 +393,7 @@ AddOp = function(
     np.add,
     traits=(Commutative(), KeepsNonnegative(), FOLLOWS_OPERANDS),
     # 0.0 would turn -0.0 into 0.0
-    identities=(NeutralOperand(-0.0),),
+    identities=(known.neutral_operand.of(e=-0.0),),
 )
 SubOp = function(
     BinaryOp,
@@ -410,7 +401,7 @@ SubOp = function(
     "a - b.",
     staticmethod(scalars.sub),
     np.subtract,
-    identities=(NeutralOperand(0.0),),
+    identities=(known.right_neutral_operand.of(e=0.0),),
     traits=(FOLLOWS_OPERANDS,),
 )
 MulOp = function(
@@ -420,7 +411,7 @@ MulOp = function(
     staticmethod(scalars.mul),
     np.multiply,
     traits=(Commutative(), KeepsNonnegative(), FOLLOWS_OPERANDS),
-    identities=(NeutralOperand(1.0),),
+    identities=(known.neutral_operand.of(e=1.0),),
     is_nonnegative=_is_square,
 )
 DivOp = function(
@@ -429,7 +420,7 @@ DivOp = function(
     "a / b. Integers are truncated toward zero, as in C and ONNX; x / 0 is 0.",
     _typed(scalars.divide),
     _quotients,
-    identities=(NeutralOperand(1.0),),
+    identities=(known.right_neutral_operand.of(e=1.0),),
 )
 MaxOp = function(
     BinaryOp,
@@ -438,7 +429,7 @@ MaxOp = function(
     _typed(scalars.maximum),
     larger,
     traits=(Commutative(), FOLLOWS_OPERANDS),
-    identities=(OfSame(),),
+    identities=(known.of_same,),
     is_nonnegative=lambda self, operands: any(operands),
 )
 MinOp = function(
@@ -448,7 +439,7 @@ MinOp = function(
     _typed(scalars.minimum),
     smaller,
     traits=(Commutative(), KeepsNonnegative(), FOLLOWS_OPERANDS),
-    identities=(OfSame(),),
+    identities=(known.of_same,),
 )
 PowOp = function(
     BinaryOp,
@@ -460,7 +451,7 @@ PowOp = function(
     """,
     _typed(scalars.power),
     _powers,
-    identities=(NeutralOperand(1.0), PowerOfTwo(MulOp)),
+    identities=(known.right_neutral_operand.of(e=1.0), known.power_of_two),
     # A negative base has a power only for whole exponents.
     traits=(Discontinuous(operands=(1,)),),
 )
@@ -504,7 +495,7 @@ GreaterOp = function(
     "a > b; canonically b < a.",
     _typed(lambda nest, a, b, kind: scalars.less(nest, b, a, kind)),
     np.greater,
-    identities=(Mirrored(LessOp),),
+    identities=(known.mirrored_greater,),
 )
 GreaterEqualOp = function(
     ComparisonOp,
@@ -512,7 +503,7 @@ GreaterEqualOp = function(
     "a >= b; canonically b <= a.",
     _typed(lambda nest, a, b, kind: scalars.less_equal(nest, b, a, kind)),
     np.greater_equal,
-    identities=(Mirrored(LessEqualOp),),
+    identities=(known.mirrored_greater_equal,),
 )
 LogicalAndOp = function(
     BinaryOp,
@@ -548,7 +539,7 @@ LogicalNotOp = function(
     staticmethod(_inverted),
     np.logical_not,
     operands=TRUTH_TENSOR,
-    identities=(Involution(),),
+    identities=(known.involution,),
 )
 
 # The bits of integers
@@ -595,7 +586,7 @@ BitwiseAndOp = function(
     np.bitwise_and,
     operands=INTEGER_TENSOR,
     traits=(Commutative(),),
-    identities=(AsLogical(LogicalAndOp),),
+    identities=(known.and_as_logical,),
 )
 BitwiseOrOp = function(
     BinaryOp,
@@ -605,7 +596,7 @@ BitwiseOrOp = function(
     np.bitwise_or,
     operands=INTEGER_TENSOR,
     traits=(Commutative(),),
-    identities=(AsLogical(LogicalOrOp),),
+    identities=(known.or_as_logical,),
 )
 BitwiseXorOp = function(
     BinaryOp,
@@ -615,7 +606,7 @@ BitwiseXorOp = function(
     np.bitwise_xor,
     operands=INTEGER_TENSOR,
     traits=(Commutative(),),
-    identities=(AsLogical(LogicalXorOp),),
+    identities=(known.xor_as_logical,),
 )
 BitwiseNotOp = function(
     UnaryOp,
@@ -624,7 +615,7 @@ BitwiseNotOp = function(
     staticmethod(_inverted),
     np.invert,
     operands=INTEGER_TENSOR,
-    identities=(Involution(), AsLogical(LogicalNotOp)),
+    identities=(known.involution, known.not_as_logical),
 )
 ShiftLeftOp = function(
     BinaryOp,

@@ -24,7 +24,7 @@ from xdsl.traits import (
 )
 
 from ...core.dims import Dim, Shape
-from ...core.exactness import Exactness
+from ...core.exactness import EXACT, states
 from .attrs import ANY_TENSOR, STORED_TENSOR
 from .interfaces import ShapeFacts
 from .ops_constant import splat_of
@@ -140,8 +140,7 @@ def joined(one: Attribute, other: Attribute) -> Attribute:
     return TensorType(one.element_type, sizes, one.encoding)
 
 
-# if true { a } else { b } == a
-@Exactness.EXACT
+@states(EXACT, "if true { a } else { b } == a")
 class KnownBranch(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: IfOp, rewriter: PatternRewriter) -> None:
@@ -153,7 +152,10 @@ class KnownBranch(RewritePattern):
             rewriter.replace(op, [], inlined(body, op, op.captures, rewriter))
 
 
-@Exactness.EXACT
+@states(
+    EXACT,
+    "if c { a, b } else { d, e } == if c { a } else { d }  for a second result that nothing reads",
+)
 class UnusedResult(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: IfOp, rewriter: PatternRewriter) -> None:

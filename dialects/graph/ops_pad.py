@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -10,17 +10,17 @@ from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 from xdsl.irdl import irdl_op_definition, prop_def, traits_def
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.pattern_rewriter import RewritePattern
 
 from ...core.dims import Dim, Shape
-from ...core.exactness import Exactness
-from ...core.typed import dense_array
+from ...core.exactness import EXACT
+from ...core.typed import dense_array, owned
 from .attrs import I64_ARRAY, PadMode, PadModeAttr, i64_array, ints
 from .guards import clamped
 from .interfaces import Index, Nest, ShapeFacts
 from .padding import PaddingOp, value_property
 from .remapped_axes import BlockableInterface, HoldsNumbers, TransposableInterface
-from .rewrites import forward, replace_by
+from .rules import rule
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -69,7 +69,7 @@ class PadOp(PaddingOp, TransposableInterface, BlockableInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (PadNothing(), PadTwice())
+        return (pad_nothing, pad_twice)
 
     @property
     def margins(self) -> list[tuple[int, int]]:
@@ -136,31 +136,21 @@ class PadOp(PaddingOp, TransposableInterface, BlockableInterface):
         return nest.index(nest.insert(arith.MinSIOp(own, nest.insert(arith.SubiOp(end, own)))))
 
 
-@Exactness.EXACT
-class PadNothing(RewritePattern):
-    # pad(x) == x  if no padding is added
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: PadOp, rewriter: PatternRewriter) -> None:
-        if not any(ints(op.low)) and not any(ints(op.high)):
-            forward(op, op.x, rewriter)
+@rule("pad(x, low, high) == x  if no padding is added", EXACT)
+def pad_nothing(low: tuple[int, ...], high: tuple[int, ...]) -> bool:
+    return not any(low) and not any(high)
 
 
-@Exactness.EXACT
-class PadTwice(RewritePattern):
-    # pad(pad(x, p), q) == pad(x, p + q)  with one constant
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: PadOp, rewriter: PatternRewriter) -> None:
-        inner = op.x.owner
-        if not isinstance(inner, PadOp):
-            return
-        if op.mode.data != PadMode.CONSTANT or inner.mode != op.mode:
-            return
-        # 0.0 == -0.0, but they are different numbers.
-        if repr(inner.number) != repr(op.number):
-            return
-        low, high = (
-            [a + b for a, b in zip(ints(first), ints(second), strict=True)]
-            for first, second in ((inner.low, op.low), (inner.high, op.high))
-        )
-        new = PadOp(inner.x, low, high, op.number)
-        replace_by(op, new, (inner, op), rewriter)
+@rule("pad(t := pad(x)) == pad(x, low, high, number)  with one constant", EXACT)
+def pad_twice(op: PadOp, t: SSAValue) -> Mapping[str, object] | None:
+    inner = owned(t, PadOp)
+    if op.mode.data != PadMode.CONSTANT or inner.mode != op.mode:
+        return None
+    # 0.0 == -0.0, but they are different numbers.
+    if repr(inner.number) != repr(op.number):
+        return None
+    low, high = (
+        [a + b for a, b in zip(ints(first), ints(second), strict=True)]
+        for first, second in ((inner.low, op.low), (inner.high, op.high))
+    )
+    return {"low": low, "high": high, "number": op.number}

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import BoolAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import irdl_op_definition, prop_def, traits_def
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.pattern_rewriter import RewritePattern
 
 from ...core.building.sizes import affine_size
 from ...core.dims import Dim, Shape
-from ...core.exactness import Exactness
+from ...core.exactness import EXACT
 from ...core.typed import dense_array
 from .attrs import I64_ARRAY, i64_array, ints
 from .interfaces import Index, Nest, ShapeFacts, tensor_type
-from .ops_pad import PadOp
 from .ops_window import check_steps
 from .padding import PaddingOp, value_property
 from .remapped_axes import BlockableInterface, HoldsNumbers
-from .rewrites import replace_by
+from .rules import rule
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -87,7 +86,7 @@ class PadSameOp(PaddingOp, BlockableInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (PadSameKnown(),)
+        return (pad_same_known,)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes
@@ -131,14 +130,11 @@ class PadSameOp(PaddingOp, BlockableInterface):
         return self.padded_at(nest, index, starts)
 
 
-@Exactness.EXACT
-class PadSameKnown(RewritePattern):
-    # pad_same(x) == pad(x)  where sizes are known
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: PadSameOp, rewriter: PatternRewriter) -> None:
-        sizes, count = tensor_type(op.x).get_shape(), len(ints(op.extents))
-        if any(size < 0 for size in sizes[len(sizes) - count :]):
-            return
-        margins = op.margins(tuple(Dim.of(max(size, 0)) for size in sizes))
-        low, high = ([end.value for end in ends] for ends in zip(*margins, strict=True))
-        replace_by(op, PadOp(op.x, low, high, op.number), (op,), rewriter)
+@rule("pad_same(x) == pad(x, low, high, number)  where sizes are known", EXACT)
+def pad_same_known(op: PadSameOp) -> Mapping[str, object] | None:
+    sizes, count = tensor_type(op.x).get_shape(), len(ints(op.extents))
+    if any(size < 0 for size in sizes[len(sizes) - count :]):
+        return None
+    margins = op.margins(tuple(Dim.of(max(size, 0)) for size in sizes))
+    low, high = ([end.value for end in ends] for ends in zip(*margins, strict=True))
+    return {"low": low, "high": high, "number": op.number}

@@ -18,10 +18,10 @@ from xdsl.irdl import (
     prop_def,
     result_def,
 )
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.pattern_rewriter import RewritePattern
 
 from ...core.dims import Dim, Shape
-from ...core.exactness import Exactness
+from ...core.exactness import EXACT
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import (
@@ -30,7 +30,6 @@ from .attrs import (
     ReduceKindAttr,
     bool_attr,
     i64_array,
-    ints,
     is_float,
 )
 from .axes import AxesOp
@@ -48,7 +47,7 @@ from .interfaces import (
 from .ops_binary import truncated_quotient
 from .partitions import OverParts, PartitionInterface
 from .remapped_axes import BlockableInterface, TransposableInterface
-from .rewrites import forward
+from .rules import rule
 from .traits import OrderStatisticInterface, SignInterface
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ class ReduceOp(
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (ReduceNothing(),)
+        return (reduce_nothing,)
 
     def is_nonnegative(self, operands: Sequence[bool]) -> bool:
         kept = (ReduceKind.SUM, ReduceKind.MEAN, ReduceKind.MIN)
@@ -215,10 +214,5 @@ def mean_of(
     return scalars.convert(nest, quotient, wide, type)
 
 
-@Exactness.EXACT
-class ReduceNothing(RewritePattern):
-    # reduce(x, axes = []) == x
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: ReduceOp, rewriter: PatternRewriter) -> None:
-        if not ints(op.axes):
-            forward(op, op.x, rewriter)
+@rule("reduce(x, axes=[]) == x", EXACT)
+def reduce_nothing() -> None: ...

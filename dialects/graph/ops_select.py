@@ -21,7 +21,7 @@ from xdsl.irdl import (
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape
-from ...core.exactness import Exactness
+from ...core.exactness import EXACT, states
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import I64_ARRAY, STORED_TENSOR, i64_array, ints
@@ -32,6 +32,7 @@ from .ops_contraction import same_element_types
 from .rearranging import AliasInterface
 from .remapped_axes import BlockableInterface, HoldsNumbers, TransposableInterface
 from .rewrites import forward
+from .rules import rule
 from .traits import KeepsNonnegative
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class SliceOp(
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (SliceNothing(),)
+        return (slice_nothing,)
 
     @property
     def bounds(self) -> list[tuple[int, int, int]]:
@@ -258,18 +259,13 @@ class ConcatOp(
         return guarded(nest, inside, lambda zero: read(own + zero), element_type(operand))
 
 
-@Exactness.EXACT
-class SliceNothing(RewritePattern):
-    # slice(x) == x  where every axis is taken whole
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: SliceOp, rewriter: PatternRewriter) -> None:
-        if all((start, step) == (0, 1) for start, _, step in op.bounds):
-            forward(op, op.x, rewriter)
+@rule("slice(x) == x  where every axis is taken whole", EXACT)
+def slice_nothing(op: SliceOp) -> bool:
+    return all((start, step) == (0, 1) for start, _, step in op.bounds)
 
 
-@Exactness.EXACT
+@states(EXACT, "concat(x) == x")
 class ConcatOne(RewritePattern):
-    # concat(x) == x
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ConcatOp, rewriter: PatternRewriter) -> None:
         if len(op.inputs) == 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -11,10 +11,10 @@ from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.pattern_rewriter import RewritePattern
 
 from ...core.dims import Dim, Shape, product
-from ...core.exactness import Exactness
+from ...core.exactness import EXACT
 from ...core.typed import dense_array
 from .attrs import I64_ARRAY, STORED_TENSOR, i64_array, ints
 from .interfaces import (
@@ -32,7 +32,7 @@ from .interfaces import (
 from .ops_elementwise import broadcast_index
 from .positions import delinearize, linearize
 from .rearranging import AliasInterface, ReshapeInterface
-from .rewrites import forward, replace_by
+from .rules import rule
 from .traits import KeepsNonnegative
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class TransposeOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (TransposeNothing(), TransposeTwice())
+        return (transpose_nothing, transpose_twice)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes
@@ -120,7 +120,7 @@ class ReshapeOp(GraphOp, AliasInterface, ReshapeInterface, HasCanonicalizationPa
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (ReshapeNothing(), ReshapeTwice())
+        return (reshape_nothing, reshape_twice)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes
@@ -228,7 +228,7 @@ class BroadcastToOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (BroadcastNothing(),)
+        return (broadcast_nothing,)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes
@@ -260,63 +260,36 @@ class BroadcastToOp(GraphOp, HasCanonicalizationPatternsInterface):
         return nest.at(self.x, broadcast_index(self.x, index[len(index) - rank(self.x) :]))
 
 
-@Exactness.EXACT
-class TransposeNothing(RewritePattern):
-    # transpose(x, [0, 1, ...]) == x
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: TransposeOp, rewriter: PatternRewriter) -> None:
-        if ints(op.permutation) == tuple(range(rank(op.x))):
-            forward(op, op.x, rewriter)
+@rule("transpose(x, p) == x  for p = [0, 1, ...]", EXACT)
+def transpose_nothing(x: SSAValue, p: tuple[int, ...]) -> bool:
+    return p == tuple(range(rank(x)))
 
 
-@Exactness.EXACT
-class TransposeTwice(RewritePattern):
-    # transpose(transpose(x, p), q) == transpose(x, [p[i] for i in q])
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: TransposeOp, rewriter: PatternRewriter) -> None:
-        inner = op.x.owner
-        if not isinstance(inner, TransposeOp):
-            return
-        first = ints(inner.permutation)
-        new = TransposeOp(inner.x, [first[i] for i in ints(op.permutation)])
-        replace_by(op, new, (inner, op), rewriter)
+@rule("transpose(transpose(x, p), q) == transpose(x, r)  for r = [p[i] for i in q]", EXACT)
+def transpose_twice(p: tuple[int, ...], q: tuple[int, ...]) -> Mapping[str, list[int]]:
+    return {"r": [p[i] for i in q]}
 
 
-@Exactness.EXACT
-class ReshapeNothing(RewritePattern):
-    # reshape(x, shape) == x  for x of that shape, where symbolic sizes are copied or -1
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: ReshapeOp, rewriter: PatternRewriter) -> None:
-        sizes = tensor_type(op.x).get_shape()
-        if all(n >= 0 or t <= 0 for n, t in zip(sizes, ints(op.shape), strict=False)):
-            forward(op, op.x, rewriter)
+@rule("reshape(x, s) == x  for x of that shape, where symbolic sizes are copied or -1", EXACT)
+def reshape_nothing(x: SSAValue, s: tuple[int, ...]) -> bool:
+    return all(n >= 0 or t <= 0 for n, t in zip(tensor_type(x).get_shape(), s, strict=False))
 
 
-@Exactness.EXACT
-class ReshapeTwice(RewritePattern):
-    # reshape(reshape(x, s), t) == reshape(x, t)  where t copies only what s copied
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: ReshapeOp, rewriter: PatternRewriter) -> None:
-        inner = op.x.owner
-        if not isinstance(inner, ReshapeOp):
-            return
-        first, between = ints(inner.shape), tensor_type(inner.result).get_shape()
-        target: list[int] = []
-        for i, n in enumerate(ints(op.shape)):
-            if n != 0 or first[i] == 0:
-                target.append(n)
-            elif between[i] > 0:
-                target.append(between[i])
-            else:
-                return
-        replace_by(op, ReshapeOp(inner.x, target), (inner, op), rewriter)
+@rule("reshape(y := reshape(x, s), t) == reshape(x, shape)  if t copies only what s copied", EXACT)
+def reshape_twice(
+    y: SSAValue, s: tuple[int, ...], t: tuple[int, ...]
+) -> Mapping[str, list[int]] | None:
+    between, target = tensor_type(y).get_shape(), list[int]()
+    for i, n in enumerate(t):
+        if n != 0 or s[i] == 0:
+            target.append(n)
+        elif between[i] > 0:
+            target.append(between[i])
+        else:
+            return None
+    return {"shape": target}
 
 
-@Exactness.EXACT
-class BroadcastNothing(RewritePattern):
-    # broadcast_to(x, shape) == x  for x of that shape, where symbolic sizes are kept
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: BroadcastToOp, rewriter: PatternRewriter) -> None:
-        sizes = tensor_type(op.x).get_shape()
-        if all(n >= 0 or t == -1 for n, t in zip(sizes, ints(op.shape), strict=False)):
-            forward(op, op.x, rewriter)
+@rule("broadcast_to(x, s) == x  for x of that shape, where symbolic sizes are kept", EXACT)
+def broadcast_nothing(x: SSAValue, s: tuple[int, ...]) -> bool:
+    return all(n >= 0 or t == -1 for n, t in zip(tensor_type(x).get_shape(), s, strict=False))

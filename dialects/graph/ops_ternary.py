@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,10 +10,10 @@ from xdsl.dialects import math
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.pattern_rewriter import RewritePattern
 
 from ...core.dims import Dim, Shape, product
-from ...core.exactness import Exactness
+from ...core.exactness import EXACT
 from ...core.typed import dense_array, tensor_type
 from . import scalars
 from .attrs import FLOAT_TENSOR, STORED_TENSOR, TRUTH_TENSOR
@@ -26,7 +26,7 @@ from .interfaces import (
 from .kinds import Precision
 from .ops_constant import splat_of
 from .ops_elementwise import ElementwiseOp
-from .rewrites import forward
+from .rules import rule
 from .traits import HalfPrecision
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class WhereOp(ElementwiseOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (WhereSame(),)
+        return (where_same, where_known)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         condition, a, b = shapes
@@ -131,15 +131,16 @@ class WhereOp(ElementwiseOp, HasCanonicalizationPatternsInterface):
         return np.where(condition, a, b)
 
 
-@Exactness.EXACT
-class WhereSame(RewritePattern):
-    # where(c, x, x) == x, and where(true, a, b) == a  for a condition of static shape
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: WhereOp, rewriter: PatternRewriter) -> None:
-        if not tensor_type(op.condition).has_static_shape():
-            return
-        condition = splat_of(op.condition)
-        if op.a is op.b:
-            forward(op, op.a, rewriter)
-        elif condition is not None and tensor_type(op.result).has_static_shape():
-            forward(op, op.a if condition else op.b, rewriter)
+@rule("where(p, x, x) == x  for a condition p of static shape", EXACT)
+def where_same(p: SSAValue) -> bool:
+    return tensor_type(p).has_static_shape()
+
+
+@rule("where(c, x, y) == chosen  which is x for true, y for false, of static shape", EXACT)
+def where_known(
+    op: WhereOp, c: SSAValue, x: SSAValue, y: SSAValue
+) -> Mapping[str, SSAValue] | None:
+    condition = splat_of(c)
+    if condition is None or not tensor_type(op.result).has_static_shape():
+        return None
+    return {"chosen": x if condition else y}

@@ -22,10 +22,10 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.pattern_rewriter import RewritePattern
 
 from ...core.dims import Dim, Shape, product
-from ...core.exactness import Exactness
+from ...core.exactness import EXACT
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import (
@@ -56,7 +56,7 @@ from .kinds import Precision
 from .ops_contraction import factor, factors, flops_of_products, summed_element_types
 from .ops_reduction import begins_at_zero, mean_of, mean_of_sum
 from .remapped_axes import BlockableInterface, HoldsNumbers
-from .rewrites import forward
+from .rules import rule
 from .traits import HalfPrecision, OrderStatisticInterface
 
 if TYPE_CHECKING:
@@ -348,7 +348,7 @@ class PoolOp(
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (PoolNothing(),)
+        return (pool_nothing,)
 
     @property
     def is_order_statistic(self) -> bool:
@@ -410,10 +410,6 @@ class PoolOp(
         return combiner.key(nest, total, element)
 
 
-@Exactness.EXACT
-class PoolNothing(RewritePattern):
-    # pool(x) == x  where windows are single elements and cover x, except for sums of floats
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: PoolOp, rewriter: PatternRewriter) -> None:
-        if op.takes_all_alone and not begins_at_zero(op.kind.data, element_type(op.x)):
-            forward(op, op.x, rewriter)
+@rule("pool(x) == x  for windows of one element that cover x, except for sums of floats", EXACT)
+def pool_nothing(op: PoolOp) -> bool:
+    return op.takes_all_alone and not begins_at_zero(op.kind.data, element_type(op.x))

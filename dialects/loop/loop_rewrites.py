@@ -8,14 +8,13 @@ from xdsl.dialects.builtin import AffineMapAttr
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
-from ...core.exactness import Exactness
+from ...core.exactness import EXACT, states
 from .bounds import iterations, shortened
 from .loop_base import LoopBase, YieldOp
 from .ops_access import StoreOp
 
 
-# for i to min(%c4, %n + 0) == for i to min(4, %n)
-@Exactness.EXACT
+@states(EXACT, "for i to min(%c4, %n + 0) == for i to min(4, %n)")
 class ShortenBound(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:
@@ -29,8 +28,7 @@ class ShortenBound(RewritePattern):
         rewriter.notify_op_modified(op)
 
 
-# for i to 0 carry(acc = init): body == init
-@Exactness.EXACT
+@states(EXACT, "for i to 0 carry(acc = init): body == init")
 class EraseIdleLoop(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:
@@ -39,8 +37,7 @@ class EraseIdleLoop(RewritePattern):
             rewriter.replace_op(op, [], op.inits)
 
 
-# for i carry(a = x, b = y): yield a, f(b)  ==  x, for i carry(b = y): yield f(b)
-@Exactness.EXACT
+@states(EXACT, "for i carry(a = x, b = y): yield a, f(b)  ==  x, for i carry(b = y): yield f(b)")
 class DropInvariantCarry(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:

@@ -33,7 +33,7 @@ from xdsl.traits import MemoryReadEffect
 
 from ...core.bounded_cache import bounded_cache
 from ...core.building.creation import initialize
-from ...core.exactness import Exactness
+from ...core.exactness import EXACT, states
 from ...core.typed import memref_type
 from .attrs import Combine, CombineAttr
 from .bounds import shortened
@@ -342,8 +342,7 @@ def _limited(axes: tuple[int, ...]) -> Attribute:
     return DenseArrayBase.from_list(i64, axes)
 
 
-# load %x (d0, d1) -> (d1 + d0)(%c2, %i) == load %x (d0) -> (d0 + 2)(%i)
-@Exactness.EXACT
+@states(EXACT, "load %x (d0, d1) -> (d1 + d0)(%c2, %i) == load %x (d0) -> (d0 + 2)(%i)")
 class ShortenAccess(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: LoadOp | StoreOp, rewriter: PatternRewriter) -> None:

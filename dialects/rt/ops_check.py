@@ -19,7 +19,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from xdsl.traits import ConstantLike, HasCanonicalizationPatternsTrait
 from xdsl.utils.exceptions import VerifyException
 
-from ...core.exactness import Exactness
+from ...core.exactness import EXACT, states
 from ...core.typed import memref_type
 from .abi import DETAIL_WORDS
 from .attrs import ContextType
@@ -276,9 +276,8 @@ class CheckOffsetsOp(FailingOp):
         return Failure("offsets", self.subject.data)
 
 
-@Exactness.EXACT
+@states(EXACT, "check(true) ==")
 class DropTrueCheck(RewritePattern):
-    # check(true) ==
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: CheckOp, rewriter: PatternRewriter) -> None:
         value = ConstantLike.get_constant_value(op.condition)

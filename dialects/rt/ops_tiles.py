@@ -26,7 +26,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from ...core.exactness import Exactness
+from ...core.exactness import EXACT, states
 
 
 @irdl_op_definition
@@ -159,9 +159,8 @@ class ParallelTilesOp(IRDLOperation):
             raise VerifyException(f"{self.name}: body does not end, expected rt.yield")
 
 
-@Exactness.EXACT
+@states(EXACT, "tiles captures(constant c) { use(arg) } == tiles { use(constant c) }")
 class CaptureConstant(RewritePattern):
-    # tiles captures(constant c) { use(arg) } == tiles { use(constant c) }
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ParallelTilesOp, rewriter: PatternRewriter) -> None:
         for value, argument in zip(op.captures, op.captured, strict=True):
@@ -179,9 +178,11 @@ class CaptureConstant(RewritePattern):
             rewriter.notify_op_modified(op)
 
 
-@Exactness.EXACT
+@states(
+    EXACT,
+    "tiles captures(a, b, a) { use(x, z) } == tiles captures(a) { use(x, x) }  for b unused",
+)
 class DropCapture(RewritePattern):
-    # tiles captures(a, b, a) { use(x, z) } == tiles captures(a) { use(x, x) }   for b unused
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ParallelTilesOp, rewriter: PatternRewriter) -> None:
         first: dict[SSAValue, SSAValue] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import copysign, inf
 
@@ -19,7 +20,7 @@ from xdsl.pattern_rewriter import (
 from xdsl.traits import Commutative
 
 from ...core.budgets import SUMS
-from ...core.exactness import Exactness
+from ...core.exactness import EXACT, OPEN, ROUNDING, states
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import ints, is_half
@@ -32,36 +33,26 @@ from ...dialects.graph.known import (
     reshape_target,
     sizes_of,
 )
+from ...dialects.graph.op_builder import InsertingBuilder
+from ...dialects.graph.rules import rule
 from .rules.permission import permitted
 from .rules.recorded import recorded
 from .rules.rooted import rooted
 
-_SWAP = (1, 0)
+
+@rule("f(c, x) == f(x, c)  for a commutative f", EXACT, f=(graph.BinaryOp, Commutative))
+def constant_comes_last(op: graph.BinaryOp, x: SSAValue, c: SSAValue) -> bool:
+    return c is op.lhs and not is_constant(x)
 
 
-@Exactness.EXACT
-class ConstantComesLast(RewritePattern):
-    # f(c, x) == f(x, c)  for a commutative f
-    @rooted
-    def match_and_rewrite(self, op: graph.BinaryOp, rewriter: PatternRewriter) -> None:
-        swaps = is_constant(op.lhs) and not is_constant(op.rhs)
-        if swaps and op.has_trait(Commutative):
-            replace(op, [type(op)(op.rhs, op.lhs)], rewriter)
-
-
-@Exactness.EXACT
-class SubtractConstant(RewritePattern):
-    # x - c == x + (-c)
-    @rooted
-    def match_and_rewrite(self, op: graph.SubOp, rewriter: PatternRewriter) -> None:
-        if is_constant(op.lhs) or not is_constant(op.rhs):
-            return
-        literal = elements_of(op.rhs, WeightStore())
-        if literal is not None and literal.size:
-            negated: GraphOp = graph.ConstantOp.literal(np.negative(literal))
-        else:
-            negated = graph.NegOp(op.rhs)
-        replace(op, [negated, graph.AddOp(op.lhs, negated)], rewriter)
+@rule("x - c == x + -c", EXACT)
+def subtract_constant(b: InsertingBuilder, x: SSAValue, c: SSAValue) -> SSAValue | None:
+    if is_constant(x):
+        return None
+    literal = elements_of(c, WeightStore())
+    if literal is None or not literal.size:
+        return b.add(x, b.neg(c))
+    return b.add(x, b.constant(np.negative(literal)))
 
 
 def _is_zero(bound: float) -> bool:
@@ -69,77 +60,37 @@ def _is_zero(bound: float) -> bool:
     return bound == 0 and copysign(1, bound) > 0
 
 
-@Exactness.EXACT
-class MaxIsClip(RewritePattern):
-    # max(x, 0) == relu(x), and max(x, c) == clip(x, c, inf)  for a splat c
-    @rooted
-    def match_and_rewrite(self, op: graph.MaxOp, rewriter: PatternRewriter) -> None:
-        for x, bound in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-            low = graph.splat_of(bound)
-            if low is None or low != low or is_constant(x):
-                continue
-            new = graph.ReluOp(x) if _is_zero(low) else graph.ClipOp(x, minimum=low)
-            replace(op, [new], rewriter)
-            return
+@rule("max(x, c) == clip(x, c, inf)  for a splat c, relu(x) for 0", EXACT)
+def max_is_clip(b: InsertingBuilder, x: SSAValue, c: SSAValue) -> SSAValue | None:
+    low = graph.splat_of(c)
+    if low is None or low != low or is_constant(x):
+        return None
+    return b.relu(x) if _is_zero(low) else b.clip(x, low)
 
 
-@Exactness.EXACT
-class MinIsClip(RewritePattern):
-    # min(x, c) == clip(x, -inf, c)  for a splat c
-    @rooted
-    def match_and_rewrite(self, op: graph.MinOp, rewriter: PatternRewriter) -> None:
-        for x, bound in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-            high = graph.splat_of(bound)
-            if high is None or high != high or is_constant(x):
-                continue
-            replace(op, [graph.ClipOp(x, maximum=high)], rewriter)
-            return
+@rule("min(x, c) == clip(x, None, high)  for a splat c, which is high", EXACT)
+def min_is_clip(x: SSAValue, c: SSAValue) -> Mapping[str, float] | None:
+    high = graph.splat_of(c)
+    return None if high is None or high != high or is_constant(x) else {"high": high}
 
 
-@Exactness.EXACT
-class ClipIsRelu(RewritePattern):
-    # clip(x, 0, inf) == relu(x)
-    @rooted
-    def match_and_rewrite(self, op: graph.ClipOp, rewriter: PatternRewriter) -> None:
-        low, high = op.bounds
-        if low is not None and _is_zero(low) and high in (None, inf):
-            replace(op, [graph.ReluOp(op.x)], rewriter)
+@rule("clip(x, low, high) == relu(x)  for 0 and infinity, or no upper bound", EXACT)
+def clip_is_relu(low: float | None, high: float | None) -> bool:
+    return low is not None and _is_zero(low) and high in (None, inf)
 
 
-@Exactness.OPEN
-class MatmulOfTransposed(RewritePattern):
-    # matmul(a, transpose(w)) == dense(a, w)  for a matrix w
-    @rooted
-    def match_and_rewrite(self, op: graph.MatmulOp, rewriter: PatternRewriter) -> None:
-        transpose = op.b.owner
-        if isinstance(transpose, graph.TransposeOp) and ints(transpose.permutation) == _SWAP:
-            replace(op, [graph.DenseOp(op.a, transpose.x)], rewriter, [transpose])
+@rule("matmul(a, transpose(w, [1, 0])) == dense(a, w)  for a matrix w", OPEN)
+def matmul_of_transposed() -> None: ...
 
 
-@Exactness.OPEN
-class DenseOfTransposed(RewritePattern):
-    # dense(x, transpose(w)) == matmul(x, w)
-    @rooted
-    def match_and_rewrite(self, op: graph.DenseOp, rewriter: PatternRewriter) -> None:
-        transpose = op.w.owner
-        if not isinstance(transpose, graph.TransposeOp) or op.bias is not None or rank(op.x) < 2:
-            return
-        if ints(transpose.permutation) == _SWAP:
-            replace(op, [graph.MatmulOp(op.x, transpose.x)], rewriter, [transpose])
+@rule("dense(x, transpose(w, [1, 0])) == matmul(x, w)", OPEN)
+def dense_of_transposed(x: SSAValue) -> bool:
+    return rank(x) >= 2
 
 
-@Exactness.OPEN
-class TransposeOfDense(RewritePattern):
-    # transpose(dense(w, x)) == dense(x, w), where that does not move a constant from the weights
-    @rooted
-    def match_and_rewrite(self, op: graph.TransposeOp, rewriter: PatternRewriter) -> None:
-        dense = op.x.owner
-        if not isinstance(dense, graph.DenseOp) or dense.bias is not None:
-            return
-        if rank(dense.x) != 2 or not dense.result.has_one_use():
-            return
-        if ints(op.permutation) == _SWAP and (is_constant(dense.x) or not is_constant(dense.w)):
-            replace(op, [graph.DenseOp(dense.w, dense.x)], rewriter, [dense])
+@rule("transpose(p := dense(w, x), [1, 0]) == dense(x, w)  unless x alone is a constant", OPEN)
+def transpose_of_dense(p: SSAValue, w: SSAValue, x: SSAValue) -> bool:
+    return rank(w) == 2 and p.has_one_use() and (is_constant(w) or not is_constant(x))
 
 
 _Layer = graph.DenseOp | graph.ConvOp
@@ -176,10 +127,8 @@ def _flat(bias: SSAValue, width: int) -> tuple[list[GraphOp], SSAValue]:
     return [flat], flat.result
 
 
-@Exactness.OPEN
+@states(OPEN, "dense(x, w) + b == dense(x, w, b)  likewise conv: the sum starts at b")
 class BiasIsAnOperand(RewritePattern):
-    # dense(x, w) + b == dense(x, w, b), likewise conv with a bias per channel: the sum starts
-    # at b
     @rooted
     def match_and_rewrite(self, op: graph.AddOp, rewriter: PatternRewriter) -> None:
         if (found := _biased(op)) is None:
@@ -191,9 +140,8 @@ class BiasIsAnOperand(RewritePattern):
             replace(op, [*new, _with_bias(layer, bias)], rewriter, [layer])
 
 
-@Exactness.ROUNDING
+@states(ROUNDING, "dense(x, w, a) + b == dense(x, w, a + b)  for constants, likewise conv")
 class BiasesAreOne(RewritePattern):
-    # dense(x, w, a) + b == dense(x, w, a + b)  for constants, likewise conv
     @rooted
     def match_and_rewrite(self, op: graph.AddOp, rewriter: PatternRewriter) -> None:
         if (found := _biased(op)) is None:
@@ -209,19 +157,14 @@ class BiasesAreOne(RewritePattern):
         replace(op, [*new, total, _with_bias(layer, total.result)], rewriter, [layer])
 
 
-@Exactness.EXACT
-class ReshapeToSizes(RewritePattern):
-    # shape = [0, -1] == shape = [-1, 12]  where the type says 12
-    @rooted
-    def match_and_rewrite(self, op: graph.ReshapeOp, rewriter: PatternRewriter) -> None:
-        target = reshape_target(sizes_of(op.result))
-        if target is not None and target != list(ints(op.shape)):
-            replace(op, [graph.ReshapeOp(op.x, target)], rewriter)
+@rule("reshape(x, s) == reshape(x, sizes)  where the type tells more sizes than s", EXACT)
+def reshape_to_sizes(op: graph.ReshapeOp, s: tuple[int, ...]) -> Mapping[str, list[int]] | None:
+    target = reshape_target(sizes_of(op.result))
+    return None if target is None or target == list(s) else {"sizes": target}
 
 
-@Exactness.EXACT
+@states(EXACT, "axis = -1 == axis = rank - 1  likewise axes, in ascending order")
 class CanonicalProperties(RewritePattern):
-    # axis = -1 == axis = rank - 1;  axes = [-1, 0] == axes = [0, rank - 1]
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
         if not isinstance(op, CanonicalPropertiesInterface):
             return
@@ -231,19 +174,19 @@ class CanonicalProperties(RewritePattern):
             rewriter.notify_op_modified(op)
 
 
-_PATTERNS: tuple[type[RewritePattern], ...] = (
-    ConstantComesLast,
-    SubtractConstant,
-    MaxIsClip,
-    MinIsClip,
-    ClipIsRelu,
-    MatmulOfTransposed,
-    DenseOfTransposed,
-    TransposeOfDense,
-    BiasIsAnOperand,
-    BiasesAreOne,
-    ReshapeToSizes,
-    CanonicalProperties,
+_PATTERNS: tuple[RewritePattern, ...] = (
+    constant_comes_last,
+    subtract_constant,
+    max_is_clip,
+    min_is_clip,
+    clip_is_relu,
+    matmul_of_transposed,
+    dense_of_transposed,
+    transpose_of_dense,
+    BiasIsAnOperand(),
+    BiasesAreOne(),
+    reshape_to_sizes,
+    CanonicalProperties(),
 )
 
 
@@ -287,8 +230,7 @@ class GraphCanonicalizeOpsPass(ModulePass):
     budget = SUMS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        patterns = [kind() for kind in _PATTERNS]
         why = "later passes match one form only"
-        rules = permitted(op, [recorded(rule, ctx, why) for rule in patterns])
+        rules = permitted(op, [recorded(rule, ctx, why) for rule in _PATTERNS])
         walker = PatternRewriteWalker(GreedyRewritePatternApplier(rules, dce_enabled=True))
         walker.rewrite_module(op)

@@ -15,20 +15,22 @@ from xdsl.pattern_rewriter import (
 )
 
 from ...core.budgets import SUMS
-from ...core.exactness import Exactness
+from ...core.exactness import OPEN, states
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import NormalizeKind
 from ...dialects.graph.op_builder import InsertingBuilder
 from .rules.recorded import recorded
 
 
-@Exactness.OPEN
+@states(
+    OPEN,
+    "spmm(normalize(a), x) == s * (spmm(a, t) + m * t)  for t = s * x, s = degree(a)^-1/2",
+    "spmm(normalize row (a), x) == s * (spmm(a, x) + m * x)  for s = degree(a)^-1 where m "
+    "completes each row to one self loop: 1 if it stores none, see missing_self_loops",
+)
 class SpmmOfNormalized(RewritePattern):
     """Scale the rows of the features instead of the entries of the matrix."""
 
-    # spmm(normalize(a), x) == s * (spmm(a, t) + m * t)  for t = s * x, s = degree(a)^-1/2
-    # spmm(normalize row (a), x) == s * (spmm(a, x) + m * x)  for s = degree(a)^-1
-    # where m completes each row to one self loop: 1 if it stores none, see missing_self_loops
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.SpmmOp, rewriter: PatternRewriter) -> None:
         normalize = op.a.owner

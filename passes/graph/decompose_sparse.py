@@ -18,7 +18,7 @@ from xdsl.pattern_rewriter import (
 
 from ...core.budgets import SUMS
 from ...core.context import decide
-from ...core.exactness import Exactness
+from ...core.exactness import OPEN, states
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import NormalizeKind
 from ...dialects.graph.interfaces import GraphOp, rank, set_result_types
@@ -36,15 +36,17 @@ def _decide(ctx: Context, made: graph.WithEntriesOp, op: GraphOp) -> None:
     decide(ctx, [made, op], what, "they are computed where a row is read")
 
 
-@Exactness.OPEN
+@states(
+    OPEN,
+    "degree(with_entries(a, e)) == degree(a) values e",
+    "with_entries(with_entries(a, e), f) == with_entries(a, f)",
+)
 @dataclass
 class UserOfEntries(RewritePattern):
     """Separate the values from the pattern."""
 
     ctx: Context
 
-    # degree(with_entries(a, e)) == degree(a) values e
-    # with_entries(with_entries(a, e), f) == with_entries(a, f)
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
         if not isinstance(op, GraphOp):
             return
@@ -60,14 +62,13 @@ class UserOfEntries(RewritePattern):
             _take(op, [made.a, made.values], rewriter)
 
 
-@Exactness.OPEN
+@states(OPEN, "entries(with_entries(a, e)) == e")
 @dataclass
 class EntriesOfEntries(RewritePattern):
     """Take the values that a matrix is made with."""
 
     ctx: Context
 
-    # entries(with_entries(a, e)) == e
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.EntriesOp, rewriter: PatternRewriter) -> None:
         if not isinstance(made := op.a.owner, graph.WithEntriesOp):
@@ -82,14 +83,13 @@ class EntriesOfEntries(RewritePattern):
         rewriter.replace(op, same)
 
 
-@Exactness.OPEN
+@states(OPEN, "spmm(with_entries(a, e), x) == aggregate sum (a, x) weights e")
 @dataclass
 class ProductOfEntries(RewritePattern):
     """Multiply by the values that a matrix is made with."""
 
     ctx: Context
 
-    # spmm(with_entries(a, e), x) == aggregate sum (a, x) weights e
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.SpmmOp, rewriter: PatternRewriter) -> None:
         if isinstance(made := op.a.owner, graph.WithEntriesOp):
@@ -105,7 +105,10 @@ def _take(op: GraphOp, operands: list[SSAValue], rewriter: PatternRewriter) -> N
     rewriter.replace(op, new)
 
 
-@Exactness.OPEN
+@states(
+    OPEN,
+    "f(slice(a), x) == slice(f(a, x))  for an operator that combines the entries of each row",
+)
 @dataclass
 class UserOfRows(RewritePattern):
     """Compute all rows and slice: fusion keeps only the rows that are used."""
@@ -113,7 +116,6 @@ class UserOfRows(RewritePattern):
     ctx: Context
     uses: Uses = field(default_factory=lambda: Uses(Recorder()), init=False, repr=False)
 
-    # f(slice(a), x) == slice(f(a, x))  for an operator that combines the entries of each row
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
         if not isinstance(op, GraphOp) or not op.operands:
             return
@@ -134,15 +136,17 @@ class UserOfRows(RewritePattern):
         rewriter.replace(op, [whole, rows])
 
 
-@Exactness.OPEN
+@states(
+    OPEN,
+    "normalize(a) == with_entries(a, entries(a) * s_i * s_j)  for s = degree(a)^-1/2",
+    "normalize row (a) == with_entries(a, entries(a) * s_i)  for s = degree(a)^-1",
+)
 @dataclass
 class NormalizedEntries(RewritePattern):
     """Scale the entries; `graph-decompose-normalize` is better for products."""
 
     ctx: Context
 
-    # normalize(a) == with_entries(a, entries(a) * s_i * s_j)  for s = degree(a)^-1/2
-    # normalize row (a) == with_entries(a, entries(a) * s_i)  for s = degree(a)^-1
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.NormalizeOp, rewriter: PatternRewriter) -> None:
         if op.self_loops.value.data:

@@ -20,7 +20,7 @@ from xdsl.pattern_rewriter import (
 
 from ...core.budgets import SUMS
 from ...core.context import decide, weights_of
-from ...core.exactness import Exactness
+from ...core.exactness import SPECIAL, states
 from ...core.provenance import fuse
 from ...core.typed import tensor_type
 from ...core.weights import WeightStore
@@ -29,8 +29,10 @@ from ...dialects.graph.attrs import PadMode
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.known import elements_of, is_constant, is_regular, sizes_of
 from ...dialects.graph.op_builder import InsertingBuilder
+from ...dialects.graph.rules import rule
 from ...dialects.graph.traits import Homogeneous
 from .rules.permission import permitted
+from .rules.recorded import recorded
 from .rules.rooted import rooted
 
 _Product = graph.DenseOp | graph.MatmulOp | graph.ConvOp
@@ -212,17 +214,19 @@ def _without_scale(value: SSAValue, to: Rebuilding) -> SSAValue:
     return to.like(op, [_without_scale(op.operands[0], to)])
 
 
-@Exactness.SPECIAL
+@states(
+    SPECIAL,
+    "dense(x, w, b) * s == dense(x, w * s, b * s), likewise conv",
+    "matmul(x, b) * s == matmul(x, b * s);  pad(x) * s == pad(x * s)  for a pad of zeros",
+    "spmm(a, x) * s == spmm(a, x * s)",
+    "f(x) * s == f(x * s)  for s > 0 and a homogeneous f, as relu;  (x + y) * s == x * s + y * s",
+)
 @dataclass
 class ScaleOfProduct(RewritePattern):
     """Backward: fold a scale of a result into the weights."""
 
     ctx: Context
 
-    # dense(x, w, b) * s == dense(x, w * s, b * s), likewise conv
-    # matmul(x, b) * s == matmul(x, b * s);  pad(x) * s == pad(x * s)  for a pad of zeros
-    # spmm(a, x) * s == spmm(a, x * s)
-    # f(x) * s == f(x * s)  for s > 0 and a homogeneous f, as relu;  (x + y) * s == x * s + y * s
     @rooted
     def match_and_rewrite(self, op: graph.MulOp, rewriter: PatternRewriter) -> None:
         found = _scale_of(op, weights_of(self.ctx))
@@ -234,16 +238,18 @@ class ScaleOfProduct(RewritePattern):
         rewriter.replace(op, [], [result])
 
 
-@Exactness.SPECIAL
+@states(
+    SPECIAL,
+    "dense(x * s, w) == dense(x, w * s), likewise conv;  matmul(x * s, b) == matmul(x, s * b)",
+    "pad(x * s) == pad(x) * s  for a pad of zeros",
+    "f(x * s) == f(x) * s  for s > 0 and a homogeneous f, as relu;  x * s + t == (x + t / s) * s",
+)
 @dataclass
 class ProductOfScaled(RewritePattern):
     """Forward: fold a scale of an operand into the weights."""
 
     ctx: Context
 
-    # dense(x * s, w) == dense(x, w * s), likewise conv;  matmul(x * s, b) == matmul(x, s * b)
-    # pad(x * s) == pad(x) * s  for a pad of zeros
-    # f(x * s) == f(x) * s  for s > 0 and a homogeneous f, as relu;  x * s + t == (x + t / s) * s
     def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
         if not isinstance(op, _Product):
             return
@@ -279,14 +285,16 @@ def _weights_of_scaled(op: GraphOp, to: Rebuilding) -> SSAValue:
     return to.at(cast(Operation, w.owner)).mul(w, own)
 
 
-@Exactness.SPECIAL
+@states(
+    SPECIAL,
+    "spmm(a, x) * r == spmm(diag(r) a, x);  spmm(a, x * c) == spmm(a diag(c), x)  for columns",
+)
 @dataclass
 class ScaleOfRows(RewritePattern):
     """Fold a scale of the rows of a sparse product, or of its operand, into a constant matrix."""
 
     ctx: Context
 
-    # spmm(a, x) * r == spmm(diag(r) a, x);  spmm(a, x * c) == spmm(a diag(c), x)  for columns
     def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
         if isinstance(op, graph.MulOp):
             for product, factors in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
@@ -333,44 +341,34 @@ class ScaleOfRows(RewritePattern):
         rewriter.replace(op, [constant, new], new.results)
 
 
-@Exactness.SPECIAL
-@dataclass
-class ScaledRows(RewritePattern):
-    """Multiply an argument as it is and scale the product, which stores no scaled copy of it."""
+def _scales_rows(op: GraphOp, t: SSAValue, x: SSAValue, n: SSAValue) -> bool:
+    """Whether t is an argument x times one factor n for each row, and only a product reads it.
 
-    ctx: Context
-
-    # dense(x * n, w, b) == dense(x, w) * n + b, matmul(x * n, b) == matmul(x, b) * n
-    # for one factor n of each row, and a result that is at most twice as wide as x
-    @rooted
-    def match_and_rewrite(
-        self, op: graph.DenseOp | graph.MatmulOp, rewriter: PatternRewriter
-    ) -> None:
-        scaled, result = op.operands[0].owner, op.results[0]
-        if not isinstance(scaled, graph.MulOp) or not scaled.result.has_one_use():
-            return
-        if element_type(result) not in (f32, f64) or rank(result) != rank(scaled.result):
-            return
-        width, terms = sizes_of(result)[-1], sizes_of(scaled.result)[-1]
-        # A copy is written and read, where a product only takes one more operation.
-        if not 0 <= width <= 2 * terms:
-            return
-        for x, factors in ((scaled.lhs, scaled.rhs), (scaled.rhs, scaled.lhs)):
-            if isinstance(x, OpResult) or x.type != scaled.result.type or _varies(factors):
-                continue
-            to = InsertingBuilder(rewriter, [op, scaled])
-            value = to.mul(to.insert(type(op)(x, op.operands[1])), factors)
-            if isinstance(op, graph.DenseOp) and op.bias is not None:
-                value = to.add(value, op.bias)
-            what = "scale the rows of its result instead of those of its operand"
-            decide(self.ctx, op, what, "a scaled copy of an argument would be stored")
-            rewriter.replace(op, [], [value])
-            return
+    A copy of x is written and read, where a product takes one more operation for each element:
+    worth it unless its rows are more than twice as long as those of x.
+    """
+    width, terms = sizes_of(op.results[0])[-1], sizes_of(x)[-1]
+    is_argument = not isinstance(x, OpResult) and x.type == t.type and t.has_one_use()
+    matches = element_type(x) in (f32, f64) and rank(op.results[0]) == rank(x)
+    return is_argument and matches and sizes_of(n)[-1:] in ((), (1,)) and 0 <= width <= 2 * terms
 
 
-def _varies(factors: SSAValue) -> bool:
-    """Whether factors differ within a row."""
-    return sizes_of(factors)[-1:] not in ((), (1,))
+@rule("dense(t := x * n, w) == dense(x, w) * n  for one factor of each row of an argument", SPECIAL)
+def dense_of_scaled_rows(op: GraphOp, t: SSAValue, x: SSAValue, n: SSAValue) -> bool:
+    return _scales_rows(op, t, x, n)
+
+
+@rule("dense(t := x * n, w, v) == dense(x, w) * n + v  as without a bias", SPECIAL)
+def biased_dense_of_scaled_rows(op: GraphOp, t: SSAValue, x: SSAValue, n: SSAValue) -> bool:
+    return _scales_rows(op, t, x, n)
+
+
+@rule("matmul(t := x * n, w) == matmul(x, w) * n  as of dense", SPECIAL)
+def matmul_of_scaled_rows(op: GraphOp, t: SSAValue, x: SSAValue, n: SSAValue) -> bool:
+    return _scales_rows(op, t, x, n)
+
+
+_ROWS = (dense_of_scaled_rows, biased_dense_of_scaled_rows, matmul_of_scaled_rows)
 
 
 def _decide(ctx: Context, op: GraphOp, what: str) -> None:
@@ -424,7 +422,9 @@ class GraphFoldScaleAxisPass(ModulePass):
     budget = SUMS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        kinds = (ScaleOfProduct, ProductOfScaled, ScaleOfRows, ScaledRows)
-        rules = permitted(op, [kind(ctx) for kind in kinds])
+        why = "a scaled copy of an argument would be stored"
+        kinds = (ScaleOfProduct, ProductOfScaled, ScaleOfRows)
+        rules: list[RewritePattern] = [kind(ctx) for kind in kinds]
+        rules = permitted(op, [*rules, *(recorded(rule, ctx, why) for rule in _ROWS)])
         applier = GreedyRewritePatternApplier(rules, dce_enabled=True)
         PatternRewriteWalker(applier).rewrite_module(op)

@@ -20,7 +20,7 @@ from xdsl.pattern_rewriter import (
 from ...core.budgets import SUMS
 from ...core.context import CompilerContext, decide, weights_of
 from ...core.dtypes import dtype_of, ui8
-from ...core.exactness import Exactness
+from ...core.exactness import EXACT, OPEN, states
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
@@ -62,16 +62,18 @@ def _weight_axis(op: GraphOp) -> int:
     return rank(op.operands[1]) - 1 if isinstance(op, graph.MatmulOp) else 0
 
 
-@Exactness.EXACT
+@states(
+    EXACT,
+    "dense(x - 0, w) == dense(x, w)  for x of 8 bits, which the difference widens",
+    "dense(x, w - z) == dense(x, c)  for constants, c of 8 bits if that holds the "
+    "difference; likewise matmul and conv",
+)
 @dataclass
 class FactorIsNarrow(RewritePattern):
     """Multiply integers of the smallest type that holds them."""
 
     weights: WeightStore
 
-    # dense(x - 0, w) == dense(x, w)  for x of 8 bits, which the difference widens
-    # dense(x, w - z) == dense(x, c)  for constants, c of 8 bits if that holds the difference
-    # likewise matmul and conv
     def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
         if not isinstance(op, graph.DenseOp | graph.MatmulOp | graph.ConvOp):
             return
@@ -100,15 +102,17 @@ class FactorIsNarrow(RewritePattern):
         return None if known else b.constant(elements, _name(factor, "shifted"))
 
 
-@Exactness.EXACT
+@states(
+    EXACT,
+    "dense(x - z, w, b) == dense(x, w, b - z * sum(w))  for one integer z of 8 bits "
+    "likewise matmul, where the term is added, and conv",
+)
 @dataclass
 class ProductOfShifted(RewritePattern):
     """Move a zero point of the first factor out of the sum, if the second one is constant."""
 
     ctx: Context
 
-    # dense(x - z, w, b) == dense(x, w, b - z * sum(w))  for one integer z of 8 bits
-    # likewise matmul, where the term is added, and conv
     def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
         if not isinstance(op, graph.DenseOp | graph.MatmulOp | graph.ConvOp):
             return
@@ -160,15 +164,17 @@ class ProductOfShifted(RewritePattern):
         return None if zero is None or abs(int(zero.reshape(()))) > 255 else (wide.x, sub.rhs)
 
 
-@Exactness.OPEN
+@states(
+    OPEN,
+    "quantize(dense(dequantize(x), dequantize(w), dequantize(b))) ~ quantized_dense(x, w, "
+    "b) for a scale of b that is the product of those of x and w",
+)
 @dataclass
 class QuantizeOfProduct(RewritePattern):
     """Recognise a product between dequantisations and a quantisation."""
 
     ctx: Context
 
-    # quantize(dense(dequantize(x), dequantize(w), dequantize(b))) ~ quantized_dense(x, w, b)
-    # for a scale of b that is the product of those of x and w
     @rooted
     def match_and_rewrite(self, op: graph.QuantizeOp, rewriter: PatternRewriter) -> None:
         product = op.x.owner

@@ -20,7 +20,7 @@ from xdsl.pattern_rewriter import (
 from ...core.budgets import SUMS
 from ...core.context import weights_of
 from ...core.dtypes import dtype_of
-from ...core.exactness import Exactness
+from ...core.exactness import SPECIAL, Exactness, states
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import is_float
@@ -50,9 +50,8 @@ class _Scores:
     product: graph.MatmulOp | None = None
 
 
-@Exactness.SPECIAL
+@states(SPECIAL, "softmax(q k^T * scale + mask) v == attention(q, k, v, mask, scale)")
 class RaiseAttention(RewritePattern):
-    # softmax(q k^T * scale + mask) v == attention(q, k, v, mask, scale)
     # Sums are rescaled, q is scaled in place of the scores, exponentials below 2^-125 are 0. Where
     # a NaN is made 0, a row without keys is 0; one whose scores have a NaN is NaN here.
     def __init__(self, weights: WeightStore) -> None:

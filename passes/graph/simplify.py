@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
+from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker, RewritePattern
 
 from ...core.budgets import SUMS
 from ...core.context import weights_of
@@ -62,9 +62,9 @@ class GraphSimplifyPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         weights = weights_of(ctx)
-        patterns = [kind() for kind in (*arithmetic.PATTERNS, *movement.PATTERNS)]
         on_constants = (*arithmetic.PATTERNS_ON_CONSTANTS, *movement.PATTERNS_ON_CONSTANTS)
-        patterns += [kind(weights) for kind in on_constants]
+        patterns: list[RewritePattern] = [*arithmetic.PATTERNS, *movement.PATTERNS]
+        patterns += [rule.with_weights(weights) for rule in on_constants]
         why = "the result takes fewer or cheaper operators"
         rules = permitted(op, [recorded(rule, ctx, why) for rule in patterns])
         walker = PatternRewriteWalker(GreedyRewritePatternApplier(rules, dce_enabled=True))

@@ -17,7 +17,7 @@ from xdsl.pattern_rewriter import (
 from xdsl.rewriter import Rewriter
 
 from ...core.budgets import ROUNDING
-from ...core.exactness import Exactness
+from ...core.exactness import EXACT, states
 from ...core.provenance import inlined
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import is_half
@@ -30,7 +30,7 @@ from .rules.recorded import recorded
 from .rules.rooted import rooted
 
 
-@Exactness.EXACT
+@states(EXACT, "f(x) == the body of f at x")
 @dataclass
 class CompositeIsItsBody(RewritePattern):
     """Open the composites that no pass matches, and for which no table has a rule or kernel."""

@@ -188,7 +188,7 @@ def _operator(
     result = Operator(kinds, tuple(operands), attributes, uses, name)
     for kind in kinds:
         definition = getattr(kind, "get_irdl_definition", None)
-        if definition is None or isinstance(kind, FusionKind) or not hasattr(kind, "name"):
+        if definition is None or isinstance(kind, (str, FusionKind)) or not hasattr(kind, "name"):
             continue
         known = [*definition().properties, *definition().attributes]
         for attribute in attributes:

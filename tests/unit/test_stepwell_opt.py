@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -330,6 +331,20 @@ def test_output_folder_that_is_not_there(
     assert failure([str(source), "-o", str(output)], capsys).endswith(
         f"cannot write {output}: No such file or directory"
     )
+
+
+def test_list_of_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        stepwell_opt.main(["--list-rules"])
+    assert stop.value.code == 0
+    printed = capsys.readouterr().out
+    assert "SubtractNegated (exact): graph-simplify\n  x - -y == x + y\n" in printed
+    assert (
+        "Idempotent (exact): canonicalize graph.abs, graph.relu\n  f(t := f(x)) == t\n" in printed
+    )
+    assert "ShortenBound (exact): canonicalize loop.for\n" in printed
+    assert "\nChosenTwice (exact): graph-raise-messages\n" in printed
+    assert re.search(r"\): *$", printed, re.MULTILINE) is None, "a rule that nothing uses"
 
 
 def test_list_of_passes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from functools import partial
 from .commands import commands_page
 from .operations import dialect_page
 from .passes import passes_page
+from .rules import rules_page
 
 PAGES: dict[str, Callable[[], str]] = {
     "graph.md": partial(dialect_page, "graph"),
@@ -17,5 +18,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "passes-loop.md": partial(passes_page, "Passes on loop nests", "loop-"),
     "passes-rt.md": partial(passes_page, "Passes on programs", "rt-"),
     "conversions.md": partial(passes_page, "Conversions", "convert-"),
+    "rules.md": rules_page,
     "commands.md": commands_page,
 }

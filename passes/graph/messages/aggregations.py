@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from ....core.dtypes import dtype_of
-from ....core.exactness import Exactness
+from ....core.exactness import EXACT, OPEN, ROUNDING, states
 from ....core.provenance import fuse
 from ....core.weights import WeightStore
 from ....dialects.graph import ops as graph
@@ -18,7 +18,7 @@ from ....dialects.graph.attrs import AggregateKind
 from ....dialects.graph.interfaces import element_type, rank, tensor_type
 from ....dialects.graph.known import reshape_target, sizes_of
 from ....dialects.graph.op_builder import InsertingBuilder
-from ....dialects.graph.ops_aggregate import ReduceColumns
+from ....dialects.graph.ops_aggregate import reduce_columns
 from ..rules.rooted import rooted
 from .edge_lists import number_of
 
@@ -68,9 +68,8 @@ def _reduced(value: SSAValue | None, kind: AggregateKind) -> graph.ReduceEntries
     return op if isinstance(op, graph.ReduceEntriesOp) and op.kind.data == kind else None
 
 
-@Exactness.ROUNDING
+@states(ROUNDING, "reduce_entries(a, at_entries(a, x, axis = 1) * w) == aggregate(a, x) weights w")
 class WeightedColumns(RewritePattern):
-    # reduce_entries(a, at_entries(a, x, axis = 1) * w) == aggregate(a, x) weights w
     @rooted
     def match_and_rewrite(self, op: graph.ReduceEntriesOp, rewriter: PatternRewriter) -> None:
         made = op.x.owner
@@ -107,9 +106,8 @@ def _weights(b: InsertingBuilder, value: SSAValue, dims: int) -> SSAValue | None
     return None if target is None else b.reshape(value, target)
 
 
-@Exactness.OPEN
+@states(OPEN, "sum of messages / max(number of messages, 1) == mean of messages")
 class MeanOfMessages(RewritePattern):
-    # sum of messages / max(number of messages, 1) == mean of messages
     @rooted
     def match_and_rewrite(self, op: graph.DivOp, rewriter: PatternRewriter) -> None:
         total = op.lhs.owner
@@ -140,9 +138,8 @@ def _at_least_one(value: SSAValue) -> SSAValue | None:
     return None
 
 
-@Exactness.OPEN
+@states(OPEN, "exp(s - m_i) / t_i == edge_softmax(a, s)  for m = max of s, t = sum of exp(s - m)")
 class SoftmaxOfScores(RewritePattern):
-    # exp(s - m_i) / t_i == edge_softmax(a, s)  for m = max of s, t = sum of exp(s - m)
     @rooted
     def match_and_rewrite(self, op: graph.DivOp, rewriter: PatternRewriter) -> None:
         e, below = op.lhs.owner, op.rhs.owner
@@ -163,9 +160,11 @@ class SoftmaxOfScores(RewritePattern):
         rewriter.replace(op, new)
 
 
-@Exactness.OPEN
+@states(
+    OPEN,
+    "aggregate(sum, a, x) weights edge_softmax(a, s) == aggregate(softmax, a, x) weights s",
+)
 class SumBySoftmax(RewritePattern):
-    # aggregate(sum, a, x) weights edge_softmax(a, s) == aggregate(softmax, a, x) weights s
     @rooted
     def match_and_rewrite(self, op: graph.AggregateOp, rewriter: PatternRewriter) -> None:
         weights, moves = op.weights, list[graph.ReshapeOp]()
@@ -198,9 +197,11 @@ def _without_small(value: SSAValue) -> SSAValue:
     return value
 
 
-@Exactness.EXACT
+@states(
+    EXACT,
+    "at_entries(a, where(number of entries > 0, x, y), axis = 0) == at_entries(a, x, axis = 0)",
+)
 class RowsWithEntries(RewritePattern):
-    # at_entries(a, where(number of entries > 0, x, y), axis = 0) == at_entries(a, x, axis = 0)
     @rooted
     def match_and_rewrite(self, op: graph.AtEntriesOp, rewriter: PatternRewriter) -> None:
         chosen = op.x.owner
@@ -213,10 +214,12 @@ class RowsWithEntries(RewritePattern):
         rewriter.replace(op, new)
 
 
-@Exactness.EXACT
+@states(
+    EXACT,
+    "where(number of entries > 0, where(number of entries > 0, x, y), z) == where(number of "
+    "entries > 0, x, z)",
+)
 class ChosenTwice(RewritePattern):
-    # where(number of entries > 0, where(number of entries > 0, x, y), z)
-    #     == where(number of entries > 0, x, z)
     @rooted
     def match_and_rewrite(self, op: graph.WhereOp, rewriter: PatternRewriter) -> None:
         inner, matrix = op.a.owner, _with_entries(op.condition)
@@ -229,14 +232,16 @@ class ChosenTwice(RewritePattern):
         rewriter.replace(op, new)
 
 
-@Exactness.EXACT
+@states(
+    EXACT,
+    "where(number of entries > 0, aggregate(a, x), 0) == aggregate(a, x)  unless that is a product",
+)
 @dataclass
 class ZeroWithoutEntries(RewritePattern):
     """Leave out the choice of 0 for a row without entries."""
 
     weights: WeightStore
 
-    # where(number of entries > 0, aggregate(a, x), 0) == aggregate(a, x)  unless that is a product
     @rooted
     def match_and_rewrite(self, op: graph.WhereOp, rewriter: PatternRewriter) -> None:
         made = op.a.owner
@@ -266,5 +271,5 @@ def rules(weights: WeightStore) -> tuple[tuple[RewritePattern, ...], ...]:
     its weights where it has no other use.
     """
     chosen = (ChosenTwice(), ZeroWithoutEntries(weights), RowsWithEntries())
-    sums = (ReduceColumns(), WeightedColumns(), MeanOfMessages())
+    sums = (reduce_columns, WeightedColumns(), MeanOfMessages())
     return (*chosen, SoftmaxOfScores()), sums, (SumBySoftmax(),)

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 
 from ....core.dims import Dim, Shape, product
 from ....core.dtypes import dtype_of
-from ....core.exactness import Exactness
+from ....core.exactness import EXACT, ROUNDING, Exactness, states
 from ....core.typed import owned
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import is_float
@@ -71,7 +71,7 @@ class BeforeGather(ABC):
         return Cost(flops, sum(map(product, moved), Dim.of(0)) * item)
 
 
-@Exactness.ROUNDING
+@states(ROUNDING, "w [x_i, x_j - x_i] == ((w_1 - w_2) x)_i + (w_2 x)_j")
 class ProductBeforeGather(BeforeGather):
     """Sums of products of nodes, gathered: of each value there is one product.
 
@@ -146,7 +146,7 @@ class ProductBeforeGather(BeforeGather):
         return b.mul(part, term.scale)
 
 
-@Exactness.EXACT
+@states(EXACT, "f(x_j) == f(x)_j")
 class ElementwiseBeforeGather(BeforeGather):
     """f(x_j) == f(x)_j"""
 

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import Rewriter
 
-from ....core.exactness import Exactness
+from ....core.exactness import OPEN, states
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import ints
 from ....dialects.graph.interfaces import rank
@@ -20,16 +20,17 @@ from ..rules.rooted import rooted
 from .edge_lists import Facts
 
 
-@Exactness.OPEN
+@states(
+    OPEN,
+    "dense(h, w) == aggregate_dense(a, x, w as [p, k, f])  for h = aggregate(a, x) as [p, n, "
+    "k], then as [n, p * k], and a finite w, so that rows of 0 contribute 0",
+)
 @dataclass
 class ProductOfParts(RewritePattern):
     """Multiply what is aggregated for each node and relation without rows that are empty."""
 
     facts: Facts
 
-    # dense(h, w) == aggregate_dense(a, x, w as [p, k, f])
-    #     for h = aggregate(a, x) as [p, n, k], then as [n, p * k], and a finite w, so that rows of
-    #     0 contribute 0
     @rooted
     def match_and_rewrite(
         self, op: graph.DenseOp | graph.MatmulOp, rewriter: PatternRewriter

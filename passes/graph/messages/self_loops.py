@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from ....core.dims import product
-from ....core.exactness import Exactness
+from ....core.exactness import OPEN, states
 from ....core.weights import WeightStore
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import ReduceKind, ints
@@ -30,7 +30,11 @@ class _Row:
     check: graph.CheckIndicesOp | None = None
 
 
-@Exactness.OPEN
+@states(
+    OPEN,
+    "sort_edges(concat([i[i != j], 0 ... n - 1]), concat([j[i != j], 0 ... n - 1])) == "
+    "sort_edges_with_loops(i, j)  for a matrix of ones and n nodes",
+)
 @dataclass
 class WithSelfLoops(RewritePattern):
     """Sort edges with one self loop for each node without making a list of them.
@@ -41,8 +45,6 @@ class WithSelfLoops(RewritePattern):
     weights: WeightStore
     facts: Facts
 
-    # sort_edges(concat([i[i != j], 0 ... n - 1]), concat([j[i != j], 0 ... n - 1]))
-    #     == sort_edges_with_loops(i, j)  for a matrix of ones and n nodes
     @rooted
     def match_and_rewrite(self, op: graph.AssembleOp, rewriter: PatternRewriter) -> None:
         edges = op.indptr.owner

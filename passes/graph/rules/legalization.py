@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....core.exactness import Exactness
+from ....core.exactness import ROUNDING, states
 from ....core.target import Target
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import is_float, is_half
@@ -13,8 +13,7 @@ _LARGEST_FLOAT_POWER = 16
 _LARGEST_POWER = 63
 
 
-# x ** 10 == y * y * y4  for y = x * x and y4 = (y * y) * (y * y)
-@Exactness.ROUNDING
+@states(ROUNDING, "x ** 10 == y * y * y4  for y = x * x and y4 = (y * y) * (y * y)")
 def power_by_squaring(op: GraphOp, target: Target) -> graph.MulOp | None:
     """A constant power by repeated squaring.
 

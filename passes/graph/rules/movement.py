@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -12,10 +11,11 @@ from xdsl.pattern_rewriter import (
     RewritePattern,
 )
 
-from ....core.exactness import Exactness
+from ....core.exactness import EXACT, SPECIAL, states
+from ....core.typed import owned
 from ....core.weights import WeightStore
 from ....dialects.graph import ops as graph
-from ....dialects.graph.attrs import ReduceKind, ints, is_float, is_half
+from ....dialects.graph.attrs import ReduceKind, is_float, is_half
 from ....dialects.graph.interfaces import element_type, rank
 from ....dialects.graph.known import (
     elements_of,
@@ -26,33 +26,29 @@ from ....dialects.graph.known import (
 from ....dialects.graph.ops_binary import BinaryOp
 from ....dialects.graph.ops_reduction import begins_at_zero
 from ....dialects.graph.ops_select import WHOLE_END
-from ....dialects.graph.rewrites import forward
+from ....dialects.graph.rules import IdentityRule, rule
 from .rooted import rooted
 
 
-@Exactness.EXACT
-class TransposeOfOnes(RewritePattern):
-    # transpose(x) == reshape(x)  where only axes of size 1 move
-    @rooted
-    def match_and_rewrite(self, op: graph.TransposeOp, rewriter: PatternRewriter) -> None:
-        sizes, order = sizes_of(op.x), ints(op.permutation)
-        moved = [axis for axis in order if sizes[axis] != 1]
-        target = reshape_target(sizes_of(op.result))
-        if moved != sorted(moved) or order == tuple(sorted(order)) or target is None:
-            return
-        replace(op, [graph.ReshapeOp(op.x, target)], rewriter)
+@rule("transpose(x, permutation=p) == reshape(x, sizes)  where only axes of size 1 move", EXACT)
+def transpose_of_ones(
+    op: graph.TransposeOp, x: SSAValue, p: tuple[int, ...]
+) -> Mapping[str, list[int]] | None:
+    sizes = sizes_of(x)
+    moved = [axis for axis in p if sizes[axis] != 1]
+    target = reshape_target(sizes_of(op.result))
+    if moved != sorted(moved) or p == tuple(sorted(p)) or target is None:
+        return None
+    return {"sizes": target}
 
 
-@Exactness.EXACT
-class SliceTwice(RewritePattern):
-    # slice(slice(x, a), b) == slice(x, a after b)
-    @rooted
-    def match_and_rewrite(self, op: graph.SliceOp, rewriter: PatternRewriter) -> None:
-        inner = op.x.owner
-        if not isinstance(inner, graph.SliceOp) or 0 in sizes_of(op.result):
-            return
-        bounds = [_composed(a, b) for a, b in zip(inner.bounds, op.bounds, strict=True)]
-        replace(op, [_slice(inner.x, bounds)], rewriter, [inner])
+@rule("slice(t := slice(x)) == slice(x, starts, ends, steps)  which composes the ranges", EXACT)
+def slice_twice(op: graph.SliceOp, t: SSAValue) -> Mapping[str, Sequence[int]] | None:
+    if 0 in sizes_of(op.result):
+        return None
+    inner = owned(t, graph.SliceOp).bounds
+    bounds = [_composed(a, b) for a, b in zip(inner, op.bounds, strict=True)]
+    return dict(zip(("starts", "ends", "steps"), zip(*bounds, strict=True), strict=True))
 
 
 Bounds = tuple[int, int, int]
@@ -74,9 +70,8 @@ def _slice(x: SSAValue, bounds: Sequence[Bounds]) -> graph.SliceOp:
     return graph.SliceOp(x, starts, ends, steps)
 
 
-@Exactness.EXACT
+@states(EXACT, "slice(concat(.., x, ..)) == slice(x)  where it reads elements of x only")
 class SliceOfConcat(RewritePattern):
-    # slice(concat(.., x, ..)) == slice(x)  where it reads elements of x only
     @rooted
     def match_and_rewrite(self, op: graph.SliceOp, rewriter: PatternRewriter) -> None:
         concat = op.x.owner
@@ -97,9 +92,8 @@ class SliceOfConcat(RewritePattern):
             offset += size
 
 
-@Exactness.EXACT
+@states(EXACT, "concat(slice(x, a to b), slice(x, b to c)) == slice(x, a to c)")
 class ConcatOfSlices(RewritePattern):
-    # concat(slice(x, a to b), slice(x, b to c)) == slice(x, a to c)
     @rooted
     def match_and_rewrite(self, op: graph.ConcatOp, rewriter: PatternRewriter) -> None:
         axis = op.axis_from_front
@@ -120,9 +114,8 @@ class ConcatOfSlices(RewritePattern):
         replace(op, [_slice(first.x, bounds)], rewriter, sources)
 
 
-@Exactness.EXACT
+@states(EXACT, "concat(concat(x, y), z) == concat(x, y, z)")
 class ConcatOfConcat(RewritePattern):
-    # concat(concat(x, y), z) == concat(x, y, z)
     @rooted
     def match_and_rewrite(self, op: graph.ConcatOp, rewriter: PatternRewriter) -> None:
         axis, inputs, inner = op.axis_from_front, [], []
@@ -141,58 +134,48 @@ class ConcatOfConcat(RewritePattern):
             replace(op, [graph.ConcatOp(inputs, axis)], rewriter, inner)
 
 
-@Exactness.EXACT
-class OperandBroadcastsItself(RewritePattern):
-    # f(broadcast_to(x), y) == f(x, y)  where y has the shape of the result
-    @rooted
-    def match_and_rewrite(self, op: BinaryOp, rewriter: PatternRewriter) -> None:
-        if -1 in sizes_of(op.result):
-            return
-        left, right = op.lhs.owner, op.rhs.owner
-        if isinstance(left, graph.BroadcastToOp) and (
-            replace(op, [type(op)(left.x, op.rhs)], rewriter, [left])
-        ):
-            return
-        if isinstance(right, graph.BroadcastToOp):
-            replace(op, [type(op)(op.lhs, right.x)], rewriter, [right])
+@rule("f(broadcast_to(x), y) == f(x, y)  where y has the shape of the result", EXACT, f=BinaryOp)
+def operand_broadcasts_itself(op: BinaryOp) -> bool:
+    return -1 not in sizes_of(op.result)
 
 
-def _joined(op: graph.ReduceOp) -> tuple[graph.ReduceOp, graph.ReduceOp] | None:
-    """A reduction of the same kind before `op`, and a reduction over the axes of both."""
-    inner = op.x.owner
-    if not isinstance(inner, graph.ReduceOp) or inner.kind != op.kind:
-        return None
-    if inner.neutral != op.neutral:
+@rule("f(x, broadcast_to(y)) == f(x, y)  where x has the shape of the result", EXACT, f=BinaryOp)
+def last_operand_broadcasts_itself(op: BinaryOp) -> bool:
+    return -1 not in sizes_of(op.result)
+
+
+def _joined(op: graph.ReduceOp, once: SSAValue) -> Mapping[str, object] | None:
+    """The arguments of the reduction that equals `op` of one of its kind that it alone uses."""
+    inner = owned(once, graph.ReduceOp)
+    if inner.kind != op.kind or inner.neutral != op.neutral or not once.has_one_use():
         return None
     keepdims = bool(op.keepdims.value.data)
-    if not inner.result.has_one_use() or keepdims != bool(inner.keepdims.value.data):
+    if keepdims != bool(inner.keepdims.value.data):
         return None
     left = [a for a in range(rank(inner.x)) if keepdims or a not in inner.axes_from_front]
     axes = sorted({*inner.axes_from_front, *(left[a] for a in op.axes_from_front)})
     neutral = op.neutral is not None
-    return inner, graph.ReduceOp(inner.x, op.kind.data.value, axes, keepdims, neutral)
+    return {"kind": op.kind.data.value, "axes": axes, "keepdims": keepdims, "neutral": neutral}
 
 
-@Exactness.EXACT
-class LargestOfLargest(RewritePattern):
-    # max(max(x, a), b) == max(x, a and b), likewise min
-    @rooted
-    def match_and_rewrite(self, op: graph.ReduceOp, rewriter: PatternRewriter) -> None:
-        if op.kind.data in (ReduceKind.MAX, ReduceKind.MIN) and (found := _joined(op)):
-            replace(op, [found[1]], rewriter, [found[0]])
+@rule(
+    "reduce(t := reduce(x)) == reduce(x, kind, axes, keepdims, neutral)  for maxima and minima",
+    EXACT,
+)
+def largest_of_largest(op: graph.ReduceOp, t: SSAValue) -> Mapping[str, object] | None:
+    return _joined(op, t) if op.kind.data in (ReduceKind.MAX, ReduceKind.MIN) else None
 
 
-@Exactness.SPECIAL
-class ReduceTwice(RewritePattern):
-    # reduce(reduce(x, a), b) == reduce(x, a and b)  for sums, products and means of floats,
-    # which are rounded, and overflow, in another order
-    @rooted
-    def match_and_rewrite(self, op: graph.ReduceOp, rewriter: PatternRewriter) -> None:
-        kind = element_type(op.x)
-        if not is_float(kind) or is_half(kind) or op.kind.data in (ReduceKind.MAX, ReduceKind.MIN):
-            return
-        if found := _joined(op):
-            replace(op, [found[1]], rewriter, [found[0]])
+@rule(
+    "reduce(t := reduce(x)) == reduce(x, kind, axes, keepdims, neutral)  for sums, products and "
+    "means of floats, which are rounded, and overflow, in another order",
+    SPECIAL,
+)
+def reduce_twice(op: graph.ReduceOp, t: SSAValue) -> Mapping[str, object] | None:
+    kind = element_type(t)
+    if not is_float(kind) or is_half(kind) or op.kind.data in (ReduceKind.MAX, ReduceKind.MIN):
+        return None
+    return _joined(op, t)
 
 
 def _takes_ones(op: graph.ReduceOp) -> list[int] | None:
@@ -201,63 +184,51 @@ def _takes_ones(op: graph.ReduceOp) -> list[int] | None:
     return reshape_target(sizes_of(op.result)) if op.axes_from_front and ones else None
 
 
-@Exactness.EXACT
-class ReduceOfOnes(RewritePattern):
-    # reduce(x) == reshape(x)  over axes of size 1, for reductions that do not start at 0.0
-    @rooted
-    def match_and_rewrite(self, op: graph.ReduceOp, rewriter: PatternRewriter) -> None:
-        target = _takes_ones(op)
-        if target is not None and not begins_at_zero(op.kind.data, element_type(op.x)):
-            replace(op, [graph.ReshapeOp(op.x, target)], rewriter)
+@rule(
+    "reduce(x) == reshape(x, sizes)  over axes of size 1, for reductions that do not start at 0.0",
+    EXACT,
+)
+def reduce_of_ones(op: graph.ReduceOp) -> Mapping[str, list[int]] | None:
+    target = _takes_ones(op)
+    if target is None or begins_at_zero(op.kind.data, element_type(op.x)):
+        return None
+    return {"sizes": target}
 
 
-@Exactness.SPECIAL
-class SumOfOnes(RewritePattern):
-    # sum(x) == reshape(x)  over axes of size 1, except for -0.0, which becomes 0.0
-    @rooted
-    def match_and_rewrite(self, op: graph.ReduceOp, rewriter: PatternRewriter) -> None:
-        if (target := _takes_ones(op)) is not None:
-            replace(op, [graph.ReshapeOp(op.x, target)], rewriter)
+@rule("reduce(x) == reshape(x, sizes)  over axes of size 1; a sum of -0.0 is 0.0", SPECIAL)
+def sum_of_ones(op: graph.ReduceOp) -> Mapping[str, list[int]] | None:
+    target = _takes_ones(op)
+    return None if target is None else {"sizes": target}
 
 
-@Exactness.SPECIAL
-class SumOfWindowOfOne(RewritePattern):
-    # pool(x) == x  where windows are single elements and cover all of x, except for -0.0
-    @rooted
-    def match_and_rewrite(self, op: graph.PoolOp, rewriter: PatternRewriter) -> None:
-        if op.takes_all_alone and op.x.type == op.result.type:
-            rewriter.replace(op, (), (op.x,))
+@rule("pool(x) == x  where windows are single elements and cover all of x; -0.0 is 0.0", SPECIAL)
+def sum_of_window_of_one(op: graph.PoolOp) -> bool:
+    return op.takes_all_alone
 
 
-@Exactness.EXACT
-@dataclass
-class GatherOfAll(RewritePattern):
-    # gather(x, [0, 1, ..]) == x  with an index for each place along the axis
-    weights: WeightStore
-
-    @rooted
-    def match_and_rewrite(self, op: graph.GatherOp, rewriter: PatternRewriter) -> None:
-        size = sizes_of(op.x)[op.axis_from_front]
-        if sizes_of(op.indices) != (size,):
-            return
-        indices = elements_of(op.indices, self.weights)
-        if indices is not None and np.array_equal(indices, np.arange(size)):
-            forward(op, op.x, rewriter)
+@rule("gather(x, c) == x  for an index 0, 1, .. of each place along the axis", EXACT)
+def gather_of_all(op: graph.GatherOp, x: SSAValue, c: SSAValue, weights: WeightStore) -> bool:
+    size = sizes_of(x)[op.axis_from_front]
+    if sizes_of(c) != (size,):
+        return False
+    indices = elements_of(c, weights)
+    return indices is not None and np.array_equal(indices, np.arange(size))
 
 
-PATTERNS: tuple[type[RewritePattern], ...] = (
-    TransposeOfOnes,
-    SliceTwice,
-    SliceOfConcat,
-    ConcatOfSlices,
-    ConcatOfConcat,
-    OperandBroadcastsItself,
-    LargestOfLargest,
-    ReduceTwice,
-    ReduceOfOnes,
-    SumOfOnes,
-    SumOfWindowOfOne,
+PATTERNS: tuple[RewritePattern, ...] = (
+    transpose_of_ones,
+    slice_twice,
+    SliceOfConcat(),
+    ConcatOfSlices(),
+    ConcatOfConcat(),
+    operand_broadcasts_itself,
+    last_operand_broadcasts_itself,
+    largest_of_largest,
+    reduce_twice,
+    reduce_of_ones,
+    sum_of_ones,
+    sum_of_window_of_one,
 )
 
-PATTERNS_ON_CONSTANTS = (GatherOfAll,)
+PATTERNS_ON_CONSTANTS: tuple[IdentityRule, ...] = (gather_of_all,)
 """Patterns that read the elements of constants, which may be in the weight store."""

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from ....core.dtypes import dtype_of, is_low_bit
-from ....core.exactness import Exactness
+from ....core.exactness import EXACT, states
 from ....core.weights import WeightStore
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import PadMode, ints, is_float
@@ -69,14 +69,13 @@ def _is_low_bit(value: SSAValue) -> bool:
     return is_low_bit(element_type(value))
 
 
-@Exactness.EXACT
+@states(EXACT, "quantize(dequantize(q, s, z), s, z) == q")
 @dataclass
 class QuantizeWhatWasQuantized(RewritePattern):
     """Remove a quantisation that undoes the dequantisation before it."""
 
     weights: WeightStore
 
-    # quantize(dequantize(q, s, z), s, z) == q
     @rooted
     def match_and_rewrite(self, op: graph.QuantizeOp, rewriter: PatternRewriter) -> None:
         inner = op.x.owner
@@ -90,16 +89,18 @@ class QuantizeWhatWasQuantized(RewritePattern):
             rewriter.replace(op, [], [inner.x])
 
 
-@Exactness.EXACT
+@states(
+    EXACT,
+    "quantize(clip(x, a, b)) == clip(quantize(x), quantize(a), quantize(b))  for a <= 0 <= "
+    "b; likewise relu(x), which is clip(x, 0, inf): rounding is monotonic, and NaN becomes "
+    "the zero point, which is quantize(0)",
+)
 @dataclass
 class QuantizeWhatWasCut(RewritePattern):
     """Clip the integers instead of the floats."""
 
     weights: WeightStore
 
-    # quantize(clip(x, a, b)) == clip(quantize(x), quantize(a), quantize(b))  for a <= 0 <= b
-    # likewise relu(x), which is clip(x, 0, inf): rounding is monotonic, and NaN becomes the
-    # zero point, which is quantize(0)
     @rooted
     def match_and_rewrite(self, op: graph.QuantizeOp, rewriter: PatternRewriter) -> None:
         cut = op.x.owner
@@ -128,14 +129,13 @@ class QuantizeWhatWasCut(RewritePattern):
         return int(cast(np.ndarray, op.reference(np.asarray(number, np.float32), scale, zero)[0]))
 
 
-@Exactness.EXACT
+@states(EXACT, "pad(dequantize(q, s, z), 0) == dequantize(pad(q, z), s, z)")
 @dataclass
 class PadOfDequantized(RewritePattern):
     """Pad the integers instead of the floats."""
 
     weights: WeightStore
 
-    # pad(dequantize(q, s, z), 0) == dequantize(pad(q, z), s, z)
     @rooted
     def match_and_rewrite(self, op: graph.PadOp, rewriter: PatternRewriter) -> None:
         inner = op.x.owner
@@ -147,7 +147,10 @@ class PadOfDequantized(RewritePattern):
             _dequantize(op, padded, inner, None, rewriter)
 
 
-@Exactness.EXACT
+@states(
+    EXACT,
+    "move(dequantize(q)) == dequantize(move(q));  max(dequantize(q)) == dequantize(max(q))",
+)
 @dataclass
 class MoveOfDequantized(RewritePattern):
     """Move the integers instead of the floats, or choose from them by their order."""
@@ -155,7 +158,6 @@ class MoveOfDequantized(RewritePattern):
     weights: WeightStore
     uses: Uses = field(default_factory=lambda: Uses(Recorder()), init=False, repr=False)
 
-    # move(dequantize(q)) == dequantize(move(q));  max(dequantize(q)) == dequantize(max(q))
     def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
         if not isinstance(op, GraphOp) or not op.operands or len(op.results) != 1:
             return

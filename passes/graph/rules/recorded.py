@@ -8,6 +8,7 @@ from xdsl.context import Context
 from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
+from ....core.actions import name_of
 from ....core.context import decide
 from ....core.exactness import Exactness
 from .rooted import roots_of
@@ -16,7 +17,7 @@ from .rooted import roots_of
 def recorded(rule: RewritePattern, ctx: Context, why: str) -> RewritePattern:
     """A rule that records each of its uses in the context, with this reason.
 
-    Its name is that of its class: `MaxIsClip` is the rule "max is clip".
+    `MaxIsClip` is the rule "max is clip".
     """
     return _Recorded(ctx, rule, why)
 
@@ -34,5 +35,5 @@ class _Recorded(RewritePattern):
             return
         self.rule.match_and_rewrite(op, rewriter)
         if rewriter.has_done_action:
-            words = re.sub(r"(?<!^)(?=[A-Z])", " ", type(self.rule).__name__).lower()
+            words = re.sub(r"(?<!^)(?=[A-Z])", " ", name_of(self.rule)).lower()
             decide(self.ctx, op, f'rewrite {op.name} by the rule "{words}"', self.why)

@@ -34,6 +34,7 @@ from stepwell.core.pipelines import pipeline
 from stepwell.core.registry import passes
 from stepwell.dialects.graph import identities
 from stepwell.dialects.graph import ops as graph
+from stepwell.dialects.graph.rules import IdentityRule
 from stepwell.dialects.loop import ops as loop
 from stepwell.passes.graph import (
     canonicalize_ops,
@@ -99,21 +100,27 @@ def wrapped(patch: Patch, owner: Any, name: str, then: Callable[[Any], Any], onl
 
 
 def in_pattern(
-    patch: Patch, kind: type[RewritePattern], mistake: Callable[[Sequence[Operation]], object]
+    patch: Patch,
+    kind: type[RewritePattern] | IdentityRule,
+    mistake: Callable[[Sequence[Operation]], object],
 ) -> None:
-    """Add a mistake to what a pattern puts in."""
-    whole = kind.match_and_rewrite
+    """Add a mistake to what a pattern, or each one of a class, puts in."""
+    of_class = IdentityRule if isinstance(kind, IdentityRule) else kind
+    whole = of_class.match_and_rewrite
 
     def rewrite(self: RewritePattern, op: Operation, rewriter: PatternRewriter) -> None:
         new: list[Operation] = []
         note = new.append
+        if self is not kind and of_class is IdentityRule:
+            whole(self, op, rewriter)
+            return
         rewriter.operation_insertion_handler.append(note)
         whole(self, op, rewriter)
         rewriter.operation_insertion_handler.remove(note)
         if rewriter.has_done_action:
             mistake([made for made in new if made.parent is not None])
 
-    patch.setattr(kind, "match_and_rewrite", rewrite)
+    patch.setattr(of_class, "match_and_rewrite", rewrite)
 
 
 def one(given: Any, kind: type[Any]) -> Any:
@@ -175,11 +182,15 @@ def without_bias(given: Any) -> None:
 
 
 def wrong_one(patch: Patch) -> None:
-    def rewrite(self: RewritePattern, op: Operation, rewriter: PatternRewriter) -> None:
-        if isinstance(op, graph.MulOp) and graph.splat_of(op.operands[1]) == 1:
+    whole = IdentityRule.match_and_rewrite
+
+    def rewrite(self: IdentityRule, op: Operation, rewriter: PatternRewriter) -> None:
+        if self.name != identities.neutral_operand.name:
+            whole(self, op, rewriter)
+        elif isinstance(op, graph.MulOp) and graph.splat_of(op.operands[1]) == 1:
             rewriter.replace(op, graph.NegOp(op.operands[0]))
 
-    patch.setattr(identities.NeutralOperand, "match_and_rewrite", rewrite)
+    patch.setattr(IdentityRule, "match_and_rewrite", rewrite)
 
 
 def wrong_merge(patch: Patch) -> None:
@@ -224,11 +235,14 @@ def one_too_many(patch: Patch) -> None:
 
 
 def broken(patch: Patch) -> None:
-    def rewrite(self: RewritePattern, op: Operation, rewriter: PatternRewriter) -> None:
-        if op.name == "graph.div":
-            raise IndexError("there is no such axis")
+    whole = IdentityRule.match_and_rewrite
 
-    patch.setattr(arithmetic.DivideByPowerOfTwo, "match_and_rewrite", rewrite)
+    def rewrite(self: IdentityRule, op: Operation, rewriter: PatternRewriter) -> None:
+        if self is arithmetic.divide_by_power_of_two and op.name == "graph.div":
+            raise IndexError("there is no such axis")
+        whole(self, op, rewriter)
+
+    patch.setattr(IdentityRule, "match_and_rewrite", rewrite)
 
 
 def of_two_types(given: Any) -> Any:
@@ -262,19 +276,19 @@ PLANTED: list[tuple[str, str, str, Callable[[Patch], None]]] = [
         "graph-canonicalize-ops",
         "SubtractConstant",
         "graph.sub",
-        lambda patch: in_pattern(patch, canonicalize_ops.SubtractConstant, dropped(graph.AddOp)),
+        lambda patch: in_pattern(patch, canonicalize_ops.subtract_constant, dropped(graph.AddOp)),
     ),
     (
         "graph-simplify",
         "AddNegated",
         "graph.add",
-        lambda patch: in_pattern(patch, arithmetic.AddNegated, swapped(graph.SubOp)),
+        lambda patch: in_pattern(patch, arithmetic.add_negated, swapped(graph.SubOp)),
     ),
     (
         "graph-simplify",
         "DivideByPowerOfTwo",
         "graph.div",
-        lambda patch: in_pattern(patch, arithmetic.DivideByPowerOfTwo, dropped(graph.MulOp)),
+        lambda patch: in_pattern(patch, arithmetic.divide_by_power_of_two, dropped(graph.MulOp)),
     ),
     (
         "graph-fold-scale-axis",
@@ -447,7 +461,7 @@ def test_what_a_pass_does_beside_its_steps(monkeypatch: Patch) -> None:
 
 
 def test_a_report(monkeypatch: Patch) -> None:
-    in_pattern(monkeypatch, arithmetic.AddNegated, swapped(graph.SubOp))
+    in_pattern(monkeypatch, arithmetic.add_negated, swapped(graph.SubOp))
     found = sw.bisect(model(), pipeline="graph-canonicalize-ops,graph-simplify")
     assert found is not None
     report = str(found).splitlines()
@@ -482,7 +496,7 @@ def test_results_that_are_expected() -> None:
 
 
 def test_a_pass_that_drifts_from_what_is_expected(monkeypatch: Patch) -> None:
-    in_pattern(monkeypatch, arithmetic.AddNegated, swapped(graph.SubOp))
+    in_pattern(monkeypatch, arithmetic.add_negated, swapped(graph.SubOp))
     given = numbers(3, 12)
     right = model().run_reference(given)
     found = sw.bisect(model(), [given], threads=1, expected=[right])
