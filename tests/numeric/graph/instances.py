@@ -39,6 +39,8 @@ class Proof:
     """Whether the program only moves elements."""
     constants: tuple[float, ...] = ()
     """Further arguments of the program."""
+    shape: tuple[int, ...] = (-1,)
+    """The shape of each operand, where a rule is about rounding."""
 
     def values(self, b: sw.Builder, given: list[Any]) -> list[Any]:
         """What the program makes of its inputs."""

@@ -34,7 +34,7 @@ from stepwell.passes.graph.rules import legalization
 from stepwell.passes.graph.rules.rooted import ByClass
 from stepwell.tools.rule_list import all_rules
 
-from ...harness import cases, results
+from ...harness import cases, floats, results
 from .instances import TYPES, Build, Proof, instances, number, usable
 
 WHOLE = (1 << 63) - 1
@@ -571,9 +571,17 @@ def corner(b: sw.Builder, x: Any, rows: int, columns: int) -> Any:
     return b.slice(b.reshape(x, [-1, 4]), [0, 0], [rows, columns])
 
 
+def in_matrix(build: Build) -> list[Proof]:
+    """A program on rows of 4."""
+    return [Proof(build, ("f32",), shape=(-1, 4))]
+
+
 def on_blocks(build: Build) -> list[Proof]:
     """A program on blocks of 4 x 4."""
     return [Proof(lambda b, x: build(b, b.reshape(x, [-1, 4, 4])), ("f32",))]
+
+
+W8 = floats(8, 4)
 
 
 INEXACT: dict[str, list[Proof]] = {
@@ -586,6 +594,12 @@ INEXACT: dict[str, list[Proof]] = {
     "DenseOfTransposed": on_blocks(
         lambda b, x: b.dense(x, b.transpose(corner(b, x, 4, 3), [1, 0]))
     ),
+    "TransposeOfDense": of(
+        lambda b, x: b.transpose(b.dense(W8, b.reshape(x, [-1, 4])), [1, 0]), "f32"
+    ),
+    "DenseOfScaledRows": in_matrix(lambda b, x: b.dense(x * b.reduce(x, "max", [1], True), W8)),
+    "BiasedDenseOfScaledRows": in_matrix(lambda b, x: b.dense(x * 3.0, W8, W8[:, 0])),
+    "MatmulOfScaledRows": in_matrix(lambda b, x: b.matmul(x * -0.3, W8.T.copy())),
     "ReduceTwice": on_blocks(lambda b, x: b.reduce(b.reduce(x, "mean", [1]), "mean", [1])),
     "SumOfOnes": on_blocks(lambda b, x: b.reduce(b.reshape(x, [-1, 4, 1]), "sum", [2])),
     "SumOfWindowOfOne": on_blocks(lambda b, x: b.pool(x, "sum", [1], [1])),
@@ -605,12 +619,12 @@ def test_both_sides_are_equal_but_for_what_the_rule_says(rule: str) -> None:
     sizes = np.exp2(np.linspace(-3, 3, 512))
     x = np.random.default_rng(0).permutation(np.concatenate([sizes, -sizes])).astype(np.float32)
     for place, proof in enumerate(INEXACT[rule]):
-        b = sw.Builder()
-        for value in proof.values(
-            b, [b.input(f"x{n}", x.shape) for n in range(len(proof.operands))]
-        ):
+        b, given = sw.Builder(), [np.roll(x, n) for n in range(len(proof.operands))]
+        given = [array.reshape(proof.shape) for array in given]
+        inputs = [b.input(f"x{n}", array.shape) for n, array in enumerate(given)]
+        for value in proof.values(b, inputs):
             b.output(value)
-        module, given = b.module(), [np.roll(x, n) for n in range(len(proof.operands))]
+        module = b.module()
         after, changed = applied(BY_NAME[rule], module)
         assert changed, f"{rule} does not apply to its program {place}"
         for want, have in zip(
