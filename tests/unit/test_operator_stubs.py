@@ -304,8 +304,10 @@ from typing import assert_type
 import numpy as np
 
 import stepwell as sw
+from stepwell.dialects.loop.handles import Parts
 from stepwell.frontends import gnn
 from stepwell.frontends.builder import Value
+from stepwell.passes.loop.scheduler.schedule import Schedule
 
 b = sw.Builder("main")
 x = b.input("x", ("batch", 8), "f32")
@@ -318,6 +320,12 @@ assert_type(module, sw.Module)
 exe = sw.compile(module, pipeline=sw.pipeline(threads=1))
 assert_type(exe.inputs[0].name, str)
 assert_type(sw.schedule(module, "fused_dense_relu").split("i", 8).trace, str)
+
+
+def rule(schedule: Schedule, nest: str) -> None:
+    assert_type(schedule.split(nest, 8, tail="mask"), Parts)
+    assert_type(schedule.own(nest, 4), tuple[str, str])
+    schedule.vectorize("i", "j")
 
 
 class Scaled(gnn.MessagePassing):
@@ -341,6 +349,7 @@ assert_type(network.to_module(gnn.EdgeListSpec(weighted=True), sw.TensorSpec((No
 WRONG = """
 import stepwell as sw
 from stepwell.frontends import gnn
+from stepwell.passes.loop.scheduler.schedule import Schedule
 
 b = sw.Builder("main")
 x = b.input("x", (4, 8))
@@ -348,6 +357,7 @@ b.softmaxx(x)
 b.reduce(x, "sum")
 b.transpose(x, permutation="10")
 sw.schedule(b.module(), "k").split("i", "8")
+Schedule.splitt
 gnn.GCNConvv(None)
 gnn.Sequential("GCNConv")
 gnn.EdgeListSpec(weights=True)
@@ -372,4 +382,4 @@ def test_type_checkers_know_them(checker: tuple[str, ...], tmp_path: Path) -> No
     errors = {name: [line for line in lines if name in line] for name in ("use.py", "wrong.py")}
     assert errors["use.py"] == []
     places = [int(line.partition("wrong.py:")[2].partition(":")[0]) for line in errors["wrong.py"]]
-    assert places == [*range(7, 14)]
+    assert places == [*range(8, 16)]
