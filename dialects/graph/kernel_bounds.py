@@ -6,28 +6,23 @@ runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Sequence
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr, TensorType
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
 
-from ...core.dims import Dim, size_of_argument, size_of_result
+from ...core.dims import Dim, size_of_result
 from ...core.typed import memref_type, returned
-from ..loop.arguments import BOUNDS, FITS, OFFSETS, texts_of
-from ..loop.in_place import overwritable
+from ..loop.arguments import FITS, texts_of
 from ..loop.inside import Inside, Reader, Unproved, as_text, indices_of, readers_in
 from ..loop.known import Known
 from ..loop.ops import KernelOp
-from ..sparse_tensor import is_sparse, part_count
 from .computed_sizes import bounds_of
 from .interfaces import tensor_type
+from .kernel_sizes import Sizes, known_of, known_of_call
 from .ops_call import CallDpsOp
 from .shapes import SymbolicShapes
-
-Sizes: TypeAlias = Sequence[Dim | None]
-"""The sizes of a tensor in those of arguments, None for one that does not follow from them."""
 
 HINT = "clamp the index, or guard the access"
 
@@ -48,41 +43,9 @@ def outside_of_call(
         trusted: see `outside_of`.
         holds: see `outside_of`.
     """
-    known = known_of_call(kernel, operands, results)
+    known = known_of_call(kernel, [tensor_type(v) for v in operands], results)
     # The conversion of the call refuses one that does not fit.
     return None if known is None else outside_of(kernel, known, trusted, holds)
-
-
-def known_of_call(
-    kernel: KernelOp, operands: Sequence[SSAValue], results: Sequence[Sizes] | None = None
-) -> Known | None:
-    """What is known of the arguments of a kernel that is called; None for one that does not fit.
-
-    Args:
-        kernel: the kernel.
-        operands: the operands of a call.
-        results: the sizes of the results, as far as they follow from those of operands.
-    """
-    if sum(part_count(tensor_type(value)) for value in operands) != len(kernel.inputs):
-        return None
-    kinds = [tensor_type(value) for value in operands]
-    shapes = [
-        [Dim.symbol(size_of_argument(number, axis)) for axis in range(kind.get_num_dims())]
-        for number, kind in enumerate(kinds)
-    ]
-    names = {name for shape in shapes for dim in shape for name in dim.symbols}
-    own: list[Sizes] = []
-    for number, kind in enumerate(map(memref_type, kernel.outputs)):
-        given = [None] * kind.get_num_dims() if results is None else results[number]
-        own.append(
-            [
-                dim
-                if dim is not None and names.issuperset(dim.symbols)
-                else Dim.symbol(size_of_result(number, axis))
-                for axis, dim in enumerate(given)
-            ]
-        )
-    return known_of(kernel, kinds, shapes, own)
 
 
 def outside_of(
@@ -134,67 +97,6 @@ def described(found: Unproved) -> tuple[str, str, str]:
     fact = f"an access may be outside of dimension {found.dimension}"
     limit = "the size of the dimension" if size < 0 else size
     return fact, f"0 <= index < {limit}", str(found)
-
-
-def known_of(
-    kernel: KernelOp,
-    kinds: Sequence[TensorType],
-    shapes: Sequence[Sizes],
-    results: Sequence[Sizes],
-    holders: Container[int] = (),
-) -> Known:
-    """What is known of the arguments of a kernel.
-
-    Args:
-        kernel: the kernel.
-        kinds: the types of the operands of a call of it.
-        shapes: their sizes.
-        results: the sizes of its results.
-        holders: the numbers of the operands that hold a size.
-    """
-    known, zero, position = Known(), Dim.of(0), 0
-    for number, (kind, shape) in enumerate(zip(kinds, shapes, strict=True)):
-        parts = kernel.inputs[position : position + part_count(kind)]
-        if not is_sparse(kind):
-            known.shapes[parts[0]] = shape
-            if number in holders:
-                known.held[parts[0]] = Dim.symbol(size_of_argument(number, "value"))
-            if checked := _checked_contents(kernel, position):
-                known.contents[parts[0]] = checked
-            position += 1
-            continue
-        (rows, columns), entries = shape, Dim.symbol(size_of_argument(number, "nnz"))
-        known.shapes[parts[0]] = [None if rows is None else rows + 1]
-        known.shapes |= {part: [entries] for part in parts[1:3]}
-        known.contents[parts[0]], known.entries[parts[0]] = [(zero, entries + 1)], entries
-        size = kind.get_shape()[1]
-        columns = columns if size < 0 else Dim.of(size)
-        if columns is not None:
-            known.contents[parts[1]] = [(zero, columns)]
-            known.sizes |= dict.fromkeys(parts[3:], columns)
-        position += len(parts)
-    known.shapes |= dict(zip(kernel.outputs, results, strict=True))
-    for changed in _changed_inputs(kernel):
-        known.contents.pop(changed, None)
-        known.held.pop(changed, None)
-    return known
-
-
-def _checked_contents(kernel: KernelOp, number: int) -> list[tuple[Dim, Dim]]:
-    """The least integer of an input and what is above all, as calls check them."""
-    indices = [Dim.parse(text) for text in texts_of(kernel, number, BOUNDS)]
-    offsets = [Dim.parse(text) for text in texts_of(kernel, number, OFFSETS)]
-    # A negative index counts from the back.
-    ends = [(-extent, extent) for extent in indices]
-    return [*ends, *((Dim.of(0), extent + 1) for extent in offsets)]
-
-
-def _changed_inputs(kernel: KernelOp) -> Iterator[SSAValue]:
-    """The inputs of which a kernel may read elements that a result is written over."""
-    for number, output in enumerate(kernel.outputs, len(kernel.inputs)):
-        if over := kernel.may_overwrite(number):
-            harmless = overwritable(kernel, output)
-            yield from (kernel.inputs[given] for given in over.difference(harmless))
 
 
 def known_in(kernel: KernelOp, shapes: SymbolicShapes) -> Known:

@@ -17,7 +17,8 @@ from ..loop.inside import Inside
 from ..loop.known import Known
 from ..loop.ops import KernelOp, LoadOp, PrefetchOp
 from .interfaces import GraphOp, declared_shape, tensor_type, unknown_sizes
-from .kernel_bounds import known_of_call, same_sizes
+from .kernel_bounds import same_sizes
+from .kernel_sizes import known_of_call
 from .ops_call import CallDpsOp
 from .shape_facts import ShapeFacts, text
 from .shapes import SymbolicShapes
@@ -59,7 +60,7 @@ def uncovered_of_call(
             are equal where sizes are.
         counts: see `uncovered`.
     """
-    known = known_of_call(kernel, operands)
+    known = known_of_call(kernel, [tensor_type(value) for value in operands])
     # The conversion of the call refuses one that does not fit.
     yield from () if known is None else uncovered(kernel, known.with_sizes(sizes), counts)
 
@@ -126,7 +127,7 @@ def is_read_beyond(
         kernel = find_symbol(call, call.callee) if isinstance(call, CallDpsOp) else None
         if not isinstance(call, CallDpsOp) or not isinstance(kernel, KernelOp):
             return True
-        known = known_of_call(kernel, call.arguments)
+        known = known_of_call(kernel, [tensor_type(value) for value in call.arguments])
         if known is None:
             return True
         inside = Inside(known.with_sizes(sizes_of(call)))

@@ -182,13 +182,10 @@ class Coverage(Inside):
 
     def shape(self) -> list[Dim | None]:
         """The sizes that have to be stored, None for those without a name."""
-        return list(map(self._named_dim, self._sizes))
+        return list(map(self.in_sizes, self._sizes))
 
     def _dim(self, value: Affine, interval: Interval) -> Dim | None:
-        return None if interval.is_numbers else self._named_dim(value)
-
-    def _named_dim(self, value: Affine) -> Dim | None:
-        return self._in_sizes(value) if self.names.keys() >= set(value.atoms) else None
+        return None if interval.is_numbers else self.in_sizes(value)
 
     # Stores.
 

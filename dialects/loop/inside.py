@@ -182,9 +182,6 @@ class Inside(KnownIndices):
             case _:
                 return True
 
-    def _in_sizes(self, value: Affine) -> Dim:
-        return Dim.of(value.substituted(lambda atom: Dim.symbol(self.names[atom])))
-
     # Proofs.
 
     def is_below_0(self, value: Affine, facts: Sequence[Affine] = ()) -> bool:

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, Integer
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineExpr
 
-from ...core.building.affine import MUL, Affine, Atom, polynomial, variable, variables
+from ...core.building.affine import MUL, Affine, Atom, DivisorError, polynomial, variable, variables
 from ...core.building.polynomials import Polynomial
 from ...core.building.sizes import affine_size
 from ...core.dims import Dim
@@ -148,6 +148,20 @@ class KnownIndices(Unknowns):
 
     def _of(self, value: SSAValue) -> Affine:
         return polynomial(self.expr(value, 0))
+
+    def size_of(self, expr: AffineExpr, operands: Sequence[SSAValue]) -> Dim | None:
+        """An expression over index values in sizes; None where it does not follow from them."""
+        try:
+            return self.in_sizes(polynomial(expr, [self.expr(value, 0) for value in operands]))
+        except DivisorError:
+            return None
+
+    def in_sizes(self, value: Affine) -> Dim | None:
+        """A polynomial in sizes; None where it has other atoms."""
+        return self._in_sizes(value) if self.names.keys() >= set(value.atoms) else None
+
+    def _in_sizes(self, value: Affine) -> Dim:
+        return Dim.of(value.substituted(lambda atom: Dim.symbol(self.names[atom])))
 
     # Facts: polynomials that are not negative.
 

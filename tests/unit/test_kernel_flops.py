@@ -7,10 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, f32
 
 import stepwell as sw
+from stepwell.core.parsing import MlirParser
+from stepwell.core.registry import make_context
+from stepwell.dialects.graph.kernel_sizes import KernelSizes, NoValueError
 from stepwell.dialects.graph.ops_call import CallDpsOp
 from stepwell.dialects.graph.shapes import SymbolicShapes
+from stepwell.dialects.loop.loops import loops_in
+from stepwell.dialects.loop.ops import KernelOp
+from stepwell.dialects.sparse_tensor import csr
 
 
 def dense(k: Any, x: Any, w: Any, y: Any) -> None:
@@ -88,3 +95,47 @@ def test_they_are_explained_and_profiled() -> None:
     counted = {row.name: row.flops for row in profile.nodes}
     assert counted == {"own": 5 * 48, "of": 9 * 5}
     assert {row.flops for row in profile.kernels} == {5 * 48, 9 * 5}
+
+
+SIZES = """loop.kernel @k(%p: memref<?xi32>, %j: memref<?xi32>, %v: memref<?xf32>, %m: index,
+    %x: memref<?x6xf32>) -> (%y: memref<?xf32>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %pointers = memref.dim %p, %c0 : memref<?xi32>
+  %entries = memref.dim %v, %c0 : memref<?xf32>
+  %n = memref.dim %x, %c0 : memref<?x6xf32>
+  %own = memref.dim %y, %c0 : memref<?xf32>
+  %rows = arith.subi %pointers, %c1 : index
+  %area = arith.muli %n, %m : index
+  loop.for "i" %i to min {bound} serial {{
+  }}
+}}"""
+
+
+def bound_of(bound: str) -> str:
+    """The number of iterations of a loop, or why it is not known."""
+    (kernel,) = MlirParser(make_context(), SIZES.format(bound=bound), "text").parse_module().ops
+    assert isinstance(kernel, KernelOp)
+    matrix = TensorType(f32, (DYNAMIC_INDEX, DYNAMIC_INDEX), csr())
+    sizes = KernelSizes(kernel, [matrix, TensorType(f32, (DYNAMIC_INDEX, 6))])
+    (loop,) = loops_in(kernel.body.block)
+    try:
+        return str(sizes.extent(loop))
+    except NoValueError as error:
+        return str(error).removeprefix("the end of a loop is ")
+
+
+@pytest.mark.parametrize(
+    ("bound", "expected"),
+    [
+        ("() -> (4)()", "4"),
+        ("(d0) -> (d0)(%rows)", "x0.0"),
+        ("(d0, d1) -> (d0 * 3 + d1)(%area, %pointers)", "3*x0.1*x1.0+x0.0+1"),
+        ("(d0) -> (d0, 4)(%n)", "a minimum"),
+        ("(d0) -> (d0 floordiv 2)(%n)", "not known from the sizes of its operands"),
+        ("(d0) -> (d0)(%own)", "not known from the sizes of its operands"),
+        ("(d0) -> (d0)(%entries)", "a number of stored entries"),
+    ],
+)
+def test_sizes_of_loops(bound: str, expected: str) -> None:
+    assert bound_of(bound) == expected
