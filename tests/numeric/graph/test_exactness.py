@@ -594,9 +594,7 @@ INEXACT: dict[str, list[Proof]] = {
     "DenseOfTransposed": on_blocks(
         lambda b, x: b.dense(x, b.transpose(corner(b, x, 4, 3), [1, 0]))
     ),
-    "TransposeOfDense": of(
-        lambda b, x: b.transpose(b.dense(W8, b.reshape(x, [-1, 4])), [1, 0]), "f32"
-    ),
+    "TransposeOfDense": in_matrix(lambda b, x: b.transpose(b.dense(W8, x), [1, 0])),
     "DenseOfScaledRows": in_matrix(lambda b, x: b.dense(x * b.reduce(x, "max", [1], True), W8)),
     "BiasedDenseOfScaledRows": in_matrix(lambda b, x: b.dense(x * 3.0, W8, W8[:, 0])),
     "MatmulOfScaledRows": in_matrix(lambda b, x: b.matmul(x * -0.3, W8.T.copy())),
