@@ -71,28 +71,29 @@ class Identity:
         return CompileError(explain(f'rule "{self.text}"', fact, expected=expected))
 
 
-def side(expression: ast.expr, operators: Mapping[str, Any]) -> Callable[..., Any]:
+def side(
+    expression: ast.expr, operators: Mapping[str, Any], numbers: Mapping[str, float] | None = None
+) -> Callable[..., Any]:
     """A side of an identity as a function of a builder and of its names.
 
     Args:
         expression: the side.
-        operators: the operators for which names stand.
+        operators: the operators that are called.
+        numbers: the numbers for which names stand.
     """
 
     class Applied(ast.NodeTransformer):
         def visit_Call(self, node: ast.Call) -> ast.Call:
             self.generic_visit(node)
             assert isinstance(node.func, ast.Name)
-            b = ast.Name("b", ast.Load())
-            if node.func.id in operators:
-                apply = ast.Attribute(b, "apply", ast.Load())
-                return ast.Call(apply, [node.func, *node.args], node.keywords)
-            return ast.Call(ast.Attribute(b, node.func.id, ast.Load()), node.args, node.keywords)
+            apply = ast.Attribute(ast.Name("b", ast.Load()), "apply", ast.Load())
+            return ast.Call(apply, [node.func, *node.args], node.keywords)
 
+    known = numbers or {}
     inside = {n.target.id for n in ast.walk(expression) if isinstance(n, ast.NamedExpr)}
-    names = [n for n in names_in(expression) if n not in operators and n not in inside]
+    names = [n for n in names_in(expression) if n not in known and n not in inside]
     body = ast.unparse(Applied().visit(ast.parse(ast.unparse(expression), mode="eval")))
-    return eval(f"lambda b, {', '.join((*names, '**_'))}: {body}", dict(operators))
+    return eval(f"lambda b, {', '.join((*names, '**_'))}: {body}", {**operators, **known})
 
 
 def names_in(expression: ast.expr) -> list[str]:

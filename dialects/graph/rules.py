@@ -22,7 +22,7 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -104,10 +104,12 @@ class IdentityRule(RewritePattern):
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
         kind = type(op)
-        if kind not in self._finders:
-            self._finders[kind] = self.finder_of(kind)
-        if (finder := self._finders[kind]) is not None:
-            finder.find(op, self._accept, (finder, rewriter))
+        try:
+            finder = self._finders[kind]
+        except KeyError:
+            finder = self._finders[kind] = self.finder_of(kind)
+        if finder is not None:
+            finder.find(op, self._accept, rewriter)
 
     def finder_of(self, kind: type[Operation]) -> _Finder | None:
         if not issubclass(kind, self.roots):
@@ -122,17 +124,15 @@ class IdentityRule(RewritePattern):
 
     def _accept(
         self,
-        context: tuple[_Finder, PatternRewriter],
+        rewriter: PatternRewriter,
         op: GraphOp,
         values: tuple[Any, ...],
         below: tuple[Operation, ...],
     ) -> bool:
         """Replace a match, unless the condition refuses it or the type would be another one."""
-        finder, rewriter = context
+        finder = cast(_Finder, self._finders[type(op)])
         names = dict(zip(finder.names, values, strict=True))
-        # What is built is no part of the module until its type is known.
-        aside = Block()
-        builder = InsertingBuilder(Builder(InsertPoint.at_end(aside)), (*below, op))
+        builder = _Aside((*below, op)) if "b" in self._asked else None
         result: object = True
         if self._asked:
             known = {**names, "op": op, "weights": self.weights, "b": builder}
@@ -140,19 +140,34 @@ class IdentityRule(RewritePattern):
         if not isinstance(result, SSAValue):
             if not result:
                 return False
-            more = result if isinstance(result, Mapping) else {}
-            for name, value in more.items():
-                names[name] = builder.constant(value) if isinstance(value, np.ndarray) else value
-            result = cast(SSAValue, finder.right(builder, **names))
-        new = list(aside.ops)
-        for made in new:
-            made.detach()
+            builder = builder or _Aside((*below, op))
+            if isinstance(result, Mapping):
+                for name, value in result.items():
+                    is_array = isinstance(value, np.ndarray)
+                    names[name] = builder.constant(value) if is_array else value
+            result = finder.right(builder, **names)
+        new = [] if builder is None else builder.taken()
         if result.type != op.results[0].type:
             for made in reversed(new):
                 made.erase()
             return False
         rewriter.replace(op, new, (result,))
         return True
+
+
+class _Aside(InsertingBuilder):
+    """Builds what is no part of the module until its type is known."""
+
+    def __init__(self, sources: Iterable[Operation]) -> None:
+        self._block = Block()
+        super().__init__(Builder(InsertPoint.at_end(self._block)), sources)
+
+    def taken(self) -> list[Operation]:
+        """The operators, which then are in no block."""
+        made = list(self._block.ops)
+        for op in made:
+            op.detach()
+        return made
 
 
 class _Finder:
@@ -176,7 +191,8 @@ class _Finder:
     def right(self, builder: InsertingBuilder, **names: object) -> SSAValue:
         """Build the replacement."""
         if self._right is None:
-            self._right = side(self._identity.right, {**self._numbers, **self._operators})
+            operators = {**graph_operators(), **self._operators}
+            self._right = side(self._identity.right, operators, self._numbers)
         return self._right(builder, **names)
 
     def _term(self, expression: ast.expr) -> Term:

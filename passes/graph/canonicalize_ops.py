@@ -40,9 +40,9 @@ from .rules.recorded import recorded
 from .rules.rooted import rooted
 
 
-@rule("f(c, x) == f(x, c)  for a commutative f", EXACT, f=(graph.BinaryOp, Commutative))
-def constant_comes_last(op: graph.BinaryOp, x: SSAValue, c: SSAValue) -> bool:
-    return c is op.lhs and not is_constant(x)
+@rule("f(c, x) == f(x, c)  for a commutative f", EXACT, f=graph.BinaryOp)
+def constant_comes_last(op: graph.BinaryOp, x: SSAValue) -> bool:
+    return op.has_trait(Commutative) and not is_constant(x)
 
 
 @rule("x - c == x + -c", EXACT)

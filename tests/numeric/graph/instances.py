@@ -86,7 +86,7 @@ def instances(rule: IdentityRule, types: tuple[str, ...], **attributes: Any) -> 
         names = [name for name in names_in(left) if name not in fixed]
         values = [name for name in names if name not in (*CONSTANTS, *numbers)]
         constants = [name for name in names if name in (*CONSTANTS, *numbers)]
-        whole = side(left, operators)
+        whole = side(left, {**graph_operators(), **operators})
 
         def build(
             b: sw.Builder,
