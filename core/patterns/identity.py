@@ -39,7 +39,7 @@ class Identity:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        equation, _, self.condition = text.partition("  ")
+        equation = text.partition("  ")[0]
         left, equals, self._right = equation.partition(" == ")
         if not equals:
             raise self.error("it is no equation", expected="left == right")

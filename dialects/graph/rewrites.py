@@ -6,15 +6,12 @@ only by one of the same type: a rewrite never hides a size that a type declared.
 
 from __future__ import annotations
 
-import math
-
 from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.provenance import fuse
 from .interfaces import GraphOp, set_result_types
-from .ops_constant import splat_of
 
 
 def forward(op: GraphOp, value: SSAValue, rewriter: PatternRewriter) -> None:
@@ -32,14 +29,6 @@ def replace_by(
         return
     new.location = fuse(sources)
     rewriter.replace(op, new)
-
-
-def is_splat(value: SSAValue, number: float) -> bool:
-    """Whether a value is a literal constant of one number; 0.0 and -0.0 differ."""
-    splat = splat_of(value)
-    if splat is None or splat != number:
-        return False
-    return math.copysign(1.0, splat) == math.copysign(1.0, number)
 
 
 def on_other_operand(op: GraphOp, value: SSAValue) -> GraphOp | None:
