@@ -11,7 +11,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import operand_def, opt_operand_def, prop_def, result_def
 
 from ...core.dims import Dim, Shape, product
-from ...core.typed import dense_array
+from ...core.typed import dense_array, tensor_type
 from . import scalars
 from .attrs import DENSE_TENSOR, INDEX_TENSOR, NUMERIC_TENSOR, i64_attr
 from .axes import CanonicalPropertiesInterface
@@ -167,5 +167,7 @@ class OneHotOp(CompositeOp, CanonicalPropertiesInterface):
             where = b.transpose(where, [*range(axis), last, *range(axis, last)])
             places = b.reshape(places, [depth, *[1] * (last - axis)])
         hot = b.equal(where, places)
+        if not tensor_type(self.values).has_static_shape():
+            values = b.reshape(values, [2])
         off, on = (b.reshape(b.slice(values, [n], [n + 1]), []) for n in (0, 1))
         return b.where(hot, on, off)

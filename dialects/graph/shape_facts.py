@@ -52,6 +52,8 @@ class ShapeFacts:
         self._shapes = shapes
         self._measured = measured
         self._multiples = Multiples() if multiples is None else multiples
+        self._numbers: dict[Dim, Dim] = {}
+        """The numbers that symbolic dimensions of the operation have to be."""
 
     def entries(self, matrix: SSAValue) -> Dim:
         """The number of stored entries of a sparse operand; a new symbol if it is unknown."""
@@ -100,9 +102,12 @@ class ShapeFacts:
         difference = expected - got
         if difference.is_static:
             self.fail(fact, expected, got)
+        symbolic, better = (expected, got) if got.is_static else (got, expected)
+        if better.is_static and (number := self._numbers.setdefault(symbolic, better)) != better:
+            self.fail(fact, number, better)
         if self._record is not None:
             self._record(expected, got)
-        return got if got.is_static else expected
+        return better
 
     def quotient(self, size: Dim, divisor: int, fact: str) -> Dim:
         """Demand that a number divides a dimension; returns the quotient."""

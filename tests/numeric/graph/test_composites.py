@@ -321,6 +321,18 @@ def test_opened_and_closed_one_hot_vectors_are_equal(dtype: str, axis: int) -> N
         np.testing.assert_array_equal(bits(compiled(*inputs)), bits(expected))
 
 
+def test_the_number_of_values_of_one_hot_vectors_may_be_symbolic() -> None:
+    b = sw.Builder("main")
+    b.output(b.one_hot(b.input("i", ("n",), "i32"), b.input("values", ("m",)), depth=3, axis=-1))
+    module, expected = b.module(), [[2, 5, 2], [2, 2, 5]]
+    inputs = np.array([1, -1], np.int32), np.array([2, 5], np.float32)
+    assert module.run_reference(*inputs).tolist() == expected
+    for exe in (sw.compile(module, threads=1), closed(module, graph.OneHotOp)):
+        assert exe(*inputs).tolist() == expected
+        with pytest.raises(sw.InputError, match="dimensions m and 2 must agree"):
+            exe(inputs[0], np.zeros(3, np.float32))
+
+
 def test_every_composite_is_compared() -> None:
     compared = {*GRAPH, *NORMS, *PRODUCTS, *SCALED, *SOFTMAXES, graph.OneHotOp}
     assert compared == set(COMPOSITES)

@@ -232,6 +232,14 @@ func.func @f(%x: tensor<2x3xf32>, %s: tensor<2xf32>) {
 
 // -----
 
+func.func @batch_norm_of_two_lengths(%x: tensor<2x?x4xf32>, %s: tensor<3xf32>, %t: tensor<4xf32>) -> tensor<2x?x4xf32> {
+  // expected-error @+1 {{graph.batch_norm: length of variance differs from the channels, expected 3, got 4}}
+  %y = graph.batch_norm %x mean %s : tensor<3xf32> variance %t : tensor<4xf32> axis = 1 epsilon = 1.0e-5 : (tensor<2x?x4xf32>) -> tensor<2x?x4xf32>
+  func.return %y : tensor<2x?x4xf32>
+}
+
+// -----
+
 func.func @f(%x: tensor<2x3xf32>, %s: tensor<1x3xf32>) {
   // expected-error @+1 {{graph.batch_norm: scale is not a vector, expected rank 1, got rank 2}}
   %y = graph.batch_norm %x scale %s : tensor<1x3xf32> bias %s : tensor<1x3xf32> mean %s : tensor<1x3xf32> variance %s : tensor<1x3xf32> axis = 1 epsilon = 1.0e-05 : (tensor<2x3xf32>) -> tensor<2x3xf32>
