@@ -216,7 +216,7 @@ from typing import Any
 from ....dialects.loop.handles import Parts
 from ...primitive import Primitive
 
-class Steps:
+class StepMethods:
     """Each primitive as a method, which returns handles to the loops that it makes."""
 
     def _take(self, step: Primitive, given: inspect.BoundArguments) -> Any:

@@ -19,7 +19,7 @@ from ...primitive import Primitive
 from ..steps.drop_unit_loops import has_unit_loop
 from ..steps.tiles import may_be_tiles
 from .knobs import ANALYTIC, Knobs
-from .steps import Steps
+from .steps import StepMethods
 
 STEP = "loop-schedule"
 
@@ -30,7 +30,7 @@ class HeldBackError(Exception):
     """A schedule is to end before its next step; see `core.actions`."""
 
 
-class Schedule(Steps):
+class Schedule(StepMethods):
     """Applies primitives to a kernel that is in no module; the kernel keeps the trace of them.
 
     Each primitive is a method, `schedule.split("i", 8)`.

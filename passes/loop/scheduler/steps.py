@@ -13,7 +13,7 @@ from ...primitive import Primitive
 from .primitives import PRIMITIVES
 
 
-class Steps:
+class StepMethods:
     """Each primitive as a method, which returns handles to the loops that it makes."""
 
     def _take(self, step: Primitive, given: inspect.BoundArguments) -> Any:
@@ -24,7 +24,7 @@ class Steps:
 def _method(step: Primitive) -> Callable[..., Any]:
     signature = step.signature
 
-    def method(self: Steps, *arguments: Any, **named: Any) -> Any:
+    def method(self: StepMethods, *arguments: Any, **named: Any) -> Any:
         return self._take(step, signature.bind(*arguments, **named))
 
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -37,4 +37,4 @@ def _method(step: Primitive) -> Callable[..., Any]:
 
 
 for _step in PRIMITIVES.values():
-    setattr(Steps, _step.name, _method(_step))
+    setattr(StepMethods, _step.name, _method(_step))
