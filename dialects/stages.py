@@ -13,7 +13,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.utils.exceptions import VerifyException
 
-from ..core.errors import UnsupportedError
+from ..core.errors import CompileError, UnsupportedError, first_line
 from .graph.attrs import PRIMITIVE
 from .graph.interfaces import GraphOp
 from .graph.ops_call import CallDpsOp, CallPackedOp
@@ -27,13 +27,20 @@ from .program import is_on_buffers
 
 
 def stage_of(op: ModuleOp) -> str:
-    """The stage of a module, determined by its contents."""
+    """The stage of a module, determined by its contents.
+
+    Raises:
+        CompileError: if sizes of a function contradict each other.
+    """
     names = {inner.name for inner in op.walk()}
     if any(name.startswith("llvm.") for name in names):
         return "llvm"
     shapes_of = functools.cache(SymbolicShapes)
-    if any(_computes(inner, shapes_of) for inner in _operators(op)):
-        return "graph"
+    try:
+        if any(_computes(inner, shapes_of) for inner in _operators(op)):
+            return "graph"
+    except VerifyException as error:
+        raise CompileError(first_line(error)) from error
     kernels = [k for k in op.walk() if isinstance(k, KernelOp)]
     if any(isinstance(f, func.FuncOp) and is_on_buffers(f) for f in op.ops):
         return "buffers" if kernels else "loops"

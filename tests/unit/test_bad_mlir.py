@@ -388,6 +388,13 @@ HOSTILE: dict[str, tuple[str, str]] = {
         ),
         "CompileError: func.func @main: graph.dims does not fit the type, expected 1 names",
     ),
+    "names of too many sizes beside an operator": (
+        """func.func @main(%x: tensor<?xf32> {graph.dims = ["a", "b"]}) -> tensor<?xf32> {
+          %y = graph.relu %x : (tensor<?xf32>) -> tensor<?xf32>
+          func.return %y : tensor<?xf32>
+        }""",
+        "CompileError: func.func @main: graph.dims does not fit the type, expected 1 names",
+    ),
     "bytes beyond counting": (
         function(
             f"%0 = graph.broadcast_to %x shape = [4611686018427387904, 8] : (tensor<1xf32>) -> "
