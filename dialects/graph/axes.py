@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import prop_def, traits_def
 
 from .attrs import I64_ARRAY, i64_array, i64_attr, ints
@@ -36,19 +35,6 @@ class AxisOp(GraphOp, CanonicalPropertiesInterface, ABC):
     traits = traits_def(HoldsAxis())
 
     axis = prop_def(IntegerAttr.constr(i64))
-
-    def __init__(
-        self,
-        *,
-        axis: int,
-        operands: Sequence[SSAValue | Operation | Sequence[SSAValue | Operation] | None],
-        properties: dict[str, Attribute | None] | None = None,
-        result_type: Attribute | None = None,
-    ) -> None:
-        own: dict[str, Attribute | None] = {"axis": i64_attr(axis)}
-        super().__init__(
-            operands=operands, properties=own | (properties or {}), result_type=result_type
-        )
 
     @property
     def axis_from_front(self) -> int:

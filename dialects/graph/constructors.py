@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i1, i64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, UnitAttr, f64, i1, i64
 from xdsl.dialects.utils.enum_attribute import EnumAttribute
 from xdsl.ir import Attribute
 from xdsl.irdl import (
@@ -22,13 +22,15 @@ from .attrs import I64_ARRAY, bool_attr, i64_array, i64_attr
 from .interfaces import GraphOp
 
 OperatorT = TypeVar("OperatorT", bound=GraphOp)
-Conversion = Callable[[Any], Attribute]
+Conversion = Callable[[Any], Attribute | None]
 
 _CONVERSIONS: dict[AttrConstraint, tuple[str, Conversion]] = {
     IntegerAttr.constr(i64): ("int", i64_attr),
     IntegerAttr.constr(i1): ("bool", bool_attr),
     FloatAttr.constr(f64): ("float", lambda number: FloatAttr(number, f64)),
     I64_ARRAY: ("Sequence[int]", i64_array),
+    BaseAttr(UnitAttr): ("bool", lambda given: UnitAttr() if given else None),
+    BaseAttr(StringAttr): ("str", StringAttr),
 }
 """How a property with a constraint is given in Python: the type, and the attribute of a value."""
 
@@ -37,15 +39,15 @@ def operator(**defaults: Any) -> Callable[[type[OperatorT]], type[OperatorT]]:
     """Define an operator: `irdl_op_definition`, with a constructor that takes values in Python.
 
     It takes the operands and properties that have no default, those that have one, None for an
-    optional operand, and `result_type`. Type checkers know it as a method of builders; an operator
-    whose class is called in other places has a constructor of its own.
+    optional operand, and `result_type`. Type checkers know it as a method of builders, and from
+    `ops.pyi`. An operator has a constructor of its own where a default depends on its operands.
 
     Args:
         defaults: those of properties, in the order of the parameters. An optional property that has
-            none is not a parameter.
+            none is not a parameter. An optional operand or a list may be among them.
 
     Raises:
-        TypeError: if there is no such property.
+        TypeError: if there is no such property or operand.
     """
 
     def define(cls: type[OperatorT]) -> type[OperatorT]:
@@ -61,7 +63,8 @@ def constructor(cls: type[GraphOp], defaults: dict[str, Any]) -> Callable[..., N
     definition = cls.get_irdl_definition()
     operands, declared = dict(definition.operands), definition.properties
     properties = [name for name, kind in definition.accessor_names.values() if kind == "property"]
-    if not defaults.keys() <= {*properties}:
+    varied = [name for name, kind in operands.items() if isinstance(kind, VariadicDef)]
+    if not defaults.keys() <= {*properties, *varied}:
         fact = f"expected defaults of {properties}, got {list(defaults)}"
         raise TypeError(f"{cls.__name__}: {fact}")
     conversions = {
@@ -75,8 +78,9 @@ def constructor(cls: type[GraphOp], defaults: dict[str, Any]) -> Callable[..., N
         **{name: type for name, (type, _) in conversions.items()},
         "result_type": "Attribute",
     }
-    absent = {name: None for name, kind in operands.items() if isinstance(kind, OptionalDef)}
-    defaults = {**absent, **defaults, "result_type": None}
+    absent = {name: None for name in varied if isinstance(operands[name], OptionalDef)}
+    first = {name: value for name, value in absent.items() if name not in defaults}
+    defaults = {**first, **defaults, "result_type": None}
     names = [*(name for name in types if name not in defaults), *defaults]
     signature = inspect.Signature([_parameter(name, types[name], defaults) for name in names])
 

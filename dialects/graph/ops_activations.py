@@ -12,7 +12,7 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, f64
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.irdl import operand_def, prop_def, result_def, traits_def
 from xdsl.pattern_rewriter import RewritePattern
 
@@ -40,15 +40,6 @@ class ActivationOp(CompositeOp, ABC):
 
     x = operand_def(FLOAT_TENSOR)
     result = result_def(FLOAT_TENSOR)
-
-    if TYPE_CHECKING:  # that of each class is made by `composite`
-
-        def __init__(
-            self,
-            x: SSAValue | Operation,
-            *settings: float | str,
-            result_type: Attribute | None = None,
-        ) -> None: ...
 
 
 @composite()

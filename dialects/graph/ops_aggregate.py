@@ -37,6 +37,7 @@ from .attrs import (
     ReduceKind,
 )
 from .combiners import COMBINER_OF, Combiner
+from .constructors import operator
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -281,7 +282,7 @@ class AggregateOp(AggregationOp, HasCanonicalizationPatternsInterface):
         return scalars.mul(nest, total, scalars.select(nest, empty, zero, share))
 
 
-@irdl_op_definition
+@operator(kind="sum")
 class ReduceEntriesOp(AggregationOp, HasCanonicalizationPatternsInterface):
     """Combine, for each row, the slices of x that belong to its stored entries.
 
@@ -298,16 +299,6 @@ class ReduceEntriesOp(AggregationOp, HasCanonicalizationPatternsInterface):
     x = operand_def(FLOAT_TENSOR)
 
     assembly_format = "$kind $a `,` $x attr-dict `:` functional-type(operands, results)"
-
-    def __init__(
-        self,
-        a: SSAValue | Operation,
-        x: SSAValue | Operation,
-        kind: str = "sum",
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {"kind": AggregateKindAttr(AggregateKind(kind))}
-        super().__init__(operands=[a, x], properties=properties, result_type=result_type)
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:

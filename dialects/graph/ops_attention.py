@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i1, i64
-from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     prop_def,
@@ -22,7 +20,8 @@ from ...core.dims import Dim, Shape, product
 from ...core.typed import dense_array
 from .attention import Attention
 from .attention_tiles import write_attention
-from .attrs import DENSE_TENSOR, FLOAT_TENSOR, INDEX_TENSOR, bool_attr, i64_attr
+from .attrs import DENSE_TENSOR, FLOAT_TENSOR, INDEX_TENSOR
+from .constructors import operator
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from .interfaces import Array
 
 
-@irdl_op_definition
+@operator(scale=1.0, softcap=0.0, left=-1, right=-1, at_end=False, safe=False)
 class AttentionOp(GraphOp):
     """softmax(scale * q k^T) v for each head, without a matrix of all scores.
 
@@ -90,32 +89,6 @@ class AttentionOp(GraphOp):
         "`left` `=` $left `right` `=` $right `at_end` `=` $at_end `safe` `=` $safe attr-dict "
         "`:` `(` type($q) `,` type($k) `,` type($v) `)` `->` type($result)"
     )
-
-    def __init__(
-        self,
-        q: SSAValue | Operation,
-        k: SSAValue | Operation,
-        v: SSAValue | Operation,
-        mask: SSAValue | Operation | None = None,
-        lengths: SSAValue | Operation | None = None,
-        scale: float = 1.0,
-        softcap: float = 0.0,
-        left: int = -1,
-        right: int = -1,
-        at_end: bool = False,
-        safe: bool = False,
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {
-            "scale": FloatAttr(scale, f64),
-            "softcap": FloatAttr(softcap, f64),
-            "left": i64_attr(left),
-            "right": i64_attr(right),
-            "at_end": bool_attr(at_end),
-            "safe": bool_attr(safe),
-        }
-        given = [[] if value is None else [value] for value in (mask, lengths)]
-        super().__init__(operands=[q, k, v, *given], properties=properties, result_type=result_type)
 
     @property
     def window(self) -> tuple[int, int]:

@@ -36,6 +36,7 @@ from ...core.wording import Case, worded
 from ..rt.abi import DETAIL_WORDS
 from .attrs import ANY_TENSOR, INDEX_TENSOR, STORED_TENSOR, i64_attr
 from .axes import CanonicalPropertiesInterface
+from .constructors import operator
 from .demands import DemandInterface, ReadOperand
 from .interfaces import FusionKind, GraphOp, ShapeFacts, Sizes, rank, tensor_type
 from .rearranging import AliasInterface
@@ -146,7 +147,7 @@ class CheckIndicesOp(AliasOp, CanonicalPropertiesInterface, HasCanonicalizationP
         return (indices,)
 
 
-@irdl_op_definition
+@operator(details=(), message="")
 class CheckOp(AliasOp, DemandInterface):
     """x, after a check: where `condition` is false, the call fails with a message.
 
@@ -169,20 +170,6 @@ class CheckOp(AliasOp, DemandInterface):
         "$x `if` $condition $message `(` $details `)` attr-dict `:` "
         "functional-type(operands, results)"
     )
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        condition: SSAValue | Operation,
-        details: Sequence[SSAValue | Operation] = (),
-        message: str = "",
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(
-            operands=[x, condition, details],
-            properties={"message": StringAttr(message)},
-            result_type=result_type,
-        )
 
     @property
     def text(self) -> str:

@@ -6,13 +6,14 @@ from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, result_def, traits_def
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import operand_def, opt_operand_def, result_def, traits_def
 
 from ...core.dims import Dim, Shape, product
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import NUMERIC_TENSOR, accumulator_type
+from .constructors import operator
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -96,7 +97,7 @@ def matmul_shape(a: Shape, b: Shape, facts: ShapeFacts) -> Shape:
     return (*facts.broadcast(a[:-2], b[:-2]), a[-2], b[-1])
 
 
-@irdl_op_definition
+@operator()
 class DenseOp(GraphOp, BatchInterface):
     """x W^T + bias, for x of shape [..., K], w of shape [N, K] and bias of shape [N].
 
@@ -117,15 +118,6 @@ class DenseOp(GraphOp, BatchInterface):
     result = result_def(NUMERIC_TENSOR)
 
     assembly_format = "$x `,` $w (`,` $bias^)? attr-dict `:` functional-type(operands, results)"
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        w: SSAValue | Operation,
-        bias: SSAValue | Operation | None = None,
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(operands=[x, w, bias], result_type=result_type)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         summed_element_types(self, facts)
@@ -161,7 +153,7 @@ class DenseOp(GraphOp, BatchInterface):
         return nest.reduce([nest.extent(self.x, rank(self.x) - 1)], "add", init, step)
 
 
-@irdl_op_definition
+@operator()
 class MatmulOp(GraphOp, BatchInterface):
     """The matrix product of the last two dimensions; the others are broadcast as in NumPy.
 
@@ -179,14 +171,6 @@ class MatmulOp(GraphOp, BatchInterface):
     result = result_def(NUMERIC_TENSOR)
 
     assembly_format = "$a `,` $b attr-dict `:` functional-type(operands, results)"
-
-    def __init__(
-        self,
-        a: SSAValue | Operation,
-        b: SSAValue | Operation,
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(operands=[a, b], result_type=result_type)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         summed_element_types(self, facts)

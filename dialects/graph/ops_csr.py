@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, ClassVar, cast
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import i32, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
+from xdsl.irdl import operand_def, result_def, traits_def
 
 from ...core.dims import Dim, Shape
 from ...core.errors import InputError
@@ -185,7 +185,7 @@ def _half(nest: WritingNest) -> SSAValue:
     return nest.constant(32, i64)
 
 
-@irdl_op_definition
+@operator()
 class AssembleOp(AliasOp, DemandInterface, SparseResultInterface):
     """The CSR matrix of row pointers, column indices and values, which are not copied.
 
@@ -209,16 +209,6 @@ class AssembleOp(AliasOp, DemandInterface, SparseResultInterface):
         "$indptr `,` $indices `,` $values `of` $sources attr-dict `:` "
         "functional-type(operands, results)"
     )
-
-    def __init__(
-        self,
-        indptr: SSAValue | Operation,
-        indices: SSAValue | Operation,
-        values: SSAValue | Operation,
-        sources: SSAValue | Operation,
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(operands=[indptr, indices, values, sources], result_type=result_type)
 
     @property
     def demands(self) -> tuple[SizeBound, ...]:

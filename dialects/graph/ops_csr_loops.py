@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 from xdsl.dialects.builtin import i32, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
+from xdsl.irdl import operand_def, result_def, traits_def
 
 from ...core.dims import Dim, Shape
 from . import scalars
 from .attrs import ANY_TENSOR, I32_TENSOR, I64_TENSOR, INDEX_TENSOR
+from .constructors import operator
 from .demands import Demand, DemandInterface, IndexBound, SizeBound, SizeResult
 from .interfaces import FusionKind, GraphOp, ShapeFacts, WritingNest, element_type
 from .nest import LocalBuffer
@@ -32,7 +33,7 @@ MOST = 1 << 30
 """The most edges, and the most nodes: positions of entries are i32."""
 
 
-@irdl_op_definition
+@operator()
 class SortEdgesWithLoopsOp(GraphOp, DemandInterface):
     """The edges of a list but its self loops, and a self loop of each node, as compressed rows.
 
@@ -61,15 +62,6 @@ class SortEdgesWithLoopsOp(GraphOp, DemandInterface):
     assembly_format = (
         "$rows `,` $columns `of` $nodes attr-dict `:` functional-type(operands, results)"
     )
-
-    def __init__(
-        self,
-        rows: SSAValue | Operation,
-        columns: SSAValue | Operation,
-        nodes: SSAValue | Operation,
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(operands=[rows, columns, nodes], result_type=result_type)
 
     @property
     def demands(self) -> tuple[Demand, ...]:

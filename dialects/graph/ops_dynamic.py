@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import (
-    irdl_op_definition,
     operand_def,
     prop_def,
     result_def,
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
 _SIZE = TensorType(i64, [])
 
 
-@irdl_op_definition
+@operator(axis=0)
 class DimOp(AxisOp):
     """The size of a dimension of x, as a number.
 
@@ -65,11 +64,6 @@ class DimOp(AxisOp):
     result = result_def(I64_TENSOR)
 
     assembly_format = "$x `axis` `=` $axis attr-dict `:` functional-type(operands, results)"
-
-    def __init__(
-        self, x: SSAValue | Operation, axis: int = 0, result_type: Attribute | None = None
-    ) -> None:
-        super().__init__(operands=[x], axis=axis, result_type=result_type)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         return [()]

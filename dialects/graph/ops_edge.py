@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import operand_def, prop_def, result_def, traits_def
 
 from ...core.dims import Dim, Shape, product
 from ...core.typed import dense_array, sparse_array
@@ -52,7 +52,7 @@ def require_equal(facts: ShapeFacts, expected: Shape, got: Shape, fact: str) -> 
         facts.equal(a, b, fact)
 
 
-@irdl_op_definition
+@operator()
 class EntriesOp(GraphOp):
     """The values that a matrix stores, in the order in which they are stored.
 
@@ -66,9 +66,6 @@ class EntriesOp(GraphOp):
     result = result_def(FLOAT_TENSOR)
 
     assembly_format = "$a attr-dict `:` functional-type(operands, results)"
-
-    def __init__(self, a: SSAValue | Operation, result_type: Attribute | None = None) -> None:
-        super().__init__(operands=[a], result_type=result_type)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         require_csr(self.a, facts)

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import UnitAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import (
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -153,7 +152,7 @@ def exp_less(nest: Nest, score: SSAValue, origin: SSAValue) -> SSAValue:
     return scalars.exp_of_difference(nest, scalars.sub(nest, score, origin))
 
 
-@irdl_op_definition
+@operator()
 class EdgeSoftmaxOp(SoftmaxOverEntriesOp):
     """exp(score - max) / sum(exp(score - max)) over the stored entries of each row.
 
@@ -175,15 +174,6 @@ class EdgeSoftmaxOp(SoftmaxOverEntriesOp):
         "$a (`halo` $halo^)? `,` $scores (`own` $own^)? attr-dict `:` "
         "functional-type(operands, results)"
     )
-
-    def __init__(
-        self,
-        a: SSAValue | Operation,
-        scores: SSAValue | Operation,
-        own: SSAValue | Operation | None = None,
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(operands=[a, scores, own], result_type=result_type)
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         e, _, total = self.parts(*arrays)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
 
 from ...core.dims import Shape
 from ...core.typed import dense_array
-from .attrs import NUMERIC_TENSOR, ReduceKind, ReduceKindAttr
+from .attrs import NUMERIC_TENSOR, ReduceKindAttr
+from .constructors import operator
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type
 from .ops_sparse import MatrixOp, require_csr
 from .traits import KeepsNonnegative, ReadsPattern
@@ -54,7 +55,7 @@ class ExchangeOp(MatrixOp):
         return nest.at(self.x, index)
 
 
-@irdl_op_definition
+@operator()
 class CombineOp(GraphOp):
     """A result over all nodes of a graph, of those over the nodes of each part.
 
@@ -73,12 +74,6 @@ class CombineOp(GraphOp):
     result = result_def(NUMERIC_TENSOR)
 
     assembly_format = "$kind $x attr-dict `:` functional-type(operands, results)"
-
-    def __init__(
-        self, x: SSAValue | Operation, kind: str, result_type: Attribute | None = None
-    ) -> None:
-        properties: dict[str, Attribute | None] = {"kind": ReduceKindAttr(ReduceKind(kind))}
-        super().__init__(operands=[x], properties=properties, result_type=result_type)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         return [shapes[0]]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, result_def, var_operand_def
+from xdsl.irdl import operand_def, result_def, var_operand_def
 
 from ...core.dims import Shape
 from ...core.errors import InputError
@@ -64,21 +64,12 @@ class AlongAxisOp(AxisOp, DemandInterface, ABC):
         "$x `,` $indices `axis` `=` $axis attr-dict `:` functional-type(operands, results)"
     )
 
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        indices: SSAValue | Operation,
-        axis: int = 0,
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(operands=[x, indices], axis=axis, result_type=result_type)
-
     @property
     def demands(self) -> tuple[IndexBound, ...]:
         return (IndexBound(self.indices, self.x, self.axis_from_front),)
 
 
-@irdl_op_definition
+@operator(axis=0)
 class GatherOp(AlongAxisOp):
     """Slices of x at indices along one axis; a negative index counts from the back.
 
@@ -105,7 +96,7 @@ class GatherOp(AlongAxisOp):
         return nest.at(self.x, (*index[:axis], place, *index[axis + count :]))
 
 
-@irdl_op_definition
+@operator(axis=0)
 class GatherElementsOp(AlongAxisOp):
     """For each index the element at that place along one axis, and at its own along the others.
 

@@ -22,7 +22,7 @@ from xdsl.irdl import (
 )
 
 from ...core.dims import Dim, Shape
-from .attrs import FLOAT_TENSOR
+from .attrs import FLOAT_TENSOR, i64_attr
 from .axes import AxesOp, AxisOp, shape_along
 from .composite import CompositeOp
 from .constructors import operator
@@ -415,8 +415,7 @@ class BatchNormOp(AxisOp, CompositeOp):
         given = [[] if p is None else [p] for p in (scale, bias)]
         super().__init__(
             operands=[x, *given, mean, variance],
-            axis=axis,
-            properties={"epsilon": FloatAttr(epsilon, f64)},
+            properties={"axis": i64_attr(axis), "epsilon": FloatAttr(epsilon, f64)},
             result_type=result_type,
         )
 

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import (
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     prop_def,
@@ -26,7 +25,7 @@ from xdsl.irdl import (
 from ...core.dims import Dim, Shape
 from ...core.typed import dense_array, sparse_array
 from . import scalars
-from .attrs import FLOAT_TENSOR, SPARSE_TENSOR, i64_attr
+from .attrs import FLOAT_TENSOR, SPARSE_TENSOR
 from .constructors import operator
 from .interfaces import (
     FusionKind,
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from .interfaces import Array
 
 
-@irdl_op_definition
+@operator()
 class WithEntriesOp(GraphOp, SparseResultInterface):
     """The matrix with the pattern of another one, and these values of its stored entries.
 
@@ -64,14 +63,6 @@ class WithEntriesOp(GraphOp, SparseResultInterface):
     result = result_def(SPARSE_TENSOR)
 
     assembly_format = "$a `,` $values attr-dict `:` functional-type(operands, results)"
-
-    def __init__(
-        self,
-        a: SSAValue | Operation,
-        values: SSAValue | Operation,
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(operands=[a, values], result_type=result_type)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         require_csr(self.a, facts)
@@ -93,7 +84,7 @@ class WithEntriesOp(GraphOp, SparseResultInterface):
         return (with_values(sparse_array(arrays[0]), dense_array(arrays[1])),)
 
 
-@irdl_op_definition
+@operator()
 class AtEntriesOp(GraphOp):
     """The slice of x for the row (axis 0) or the column (axis 1) of each stored entry.
 
@@ -111,16 +102,6 @@ class AtEntriesOp(GraphOp):
     result = result_def(FLOAT_TENSOR)
 
     assembly_format = "$a `,` $x `axis` `=` $axis attr-dict `:` functional-type(operands, results)"
-
-    def __init__(
-        self,
-        a: SSAValue | Operation,
-        x: SSAValue | Operation,
-        axis: int,
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {"axis": i64_attr(axis)}
-        super().__init__(operands=[a, x], properties=properties, result_type=result_type)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         require_csr(self.a, facts)
@@ -145,7 +126,7 @@ class AtEntriesOp(GraphOp):
         return nest.at(self.x, (place, *index[1:]))
 
 
-@irdl_op_definition
+@operator()
 class SliceRowsOp(GraphOp, SparseResultInterface):
     """The rows from `start` up to but excluding `end` of a matrix, which stay sparse.
 
@@ -166,16 +147,6 @@ class SliceRowsOp(GraphOp, SparseResultInterface):
     assembly_format = (
         "$a `start` `=` $start `end` `=` $end attr-dict `:` functional-type(operands, results)"
     )
-
-    def __init__(
-        self,
-        a: SSAValue | Operation,
-        start: int,
-        end: int,
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {"start": i64_attr(start), "end": i64_attr(end)}
-        super().__init__(operands=[a], properties=properties, result_type=result_type)
 
     @property
     def bounds(self) -> tuple[int, int]:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1, i64
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import (
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -28,12 +27,11 @@ from .attrs import (
     NUMERIC_TENSOR,
     ReduceKind,
     ReduceKindAttr,
-    bool_attr,
-    i64_array,
     is_float,
 )
 from .axes import AxesOp
 from .combiners import COMBINER_OF
+from .constructors import operator
 from .demands import DemandInterface, SizeBound
 from .interfaces import (
     FusionKind,
@@ -54,7 +52,7 @@ if TYPE_CHECKING:
     from .interfaces import Array
 
 
-@irdl_op_definition
+@operator(keepdims=False, neutral=False)
 class ReduceOp(
     AxesOp,
     DemandInterface,
@@ -88,23 +86,6 @@ class ReduceOp(
         "$kind $x `axes` `=` $axes `keepdims` `=` $keepdims (`neutral` $neutral^)? attr-dict `:` "
         "functional-type(operands, results)"
     )
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        kind: str,
-        axes: Sequence[int],
-        keepdims: bool = False,
-        neutral: bool = False,
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {
-            "kind": ReduceKindAttr(ReduceKind(kind)),
-            "axes": i64_array(axes),
-            "keepdims": bool_attr(keepdims),
-            "neutral": UnitAttr() if neutral else None,
-        }
-        super().__init__(operands=[x], properties=properties, result_type=result_type)
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:

@@ -26,6 +26,7 @@ from ...core.typed import dense_array
 from . import scalars
 from .attrs import I64_ARRAY, STORED_TENSOR, i64_array, ints
 from .axes import AxisOp
+from .constructors import operator
 from .guards import clamped, guarded, is_inside
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, tensor_type
 from .ops_contraction import same_element_types
@@ -163,7 +164,7 @@ class SliceOp(
         return nest.at(self.x, tuple(i * step + start for i, (start, _, step) in triples))
 
 
-@irdl_op_definition
+@operator()
 class ConcatOp(
     AxisOp, TransposableInterface, BlockableInterface, HasCanonicalizationPatternsInterface
 ):
@@ -180,14 +181,6 @@ class ConcatOp(
     result = result_def(STORED_TENSOR)
 
     assembly_format = "$inputs `axis` `=` $axis attr-dict `:` functional-type(operands, results)"
-
-    def __init__(
-        self,
-        inputs: Sequence[SSAValue | Operation],
-        axis: int,
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(operands=[inputs], axis=axis, result_type=result_type)
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:

@@ -17,6 +17,7 @@ from ...core.dims import Dim, Shape, product
 from ...core.exactness import EXACT
 from ...core.typed import dense_array
 from .attrs import I64_ARRAY, STORED_TENSOR, i64_array, ints
+from .constructors import operator
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -198,7 +199,7 @@ class ReshapeOp(GraphOp, AliasInterface, ReshapeInterface, HasCanonicalizationPa
         return runs
 
 
-@irdl_op_definition
+@operator()
 class BroadcastToOp(GraphOp, HasCanonicalizationPatternsInterface):
     """x repeated along dimensions of size 1 and along new leading ones, as in NumPy.
 
@@ -216,15 +217,6 @@ class BroadcastToOp(GraphOp, HasCanonicalizationPatternsInterface):
     result = result_def(STORED_TENSOR)
 
     assembly_format = "$x `shape` `=` $shape attr-dict `:` functional-type(operands, results)"
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        shape: Sequence[int],
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {"shape": i64_array(shape)}
-        super().__init__(operands=[x], properties=properties, result_type=result_type)
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:

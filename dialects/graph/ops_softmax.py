@@ -6,12 +6,12 @@ from abc import ABC
 from typing import ClassVar
 
 from xdsl.dialects.builtin import f64
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
+from xdsl.irdl import operand_def, result_def, traits_def
 
 from .attrs import FLOAT_TENSOR
 from .axes import AxisOp
 from .composite import CompositeOp
+from .constructors import operator
 from .interfaces import FusionKind, element_type, rank
 from .op_builder import OpBuilder, V
 from .ops_functions import SmallExpOp
@@ -33,14 +33,6 @@ class NormalizedExponentialOp(AxisOp, CompositeOp, TransposableInterface, ABC):
 
     assembly_format = "$x `axis` `=` $axis attr-dict `:` functional-type(operands, results)"
 
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        axis: int = -1,
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(operands=[x], axis=axis, result_type=result_type)
-
     def opens(self, late: bool) -> bool:
         # Rows with a stride would be computed by four kernels, 1.3 times slower out of the caches.
         return late and self.axis_from_front == rank(self.x) - 1
@@ -50,7 +42,7 @@ class NormalizedExponentialOp(AxisOp, CompositeOp, TransposableInterface, ABC):
         return b.reduce(x, kind, [self.axis_from_front], keepdims=True)
 
 
-@irdl_op_definition
+@operator(axis=-1)
 class SoftmaxOp(NormalizedExponentialOp):
     """exp(x - max) / sum(exp(x - max)) along one axis.
 
@@ -69,7 +61,7 @@ class SoftmaxOp(NormalizedExponentialOp):
         return b.mul(powers, b.div(1.0, self.along(b, "sum", powers)))
 
 
-@irdl_op_definition
+@operator(axis=-1)
 class LogSoftmaxOp(NormalizedExponentialOp):
     """x - max - log(sum(exp(x - max))) along one axis.
 

@@ -35,7 +35,6 @@ from .attrs import (
     SPARSE_TENSOR,
     NormalizeKind,
     NormalizeKindAttr,
-    bool_attr,
 )
 from .constructors import operator
 from .interfaces import (
@@ -212,7 +211,7 @@ class RowOp(GraphOp, PartitionInterface, ABC):
         return scalars.select(nest, scalars.equal(nest, last, none), one, rest)
 
 
-@irdl_op_definition
+@operator(self_loops=False, power=1.0, values=None)
 class DegreeOp(RowOp):
     """The sum of the entries of each row, raised to a power; 0 where the sum is 0.
 
@@ -233,20 +232,6 @@ class DegreeOp(RowOp):
         "$a (`halo` $halo^)? (`values` $values^)? `self_loops` `=` $self_loops `power` `=` $power "
         "attr-dict `:` functional-type(operands, results)"
     )
-
-    def __init__(
-        self,
-        a: SSAValue | Operation,
-        self_loops: bool = False,
-        power: float = 1.0,
-        values: SSAValue | Operation | None = None,
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {
-            "self_loops": bool_attr(self_loops),
-            "power": FloatAttr(power, f64),
-        }
-        super().__init__(operands=[a, values], properties=properties, result_type=result_type)
 
     @property
     def needs_square(self) -> bool:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from xdsl.dialects import math
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import operand_def, result_def, traits_def
 from xdsl.pattern_rewriter import RewritePattern
 
 from ...core.dims import Dim, Shape, product
@@ -17,6 +17,7 @@ from ...core.exactness import EXACT
 from ...core.typed import dense_array, tensor_type
 from . import scalars
 from .attrs import FLOAT_TENSOR, STORED_TENSOR, TRUTH_TENSOR
+from .constructors import operator
 from .interfaces import (
     Nest,
     ShapeFacts,
@@ -42,7 +43,7 @@ def wide_fma(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     return np.multiply(a, b, dtype=wide) + c
 
 
-@irdl_op_definition
+@operator()
 class FmaOp(ElementwiseOp):
     """a * b + c, rounded once, in f32 for 16 bits; the three are broadcast as in NumPy.
 
@@ -59,15 +60,6 @@ class FmaOp(ElementwiseOp):
 
     assembly_format = "$a `,` $b `,` $c attr-dict `:` functional-type(operands, results)"
 
-    def __init__(
-        self,
-        a: SSAValue | Operation,
-        b: SSAValue | Operation,
-        c: SSAValue | Operation,
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(operands=[a, b, c], result_type=result_type)
-
     def flops(self, sizes: Sizes) -> Dim:
         return Dim.of(2) * product(sizes.shape(self.result))
 
@@ -78,7 +70,7 @@ class FmaOp(ElementwiseOp):
         return wide_fma(a, b, c).astype(a.dtype)
 
 
-@irdl_op_definition
+@operator()
 class WhereOp(ElementwiseOp, HasCanonicalizationPatternsInterface):
     """a where the condition holds, else b; the three are broadcast as in NumPy.
 
@@ -97,15 +89,6 @@ class WhereOp(ElementwiseOp, HasCanonicalizationPatternsInterface):
     result = result_def(STORED_TENSOR)
 
     assembly_format = "$condition `,` $a `,` $b attr-dict `:` functional-type(operands, results)"
-
-    def __init__(
-        self,
-        condition: SSAValue | Operation,
-        a: SSAValue | Operation,
-        b: SSAValue | Operation,
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(operands=[condition, a, b], result_type=result_type)
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:

@@ -8,19 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import operand_def, result_def
 
 import stepwell as sw
 from stepwell.core.dims import Shape
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
-from stepwell.dialects.graph.attrs import FLOAT_TENSOR, i64_array, ints
+from stepwell.dialects.graph.attrs import FLOAT_TENSOR, ints
 from stepwell.dialects.graph.axes import AxesOp, AxisOp
+from stepwell.dialects.graph.constructors import operator
 from stepwell.dialects.graph.interfaces import GraphOp, ShapeFacts
 from stepwell.dialects.graph.ops import QuantizeOp
 
 
-@irdl_op_definition
+@operator(axis=-1)
 class FlipOp(AxisOp):
     """x with the elements along an axis in reverse order."""
 
@@ -29,9 +30,6 @@ class FlipOp(AxisOp):
     x = operand_def(FLOAT_TENSOR)
     result = result_def(FLOAT_TENSOR)
 
-    def __init__(self, x: Any, axis: int = -1) -> None:
-        super().__init__(operands=[x], axis=axis)
-
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         return [shapes[0]]
 
@@ -39,7 +37,7 @@ class FlipOp(AxisOp):
         return (np.flip(arrays[0], self.axis_from_front),)
 
 
-@irdl_op_definition
+@operator()
 class FlipAllOp(AxesOp):
     """x with the elements along some axes in reverse order."""
 
@@ -47,9 +45,6 @@ class FlipAllOp(AxesOp):
 
     x = operand_def(FLOAT_TENSOR)
     result = result_def(FLOAT_TENSOR)
-
-    def __init__(self, x: Any, axes: Sequence[int]) -> None:
-        super().__init__(operands=[x], properties={"axes": i64_array(axes)})
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         return [shapes[0]]

@@ -168,11 +168,15 @@ def returned(operator: type[GraphOp]) -> str:
 OPERATORS_HEAD = '''\
 """All operators of the `graph` dialect; `make public` writes this file."""
 
+from collections.abc import Sequence
 from types import ModuleType
+
+from xdsl.ir import Attribute, Operation, SSAValue
 
 {}
 
 MODULES: list[ModuleType]
+
 '''
 
 FUNCTIONS_HEAD = '''\
@@ -254,8 +258,24 @@ def exports_stub() -> str:
         for name, value in vars(ops).items()
         if getattr(value, "__module__", None) in origins
     )
-    lines = (f"from .{origin} import {name} as {name}" for origin, *_, name in names)
-    return formatted(OPERATORS_HEAD.format("\n".join(lines)), (), OPERATORS)
+    derived = [name for *_, name in names if hasattr(vars(ops)[name].__init__, "__signature__")]
+    lines = (
+        f"from .{origin} import {name} as {f'_{name}' if name in derived else name}"
+        for origin, *_, name in names
+    )
+    classes = (f"class {name}(_{name}):\n    {constructor_of(name)}\n" for name in derived)
+    text = OPERATORS_HEAD.format("\n".join(lines)) + "\n".join(classes)
+    return formatted(text, (), OPERATORS)
+
+
+def constructor_of(name: str) -> str:
+    """The declaration of a constructor that is derived."""
+    parameters = []
+    for parameter in inspect.signature(vars(ops)[name].__init__).parameters.values():
+        kind = "" if parameter.name == "self" else f": {parameter.annotation}"
+        default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+        parameters.append(f"{parameter.name}{kind}{default}")
+    return f"def __init__({', '.join(parameters)}) -> None: ..."
 
 
 def functions_stub() -> str:

@@ -329,7 +329,7 @@ def test_the_number_of_values_of_one_hot_vectors_may_be_symbolic() -> None:
     assert module.run_reference(*inputs).tolist() == expected
     for exe in (sw.compile(module, threads=1), closed(module, graph.OneHotOp)):
         assert exe(*inputs).tolist() == expected
-        with pytest.raises(sw.InputError, match="dimensions .* must agree"):
+        with pytest.raises(sw.InputError, match=r"dimensions .* must agree"):
             exe(inputs[0], np.zeros(3, np.float32))
 
 
