@@ -1,6 +1,6 @@
 """How operations of the LLVM dialect are emitted, where xDSL's translation does not fit.
 
-That cannot be extended, so additions and differences are in the table at the end:
+That cannot be extended, so functions `_emit_*` have additions and differences:
 
 - operations that xDSL's dialect does not have (`dialects/upstream`);
 - intrinsics are declared with the types of their uses, because xDSL's bare names allow only one
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from llvmlite import ir
 from llvmlite.ir.instructions import StoreAtomicInstr
@@ -43,11 +43,23 @@ Values: TypeAlias = dict[SSAValue, Any]
 Blocks: TypeAlias = dict[Block, ir.Block]
 Emit: TypeAlias = Callable[[Any, ir.IRBuilder, Values, Blocks], Any]
 """Emits an operation and returns the value of its result."""
+EmitT = TypeVar("EmitT", bound=Emit)
 
 _I32 = ir.IntType(32)
 _OPAQUE = ir.PointerType()
 _AGGREGATES = (llvm.LLVMStructType, llvm.LLVMArrayType)
 _MOST_ON_STACK = 1 << 20
+_EMIT: dict[str, Emit] = {}
+
+
+def _emits(*names: str) -> Callable[[EmitT], EmitT]:
+    """Let a function emit the operations with these names."""
+
+    def register(function: EmitT) -> EmitT:
+        _EMIT.update(dict.fromkeys(names, function))
+        return function
+
+    return register
 
 
 def emit(op: Operation, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> None:
@@ -128,6 +140,7 @@ def _flags(op: Operation) -> tuple[str, ...]:
     return tuple(flag.value for flag in flags.data)
 
 
+@_emits("llvm.intr.masked.load")
 def _emit_masked_load(
     op: upstream.MaskedLoadOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
 ) -> Any:
@@ -137,6 +150,7 @@ def _emit_masked_load(
     return _call_intrinsic(builder, f"llvm.masked.load.{_suffix(type)}.p0", type, arguments)
 
 
+@_emits("llvm.intr.masked.store")
 def _emit_masked_store(
     op: upstream.MaskedStoreOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
 ) -> Any:
@@ -147,6 +161,7 @@ def _emit_masked_store(
     return _call_intrinsic(builder, name, ir.VoidType(), arguments)
 
 
+@_emits("llvm.intr.masked.gather")
 def _emit_masked_gather(
     op: upstream.MaskedGatherOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
 ) -> Any:
@@ -157,6 +172,7 @@ def _emit_masked_gather(
     return _call_intrinsic(builder, name, type, arguments)
 
 
+@_emits("llvm.fcmp")
 def _emit_fcmp(op: upstream.FCmpOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
     predicate = llvm.FCmpPredicateFlag.from_int(op.predicate.value.data).value.lstrip("_")
     instruction = ir.instructions.FCMPInstr(
@@ -167,6 +183,7 @@ def _emit_fcmp(op: upstream.FCmpOp, builder: ir.IRBuilder, values: Values, block
 
 
 # An undefined lane of a mask may be any lane; llvmlite requires one.
+@_emits("llvm.shufflevector")
 def _emit_shuffle(
     op: llvm.ShuffleVectorOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
 ) -> Any:
@@ -179,17 +196,39 @@ def _mask(lanes: tuple[int, ...]) -> ir.Constant:
     return ir.Constant(ir.VectorType(_I32, len(lanes)), [max(lane, 0) for lane in lanes])
 
 
-def _emit_cast(opcode: str) -> Emit:
-    def emit_one(op: Operation, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
-        instruction = ir.instructions.CastInstr(
-            builder.block, opcode, values[op.operands[0]], type_of(op.results[0].type)
-        )
-        builder._insert(instruction)
-        return instruction
+@_emits("llvm.fptosi", "llvm.fptoui", "llvm.uitofp")
+def _emit_cast(op: Operation, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
+    instruction = ir.instructions.CastInstr(
+        builder.block,
+        op.name.removeprefix("llvm."),
+        values[op.operands[0]],
+        type_of(op.results[0].type),
+    )
+    builder._insert(instruction)
+    return instruction
 
-    return emit_one
+
+@_emits("llvm.mlir.poison")
+def _emit_poison(
+    op: upstream.PoisonOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
+) -> Any:
+    return _Poison(type_of(op.res.type), ir.Undefined)
 
 
+@_emits("llvm.select")
+def _emit_select(op: llvm.SelectOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
+    condition, one, other = (values[operand] for operand in (op.cond, op.lhs, op.rhs))
+    return builder.select(condition, one, other, flags=_flags(op))
+
+
+@_emits("llvm.extractelement")
+def _emit_extract(
+    op: upstream.ExtractElementOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
+) -> Any:
+    return builder.extract_element(values[op.vector], values[op.position])
+
+
+@_emits("llvm.mlir.constant")
 def _emit_constant(
     op: llvm.ConstantOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
 ) -> Any:
@@ -202,6 +241,7 @@ def _emit_constant(
     return create_constant(kind, value)
 
 
+@_emits("llvm.load")
 def _emit_load(op: llvm.LoadOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
     source, kind = values[op.ptr], type_of(op.results[0].type)
     if atomic := atomic_access(op):
@@ -212,6 +252,7 @@ def _emit_load(op: llvm.LoadOp, builder: ir.IRBuilder, values: Values, blocks: B
     return result
 
 
+@_emits("llvm.store")
 def _emit_store(op: llvm.StoreOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> None:
     value, target = values[op.value], values[op.ptr]
     if atomic := atomic_access(op):
@@ -223,6 +264,7 @@ def _emit_store(op: llvm.StoreOp, builder: ir.IRBuilder, values: Values, blocks:
         made.align = alignment_of(op, op.alignment)
 
 
+@_emits("llvm.br")
 def _emit_br(op: llvm.BrOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> None:
     check_branch(op, op.successor, op.arguments)
     for argument, given in zip(op.successor.args, op.arguments, strict=True):
@@ -230,6 +272,7 @@ def _emit_br(op: llvm.BrOp, builder: ir.IRBuilder, values: Values, blocks: Block
     builder.branch(blocks[op.successor])
 
 
+@_emits("llvm.getelementptr")
 def _emit_gep(op: llvm.GEPOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
     numbers = op.rawConstantIndices.get_values()
     # Further indices go into what has members.
@@ -249,6 +292,7 @@ def _emit_gep(op: llvm.GEPOp, builder: ir.IRBuilder, values: Values, blocks: Blo
     return result
 
 
+@_emits("llvm.alloca")
 def _emit_alloca(op: llvm.AllocaOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
     count = values[op.size]
     if isinstance(count, ir.Constant):
@@ -261,6 +305,7 @@ def _emit_alloca(op: llvm.AllocaOp, builder: ir.IRBuilder, values: Values, block
     return result
 
 
+@_emits("llvm.call")
 def _emit_call(op: llvm.CallOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
     arguments = [values[operand] for operand in op.operands]
     if op.callee is not None:
@@ -282,6 +327,7 @@ def _emit_call(op: llvm.CallOp, builder: ir.IRBuilder, values: Values, blocks: B
     return builder.call(function, arguments, cconv=op.CConv.cconv_name, fastmath=_flags(op))
 
 
+@_emits("llvm.mlir.addressof")
 def _emit_address(
     op: llvm.AddressOfOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
 ) -> Any:
@@ -291,6 +337,7 @@ def _emit_address(
     return found
 
 
+@_emits("llvm.cond_br")
 def _emit_cond_br(op: llvm.CondBrOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> None:
     check_types(op, "condition", [op.cond], [i1])
     check_branch(op, op.then_block, op.then_arguments)
@@ -306,33 +353,3 @@ def _emit_cond_br(op: llvm.CondBrOp, builder: ir.IRBuilder, values: Values, bloc
             chosen = builder.select(condition, chosen, values[other])
         values[argument].add_incoming(chosen, block)
     builder.branch(blocks[op.then_block])
-
-
-_EMIT: dict[str, Emit] = {
-    "llvm.intr.masked.load": _emit_masked_load,
-    "llvm.intr.masked.store": _emit_masked_store,
-    "llvm.intr.masked.gather": _emit_masked_gather,
-    "llvm.select": lambda op, builder, values, blocks: builder.select(
-        values[op.cond], values[op.lhs], values[op.rhs], flags=_flags(op)
-    ),
-    "llvm.fcmp": _emit_fcmp,
-    "llvm.extractelement": lambda op, builder, values, blocks: builder.extract_element(
-        values[op.vector], values[op.position]
-    ),
-    "llvm.shufflevector": _emit_shuffle,
-    "llvm.mlir.poison": lambda op, builder, values, blocks: _Poison(
-        type_of(op.res.type), ir.Undefined
-    ),
-    "llvm.fptosi": _emit_cast("fptosi"),
-    "llvm.fptoui": _emit_cast("fptoui"),
-    "llvm.uitofp": _emit_cast("uitofp"),
-    "llvm.getelementptr": _emit_gep,
-    "llvm.alloca": _emit_alloca,
-    "llvm.mlir.addressof": _emit_address,
-    "llvm.call": _emit_call,
-    "llvm.mlir.constant": _emit_constant,
-    "llvm.load": _emit_load,
-    "llvm.store": _emit_store,
-    "llvm.br": _emit_br,
-    "llvm.cond_br": _emit_cond_br,
-}
