@@ -183,3 +183,32 @@ def test_an_integer_goes_into_an_unsigned_operand_if_it_fits() -> None:
         _ = x + -1
     got = sw.compile(b.module())(np.array([1, 5, 6], np.uint8))
     np.testing.assert_array_equal(got, [251, 255, 0])
+
+
+CUTS: list[tuple[float | None, float | None]] = [
+    (None, None),
+    (-5.0, None),
+    (None, 9.0),
+    (-5.0, 9.0),
+    (-3e9, 3e9),
+    (float("nan"), 9.0),
+]
+
+
+@pytest.mark.parametrize("target", ["i8", "ui8", "i32", "i64"])
+def test_casts_of_numbers_that_are_cut_are_checked_where_one_may_be_outside(target: str) -> None:
+    values = np.array([-0.6, 7.5, 300, -300, 3e9, -3e9, 1e20, np.inf, -np.inf, np.nan], np.float32)
+    for low, high in CUTS:
+        b = sw.Builder("main")
+        x = b.input("x", values.shape)
+        if low is not None:
+            x = b.where(b.less(low, x), x, low)
+        if high is not None:
+            x = b.where(b.less(x, high), x, high)
+        b.output(b.cast(x, target))
+        module = b.module()
+        exe = sw.compile(module, threads=1)
+        same(exe(values), module.run_reference(values), f"{low} {high}")
+        whole = (-5.0, 9.0) == (low, high) or (target == "i64" and low == -3e9)
+        # The comparison with the smallest number of the integers.
+        assert ("arith.cmpf oge" in exe.ir("kernels")) == (not whole)
