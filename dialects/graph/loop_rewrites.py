@@ -30,7 +30,8 @@ class KnownCount(RewritePattern):
 
 @states(
     EXACT,
-    "loop while(false) carries(x) == x;  loop count n while(true) { yield true } == loop count n",
+    "loop while(false) carries(x) == x",
+    "loop count n while(true) { yield true } == loop count n",
 )
 class KnownCondition(RewritePattern):
     @op_type_rewrite_pattern
@@ -45,7 +46,7 @@ class KnownCondition(RewritePattern):
             _replace(op, rewriter, range(len(op.inits)), range(len(op.stacks)), unconditional=True)
 
 
-@states(EXACT, 'loop count "0" carries(x) == x;  loop count "1" carries(x) { f } == f(x)')
+@states(EXACT, 'loop count "0" carries(x) == x', 'loop count "1" carries(x) { f } == f(x)')
 class KnownIterations(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:
@@ -82,7 +83,7 @@ class KnownIterations(RewritePattern):
         rewriter.replace(op, stacks, results)
 
 
-@states(EXACT, "loop carries(x) { a -> a } == x;  a == x in the region")
+@states(EXACT, "loop carries(x) { a -> a } == x", "a == x  in the region")
 class UnchangedCarry(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:

@@ -216,10 +216,12 @@ def _without_scale(value: SSAValue, to: Rebuilding) -> SSAValue:
 
 @states(
     SPECIAL,
-    "dense(x, w, b) * s == dense(x, w * s, b * s), likewise conv",
-    "matmul(x, b) * s == matmul(x, b * s);  pad(x) * s == pad(x * s)  for a pad of zeros",
+    "dense(x, w, b) * s == dense(x, w * s, b * s)  likewise conv",
+    "matmul(x, b) * s == matmul(x, b * s)",
+    "pad(x) * s == pad(x * s)  for a pad of zeros",
     "spmm(a, x) * s == spmm(a, x * s)",
-    "f(x) * s == f(x * s)  for s > 0 and a homogeneous f, as relu;  (x + y) * s == x * s + y * s",
+    "f(x) * s == f(x * s)  for s > 0 and a homogeneous f, as relu",
+    "(x + y) * s == x * s + y * s",
 )
 @dataclass
 class ScaleOfProduct(RewritePattern):
@@ -240,9 +242,11 @@ class ScaleOfProduct(RewritePattern):
 
 @states(
     SPECIAL,
-    "dense(x * s, w) == dense(x, w * s), likewise conv;  matmul(x * s, b) == matmul(x, s * b)",
+    "dense(x * s, w) == dense(x, w * s)  likewise conv",
+    "matmul(x * s, b) == matmul(x, s * b)",
     "pad(x * s) == pad(x) * s  for a pad of zeros",
-    "f(x * s) == f(x) * s  for s > 0 and a homogeneous f, as relu;  x * s + t == (x + t / s) * s",
+    "f(x * s) == f(x) * s  for s > 0 and a homogeneous f, as relu",
+    "x * s + t == (x + t / s) * s",
 )
 @dataclass
 class ProductOfScaled(RewritePattern):
@@ -287,7 +291,8 @@ def _weights_of_scaled(op: GraphOp, to: Rebuilding) -> SSAValue:
 
 @states(
     SPECIAL,
-    "spmm(a, x) * r == spmm(diag(r) a, x);  spmm(a, x * c) == spmm(a diag(c), x)  for columns",
+    "spmm(a, x) * r == spmm(diag(r) @ a, x)  for a column r",
+    "spmm(a, x * c) == spmm(a @ diag(c), x)  for a column c",
 )
 @dataclass
 class ScaleOfRows(RewritePattern):

@@ -17,10 +17,16 @@ def rules_page() -> str:
     rows = [
         (
             f"`{rule.name}`",
-            "<br>".join(f"`{identity}`" for identity in rule.identities),
+            "<br>".join(map(_identity, rule.identities)),
             rule.exactness.value,
             ", ".join(f"`{user}`" for user in rule.users),
         )
         for rule in listed_rules()
     ]
     return page("# Rewrite rules", _INTRODUCTION, table(("rule", "identity", "exact", "in"), rows))
+
+
+def _identity(text: str) -> str:
+    """The equation as code, and its condition after it."""
+    equation, _, condition = text.partition("  ")
+    return f"`{equation}`, {condition}" if condition else f"`{equation}`"

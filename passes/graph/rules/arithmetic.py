@@ -54,7 +54,7 @@ def _inverse(x: SSAValue, c: SSAValue) -> tuple[np.ndarray, np.ndarray] | None:
     return (divisor, inverse) if is_regular(divisor) and is_regular(inverse) else None
 
 
-@rule("x / c == x * inverse  for a power of two c, where c and 1 / c are normal numbers", EXACT)
+@rule("x / c == x * inverse  for a power of two, where c and 1 / c are normal numbers", EXACT)
 def divide_by_power_of_two(x: SSAValue, c: SSAValue) -> Mapping[str, np.ndarray] | None:
     if (found := _inverse(x, c)) is None:
         return None
@@ -62,7 +62,10 @@ def divide_by_power_of_two(x: SSAValue, c: SSAValue) -> Mapping[str, np.ndarray]
     return {"inverse": found[1]} if np.all(fractions == 0.5) else None
 
 
-@rule("x / c == x * inverse  for f32 and f64: 41 * (1 / 41) is the number before 1", ROUNDING)
+@rule(
+    "x / c == x * inverse  for inverse = 1 / c in f32 and f64: 41 / 41 is less than 1 then",
+    ROUNDING,
+)
 def divide_by_constant(x: SSAValue, c: SSAValue) -> Mapping[str, np.ndarray] | None:
     found = _inverse(x, c)
     # In 16 bits the rounding of 1 / c would show.

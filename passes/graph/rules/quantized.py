@@ -149,7 +149,8 @@ class PadOfDequantized(RewritePattern):
 
 @states(
     EXACT,
-    "move(dequantize(q)) == dequantize(move(q));  max(dequantize(q)) == dequantize(max(q))",
+    "move(dequantize(q)) == dequantize(move(q))",
+    "max(dequantize(q)) == dequantize(max(q))",
 )
 @dataclass
 class MoveOfDequantized(RewritePattern):
