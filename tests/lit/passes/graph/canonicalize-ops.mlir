@@ -69,3 +69,26 @@ func.func @filters(%x: tensor<?x1x4xf32>, %w: tensor<2x1x3xf32>) -> tensor<?x2x2
   %y = graph.add %a, %c : (tensor<?x2x2xf32>, tensor<2xf32>) -> tensor<?x2x2xf32>
   func.return %y : tensor<?x2x2xf32>
 }
+
+// The transpose of a product exchanges its operands.
+// CHECK-LABEL: func.func @transposed_product
+// CHECK-SAME: (%[[x:[^:]*]]: tensor<?x8xf32>, %[[w:[^:]*]]: tensor<4x8xf32>)
+// CHECK-NEXT: %[[y:.*]] = graph.dense %[[x]], %[[w]]
+// CHECK-NEXT: func.return %[[y]]
+func.func @transposed_product(%x: tensor<?x8xf32>, %w: tensor<4x8xf32>) -> tensor<?x4xf32> {
+  %d = graph.dense %w, %x : (tensor<4x8xf32>, tensor<?x8xf32>) -> tensor<4x?xf32>
+  %y = graph.transpose %d permutation = [1, 0] : (tensor<4x?xf32>) -> tensor<?x4xf32>
+  func.return %y : tensor<?x4xf32>
+}
+
+// Weights that are constants stay the second operand.
+// CHECK-LABEL: func.func @transposed_layer
+// CHECK: graph.dense
+// CHECK-NEXT: graph.transpose
+// CHECK-NEXT: func.return
+func.func @transposed_layer(%x: tensor<?x2xf32>) -> tensor<2x?xf32> {
+  %w = graph.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  %d = graph.dense %x, %w : (tensor<?x2xf32>, tensor<2x2xf32>) -> tensor<?x2xf32>
+  %y = graph.transpose %d permutation = [1, 0] : (tensor<?x2xf32>) -> tensor<2x?xf32>
+  func.return %y : tensor<2x?xf32>
+}

@@ -115,3 +115,16 @@ func.func @border_stays(%x: tensor<1x4x4xf32>) -> tensor<1x2x4xf32> {
       : (tensor<1x4x6xf32>, tensor<2x4x3xf32>) -> tensor<1x2x4xf32>
   func.return %y : tensor<1x2x4xf32>
 }
+
+// A factor of each row of an argument is one of the result.
+// CHECK-LABEL: func.func @scaled_rows
+// CHECK-SAME: (%[[x:[^:]*]]: tensor<?x8xf32>, %[[n:[^:]*]]: tensor<?x1xf32>, %[[w:[^:]*]]: tensor<4x8xf32>, %[[b:[^:]*]]: tensor<4xf32>)
+// CHECK-NEXT: %[[d:.*]] = graph.dense %[[x]], %[[w]]
+// CHECK-NEXT: %[[s:.*]] = graph.mul %[[d]], %[[n]]
+// CHECK-NEXT: %[[y:.*]] = graph.add %[[s]], %[[b]]
+// CHECK-NEXT: func.return %[[y]]
+func.func @scaled_rows(%x: tensor<?x8xf32>, %n: tensor<?x1xf32>, %w: tensor<4x8xf32>, %b: tensor<4xf32>) -> tensor<?x4xf32> {
+  %s = graph.mul %n, %x : (tensor<?x1xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %y = graph.dense %s, %w, %b : (tensor<?x8xf32>, tensor<4x8xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  func.return %y : tensor<?x4xf32>
+}
