@@ -10,7 +10,7 @@ from functools import cache
 from types import EllipsisType
 from typing import Any
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerType, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import ConstantLike
 
@@ -162,11 +162,13 @@ def _makes_constants(kind: type[Operation] | type[Block]) -> bool:
 
 
 def is_number(value: SSAValue, number: Number) -> bool:
-    """Whether a value is a literal that is `number` everywhere, rounded to its own type."""
+    """Whether a value is a literal that is `number` everywhere, which floats are rounded to."""
     splat = getattr(value.owner, "splat", None)
     if splat is None or not isinstance(value.type, TensorType):
         return False
-    rounded = dtype_of(value.type.element_type).type(number).item()
+    element = value.type.element_type
+    # An integer may be none of its type.
+    rounded = number if isinstance(element, IntegerType) else dtype_of(element).type(number).item()
     # 0.0 == -0.0, but they are different literals.
     return splat == rounded and math.copysign(1, splat) == math.copysign(1, rounded)
 

@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from .interfaces import Array
 
 
+_BODY = "_body_and_its_key"
+
+
 class CompositeOp(GraphOp, ABC):
     """An operator whose meaning is its `body`, a function of an `OpBuilder`.
 
@@ -165,7 +168,14 @@ class CompositeOp(GraphOp, ABC):
             for kind in map(tensor_type, self.operands)
             for element in (kind.element_type,)
         )
-        return _built(type(self), tuple(self.properties.items()), types)
+        key = type(self), tuple(self.properties.items()), types
+        if self.FUSION == FusionKind.ELEMENTWISE:
+            return _built_of_elements(*key)
+        # Others differ with the sizes of programs, and last as long as the operator.
+        known = vars(self).get(_BODY)
+        if known is None or known[0] != key:
+            known = vars(self)[_BODY] = key, _built(*key)
+        return known[1]
 
 
 def _is_of_scalars(operator: type[CompositeOp]) -> bool:
@@ -238,7 +248,6 @@ class _BodySizes:
         return None
 
 
-@bounded_cache
 def _built(
     operator: type[CompositeOp],
     properties: tuple[tuple[str, Attribute], ...],
@@ -258,6 +267,10 @@ def _built(
                 fact = "its body is not elementwise, but its FUSION is"
                 raise _refused(op, fact, expected="elementwise operators", got=inner.name)
     return _Body(block, results)
+
+
+_built_of_elements = bounded_cache(_built)
+"""Elementwise ones, which are few: most are on scalars."""
 
 
 class _BodyNest(Nest):

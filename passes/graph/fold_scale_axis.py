@@ -352,10 +352,12 @@ def _scales_rows(op: GraphOp, t: SSAValue, x: SSAValue, n: SSAValue) -> bool:
     A copy of x is written and read, where a product takes one more operation for each element:
     worth it unless its rows are more than twice as long as those of x.
     """
+    if isinstance(x, OpResult) or x.type != t.type or not t.has_one_use():
+        return False
+    if element_type(x) not in (f32, f64) or rank(op.results[0]) != rank(x):
+        return False
     width, terms = sizes_of(op.results[0])[-1], sizes_of(x)[-1]
-    is_argument = not isinstance(x, OpResult) and x.type == t.type and t.has_one_use()
-    matches = element_type(x) in (f32, f64) and rank(op.results[0]) == rank(x)
-    return is_argument and matches and sizes_of(n)[-1:] in ((), (1,)) and 0 <= width <= 2 * terms
+    return sizes_of(n)[-1:] in ((), (1,)) and 0 <= width <= 2 * terms
 
 
 @rule("dense(t := x * n, w) == dense(x, w) * n  for one factor of each row of an argument", SPECIAL)

@@ -834,7 +834,8 @@ def test_splat_constant(number: np.generic) -> None:
 def test_constant_with_several_values_is_opaque() -> None:
     op = graph.ConstantOp.literal(np.arange(3))
     assert op.fusion is FusionKind.OPAQUE
-    with pytest.raises(UnsupportedError, match=r"graph\.constant: an opaque operator has no value"):
+    message = r"graph\.constant: has no value at an index; it is opaque"
+    with pytest.raises(UnsupportedError, match=message):
         op.value_at(EagerNest({}), (AffineConstantExpr(0),))
 
 

@@ -77,6 +77,13 @@ def test_numbers_are_rounded_and_have_signs() -> None:
     assert rewritten(none, lambda b, x, y, z: x + b.constant(-0.0, "f32"))[-1] == "neg"
 
 
+def test_a_number_may_be_none_of_an_integer_type() -> None:
+    for text in ("x * -1 == x", "x * 0.5 == x", "x * 256 == x"):
+        for build in (lambda b, x, y, z: x * 255, lambda b, x, y, z: x * 0):
+            assert rewritten(always(text), build, "ui8")[-1] == "mul"
+    assert rewritten(always("x * 255 == -x"), lambda b, x, y, z: x * 255, "ui8")[-1] == "neg"
+
+
 def test_attributes_are_captured_required_or_anything() -> None:
     def softmax(axis: int) -> Build:
         return lambda b, x, y, z: b.log(b.softmax(x, axis=axis))

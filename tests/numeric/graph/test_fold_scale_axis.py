@@ -190,6 +190,10 @@ ROWS: dict[str, tuple[Callable[[Builder, Value], Value], list[str]]] = {
         lambda b, x: b.add(b.dense(s := x * lengths(b, x), W[:4]), s),
         ["mul", "dense", "add"],
     ),
+    "a number": (
+        lambda b, x: b.add(b.dense(b.dense(x, w := b.constant(W[:4])) * 0.25, w), x),
+        ["dense", "mul", "dense", "add"],
+    ),
     "factors of elements": (lambda b, x: b.dense(x * b.tanh(x), W), ["mul", "dense"]),
 }
 
