@@ -167,8 +167,9 @@ def is_number(value: SSAValue, number: Number) -> bool:
     if splat is None or not isinstance(value.type, TensorType):
         return False
     element = value.type.element_type
-    # An integer may be none of its type.
-    rounded = number if isinstance(element, IntegerType) else dtype_of(element).type(number).item()
+    if isinstance(element, IntegerType):
+        return splat == number
+    rounded = dtype_of(element).type(number).item()
     # 0.0 == -0.0, but they are different literals.
     return splat == rounded and math.copysign(1, splat) == math.copysign(1, rounded)
 
