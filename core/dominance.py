@@ -86,7 +86,7 @@ def _defined(block: Block) -> Iterator[SSAValue]:
 
 
 def dependents_between(ops: Sequence[Operation]) -> list[Operation] | None:
-    """What stands between operations of one block and needs a result of them.
+    """The operations between those of one block that need a result of them.
 
     None if one of them needs it in turn: then they cannot become one operation.
 

@@ -28,8 +28,8 @@ from ..dialects.loop.ops import ForOp, KernelOp
 
 Function = TypeVar("Function", bound=Callable[..., KernelOp])
 Handles: TypeAlias = Callable[[Mapping[str, ForOp], Forwarded, str], Any]
-"""What a method of schedules returns, of the loops of the new kernel by name, of what has become of
-the old ones, and of the first argument."""
+"""Computes the result of a method of schedules, from the loops of the new kernel by name, the names
+that old loops were forwarded to, and the first argument."""
 
 DEFINED: dict[str, Primitive] = {}
 """The primitives whose modules have been imported, by name."""

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 
 _BODY = "_body_and_its_key"
+"""Where an operator keeps its body, with the properties and types that it was built for."""
 
 
 class CompositeOp(GraphOp, ABC):

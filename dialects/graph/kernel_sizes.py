@@ -84,7 +84,7 @@ def _parts(kernel: KernelOp, kinds: Sequence[TensorType]) -> dict[SSAValue, Part
 def known_of_call(
     kernel: KernelOp, kinds: Sequence[TensorType], results: Sequence[Sizes] | None = None
 ) -> Known | None:
-    """What is known of the arguments of a kernel that is called; None for one that does not fit.
+    """Facts about the arguments of a kernel that is called; None for one that does not fit.
 
     Args:
         kernel: the kernel.
@@ -116,7 +116,7 @@ def known_of(
     results: Sequence[Sizes],
     holders: Container[int] = (),
 ) -> Known:
-    """What is known of the arguments of a kernel.
+    """Facts about the arguments of a kernel.
 
     Args:
         kernel: the kernel.

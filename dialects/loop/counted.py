@@ -39,7 +39,7 @@ def is_counted(known: Known, output: SSAValue, count: SSAValue) -> bool:
 
 
 def _init_of(value: SSAValue) -> SSAValue | None:
-    """What a loop carries first whose last value this is."""
+    """The initial value that a loop carries, from its last one."""
     loop = value.owner
     return loop.inits[loop.results.index(value)] if isinstance(loop, ForOp) else None
 

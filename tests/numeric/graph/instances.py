@@ -43,7 +43,7 @@ class Proof:
     """The shape of each operand, where a rule is about rounding."""
 
     def values(self, b: sw.Builder, given: list[Any]) -> list[Any]:
-        """What the program makes of its inputs."""
+        """The results of the program, from its inputs."""
         made = self.build(b, *given, *self.constants)
         return made if isinstance(made, list) else [made]
 

@@ -86,7 +86,7 @@ def kernels_of(*functions: func.FuncOp) -> Iterator[KernelOp]:
 
 
 def operands(kernel: KernelOp, form: func.FuncOp) -> Iterator[np.ndarray | int]:
-    """What a kernel is given: an entry in each row of a matrix, and 0 for all integers."""
+    """The inputs of a kernel: an entry in each row of a matrix, and 0 for all integers."""
     left, rng = list(kernel.inputs), np.random.default_rng(7)
 
     def array(*shape: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What is proved to be stored up to a number that a kernel counts is stored: random nests, run."""
+"""Elements that are proved to be stored, up to a number that a kernel counts: random nests, run."""
 
 from __future__ import annotations
 
