@@ -59,7 +59,7 @@ _PLACES = {
     "from_mlir": "frontends.mlir",
     "from_onnx": "frontends.onnx.importer",
     "from_torch": "frontends.torch.importer",
-    "kernel": "dialects.graph.kernels",
+    "kernel": "dialects.graph.nests.kernels",
     "load": "loading",
     "load_ipython_extension": "report.display",
     "out_of_core": "distributed.out_of_core",
@@ -75,7 +75,7 @@ _PLACES = {
 }
 
 if TYPE_CHECKING:
-    from . import patterns
+    from .. import patterns
     from .binding import bind_params
     from .compiler import compile
     from .core.context import PassHook
@@ -99,7 +99,7 @@ if TYPE_CHECKING:
     from .core.weights import WeightStore
     from .diagnosis.bisection import bisect
     from .diagnosis.reduction import reduce
-    from .dialects.graph.kernels import kernel
+    from .dialects.graph.nests.kernels import kernel
     from .distributed.distributing import distribute
     from .distributed.out_of_core import out_of_core
     from .distributed.partition import Partition

@@ -27,10 +27,10 @@ from ..core.walks import operations_in
 from ..dialects.graph import ops as graph
 from ..dialects.graph.attrs import PRIMITIVE
 from ..dialects.graph.interfaces import GraphOp
-from ..dialects.graph.kernel_bounds import HINT, described, outside_of_call
+from ..dialects.graph.nests.proofs import HINT, described, outside_of_call
+from ..dialects.graph.nests.recording import Recorder
 from ..dialects.graph.plan.nest_plan import NestPlan
 from ..dialects.graph.plan.planner import planned
-from ..dialects.graph.plan.recording import Recorder
 from ..dialects.graph.rearranging import is_alias
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.graph.visibility import StoredRounding

@@ -25,8 +25,8 @@ from ..core.dims import Dim
 from ..core.errors import InputError, StepwellError, explain
 from ..core.provenance import names
 from ..core.typed import tensor_type
-from ..dialects.graph.kernel_flops import kernel_flops
 from ..dialects.graph.moved import bytes_of
+from ..dialects.graph.nests.flops import kernel_flops
 from ..dialects.graph.ops_call import CallDpsOp, CallLikeOp
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.rt import ops as rt

@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 from ..core.dims import Dim, Shape, size_of_argument
 from ..core.specs import TensorSpec
 from ..core.typed import tensor_type
-from ..dialects.graph.kernels import Kernel
+from ..dialects.graph.nests.kernels import Kernel
 from ..dialects.graph.ops_call import CallDpsOp, CallPackedOp
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.loop.ops import KernelOp

@@ -27,15 +27,17 @@ from ..core.symbols import find_symbol
 from ..core.typed import function_around
 from ..core.versions import KEY
 from ..core.weights import WeightStore
-from ..dialects.graph.kernel_bounds import (
+from ..dialects.graph.nests.proofs import (
     HINT,
+    counts_in,
     described,
     equal_sizes,
     holds_in,
     is_computed,
+    is_read_beyond,
     outside_of_call,
+    uncovered_of_call,
 )
-from ..dialects.graph.kernel_coverage import counts_in, is_read_beyond, uncovered_of_call
 from ..dialects.graph.ops import CallDpsOp
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.loop.inside import readers_in

@@ -15,7 +15,7 @@ from ..core.display import ScheduledKernel
 from ..core.module import Module
 from ..core.printing import module_text
 from ..core.specs import ValueSpec
-from ..dialects.graph.kernels import Kernel
+from ..dialects.graph.nests.kernels import Kernel
 from ..frontends.gnn.graph import Graph
 from ..runtime.executable import Executable
 from ..runtime.profile import HEADINGS, Profile, Row

@@ -18,9 +18,16 @@ from ...core.symbols import find_symbol
 from ...core.typed import owned, parent_of, returned
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.interfaces import GraphOp, element_type, faults_of, is_foreign, rank
-from ...dialects.graph.kernel_bounds import HINT, computed_indices, described, known_in, outside_of
-from ...dialects.graph.kernel_coverage import counts_in, uncovered
-from ...dialects.graph.nest import Index
+from ...dialects.graph.nests.nest import Index
+from ...dialects.graph.nests.proofs import (
+    HINT,
+    computed_indices,
+    counts_in,
+    described,
+    known_in,
+    outside_of,
+    uncovered,
+)
 from ...dialects.graph.ops_call import CallDpsOp
 from ...dialects.graph.plan.nest_plan import NestPlan, ResultNest
 from ...dialects.graph.rearranging import ReshapeInterface

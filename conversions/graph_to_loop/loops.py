@@ -23,7 +23,7 @@ from ...core.building.scopes import Scope, Scopes, may_trap
 from ...core.provenance import fuse
 from ...core.typed import parent_of
 from ...core.walks import is_same
-from ...dialects.graph.nest import Index, PlaceSteps, SerialStep, Steps
+from ...dialects.graph.nests.nest import Index, PlaceSteps, SerialStep, Steps
 from ...dialects.graph.plan.nest_plan import NAMES
 from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import Combine, LoopKind

@@ -25,8 +25,8 @@ from ...core.provenance import origin
 from ...core.typed import owned, tensor_type
 from ...dialects.graph import scalars
 from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type, faults_of
-from ...dialects.graph.kernel_bounds import known_in
-from ...dialects.graph.nest import Index, Nest, PlaceSteps, Steps
+from ...dialects.graph.nests.nest import Index, Nest, PlaceSteps, Steps
+from ...dialects.graph.nests.proofs import known_in
 from ...dialects.graph.plan.local_buffers import local_type
 from ...dialects.graph.plan.nest_plan import NestPlan
 from ...dialects.graph.shapes import SymbolicShapes

@@ -15,7 +15,7 @@ from ...core.typed import owned
 from ...dialects.graph import scalars
 from ...dialects.graph.combiners import COMBINERS
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
-from ...dialects.graph.nest import Index, LocalBuffer, SerialStep, WritingNest
+from ...dialects.graph.nests.nest import Index, LocalBuffer, SerialStep, WritingNest
 from ...dialects.graph.plan.nest_plan import NestPlan
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.graph.visibility import StoredRounding

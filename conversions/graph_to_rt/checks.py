@@ -17,7 +17,7 @@ from ...core.typed import tensor_type
 from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.demands import SizeBound, demands
-from ...dialects.graph.kernel_bounds import call_sizes
+from ...dialects.graph.nests.proofs import call_sizes
 from ...dialects.graph.rearranging import is_alias
 from ...dialects.loop import ops as loop
 from ...dialects.loop.arguments import (

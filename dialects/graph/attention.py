@@ -12,7 +12,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 from . import scalars
 from .guards import only_if
 from .interfaces import rank
-from .nest import WritingNest
+from .nests.nest import WritingNest
 
 ROWS = 128
 """The rows of a tile: its queries, each for all heads that share their keys."""

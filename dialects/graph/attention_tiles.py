@@ -21,7 +21,7 @@ from . import scalars
 from .attention import ROWS, ZERO, Attention, Visible, known, tiles_of
 from .guards import only_if
 from .interfaces import element_type, rank
-from .nest import Index, LocalBuffer, WritingNest
+from .nests.nest import Index, LocalBuffer, WritingNest
 from .ops_elementwise import broadcast_index
 
 FEW_ROWS = 4

@@ -15,7 +15,7 @@ from ..loop.combiners import UFUNC, neutral_value
 from . import scalars
 from .attrs import ReduceKind, compute_type, is_reordered
 from .buffers import storage_type
-from .nest import Scalars
+from .nests.nest import Scalars
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ from .interfaces import (
     tensor_type,
     unknown_sizes,
 )
-from .nest import PlaceSteps, Steps
+from .nests.nest import PlaceSteps, Steps
 from .op_builder import InsertingBuilder, OpBuilder
 from .ops_elementwise import broadcast_index, broadcast_shapes
 

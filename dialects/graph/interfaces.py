@@ -31,7 +31,7 @@ from ...core.refusal import OperationRefused
 from ...core.typed import tensor_type
 from .attrs import compute_type, is_reordered
 from .kinds import FusionKind
-from .nest import Index, Nest, WritingNest
+from .nests.nest import Index, Nest, WritingNest
 from .shape_facts import ShapeFacts
 from .shape_facts import text as text
 

@@ -26,7 +26,7 @@ from xdsl.ir import Attribute, SSAValue
 from ...core.dtypes import LOW_BIT_FLOATS, dtype_of
 from ...core.typed import bits, integer_type
 from ..upstream import ops as upstream
-from .nest import Scalars
+from .nests.nest import Scalars
 
 _IEEE = FloatNonfiniteBehavior.IEEE
 _FINITE = FloatNonfiniteBehavior.FINITE_ONLY

@@ -50,7 +50,7 @@ from .interfaces import (
     widened,
 )
 from .matrices import rows_of
-from .nest import PlaceStep
+from .nests.nest import PlaceStep
 from .ops_contraction import same_element_types
 from .ops_edge import require_equal
 from .ops_edge_softmax import softmax_of_rows

@@ -29,7 +29,7 @@ from .interfaces import (
     element_type,
     widened,
 )
-from .nest import LocalBuffer
+from .nests.nest import LocalBuffer
 from .ops_aggregate import AggregationOp
 from .ops_contraction import same_element_types
 from .ops_sparse import require_csr

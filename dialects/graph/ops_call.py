@@ -49,9 +49,9 @@ from .interfaces import (
     tensor_type,
     unknown_sizes,
 )
-from .kernel_flops import kernel_flops
-from .kernel_sizes import NoValueError
-from .kernel_values import KernelValues
+from .nests.flops import kernel_flops
+from .nests.sizes import NoValueError
+from .nests.values import KernelValues
 from .traits import Discontinuous
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from .interfaces import (
     WritingNest,
     element_type,
 )
-from .nest import LocalBuffer
+from .nests.nest import LocalBuffer
 from .ops_check import AliasOp
 from .ops_gather import checked_places, place_of
 from .traits import Discontinuous, NeverNegative

@@ -22,7 +22,7 @@ from .attrs import ANY_TENSOR, I32_TENSOR, I64_TENSOR, INDEX_TENSOR
 from .constructors import operator
 from .demands import Demand, DemandInterface, IndexBound, SizeBound, SizeResult
 from .interfaces import FusionKind, GraphOp, ShapeFacts, WritingNest, element_type
-from .nest import LocalBuffer
+from .nests.nest import LocalBuffer
 from .ops_gather import checked_places, place_of
 from .traits import Discontinuous, NeverNegative
 

@@ -24,7 +24,7 @@ from .sorting import known_size
 
 if TYPE_CHECKING:
     from .interfaces import Array
-    from .nest import LocalBuffer, WritingNest
+    from .nests.nest import LocalBuffer, WritingNest
 
 
 @operator()

@@ -25,7 +25,7 @@ from .traits import HalfPrecision, NeverNegative
 
 if TYPE_CHECKING:
     from .interfaces import Array
-    from .nest import Scalars
+    from .nests.nest import Scalars
 
 
 @operator()

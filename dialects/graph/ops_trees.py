@@ -31,7 +31,7 @@ from .interfaces import (
     element_type,
     widened,
 )
-from .nest import LocalBuffer
+from .nests.nest import LocalBuffer
 from .ops_gather import checked_places, place_of
 from .sorting import known_size
 from .traits import Discontinuous

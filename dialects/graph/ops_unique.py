@@ -20,7 +20,7 @@ from .constructors import operator
 from .demands import DemandInterface, SizeBound, SizeResult
 from .guards import only_if
 from .interfaces import FusionKind, GraphOp, ShapeFacts, WritingNest, element_type, widened
-from .nest import LocalBuffer
+from .nests.nest import LocalBuffer
 from .order_keys import MOST_PLACES, PlaceAt, key_bits, order_key
 from .sorting import sort
 from .traits import Discontinuous

@@ -17,7 +17,7 @@ from xdsl.ir.affine import AffineExpr
 from ...core.typed import bits
 from . import scalars
 from .attrs import compute_type, is_float, is_unsigned
-from .nest import Index, LocalBuffer, Scalars, WritingNest
+from .nests.nest import Index, LocalBuffer, Scalars, WritingNest
 
 PLACE_BITS = 32
 MOST_PLACES = (1 << 31) - 1

@@ -7,7 +7,7 @@ from collections.abc import Set
 
 from xdsl.ir import Operation
 
-from .nest import Index, Nest
+from .nests.nest import Index, Nest
 
 
 class AliasInterface(Operation, ABC):

@@ -33,7 +33,7 @@ from ..loop.bounds import integer_constant
 from ..upstream import ops as upstream
 from . import low_bits
 from .attrs import compute_type, is_float, is_half, is_reordered, is_unsigned
-from .nest import Scalars
+from .nests.nest import Scalars
 
 
 def zero(nest: Scalars, type: Attribute) -> SSAValue:

@@ -10,7 +10,7 @@ from xdsl.ir.affine import AffineExpr
 
 from . import scalars
 from .guards import only_if
-from .nest import Index, WritingNest
+from .nests.nest import Index, WritingNest
 from .order_keys import KeyAt, PlaceAt, Record, Records
 
 BLOCK = 32

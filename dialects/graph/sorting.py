@@ -17,7 +17,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
 from . import scalars
 from .guards import only_if
-from .nest import Index, WritingNest
+from .nests.nest import Index, WritingNest
 from .order_keys import PLACE_BITS, KeyAt, PlaceAt, Record, Records
 
 RANKED = 128

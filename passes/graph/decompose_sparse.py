@@ -23,8 +23,8 @@ from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import NormalizeKind
 from ...dialects.graph.interfaces import GraphOp, rank, set_result_types
 from ...dialects.graph.known import sizes_of
+from ...dialects.graph.nests.recording import Recorder
 from ...dialects.graph.ops_select import WHOLE_END
-from ...dialects.graph.plan.recording import Recorder
 from ...dialects.graph.plan.uses import Uses
 from ...dialects.graph.rewrites import on_other_operand
 from ...dialects.graph.sparse_forms import by_rows_and_columns

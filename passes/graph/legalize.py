@@ -28,7 +28,7 @@ from ...core.typed import function_around
 from ...core.undo import all_or_nothing
 from ...dialects.graph.dialect import Graph
 from ...dialects.graph.interfaces import GraphOp, tensor_type
-from ...dialects.graph.kernels import Kernel
+from ...dialects.graph.nests.kernels import Kernel
 from ...dialects.graph.ops import CallDpsOp, ConstantOp
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.loop.ops import KernelOp

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from ...dialects.graph.interfaces import GraphOp, Sizes
+from ...dialects.graph.nests.recording import Recorder
 from ...dialects.graph.plan.planner import plan_nests
-from ...dialects.graph.plan.recording import Recorder
 
 
 @dataclass

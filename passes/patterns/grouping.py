@@ -17,7 +17,7 @@ from ...core.walks import blocks_in
 from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.demands import size_results
 from ...dialects.graph.interfaces import GraphOp
-from ...dialects.graph.plan.recording import Recorder
+from ...dialects.graph.nests.recording import Recorder
 from ...dialects.graph.shapes import SymbolicShapes
 from ..graph.fusion.outlining import Outliner, has_kernel
 from .cutting import Part, parts

@@ -21,7 +21,7 @@ from stepwell.core.errors import CompileError, UnsupportedError
 from stepwell.dialects.graph import guards, scalars
 from stepwell.dialects.graph.attrs import FLOAT_TENSOR, SPARSE_TENSOR
 from stepwell.dialects.graph.interfaces import FusionKind, GraphOp, ShapeFacts, WritingNest
-from stepwell.dialects.graph.nest import Index
+from stepwell.dialects.graph.nests.nest import Index
 from stepwell.dialects.loop.known import Known
 
 from .test_operators import random

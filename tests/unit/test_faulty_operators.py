@@ -21,7 +21,7 @@ from stepwell.dialects.graph.interfaces import (
     Nest,
     WritingNest,
 )
-from stepwell.dialects.graph.plan.recording_nest import RecordingNest
+from stepwell.dialects.graph.nests.recording_nest import RecordingNest
 
 from .unary import Unary
 

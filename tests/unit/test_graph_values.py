@@ -39,8 +39,8 @@ from stepwell.dialects.graph.interfaces import (
     element_type,
     tensor_type,
 )
-from stepwell.dialects.graph.nest import Index, Nest, PlaceSteps, Step, Steps
-from stepwell.dialects.graph.plan.recording import Recorder, Recording
+from stepwell.dialects.graph.nests.nest import Index, Nest, PlaceSteps, Step, Steps
+from stepwell.dialects.graph.nests.recording import Recorder, Recording
 from stepwell.dialects.graph.plan.uses import Uses
 from stepwell.dialects.loop.attrs import Combine
 from stepwell.dialects.sparse_tensor import is_sparse

@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 import stepwell as sw
-from stepwell.dialects.graph.kernel_builder import NAMES, KernelBuilder
+from stepwell.dialects.graph.nests.builder import NAMES, KernelBuilder
 from stepwell.dialects.graph.scalars import FUNCTIONS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,10 +16,10 @@ from stepwell.conversions.graph_to_loop.kernel import build_kernel
 from stepwell.core.errors import InternalError
 from stepwell.core.registry import make_context
 from stepwell.dialects.graph.interfaces import GraphOp
+from stepwell.dialects.graph.nests.recording import Recorder
 from stepwell.dialects.graph.plan.injective import is_injective
 from stepwell.dialects.graph.plan.nest_plan import MOST_OPERATORS, NestPlan
 from stepwell.dialects.graph.plan.planner import plan_nests, planned
-from stepwell.dialects.graph.plan.recording import Recorder
 from stepwell.dialects.graph.plan.uses import Uses
 from stepwell.dialects.graph.shapes import SymbolicShapes
 from stepwell.dialects.graph.visibility import StoredRounding

@@ -17,8 +17,8 @@ from stepwell.core.errors import UnsupportedError
 from stepwell.core.provenance import named
 from stepwell.dialects.graph import scalars
 from stepwell.dialects.graph.interfaces import FusionKind, Index, Nest, WritingNest
-from stepwell.dialects.graph.nest import LocalBuffer
-from stepwell.dialects.graph.plan.recording import Recorder
+from stepwell.dialects.graph.nests.nest import LocalBuffer
+from stepwell.dialects.graph.nests.recording import Recorder
 
 from .unary import Unary
 

@@ -9,8 +9,8 @@ from xdsl.ir.affine import AffineExpr
 
 from ..interfaces import GraphOp, Sizes
 from ..kinds import FusionKind
-from .accesses import Read, RecordedLoopKind, Recording
-from .recording import Recorder
+from ..nests.accesses import Read, RecordedLoopKind, Recording
+from ..nests.recording import Recorder
 from .uses import Uses
 
 _REDUCTIONS = (RecordedLoopKind.REDUCTION, RecordedLoopKind.ENTRIES)

@@ -11,11 +11,11 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 from ....core.building.affine import polynomial
 from ...sparse_tensor import is_sparse
 from ..interfaces import FusionKind, GraphOp, names_a_symbol, tensor_type
+from ..nests.accesses import AtomKind, Read, RecordedLoopKind, Recording, atoms_in
+from ..nests.recording import Recorder, is_reshape
 from ..ops_constant import ConstantOp
 from ..traits import RecomputeCost
-from .accesses import AtomKind, Read, RecordedLoopKind, Recording, atoms_in
 from .injective import is_injective
-from .recording import Recorder, is_reshape
 
 CHEAP = 6
 """The largest cost, in simple operations, of recomputing a value instead of storing it."""

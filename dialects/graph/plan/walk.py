@@ -20,7 +20,7 @@ from ....core.dims import Dim
 from ..attrs import compute_type
 from ..buffers import storage_type
 from ..interfaces import GraphOp, Index, element_type, rank, tensor_type
-from .accesses import Atom, AtomKind, RecordedLoopKind, Recording, Sources, atoms_in
+from ..nests.accesses import Atom, AtomKind, RecordedLoopKind, Recording, Sources, atoms_in
 from .group_values import GroupValues
 from .injective import are_apart, is_injective
 from .local_buffers import is_local

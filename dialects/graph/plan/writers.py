@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 
 from ..interfaces import GraphOp
 from ..kinds import FusionKind
-from .accesses import AtomKind
+from ..nests.accesses import AtomKind
 from .group_values import GroupValues
 from .nest_plan import NestPlan, Refusal
 

@@ -8,8 +8,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects.graph.interfaces import FusionKind, GraphOp, tensor_type
+from ....dialects.graph.nests.recording import is_reshape
 from ....dialects.graph.plan.nest_plan import NestPlan
-from ....dialects.graph.plan.recording import is_reshape
 from ....dialects.graph.plan.uses import Uses
 from .groups import Gain, Group, Proposal, users_of
 

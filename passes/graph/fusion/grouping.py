@@ -20,10 +20,10 @@ from xdsl.ir import Block, Operation, SSAValue
 from ....core.dims import Shape
 from ....dialects.graph.demands import read_operands
 from ....dialects.graph.interfaces import FusionKind, GraphOp, Sizes, tensor_type
+from ....dialects.graph.nests.recording import Recorder
 from ....dialects.graph.ops_constant import ConstantOp
 from ....dialects.graph.plan.nest_plan import MOST_OPERATORS, NestPlan
 from ....dialects.graph.plan.planner import plan_nests
-from ....dialects.graph.plan.recording import Recorder
 from ....dialects.graph.plan.uses import Uses
 from .costs import ELSEWHERE, Costs
 from .groups import Gain, Group, Proposal, Region, results_of, users_of

@@ -19,8 +19,7 @@ from ....core.errors import StepwellError
 from ....core.refusal import refused
 from ....dialects.graph.interfaces import GraphOp
 from ....dialects.graph.kinds import FusionKind
-from ....dialects.graph.partitions import OverParts, PartitionInterface
-from ....dialects.graph.plan.accesses import (
+from ....dialects.graph.nests.accesses import (
     Atom,
     AtomKind,
     Read,
@@ -28,7 +27,8 @@ from ....dialects.graph.plan.accesses import (
     Recording,
     atoms_in,
 )
-from ....dialects.graph.plan.recording import Recorder
+from ....dialects.graph.nests.recording import Recorder
+from ....dialects.graph.partitions import OverParts, PartitionInterface
 from ....dialects.graph.shapes import SymbolicShapes
 from ....dialects.sparse_tensor import is_sparse
 

@@ -14,9 +14,9 @@ from xdsl.ir.affine import AffineExpr
 
 from ....dialects.graph import ops as graph
 from ....dialects.graph.interfaces import FusionKind, GraphOp, rank
+from ....dialects.graph.nests.accesses import atoms_in
+from ....dialects.graph.nests.recording import Recorder
 from ....dialects.graph.op_builder import InsertingBuilder
-from ....dialects.graph.plan.accesses import atoms_in
-from ....dialects.graph.plan.recording import Recorder
 from ....dialects.graph.plan.uses import has_one_value
 from ....dialects.sparse_tensor import is_sparse
 from .edge_lists import Facts, Gather, gather_of, is_float_tensor, number_of

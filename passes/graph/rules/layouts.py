@@ -17,7 +17,7 @@ from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import ints
 from ....dialects.graph.interfaces import GraphOp, rank, set_result_types, tensor_type
 from ....dialects.graph.known import sizes_of
-from ....dialects.graph.plan.recording import Recorder
+from ....dialects.graph.nests.recording import Recorder
 from ....dialects.graph.plan.uses import Uses
 from ....dialects.graph.remapped_axes import BlockableInterface
 

@@ -22,8 +22,8 @@ from ....dialects.graph.interfaces import (
     tensor_type,
 )
 from ....dialects.graph.known import elements_of
+from ....dialects.graph.nests.recording import Recorder
 from ....dialects.graph.op_builder import InsertingBuilder
-from ....dialects.graph.plan.recording import Recorder
 from ....dialects.graph.plan.uses import Uses
 from ....dialects.graph.rewrites import on_other_operand
 from ....dialects.graph.traits import OrderStatisticInterface

@@ -18,7 +18,7 @@ from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import ints
 from ....dialects.graph.interfaces import GraphOp, rank
 from ....dialects.graph.known import is_constant, reshape_target, sizes_of
-from ....dialects.graph.plan.recording import Recorder
+from ....dialects.graph.nests.recording import Recorder
 from ....dialects.graph.plan.uses import Uses
 from ....dialects.graph.remapped_axes import TransposableInterface
 from ....dialects.sparse_tensor import is_sparse

@@ -13,9 +13,9 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineDimExpr
 
 from ...loop.bounds import constant_index
 from ..interfaces import GraphOp, tensor_type
-from ..nest import WritingNest
 from .accesses import NOTHING, Atom, AtomKind, RecordedLoop, Sources, atoms_in
 from .contract import Contract
+from .nest import WritingNest
 
 
 class RecordedIndices(WritingNest, ABC):

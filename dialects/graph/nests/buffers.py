@@ -10,17 +10,17 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, MemRefType, Tens
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
-from ...core.dims import Dim, Shape
-from ...core.dtypes import ELEMENT_TYPES, is_low_bit
-from ...core.errors import CompileError
-from ..loop.attrs import Combine
-from ..loop.linear import normalized
-from ..loop.ops import LoadOp, LocalOp, StoreOp
-from ..loop.syntax import compress
-from . import low_bits, scalars
-from .attrs import compute_type, is_reordered
-from .buffers import buffer_types, storage_type
-from .combiners import COMBINERS
+from ....core.dims import Dim, Shape
+from ....core.dtypes import ELEMENT_TYPES, is_low_bit
+from ....core.errors import CompileError
+from ...loop.attrs import Combine
+from ...loop.linear import normalized
+from ...loop.ops import LoadOp, LocalOp, StoreOp
+from ...loop.syntax import compress
+from .. import low_bits, scalars
+from ..attrs import compute_type, is_reordered
+from ..buffers import buffer_types, storage_type
+from ..combiners import COMBINERS
 from .nest import Scalars
 
 

@@ -8,10 +8,10 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import IndexType, IntegerType, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...core.dims import Dim, size_of_argument
-from ..loop.ops import ForOp, KernelOp, StoreOp
-from ..upstream.ops import RemfOp
-from .kernel_sizes import KernelSizes, NoValueError
+from ....core.dims import Dim, size_of_argument
+from ...loop.ops import ForOp, KernelOp, StoreOp
+from ...upstream.ops import RemfOp
+from .sizes import KernelSizes, NoValueError
 
 _FLOATS = (
     *(arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp, RemfOp),

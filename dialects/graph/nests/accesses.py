@@ -13,7 +13,7 @@ from enum import Enum, auto
 
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
-from ..nest import Index
+from .nest import Index
 
 
 class AtomKind(Enum):

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from ...core.errors import CompileError
+from ....core.errors import CompileError
 
 _PACKAGE = __name__.partition(".dialects.")[0]
 

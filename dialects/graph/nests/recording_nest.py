@@ -18,7 +18,6 @@ from ...upstream.ops import RemfOp
 from ..attrs import compute_type
 from ..interfaces import GraphOp, element_type, rank
 from ..kinds import FusionKind
-from ..nest import Index, LocalBuffer, PlaceSteps, SerialStep, Steps
 from .accesses import (
     NOTHING,
     AtomKind,
@@ -29,6 +28,7 @@ from .accesses import (
     Sources,
     Write,
 )
+from .nest import Index, LocalBuffer, PlaceSteps, SerialStep, Steps
 from .recorded_indices import RecordedIndices
 
 _FAST_MATH = (math.FmaOp, math.AbsFOp, math.CopySignOp, math.FloorOp, math.CeilOp, math.TruncOp)

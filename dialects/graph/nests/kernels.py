@@ -20,20 +20,26 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ...core.dims import Dim, Shape, size_of_argument
-from ...core.display import displayed
-from ...core.errors import CompileError, InputError, StepwellError, explain
-from ...core.provenance import locate, origin
-from ..loop.arguments import BOUNDS, OFFSETS, SIZES
-from ..loop.ops import KernelOp
-from ..sparse_tensor import is_sparse
-from .buffers import buffer_types
-from .demands import IndexBound, OffsetBound, SizeBound, demands, read_operands
-from .interfaces import GraphOp, ShapeFacts, tensor_type, unknown_sizes
-from .kernel_bounds import HINT, described, outside_of_call
-from .kernel_builder import KernelBuilder
-from .kernel_coverage import sizes_by_name, sizes_of_operator, uncovered_of_call
-from .kernel_errors import line_of_error
+from ....core.dims import Dim, Shape, size_of_argument
+from ....core.display import displayed
+from ....core.errors import CompileError, InputError, StepwellError, explain
+from ....core.provenance import locate, origin
+from ...loop.arguments import BOUNDS, OFFSETS, SIZES
+from ...loop.ops import KernelOp
+from ...sparse_tensor import is_sparse
+from ..buffers import buffer_types
+from ..demands import IndexBound, OffsetBound, SizeBound, demands, read_operands
+from ..interfaces import GraphOp, ShapeFacts, tensor_type, unknown_sizes
+from .builder import KernelBuilder
+from .errors import line_of_error
+from .proofs import (
+    HINT,
+    described,
+    outside_of_call,
+    sizes_by_name,
+    sizes_of_operator,
+    uncovered_of_call,
+)
 
 
 class Kernel:

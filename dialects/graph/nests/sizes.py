@@ -9,13 +9,13 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
-from ...core.dims import Dim, size_of_argument, size_of_result
-from ...core.typed import memref_type
-from ..loop.arguments import BOUNDS, OFFSETS, texts_of
-from ..loop.in_place import overwritable
-from ..loop.known import Known, KnownIndices
-from ..loop.ops import ForOp, KernelOp
-from ..sparse_tensor import is_sparse, part_count
+from ....core.dims import Dim, size_of_argument, size_of_result
+from ....core.typed import memref_type
+from ...loop.arguments import BOUNDS, OFFSETS, texts_of
+from ...loop.in_place import overwritable
+from ...loop.known import Known, KnownIndices
+from ...loop.ops import ForOp, KernelOp
+from ...sparse_tensor import is_sparse, part_count
 
 Sizes: TypeAlias = Sequence[Dim | None]
 """The sizes of a tensor in those of arguments, None for one that does not follow from them."""

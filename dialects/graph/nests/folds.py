@@ -9,9 +9,9 @@ from typing import Any, Protocol
 from xdsl.dialects import arith, math
 from xdsl.ir import Attribute, Block, SSAValue
 
-from ...core.dims import Dim
-from . import scalars
-from .kernel_buffers import Buffer, Index, KernelBody, Row, Scalar
+from ....core.dims import Dim
+from .. import scalars
+from .buffers import Buffer, Index, KernelBody, Row, Scalar
 
 
 class FoldingBody(KernelBody, Protocol):

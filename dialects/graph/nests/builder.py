@@ -23,18 +23,18 @@ from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ...core.building.arithmetic import constant
-from ...core.building.sizes import affine_size
-from ...core.dims import Dim, Shape, size_of_argument
-from ...core.dtypes import ELEMENT_TYPES, is_low_bit
-from ...core.errors import CompileError, explain
-from ..loop.ops import KernelOp, StoreOp
-from ..sparse_tensor import is_sparse
-from . import low_bits, scalars
-from .attrs import compute_type, is_float
-from .buffers import buffer_types
-from .interfaces import GraphOp, tensor_type
-from .kernel_buffers import (
+from ....core.building.arithmetic import constant
+from ....core.building.sizes import affine_size
+from ....core.dims import Dim, Shape, size_of_argument
+from ....core.dtypes import ELEMENT_TYPES, is_low_bit
+from ....core.errors import CompileError, explain
+from ...loop.ops import KernelOp, StoreOp
+from ...sparse_tensor import is_sparse
+from .. import low_bits, scalars
+from ..attrs import compute_type, is_float
+from ..buffers import buffer_types
+from ..interfaces import GraphOp, tensor_type
+from .buffers import (
     Buffer,
     Index,
     Scalar,
@@ -43,8 +43,8 @@ from .kernel_buffers import (
     index_value,
     local_buffer,
 )
-from .kernel_errors import UnknownNameError, line_of_caller
-from .kernel_loops import INDEX, KernelLoops
+from .errors import UnknownNameError, line_of_caller
+from .loops import INDEX, KernelLoops
 
 NAMES = tuple(
     sorted(

@@ -11,15 +11,15 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block
 from xdsl.ir.affine import AffineConstantExpr
 
-from ...core.dims import Dim
-from ..loop.attrs import Combine, LoopKind
-from ..loop.loops import reduction
-from ..loop.ops import ForOp, YieldOp
-from ..loop.syntax import compress
-from . import scalars
-from .combiners import COMBINERS
-from .kernel_buffers import Buffer, Index, KernelBody, Row, Scalar
-from .kernel_folds import added, folded
+from ....core.dims import Dim
+from ...loop.attrs import Combine, LoopKind
+from ...loop.loops import reduction
+from ...loop.ops import ForOp, YieldOp
+from ...loop.syntax import compress
+from .. import scalars
+from ..combiners import COMBINERS
+from .buffers import Buffer, Index, KernelBody, Row, Scalar
+from .folds import added, folded
 
 INDEX = IndexType()
 Scalars = tuple[Scalar, ...]

@@ -14,7 +14,7 @@ from typing import Protocol
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
-from .attrs import compute_type
+from ..attrs import compute_type
 
 Index = tuple[AffineExpr, ...]
 """One index expression for each dimension of a tensor."""
