@@ -21,7 +21,7 @@ LATE = "graph-simplify-inference{late=true}"
 """The pass after which no composite is left that is better opened."""
 
 _OPTIMIZED = {
-    0: ("graph-decompose-normalize", "graph-decompose-sparse", "graph-legalize"),
+    0: ("graph-decompose-sparse", "graph-legalize"),
     1: (
         "graph-simplify-inference",
         "graph-cse",
@@ -45,7 +45,6 @@ _OPTIMIZED = {
         "graph-order-contractions",
         "graph-sparsify-constant",
         "graph-order-contractions",
-        "graph-decompose-normalize",
         "graph-decompose-sparse",
         "graph-hoist-invariant",
         "graph-batch-slices",

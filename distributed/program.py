@@ -40,7 +40,6 @@ _BEFORE = (
     "graph-raise-messages",
     "graph-compute-before-gather",
     "graph-order-contractions",
-    "graph-decompose-normalize",
     "graph-decompose-sparse",
     "canonicalize",
     "graph-canonicalize-ops",

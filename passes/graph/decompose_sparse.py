@@ -24,11 +24,42 @@ from ...dialects.graph.attrs import NormalizeKind
 from ...dialects.graph.interfaces import GraphOp, rank, set_result_types
 from ...dialects.graph.known import sizes_of
 from ...dialects.graph.nests.recording import Recorder
+from ...dialects.graph.op_builder import InsertingBuilder
 from ...dialects.graph.ops_select import WHOLE_END
 from ...dialects.graph.plan.uses import Uses
 from ...dialects.graph.rewrites import on_other_operand
 from ...dialects.graph.sparse_forms import by_rows_and_columns
 from ...dialects.graph.traits import ReadsPattern, TakesEntries
+from .rules.recorded import recorded
+
+
+@states(
+    OPEN,
+    "spmm(normalize(a), x) == s * (spmm(a, t) + m * t)  for t = s * x, s = degree(a)^-1/2",
+    "spmm(normalize row (a), x) == s * (spmm(a, x) + m * x)  for s = degree(a)^-1 where m "
+    "completes each row to one self loop: 1 if it stores none, see missing_self_loops",
+)
+class SpmmOfNormalized(RewritePattern):
+    """Scale the rows of the features instead of the entries of the matrix."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.SpmmOp, rewriter: PatternRewriter) -> None:
+        normalize = op.a.owner
+        if not isinstance(normalize, graph.NormalizeOp):
+            return
+        symmetric = normalize.kind.data == NormalizeKind.SYMMETRIC
+        loops = bool(normalize.self_loops.value.data)
+        factors, b = (InsertingBuilder(rewriter, [source]) for source in (normalize, op))
+        power = -0.5 if symmetric else -1.0
+        degree = factors.degree(normalize.a, self_loops=loops, power=power)
+        scale = factors.reshape(degree, [-1, 1])
+        x = b.mul(op.x, scale) if symmetric else op.x
+        y = b.spmm(normalize.a, x)
+        if loops:
+            missing = factors.reshape(factors.missing_self_loops(normalize.a), [-1, 1])
+            y = b.add(y, b.mul(x, missing))
+        y = b.insert(graph.MulOp(y, scale, result_type=op.result.type))
+        rewriter.replace(op, [], [y])
 
 
 def _decide(ctx: Context, made: graph.WithEntriesOp, op: GraphOp) -> None:
@@ -143,7 +174,7 @@ class UserOfRows(RewritePattern):
 )
 @dataclass
 class NormalizedEntries(RewritePattern):
-    """Scale the entries; `graph-decompose-normalize` is better for products."""
+    """Scale the entries; `SpmmOfNormalized` is better for products."""
 
     ctx: Context
 
@@ -195,9 +226,11 @@ class GraphDecomposeSparsePass(ModulePass):
     ```
 
     No matrix is built: values are computed where a row of the matrix is read, and a product with
-    some rows of a matrix computes only these rows.
+    some rows of a matrix computes only these rows. The normalised matrix of a graph known only at
+    run time would even have a number of entries that is not known in advance, where self loops are
+    added. A product with it becomes one with the graph itself, between factors that are cheap.
 
-    Requires: `graph-decompose-normalize`.
+    Requires: nothing; a constant graph is better folded first (`graph-fold-constant`).
     Leaves: sparse arguments, constants, and matrices with users of other kinds.
     """
 
@@ -205,6 +238,7 @@ class GraphDecomposeSparsePass(ModulePass):
     budget = SUMS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        product = recorded(SpmmOfNormalized(), ctx, "the entries of the matrix are not known")
         kinds = (
             NormalizedEntries,
             EntriesOfEntries,
@@ -212,6 +246,8 @@ class GraphDecomposeSparsePass(ModulePass):
             UserOfEntries,
             UserOfRows,
         )
-        patterns: list[RewritePattern] = [kind(ctx) for kind in kinds]
-        applier = GreedyRewritePatternApplier(patterns, dce_enabled=True)
-        PatternRewriteWalker(applier).rewrite_module(op)
+        # No product is left that would read the scaled entries.
+        sweeps: tuple[list[RewritePattern], ...] = [product], [kind(ctx) for kind in kinds]
+        for rules in sweeps:
+            applier = GreedyRewritePatternApplier(rules, dce_enabled=True)
+            PatternRewriteWalker(applier).rewrite_module(op)

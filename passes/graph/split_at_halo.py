@@ -84,7 +84,7 @@ class GraphSplitAtHaloPass(ModulePass):
     with the attribute `graph.whole_part` compares rows with columns, and takes all rows of a part
     at once.
 
-    Requires: `graph-decompose-normalize`, and for a cut one square sparse argument, the graph.
+    Requires: `graph-decompose-sparse`, and for a cut one square sparse argument, the graph.
     Leaves: operators in private functions; calls, `graph.exchange` and `graph.combine` in the
         public one. A program without a graph, or with one of fixed size, stays as it is.
     """

@@ -35,7 +35,7 @@ NARROW = Budget(4)
 """Beside it where `graph-to-mixed-precision` runs, in units of bf16."""
 OTHER_RESULTS = ("graph-to-mixed-precision",)
 """Passes whose purpose is another result."""
-NEEDED = ("graph-decompose-normalize", "graph-decompose-sparse", "graph-legalize")
+NEEDED = ("graph-decompose-sparse", "graph-legalize")
 """What `opt_level=0` runs before operators become kernels, which need it."""
 
 

@@ -52,7 +52,7 @@ MODELS = {
         gnn.GATConv(floats(8, 6), floats(2, 4), floats(2, 4), add_self_loops=False)
     ),
 }
-DECOMPOSED = "graph-decompose-normalize,graph-decompose-sparse,graph-cse,graph-dce"
+DECOMPOSED = "graph-decompose-sparse,graph-cse,graph-dce"
 
 
 def split(module: Module) -> Module:

@@ -70,3 +70,75 @@ func.func @normalized_of_an_open_size(%a: tensor<?x9xf32, #csr>) -> !csr {
   %c = graph.normalize symmetric %b self_loops = false : (tensor<?x9xf32, #csr>) -> !csr
   func.return %c : !csr
 }
+
+// Products with a normalised matrix, also one whose entries are used, become products with the
+// matrix itself. A graph of one call has any size.
+!graph = tensor<?x?xf32, #csr>
+
+// CHECK-LABEL: func.func @symmetric_with_self_loops
+// CHECK-SAME: (%[[a:[^:]*]]: tensor<?x?xf32, {{.*}}>, %[[x:[^:]*]]: tensor<?x8xf32>)
+// CHECK-NEXT: %[[degree:.*]] = graph.degree %[[a]] self_loops = true power = -5.000000e-01
+// CHECK-NEXT: %[[s:.*]] = graph.reshape %[[degree]] shape = [-1, 1]
+// CHECK-NEXT: %[[t:.*]] = graph.mul %[[x]], %[[s]]
+// CHECK-NEXT: %[[at:.*]] = graph.spmm %[[a]], %[[t]]
+// CHECK-NEXT: %[[missing:.*]] = graph.missing_self_loops %[[a]]
+// CHECK-NEXT: %[[m:.*]] = graph.reshape %[[missing]] shape = [-1, 1]
+// CHECK-NEXT: %[[loops:.*]] = graph.mul %[[t]], %[[m]]
+// CHECK-NEXT: %[[sum:.*]] = graph.add %[[at]], %[[loops]]
+// CHECK-NEXT: %[[y:.*]] = graph.mul %[[sum]], %[[s]] : (tensor<?x8xf32>, tensor<?x1xf32>) -> tensor<?x8xf32>
+// CHECK-NEXT: func.return %[[y]]
+func.func @symmetric_with_self_loops(%a: !graph, %x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %n = graph.normalize symmetric %a self_loops = true : (!graph) -> !graph
+  %y = graph.spmm %n, %x : (!graph, tensor<?x8xf32>) -> tensor<?x8xf32>
+  func.return %y : tensor<?x8xf32>
+}
+
+// CHECK-LABEL: func.func @row_with_self_loops
+// CHECK-SAME: (%[[a:[^:]*]]: tensor<?x?xf32, {{.*}}>, %[[x:[^:]*]]: tensor<?x8xf32>)
+// CHECK-NEXT: graph.degree %[[a]] self_loops = true power = -1.000000e+00
+// CHECK-NEXT: graph.reshape
+// CHECK-NEXT: %[[ax:.*]] = graph.spmm %[[a]], %[[x]]
+// CHECK-NEXT: graph.missing_self_loops %[[a]]
+// CHECK-NEXT: graph.reshape
+// CHECK-NEXT: %[[loops:.*]] = graph.mul %[[x]]
+// CHECK-NEXT: graph.add %[[ax]], %[[loops]]
+// CHECK-NEXT: graph.mul
+// CHECK-NEXT: func.return
+func.func @row_with_self_loops(%a: !graph, %x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %n = graph.normalize row %a self_loops = true : (!graph) -> !graph
+  %y = graph.spmm %n, %x : (!graph, tensor<?x8xf32>) -> tensor<?x8xf32>
+  func.return %y : tensor<?x8xf32>
+}
+
+// A matrix that has another use is still normalised for that one.
+// CHECK-LABEL: func.func @other_uses_stay
+// CHECK-NEXT: %[[n:.*]] = graph.normalize symmetric
+// CHECK: graph.spmm
+// CHECK: func.return %{{.*}}, %[[n]]
+func.func @other_uses_stay(%a: !graph, %x: tensor<?x8xf32>) -> (tensor<?x8xf32>, !graph) {
+  %n = graph.normalize symmetric %a self_loops = true : (!graph) -> !graph
+  %y = graph.spmm %n, %x : (!graph, tensor<?x8xf32>) -> tensor<?x8xf32>
+  func.return %y, %n : tensor<?x8xf32>, !graph
+}
+
+// CHECK-LABEL: func.func @plain_product_stays
+// CHECK-NEXT: %[[y:.*]] = graph.spmm
+// CHECK-NEXT: func.return %[[y]]
+func.func @plain_product_stays(%a: !graph, %x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %y = graph.spmm %a, %x : (!graph, tensor<?x8xf32>) -> tensor<?x8xf32>
+  func.return %y : tensor<?x8xf32>
+}
+
+// CHECK-LABEL: func.func @entries_are_used_beside_a_product
+// CHECK-SAME: (%[[a:[^:]*]]: tensor<?x?xf32, {{.*}}>, %[[x:[^:]*]]: tensor<?x8xf32>)
+// CHECK: %[[e:.*]] = graph.entries %[[a]]
+// CHECK: %[[n:.*]] = graph.mul %[[e]]
+// CHECK: %[[ax:.*]] = graph.spmm %[[a]], %[[x]]
+// CHECK-NEXT: %[[y:.*]] = graph.mul %[[ax]]
+// CHECK-NEXT: func.return %[[y]], %[[n]]
+func.func @entries_are_used_beside_a_product(%a: !graph, %x: tensor<?x8xf32>) -> (tensor<?x8xf32>, tensor<?xf32>) {
+  %n = graph.normalize row %a self_loops = false : (!graph) -> !graph
+  %y = graph.spmm %n, %x : (!graph, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %e = graph.entries %n : (!graph) -> tensor<?xf32>
+  func.return %y, %e : tensor<?x8xf32>, tensor<?xf32>
+}
