@@ -2,7 +2,8 @@
 
 Both sides are expressions of Python. ``+ - * / ** @``, unary ``-`` and ``~``, and calls by mnemonic
 are operators; other names are values, attributes in the place of an attribute, or operators in the
-place of a function. Two spaces separate a condition in prose from the expressions.
+place of a function. Starred names are any number of operands. Two spaces separate a condition in
+prose from the expressions.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def side(
 
     Args:
         expression: the side.
-        operators: the operators that are called.
+        operators: the operators that are called; other mnemonics are names of the function.
         numbers: the numbers for which names stand.
     """
 
@@ -91,7 +92,9 @@ def side(
 
     known = numbers or {}
     inside = {n.target.id for n in ast.walk(expression) if isinstance(n, ast.NamedExpr)}
+    called = [n.func.id for n in ast.walk(expression) if isinstance(n, ast.Call)]
     names = [n for n in names_in(expression) if n not in known and n not in inside]
+    names += [name for name in dict.fromkeys(called) if name not in operators]
     body = ast.unparse(Applied().visit(ast.parse(ast.unparse(expression), mode="eval")))
     return eval(f"lambda b, {', '.join((*names, '**_'))}: {body}", {**operators, **known})
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerType, TensorType
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.traits import ConstantLike
+from xdsl.traits import ConstantLike, OpTrait
 
 from ..dtypes import ELEMENT_TYPES, dtype_of
 from ..errors import CompileError, explain
@@ -183,6 +183,11 @@ class Wildcard(Term):
 
 
 @dataclass(eq=False)
+class Rest(Term):
+    """Any number of operands, of which a rule has a tuple."""
+
+
+@dataclass(eq=False)
 class Constrained(Term):
     """A term whose value also satisfies a constraint."""
 
@@ -229,6 +234,7 @@ class Operator(Term):
         uses: the number of uses of the results.
         name: the name of the operator in a match.
         in_order: whether operands of a commutative operator match as they are written only.
+        trait: a trait that the operator has.
     """
 
     kinds: tuple[Kind, ...]
@@ -237,6 +243,7 @@ class Operator(Term):
     uses: int | None = None
     name: str | None = None
     in_order: bool = False
+    trait: type[OpTrait] | None = None
 
     def __getitem__(self, number: int) -> Result:
         """The result with this number."""
@@ -257,7 +264,8 @@ class Operator(Term):
 
     def is_kind_of(self, op: Operation) -> bool:
         """Whether `op` is one of these operators."""
-        return any(_is_of_kind(op, kind) for kind in self.kinds)
+        known = any(_is_of_kind(op, kind) for kind in self.kinds)
+        return known and (self.trait is None or op.has_trait(self.trait))
 
 
 def _text_of(kind: Kind) -> str:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
@@ -24,11 +24,11 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.pattern_rewriter import RewritePattern
 
 from ...core.dims import Dim, Shape
 from ...core.errors import InputError
-from ...core.exactness import EXACT, states
+from ...core.exactness import EXACT
 from ...core.indices import explained_index, outside_from_front
 from ...core.provenance import origin
 from ...core.typed import dense_array
@@ -40,7 +40,7 @@ from .constructors import operator
 from .demands import DemandInterface, ReadOperand
 from .interfaces import FusionKind, GraphOp, ShapeFacts, Sizes, rank, tensor_type
 from .rearranging import AliasInterface
-from .rewrites import replace_by
+from .rules import rule
 from .traits import KeepsNonnegative, NeverNegative
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class CheckIndicesOp(AliasOp, CanonicalPropertiesInterface, HasCanonicalizationP
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (CheckBelowNumber(),)
+        return (check_below_number,)
 
     def limit(self, sizes: Sizes) -> Dim:
         """The size that indices are checked against."""
@@ -192,15 +192,11 @@ class CheckOp(AliasOp, DemandInterface):
         return (x,)
 
 
-@states(EXACT, "check_indices(i, x) == check_indices(i, n)  for a static size n of the axis of x")
-class CheckBelowNumber(RewritePattern):
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: CheckIndicesOp, rewriter: PatternRewriter) -> None:
-        size = DYNAMIC_INDEX
-        if op.x is not None:
-            size = tensor_type(op.x).get_shape()[op.axis_from_front]
-        if size != DYNAMIC_INDEX:
-            subject = None if op.subject is None else op.subject.data
-            kind = op.result.type
-            new = CheckIndicesOp(op.indices, size=size, subject=subject, result_type=kind)
-            replace_by(op, new, (op,), rewriter)
+@rule(
+    "check_indices(i, x, subject=s) == check_indices(i, subject=s, size=n)  for a static size n of "
+    "the axis of x",
+    EXACT,
+)
+def check_below_number(op: CheckIndicesOp, x: SSAValue) -> Mapping[str, int] | None:
+    size = tensor_type(x).get_shape()[op.axis_from_front]
+    return None if size == DYNAMIC_INDEX else {"n": size}

@@ -18,10 +18,10 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.pattern_rewriter import RewritePattern
 
 from ...core.dims import Dim, Shape
-from ...core.exactness import EXACT, states
+from ...core.exactness import EXACT
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import I64_ARRAY, STORED_TENSOR, i64_array, ints
@@ -32,7 +32,6 @@ from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_ty
 from .ops_contraction import same_element_types
 from .rearranging import AliasInterface
 from .remapped_axes import BlockableInterface, HoldsNumbers, TransposableInterface
-from .rewrites import forward
 from .rules import rule
 from .traits import KeepsNonnegative
 
@@ -184,7 +183,7 @@ class ConcatOp(
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (ConcatOne(),)
+        return (concat_one,)
 
     def on_blocks(self, axis: int, size: int) -> dict[str, Attribute] | None:
         # The sizes along the axis are whole blocks, so that these follow each other, too.
@@ -257,9 +256,5 @@ def slice_nothing(op: SliceOp) -> bool:
     return all((start, step) == (0, 1) for start, _, step in op.bounds)
 
 
-@states(EXACT, "concat(x) == x")
-class ConcatOne(RewritePattern):
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: ConcatOp, rewriter: PatternRewriter) -> None:
-        if len(op.inputs) == 1:
-            forward(op, op.inputs[0], rewriter)
+@rule("concat([x]) == x", EXACT)
+def concat_one() -> None: ...

@@ -1,44 +1,35 @@
-"""How rewrites of operators replace a value.
-
-A canonicalisation pattern is defined with its operator. It is bitwise exact, and replaces a value
-only by one of the same type: a rewrite never hides a size that a type declared.
-"""
+"""Operators like others, on other operands."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.ir import SSAValue
-from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.utils.exceptions import VerifyException
 
-from ...core.provenance import fuse
 from .interfaces import GraphOp, set_result_types
 
 
-def forward(op: GraphOp, value: SSAValue, rewriter: PatternRewriter) -> None:
-    """Replace the only result of `op` by `value` if the types agree."""
-    if op.results[0].type == value.type:
-        rewriter.replace(op, (), (value,))
+def on_operands(op: GraphOp, operands: Sequence[SSAValue]) -> GraphOp:
+    """The same operator on other operands.
 
-
-def replace_by(
-    op: GraphOp, new: GraphOp, sources: tuple[GraphOp, ...], rewriter: PatternRewriter
-) -> None:
-    """Replace `op` by `new`, which stands for `sources`, if the result types agree."""
-    if op.results[0].type != new.results[0].type:
-        new.erase()
-        return
-    new.location = fuse(sources)
-    rewriter.replace(op, new)
-
-
-def on_other_operand(op: GraphOp, value: SSAValue) -> GraphOp | None:
-    """The same operator on another first operand; None if it takes none of that type."""
-    copy = op.clone()
-    copy.operands[0] = value
+    Raises:
+        VerifyException: if it takes none of their types.
+    """
+    types = [result.type for result in op.results]
+    copy = type(op).create(operands=operands, result_types=types, properties=dict(op.properties))
     try:
         set_result_types(copy, copy.infer_types())
         copy.verify()
     except VerifyException:
         copy.erase()
-        return None
+        raise
     return copy
+
+
+def on_other_operand(op: GraphOp, value: SSAValue) -> GraphOp | None:
+    """The same operator on another first operand; None if it takes none of that type."""
+    try:
+        return on_operands(op, [value, *op.operands[1:]])
+    except VerifyException:
+        return None

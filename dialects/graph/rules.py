@@ -9,12 +9,16 @@ The identity says what is replaced by what, and its exactness what may differ: s
 is a constant of that number everywhere, and ``(t := x * c)`` names the value of an operator.
 Operands of commutative operators match in either order, those of a family only if all in it are
 commutative. Operands that are not written must be absent; attributes may be anything.
+``dense(x, w, *v)`` matches with and without a bias, and ``concat([*before, x, *after])`` each
+operand of a list: such a name is a tuple of values. A name in the place of an operator stands for
+the operators of a class, perhaps with a trait; on the right side it is the one that was found, on
+other operands. ``add(x, *v)`` is x where v is empty.
 
 The function is the condition of the rule. Its parameters are names of the identity, `op`, which is
 the operator that is replaced, and `weights`, the store of large constants. It returns whether the
 rule holds, or further names of the right side with their values. A function without parameters
-has no condition. One that takes the builder `b` returns the replacement, of which the right side
-is then a description; None if the rule does not hold.
+has no condition. One that takes the builder `b` may build such values, or returns the replacement,
+of which the right side is then a description; None if the rule does not hold.
 """
 
 from __future__ import annotations
@@ -23,26 +27,30 @@ import ast
 import copy
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from types import UnionType
+from typing import Any, TypeVar, cast, get_args
 
 import numpy as np
 from xdsl.builder import Builder
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import Commutative, OpTrait
 
 from ...core.exactness import Exactness
 from ...core.patterns.compiled import Find, compiled
 from ...core.patterns.identity import CONSTANTS, Identity, side
-from ...core.patterns.terms import Captured, Constraint, Operator, Term, Wildcard
+from ...core.patterns.terms import Captured, Constraint, Operator, Rest, Term, Wildcard
 from ...core.weights import WeightStore
-from .interfaces import GraphOp
+from .interfaces import GraphOp, compatible
 from .op_builder import InsertingBuilder, graph_operators, parameters_of
+from .rewrites import on_operands
 
 Condition = Callable[..., "bool | Mapping[str, object] | SSAValue | None"]
-Family = type[Operation] | tuple[type[Operation], type[OpTrait]]
-"""The operators that a name stands for: those of a class, which may need a trait."""
+Family = type[Operation] | UnionType | tuple[type[Operation], type[OpTrait]]
+"""The operators that a name stands for: those of classes, or of a class that have a trait."""
+TermT = TypeVar("TermT", bound=Term)
 
 
 def rule(
@@ -98,9 +106,7 @@ class IdentityRule(RewritePattern):
     def roots(self) -> tuple[type[Operation], ...]:
         """The classes of operators that it may replace."""
         family = self.families.get(self.sides.root)
-        if family is None:
-            return (graph_operators()[self.sides.root],)
-        return (family[0],) if isinstance(family, tuple) else (family,)
+        return _classes(graph_operators()[self.sides.root] if family is None else family)
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
         kind = type(op)
@@ -112,15 +118,13 @@ class IdentityRule(RewritePattern):
             finder.find(op, self._accept, rewriter)
 
     def finder_of(self, kind: type[Operation]) -> _Finder | None:
+        """What finds the left side below operators of a class; None if it is not its root."""
+        family = self.families.get(self.sides.root)
         if not issubclass(kind, self.roots):
             return None
-        root = self.sides.root
-        family = self.families.get(root)
         if isinstance(family, tuple) and not kind.has_trait(family[1]):
             return None
-        operators = {} if family is None else {root: cast(type[GraphOp], kind)}
-        orderless = isinstance(family, tuple) and issubclass(family[1], Commutative)
-        return _Finder(self.sides, operators, self.numbers, in_order=not orderless)
+        return _Finder(self.sides, kind, self.families, self.numbers)
 
     def _accept(
         self,
@@ -132,27 +136,46 @@ class IdentityRule(RewritePattern):
         """Replace a match, unless the condition refuses it or the type would be another one."""
         finder = cast(_Finder, self._finders[type(op)])
         names = dict(zip(finder.names, values, strict=True))
+        for name in self.families.keys() & names.keys():
+            names[name] = names[name].owner
+        names |= {"op": op, "weights": self.weights}
         builder = _Aside((*below, op)) if "b" in self._asked else None
         result: object = True
         if self._asked:
-            known = {**names, "op": op, "weights": self.weights, "b": builder}
+            known = {**names, "b": builder}
             result = self.condition(*[known[name] for name in self._asked])
-        if not isinstance(result, SSAValue):
-            if not result:
-                return False
+        if not isinstance(result, SSAValue) and result:
             builder = builder or _Aside((*below, op))
             if isinstance(result, Mapping):
                 for name, value in result.items():
                     is_array = isinstance(value, np.ndarray)
                     names[name] = builder.constant(value) if is_array else value
+            names[self.sides.root] = op
             result = finder.right(builder, **names)
         new = [] if builder is None else builder.taken()
-        if result.type != op.results[0].type:
+        wanted = op.results[0].type
+        if isinstance(result, SSAValue) and result.owner in new and _refines(wanted, result.type):
+            result = Rewriter.replace_value_with_new_type(result, wanted)
+        if not isinstance(result, SSAValue) or result.type != wanted:
             for made in reversed(new):
                 made.erase()
             return False
         rewriter.replace(op, new, (result,))
         return True
+
+
+def _refines(type: Attribute, other: Attribute) -> bool:
+    """Whether a type of tensors differs from another one in that it tells more sizes."""
+    if type == other or not isinstance(type, TensorType) or not isinstance(other, TensorType):
+        return False
+    pairs = zip(type.get_shape(), other.get_shape(), strict=False)
+    return compatible(type, other) and all(size in (own, DYNAMIC_INDEX) for own, size in pairs)
+
+
+def _classes(family: Family) -> tuple[type[Operation], ...]:
+    """The classes that a family has the operators of."""
+    kind = family[0] if isinstance(family, tuple) else family
+    return get_args(kind) or (cast("type[Operation]", kind),)
 
 
 class _Aside(InsertingBuilder):
@@ -161,6 +184,14 @@ class _Aside(InsertingBuilder):
     def __init__(self, sources: Iterable[Operation]) -> None:
         self._block = Block()
         super().__init__(Builder(InsertPoint.at_end(self._block)), sources)
+
+    def apply(self, operator: Any, *args: Any, **kwargs: Any) -> Any:
+        """Add an operator, or one that was found on other operands; a sum of one value is it."""
+        if isinstance(operator, GraphOp):
+            return self.insert(on_operands(operator, args))
+        if operator is graph_operators()["add"] and len(args) == 1:
+            return args[0]
+        return super().apply(operator, *args, **kwargs)
 
     def taken(self) -> list[Operation]:
         """The operators, which then are in no block."""
@@ -176,12 +207,12 @@ class _Finder:
     def __init__(
         self,
         identity: Identity,
-        operators: Mapping[str, type[GraphOp]],
+        root: type[Operation],
+        families: Mapping[str, Family],
         numbers: Mapping[str, float],
-        in_order: bool,
     ) -> None:
-        self._identity, self._operators, self._numbers = identity, operators, numbers
-        self._in_order = in_order
+        self._identity, self._root = identity, root
+        self._families, self._numbers = families, numbers
         self._named: dict[str, Term | Captured] = {}
         self.term = cast(Operator, self._term(identity.left))
         self.names = tuple(self._named)
@@ -191,14 +222,16 @@ class _Finder:
     def right(self, builder: InsertingBuilder, **names: object) -> SSAValue:
         """Build the replacement."""
         if self._right is None:
-            operators = {**graph_operators(), **self._operators}
-            self._right = side(self._identity.right, operators, self._numbers)
+            known = {k: v for k, v in graph_operators().items() if k not in self._families}
+            self._right = side(self._identity.right, known, self._numbers)
         return self._right(builder, **names)
 
     def _term(self, expression: ast.expr) -> Term:
         match expression:
             case ast.NamedExpr(ast.Name(name), value):
-                return self._named.setdefault(name, self._term(value))  # type: ignore[return-value]
+                return self._name(name, self._term(value))
+            case ast.Starred(ast.Name(name)):
+                return self._named.setdefault(name, Rest())  # type: ignore[return-value]
             case ast.Constant(value):
                 return Wildcard(Constraint(number=cast(float, value)))
             case ast.Name(name) if name in self._numbers:
@@ -207,25 +240,59 @@ class _Finder:
                 constraint = Constraint(constant=True if name in CONSTANTS else None)
                 made = Wildcard(constraint, name)
                 return self._named.setdefault(name, made)  # type: ignore[return-value]
+            case ast.Call(ast.Name(name), arguments, keywords) if name in self._families:
+                return self._any_of(name, arguments, keywords)
             case ast.Call(ast.Name(mnemonic), arguments, keywords):
                 return self._operator(mnemonic, arguments, keywords)
         raise self._identity.error(f"{ast.unparse(expression)} has no meaning")
 
+    def _name(self, name: str, term: TermT) -> TermT:
+        if self._named.setdefault(name, term) is not term:
+            raise self._identity.error(f"{name} is read before it is found, or found twice")
+        return term
+
+    def _any_of(
+        self, name: str, arguments: list[ast.expr], keywords: list[ast.keyword]
+    ) -> Operator:
+        """An operator of a family, whose operands are written one by one."""
+        family, is_root = self._families[name], name == self._identity.root
+        trait = family[1] if isinstance(family, tuple) else None
+        orderless = trait is not None and issubclass(trait, Commutative)
+        made = Operator(
+            (self._root,) if is_root else _classes(family),
+            tuple(self._term(argument) for argument in arguments),
+            {str(keyword.arg): self._attribute(keyword.value) for keyword in keywords},
+            in_order=not orderless,
+            trait=None if is_root else trait,
+        )
+        return made if is_root else self._name(name, made)
+
     def _operator(
         self, mnemonic: str, arguments: list[ast.expr], keywords: list[ast.keyword]
     ) -> Operator:
-        kind = self._operators.get(mnemonic) or graph_operators().get(mnemonic)
+        kind = graph_operators().get(mnemonic)
         if kind is None:
             raise self._identity.error(f'no operator "{mnemonic}"')
         parameters = parameters_of(kind)
+        if len(parameters.optional | parameters.variadic) > 1:
+            fact = f"{kind.name} has several optional operands, or lists of operands"
+            raise self._identity.error(fact)
         given = {str(keyword.arg): keyword.value for keyword in keywords}
         bound = parameters.signature.bind_partial(*arguments, **given).arguments
         operands = tuple(
-            self._term(bound.pop(name)) for name in parameters.operands if name in bound
+            self._operand(name, bound.pop(name), name in parameters.variadic)
+            for name in parameters.operands
+            if name in bound
         )
         attributes = {name: self._attribute(value) for name, value in bound.items()}
-        in_order = self._in_order and mnemonic in self._operators
-        return Operator((kind,), operands, attributes, in_order=in_order)
+        return Operator((kind,), operands, attributes)
+
+    def _operand(self, name: str, expression: ast.expr, is_list: bool) -> Term | tuple[Term, ...]:
+        if not is_list:
+            return self._term(expression)
+        if not isinstance(expression, ast.List):
+            raise self._identity.error(f"{name} is a list of operands", expected="[x, *y]")
+        return tuple(self._term(element) for element in expression.elts)
 
     def _attribute(self, expression: ast.expr) -> object:
         if isinstance(expression, ast.Name):

@@ -23,13 +23,12 @@ from ...core.budgets import SUMS
 from ...core.exactness import EXACT, OPEN, ROUNDING, states
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
-from ...dialects.graph.attrs import ints, is_half
+from ...dialects.graph.attrs import is_half
 from ...dialects.graph.axes import CanonicalPropertiesInterface
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.known import (
     elements_of,
     is_constant,
-    replace,
     reshape_target,
     sizes_of,
 )
@@ -37,7 +36,6 @@ from ...dialects.graph.op_builder import InsertingBuilder
 from ...dialects.graph.rules import rule
 from .rules.permission import permitted
 from .rules.recorded import recorded
-from .rules.rooted import rooted
 
 
 @rule("f(c, x) == f(x, c)  for a commutative f", EXACT, f=graph.BinaryOp)
@@ -96,65 +94,32 @@ def transpose_of_dense(p: SSAValue, w: SSAValue, x: SSAValue) -> bool:
 _Layer = graph.DenseOp | graph.ConvOp
 
 
-def _biased(op: graph.AddOp) -> tuple[_Layer, SSAValue, int] | None:
-    """A layer that only `op` uses, the vector added along its columns, and the vector's length."""
-    for product, bias in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-        layer = product.owner
-        if not isinstance(layer, _Layer) or not product.has_one_use():
-            continue
-        # A vector along the columns of dense, along the channels of conv.
-        after = rank(product) - 2 if isinstance(layer, graph.ConvOp) else 0
-        width, sizes = sizes_of(product)[-1 - after], sizes_of(bias)
-        vector = (1,) * (len(sizes) - 1 - after) + (width,) + (1,) * after
-        if width >= 0 and sizes and sizes == vector:
-            return layer, bias, width
-    return None
+def _along_columns(b: InsertingBuilder, layer: GraphOp, bias: SSAValue) -> SSAValue | None:
+    """The vector that is added along the columns of a layer that nothing else uses."""
+    # A vector along the columns of dense, along the channels of conv.
+    product = layer.results[0]
+    after = rank(product) - 2 if isinstance(layer, graph.ConvOp) else 0
+    width, sizes = sizes_of(product)[-1 - after], sizes_of(bias)
+    vector = (1,) * (len(sizes) - 1 - after) + (width,) + (1,) * after
+    if width < 0 or not sizes or sizes != vector or not product.has_one_use():
+        return None
+    return bias if rank(bias) == 1 else b.reshape(bias, [width])
 
 
-def _with_bias(layer: _Layer, bias: SSAValue) -> GraphOp:
-    """The layer with this bias in place of its own."""
-    if isinstance(layer, graph.DenseOp):
-        return graph.DenseOp(layer.x, layer.w, bias)
-    steps = ints(layer.strides), ints(layer.dilations), layer.groups.value.data
-    return graph.ConvOp(layer.x, layer.w, bias, *steps)
+@rule("f(x, w) + v == f(x, w, bias)  along the columns: the sum starts there", OPEN, f=_Layer)
+def bias_is_an_operand(
+    b: InsertingBuilder, f: GraphOp, v: SSAValue
+) -> Mapping[str, SSAValue] | None:
+    # A computed matrix of one row stays an ordinary summand.
+    bias = _along_columns(b, f, v) if rank(v) == 1 or is_constant(v) else None
+    return None if bias is None else {"bias": bias}
 
 
-def _flat(bias: SSAValue, width: int) -> tuple[list[GraphOp], SSAValue]:
-    """The reshape that makes a bias a vector, if it is not one, and the vector."""
-    if rank(bias) == 1:
-        return [], bias
-    flat = graph.ReshapeOp(bias, [width])
-    return [flat], flat.result
-
-
-@states(OPEN, "dense(x, w) + b == dense(x, w, b)  likewise conv: the sum starts at b")
-class BiasIsAnOperand(RewritePattern):
-    @rooted
-    def match_and_rewrite(self, op: graph.AddOp, rewriter: PatternRewriter) -> None:
-        if (found := _biased(op)) is None:
-            return
-        layer, bias, width = found
-        # A computed matrix of one row stays an ordinary summand.
-        if layer.bias is None and (rank(bias) == 1 or is_constant(bias)):
-            new, bias = _flat(bias, width)
-            replace(op, [*new, _with_bias(layer, bias)], rewriter, [layer])
-
-
-@states(ROUNDING, "dense(x, w, a) + b == dense(x, w, a + b)  for constants, likewise conv")
-class BiasesAreOne(RewritePattern):
-    @rooted
-    def match_and_rewrite(self, op: graph.AddOp, rewriter: PatternRewriter) -> None:
-        if (found := _biased(op)) is None:
-            return
-        layer, bias, width = found
-        if layer.bias is None or not is_constant(layer.bias) or not is_constant(bias):
-            return
-        # The sum of two biases would be rounded to 16 bits before it is used.
-        if is_half(element_type(bias)):
-            return
-        new, bias = _flat(bias, width)
-        total = graph.AddOp(layer.bias, bias)
-        replace(op, [*new, total, _with_bias(layer, total.result)], rewriter, [layer])
+@rule("f(x, w, c) + d == f(x, w, c + bias)  for constants along the columns", ROUNDING, f=_Layer)
+def biases_are_one(b: InsertingBuilder, f: GraphOp, d: SSAValue) -> Mapping[str, SSAValue] | None:
+    # The sum of two biases would be rounded to 16 bits before it is used.
+    bias = None if is_half(element_type(d)) else _along_columns(b, f, d)
+    return None if bias is None else {"bias": bias}
 
 
 @rule("reshape(x, s) == reshape(x, sizes)  where the type tells more sizes than s", EXACT)
@@ -183,8 +148,8 @@ _PATTERNS: tuple[RewritePattern, ...] = (
     matmul_of_transposed,
     dense_of_transposed,
     transpose_of_dense,
-    BiasIsAnOperand(),
-    BiasesAreOne(),
+    bias_is_an_operand,
+    biases_are_one,
     reshape_to_sizes,
     CanonicalProperties(),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -21,8 +22,7 @@ from xdsl.pattern_rewriter import (
 from ...core.budgets import SUMS
 from ...core.context import decide, weights_of
 from ...core.exactness import SPECIAL, states
-from ...core.provenance import fuse
-from ...core.typed import tensor_type
+from ...core.typed import owned, tensor_type
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PadMode
@@ -38,6 +38,7 @@ from .rules.rooted import rooted
 _Product = graph.DenseOp | graph.MatmulOp | graph.ConvOp
 _DEPTH = 8
 """The number of operators through which a scale is moved."""
+_CONSTANTS = "the scale and the weights are constants"
 
 
 @dataclass
@@ -289,64 +290,50 @@ def _weights_of_scaled(op: GraphOp, to: Rebuilding) -> SSAValue:
     return to.at(cast(Operation, w.owner)).mul(w, own)
 
 
-@states(
+@rule("(t := spmm(c, x)) * d == spmm(scaled, x)  for d of each row, scaled = diag(d) @ c", SPECIAL)
+def scale_of_rows(
+    b: InsertingBuilder, t: SSAValue, c: SSAValue, d: SSAValue, weights: WeightStore
+) -> Mapping[str, SSAValue] | None:
+    return _scaled_matrix(b, c, d, 0, weights) if t.has_one_use() else None
+
+
+@rule("spmm(c, t := x * d) == spmm(scaled, x)  for d of each row, scaled = c @ diag(d)", SPECIAL)
+def scale_of_columns(
+    b: InsertingBuilder, t: SSAValue, c: SSAValue, x: SSAValue, d: SSAValue, weights: WeightStore
+) -> Mapping[str, SSAValue] | None:
+    only = t.has_one_use() and x.type == t.type
+    return _scaled_matrix(b, c, d, 1, weights) if only else None
+
+
+def _scaled_matrix(
+    b: InsertingBuilder, matrix: SSAValue, factors: SSAValue, axis: int, weights: WeightStore
+) -> Mapping[str, SSAValue] | None:
+    """A constant matrix whose rows, or columns, are scaled by a constant column."""
+    from scipy.sparse import csr_array
+
+    a, elements = owned(matrix, graph.ConstantOp), elements_of(factors, weights)
+    if elements is None or not matrix.has_one_use():
+        return None
+    length = sizes_of(matrix)[axis]
+    if elements.shape != (length, 1) or not np.all(np.isfinite(elements)) or length == 1:
+        return None
+    if a.key is None or a.key not in weights or element_type(matrix) not in (f32, f64):
+        return None
+    entries = csr_array(a.array(weights))
+    column = elements[:, 0]
+    factor = column[entries.indices] if axis else np.repeat(column, np.diff(entries.indptr))
+    scaled = csr_array((entries.data * factor, entries.indices, entries.indptr), entries.shape)
+    key = weights.add(f"{a.key}.scaled", scaled)
+    made = graph.ConstantOp.resource(key, tensor_type(matrix), int(entries.nnz))
+    return {"scaled": b.insert(made)}
+
+
+@rule(
+    "f(t := x * n, w, *v) == add(f(x, w) * n, *v)  for one factor of each row of an argument",
     SPECIAL,
-    "spmm(a, x) * r == spmm(diag(r) @ a, x)  for a column r",
-    "spmm(a, x * c) == spmm(a @ diag(c), x)  for a column c",
+    f=graph.DenseOp | graph.MatmulOp,
 )
-@dataclass
-class ScaleOfRows(RewritePattern):
-    """Fold a scale of the rows of a sparse product, or of its operand, into a constant matrix."""
-
-    ctx: Context
-
-    def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
-        if isinstance(op, graph.MulOp):
-            for product, factors in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-                spmm = product.owner
-                if isinstance(spmm, graph.SpmmOp) and product.has_one_use():
-                    self._fold(op, spmm, spmm.x, factors, rewriter, rows=True)
-                    return
-        elif isinstance(op, graph.SpmmOp) and isinstance(scaled := op.x.owner, graph.MulOp):
-            for x, factors in ((scaled.lhs, scaled.rhs), (scaled.rhs, scaled.lhs)):
-                if is_constant(factors) and x.type == op.x.type and op.x.has_one_use():
-                    self._fold(op, op, x, factors, rewriter, rows=False)
-                    return
-
-    def _fold(
-        self,
-        op: GraphOp,
-        spmm: graph.SpmmOp,
-        x: SSAValue,
-        factors: SSAValue,
-        rewriter: PatternRewriter,
-        rows: bool,
-    ) -> None:
-        from scipy.sparse import csr_array
-
-        weights, a = weights_of(self.ctx), spmm.a.owner
-        elements = elements_of(factors, weights)
-        if elements is None or not isinstance(a, graph.ConstantOp) or not spmm.a.has_one_use():
-            return
-        length = sizes_of(spmm.a)[0 if rows else 1]
-        if elements.shape != (length, 1) or not np.all(np.isfinite(elements)) or length == 1:
-            return
-        if a.key is None or a.key not in weights or element_type(spmm.a) not in (f32, f64):
-            return
-        matrix = csr_array(a.array(weights))
-        column = elements[:, 0]
-        counts = np.diff(matrix.indptr)
-        factor = np.repeat(column, counts) if rows else column[matrix.indices]
-        scaled = csr_array((matrix.data * factor, matrix.indices, matrix.indptr), matrix.shape)
-        key = weights.add(f"{a.key}.scaled", scaled)
-        constant = graph.ConstantOp.resource(key, tensor_type(a.result), int(matrix.nnz))
-        new = graph.SpmmOp(constant, x, op.results[0].type)
-        constant.location, new.location = fuse([a, op]), fuse([spmm, op])
-        _decide(self.ctx, spmm, "fold a scale of rows into the stored values of its matrix")
-        rewriter.replace(op, [constant, new], new.results)
-
-
-def _scales_rows(op: GraphOp, t: SSAValue, x: SSAValue, n: SSAValue) -> bool:
+def product_of_scaled_rows(op: GraphOp, t: SSAValue, x: SSAValue, n: SSAValue) -> bool:
     """Whether t is an argument x times one factor n for each row, and only a product reads it.
 
     A copy of x is written and read, where a product takes one more operation for each element:
@@ -360,26 +347,8 @@ def _scales_rows(op: GraphOp, t: SSAValue, x: SSAValue, n: SSAValue) -> bool:
     return sizes_of(n)[-1:] in ((), (1,)) and 0 <= width <= 2 * terms
 
 
-@rule("dense(t := x * n, w) == dense(x, w) * n  for one factor of each row of an argument", SPECIAL)
-def dense_of_scaled_rows(op: GraphOp, t: SSAValue, x: SSAValue, n: SSAValue) -> bool:
-    return _scales_rows(op, t, x, n)
-
-
-@rule("dense(t := x * n, w, v) == dense(x, w) * n + v  as without a bias", SPECIAL)
-def biased_dense_of_scaled_rows(op: GraphOp, t: SSAValue, x: SSAValue, n: SSAValue) -> bool:
-    return _scales_rows(op, t, x, n)
-
-
-@rule("matmul(t := x * n, w) == matmul(x, w) * n  as of dense", SPECIAL)
-def matmul_of_scaled_rows(op: GraphOp, t: SSAValue, x: SSAValue, n: SSAValue) -> bool:
-    return _scales_rows(op, t, x, n)
-
-
-_ROWS = (dense_of_scaled_rows, biased_dense_of_scaled_rows, matmul_of_scaled_rows)
-
-
 def _decide(ctx: Context, op: GraphOp, what: str) -> None:
-    decide(ctx, op, what, "the scale and the weights are constants")
+    decide(ctx, op, what, _CONSTANTS)
 
 
 @dataclass(frozen=True)
@@ -429,9 +398,10 @@ class GraphFoldScaleAxisPass(ModulePass):
     budget = SUMS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rules: list[RewritePattern] = [ScaleOfProduct(ctx), ProductOfScaled(ctx)]
+        for each in (scale_of_rows, scale_of_columns):
+            rules.append(recorded(each.with_weights(weights_of(ctx)), ctx, _CONSTANTS))
         why = "a scaled copy of an argument would be stored"
-        kinds = (ScaleOfProduct, ProductOfScaled, ScaleOfRows)
-        rules: list[RewritePattern] = [kind(ctx) for kind in kinds]
-        rules = permitted(op, [*rules, *(recorded(rule, ctx, why) for rule in _ROWS)])
-        applier = GreedyRewritePatternApplier(rules, dce_enabled=True)
+        rules.append(recorded(product_of_scaled_rows, ctx, why))
+        applier = GreedyRewritePatternApplier(permitted(op, rules), dce_enabled=True)
         PatternRewriteWalker(applier).rewrite_module(op)

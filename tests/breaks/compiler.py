@@ -23,8 +23,8 @@ COMPILER = (
     Break(
         "of two clips, one after the other, the inner one is dropped",
         "passes/graph/rules/arithmetic.py",
-        "low, high = (_cut(bound, outer[1], outer[2]) for bound in (low, high))",
-        "low, high = outer[1:]",
+        "low, high = (_cut(bound, *outer) for bound in inner)",
+        "low, high = outer",
         "tests/numeric/graph/test_simplify.py::test_rule",
     ),
     Break(

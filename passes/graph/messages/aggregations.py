@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 from xdsl.ir import SSAValue
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+from xdsl.pattern_rewriter import RewritePattern
 
 from ....core.dtypes import dtype_of
-from ....core.exactness import EXACT, OPEN, ROUNDING, states
-from ....core.provenance import fuse
+from ....core.exactness import EXACT, OPEN, ROUNDING
 from ....core.weights import WeightStore
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import AggregateKind
-from ....dialects.graph.interfaces import element_type, rank, tensor_type
+from ....dialects.graph.interfaces import element_type, rank
 from ....dialects.graph.known import reshape_target, sizes_of
 from ....dialects.graph.op_builder import InsertingBuilder
 from ....dialects.graph.ops_aggregate import reduce_columns
-from ..rules.rooted import rooted
+from ....dialects.graph.rules import rule
 from .edge_lists import number_of
 
 Aggregation = graph.ReduceEntriesOp | graph.AggregateOp
@@ -55,39 +54,16 @@ def _count_of(value: SSAValue, matrix: SSAValue) -> bool:
     )
 
 
-def _of_rows(value: SSAValue, matrix: SSAValue) -> SSAValue | None:
-    """The value of each row, where all entries of a row have the same one."""
-    op = value.owner
-    if not isinstance(op, graph.AtEntriesOp) or op.a is not matrix or op.axis.value.data != 0:
-        return None
-    return op.x
-
-
-def _reduced(value: SSAValue | None, kind: AggregateKind) -> graph.ReduceEntriesOp | None:
-    op = None if value is None else value.owner
-    return op if isinstance(op, graph.ReduceEntriesOp) and op.kind.data == kind else None
-
-
-@states(ROUNDING, "reduce_entries(a, at_entries(a, x, axis = 1) * w) == aggregate(a, x) weights w")
-class WeightedColumns(RewritePattern):
-    @rooted
-    def match_and_rewrite(self, op: graph.ReduceEntriesOp, rewriter: PatternRewriter) -> None:
-        made = op.x.owner
-        if not isinstance(made, graph.MulOp):
-            return
-        for one, other in ((made.lhs, made.rhs), (made.rhs, made.lhs)):
-            sent = one.owner
-            if not isinstance(sent, graph.AtEntriesOp) or sent.axis.value.data != 1:
-                continue
-            if sent.a is not op.a or one.type != op.x.type:
-                continue
-            b = InsertingBuilder(rewriter, [made, op])
-            weights = _weights(b, other, rank(one))
-            if weights is not None:
-                kind, type = op.kind.data.value, op.result.type
-                new = graph.AggregateOp(op.a, sent.x, weights, kind, result_type=type)
-                rewriter.replace(op, (), [b.insert(new)])
-                return
+@rule(
+    "reduce_entries(a, (t := at_entries(a, x, axis=1)) * w, kind=k) == aggregate(a, x, fitting, "
+    "kind=k)  for w without axes of size 1 at the end, which fit x",
+    ROUNDING,
+)
+def weighted_columns(
+    b: InsertingBuilder, op: graph.ReduceEntriesOp, t: SSAValue, w: SSAValue
+) -> Mapping[str, SSAValue] | None:
+    weights = _weights(b, w, rank(t)) if t.type == op.x.type else None
+    return None if weights is None else {"fitting": weights}
 
 
 def _weights(b: InsertingBuilder, value: SSAValue, dims: int) -> SSAValue | None:
@@ -106,24 +82,26 @@ def _weights(b: InsertingBuilder, value: SSAValue, dims: int) -> SSAValue | None
     return None if target is None else b.reshape(value, target)
 
 
-@states(OPEN, "sum of messages / max(number of messages, 1) == mean of messages")
-class MeanOfMessages(RewritePattern):
-    @rooted
-    def match_and_rewrite(self, op: graph.DivOp, rewriter: PatternRewriter) -> None:
-        total = op.lhs.owner
-        if not isinstance(total, Aggregation) or total.kind.data != AggregateKind.SUM:
-            return
-        count = _at_least_one(_before_broadcast(op.rhs))
-        if count is None or op.result.type != total.result.type:
-            return
-        if _count_of(_before_broadcast(count), total.a):
-            kind, type = AggregateKind.MEAN.value, op.result.type
-            if isinstance(total, graph.AggregateOp):
-                new = graph.AggregateOp(total.a, total.x, total.weights, kind, type)
-            else:
-                new = graph.ReduceEntriesOp(total.a, total.x, kind, type)
-            new.location = fuse([total, op])
-            rewriter.replace(op, new)
+@rule(
+    'reduce_entries(a, x, kind="sum") / n == reduce_entries(a, x, kind="mean")  for the number n '
+    "of entries of each row, or 1 for a row without any",
+    OPEN,
+)
+def mean_of_entries(a: SSAValue, n: SSAValue) -> bool:
+    return _is_divisor_of_mean(n, a)
+
+
+@rule(
+    'aggregate(a, x, *w, kind="sum") / n == aggregate(a, x, *w, kind="mean")  as of entries', OPEN
+)
+def mean_of_messages(a: SSAValue, n: SSAValue) -> bool:
+    return _is_divisor_of_mean(n, a)
+
+
+def _is_divisor_of_mean(value: SSAValue, matrix: SSAValue) -> bool:
+    """Whether a value is the number of entries of each row, or 1 for a row without any."""
+    count = _at_least_one(_before_broadcast(value))
+    return count is not None and _count_of(_before_broadcast(count), matrix)
 
 
 def _at_least_one(value: SSAValue) -> SSAValue | None:
@@ -138,120 +116,78 @@ def _at_least_one(value: SSAValue) -> SSAValue | None:
     return None
 
 
-@states(OPEN, "exp(s - m_i) / t_i == edge_softmax(a, s)  for m = max of s, t = sum of exp(s - m)")
-class SoftmaxOfScores(RewritePattern):
-    @rooted
-    def match_and_rewrite(self, op: graph.DivOp, rewriter: PatternRewriter) -> None:
-        e, below = op.lhs.owner, op.rhs.owner
-        if not isinstance(e, graph.ExpOp) or not isinstance(below, graph.AtEntriesOp):
-            return
-        matrix, rest = below.a, e.x.owner
-        total = _of_rows(op.rhs, matrix)
-        total = _reduced(None if total is None else _without_small(total), AggregateKind.SUM)
-        if total is None or total.a is not matrix or total.x is not e.result:
-            return
-        if not isinstance(rest, graph.SubOp):
-            return
-        largest = _reduced(_of_rows(rest.rhs, matrix), AggregateKind.MAX)
-        if largest is None or largest.a is not matrix or largest.x is not rest.lhs:
-            return
-        new = graph.EdgeSoftmaxOp(matrix, rest.lhs, result_type=op.result.type)
-        new.location = fuse([largest, rest, e, total, op])
-        rewriter.replace(op, new)
-
-
-@states(
+@rule(
+    '(e := exp(s - at_entries(a, reduce_entries(a, s, kind="max"), axis=0))) / '
+    'at_entries(a, reduce_entries(a, e, kind="sum"), axis=0) == edge_softmax(a, s)',
     OPEN,
-    "aggregate(sum, a, x) weights edge_softmax(a, s) == aggregate(softmax, a, x) weights s",
 )
-class SumBySoftmax(RewritePattern):
-    @rooted
-    def match_and_rewrite(self, op: graph.AggregateOp, rewriter: PatternRewriter) -> None:
-        weights, moves = op.weights, list[graph.ReshapeOp]()
-        while weights is not None and isinstance(move := weights.owner, graph.ReshapeOp):
-            moves, weights = [move, *moves], move.x
-        made = None if weights is None else weights.owner
-        if not isinstance(made, graph.EdgeSoftmaxOp) or op.kind.data != AggregateKind.SUM:
-            return
-        if made.a is not op.a or made.own is not None or not made.result.has_one_use():
-            return
-        scores = made.scores
-        b = InsertingBuilder(rewriter, [made, op])
-        for move in moves:
-            scores = b.insert(move.clone({move.x: scores}), [move])
-        kind, type = AggregateKind.SOFTMAX.value, op.result.type
-        new = graph.AggregateOp(op.a, op.x, scores, kind, type)
-        rewriter.replace(op, (), [b.insert(new)])
+def softmax_of_scores() -> None: ...
 
 
-# x + c == x  for x >= 1 and c below half of the distance to the next number
-def _without_small(value: SSAValue) -> SSAValue:
-    """x where a value is x + c, for a c that does not change what is 1 or more."""
-    op = value.owner
-    if isinstance(op, graph.AddOp):
-        kind = dtype_of(element_type(value))
-        for one, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-            number = graph.splat_of(other)
-            if number is not None and 0 <= number < np.finfo(kind).eps / 2:
-                return one if tensor_type(one) == tensor_type(value) else value
-    return value
+@rule(
+    '(e := exp(s - at_entries(a, reduce_entries(a, s, kind="max"), axis=0))) / '
+    'at_entries(a, (t := reduce_entries(a, e, kind="sum")) + c, axis=0) == edge_softmax(a, s)  '
+    "for 0 <= c below half of the distance from 1 to the next number: t is 1 or more",
+    OPEN,
+)
+def softmax_of_scores_by_a_little_more(t: SSAValue, c: SSAValue) -> bool:
+    number = graph.splat_of(c)
+    return number is not None and 0 <= number < np.finfo(dtype_of(element_type(t))).eps / 2
 
 
-@states(
+@rule(
+    'aggregate(a, x, t := edge_softmax(a, s), kind="sum") == aggregate(a, x, s, kind="softmax")',
+    OPEN,
+)
+def sum_by_softmax(t: SSAValue) -> bool:
+    return t.has_one_use()
+
+
+@rule(
+    'aggregate(a, x, reshape(t := edge_softmax(a, s), n), kind="sum") == '
+    'aggregate(a, x, reshape(s, n), kind="softmax")',
+    OPEN,
+)
+def sum_by_reshaped_softmax(t: SSAValue) -> bool:
+    return t.has_one_use()
+
+
+@rule(
+    "at_entries(a, where(p, x, y), axis=0) == at_entries(a, x, axis=0)  where p says which rows "
+    "of a have entries",
     EXACT,
-    "at_entries(a, where(number of entries > 0, x, y), axis = 0) == at_entries(a, x, axis = 0)",
 )
-class RowsWithEntries(RewritePattern):
-    @rooted
-    def match_and_rewrite(self, op: graph.AtEntriesOp, rewriter: PatternRewriter) -> None:
-        chosen = op.x.owner
-        if op.axis.value.data != 0 or not isinstance(chosen, graph.WhereOp):
-            return
-        if _with_entries(chosen.condition) is not op.a or chosen.a.type != op.x.type:
-            return
-        new = graph.AtEntriesOp(op.a, chosen.a, 0, result_type=op.result.type)
-        new.location = fuse([chosen, op])
-        rewriter.replace(op, new)
+def rows_with_entries(op: graph.AtEntriesOp, a: SSAValue, p: SSAValue, x: SSAValue) -> bool:
+    return _with_entries(p) is a and x.type == op.x.type
 
 
-@states(
+@rule(
+    "where(p, where(q, x, y), z) == where(p, x, z)  where p and q say which rows of one matrix "
+    "have entries",
     EXACT,
-    "where(number of entries > 0, where(number of entries > 0, x, y), z) == where(number of "
-    "entries > 0, x, z)",
 )
-class ChosenTwice(RewritePattern):
-    @rooted
-    def match_and_rewrite(self, op: graph.WhereOp, rewriter: PatternRewriter) -> None:
-        inner, matrix = op.a.owner, _with_entries(op.condition)
-        if not isinstance(inner, graph.WhereOp) or inner.a.type != op.a.type:
-            return
-        if matrix is None or _with_entries(inner.condition) is not matrix:
-            return
-        new = graph.WhereOp(op.condition, inner.a, op.b, result_type=op.result.type)
-        new.location = fuse([inner, op])
-        rewriter.replace(op, new)
+def chosen_twice(op: graph.WhereOp, p: SSAValue, q: SSAValue, x: SSAValue) -> bool:
+    matrix = _with_entries(p)
+    return matrix is not None and _with_entries(q) is matrix and x.type == op.a.type
 
 
-@states(
+@rule(
+    "where(p, t := f(a, *x), z) == t  where p says which rows of a have entries, for z = 0 and an "
+    "aggregation that is no product",
     EXACT,
-    "where(number of entries > 0, aggregate(a, x), 0) == aggregate(a, x)  unless that is a product",
+    f=Aggregation,
 )
-@dataclass
-class ZeroWithoutEntries(RewritePattern):
-    """Leave out the choice of 0 for a row without entries."""
-
-    weights: WeightStore
-
-    @rooted
-    def match_and_rewrite(self, op: graph.WhereOp, rewriter: PatternRewriter) -> None:
-        made = op.a.owner
-        if not isinstance(made, Aggregation) or made.kind.data == AggregateKind.PROD:
-            return
-        zero = number_of(op.b, self.weights)
-        if zero != 0 or math.copysign(1, zero) < 0 or op.a.type != op.result.type:
-            return
-        if _with_entries(op.condition) is made.a:
-            rewriter.replace(op, (), (op.a,))
+def zero_without_entries(
+    f: graph.ReduceEntriesOp | graph.AggregateOp,
+    a: SSAValue,
+    p: SSAValue,
+    z: SSAValue,
+    weights: WeightStore,
+) -> bool:
+    zero = number_of(z, weights)
+    if f.kind.data == AggregateKind.PROD or zero != 0 or math.copysign(1, zero) < 0:
+        return False
+    return _with_entries(p) is a
 
 
 def _with_entries(condition: SSAValue) -> SSAValue | None:
@@ -270,6 +206,7 @@ def rules(weights: WeightStore) -> tuple[tuple[RewritePattern, ...], ...]:
     """The rules of each sweep: a softmax is found before its maximum has another form, and a sum by
     its weights where it has no other use.
     """
-    chosen = (ChosenTwice(), ZeroWithoutEntries(weights), RowsWithEntries())
-    sums = (reduce_columns, WeightedColumns(), MeanOfMessages())
-    return (*chosen, SoftmaxOfScores()), sums, (SumBySoftmax(),)
+    chosen = (chosen_twice, zero_without_entries.with_weights(weights), rows_with_entries)
+    softmax = (softmax_of_scores, softmax_of_scores_by_a_little_more)
+    sums = (reduce_columns, weighted_columns, mean_of_entries, mean_of_messages)
+    return (*chosen, *softmax), sums, (sum_by_softmax, sum_by_reshaped_softmax)

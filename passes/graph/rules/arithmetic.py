@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import copysign, inf
-from typing import cast
 
 import numpy as np
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
-from xdsl.pattern_rewriter import (
-    PatternRewriter,
-    RewritePattern,
-)
 
 from ....core.dtypes import LOW_BIT_FLOATS, ui32, ui64
-from ....core.exactness import EXACT, ROUNDING, SPECIAL, states
+from ....core.exactness import EXACT, ROUNDING, SPECIAL
 from ....core.weights import WeightStore
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import holds_all_values, is_float, is_half
 from ....dialects.graph.interfaces import element_type
-from ....dialects.graph.known import elements_of, is_constant, is_nonnegative, is_regular, replace
+from ....dialects.graph.known import elements_of, is_constant, is_nonnegative, is_regular
 from ....dialects.graph.op_builder import InsertingBuilder
 from ....dialects.graph.rules import IdentityRule, rule
-from .rooted import rooted
 
 
 @rule("x + -y == x - y", EXACT)
@@ -138,14 +132,12 @@ def relu_of_nonnegative(x: SSAValue) -> bool:
     return is_nonnegative(x)
 
 
-def _bounds(op: object) -> tuple[SSAValue, float, float] | None:
-    """The operand and the bounds of a relu or clip; None for other operators."""
+def _bounds(op: graph.ReluOp | graph.ClipOp) -> tuple[float, float]:
+    """The bounds of a relu or clip."""
     if isinstance(op, graph.ReluOp):
-        return op.x, 0, inf
-    if not isinstance(op, graph.ClipOp):
-        return None
+        return 0, inf
     low, high = op.bounds
-    return op.x, -inf if low is None else low, inf if high is None else high
+    return -inf if low is None else low, inf if high is None else high
 
 
 def _cut(bound: float, low: float, high: float) -> float:
@@ -157,29 +149,30 @@ def _cut(bound: float, low: float, high: float) -> float:
     return min(max(bound, low, key=order), high, key=order)
 
 
-@states(
+@rule(
+    "f(t := g(x)) == clip(x, low, high)  for relu and clip, whose bounds are those of g clipped to "
+    "those of f; t if they are those of g, relu(x) for 0 and infinity",
     EXACT,
-    "clip(clip(x, a, b), c, d) == clip(x, clip(a, c, d), clip(b, c, d))  relu is clip(x, 0, inf)",
+    f=graph.ReluOp | graph.ClipOp,
+    g=graph.ReluOp | graph.ClipOp,
 )
-class ClipTwice(RewritePattern):
-    @rooted
-    def match_and_rewrite(self, op: graph.ReluOp | graph.ClipOp, rewriter: PatternRewriter) -> None:
-        if (outer := _bounds(op)) is None or (inner := _bounds(outer[0].owner)) is None:
-            return
-        x, low, high = inner
-        if low > high or outer[1] > outer[2]:
-            return
-        first = outer[0]
-        low, high = (_cut(bound, outer[1], outer[2]) for bound in (low, high))
-        bounds = zip((low, high), inner[1:], strict=True)
-        if all(a == b and copysign(1, a) == copysign(1, b) for a, b in bounds):
-            rewriter.replace(op, (), (first,))
-            return
-        if (low, high) == (0, inf) and copysign(1, low) > 0:
-            new: graph.ReluOp | graph.ClipOp = graph.ReluOp(x)
-        else:
-            new = graph.ClipOp(x, None if low == -inf else low, None if high == inf else high)
-        replace(op, [new], rewriter, [cast(graph.ReluOp, first.owner)])
+def clip_twice(
+    b: InsertingBuilder,
+    op: graph.ReluOp | graph.ClipOp,
+    g: graph.ReluOp | graph.ClipOp,
+    t: SSAValue,
+    x: SSAValue,
+) -> SSAValue | None:
+    inner, outer = _bounds(g), _bounds(op)
+    if inner[0] > inner[1] or outer[0] > outer[1]:
+        return None
+    low, high = (_cut(bound, *outer) for bound in inner)
+    bounds = zip((low, high), inner, strict=True)
+    if all(a == b and copysign(1, a) == copysign(1, b) for a, b in bounds):
+        return t
+    if (low, high) == (0, inf) and copysign(1, low) > 0:
+        return b.relu(x)
+    return b.clip(x, None if low == -inf else low, None if high == inf else high)
 
 
 @rule("cast(w := cast(x)) == cast(x)  where the type of w holds all values of x", EXACT)
@@ -195,7 +188,7 @@ def cast_of_wider_cast(
     return b.cast(x, target) if holds else None
 
 
-PATTERNS: tuple[RewritePattern, ...] = (
+PATTERNS: tuple[IdentityRule, ...] = (
     add_negated,
     subtract_negated,
     multiply_negated,
@@ -209,7 +202,7 @@ PATTERNS: tuple[RewritePattern, ...] = (
     power_is_inverse,
     log_of_softmax,
     relu_of_nonnegative,
-    ClipTwice(),
+    clip_twice,
     cast_of_wider_cast,
 )
 

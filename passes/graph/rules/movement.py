@@ -6,28 +6,18 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from xdsl.ir import SSAValue
-from xdsl.pattern_rewriter import (
-    PatternRewriter,
-    RewritePattern,
-)
 
-from ....core.exactness import EXACT, SPECIAL, states
+from ....core.exactness import EXACT, SPECIAL
 from ....core.typed import owned
 from ....core.weights import WeightStore
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import ReduceKind, is_float, is_half
 from ....dialects.graph.interfaces import element_type, rank
-from ....dialects.graph.known import (
-    elements_of,
-    replace,
-    reshape_target,
-    sizes_of,
-)
+from ....dialects.graph.known import elements_of, reshape_target, sizes_of
 from ....dialects.graph.ops_binary import BinaryOp
 from ....dialects.graph.ops_reduction import begins_at_zero
-from ....dialects.graph.ops_select import WHOLE_END
+from ....dialects.graph.ops_select import WHOLE_END, concat_one
 from ....dialects.graph.rules import IdentityRule, rule
-from .rooted import rooted
 
 
 @rule("transpose(x, permutation=p) == reshape(x, sizes)  where only axes of size 1 move", EXACT)
@@ -47,8 +37,7 @@ def slice_twice(op: graph.SliceOp, t: SSAValue) -> Mapping[str, Sequence[int]] |
     if 0 in sizes_of(op.result):
         return None
     inner = owned(t, graph.SliceOp).bounds
-    bounds = [_composed(a, b) for a, b in zip(inner, op.bounds, strict=True)]
-    return dict(zip(("starts", "ends", "steps"), zip(*bounds, strict=True), strict=True))
+    return _ranges([_composed(a, b) for a, b in zip(inner, op.bounds, strict=True)])
 
 
 Bounds = tuple[int, int, int]
@@ -65,73 +54,54 @@ def _composed(first: Bounds, then: Bounds) -> Bounds:
     return start, start + (count - 1) * step + (1 if step > 0 else -1), step
 
 
-def _slice(x: SSAValue, bounds: Sequence[Bounds]) -> graph.SliceOp:
-    starts, ends, steps = zip(*bounds, strict=True)
-    return graph.SliceOp(x, starts, ends, steps)
+def _ranges(bounds: Sequence[Bounds]) -> Mapping[str, Sequence[int]]:
+    """The arguments of a slice."""
+    return dict(zip(("starts", "ends", "steps"), zip(*bounds, strict=True), strict=True))
 
 
-@states(EXACT, "slice(concat(.., x, ..)) == slice(x)  where it reads elements of x only")
-class SliceOfConcat(RewritePattern):
-    @rooted
-    def match_and_rewrite(self, op: graph.SliceOp, rewriter: PatternRewriter) -> None:
-        concat = op.x.owner
-        if not isinstance(concat, graph.ConcatOp):
-            return
-        axis = concat.axis_from_front
-        start, end, step = op.bounds[axis]
-        offset = 0
-        for part in concat.inputs:
-            size = sizes_of(part)[axis]
-            if size < 0 or step < 1:
-                return
-            if offset <= start < end <= offset + size:
-                bounds = list(op.bounds)
-                bounds[axis] = (start - offset, end - offset, step)
-                replace(op, [_slice(part, bounds)], rewriter, [concat])
-                return
-            offset += size
+@rule(
+    "slice(t := concat([*before, x, *after])) == slice(x, starts, ends, steps)  where it reads "
+    "elements of x only",
+    EXACT,
+)
+def slice_of_concat(
+    op: graph.SliceOp, t: SSAValue, before: Sequence[SSAValue], x: SSAValue
+) -> Mapping[str, Sequence[int]] | None:
+    axis, bounds = owned(t, graph.ConcatOp).axis_from_front, list(op.bounds)
+    *sizes, size = (sizes_of(part)[axis] for part in (*before, x))
+    (start, end, step), offset = bounds[axis], sum(sizes)
+    if min(size, *sizes, 0) < 0 or step < 1 or not offset <= start < end <= offset + size:
+        return None
+    bounds[axis] = (start - offset, end - offset, step)
+    return _ranges(bounds)
 
 
-@states(EXACT, "concat(slice(x, a to b), slice(x, b to c)) == slice(x, a to c)")
-class ConcatOfSlices(RewritePattern):
-    @rooted
-    def match_and_rewrite(self, op: graph.ConcatOp, rewriter: PatternRewriter) -> None:
-        axis = op.axis_from_front
-        first = op.inputs[0].owner if op.inputs else None
-        if len(op.inputs) < 2 or not isinstance(first, graph.SliceOp):
-            return
-        sources, bounds = [first], list(first.bounds)
-        for part in op.inputs[1:]:
-            piece = part.owner
-            if not isinstance(piece, graph.SliceOp) or piece.x is not first.x:
-                return
-            start, end, step = piece.bounds[axis]
-            others = [*piece.bounds[:axis], bounds[axis], *piece.bounds[axis + 1 :]]
-            if others != bounds or step != 1 or bounds[axis][2] != 1 or start != bounds[axis][1]:
-                return
-            bounds[axis] = (bounds[axis][0], end, 1)
-            sources.append(piece)
-        replace(op, [_slice(first.x, bounds)], rewriter, sources)
+@rule(
+    "concat([*before, s := slice(x), t := slice(x), *after]) == concat([*before, slice(x, starts, "
+    "ends, steps), *after], axis=axis)  where t begins at the end of s",
+    EXACT,
+)
+def concat_of_slices(
+    op: graph.ConcatOp, s: SSAValue, t: SSAValue
+) -> Mapping[str, int | Sequence[int]] | None:
+    axis, bounds = op.axis_from_front, owned(s, graph.SliceOp).bounds
+    then = owned(t, graph.SliceOp).bounds
+    (start, end, step), (again, last, other) = bounds[axis], then[axis]
+    bounds[axis] = then[axis] = (start, last, 1)
+    if bounds != then or (step, other) != (1, 1) or again != end:
+        return None
+    return {"axis": axis, **_ranges(bounds)}
 
 
-@states(EXACT, "concat(concat(x, y), z) == concat(x, y, z)")
-class ConcatOfConcat(RewritePattern):
-    @rooted
-    def match_and_rewrite(self, op: graph.ConcatOp, rewriter: PatternRewriter) -> None:
-        axis, inputs, inner = op.axis_from_front, [], []
-        for part in op.inputs:
-            concat = part.owner
-            if (
-                isinstance(concat, graph.ConcatOp)
-                and part.has_one_use()
-                and concat.axis_from_front == axis
-            ):
-                inputs += concat.inputs
-                inner.append(concat)
-            else:
-                inputs.append(part)
-        if inner:
-            replace(op, [graph.ConcatOp(inputs, axis)], rewriter, inner)
+@rule(
+    "concat([*before, t := concat([*inner]), *after]) == concat([*before, *inner, *after], "
+    "axis=axis)  along one axis, where nothing else reads t",
+    EXACT,
+)
+def concat_of_concat(op: graph.ConcatOp, t: SSAValue) -> Mapping[str, int] | None:
+    axis = op.axis_from_front
+    same = owned(t, graph.ConcatOp).axis_from_front == axis and t.has_one_use()
+    return {"axis": axis} if same else None
 
 
 @rule("f(broadcast_to(x), y) == f(x, y)  where y has the shape of the result", EXACT, f=BinaryOp)
@@ -215,12 +185,13 @@ def gather_of_all(op: graph.GatherOp, x: SSAValue, c: SSAValue, weights: WeightS
     return indices is not None and np.array_equal(indices, np.arange(size))
 
 
-PATTERNS: tuple[RewritePattern, ...] = (
+PATTERNS: tuple[IdentityRule, ...] = (
     transpose_of_ones,
     slice_twice,
-    SliceOfConcat(),
-    ConcatOfSlices(),
-    ConcatOfConcat(),
+    slice_of_concat,
+    concat_of_slices,
+    concat_one,
+    concat_of_concat,
     operand_broadcasts_itself,
     last_operand_broadcasts_itself,
     largest_of_largest,

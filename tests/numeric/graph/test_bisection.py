@@ -270,7 +270,7 @@ PLANTED: list[tuple[str, str, str, Callable[[Patch], None]]] = [
         "graph-canonicalize-ops",
         "BiasIsAnOperand",
         "graph.add",
-        lambda patch: in_pattern(patch, canonicalize_ops.BiasIsAnOperand, without_bias),
+        lambda patch: in_pattern(patch, canonicalize_ops.bias_is_an_operand, without_bias),
     ),
     (
         "graph-canonicalize-ops",

@@ -582,6 +582,48 @@ def on_blocks(build: Build) -> list[Proof]:
 
 
 W8 = floats(8, 4)
+WEIGHTED = sp.csr_array(MATRIX)
+
+
+def on_entries(b: sw.Builder, x: Any) -> tuple[Any, Any]:
+    """A matrix of ones, and rows of x at the columns of its entries."""
+    a, _ = with_entries(b)
+    return a, b.at_entries(a, x, axis=1)
+
+
+def weighted_columns(b: sw.Builder, x: Any) -> Any:
+    a, sent = on_entries(b, x)
+    return b.reduce_entries(a, sent * b.slice(sent, [0, 0], [WHOLE, 1]), "sum")
+
+
+def count(b: sw.Builder, a: Any) -> Any:
+    return b.clip(b.reshape(b.degree(a), [-1, 1]), 1.0)
+
+
+def mean_of_entries(b: sw.Builder, x: Any) -> Any:
+    a, sent = on_entries(b, x)
+    return b.reduce_entries(a, b.neg(sent), "sum") / count(b, a)
+
+
+def mean_of_messages(b: sw.Builder, x: Any) -> Any:
+    a, _ = with_entries(b)
+    weights = b.slice(b.at_entries(a, x, axis=0), [0, 0], [WHOLE, 1])
+    weighted = b.aggregate(a, x, b.reshape(weights, [-1]), "sum") / count(b, a)
+    return [weighted, b.aggregate(a, x, kind="sum") / count(b, a)]
+
+
+def softmax_of_scores(b: sw.Builder, x: Any, more: float | None = None) -> Any:
+    a, scores = on_entries(b, x)
+    largest = b.at_entries(a, b.reduce_entries(a, scores, "max"), axis=0)
+    shares = b.exp(scores - largest)
+    total = b.reduce_entries(a, shares, "sum")
+    return shares / b.at_entries(a, total if more is None else total + more, axis=0)
+
+
+def sum_by_softmax(b: sw.Builder, x: Any, shape: list[int] | None = None) -> Any:
+    a, scores = on_entries(b, x)
+    shares = b.edge_softmax(a, scores)
+    return b.aggregate(a, x, shares if shape is None else b.reshape(shares, shape), "sum")
 
 
 INEXACT: dict[str, list[Proof]] = {
@@ -595,9 +637,31 @@ INEXACT: dict[str, list[Proof]] = {
         lambda b, x: b.dense(x, b.transpose(corner(b, x, 4, 3), [1, 0]))
     ),
     "TransposeOfDense": in_matrix(lambda b, x: b.transpose(b.dense(W8, x), [1, 0])),
-    "DenseOfScaledRows": in_matrix(lambda b, x: b.dense(x * b.reduce(x, "max", [1], True), W8)),
-    "BiasedDenseOfScaledRows": in_matrix(lambda b, x: b.dense(x * 3.0, W8, W8[:, 0])),
-    "MatmulOfScaledRows": in_matrix(lambda b, x: b.matmul(x * -0.3, W8.T.copy())),
+    "ProductOfScaledRows": [
+        *in_matrix(lambda b, x: b.dense(x * b.reduce(x, "max", [1], True), W8)),
+        *in_matrix(lambda b, x: b.dense(x * 3.0, W8, W8[:, 0])),
+        *in_matrix(lambda b, x: b.matmul(x * -0.3, W8.T.copy())),
+    ],
+    "BiasIsAnOperand": [
+        *in_matrix(lambda b, x: b.dense(x, W8) + W8[:, 0]),
+        *in_matrix(lambda b, x: W8[:1, 0] + b.dense(x, W8[:1])),
+        *on_blocks(lambda b, x: b.conv(x, W8[:, :, None]) + W8[:, :1]),
+    ],
+    "BiasesAreOne": [
+        *in_matrix(lambda b, x: b.dense(x, W8, W8[:, 0]) + W8[None, :, 1]),
+        *on_blocks(lambda b, x: b.conv(x, W8[:, :, None], W8[:, 0]) + W8[:, 1:2]),
+    ],
+    "ScaleOfRows": in_matrix(lambda b, x: b.spmm(WEIGHTED, corner(b, x, 4, 4)) * W8[:3, :1]),
+    "ScaleOfColumns": in_matrix(lambda b, x: b.spmm(WEIGHTED, corner(b, x, 4, 4) * W8[:4, :1])),
+    "WeightedColumns": in_matrix(lambda b, x: weighted_columns(b, corner(b, x, 4, 3))),
+    "MeanOfEntries": in_matrix(lambda b, x: mean_of_entries(b, corner(b, x, 4, 3))),
+    "MeanOfMessages": in_matrix(lambda b, x: mean_of_messages(b, corner(b, x, 4, 3))),
+    "SoftmaxOfScores": in_matrix(lambda b, x: softmax_of_scores(b, corner(b, x, 4, 3))),
+    "SoftmaxOfScoresByALittleMore": in_matrix(
+        lambda b, x: softmax_of_scores(b, corner(b, x, 4, 3), 1e-16)
+    ),
+    "SumBySoftmax": in_matrix(lambda b, x: sum_by_softmax(b, corner(b, x, 4, 3))),
+    "SumByReshapedSoftmax": in_matrix(lambda b, x: sum_by_softmax(b, corner(b, x, 4, 1), [-1])),
     "ReduceTwice": on_blocks(lambda b, x: b.reduce(b.reduce(x, "mean", [1]), "mean", [1])),
     "SumOfOnes": on_blocks(lambda b, x: b.reduce(b.reshape(x, [-1, 4, 1]), "sum", [2])),
     "SumOfWindowOfOne": on_blocks(lambda b, x: b.pool(x, "sum", [1], [1])),
