@@ -12,23 +12,22 @@ of some programs, so that a ratio above the limit is taken again over several pa
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import operators
-import sparse_products
 import symbolic_batch
 from cases import CASES, SQUARES, matmul
 from moves import MOVES
+from operators import OPERATORS
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from turns import Worker, turns
+from sparse_products import GRAPHS, Product
+from turns import Worker, answer, turns
 
 import stepwell as sw
 from stepwell.tools.timing import duration, measure
@@ -58,9 +57,7 @@ def programs() -> Iterator[tuple[str, Program]]:
             yield f"{name}, {threads} threads", _case(entry.make, threads)
     for size in SQUARES:
         yield f"matmul {size} x {size}", _case(partial(matmul, size), 1)
-    for name, move in MOVES.items():
-        yield name, Program(move.module, move.arrays)
-    for name, operator in operators.OPERATORS.items():
+    for name, operator in {**MOVES, **OPERATORS}.items():
         yield name, Program(operator.module, operator.arrays)
     for name, case in symbolic_batch.CASES.items():
         for batch in case.batches:
@@ -68,9 +65,10 @@ def programs() -> Iterator[tuple[str, Program]]:
             yield f"{name}, any batch, {batch}", Program(partial(case.build, "n"), arrays)
     for threads in (1, 2):
         for width in WIDTHS:
-            for kind in sparse_products.GRAPHS:
+            for kind in GRAPHS:
+                product = Product(kind, width)
                 name = f"sparse product, {kind}, {width} columns, {threads} threads"
-                yield name, _sparse_product(kind, width, threads)
+                yield name, Program(product.module, product.arrays, threads)
 
 
 def _only(make: Callable[..., Any], *arguments: int) -> list[Any]:
@@ -82,30 +80,16 @@ def _case(make: Callable[[], Any], threads: int) -> Program:
     return Program(lambda: made().module, lambda: made().inputs, threads)
 
 
-def _sparse_product(kind: str, width: int, threads: int) -> Program:
-    nodes = min(sparse_products.NODES, sparse_products.MOST_ELEMENTS // width)
-
-    def inputs() -> Sequence[Any]:
-        x = np.random.default_rng(1).standard_normal((nodes, width), np.float32)
-        return sparse_products.graph(kind, nodes, "float32", "int32"), x
-
-    return Program(
-        lambda: sparse_products.program(nodes, width, "float32", "int32"), inputs, threads
-    )
+@lru_cache(maxsize=1)
+def _call(name: str) -> Callable[[], object]:
+    program = dict(programs())[name]
+    exe = sw.compile(program.module(), threads=program.threads, records=False)
+    return partial(exe, *program.inputs())
 
 
-def work() -> None:
-    """Time the programs named on standard input, and print the seconds of a call."""
-    known, last = dict(programs()), ""
-    call: Callable[[], object] = list
-    for line in sys.stdin:
-        name = line.strip()
-        if name != last:
-            program = known[name]
-            exe = sw.compile(program.module(), threads=program.threads, records=False)
-            inputs = program.inputs()
-            call, last = lambda exe=exe, inputs=inputs: exe(*inputs), name
-        print(measure({name: call}, rounds=1)[name].minimum, flush=True)
+def seconds(name: str) -> float:
+    """The seconds of a call of a program."""
+    return measure({name: _call(name)}, rounds=1)[name].minimum
 
 
 def _least(folders: Sequence[Path | None], name: str, rounds: int) -> list[float]:
@@ -126,7 +110,7 @@ def main() -> None:
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
-        work()
+        answer(seconds)
         return
     if options.folder is None:
         parser.error("FOLDER is needed")

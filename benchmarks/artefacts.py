@@ -15,8 +15,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,10 +26,11 @@ from typing import Any, cast
 import numpy as np
 from compile_time import graph_convolutions
 from deployed import GCN, MLP, RESNET50, Deployed
+from models import Weights
 from rich.console import Console
 from rich.table import Table
 from scipy.sparse import csr_array, random_array
-from weights import Weights
+from turns import in_a_process
 
 import stepwell as sw
 
@@ -189,19 +188,13 @@ def times(
     for number, array in enumerate(inputs):
         places.append(str(folder / f"input{number}.npy"))
         np.save(places[-1], array)
-    # As for users, modules are compiled to bytecode once.
-    environment = {n: v for n, v in os.environ.items() if n != "PYTHONDONTWRITEBYTECODE"}
     found: list[list[list[float]]] = [[] for _ in files]
     for _ in range(rounds + 1):
         for runs, file in zip(found, files, strict=True):
             if sum(first for first, *_ in runs) > SECONDS:
                 continue
             code = _FIRST.format(code=file.code)
-            command = [sys.executable, "-c", code, str(file.path), *places]
-            done = subprocess.run(
-                command, capture_output=True, text=True, check=True, env=environment
-            )
-            runs.append([float(number) for number in done.stdout.split()])
+            runs.append(in_a_process(code, str(file.path), *places))
     return [[min(column) for column in zip(*runs, strict=True)] for runs in found]
 
 

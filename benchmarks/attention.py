@@ -10,15 +10,15 @@ A ratio is the best peer's time over ours, medians of interleaved rounds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
-from moves import show
-from onnx import ModelProto, helper
-from operators import Operator, run
-from peers import Call, installed, onnx_runtime
+from harness import command, run
+from onnx import ModelProto
+from operators import Operator
+from peers import Call, in_onnxruntime, one_node
 
 import stepwell as sw
 
@@ -47,16 +47,14 @@ class Attention(Operator):
         b.output(b.attention(*given, scale=self.scale, right=right, at_end=True), name="y")
         return b.module()
 
-    def peers(self, arrays: list[np.ndarray], threads: int) -> dict[str, Call]:
+    def peers(self, arrays: Sequence[np.ndarray], threads: int) -> dict[str, Call]:
         """The peers that are installed."""
-        found = super().peers(arrays, threads)
-        if installed("onnxruntime"):
-            operands = self._operands(arrays)
-            call = onnx_runtime(self._model(operands).SerializeToString(), operands, threads)
-            found["onnxruntime"] = lambda: self._apart(np.asarray(call()))
-        return found
+        operands = self._operands(arrays)
+        theirs = in_onnxruntime(self._model(operands), operands, threads)
+        apart = {who: lambda call=call: self._apart(call()) for who, call in theirs.items()}
+        return super().peers(arrays, threads) | apart
 
-    def _operands(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    def _operands(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """What the operator of onnxruntime is given."""
         q, k, v = arrays
         if self.shared == 1:
@@ -68,20 +66,11 @@ class Attention(Operator):
         return [_joined(q), *new, *past, last, np.array(keys, np.int32)]
 
     def _model(self, operands: list[np.ndarray]) -> ModelProto:
-        names = [f"x{n}" for n in range(len(operands))]
-        kind, attributes = "MultiHeadAttention", dict[str, Any](num_heads=self.heads)
-        if self.shared > 1:
-            kind, attributes["kv_num_heads"] = "GroupQueryAttention", self.heads // self.shared
-        results = ["y", *(["k", "v"] if self.shared > 1 else [])]
-        node = helper.make_node(kind, names, results, domain=MICROSOFT, **attributes)
-        inputs = [
-            helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
-            for n, x in zip(names, operands, strict=True)
-        ]
-        y = helper.make_tensor_value_info("y", 1, None)
-        graph = helper.make_graph([node], "main", inputs, [y])
-        opsets = [helper.make_opsetid("", 18), helper.make_opsetid(MICROSOFT, 1)]
-        return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+        if self.shared == 1:
+            options = {"num_heads": self.heads}
+            return one_node("MultiHeadAttention", operands, (), options, 1, domain=MICROSOFT)
+        options = {"num_heads": self.heads, "kv_num_heads": self.heads // self.shared}
+        return one_node("GroupQueryAttention", operands, (), options, 3, domain=MICROSOFT)
 
     def _apart(self, y: np.ndarray) -> np.ndarray:
         """Heads in a dimension of their own."""
@@ -122,13 +111,5 @@ OPERATORS: dict[str, Operator] = {
 }
 
 
-def main(
-    threads: Annotated[int, typer.Option("--threads", "-t", help="threads of each")] = 1,
-    only: Annotated[str, typer.Option(help="only the cases with this text in their names")] = "",
-) -> None:
-    """Print the table."""
-    show("attention", OPERATORS, run, threads, only)
-
-
 if __name__ == "__main__":
-    typer.run(main)
+    command("attention", OPERATORS, run)

@@ -13,10 +13,7 @@ processes. Weights are random.
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +22,7 @@ import artefacts
 from onnx import ModelProto, numpy_helper
 from rich.console import Console
 from rich.table import Table
+from turns import in_a_process
 
 ROUNDS = 15
 FEW = 3
@@ -64,12 +62,8 @@ def files_of(name: str, folder: Path) -> Iterator[Path]:
 
 def compiled(path: Path, cache: Path) -> tuple[float, float]:
     """The elapsed time and the processor time of a process that compiles a model."""
-    # As for users, modules are compiled to bytecode once.
-    environment = {n: v for n, v in os.environ.items() if n != "PYTHONDONTWRITEBYTECODE"}
-    environment |= {"STEPWELL_CACHE": str(cache), "STEPWELL_TUNING": ""}
-    command = [sys.executable, "-c", _COMPILE, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    elapsed, used = (float(number) for number in done.stdout.split())
+    options = {"STEPWELL_CACHE": str(cache), "STEPWELL_TUNING": ""}
+    elapsed, used = in_a_process(_COMPILE, str(path), **options)
     return elapsed, used
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import cases
 import llvmlite.binding as llvm
 import numpy as np
+from harness import LeftOutError
 from rich.console import Console
 from rich.table import Table
 
@@ -103,7 +104,7 @@ def main() -> None:
     for name, case in CASES.items():
         try:
             module, inputs, peer = case()
-        except cases.LeftOutError as error:
+        except LeftOutError as error:
             print(f"{name} is left out: {error}")
             continue
         exe = sw.compile(module, threads=1)

@@ -15,8 +15,8 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
+from harness import LeftOutError
+from onnx_writer import FLOAT, Writer
 from peers import Call, installed, onnx_runtime, open_vino, torch_call, torch_csr
 from scipy.sparse import csr_array, eye_array
 
@@ -25,10 +25,6 @@ from stepwell.frontends import gnn
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("STEPWELL_DATA", ROOT.parent / "shared" / "data"))
-
-
-class LeftOutError(Exception):
-    """A case cannot be timed here; the message is the reason."""
 
 
 @dataclass(frozen=True)
@@ -98,15 +94,10 @@ def mlp(batch: int, widths: Sequence[int]) -> Case:
 
 def _mlp(x: np.ndarray, layers: Sequence[tuple[np.ndarray, np.ndarray]]) -> Case:
     """Layers (weights [out, in], bias) with relu between them."""
-    nodes, value = [], "x"
-    weights = {}
+    writer, value = Writer(), "x"
     for i, (w, b) in enumerate(layers):
-        weights |= {f"w{i}": w, f"b{i}": b}
-        last = i == len(layers) - 1
-        nodes.append(helper.make_node("Gemm", [value, f"w{i}", f"b{i}"], [f"d{i}"], transB=1))
-        value = f"d{i}" if last else f"r{i}"
-        if not last:
-            nodes.append(helper.make_node("Relu", [f"d{i}"], [value]))
+        operands = writer.constant(w), writer.constant(b)
+        value = writer.node("Gemm", writer.node("Relu", value) if i else value, *operands, transB=1)
     transposed = [(np.ascontiguousarray(w.T), b) for w, b in layers]
 
     def in_numpy(_: int) -> Call:
@@ -133,9 +124,8 @@ def _mlp(x: np.ndarray, layers: Sequence[tuple[np.ndarray, np.ndarray]]) -> Case
     flat = [array for layer in layers for array in layer]
     products = sum(w.size for w, _ in layers)
     return _from_onnx(
-        nodes,
+        writer,
         value,
-        weights,
         x,
         flops=2.0 * len(x) * products,
         moved=4.0 * products,
@@ -148,8 +138,9 @@ def operator(kind: str) -> Case:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((512, 1024), np.float32)
     scale, shift = rng.standard_normal((2, 1024), np.float32)
-    weights = {"scale": scale, "shift": shift} if kind == "LayerNormalization" else {}
-    node = helper.make_node(kind, ["x", *weights], ["y"])
+    weights = [scale, shift] if kind == "LayerNormalization" else []
+    writer = Writer()
+    y = writer.node(kind, "x", *map(writer.constant, weights))
 
     def in_torch(x: Any, *tensors: Any) -> Any:
         from torch.nn import functional
@@ -160,11 +151,10 @@ def operator(kind: str) -> Case:
             return functional.gelu(x)
         return functional.layer_norm(x, (1024,), *tensors)
 
-    arrays = [x, *weights.values()]
+    arrays = [x, *weights]
     return _from_onnx(
-        [node],
-        "y",
-        weights,
+        writer,
+        y,
         x,
         flops=0.0,
         moved=2.0 * x.nbytes,
@@ -189,14 +179,12 @@ def convolutions() -> Case:
     """Four convolutions 3x3 of 64 channels on 56 x 56 pixels, each with bias and relu."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((1, 64, 56, 56), np.float32)
-    nodes, value, weights = [], "x", {}
-    for i in range(4):
-        weights[f"w{i}"] = rng.standard_normal((64, 64, 3, 3), np.float32) / np.float32(24)
-        weights[f"b{i}"] = rng.standard_normal(64, np.float32)
-        inputs = [value, f"w{i}", f"b{i}"]
-        nodes.append(helper.make_node("Conv", inputs, [f"c{i}"], pads=[1, 1, 1, 1]))
-        nodes.append(helper.make_node("Relu", [f"c{i}"], [f"r{i}"]))
-        value = f"r{i}"
+    writer, value, weights = Writer(), "x", list[np.ndarray]()
+    for _ in range(4):
+        weights.append(rng.standard_normal((64, 64, 3, 3), np.float32) / np.float32(24))
+        weights.append(rng.standard_normal(64, np.float32))
+        value = writer.node("Conv", value, *map(writer.constant, weights[-2:]), pads=[1] * 4)
+        value = writer.node("Relu", value)
 
     def in_torch(x: Any, *tensors: Any) -> Any:
         from torch.nn.functional import conv2d
@@ -206,11 +194,10 @@ def convolutions() -> Case:
         return x
 
     flops = 4 * 2.0 * 64 * 64 * 9 * 56 * 56
-    arrays = [x, *weights.values()]
+    arrays = [x, *weights]
     return _from_onnx(
-        nodes,
+        writer,
         value,
-        weights,
         x,
         flops=flops,
         moved=8.0 * x.nbytes,
@@ -219,9 +206,8 @@ def convolutions() -> Case:
 
 
 def _from_onnx(
-    nodes: Sequence[onnx.NodeProto],
+    writer: Writer,
     result: str,
-    weights: Mapping[str, np.ndarray],
     x: np.ndarray,
     flops: float,
     moved: float,
@@ -229,15 +215,8 @@ def _from_onnx(
     limit: str = "compute",
 ) -> Case:
     """An ONNX model with the input `x` and one result, for us and for the peers that read ONNX."""
-    graph = helper.make_graph(
-        nodes,
-        "main",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
-        [helper.make_tensor_value_info(result, TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(array, name) for name, array in weights.items()],
-    )
-    # An intermediate representation that all peers read, with the operators of opset 20.
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    # Gelu is of opset 20.
+    proto = writer.model({"x": (FLOAT, x.shape)}, result, x.ndim, opset=20)
     model = proto.SerializeToString()
     peers = {name: make for name, make in others.items() if name != "torch" or installed("torch")}
     if installed("onnxruntime"):
@@ -247,15 +226,24 @@ def _from_onnx(
     return Case(sw.from_onnx(model), (x,), peers, flops, moved, limit)
 
 
+def words(data: Mapping[str, np.ndarray]) -> csr_array:
+    """The features of Cora: the words of each paper, with rows that sum to 1."""
+    indptr, indices = (data[name].astype(np.int32) for name in ("x_indptr", "x_indices"))
+    counts = np.diff(indptr)
+    values = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
+    return csr_array((values, indices, indptr), shape=tuple(data["x_shape"]))
+
+
+def power_law_ends(nodes: int, edges: int, rng: np.random.Generator) -> np.ndarray:
+    """Random edges, shape (2, edges), by which the degree of a node falls off as a power law."""
+    weight = (np.arange(nodes) + 10.0) ** -0.7
+    return rng.choice(nodes, (2, edges), p=rng.permutation(weight / weight.sum()))
+
+
 def cora(dense: bool) -> Case:
     """The two-layer GCN on Cora; its features are an input, sparse or dense."""
     data, w = load("cora.npz"), load("gcn_cora_weights.npz")
-    indptr, indices = data["x_indptr"].astype(np.int32), data["x_indices"].astype(np.int32)
-    counts = np.diff(indptr)
-    values = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
-    x: Any = csr_array((values, indices, indptr), shape=tuple(data["x_shape"]))
-    if dense:
-        x = x.toarray()
+    x: Any = words(data).toarray() if dense else words(data)
     graph = nx.Graph()
     graph.add_nodes_from(range(x.shape[0]))
     graph.add_edges_from(data["edge_index"].T.tolist())
@@ -269,9 +257,7 @@ def power_law() -> Case:
     """
     rng = np.random.default_rng(0)
     nodes, edges = 170_000, 1_200_000
-    weight = (np.arange(nodes) + 10.0) ** -0.7
-    chance = rng.permutation(weight / weight.sum())
-    ends = rng.choice(nodes, (2, edges), p=chance)
+    ends = power_law_ends(nodes, edges, rng)
     graph = gnn.Graph.from_edge_index(np.unique(ends[:, ends[0] != ends[1]], axis=1), nodes)
     x = rng.standard_normal((nodes, 128), np.float32)
     widths = (128, 256, 40)

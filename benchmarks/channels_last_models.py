@@ -9,33 +9,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper, shape_inference
+from onnx import ModelProto, helper, shape_inference
+from onnx_writer import Writer
 
 Loaded = tuple[ModelProto, list[np.ndarray]]
 """A model and inputs for it."""
 
-_OPSET = 18
 
-
-class ChannelsLast:
+class ChannelsLast(Writer):
     """Writes a model on images [N, H, W, C], or on sequences [N, L, C]."""
-
-    def __init__(self) -> None:
-        self.random = np.random.default_rng(0)
-        self.nodes = list[NodeProto]()
-        self.weights = list[TensorProto]()
-
-    def node(self, kind: str, *operands: str, **attributes: Any) -> str:
-        """A node of one result, whose name is returned."""
-        name = f"{kind}_{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, operands, [name], name, **attributes))
-        return name
-
-    def weight(self, array: np.ndarray) -> str:
-        """A weight."""
-        name = f"weight_{len(self.weights)}"
-        self.weights.append(numpy_helper.from_array(array, name))
-        return name
 
     def normal(self, *shape: int) -> np.ndarray:
         """Random numbers that keep the size of what they are multiplied with, as weights."""
@@ -53,30 +35,21 @@ class ChannelsLast:
 
     def convolution(self, x: str, inputs: int, outputs: int, window: int, stride: int = 1) -> str:
         """A convolution and a batch norm, as a product and a sum with channels last."""
-        filters = self.weight(self.normal(outputs, inputs, window, window))
+        filters = self.constant(self.normal(outputs, inputs, window, window))
         sizes: dict[str, Any] = {"strides": [stride] * 2, "auto_pad": "SAME_UPPER"}
         y = self.channels_first("Conv", x, filters, **sizes)
         scale = self.random.uniform(0.5, 1.0, outputs).astype(np.float32)
-        y = self.node("Mul", y, self.weight(scale))
-        return self.node("Add", y, self.weight(0.1 * self.normal(outputs)))
+        y = self.node("Mul", y, self.constant(scale))
+        return self.node("Add", y, self.constant(0.1 * self.normal(outputs)))
 
     def vector(self, size: int) -> str:
         """A bias or a scale."""
-        return self.weight(self.random.uniform(0.5, 1.0, size).astype(np.float32))
+        return self.constant(self.random.uniform(0.5, 1.0, size).astype(np.float32))
 
-    def model(self, x: np.ndarray, shape: Sequence[int | str], result: str) -> Loaded:
+    def loaded(self, x: np.ndarray, shape: Sequence[int | str], result: str) -> Loaded:
         """The model of input "x", and an array for it."""
         kind = helper.np_dtype_to_tensor_dtype(x.dtype)
-        graph = helper.make_graph(
-            self.nodes,
-            "main",
-            [helper.make_tensor_value_info("x", kind, shape)],
-            [helper.make_tensor_value_info(result, TensorProto.FLOAT, None)],
-            self.weights,
-        )
-        opset = [helper.make_opsetid("", _OPSET)]
-        proto: ModelProto = helper.make_model(graph, opset_imports=opset, ir_version=9)
-        return shape_inference.infer_shapes(proto), [x]
+        return shape_inference.infer_shapes(self.model({"x": (kind, shape)}, result)), [x]
 
 
 def residual_network(
@@ -96,12 +69,12 @@ def residual_network(
             if inputs != outputs:
                 x = m.convolution(x, inputs, outputs, 1, stride)
             x, inputs = m.node("Relu", m.node("Add", y, x)), outputs
-    axes = m.weight(np.array([1, 2]))
+    axes = m.constant(np.array([1, 2]))
     mean = m.node("ReduceMean", x, axes, keepdims=0)
-    scores = m.node("MatMul", mean, m.weight(m.normal(classes, inputs).T.copy()))
+    scores = m.node("MatMul", mean, m.constant(m.normal(classes, inputs).T.copy()))
     result = m.node("Softmax", m.node("Add", scores, m.vector(classes)))
     image = m.random.standard_normal((1, size, size, 3), np.float32)
-    return m.model(image, image.shape, result)
+    return m.loaded(image, image.shape, result)
 
 
 def sentence_network(
@@ -109,14 +82,14 @@ def sentence_network(
 ) -> Loaded:
     """Convolutions along a sentence, each with a layer norm and a residual: Kim, 2014."""
     m = ChannelsLast()
-    x = m.node("Gather", m.weight(m.normal(words, width)), "x")
+    x = m.node("Gather", m.constant(m.normal(words, width)), "x")
     for _ in range(layers):
-        filters = m.weight(m.normal(width, width, 3))
+        filters = m.constant(m.normal(width, width, 3))
         y = m.channels_first("Conv", x, filters, rank=3, auto_pad="SAME_UPPER")
         y = m.node("Add", y, m.vector(width))
         y = m.node("LayerNormalization", y, m.vector(width), m.vector(width), axis=-1)
         x = m.node("Add", x, m.node("Relu", y))
-    largest = m.node("ReduceMax", x, m.weight(np.array([1])), keepdims=0)
-    result = m.node("MatMul", largest, m.weight(m.normal(classes, width).T.copy()))
+    largest = m.node("ReduceMax", x, m.constant(np.array([1])), keepdims=0)
+    result = m.node("MatMul", largest, m.constant(m.normal(classes, width).T.copy()))
     tokens = m.random.integers(0, words, (1, length))
-    return m.model(tokens, tokens.shape, result)
+    return m.loaded(tokens, tokens.shape, result)

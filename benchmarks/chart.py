@@ -4,29 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+
+from harness import Result
 
 
-class Bar(Protocol):
-    """The parts of a result that the chart shows."""
-
-    @property
-    def case(self) -> str: ...
-
-    @property
-    def threads(self) -> int: ...
-
-    @property
-    def ratio(self) -> float: ...
-
-    @property
-    def best_peer(self) -> str: ...
-
-    @property
-    def goal(self) -> float | None: ...
-
-
-def draw(results: Sequence[Bar], path: Path) -> None:
+def draw(results: Sequence[Result], path: Path) -> None:
     """Write an SVG with a bar for each case and number of threads, and a tick at its goal."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure

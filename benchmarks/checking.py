@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from cases import cora
-from compile_time import perceptron, resnet18
+from compile_time import resnet18
+from models import gcn, perceptron
 from rich.console import Console
 from rich.table import Table
-from weights import Weights
 from xdsl.context import Context
 from xdsl.dialects.builtin import AffineMapAttr, ModuleOp
 from xdsl.ir.affine import AffineMap
@@ -36,16 +36,13 @@ _DESCENTS_OF_A_SMALLER_MODEL = 2
 
 def any_graph() -> sw.Module:
     """Two graph convolutions 1433-16-7 for any graph."""
-    w = Weights()
-    first = gnn.GCNConv(w.array(1433, 16), w.array(16))
-    second = gnn.GCNConv(w.array(16, 7), w.array(7))
-    model = gnn.Sequential(first, gnn.ReLU(), second)
-    return model.to_module(gnn.GraphSpec(), features=sw.TensorSpec((None, 1433), "f32"))
+    features = sw.TensorSpec((None, 1433), "f32")
+    return gcn(1433, 16, 7).to_module(gnn.GraphSpec(), features=features)
 
 
 MODELS: dict[str, Callable[[], sw.Module]] = {
-    "MLP 784-128-10, batch 1": lambda: perceptron(1),
-    "MLP 784-128-10, any batch": lambda: perceptron("batch"),
+    "MLP 784-128-10, batch 1": lambda: perceptron(1, 784, 128, 10),
+    "MLP 784-128-10, any batch": lambda: perceptron("batch", 784, 128, 10),
     "GCN Cora, dense features": lambda: cora(dense=True).module,
     "GCN Cora, sparse features": lambda: cora(dense=False).module,
     "GCN 1433-16-7, any graph": any_graph,

@@ -14,18 +14,18 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import sys
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 import onnx
+from models import Weights, gcn, perceptron
 from rich.console import Console
 from rich.table import Table
-from turns import Worker, turns
-from weights import Weights
+from turns import Worker, answer, turns
 
 import stepwell as sw
 from stepwell.frontends import gnn
@@ -38,23 +38,12 @@ _BLOCKS = ((64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (
 """The channels and the stride of each residual block."""
 
 
-def perceptron(batch: int | str) -> sw.Module:
-    """The perceptron 784-128-10."""
-    b, w = sw.Builder("main"), Weights()
-    hidden = b.dense(b.input("x", (batch, 784), "f32"), w.array(128, 784), bias=w.array(128))
-    b.output(b.dense(b.relu(hidden), w.array(10, 128), bias=w.array(10)), name="y")
-    return b.module()
-
-
 def graph_convolutions() -> sw.Module:
     """Two graph convolutions on a graph of the size of Cora."""
-    w, nodes = Weights(), 2708
-    edges = w.random.integers(0, nodes, (2, 5000))
+    nodes = 2708
+    edges = np.random.default_rng(0).integers(0, nodes, (2, 5000))
     graph = gnn.Graph.from_edge_index(np.concatenate([edges, edges[::-1]], 1), nodes)
-    first = gnn.GCNConv(w.array(1433, 16), w.array(16))
-    second = gnn.GCNConv(w.array(16, 7), w.array(7))
-    model = gnn.Sequential(first, gnn.ReLU(), second)
-    return model.to_module(graph, features=sw.TensorSpec((nodes, 1433), "f32"))
+    return gcn(1433, 16, 7).to_module(graph, features=sw.TensorSpec((nodes, 1433), "f32"))
 
 
 def resnet18() -> sw.Module:
@@ -86,8 +75,8 @@ def light(name: str) -> Callable[[], sw.Module]:
 
 
 MODELS: dict[str, Callable[[], sw.Module]] = {
-    "MLP, batch 64": lambda: perceptron(64),
-    "MLP, any batch": lambda: perceptron("batch"),
+    "MLP, batch 64": lambda: perceptron(64, 784, 128, 10),
+    "MLP, any batch": lambda: perceptron("batch", 784, 128, 10),
     "GCN": graph_convolutions,
     "ResNet-18": resnet18,
     "ResNet-50": light("resnet50"),
@@ -95,17 +84,19 @@ MODELS: dict[str, Callable[[], sw.Module]] = {
 }
 
 
-def work() -> None:
-    """Compile the models named on standard input, and print the seconds of each."""
-    modules: dict[str, sw.Module] = {}
-    for line in sys.stdin:
-        name = line.strip()
-        if name not in modules:
-            modules[name] = MODELS[name]()
-        gc.collect()
-        start = time.process_time()
-        sw.compile(modules[name], threads=1, records=False)
-        print(time.process_time() - start, flush=True)
+@cache
+def module(name: str) -> sw.Module:
+    """A model."""
+    return MODELS[name]()
+
+
+def seconds(name: str) -> float:
+    """The processor time of a compilation of a model."""
+    finished = module(name)
+    gc.collect()
+    start = time.process_time()
+    sw.compile(finished, threads=1, records=False)
+    return time.process_time() - start
 
 
 def main() -> None:
@@ -117,7 +108,7 @@ def main() -> None:
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
-        work()
+        answer(seconds)
         return
     before = [] if options.against is None else [Worker(__file__, options.against)]
     workers = [*before, Worker(__file__)]

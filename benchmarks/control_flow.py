@@ -12,29 +12,20 @@ are medians of interleaved rounds; a ratio is the best peer's time over ours.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-import typer
 from call_boundary import kernels
+from harness import Result, command, timed
 from onnx import ModelProto, parser
-from peers import (
-    OURS,
-    Call,
-    Compared,
-    installed,
-    library_threads,
-    missing,
-    onnx_runtime,
-    torch_call,
-)
-from rich.console import Console
-from rich.table import Table
+from peers import OURS, Call, in_onnxruntime, in_torch
 
 import stepwell as sw
-from stepwell.tools.timing import Timing, duration, measure
+from stepwell.tools.timing import measure
 
+TOLERANCE = 1e-5
+"""The largest difference to a peer's result, relative to its largest element."""
 ITERATIONS = 1000
 REPEAT = 5000
 """How many times machine code runs the kernels for each measurement, in iterations."""
@@ -172,77 +163,31 @@ FLOWS = {
 }
 
 
-@dataclass(frozen=True)
-class Result(Compared):
-    """The times of one case: calls, and kernels with and without control flow in machine code."""
-
-    case: str
-    iterations: int
-    times: dict[str, Timing]
-    whole: float
-    alone: float
-
-
 def run(name: str, flow: Flow, threads: int) -> Result:
-    """Time one case.
+    """Time one case: calls, and kernels with and without control flow in machine code.
 
     Raises:
-        SystemExit: if no peer is installed, or the result of one differs.
+        LeftOutError: if no peer is installed.
+        SystemExit: if none has the same result.
     """
     arrays, model = flow.arrays(), _parsed(flow.model)
     exe, step = (
         sw.compile(sw.from_onnx(proto), threads=threads) for proto in (model, _parsed(flow.step))
     )
-    peers = dict[str, Call]()
-    if installed("onnxruntime"):
-        peers["onnxruntime"] = onnx_runtime(model.SerializeToString(), list(arrays), threads)
-    if installed("torch"):
-        peers["torch"] = torch_call(flow.torch, arrays, threads)
-    if not peers:
-        raise SystemExit(f"{name}: neither onnxruntime nor torch is installed to compare with")
-    ours = exe(*arrays)
-    first = ours[0] if isinstance(ours, tuple) else ours
-    for peer, call in peers.items():
-        other = call()
-        other = np.asarray(other[0] if isinstance(other, (tuple, list)) else other)
-        if not np.allclose(first, other, rtol=1e-4, atol=1e-5):
-            raise SystemExit(f"{name}: {peer} has a different result")
+    calls: dict[str, Call] = {OURS: lambda: exe(*arrays)}
+    calls |= in_onnxruntime(model, arrays, threads) | in_torch(flow.torch, arrays, threads)
+    result = timed(name, calls, threads, TOLERANCE)
     count = max(1, REPEAT // flow.iterations)
-    calls: dict[str, Call] = {OURS: lambda: exe(*arrays), **peers}
-    with library_threads(threads):
-        times = measure(calls)
-        # The kernels write to the results of the last calls, which have to be there still.
-        results = exe(*arrays), step(*arrays)
-        alone = measure({"whole": kernels(exe, count), "step": kernels(step, REPEAT)})
+    # The kernels write to the results of the last calls, which have to be there still.
+    results = exe(*arrays), step(*arrays)
+    found = measure({"whole": kernels(exe, count), "step": kernels(step, REPEAT)})
     del results
-    whole = alone["whole"].minimum / count / flow.iterations
-    return Result(name, flow.iterations, times, whole, alone["step"].minimum / REPEAT)
-
-
-def table(results: list[Result]) -> Table:
-    """The results as a table to read."""
-    peers = list(dict.fromkeys(peer for r in results for peer in r.times if peer != OURS))
-    view = Table("case", OURS, "iteration", "kernels", "above", *peers, "ratio to best")
-    for r in results:
-        cells = [duration(r.times[peer].median) if peer in r.times else "" for peer in peers]
-        own = (f"{seconds * 1e9:.0f} ns" for seconds in (r.whole, r.alone, r.whole - r.alone))
-        view.add_row(r.case, str(r.times[OURS]), *own, *cells, f"{r.ratio:.1f}")
-    return view
-
-
-def main(
-    threads: Annotated[int, typer.Option("--threads", "-t", help="threads of each")] = 1,
-    only: Annotated[str, typer.Option(help="only the cases with this text in their names")] = "",
-) -> None:
-    """Print the table."""
-    console = Console(width=140)
-    chosen = {name: flow for name, flow in FLOWS.items() if only in name}
-    if not chosen:
-        raise typer.BadParameter(f'no case has "{only}" in its name: {", ".join(FLOWS)}')
-    if missing():
-        console.print(f"not installed, left out: {', '.join(missing())}")
-    console.print(table([run(name, flow, threads) for name, flow in chosen.items()]))
+    whole = found["whole"].minimum / count / flow.iterations
+    alone = found["step"].minimum / REPEAT
+    seconds = {"iteration": whole, "kernels": alone, "above": whole - alone}
+    facts = {title: f"{value * 1e9:.0f} ns" for title, value in seconds.items()}
+    return replace(result, facts=facts, goal=None)
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    command("case", FLOWS, run)

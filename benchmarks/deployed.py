@@ -5,13 +5,13 @@ Weights are random. Graphs have no self loops, which GCNConv would not add again
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, checker, helper, numpy_helper
-from weights import Weights
+from models import Weights, gcn
+from onnx import ModelProto, numpy_helper
+from onnx_writer import FLOAT, INT64, Writer
 
 import stepwell as sw
 from stepwell.frontends import gnn
@@ -28,8 +28,8 @@ NODES, EDGES = 25, 54
 class Deployed:
     """A model that is compiled once and then called with batches of any size.
 
-    `inputs` makes those of a batch of so many rows, images or graphs. A model of which
-    `is_imported` holds is read from ONNX by us as well.
+    `inputs` makes those of a batch of so many rows, images or graphs. Without a
+    `module` we read the model from ONNX as well.
     """
 
     model: Callable[[], ModelProto]
@@ -42,42 +42,11 @@ class Deployed:
         return sw.compile(module, threads=1, records=False)
 
 
-class _Graph:
-    """A model of ONNX under construction."""
-
-    def __init__(self) -> None:
-        self.weights = Weights()
-        self._nodes: list[NodeProto] = []
-        self._constants: list[TensorProto] = []
-
-    def constant(self, array: np.ndarray) -> str:
-        name = f"c{len(self._constants)}"
-        self._constants.append(numpy_helper.from_array(array, name))
-        return name
-
+class _Graph(Writer):
     def weight(self, *shape: int) -> str:
         """A weight that keeps the scale of what it is applied to."""
         scale = np.float32(1 / np.sqrt(np.prod(shape[1:]) if len(shape) > 1 else 1e4))
-        return self.constant(self.weights.array(*shape) * scale)
-
-    def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        name = f"v{len(self._nodes)}"
-        self._nodes.append(helper.make_node(kind, inputs, [name], **attributes))
-        return name
-
-    def model(self, inputs: Sequence[tuple[str, int, Sequence[int | str]]], y: str) -> ModelProto:
-        self._nodes.append(helper.make_node("Identity", [y], ["y"]))
-        graph = helper.make_graph(
-            self._nodes,
-            "main",
-            [helper.make_tensor_value_info(*one) for one in inputs],
-            [helper.make_tensor_value_info("y", TensorProto.FLOAT, (None, None))],
-            self._constants,
-        )
-        opset = [helper.make_opsetid("", 18)]
-        model = helper.make_model(graph, opset_imports=opset, ir_version=9)
-        checker.check_model(model)
-        return model
+        return self.constant(self.random.standard_normal(shape, np.float32) * scale)
 
 
 def perceptron() -> ModelProto:
@@ -85,17 +54,13 @@ def perceptron() -> ModelProto:
     g = _Graph()
     x = g.node("Relu", g.node("Gemm", "x", g.weight(128, 784), g.weight(128), transB=1))
     y = g.node("Gemm", x, g.weight(10, 128), g.weight(10), transB=1)
-    return g.model([("x", TensorProto.FLOAT, ("batch", 784))], y)
+    return g.model({"x": (FLOAT, ("batch", 784))}, y)
 
 
 def graph_convolutions() -> sw.Module:
     """Two graph convolutions on a graph that comes as a list of edges."""
-    w = Weights()
-    first = gnn.GCNConv(w.array(FEATURES, HIDDEN), w.array(HIDDEN))
-    second = gnn.GCNConv(w.array(HIDDEN, CLASSES), w.array(CLASSES))
     features = sw.TensorSpec((None, FEATURES), "f32")
-    model = gnn.Sequential(first, gnn.ReLU(), second)
-    return model.to_module(gnn.EdgeListSpec(), features=features)
+    return gcn(FEATURES, HIDDEN, CLASSES).to_module(gnn.EdgeListSpec(), features=features)
 
 
 def scattered_convolutions() -> ModelProto:
@@ -125,10 +90,7 @@ def scattered_convolutions() -> ModelProto:
         x = g.node("ScatterND", g.node("Mul", x, own), places, sent, reduction="add")
         x = g.node("Add", x, g.constant(bias))
         x = x if number else g.node("Relu", x)
-    inputs = [
-        ("edge_index", TensorProto.INT64, (2, "edges")),
-        ("features", TensorProto.FLOAT, ("nodes", FEATURES)),
-    ]
+    inputs = {"edge_index": (INT64, (2, "edges")), "features": (FLOAT, ("nodes", FEATURES))}
     return g.model(inputs, x)
 
 
@@ -155,7 +117,7 @@ def resnet50() -> ModelProto:
             x, channels = g.node("Relu", g.node("Add", y, kept)), 4 * filters
     x = g.node("Flatten", g.node("GlobalAveragePool", x))
     y = g.node("Gemm", x, g.weight(1000, 2048), g.weight(1000), transB=1)
-    return g.model([("x", TensorProto.FLOAT, (1, 3, 224, 224))], y)
+    return g.model({"x": (FLOAT, (1, 3, 224, 224))}, y)
 
 
 def graphs(count: int) -> list[np.ndarray]:

@@ -9,11 +9,11 @@ says where each one came from.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from harness import processor_times
 from rich.console import Console
 from rich.table import Table
 from scipy.sparse import coo_array
@@ -22,17 +22,6 @@ from stepwell.frontends import gnn
 
 EDGES, ROUNDS = 1_000_000, 9
 NODES = (10_000, 100_000, 1_000_000)
-
-
-def seconds(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """The least time of each call."""
-    found = dict.fromkeys(calls, float("inf"))
-    for _ in range(ROUNDS):
-        for name, call in calls.items():
-            start = time.process_time()
-            call()
-            found[name] = min(found[name], time.process_time() - start)
-    return found
 
 
 def calls(nodes: int) -> dict[str, Callable[[], Any]]:
@@ -50,8 +39,8 @@ def main() -> None:
     """Print the table."""
     table = Table("nodes", "from_edge_index", "coo.tocsr", "ratio")
     for nodes in NODES:
-        times = seconds(calls(nodes))
-        ours, scipys = times["ours"], times["scipy"]
+        times = processor_times(calls(nodes), ROUNDS)
+        ours, scipys = times["ours"].minimum, times["scipy"].minimum
         table.add_row(
             f"{nodes:,}", f"{ours * 1e3:.1f} ms", f"{scipys * 1e3:.1f} ms", f"{scipys / ours:.2f}"
         )

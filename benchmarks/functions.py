@@ -11,15 +11,16 @@ versions and PyTorch take one after the other, of 100,000 numbers.
 from __future__ import annotations
 
 import sys
-import time
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
+from harness import processor_times
 from rich.console import Console
 from rich.table import Table
-from turns import Worker, turns
+from turns import Worker, answer, turns
 
 COUNT, ROUNDS, CALLS = 100_000, 30, 5
 NAMES = {
@@ -70,21 +71,19 @@ def torch_function(name: str) -> Any:
     return lambda *arrays: of_tensors(*map(torch.from_numpy, arrays))
 
 
-def work() -> None:
-    """Answer each line, a kind, a name and an element type, with the time of one call."""
-    calls: dict[str, tuple[Any, list[np.ndarray]]] = {}
-    for line in sys.stdin:
-        who, name, kind = line.split()
-        if line not in calls:
-            call = torch_function(name) if who == "torch" else ours(name, kind)
-            calls[line] = call, arguments(name, kind)
-        call, arrays = calls[line]
-        times = list[float]()
-        for _ in range(CALLS):
-            begun = time.process_time()
-            call(*arrays)
-            times.append(time.process_time() - begun)
-        print(min(times), flush=True)
+@cache
+def made(line: str) -> tuple[Any, list[np.ndarray]]:
+    """A function and its arguments, of a line with who computes it, its name and element type."""
+    who, name, kind = line.split()
+    call = torch_function(name) if who == "torch" else ours(name, kind)
+    return call, arguments(name, kind)
+
+
+def seconds(line: str) -> float:
+    """The processor time of a call."""
+    call, arrays = made(line)
+    times = processor_times({line: lambda: call(*arrays)}, CALLS)
+    return times[line].minimum
 
 
 def main(
@@ -109,4 +108,4 @@ def main(
 
 
 if __name__ == "__main__":
-    work() if "--work" in sys.argv else typer.run(main)
+    answer(seconds) if "--work" in sys.argv else typer.run(main)

@@ -12,22 +12,18 @@ four types between them.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
-from moves import show
-from peers import library_threads, torch_call
-from rich.table import Table
+from harness import Result, command, processor_times, timed
+from peers import OURS, torch_call
 
 import stepwell as sw
 from stepwell.frontends import gnn
-from stepwell.runtime.limits import Limits
-from stepwell.tools.timing import duration
 
 NODES, EDGES, WIDTH, DIM, HEADS, RELATIONS = 50_000, 500_000, 64, 16, 4, 8
 ROUNDS = 5
@@ -178,59 +174,17 @@ CASES: dict[str, Case | Hetero] = {
 }
 
 
-@dataclass(frozen=True)
-class Result:
-    """The seconds of both, and the largest relative difference of the results."""
-
-    name: str
-    ours: float
-    theirs: float
-    error: float
-
-
 def run(name: str, case: Case | Hetero, threads: int) -> Result:
     """Time one layer.
 
     Raises:
         SystemExit: if the results differ.
     """
-    calls = dict(zip(("ours", "theirs"), case.calls(threads), strict=True))
-    want = np.asarray(calls["theirs"]())
-    error = float(np.abs(calls["ours"]() - want).max() / np.abs(want).max())
-    if not error <= TOLERANCE:
-        raise SystemExit(f"{name}: the results differ by {error:.2g}")
-    best = dict.fromkeys(calls, float("inf"))
-    with library_threads(threads):
-        for _ in range(ROUNDS):
-            for key, call in calls.items():
-                best[key] = min(best[key], _spent(call))
-    return Result(name, best["ours"], best["theirs"], error)
-
-
-def _spent(call: Callable[[], Any]) -> float:
-    """The processor time of a call, in seconds."""
-    start = time.process_time()
-    call()
-    return time.process_time() - start
-
-
-def table(kind: str, results: Sequence[Result], limits: Limits) -> Table:
-    """The results as a table to read."""
-    view = Table(kind, "stepwell", "torch-geometric", "ratio")
-    for r in results:
-        ratio = r.theirs / r.ours
-        shown = f"{ratio:.1f}" if ratio >= 1 else f"[red]{ratio:.2f}[/]"
-        view.add_row(r.name, duration(r.ours), duration(r.theirs), shown)
-    return view
-
-
-def main(
-    threads: Annotated[int, typer.Option("--threads", "-t", help="threads of each")] = 1,
-    only: Annotated[str, typer.Option(help="only the layers with this text in their names")] = "",
-) -> None:
-    """Print the table."""
-    show("layer", CASES, run, threads, only, table)
+    ours, theirs = case.calls(threads)
+    calls = {OURS: ours, "torch-geometric": theirs}
+    measured = partial(processor_times, rounds=ROUNDS)
+    return replace(timed(name, calls, threads, TOLERANCE, measured), goal=1.0, by="minimum")
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    command("layer", CASES, run)

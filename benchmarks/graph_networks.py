@@ -18,32 +18,31 @@ intermediate results, without those that it returns.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
-from cases import LeftOutError, load
-from moves import show
-from peers import OURS, Call, Compared, library_threads, torch_call
-from rich.table import Table
+from cases import load, power_law_ends, words
+from harness import LeftOutError, Result, command, timed
+from peers import OURS, Call, torch_call
 
 import stepwell as sw
 from stepwell.core.dims import Dim
 from stepwell.core.errors import ImportModelError
-from stepwell.runtime.limits import Limits
-from stepwell.tools.timing import Timing, duration, measure
+from stepwell.runtime.limits import Limits, known_limits
+from stepwell.tools.timing import duration, measure
 
 TOLERANCE = 1e-4
 """The largest difference to a peer's result, relative to its largest element."""
-PEERS = PYG, CSR, INDUCTOR = "torch-geometric", "with CSR", "inductor"
+PYG, CSR, INDUCTOR = "torch-geometric", "with CSR", "inductor"
 GOALS = {PYG: 8.0, "best": 3.0}
 NEAR = 1.25
 """No ratio is marked as missed where the time is below this multiple of the larger bound."""
@@ -84,9 +83,8 @@ def uniform() -> Graph:
 @cache
 def citations() -> Graph:
     """A random graph of the size of ogbn-arxiv, its degrees by a power law, both directions."""
-    nodes, edges, rng = 169_343, 1_166_243, np.random.default_rng(0)
-    weight = rng.permutation((np.arange(nodes) + 10.0) ** -0.7)
-    ends = rng.choice(nodes, (2, edges), p=weight / weight.sum())
+    nodes = 169_343
+    ends = power_law_ends(nodes, 1_166_243, np.random.default_rng(0))
     both = np.concatenate([ends, ends[::-1]], axis=1)
     return Graph(nodes, _distinct(both, nodes), (128, 256, 40))
 
@@ -178,14 +176,11 @@ def _work(kind: str, graph: Graph) -> Work:
 def cora() -> Network:
     """A GCN 1433-16-7 on Cora, whose features are a constant of the model, mostly zeros."""
     import torch
-    from scipy.sparse import csr_array
     from torch_geometric.nn import GCN
 
     data = load("cora.npz")
     counts = np.diff(data["x_indptr"])
-    values = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
-    parts = values, data["x_indices"], data["x_indptr"]
-    x = csr_array(parts, shape=tuple(data["x_shape"])).toarray()
+    x = words(data).toarray()
     nodes, edges = len(x), data["edge_index"].astype(np.int64)
     graph = Graph(nodes, _distinct(np.concatenate([edges, edges[::-1]], axis=1), nodes), ())
     torch.manual_seed(0)
@@ -256,40 +251,38 @@ NETWORKS: dict[str, Callable[[], Network]] = {
 }
 
 
-@dataclass(frozen=True)
-class Result(Compared):
-    """The times of each, in seconds; why some are missing."""
-
-    case: str
-    work: Work | None
-    times: dict[str, Timing]
-    memory: int = 0
-    missing: dict[str, str] = field(default_factory=dict[str, str])
-
-
 def run(name: str, make: Callable[[], Network], threads: int) -> Result:
     """Time one network.
 
     Raises:
-        SystemExit: if the result of a peer differs.
+        LeftOutError: if its data is missing, or we cannot import it.
+        SystemExit: if no peer has the same result.
     """
+    network = make()
     try:
-        network = make()
         module = sw.from_torch(network.model, network.given, dynamic_shapes=network.sizes)
-    except (ImportModelError, LeftOutError) as error:
-        return Result(name, None, {}, missing={OURS: str(error).splitlines()[0]})
+    except ImportModelError as error:
+        raise LeftOutError(str(error).splitlines()[0]) from error
     exe = sw.compile(module, threads=threads)
     arrays = network.arrays()
     calls: dict[str, Call] = {OURS: lambda: exe(*arrays), **peers(network, threads)}
-    expected = np.asarray(calls[PYG]())
-    for peer, call in calls.items():
-        error = float(np.abs(np.asarray(call()) - expected).max() / np.abs(expected).max())
-        if not error <= TOLERANCE:
-            raise SystemExit(f"{name}: {peer} differs by {error:.2g}")
-    with library_threads(threads):
-        times = measure(calls, rounds=FEW_ROUNDS if len(expected) > LARGE else ROUNDS)
-    missing = {} if INDUCTOR in calls else {INDUCTOR: "no C++ compiler"}
-    return Result(name, network.work, times, memory(exe, module, arrays), missing)
+    rounds = FEW_ROUNDS if len(exe(*arrays)) > LARGE else ROUNDS
+    result = timed(name, calls, threads, TOLERANCE, partial(measure, rounds=rounds))
+    limits = known_limits(threads)
+    bounds, ours = network.work.bounds(limits), result.seconds(OURS)
+    near = ours <= NEAR * max(bounds)
+    first = result.over(PYG) if PYG in result.times else math.nan
+    facts = {
+        f"products at {limits.gflops:.0f} GFLOP/s": duration(bounds[0]),
+        "gathers": duration(bounds[1]),
+        "of bound": f"{max(bounds) / ours:.0%}",
+        "memory": f"{memory(exe, module, arrays) / 1e6:.1f} MB",
+        "over the first": f"{first:.1f}" if near or first >= GOALS[PYG] else f"[red]{first:.1f}[/]",
+    }
+    missing = dict(result.missing)
+    if INDUCTOR not in calls:
+        missing[INDUCTOR] = "needs a C++ compiler"
+    return replace(result, facts=facts, missing=missing, goal=None if near else GOALS["best"])
 
 
 def memory(exe: sw.Executable, module: sw.Module, arrays: Sequence[Any]) -> int:
@@ -334,41 +327,5 @@ def compiler() -> str | None:
     return next((found for name in names if name and (found := shutil.which(name))), None)
 
 
-def table(kind: str, results: Sequence[Result], limits: Limits) -> Table:
-    """The results as a table to read."""
-    head = ("products", "gathers", "of bound", "memory", *PEERS, "over the first", "over the best")
-    view = Table(kind, OURS, *head)
-    notes = [f"multiply-adds: {limits.gflops:.0f} GFLOP/s, threads {limits.threads}"]
-    for r in results:
-        if r.work is None:
-            view.add_row(r.case, "left out")
-            notes.append(f"{r.case}: {r.missing[OURS]}")
-            continue
-        bounds, ours = r.work.bounds(limits), r.times[OURS].median
-        ratios = {PYG: r.times[PYG].median / ours, "best": r.ratio}
-        near = ours <= NEAR * max(bounds)
-        shown = [
-            f"{ratio:.1f}" if near or ratio >= GOALS[of] else f"[red]{ratio:.1f}[/]"
-            for of, ratio in ratios.items()
-        ]
-        times = [*map(duration, bounds), f"{max(bounds) / ours:.0%}", f"{r.memory / 1e6:.1f} MB"]
-        view.add_row(r.case, duration(ours), *times, *(_time(r, peer) for peer in PEERS), *shown)
-    view.caption = "\n".join(notes)
-    return view
-
-
-def _time(result: Result, peer: str) -> str:
-    found = result.times.get(peer)
-    return result.missing.get(peer, "") if found is None else duration(found.median)
-
-
-def main(
-    threads: Annotated[int, typer.Option("--threads", "-t", help="threads of each")] = 1,
-    only: Annotated[str, typer.Option(help="only the cases with this text in their names")] = "",
-) -> None:
-    """Print the table."""
-    show("network", NETWORKS, run, threads, only, table)
-
-
 if __name__ == "__main__":
-    typer.run(main)
+    command("network", NETWORKS, run)

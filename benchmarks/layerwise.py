@@ -13,14 +13,13 @@ pip installs no wheel of. Calls take turns; times are minima, of the clock and o
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import numpy as np
 import torch
 import typer
-from parts import graph_of
+from parts import graph_of, minima
 from rich.console import Console
 from rich.table import Table
 from torch_geometric.nn.models import GAT, GraphSAGE
@@ -87,17 +86,6 @@ def layer_by_layer(model: Any, matrix: Any, x: torch.Tensor, size: int) -> torch
 def at_once(model: Any, edges: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """The model on the whole graph."""
     return model(x, edges)
-
-
-def minima(ways: dict[str, Callable[[], Any]], repeat: int) -> dict[str, tuple[float, float]]:
-    """The shortest times of each way, of the clock and of the processor; calls take turns."""
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
-    for _ in range(repeat + 1):
-        for name, way in ways.items():
-            begin = time.perf_counter(), time.process_time()
-            way()
-            times[name].append((time.perf_counter() - begin[0], time.process_time() - begin[1]))
-    return {n: (min(a for a, _ in own[1:]), min(b for _, b in own[1:])) for n, own in times.items()}
 
 
 def main(

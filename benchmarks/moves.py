@@ -9,60 +9,35 @@ many. A ratio is the best peer's time over ours, medians of interleaved rounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
-import typer
-from peers import (
-    OURS,
-    Call,
-    Compared,
-    installed,
-    library_threads,
-    missing,
-    one_node,
-    onnx_runtime,
-    torch_call,
-)
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
-
-import stepwell as sw
-from stepwell.runtime.limits import Limits, known_limits
-from stepwell.tools.timing import Timing, duration, measure
-
-Case = TypeVar("Case")
+from harness import command, run
+from operators import Built
+from peers import Call, in_onnxruntime, one_node
 
 
 @dataclass(frozen=True)
-class Move:
-    """A move in each library; `build` adds it to a module, `onnx` is its operator and arguments."""
+class Move(Built):
+    """A move in each library; `onnx` is its operator and arguments."""
 
-    shapes: tuple[tuple[int, ...], ...]
-    build: Callable[..., Any]
-    numpy: Callable[..., np.ndarray]
-    torch: Callable[..., Any]
-    onnx: tuple[str, tuple[np.ndarray, ...], dict[str, Any]]
+    tolerance: ClassVar[float] = 0.0
+    numpy: Callable[..., np.ndarray] = field(kw_only=True)
+    onnx: tuple[str, tuple[np.ndarray, ...], dict[str, Any]] = field(kw_only=True)
 
-    def arrays(self) -> list[np.ndarray]:
-        """The inputs."""
-        rng = np.random.default_rng(0)
-        return [rng.standard_normal(shape, np.float32) for shape in self.shapes]
-
-    def module(self) -> sw.Module:
-        """The program."""
-        b = sw.Builder("main")
-        inputs = [b.input(f"x{n}", shape, "f32") for n, shape in enumerate(self.shapes)]
-        b.output(self.build(b, *inputs), name="y")
-        return b.module()
-
-    def model(self) -> bytes:
-        """The model for onnxruntime."""
+    def peers(self, arrays: Sequence[np.ndarray], threads: int) -> dict[str, Call]:
+        """The peers that are installed."""
+        found = {"numpy": lambda: self.numpy(*arrays), **super().peers(arrays, threads)}
         kind, constants, attributes = self.onnx
-        return one_node(kind, self.arrays(), constants, attributes).SerializeToString()
+        return found | in_onnxruntime(
+            one_node(kind, arrays, constants, attributes), arrays, threads
+        )
+
+    def moved(self, arrays: Sequence[np.ndarray], result: np.ndarray) -> int:
+        """The bytes that have to be read and written."""
+        return result.nbytes + min(result.nbytes, sum(array.nbytes for array in arrays))
 
 
 def transpose(shape: tuple[int, ...], order: Sequence[int]) -> Move:
@@ -70,9 +45,9 @@ def transpose(shape: tuple[int, ...], order: Sequence[int]) -> Move:
     return Move(
         (shape,),
         lambda b, x: b.transpose(x, list(order)),
-        lambda x: np.ascontiguousarray(x.transpose(order)),
-        lambda x: x.permute(*order).contiguous(),
-        ("Transpose", (), {"perm": list(order)}),
+        numpy=lambda x: np.ascontiguousarray(x.transpose(order)),
+        torch=lambda x: x.permute(*order).contiguous(),
+        onnx=("Transpose", (), {"perm": list(order)}),
     )
 
 
@@ -88,9 +63,9 @@ def gather(shape: tuple[int, ...], count: int, axis: int) -> Move:
     return Move(
         (shape,),
         lambda b, x: b.gather(x, b.constant(indices), axis=axis),
-        lambda x: x.take(indices, axis=axis),
-        in_torch,
-        ("Gather", (indices,), {"axis": axis}),
+        numpy=lambda x: x.take(indices, axis=axis),
+        torch=in_torch,
+        onnx=("Gather", (indices,), {"axis": axis}),
     )
 
 
@@ -105,9 +80,9 @@ def concat(shapes: tuple[tuple[int, ...], ...], axis: int) -> Move:
     return Move(
         shapes,
         lambda b, *x: b.concat(list(x), axis),
-        lambda *x: np.concatenate(x, axis),
-        in_torch,
-        ("Concat", (), {"axis": axis}),
+        numpy=lambda *x: np.concatenate(x, axis),
+        torch=in_torch,
+        onnx=("Concat", (), {"axis": axis}),
     )
 
 
@@ -118,9 +93,9 @@ def cut(shape: tuple[int, int], starts: Sequence[int], steps: Sequence[int]) -> 
     return Move(
         (shape,),
         lambda b, x: b.slice(x, list(starts), list(shape), list(steps)),
-        lambda x: np.ascontiguousarray(x[parts]),
-        lambda x: x[parts].contiguous(),
-        ("Slice", tuple(numbers), {}),
+        numpy=lambda x: np.ascontiguousarray(x[parts]),
+        torch=lambda x: x[parts].contiguous(),
+        onnx=("Slice", tuple(numbers), {}),
     )
 
 
@@ -137,9 +112,9 @@ def pad(shape: tuple[int, ...], width: int) -> Move:
     return Move(
         (shape,),
         lambda b, x: b.pad(x, before, before),
-        lambda x: np.pad(x, pairs),
-        in_torch,
-        ("Pad", (np.array([*before, *before]),), {}),
+        numpy=lambda x: np.pad(x, pairs),
+        torch=in_torch,
+        onnx=("Pad", (np.array([*before, *before]),), {}),
     )
 
 
@@ -148,9 +123,9 @@ def stretch(shape: tuple[int, ...], wide: tuple[int, ...]) -> Move:
     return Move(
         (shape,),
         lambda b, x: b.broadcast_to(x, list(wide)),
-        lambda x: np.ascontiguousarray(np.broadcast_to(x, wide)),
-        lambda x: x.expand(*wide).contiguous(),
-        ("Expand", (np.array(wide),), {}),
+        numpy=lambda x: np.ascontiguousarray(np.broadcast_to(x, wide)),
+        torch=lambda x: x.expand(*wide).contiguous(),
+        onnx=("Expand", (np.array(wide),), {}),
     )
 
 
@@ -179,96 +154,5 @@ MOVES: dict[str, Move] = {
 }
 
 
-@dataclass(frozen=True)
-class Result(Compared):
-    """The times of each library, in seconds, the bytes moved, and peers with a wrong result."""
-
-    case: str
-    moved: int
-    times: dict[str, Timing]
-    wrong: frozenset[str] = frozenset()
-
-
-def run(name: str, move: Move, threads: int) -> Result:
-    """Time one move.
-
-    Raises:
-        SystemExit: if the result of a peer differs.
-    """
-    arrays = move.arrays()
-    exe = sw.compile(move.module(), threads=threads)
-    calls: dict[str, Call] = {
-        OURS: lambda: exe(*arrays),
-        "numpy": lambda: move.numpy(*arrays),
-    }
-    if installed("torch"):
-        calls["torch"] = torch_call(move.torch, arrays, threads)
-    if installed("onnxruntime"):
-        calls["onnxruntime"] = onnx_runtime(move.model(), arrays, threads)
-    expected = calls[OURS]()
-    for peer, call in calls.items():
-        if not np.array_equal(np.asarray(call()), expected):
-            raise SystemExit(f"{name}: {peer} has a different result")
-    with library_threads(threads):
-        times = measure(calls)
-    return Result(
-        name, expected.nbytes + min(expected.nbytes, sum(a.nbytes for a in arrays)), times
-    )
-
-
-def table(kind: str, results: Sequence[Result], limits: Limits) -> Table:
-    """The results as a table to read; `kind` is the title of the cases."""
-    peers = list(dict.fromkeys(p for r in results for p in (*r.times, *r.wrong) if p != OURS))
-    view = Table(kind, OURS, "GB/s", "of limit", *peers, "ratio to best")
-    for r in results:
-        cells = [_cell(r, peer) for peer in peers]
-        ratio = f"{r.ratio:.2f}" if r.ratio * 1.3 >= 1 else f"[red]{r.ratio:.2f}[/]"
-        ours = r.times[OURS]
-        rate = f"{r.moved / ours.median / 1e9:.0f}"
-        _, least = limits.seconds(0, r.moved, r.moved)
-        view.add_row(r.case, str(ours), rate, f"{least / ours.median:.0%}", *cells, ratio)
-    return view
-
-
-def _cell(result: Result, peer: str) -> str:
-    """A peer's time, or why it has none."""
-    if peer in result.times:
-        return duration(result.times[peer].median)
-    return "wrong result" if peer in result.wrong else ""
-
-
-def show(
-    kind: str,
-    cases: Mapping[str, Case],
-    run: Callable[[str, Case, int], Any],
-    threads: int,
-    only: str,
-    view: Callable[[str, Sequence[Any], Limits], Table] = table,
-) -> None:
-    """Run the cases with a text in their names, and print the table that `view` makes."""
-    console = Console(width=140)
-    chosen = {name: case for name, case in cases.items() if only in name}
-    if not chosen:
-        raise typer.BadParameter(f'no {kind} has "{only}" in its name: {", ".join(cases)}')
-    if missing():
-        console.print(f"not installed, left out: {', '.join(missing())}")
-    results: list[Any] = []
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("", total=len(chosen))
-        for name, case in chosen.items():
-            progress.update(task, description=name)
-            results.append(run(name, case, threads))
-            progress.advance(task)
-    console.print(view(kind, results, known_limits(threads)))
-
-
-def main(
-    threads: Annotated[int, typer.Option("--threads", "-t", help="threads of each")] = 1,
-    only: Annotated[str, typer.Option(help="only the moves with this text in their names")] = "",
-) -> None:
-    """Print the table."""
-    show("move", MOVES, run, threads, only)
-
-
 if __name__ == "__main__":
-    typer.run(main)
+    command("move", MOVES, run)

@@ -7,8 +7,8 @@
 Models are exported by torch, trained by scikit-learn, or written as converters of TensorFlow write
 them, with random weights; they and their inputs are those of a single call. Results are compared
 with those of the peers, within 1e-4 of the largest element. Rounds are interleaved. A ratio is the
-best peer's time over ours, medians, and minima in parentheses. Import and compilation are seconds
-of the processor.
+best peer's time over ours, medians, and minima in parentheses; convolutions decide that of a row
+with a star. Import and compilation are seconds of the processor.
 """
 
 from __future__ import annotations
@@ -16,27 +16,25 @@ from __future__ import annotations
 import importlib.util
 import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
-import typer
-from moves import show
+from harness import LeftOutError, Result, command, timed
 from onnx import ModelProto
-from peers import OURS, Call, Compared, installed, onnx_runtime, open_vino
-from rich.table import Table
+from peers import OURS, installed, onnx_runtime, open_vino
 
 import stepwell as sw
-from stepwell.runtime.limits import Limits
-from stepwell.tools.timing import Timing, duration, measure
+from stepwell.tools.timing import duration, measure
 
 TOLERANCE = 1e-4
 # What is timed is compiled, whatever was compiled before.
 os.environ["STEPWELL_CACHE"] = "off"
 ROUNDS = 9
 GOAL = 1.2
-PEERS = ("onnxruntime", "openvino")
+"""The least ratio of a model whose time convolutions do not decide."""
 BATCH = 100
 """The rows that go through trees."""
 
@@ -109,95 +107,36 @@ MODELS = {
 }
 
 
-@dataclass(frozen=True)
-class Result(Compared):
-    """The times of a model, in seconds; why some are missing."""
-
-    case: str
-    convolutions: bool
-    loading: tuple[float, float] = (0.0, 0.0)
-    times: dict[str, Timing] = field(default_factory=dict[str, Timing])
-    missing: dict[str, str] = field(default_factory=dict[str, str])
-
-
 def run(name: str, model: Model, threads: int) -> Result:
     """Import, compile and time one model.
 
     Raises:
-        SystemExit: if the result of a peer differs.
+        LeftOutError: if what makes the model is not installed.
+        SystemExit: if no peer is installed, or none has the same result.
     """
     absent = [module for module in model.needs if importlib.util.find_spec(module) is None]
     if absent:
-        why = f"{' and '.join(absent)} not installed"
-        return Result(name, model.convolutions, missing={OURS: why})
+        raise LeftOutError(f"{' and '.join(absent)} not installed")
     proto, arrays = model.make()
     start = time.process_time()
     module = sw.from_onnx(proto)
     read = time.process_time()
     exe = sw.compile(module, threads=threads)
-    loading = read - start, time.process_time() - read
+    facts = {"import": duration(read - start), "compile": duration(time.process_time() - read)}
     calls, missing = {OURS: lambda: exe(*arrays)}, dict[str, str]()
     for peer, make in (("onnxruntime", onnx_runtime), ("openvino", open_vino)):
         if not installed(peer):
-            missing[peer] = "not installed"
             continue
         try:
             calls[peer] = make(proto.SerializeToString(), arrays, threads)
         except RuntimeError as error:
             missing[peer] = f"refuses the model: {str(error).strip().splitlines()[-1]}"
-    compare(name, calls)
-    times = measure(calls, rounds=ROUNDS)
-    return Result(name, model.convolutions, loading, times, missing)
-
-
-def compare(name: str, calls: dict[str, Call]) -> None:
-    """Compare the first result of each peer with ours."""
-    found = {who: call() for who, call in calls.items()}
-    own = found.pop(OURS)
-    own = np.asarray(own[0] if isinstance(own, tuple) else own)
-    limit = TOLERANCE * float(np.abs(own).max(initial=0))
-    for peer, other in found.items():
-        if own.shape != other.shape or not np.allclose(other, own, rtol=0, atol=limit):
-            raise SystemExit(f"{name}: {peer} has a different result")
-
-
-def table(kind: str, results: Sequence[Result], limits: Limits) -> Table:
-    """The results as a table to read."""
-    view = Table(kind, "import", "compile", OURS, *PEERS, "ratio to best")
-    notes = [f"threads: {limits.threads}; * convolutions decide"]
-    for r in results:
-        notes += [f"{r.case}: {who} {why}" for who, why in r.missing.items()]
-        if OURS not in r.times:
-            view.add_row(r.case, "left out")
-            continue
-        peers = [_cell(r.times[peer]) if peer in r.times else "" for peer in PEERS]
-        view.add_row(
-            r.case + " *" * r.convolutions,
-            *map(duration, r.loading),
-            _cell(r.times[OURS]),
-            *peers,
-            _ratio(r) if len(r.times) > 1 else "no peer",
-        )
-    view.caption = "\n".join(notes)
-    return view
-
-
-def _cell(timing: Timing) -> str:
-    return f"{duration(timing.median)} ({duration(timing.minimum)})"
-
-
-def _ratio(result: Result) -> str:
-    reached = result.convolutions or result.ratio >= GOAL
-    return f"{result.ratio:.2f}" if reached else f"[red]{result.ratio:.2f}[/]"
-
-
-def main(
-    threads: Annotated[int, typer.Option("--threads", "-t", help="threads of each")] = 1,
-    only: Annotated[str, typer.Option(help="only the models with this text in their names")] = "",
-) -> None:
-    """Print the table."""
-    show("model", MODELS, run, threads, only, table)
+    result = timed(name, calls, threads, TOLERANCE, partial(measure, rounds=ROUNDS))
+    missing |= result.missing
+    goal = None if model.convolutions else GOAL
+    case = name + " *" * model.convolutions
+    return replace(result, case=case, facts=facts, missing=missing, goal=goal)
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    command("model", MODELS, run)

@@ -9,22 +9,17 @@ many. A ratio is the best peer's time over ours, medians of interleaved rounds.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
-from moves import Result, show
+from harness import Case, command, run
 from onnx import ModelProto
-from peers import OURS, Call, installed, library_threads, one_node, onnx_runtime, torch_call
+from peers import Call, in_onnxruntime, in_torch, one_node
 
 import stepwell as sw
-from stepwell.tools.timing import measure
 
-TOLERANCE = 1e-5
-"""The largest difference to a peer's result, relative to its largest element."""
 IMAGE, MATRIX = (1, 64, 56, 56), (512, 1024)
 
 
@@ -56,7 +51,7 @@ Input = tuple[int, ...] | Places | Offsets | Sorted
 
 
 @dataclass(frozen=True)
-class Operator(ABC):
+class Operator(Case):
     """An operator on inputs; `torch` is the same in PyTorch."""
 
     inputs: tuple[Input, ...]
@@ -69,15 +64,15 @@ class Operator(ABC):
         rng = np.random.default_rng(0)
         return [_random(rng, spec) for spec in self.inputs]
 
-    @abstractmethod
-    def module(self) -> sw.Module:
-        """The program."""
-
-    def peers(self, arrays: list[np.ndarray], threads: int) -> dict[str, Call]:
+    def peers(self, arrays: Sequence[np.ndarray], threads: int) -> dict[str, Call]:
         """The peers that are installed, each on the inputs."""
-        if self.torch is None or not installed("torch"):
-            return {}
-        return {"torch": torch_call(self.torch, arrays, threads)}
+        return {} if self.torch is None else in_torch(self.torch, arrays, threads)
+
+    def moved(self, arrays: Sequence[np.ndarray], result: np.ndarray) -> int:
+        """The bytes that have to be read and written."""
+        if self.reads_all:
+            return super().moved(arrays, result)
+        return 2 * result.nbytes + sum(a.nbytes for a in arrays if a.dtype.kind == "i")
 
 
 def _random(rng: np.random.Generator, spec: Input) -> np.ndarray:
@@ -107,13 +102,9 @@ class Node(Operator):
         """The program."""
         return sw.from_onnx(self.model())
 
-    def peers(self, arrays: list[np.ndarray], threads: int) -> dict[str, Call]:
+    def peers(self, arrays: Sequence[np.ndarray], threads: int) -> dict[str, Call]:
         """The peers that are installed, onnxruntime among them."""
-        found = super().peers(arrays, threads)
-        if installed("onnxruntime"):
-            model = self.model().SerializeToString()
-            found["onnxruntime"] = onnx_runtime(model, arrays, threads)
-        return found
+        return super().peers(arrays, threads) | in_onnxruntime(self.model(), arrays, threads)
 
 
 @dataclass(frozen=True)
@@ -362,47 +353,5 @@ OPERATORS: dict[str, Operator] = {
 }
 
 
-def run(name: str, operator: Operator, threads: int) -> Result:
-    """Time one operator.
-
-    Raises:
-        SystemExit: if no peer is installed, or none has the same result.
-    """
-    arrays = operator.arrays()
-    exe = sw.compile(operator.module(), threads=threads)
-    peers = operator.peers(arrays, threads)
-    if not peers:
-        raise SystemExit(f"{name}: neither onnxruntime nor torch is installed to compare with")
-    found = exe(*arrays)
-    ours = np.asarray(found[0] if isinstance(found, tuple) else found)
-    wrong = {peer for peer, call in peers.items() if not _agrees(ours, np.asarray(call()))}
-    if wrong == peers.keys():
-        raise SystemExit(f"{name}: {', '.join(sorted(wrong))}: a different result")
-    same = {peer: call for peer, call in peers.items() if peer not in wrong}
-    with library_threads(threads):
-        times = measure({OURS: lambda: exe(*arrays), **same})
-    return Result(name, _moved(operator, arrays, ours), times, frozenset(wrong))
-
-
-def _agrees(ours: np.ndarray, other: np.ndarray) -> bool:
-    """Whether a peer has the same result, relative to its largest element."""
-    return np.allclose(ours, other, rtol=0, atol=TOLERANCE * max(1.0, np.abs(other).max()))
-
-
-def _moved(operator: Operator, arrays: list[np.ndarray], result: np.ndarray) -> int:
-    """The bytes that have to be read and written."""
-    if operator.reads_all:
-        return result.nbytes + sum(array.nbytes for array in arrays)
-    return 2 * result.nbytes + sum(a.nbytes for a in arrays if a.dtype.kind == "i")
-
-
-def main(
-    threads: Annotated[int, typer.Option("--threads", "-t", help="threads of each")] = 1,
-    only: Annotated[str, typer.Option(help="only the cases with this text in their names")] = "",
-) -> None:
-    """Print the table."""
-    show("operator", OPERATORS, run, threads, only)
-
-
 if __name__ == "__main__":
-    typer.run(main)
+    command("operator", OPERATORS, run)

@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from models import Weights
 from rich.console import Console
 from rich.table import Table
 from scipy.sparse import random_array
-from weights import Weights
 
 import stepwell as sw
 from stepwell.core.module import Module

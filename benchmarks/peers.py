@@ -16,8 +16,6 @@ import numpy as np
 from onnx import ModelProto, TensorProto, defs, helper, numpy_helper, shape_inference
 from scipy.sparse import csr_array
 
-from stepwell.tools.timing import Timing
-
 OURS = "stepwell"
 """The name of the compiled program beside its peers."""
 
@@ -32,26 +30,8 @@ PEERS = {
 }
 """Distributions that may be installed, and the name of each one's module."""
 
-
 _OPSET = 18
 """The version of the operators of ONNX."""
-
-
-class Compared:
-    """Times of the compiled program and of its peers, by name."""
-
-    times: dict[str, Timing]
-
-    @property
-    def best_peer(self) -> str:
-        """The peer with the lowest median."""
-        peers = [name for name in self.times if name != OURS]
-        return min(peers, key=lambda name: self.times[name].median)
-
-    @property
-    def ratio(self) -> float:
-        """The best peer's median over ours."""
-        return self.times[self.best_peer].median / self.times[OURS].median
 
 
 def installed(name: str) -> bool:
@@ -71,24 +51,27 @@ def one_node(
     attributes: Mapping[str, Any],
     results: int | None = None,
     opset: int = _OPSET,
+    domain: str = "",
 ) -> ModelProto:
     """A model of one node: inputs of the shapes and types of these, then the constants.
 
-    It has as many results as the operator demands, unless `results` says how many. They have the
-    element type of the first input where ONNX does not infer another one.
+    It has as many results as the operator demands, unless `results` says how many, as it has to
+    for one of another domain than that of ONNX. They have the element type of the first input where
+    ONNX does not infer another one.
     """
     names = [f"x{n}" for n in range(len(inputs))]
     weights = [numpy_helper.from_array(array, f"c{n}") for n, array in enumerate(constants)]
     count = defs.get_schema(kind, opset).min_output if results is None else results
     given = [f"y{n}" for n in range(count)]
-    node = helper.make_node(kind, [*names, *(c.name for c in weights)], given, **attributes)
+    operands = [*names, *(c.name for c in weights)]
+    node = helper.make_node(kind, operands, given, domain=domain, **attributes)
     specs = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
         for name, x in zip(names, inputs, strict=True)
     ]
     outputs = [helper.make_tensor_value_info(y, TensorProto.UNDEFINED, None) for y in given]
     graph = helper.make_graph([node], "main", specs, outputs, weights)
-    imports = [helper.make_opsetid("", opset)]
+    imports = [helper.make_opsetid(*one) for one in ({domain: 1} | {"": opset}).items()]
     model = helper.make_model(graph, opset_imports=imports, ir_version=9)
     model = shape_inference.infer_shapes(model)
     for output in model.graph.output:
@@ -108,6 +91,15 @@ def onnx_runtime(model: bytes, inputs: Sequence[np.ndarray], threads: int) -> Ca
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     feed = {spec.name: x for spec, x in zip(session.get_inputs(), inputs, strict=True)}
     return lambda: session.run(None, feed)[0]
+
+
+def in_onnxruntime(
+    model: ModelProto, inputs: Sequence[np.ndarray], threads: int
+) -> dict[str, Call]:
+    """The model in onnxruntime, if that is installed."""
+    if not installed("onnxruntime"):
+        return {}
+    return {"onnxruntime": onnx_runtime(model.SerializeToString(), inputs, threads)}
 
 
 def open_vino(model: bytes, inputs: Sequence[np.ndarray], threads: int) -> Call:
@@ -141,6 +133,11 @@ def torch_call(function: Callable[..., Any], arrays: Sequence[Any], threads: int
             return function(*tensors)
 
     return call
+
+
+def in_torch(function: Callable[..., Any], arrays: Sequence[Any], threads: int) -> dict[str, Call]:
+    """A function on tensors in PyTorch, if that is installed."""
+    return {"torch": torch_call(function, arrays, threads)} if installed("torch") else {}
 
 
 def _tensor(array: Any) -> Any:

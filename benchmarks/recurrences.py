@@ -3,46 +3,43 @@
     python benchmarks/recurrences.py             # everything, on one thread
     python benchmarks/recurrences.py --only GRU  # some cases
 
-Single precision, as many inputs as hidden units; bytes and the limit are those of the inputs and
-results. A ratio is the best peer's time over ours, medians of interleaved rounds.
+Single precision, as many inputs as hidden units; bytes and the limit are those of the inputs,
+weights and results. A ratio is the best peer's time over ours, medians of interleaved rounds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any, ClassVar
 
 import numpy as np
-import typer
-from moves import Result, show
+from harness import Case, command, run
 from onnx import ModelProto
-from peers import OURS, Call, installed, library_threads, one_node, onnx_runtime, torch_call
+from peers import Call, in_onnxruntime, installed, one_node, torch_call
 
 import stepwell as sw
-from stepwell.tools.timing import measure
 
-TOLERANCE = 1e-5
-"""The largest difference to a peer's result, relative to its largest element."""
 STEPS = 100
-ROUNDS = 5
 GATES = {"LSTM": 4, "GRU": 3}
 BLOCKS = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2)}
 """Where the gates of PyTorch are among those of ONNX."""
 
 
 @dataclass(frozen=True)
-class Recurrence:
+class Recurrence(Case):
     """A layer with as many inputs as hidden units."""
 
+    rounds: ClassVar[int] = 5
     kind: str
     hidden: int
     batch: int
     directions: int
 
-    def array(self) -> np.ndarray:
+    def arrays(self) -> list[np.ndarray]:
         """The input."""
         rng = np.random.default_rng(0)
-        return rng.standard_normal((STEPS, self.batch, self.hidden), np.float32)
+        return [rng.standard_normal((STEPS, self.batch, self.hidden), np.float32)]
 
     def weights(self) -> list[np.ndarray]:
         """The weights of the input, the recurrent ones, and the biases, as in ONNX."""
@@ -57,20 +54,25 @@ class Recurrence:
         attributes: dict[str, Any] = {"hidden_size": self.hidden, "direction": direction}
         if self.kind == "GRU":
             attributes["linear_before_reset"] = 1
-        return one_node(self.kind, [self.array()], self.weights(), attributes, results=1)
+        return one_node(self.kind, self.arrays(), self.weights(), attributes, results=1)
 
-    def peers(self, x: np.ndarray, threads: int) -> dict[str, Call]:
+    def module(self) -> sw.Module:
+        """The program."""
+        return sw.from_onnx(self.model())
+
+    def peers(self, arrays: Sequence[np.ndarray], threads: int) -> dict[str, Call]:
         """The peers that are installed."""
-        found = dict[str, Call]()
-        if installed("onnxruntime"):
-            model = self.model().SerializeToString()
-            found["onnxruntime"] = onnx_runtime(model, [x], threads)
+        found = in_onnxruntime(self.model(), arrays, threads)
         if installed("torch"):
-            found["torch"] = torch_call(self._in_torch(), [x], threads)
+            found["torch"] = torch_call(self._in_torch(), arrays, threads)
         return found
 
+    def moved(self, arrays: Sequence[np.ndarray], result: np.ndarray) -> int:
+        """The bytes that have to be read and written, those of the weights among them."""
+        return super().moved([*arrays, *self.weights()], result)
+
     def _in_torch(self) -> Any:
-        """The layer in PyTorch, whose results have the directions last."""
+        """The layer in PyTorch, with the directions of its results where ONNX has them."""
         import torch
 
         layer = getattr(torch.nn, self.kind)(
@@ -87,7 +89,7 @@ class Recurrence:
                 ordered = blocks[list(BLOCKS[self.kind])].reshape(array.shape)
                 state[f"{name}_l0{suffix}"] = torch.from_numpy(ordered)
         layer.load_state_dict(state)
-        return lambda x: layer(x)[0]
+        return lambda x: layer(x)[0].unflatten(2, (self.directions, -1)).movedim(2, 1)
 
 
 RECURRENCES = {
@@ -101,36 +103,5 @@ RECURRENCES = {
 }
 
 
-def run(name: str, layer: Recurrence, threads: int) -> Result:
-    """Time one layer.
-
-    Raises:
-        SystemExit: if no peer is installed, or the result of one differs.
-    """
-    x = layer.array()
-    exe = sw.compile(sw.from_onnx(layer.model()), threads=threads)
-    peers = layer.peers(x, threads)
-    if not peers:
-        raise SystemExit(f"{name}: neither onnxruntime nor torch is installed to compare with")
-    ours = np.asarray(exe(x))
-    merged = ours.transpose(0, 2, 1, 3).reshape(STEPS, layer.batch, -1)
-    for peer, call in peers.items():
-        other = np.asarray(call())
-        if not np.allclose(ours if other.ndim == 4 else merged, other, rtol=0, atol=TOLERANCE):
-            raise SystemExit(f"{name}: {peer} has a different result")
-    calls: dict[str, Call] = {OURS: lambda: exe(x), **peers}
-    with library_threads(threads):
-        times = measure(calls, rounds=ROUNDS)
-    return Result(name, x.nbytes + ours.nbytes + sum(w.nbytes for w in layer.weights()), times)
-
-
-def main(
-    threads: Annotated[int, typer.Option("--threads", "-t", help="threads of each")] = 1,
-    only: Annotated[str, typer.Option(help="only the cases with this text in their names")] = "",
-) -> None:
-    """Print the table."""
-    show("layer", RECURRENCES, run, threads, only)
-
-
 if __name__ == "__main__":
-    typer.run(main)
+    command("layer", RECURRENCES, run)

@@ -14,14 +14,16 @@ import gc
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-from cases import CASES, LeftOutError
+from cases import CASES
+from harness import LeftOutError
+from models import perceptron
 from rich.console import Console
 from rich.table import Table
+from symbolic_batch import convolution, layer_norm, softmax
 
 import stepwell as sw
 from stepwell.core.pipelines import pipeline, walk_stages
@@ -30,30 +32,10 @@ from stepwell.core.target import Target, named
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.loop.trace_text import parse_traces
 from stepwell.frontends import gnn
-from stepwell.frontends.builder import Builder, Value
+from stepwell.frontends.builder import Builder
 from stepwell.passes.loop.schedule import schedule_kernel
 
 ROUNDS = 7
-
-
-def perceptron(widths: Sequence[int]) -> sw.Module:
-    """Layers for any number of rows."""
-    b, random = Builder("main"), np.random.default_rng(0)
-    x = b.input("x", ("batch", widths[0]), "f32")
-    for k, n in pairwise(widths):
-        layer = b.dense(x, random.standard_normal((n, k), np.float32))
-        layer = b.add(layer, random.standard_normal(n, np.float32))
-        x = b.relu(layer)
-    b.output(layer, name="y")
-    return b.module()
-
-
-def convolution() -> sw.Module:
-    """A padded convolution 3x3, for any number of images."""
-    b, random = Builder("main"), np.random.default_rng(0)
-    x = b.pad(b.input("x", ("batch", 16, 28, 28), "f32"), [0, 0, 1, 1], [0, 0, 1, 1])
-    b.output(b.relu(b.conv(x, random.standard_normal((32, 16, 3, 3), np.float32))), name="y")
-    return b.module()
 
 
 def products(*sizes: tuple[int | str, ...]) -> sw.Module:
@@ -64,10 +46,10 @@ def products(*sizes: tuple[int | str, ...]) -> sw.Module:
     return b.module()
 
 
-def rows(normalize: Callable[[Builder, Value], Value]) -> sw.Module:
-    """A normalisation of any number of rows."""
+def gelu() -> sw.Module:
+    """The gelu of any number of rows."""
     b = Builder("main")
-    b.output(normalize(b, b.input("x", ("rows", 1024), "f32")), name="y")
+    b.output(b.gelu(b.input("x", ("rows", 1024), "f32")), name="y")
     return b.module()
 
 
@@ -77,12 +59,6 @@ def columns(count: int) -> sw.Module:
     tables = [b.input(f"x{n}", (40, 7), "f32") for n in range(count)]
     b.output(b.exp(b.concat(tables, axis=1)), name="y")
     return b.module()
-
-
-def layer_norm(b: Builder, x: Value) -> Value:
-    """A layer norm with a scale and a shift."""
-    scale, shift = np.random.default_rng(0).standard_normal((2, 1024), np.float32)
-    return b.layer_norm(x, scale, shift, axis=1)
 
 
 def attention() -> sw.Module:
@@ -96,17 +72,17 @@ def attention() -> sw.Module:
 
 
 OTHERS: dict[str, Callable[[], sw.Module]] = {
-    "MLP 784-128-10, any batch": lambda: perceptron([784, 128, 10]),
-    "MLP 1024 x 4, any batch": lambda: perceptron([1024] * 4),
-    "MLP 4096-4096-4096-1000, any batch": lambda: perceptron([4096, 4096, 4096, 1000]),
+    "MLP 784-128-10, any batch": lambda: perceptron("batch", 784, 128, 10),
+    "MLP 1024 x 4, any batch": lambda: perceptron("batch", *[1024] * 4),
+    "MLP 4096-4096-4096-1000, any batch": lambda: perceptron("batch", 4096, 4096, 4096, 1000),
     "Product 512 x 512": lambda: products((512, 512), (512, 512)),
     "Product of any size": lambda: products(("m", "k"), ("k", "n")),
     "Products of a batch of 8": lambda: products((8, 100, 64), (8, 64, 100)),
     "Products of any batch": lambda: products(("batch", 100, 64), ("batch", 64, 100)),
-    "Convolution 3x3, any batch": convolution,
-    "Softmax, any rows": lambda: rows(lambda b, x: b.softmax(x, axis=1)),
-    "Layer norm, any rows": lambda: rows(layer_norm),
-    "Gelu, any rows": lambda: rows(lambda b, x: b.gelu(x)),
+    "Convolution 3x3, any batch": lambda: convolution(32, 28).build("batch"),
+    "Softmax, any rows": lambda: softmax(1024).build("rows"),
+    "Layer norm, any rows": lambda: layer_norm(1024).build("rows"),
+    "Gelu, any rows": gelu,
     "Graph attention, any graph": attention,
     "3 tables beside each other": lambda: columns(3),
     "8 tables beside each other": lambda: columns(8),

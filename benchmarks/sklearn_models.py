@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Annotated, Any
+from dataclasses import replace
+from functools import cache
+from typing import Any
 
 import numpy as np
-import typer
-from peers import OURS, onnx_runtime
-from rich.console import Console
-from rich.table import Table
+from harness import Result, command, timed
+from peers import OURS, Call, in_onnxruntime
 from skl2onnx import to_onnx
 from sklearn.decomposition import PCA
 from sklearn.ensemble import (
@@ -33,7 +33,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import stepwell as sw
-from stepwell.tools.timing import measure
 
 FEATURES, EXAMPLES = 20, 2000
 BATCHES = (1, 100, 2000)
@@ -62,44 +61,33 @@ MODELS: dict[str, Callable[[], Any]] = {
 }
 
 
-def timed(make: Callable[[], Any], threads: int) -> list[list[float]]:
-    """The microseconds of the program and of onnxruntime for each batch, minima."""
+@cache
+def trained(name: str, threads: int) -> tuple[Any, sw.Executable]:
+    """A model of ONNX, and its program."""
     x, classes, target = data()
-    model = make()
+    model = MODELS[name]()
     model.fit(x, classes if hasattr(model, "predict_proba") else target)
     # Without it the scores are a list of dictionaries.
     options = {"zipmap": False} if hasattr(model, "predict_proba") else None
     proto = to_onnx(model, x[:1], options=options)
-    exe = sw.compile(sw.from_onnx(proto), threads=threads)
-    rows: list[list[float]] = []
-    for count in BATCHES:
-        batch = x[:count]
-        peer = onnx_runtime(proto.SerializeToString(), [batch], threads)
-        found = exe(batch)
-        own = found[0] if isinstance(found, tuple) else found
-        np.testing.assert_allclose(own, peer(), rtol=TOLERANCE, atol=TOLERANCE)
-        times = measure({OURS: lambda batch=batch: exe(batch), "peer": peer})
-        rows.append([times[name].minimum * 1e6 for name in (OURS, "peer")])
-    return rows
+    return proto, sw.compile(sw.from_onnx(proto), threads=threads)
 
 
-def main(
-    threads: Annotated[int, typer.Option("--threads", "-t", help="threads of each")] = 1,
-    only: Annotated[str, typer.Option(help="only models with this text in their names")] = "",
-) -> None:
-    """Print the table."""
-    warnings.simplefilter("ignore")
-    columns = [f"{kind}, {count}" for count in BATCHES for kind in (OURS, "onnxruntime", "ratio")]
-    table = Table("model", *columns)
-    for name, make in MODELS.items():
-        if only not in name:
-            continue
-        row: list[str] = []
-        for own, peer in timed(make, threads):
-            row += [f"{own:.1f} us", f"{peer:.1f} us", f"{peer / own:.2f}"]
-        table.add_row(name, *row)
-    Console(width=180).print(table)
+def run(name: str, case: tuple[str, int], threads: int) -> Result:
+    """Time a model on a batch.
+
+    Raises:
+        LeftOutError: if onnxruntime is not installed.
+        SystemExit: if its results differ.
+    """
+    kind, rows = case
+    proto, exe = trained(kind, threads)
+    batch = data()[0][:rows]
+    calls: dict[str, Call] = {OURS: lambda: exe(batch), **in_onnxruntime(proto, [batch], threads)}
+    return replace(timed(name, calls, threads, TOLERANCE), by="minimum")
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    warnings.simplefilter("ignore")
+    cases = {f"{name}, rows: {rows}": (name, rows) for name in MODELS for rows in BATCHES}
+    command("model", cases, run)

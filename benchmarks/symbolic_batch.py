@@ -13,11 +13,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Annotated
 
 import numpy as np
 import typer
+from models import Weights, perceptron
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -57,23 +57,12 @@ class Result:
     times: Pair
 
 
-def _weights(*shape: int) -> np.ndarray:
-    array = np.random.default_rng(0).standard_normal(shape, np.float32)
-    return array / np.float32(np.sqrt(array.size / shape[0]))
+_weights = Weights().scaled
 
 
 def mlp(*widths: int) -> Case:
     """Dense layers with a bias, and relu between them."""
-
-    def build(batch: Batch) -> sw.Module:
-        b = sw.Builder("main")
-        h = b.input("x", (batch, widths[0]), "f32")
-        for layer, (k, n) in enumerate(pairwise(widths)):
-            h = b.add(b.dense(h if layer == 0 else b.relu(h), _weights(n, k)), _weights(n))
-        b.output(h, name="y")
-        return b.module()
-
-    return Case(build, widths[:1])
+    return Case(lambda batch: perceptron(batch, *widths), widths[:1])
 
 
 def batched_matmul(rows: int, inner: int, columns: int) -> Case:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 import torch_geometric.nn as pyg
-from scipy.sparse import csr_array
+from cases import words
 
 from stepwell.nn import SparseLinear, SparseMatrix
 
@@ -37,11 +37,7 @@ class Cora:
 
     def __init__(self, folder: Path) -> None:
         data = np.load(folder / "cora.npz")
-        nodes, words = (int(n) for n in data["x_shape"])
-        counts = np.diff(data["x_indptr"])
-        shares = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
-        parts = shares, data["x_indices"], data["x_indptr"]
-        self.features = csr_array(parts, shape=(nodes, words))
+        self.features = words(data)
         self.edges = torch.from_numpy(data["edge_index"].astype(np.int64))
         self.labels = torch.from_numpy(data["labels"])
         self.train, self.test = (torch.from_numpy(data[f"{n}_idx"]) for n in ("train", "test"))
@@ -56,14 +52,14 @@ class Network(torch.nn.Module):
 
     def __init__(self, data: Cora, sparse: bool) -> None:
         super().__init__()
-        words = data.features.shape[1]
-        self.first, self.second = pyg.GCNConv(words, 16), pyg.GCNConv(16, 7)
+        width = data.features.shape[1]
+        self.first, self.second = pyg.GCNConv(width, 16), pyg.GCNConv(16, 7)
         for name in ("edges", "labels", "train"):
             self.register_buffer(name + "_", getattr(data, name).clone())
         self.sparse = sparse
         if sparse:
             self.features = SparseMatrix.of(data.features)
-            self.first.lin = SparseLinear(words, 16, bias=False, dropout=0.5)
+            self.first.lin = SparseLinear(width, 16, bias=False, dropout=0.5)
         else:
             csr = data.features
             rows, columns, values = map(torch.from_numpy, (csr.indptr, csr.indices, csr.data))

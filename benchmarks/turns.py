@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 
@@ -13,7 +13,7 @@ class Worker:
     """A process that times programs by name.
 
     Args:
-        script: run with `--work`, it answers each line of its input with a number of seconds.
+        script: run with `--work`, it calls `answer`.
         folder: the folder from which the process imports `stepwell`; None for this package.
     """
 
@@ -54,3 +54,18 @@ def turns(workers: Sequence[Worker], name: str, rounds: int) -> list[list[float]
     """The times of each worker, one after the other in each round."""
     times = [[worker.seconds(name) for worker in workers] for _ in range(rounds)]
     return [list(column) for column in zip(*times, strict=True)]
+
+
+def answer(seconds: Callable[[str], float]) -> None:
+    """What such a process does: print the seconds of each program named on standard input."""
+    for line in sys.stdin:
+        print(seconds(line.strip()), flush=True)
+
+
+def in_a_process(code: str, *arguments: str, **environment: str) -> list[float]:
+    """The numbers that a new process of Python prints."""
+    # As for users, modules are compiled to bytecode once.
+    given = {n: v for n, v in os.environ.items() if n != "PYTHONDONTWRITEBYTECODE"} | environment
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=given)
+    return [float(number) for number in done.stdout.split()]
