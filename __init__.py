@@ -75,7 +75,7 @@ _PLACES = {
 }
 
 if TYPE_CHECKING:
-    from .. import patterns
+    from . import patterns
     from .binding import bind_params
     from .compiler import compile
     from .core.context import PassHook
