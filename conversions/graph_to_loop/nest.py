@@ -25,6 +25,7 @@ from ...core.provenance import origin
 from ...core.typed import owned, tensor_type
 from ...dialects.graph import scalars
 from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type, faults_of
+from ...dialects.graph.nests.loop_nest import Frame, LoopNest
 from ...dialects.graph.nests.nest import Index, Nest, PlaceSteps, Steps
 from ...dialects.graph.nests.proofs import known_in
 from ...dialects.graph.plan.local_buffers import local_type
@@ -33,7 +34,6 @@ from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.graph.visibility import StoredRounding
 from ...dialects.loop.ops import KernelOp
 from .arguments import KernelArgument, SparseArgument
-from .loops import Frame, LoopNest
 from .sizes import ArgumentSizes
 
 

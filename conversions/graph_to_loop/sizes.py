@@ -11,9 +11,9 @@ from xdsl.ir.affine import AffineExpr
 from ...core.building.arithmetic import INDEX
 from ...core.building.sizes import affine_size
 from ...core.dims import Dim
+from ...dialects.graph.nests.loop_nest import LoopNest
 from ...dialects.graph.shapes import SymbolicShapes
 from .arguments import KernelArgument, SparseArgument
-from .loops import LoopNest
 
 
 class ArgumentSizes:

@@ -15,6 +15,7 @@ from ...core.typed import owned
 from ...dialects.graph import scalars
 from ...dialects.graph.combiners import COMBINERS
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
+from ...dialects.graph.nests.loop_nest import LoopNest
 from ...dialects.graph.nests.nest import Index, LocalBuffer, SerialStep, WritingNest
 from ...dialects.graph.plan.nest_plan import NestPlan
 from ...dialects.graph.shapes import SymbolicShapes
@@ -22,7 +23,6 @@ from ...dialects.graph.visibility import StoredRounding
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.ops import KernelOp
 from .arguments import KernelArgument
-from .loops import LoopNest
 from .nest import NestBuilder
 
 

@@ -505,7 +505,7 @@ COMPILER = (
     ),
     Break(
         "a read that is inside of a buffer only where a loop runs leaves that loop",
-        "conversions/graph_to_loop/loops.py",
+        "dialects/graph/nests/loop_nest.py",
         "if not guards or self._is_inside(op, guards, []):",
         "if not guards or self._is_inside(op, guards, []) in (True, False):",
         "tests/unit/test_guarded_reads.py",

@@ -15,12 +15,12 @@ from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 
 import stepwell as sw
-from stepwell.conversions.graph_to_loop.loops import LoopNest
 from stepwell.core.dims import Shape
 from stepwell.core.errors import CompileError, UnsupportedError
 from stepwell.dialects.graph import guards, scalars
 from stepwell.dialects.graph.attrs import FLOAT_TENSOR, SPARSE_TENSOR
 from stepwell.dialects.graph.interfaces import FusionKind, GraphOp, ShapeFacts, WritingNest
+from stepwell.dialects.graph.nests.loop_nest import LoopNest
 from stepwell.dialects.graph.nests.nest import Index
 from stepwell.dialects.loop.known import Known
 

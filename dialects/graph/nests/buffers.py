@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, Protocol, cast
 
-from xdsl.dialects.affine import ApplyOp
-from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, MemRefType, TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, TensorType
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ....core.dims import Dim, Shape
@@ -15,23 +14,19 @@ from ....core.dtypes import ELEMENT_TYPES, is_low_bit
 from ....core.errors import CompileError
 from ...loop.attrs import Combine
 from ...loop.linear import normalized
-from ...loop.ops import LoadOp, LocalOp, StoreOp
-from ...loop.syntax import compress
 from .. import low_bits, scalars
 from ..attrs import compute_type, is_reordered
 from ..buffers import buffer_types, storage_type
 from ..combiners import COMBINERS
 from .nest import Scalars
+from .written_nest import WrittenNest
 
 
 class KernelBody(Scalars, Protocol):
     """The interface of the kernel that indices, scalars and buffers belong to."""
 
-    variables: list[SSAValue]
-
-    def append(self, op: Operation) -> None:
-        """Put an operation at the end of the innermost loop."""
-        ...
+    nest: WrittenNest
+    """Its loops, which receive what is written."""
 
     def index(self, given: Any) -> Index:
         """A number, an index, or a computed integer as an index."""
@@ -181,16 +176,16 @@ class Buffer:
         """The element type, such as "f32"."""
         return str(self.kind.element_type)
 
-    def _place(self, index: Any) -> tuple[Any, list[SSAValue]]:
+    def _place(self, index: Any) -> list[AffineExpr]:
         given = index if isinstance(index, tuple) else (index,)
         if len(given) != len(self.sizes):
             fact = f'wrong number of indices of "{self.ssa.name_hint}"'
             raise self.k.error(fact, len(self.sizes), len(given))
-        return compress([self.k.index(i).expr for i in given], self.k.variables)
+        return [self.k.index(i).expr for i in given]
 
     def __getitem__(self, index: Any) -> Scalar:
-        map, operands = self._place(index)
-        loaded, kind = self.k.insert(LoadOp(self.ssa, map, operands)), self.kind.element_type
+        loaded = self.k.nest.load_here(self.ssa, self._place(index))
+        kind = self.kind.element_type
         if is_low_bit(kind):
             return Scalar(self.k, low_bits.decoded(self.k, loaded, kind))
         return Scalar(self.k, scalars.computed(self.k, loaded, kind))
@@ -222,8 +217,7 @@ class Buffer:
         self._store(index, value, COMBINERS[combine].combine)
 
     def _store(self, index: Any, value: Any, combine: Combine | None) -> None:
-        map, operands = self._place(index)
-        kind = self.kind.element_type
+        place, kind = self._place(index), self.kind.element_type
         wanted = low_bits.wide_type(kind) if is_low_bit(kind) else compute_type(kind)
         scalar = self.k.scalar(value, wanted)
         if scalar.type != wanted:
@@ -233,7 +227,7 @@ class Buffer:
             stored = low_bits.encoded(self.k, scalar, kind)
         else:
             stored = scalars.stored(self.k, scalar, kind)
-        self.k.append(StoreOp(stored, self.ssa, map, operands, combine=combine))
+        self.k.nest.store(stored, self.ssa, place, combine)
 
 
 class SparseBuffer:
@@ -265,14 +259,6 @@ class Row:
         self.matrix, self.index = matrix, index
 
 
-def index_value(k: KernelBody, index: Index) -> SSAValue:
-    """An index as a scalar of type `index`."""
-    map, operands = compress([index.expr], k.variables)
-    if map.results == (AffineExpr.dimension(0),):
-        return operands[0]
-    return k.insert(ApplyOp(operands, AffineMapAttr(map)))
-
-
 class _LocalBuffer(Buffer):
     """A buffer of a kernel's own, whose sizes are known where it is made."""
 
@@ -299,7 +285,7 @@ def local_buffer(k: KernelBody, shape: int | Index | Sequence[int | Index], dtyp
     known = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
     kind = TensorType(ELEMENT_TYPES[dtype], known)
     (type,) = buffer_types(kind)
-    symbolic = [index_value(k, size) for size in sizes if isinstance(size, Index)]
-    made = k.insert(LocalOp(cast(MemRefType, type), symbolic))
+    symbolic = [size.expr for size in sizes if isinstance(size, Index)]
+    made = k.nest.local(cast(MemRefType, type), symbolic)
     made.name_hint = "local"
     return _LocalBuffer(k, made, kind, sizes)

@@ -20,10 +20,9 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Operation, Region, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineExpr
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.ir.affine import AffineExpr
 
-from ....core.building.arithmetic import constant
+from ....core.building.arithmetic import INDEX
 from ....core.building.sizes import affine_size
 from ....core.dims import Dim, Shape, size_of_argument
 from ....core.dtypes import ELEMENT_TYPES, is_low_bit
@@ -40,11 +39,10 @@ from .buffers import (
     Scalar,
     SparseBuffer,
     computable,
-    index_value,
     local_buffer,
 )
 from .errors import UnknownNameError, line_of_caller
-from .loops import INDEX, KernelLoops
+from .loops import KernelLoops
 
 NAMES = tuple(
     sorted(
@@ -68,9 +66,6 @@ class KernelBuilder(KernelLoops):
     def __init__(self, name: str, op: GraphOp | None) -> None:
         super().__init__()
         self.name, self.op = name, op
-        self.variables: list[SSAValue] = []
-        self._top: list[Operation] = []
-        self._constants: dict[tuple[str, Attribute], SSAValue] = {}
         self._sizes: dict[str, Index] = {}
 
     def error(
@@ -85,36 +80,19 @@ class KernelBuilder(KernelLoops):
 
     # The interface that `scalars` needs.
 
-    def append(self, op: Operation) -> None:
-        """Put an operation at the end of the innermost loop."""
-        self._blocks[-1].add_op(op)
-
     def insert(self, op: Operation) -> SSAValue:
         """Append an operation to the innermost loop; return its first result."""
-        self.append(op)
-        return op.results[0]
+        return self.nest.insert(op)
 
     def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:
         """A scalar constant, at the top of the kernel and there only once."""
-        key = (repr(value), type)
-        if key not in self._constants:
-            self._constants[key] = self._on_top(constant(value, type))
-        return self._constants[key]
-
-    def compute_type(self, element_type: Attribute) -> Attribute:
-        """The type in which scalars of an element type are computed."""
-        return compute_type(element_type)
-
-    def _on_top(self, op: Operation) -> SSAValue:
-        self._top.append(op)
-        return op.results[0]
+        return self.nest.constant(value, type)
 
     # Indices and sizes.
 
     def variable(self, value: SSAValue) -> Index:
         """An index value as an index expression."""
-        self.variables.append(value)
-        return Index(self, AffineExpr.dimension(len(self.variables) - 1))
+        return Index(self, self.nest.variable(value))
 
     def index(self, given: Any) -> Index:
         """A number, an index, or a computed integer as an index.
@@ -125,7 +103,7 @@ class KernelBuilder(KernelLoops):
         if isinstance(given, Index):
             return given
         if isinstance(given, Scalar) and isinstance(given.ssa.type, IntegerType):
-            return self.variable(self.insert(arith.IndexCastOp(given.ssa, INDEX)))
+            return Index(self, self.nest.index(given.ssa))
         return Index(self, AffineExpr.constant(self.number(given)))
 
     def number(self, given: Any) -> int:
@@ -152,14 +130,13 @@ class KernelBuilder(KernelLoops):
         return Index(self, affine_size(dim, lambda name: self._sizes[name].expr, self._product))
 
     def _product(self, left: AffineExpr, right: AffineExpr) -> AffineExpr:
-        assert isinstance(left, AffineDimExpr)
-        assert isinstance(right, AffineDimExpr)
-        factors = self.variables[left.position], self.variables[right.position]
-        return self.variable(self._on_top(arith.MuliOp(*factors))).expr
+        factors = self.nest.value(left), self.nest.value(right)
+        return self.nest.variable(self.nest.on_top(arith.MuliOp(*factors)))
 
     def extent(self, buffer: SSAValue, axis: int) -> Index:
         """The size of a dimension of a buffer."""
-        return self.variable(self._on_top(memref.DimOp(buffer, self.constant(axis, INDEX))))
+        size = memref.DimOp(buffer, self.constant(axis, INDEX))
+        return self.variable(self.nest.on_top(size))
 
     # Scalars.
 
@@ -194,7 +171,7 @@ class KernelBuilder(KernelLoops):
                 kind = f64 if isinstance(value, float) else i64
             value = Scalar(self, self.constant(number, kind))
         if isinstance(value, Index):
-            result = scalars.from_index(self, index_value(self, value), target)
+            result = scalars.from_index(self, self.nest.value(value.expr), target)
         else:
             ssa = self._operand_of("cast", value)
             result = scalars.convert(self, ssa, ssa.type, target)
@@ -315,17 +292,17 @@ class KernelBuilder(KernelLoops):
         Raises:
             CompileError: if one of them is not.
         """
-        if len(self._blocks) > 1:
+        if self.nest.here:
             raise self.error("a loop is left open", "`with k.loops(..)`, which closes it")
         args = self._body.args
         for arg in args[len(args) - outputs :]:
             if not any(isinstance(use.operation, StoreOp) for use in arg.uses):
                 raise self.error(f'nothing is written to "{arg.name_hint}"')
-        for op in reversed(self._top):
-            if op.results[0].first_use is None:
-                op.erase()
-            else:
-                Rewriter.insert_op(op, InsertPoint.at_start(self._body))
+        for op in reversed(list(self._body.ops)):
+            # Sizes and constants that nothing needs.
+            made = isinstance(op, arith.ConstantOp | arith.MuliOp | memref.DimOp)
+            if made and op.results[0].first_use is None:
+                self._body.erase_op(op)
         types = [arg.type for arg in args]
         count = len(types) - outputs
         return KernelOp(symbol, types[:count], types[count:], Region(self._body))

@@ -7,23 +7,18 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Block
-from xdsl.ir.affine import AffineConstantExpr
+from xdsl.dialects import arith, math
+from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
 from ....core.dims import Dim
 from ...loop.attrs import Combine, LoopKind
-from ...loop.loops import reduction
-from ...loop.ops import ForOp, YieldOp
-from ...loop.syntax import compress
 from .. import scalars
 from ..combiners import COMBINERS
 from .buffers import Buffer, Index, KernelBody, Row, Scalar
-from .folds import added, folded
+from .written_nest import WrittenNest
 
-INDEX = IndexType()
 Scalars = tuple[Scalar, ...]
-_LOOPS = "ijlmnpqrstuv"
 
 
 class KernelLoops(KernelBody):
@@ -31,8 +26,7 @@ class KernelLoops(KernelBody):
 
     def __init__(self) -> None:
         self._body = Block()
-        self._blocks = [self._body]
-        self._counts: dict[str, int] = {}
+        self.nest = WrittenNest(self._body)
 
     @contextmanager
     def loops(self, *extents: int | Index) -> Iterator[Any]:
@@ -48,34 +42,10 @@ class KernelLoops(KernelBody):
 
     @contextmanager
     def _loops(self, extents: Sequence[int | Index], kind: LoopKind) -> Iterator[Any]:
-        opened: list[ForOp] = []
-        with self._inside() as blocks:
-            for extent in extents:
-                opened.append(self._loop(extent, kind))
-                blocks.append(opened[-1].body.block)
-            index = tuple(self.variable(op.variable) for op in opened)
+        bounds = [self._bound(extent) for extent in extents]
+        with self.nest.attempt(), self.nest.loops(bounds, kind) as variables:
+            index = tuple(Index(self, variable) for variable in variables)
             yield index[0] if len(index) == 1 else index
-        for inner, outer in zip(opened[:0:-1], opened[-2::-1], strict=True):
-            outer.body.block.add_op(inner)
-        if opened:
-            self.append(opened[0])
-
-    @contextmanager
-    def _inside(self) -> Iterator[list[Block]]:
-        """Fill other blocks within the context: the last of a list, to which they are added.
-
-        A loop that is left by an exception is not in the kernel.
-        """
-        outer, self._blocks = self._blocks, [*self._blocks]
-        inner = self._blocks
-        try:
-            yield inner
-        except BaseException:
-            for block in inner[len(outer) :]:
-                _empty(block)
-            raise
-        finally:
-            self._blocks = outer
 
     def reduce(
         self,
@@ -112,7 +82,7 @@ class KernelLoops(KernelBody):
             inits: what each starts at, a `Scalar`.
             step: the new results, as many, from the index and then all results so far.
         """
-        self._check_scalars(inits)
+        first = self._started(inits)
         if len(combines) != len(inits):
             raise self.error("wrong number of combiners", len(inits), len(combines))
         known = [str(combine) for combine in Combine]
@@ -120,17 +90,31 @@ class KernelLoops(KernelBody):
             if combine not in known:
                 raise self.error("wrong combiner", ", ".join(known), combine)
         if isinstance(over, Row):
-            return self._reduce_row(over, combines, inits, step)
-        extents = over if isinstance(over, tuple) else (over,)
+            return self._reduce_row(over, combines, first, step)
+        bounds = [self._bound(e) for e in (over if isinstance(over, tuple) else (over,))]
 
-        def level(index: tuple[Index, ...], totals: Scalars) -> Scalars:
-            if len(index) == len(extents):
-                return self._stepped(step, index, totals)
-            op = self._loop(extents[len(index)], LoopKind.REDUCTION, totals, *combines)
-            inside = tuple(Scalar(self, value) for value in op.carried)
-            return self._carrying(op, lambda: level((*index, self.variable(op.variable)), inside))
+        def own(index: Sequence[AffineExpr], totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            return self._stepped(step, [Index(self, place) for place in index], totals)
 
-        return level((), tuple(inits))
+        with self.nest.attempt():
+            return self._scalars(self.nest.reduce(bounds, combines, first, own))
+
+    def _reduce_row(
+        self, row: Row, combines: Sequence[str], inits: Sequence[SSAValue], step: Callable[..., Any]
+    ) -> Scalars:
+        pointers, indices, values = row.matrix.parts[:3]
+
+        def own(
+            position: AffineExpr, column: AffineExpr, totals: Sequence[SSAValue]
+        ) -> Sequence[SSAValue]:
+            stored = Buffer(self, values, row.matrix.kind, (Dim.of(0),))[Index(self, position)]
+            return self._stepped(step, (Index(self, column), stored), totals)
+
+        with self.nest.attempt():
+            place = row.index.expr
+            return self._scalars(
+                self.nest.reduce_entries(pointers, indices, place, combines, inits, own)
+            )
 
     def carry(self, extent: int | Index, inits: Sequence[Any], step: Callable[..., Any]) -> Scalars:
         """Values that each iteration of a loop passes to the next one, in order.
@@ -144,24 +128,23 @@ class KernelLoops(KernelBody):
         Returns:
             The values after the last iteration.
         """
-        self._check_scalars(inits)
-        op = self._loop(extent, LoopKind.SERIAL, tuple(inits))
-        index, inside = self.variable(op.variable), tuple(Scalar(self, v) for v in op.carried)
-        return self._carrying(op, lambda: self._stepped(step, [index], inside))
 
-    def _loop(self, extent: Any, kind: LoopKind, inits: Scalars = (), *combines: str) -> ForOp:
-        """An empty loop: reductions are called k, others after their depth."""
-        base = "k" if combines else _LOOPS[min(len(self._blocks), len(_LOOPS)) - 1]
+        def own(place: AffineExpr, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            return self._stepped(step, [Index(self, place)], totals)
+
+        first = self._started(inits)
+        with self.nest.attempt():
+            return self._scalars(self.nest.serial(self._bound(extent), first, own))
+
+    def _bound(self, extent: Any) -> AffineExpr:
+        """A number of iterations."""
         bound = self.index(extent).expr
         if isinstance(bound, AffineConstantExpr) and bound.value < 0:
             raise self.error("wrong number of iterations", "0 or more", bound.value)
-        map, operands = compress([bound], self.variables)
-        first, joins = [init.ssa for init in inits], [Combine(combine) for combine in combines]
-        op = ForOp(self._loop_name(base), map, operands, kind, inits=first, combines=joins)
-        op.variable.name_hint = op.loop_name.data
-        return op
+        return bound
 
-    def _check_scalars(self, inits: object) -> None:
+    def _started(self, inits: Any) -> list[SSAValue]:
+        """What values that a loop carries start at."""
         several = isinstance(inits, (list, tuple))
         for init in inits if several else [inits]:
             if not several or not isinstance(init, Scalar):
@@ -170,79 +153,99 @@ class KernelLoops(KernelBody):
                 raise self.error("wrong start of a loop", expected, type(init).__name__, hint)
         if not inits:
             raise self.error("a loop carries nothing", "one value or more")
+        return [init.ssa for init in inits]
 
-    def _stepped(self, step: Callable[..., Any], index: Sequence[Any], totals: Scalars) -> Scalars:
-        results = step(*index, *totals)
+    def _scalars(self, values: Sequence[SSAValue]) -> Scalars:
+        return tuple(Scalar(self, value) for value in values)
+
+    def _stepped(
+        self, step: Callable[..., Any], index: Sequence[Any], totals: Sequence[SSAValue]
+    ) -> list[SSAValue]:
+        results = step(*index, *self._scalars(totals))
         if not isinstance(results, tuple) or len(results) != len(totals):
             got = f"{type(results).__name__}"
             got += f" of {len(results)}" if isinstance(results, tuple) else ""
             raise self.error("wrong results of a step", f"a tuple of {len(totals)}", got)
-        pairs = zip(results, totals, strict=True)
-        return tuple(Scalar(self, self.scalar(new, old.ssa.type)) for new, old in pairs)
+        after = [self.scalar(new, old.type) for new, old in zip(results, totals, strict=True)]
+        for new, old in zip(after, totals, strict=True):
+            if new.type != old.type:
+                raise self.error("a loop changes the type that it carries", old.type, new.type)
+        return after
 
-    def _reduce_row(
-        self, row: Row, combines: Sequence[str], inits: Sequence[Scalar], step: Callable[..., Any]
-    ) -> Scalars:
-        matrix = row.matrix
-        map, operands = compress([row.index.expr], self.variables)
-        pointers, indices, values = matrix.parts[:3]
-        name, places = self._loop_name("e"), [pointers, indices]
-        op = reduction(name, map, operands, combines, [init.ssa for init in inits], places)
-        op.variable.name_hint, op.column.name_hint = "p", "c"
-
-        def body() -> Scalars:
-            position, column = self.variable(op.variable), self.variable(op.column)
-            stored = Buffer(self, values, matrix.kind, (Dim.of(0),))[position]
-            totals = tuple(Scalar(self, value) for value in op.carried)
-            return self._stepped(step, (column, stored), totals)
-
-        return self._carrying(op, body)
-
-    def _carrying(self, op: ForOp, body: Callable[[], Scalars]) -> Scalars:
-        """Put a loop that carries values in its place; `body` writes it, and returns the next."""
-        with self._inside() as blocks:
-            blocks.append(op.body.block)
-            results = body()
-            self.append(YieldOp(*(result.ssa for result in results)))
-        for init, result in zip(op.inits, results, strict=True):
-            if result.ssa.type != init.type:
-                raise self.error(
-                    "a loop changes the type that it carries", init.type, result.ssa.type
-                )
-        self.append(op)
-        return tuple(Scalar(self, last) for last in op.results)
+    # Sums and maxima, whose type follows from their terms.
 
     def sum(self, over: Any, term: Callable[..., Scalar]) -> Scalar:
         """The sum of `term(index)`, iterating as `reduce` does."""
+        self._check_range("sum", "a + b", over, term)
         zero = partial(scalars.zero, self)
-        return folded(self, over, "add", term, zero, partial(added, self))
+        return self._folded(over, "add", term, zero, self._added)
 
     def max(self, over: Any, term: Callable[..., Scalar]) -> Scalar:
         """The largest `term(index)`; -inf or the smallest integer if there is none."""
+        self._check_range("max", "k.maximum(a, b)", over, term)
         largest = COMBINERS["max"]
         first, join = partial(largest.init, self), partial(largest.step, self)
-        return folded(self, over, largest.name, term, first, join)
+        return self._folded(over, largest.name, term, first, join)
 
-    @contextmanager
-    def scrap(self) -> Iterator[Block]:
-        """A place for operations that are erased at the end of the context."""
-        blocks, counts = self._blocks, dict(self._counts)
-        block = Block(arg_types=[INDEX, INDEX])
-        self._blocks = [*blocks, block]
-        try:
-            yield block
-        finally:
-            self._blocks, self._counts = blocks, counts
-            _empty(block)
+    def _check_range(self, name: str, of_two: str, over: Any, term: object) -> None:
+        """Refuse a reduction that is not over a range."""
+        hint = f"of two values it is {of_two}"
+        for extent in over if isinstance(over, tuple) else (over,):
+            if not isinstance(extent, (Row, Index, int)) or isinstance(extent, bool):
+                expected = "a number of iterations, or a.row(i)"
+                raise self.error(f"k.{name} is over a range", expected, type(extent).__name__, hint)
+        if not callable(term):
+            fact, expected = f"k.{name} of no function", f"k.{name}(n, lambda i: ..)"
+            raise self.error(fact, expected, type(term).__name__, hint)
 
-    def _loop_name(self, base: str) -> str:
-        count = self._counts.get(base, 0)
-        self._counts[base] = count + 1
-        return f"{base}{count}" if count else base
+    def _folded(
+        self,
+        over: Any,
+        combine: str,
+        term: Callable[..., Scalar],
+        first: Callable[[Attribute], SSAValue],
+        join: Callable[[SSAValue, SSAValue], SSAValue],
+    ) -> Scalar:
+        """A reduction of terms.
 
+        Args:
+            over: what to iterate over; see `reduce`.
+            combine: how partial results join.
+            term: the term at an index.
+            first: what the reduction of terms of a type starts at.
+            join: the next result from the one so far and a term.
+        """
+        kind = self._type_of(over, term)
 
-def _empty(block: Block) -> None:
-    """Erase the operations in a block."""
-    for op in reversed(list(block.ops)):
-        op.detach()
-        op.erase(safe_erase=False)
+        def step(*index: Any) -> Scalar:
+            value = self.scalar(term(*index[:-1]), kind)
+            return Scalar(self, join(index[-1].ssa, value))
+
+        return self.reduce(over, combine, Scalar(self, first(kind)), step)
+
+    def _type_of(self, over: Any, term: Callable[..., Any]) -> Attribute:
+        """The type of a term, found out by writing it down in a place that is thrown away."""
+        with self.nest.scrap() as variable:
+            if isinstance(over, Row):
+                buffer = Buffer(self, over.matrix.parts[2], over.matrix.kind, (Dim.of(0),))
+                given: tuple[Any, ...] = (self.variable(variable), buffer[0])
+            else:
+                count = len(over) if isinstance(over, tuple) else 1
+                given = tuple(self.variable(variable) for _ in range(count))
+            result = term(*given)
+            if not isinstance(result, Scalar):
+                raise self.error(
+                    "a reduction of a value that is not a scalar", "a scalar", type(result).__name__
+                )
+            return result.ssa.type
+
+    def _added(self, total: SSAValue, term: SSAValue) -> SSAValue:
+        """The sum of two scalars; a product that nothing else needs becomes part of it."""
+        # a * b + c, rounded once
+        product = term.owner
+        if isinstance(product, arith.MulfOp) and term.first_use is None:
+            left, right = product.lhs, product.rhs
+            product.detach()
+            product.erase()
+            return self.insert(math.FmaOp(left, right, total))
+        return scalars.add(self, total, term)

@@ -12,8 +12,6 @@ from ..interfaces import GraphOp, Index
 
 MOST_OPERATORS = 100
 """A kernel is built by recursion from its results, and a longer one gains nothing."""
-NAMES = "ijlmnpqrstuv"
-"""The names of parallel loops, by their depth."""
 
 
 @dataclass(eq=False)

@@ -21,10 +21,11 @@ from ..attrs import compute_type
 from ..buffers import storage_type
 from ..interfaces import GraphOp, Index, element_type, rank, tensor_type
 from ..nests.accesses import Atom, AtomKind, RecordedLoopKind, Recording, Sources, atoms_in
+from ..nests.loop_nest import NAMES
 from .group_values import GroupValues
 from .injective import are_apart, is_injective
 from .local_buffers import is_local
-from .nest_plan import NAMES, Loops, PlannedLoop, Refusal, ResultNest
+from .nest_plan import Loops, PlannedLoop, Refusal, ResultNest
 
 
 @dataclass(frozen=True)

@@ -18,19 +18,21 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 from xdsl.traits import Pure
 
-from ...core.building.arithmetic import INDEX, computed, constant
-from ...core.building.scopes import Scope, Scopes, may_trap
-from ...core.provenance import fuse
-from ...core.typed import parent_of
-from ...core.walks import is_same
-from ...dialects.graph.nests.nest import Index, PlaceSteps, SerialStep, Steps
-from ...dialects.graph.plan.nest_plan import NAMES
-from ...dialects.loop import ops as loop
-from ...dialects.loop.attrs import Combine, LoopKind
-from ...dialects.loop.inside import Inside, Reader
-from ...dialects.loop.known import Known
-from ...dialects.loop.loops import reduction
-from ...dialects.loop.syntax import compress
+from ....core.building.arithmetic import INDEX, computed, constant
+from ....core.building.scopes import Scope, Scopes, may_trap
+from ....core.provenance import fuse
+from ....core.typed import parent_of
+from ....core.walks import is_same
+from ...loop import ops as loop
+from ...loop.attrs import Combine, LoopKind
+from ...loop.inside import Inside, Reader
+from ...loop.known import Known
+from ...loop.loops import reduction
+from ...loop.syntax import compress
+from .nest import Index, PlaceSteps, SerialStep, Steps
+
+NAMES = "ijlmnpqrstuv"
+"""The names of parallel loops, by their depth."""
 
 
 @dataclass(eq=False)
@@ -40,8 +42,8 @@ class Frame(Scope):
     parallel: bool = False
     fixed: bool = False
     """Whether the loop stays in the body in which it was opened."""
-    rereads: bool = False
-    """Whether the body reads what changes outside of it, so that an equal loop is another one."""
+    effects: bool = False
+    """Whether the body stores, or reads what changes, so that an equal loop is another one."""
     dependences: set[Frame] = field(default_factory=set)
     """Frames on which the operations in the body depend."""
 
@@ -58,10 +60,10 @@ class LoopNest(Scopes[Frame]):
 
     Args:
         block: the body of the kernel.
-        known: what is known of its arguments.
+        known: what is known of its arguments, nothing if it is not given.
     """
 
-    def __init__(self, block: Block, known: Callable[[], Known]) -> None:
+    def __init__(self, block: Block, known: Callable[[], Known] = Known) -> None:
         super().__init__(Frame(block))
         self._known = known
         self.variables: list[SSAValue] = []
@@ -84,17 +86,15 @@ class LoopNest(Scopes[Frame]):
     # Loops.
 
     @contextmanager
-    def loops(self, extents: Sequence[AffineExpr]) -> Iterator[Index]:
-        """Open nested parallel loops within the context."""
+    def loops(
+        self, extents: Sequence[AffineExpr], kind: LoopKind = LoopKind.PARALLEL
+    ) -> Iterator[Index]:
+        """Open nested loops within the context."""
         opened: list[loop.ForOp] = []
         index: list[AffineExpr] = []
         for extent in extents:
-            map, operands = compress([extent], self.variables)
-            op = loop.ForOp(self._parallel_name(), map, operands)
-            frame = self._open(op, extent, parallel=True, fixed=True)
-            index.append(self._bind(op.variable, frame))
-            op.variable.name_hint = op.loop_name.data
-            opened.append(op)
+            opened.append(self._open(kind, extent))
+            index.append(self.variable(opened[-1].variable))
         yield tuple(index)
         for op in reversed(opened):
             self._close_here(op)
@@ -111,13 +111,8 @@ class LoopNest(Scopes[Frame]):
         def level(index: Index, accumulators: Sequence[SSAValue]) -> Sequence[SSAValue]:
             if len(index) == len(extents):
                 return step(index, accumulators)
-            map, operands = compress([extents[len(index)]], self.variables)
-            op = reduction(self._name("k"), map, operands, combines, accumulators)
-            op.variable.name_hint = op.loop_name.data
-            frame = self._open(op, extents[len(index)])
-            variable = self._bind(op.variable, frame)
-            self.depends |= dict.fromkeys(op.carried, frozenset({frame}))
-            return self._close(op, frame, level((*index, variable), op.carried))
+            op = self._open(LoopKind.REDUCTION, extents[len(index)], accumulators, combines)
+            return self._close(op, level((*index, self.variable(op.variable)), op.carried))
 
         return level((), inits)
 
@@ -135,62 +130,71 @@ class LoopNest(Scopes[Frame]):
         op = reduction(self._name("e"), map, operands, combines, inits, [indptr, indices])
         op.variable.name_hint, op.column.name_hint = "p", "c"
         guards = self._guards_of(op)
-        frame = self._open(op)
-        frame.dependences |= guards
-        position, column = self._bind(op.variable, frame), self._bind(op.column, frame)
-        self.depends |= dict.fromkeys(op.carried, frozenset({frame}))
-        return self._close(op, frame, step(position, column, op.carried))
+        self._enter(op)
+        self.scopes[-1].dependences |= guards
+        position, column = self.variable(op.variable), self.variable(op.column)
+        return self._close(op, step(position, column, op.carried))
 
     def serial(
         self, extent: AffineExpr, inits: Sequence[SSAValue], step: SerialStep
     ) -> Sequence[SSAValue]:
         """Run iterations in order in the innermost loop; see `WritingNest.serial`."""
-        map, operands = compress([extent], self.variables)
-        op = loop.ForOp(self._name("k"), map, operands, LoopKind.SERIAL, inits=inits)
-        op.variable.name_hint = op.loop_name.data
-        frame = self._open(op, extent, fixed=True)
-        variable = self._bind(op.variable, frame)
-        self.depends |= dict.fromkeys(op.carried, frozenset({frame}))
-        results = step(variable, op.carried)
-        if results:
-            frame.block.add_op(loop.YieldOp(*results))
-            frame.dependences |= self._depends_of(results)
-        self._close_here(op)
+        op = self._open(LoopKind.SERIAL, extent, inits)
+        self._close_here(op, step(self.variable(op.variable), op.carried))
         self.depends |= dict.fromkeys(op.results, frozenset(self.scopes[1:]))
         return op.results
 
-    def _close_here(self, op: loop.ForOp) -> None:
-        """End the body of a loop with effects, and place it in the loop around it."""
-        op.location = fuse(op.body.block.ops)
+    def _open(
+        self,
+        kind: LoopKind,
+        extent: AffineExpr,
+        inits: Sequence[SSAValue] = (),
+        combines: Sequence[str] = (),
+    ) -> loop.ForOp:
+        """Open a loop over a range."""
+        map, operands = compress([extent], self.variables)
+        joins = [Combine(combine) for combine in combines]
+        name = self._name(self._letter(kind))
+        op = loop.ForOp(name, map, operands, kind, inits=inits, combines=joins)
+        op.variable.name_hint = name
+        self._enter(op, not isinstance(extent, AffineConstantExpr) or extent.value < 1)
+        return op
+
+    def _enter(self, op: loop.ForOp, conditional: bool = True) -> None:
+        """Fill the body of a loop from here on."""
+        kind = op.kind.data
+        frame = Frame(
+            op.body.block,
+            len(self.scopes),
+            parallel=kind == LoopKind.PARALLEL,
+            fixed=kind != LoopKind.REDUCTION,
+            conditional=conditional,
+        )
+        frame.dependences |= self._depends_of(op.operands)
+        self.depends |= dict.fromkeys(frame.block.args, frozenset({frame}))
+        self.scopes.append(frame)
+
+    def _leave(self, results: Sequence[SSAValue]) -> Frame:
+        """End the body of a loop, which passes values on."""
         frame = self.scopes.pop()
+        if results:
+            frame.block.add_op(loop.YieldOp(*results))
+            frame.dependences |= self._depends_of(results)
+        return frame
+
+    def _close_here(self, op: loop.ForOp, results: Sequence[SSAValue] = ()) -> None:
+        """End the body of a loop with effects, and place it in the loop around it."""
+        frame = self._leave(results)
+        op.location = fuse(op.body.block.ops)
         self._place(op, self.scopes[-1])
         self.scopes[-1].dependences |= frame.dependences - {frame}
 
-    def _open(
-        self,
-        op: loop.ForOp,
-        extent: AffineExpr | None = None,
-        parallel: bool = False,
-        fixed: bool = False,
-    ) -> Frame:
-        """Open the body of a loop."""
-        runs = isinstance(extent, AffineConstantExpr) and extent.value > 0
-        block, depth = op.body.block, len(self.scopes)
-        frame = Frame(block, depth, parallel=parallel, fixed=fixed, conditional=not runs)
-        frame.dependences |= self._depends_of(op.operands)
-        self.scopes.append(frame)
-        return frame
-
-    def _close(
-        self, op: loop.ForOp, frame: Frame, results: Sequence[SSAValue]
-    ) -> Sequence[SSAValue]:
+    def _close(self, op: loop.ForOp, results: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """End the body of a reduction and place it where its operands are."""
-        frame.block.add_op(loop.YieldOp(*results))
-        frame.dependences |= self._depends_of(results)
-        self.scopes.pop()
+        frame = self._leave(results)
         needed = frame.dependences - {frame}
         home = self.home_of(needed)
-        for other in () if frame.rereads else home.block.ops:
+        for other in () if frame.effects else home.block.ops:
             if _is_same_reduction(other, op):
                 op.drop_all_references()
                 return other.results
@@ -199,9 +203,11 @@ class LoopNest(Scopes[Frame]):
         self._place(op, home)
         return op.results
 
-    def _parallel_name(self) -> str:
-        depth = sum(frame.parallel for frame in self.scopes)
-        return self._name(NAMES[min(depth, len(NAMES) - 1)])
+    def _letter(self, kind: LoopKind) -> str:
+        """What loops over a range are called; that of parallel ones says how deep they are."""
+        if kind != LoopKind.PARALLEL:
+            return "k"
+        return NAMES[min(sum(frame.parallel for frame in self.scopes), len(NAMES) - 1)]
 
     def _name(self, base: str) -> str:
         count = self._used.get(base, 0)
@@ -221,26 +227,33 @@ class LoopNest(Scopes[Frame]):
         """Read a buffer in the innermost loop, which also writes to it."""
         map, operands = compress(index, self.variables)
         op = loop.LoadOp(buffer, map, operands)
-        self._place(op, self.scopes[-1])
-        self.depends[op.result] = frozenset(self.scopes[1:])
-        for frame in self.scopes:
-            frame.rereads = True
+        self._place_here(op)
         return op.result
 
     def store(
-        self, value: SSAValue, buffer: SSAValue, index: Index, combine: Combine | None = None
+        self,
+        value: SSAValue,
+        buffer: SSAValue,
+        index: Sequence[AffineExpr],
+        combine: Combine | None = None,
     ) -> None:
         """Write a scalar at an index in the innermost loop, or combine it with what is there."""
         map, operands = compress(index, self.variables)
         self.note_write(buffer)
-        self._place(loop.StoreOp(value, buffer, map, operands, combine=combine), self.scopes[-1])
+        self._place_here(loop.StoreOp(value, buffer, map, operands, combine=combine))
 
     def local(self, kind: MemRefType, sizes: Sequence[AffineExpr] = ()) -> SSAValue:
         """A new local buffer in the innermost loop, with its symbolic sizes."""
         op = loop.LocalOp(kind, [self.value(size) for size in sizes])
-        self._place(op, self.scopes[-1])
-        self.depends[op.result] = frozenset(self.scopes[1:])
+        self._place_here(op)
         return op.result
+
+    def _place_here(self, op: Operation) -> None:
+        """Place an operation whose effects, or what it reads, keep it in the innermost loop."""
+        self._place(op, self.scopes[-1])
+        self.depends |= dict.fromkeys(op.results, frozenset(self.scopes[1:]))
+        for frame in self.scopes:
+            frame.effects = True
 
     @contextmanager
     def under(self, depth: int) -> Iterator[None]:
@@ -287,8 +300,12 @@ class LoopNest(Scopes[Frame]):
         top = self.scopes[0]
         key = ("constant", repr(value), type)
         if key not in top.memo:
-            top.memo[key] = self.insert(constant(value, type))
+            top.memo[key] = self.on_top(constant(value, type))
         return top.memo[key]
+
+    def on_top(self, op: Operation) -> SSAValue:
+        """Place a pure operation of arguments and constants in front of all loops."""
+        return self._insert_at(0, op)
 
     def known(self, key: object) -> SSAValue | None:
         """What is known by a key in an open loop."""
@@ -300,7 +317,7 @@ class LoopNest(Scopes[Frame]):
         """A computed integer as an index expression."""
         if not isinstance(value.type, IndexType):
             value = self.insert(arith.IndexCastOp(value, INDEX))
-        return self._variable(value)
+        return self.variable(value)
 
     def value(self, expr: AffineExpr) -> SSAValue:
         """An index expression as a scalar of type `index`."""
@@ -311,11 +328,8 @@ class LoopNest(Scopes[Frame]):
             return self.variables[expr.position]
         return self.constant(expr.value, INDEX) if isinstance(expr, AffineConstantExpr) else None
 
-    def _bind(self, variable: SSAValue, frame: Frame) -> AffineExpr:
-        self.depends[variable] = frozenset({frame})
-        return self._variable(variable)
-
-    def _variable(self, value: SSAValue) -> AffineExpr:
+    def variable(self, value: SSAValue) -> AffineExpr:
+        """A value of type `index` as an index expression."""
         self.variables.append(value)
         return AffineExpr.dimension(len(self.variables) - 1)
 
