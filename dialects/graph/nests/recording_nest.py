@@ -6,20 +6,24 @@ It notes every read of an operand with its index, the loops around it, and the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import cast
 
 from xdsl.dialects import arith, math
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.ir.affine import AffineExpr
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from ....core.building.arithmetic import constant
+from ...loop.bounds import constant_index
 from ...upstream.ops import RemfOp
 from ..attrs import compute_type
-from ..interfaces import GraphOp, element_type, rank
+from ..interfaces import GraphOp, element_type, rank, tensor_type
 from ..kinds import FusionKind
 from .accesses import (
     NOTHING,
+    Atom,
     AtomKind,
     Read,
     RecordedLoop,
@@ -27,9 +31,10 @@ from .accesses import (
     Recording,
     Sources,
     Write,
+    atoms_in,
 )
-from .nest import Index, LocalBuffer, PlaceSteps, SerialStep, Steps
-from .recorded_indices import RecordedIndices
+from .contract import Contract
+from .nest import Index, LocalBuffer, PlaceSteps, SerialStep, Steps, WritingNest
 
 _FAST_MATH = (math.FmaOp, math.AbsFOp, math.CopySignOp, math.FloorOp, math.CeilOp, math.TruncOp)
 _SLOW_KINDS: frozenset[type[Operation]] = frozenset(
@@ -66,17 +71,33 @@ class _Local(LocalBuffer):
         self.sources |= Sources(more.atoms, more.reads)
 
 
-class RecordingNest(RecordedIndices):
+class RecordingNest(WritingNest):
     """Records accesses. `finished` returns the recording."""
 
     def __init__(self, op: GraphOp, result: int) -> None:
+        self._op = op
+        self.contract = Contract(op)
         self._rank = 0 if op.fusion == FusionKind.NEST else rank(op.results[result])
-        super().__init__(op, self._rank)
+        self._atoms = list[Atom]()
+        for _ in range(self._rank):
+            self._atom(Atom(AtomKind.RESULT))
+        self._loops: list[RecordedLoop] = []
         self._open: tuple[int, ...] = ()
         self._reads: list[Read] = []
         self._writes: list[Write] = []
         self._cost = 0
+        self._known: dict[object, SSAValue] = {}
         self._read_of: dict[SSAValue, int] = {}
+        self._exprs: dict[SSAValue, AffineExpr] = {}
+        self._conditions: set[AffineExpr] = set()
+        """The indices that are 1 where a condition holds, else 0."""
+        self._values: dict[int, SSAValue] = {}
+        self._entries: dict[tuple[int, AffineExpr], tuple[AffineExpr, AffineExpr]] = {}
+        self._sizes: dict[tuple[SSAValue, int], AffineExpr] = {}
+        self._numbers: set[int] = set()
+        """The atoms that are used as numbers."""
+        self._extents: set[tuple[int, int]] = set()
+        """The sizes that are used: see `Recording.sizes`."""
 
     def finished(self, value: SSAValue | None = None) -> Recording:
         """The notes, after `value_at` has given `value`, or `write` has come to its end."""
@@ -268,3 +289,100 @@ class RecordingNest(RecordedIndices):
             self.contract.sources |= dict.fromkeys(op.results, sources)
             self._known[key] = op.results[0]
         return self._known[key]
+
+    # The indices: atoms, what they are made of, and the numbers they are used as.
+
+    def extent(self, value: SSAValue, dim: int) -> AffineExpr:
+        """The size of a dimension: a constant or an atom."""
+        self.contract.dimension(value, dim)
+        values = (*self._op.operands, *self._op.results)
+        self._extents |= {(n, dim) for n, one in enumerate(values) if one is value}
+        if (size := tensor_type(value).get_shape()[dim]) >= 0:
+            return AffineExpr.constant(size)
+        if (value, dim) not in self._sizes:
+            self._sizes[value, dim] = self._atom(Atom(AtomKind.SIZE))
+        return self._sizes[value, dim]
+
+    def index(self, value: SSAValue) -> AffineExpr:
+        """A computed integer as an atom."""
+        self.contract.scalar(value)
+        if value not in self._exprs:
+            atom = Atom(AtomKind.COMPUTED, sources=self.sources_of(value))
+            self._exprs[value] = self._atom(atom)
+            op = value.owner
+            # A condition is an index that is 1 where it holds, else 0.
+            if isinstance(op, arith.SelectOp) and (
+                [constant_index(op.lhs), constant_index(op.rhs)] == [1, 0]
+            ):
+                self._conditions.add(self._exprs[value])
+        return self._exprs[value]
+
+    def value(self, expr: AffineExpr) -> SSAValue:
+        """An index expression as a scalar."""
+        self.contract.index([expr])
+        self._numbers |= atoms_in([expr])
+        if isinstance(expr, AffineConstantExpr):
+            return self.constant(expr.value, IndexType())
+        if isinstance(expr, AffineDimExpr):
+            if expr.position not in self._values:
+                value = self.placeholder(IndexType(), self.used([expr]))
+                self._values[expr.position], self._exprs[value] = value, expr
+            return self._values[expr.position]
+        assert isinstance(expr, AffineBinaryOpExpr)
+        key = ("value", expr)
+        if key not in self._known:
+            self._known[key] = self.placeholder(IndexType(), self.used([expr]))
+        return self._known[key]
+
+    def entry(self, matrix: SSAValue, position: AffineExpr) -> tuple[AffineExpr, AffineExpr]:
+        """Row and column of a stored entry: atoms where no loop here visits it."""
+        self.contract.index([position])
+        key = self.contract.operand(matrix, sparse=True), position
+        if key not in self._entries:
+            self._entries[key] = (
+                self._atom(Atom(AtomKind.ROW_OF_ENTRY, matrix=key[0], position=position)),
+                self._atom(Atom(AtomKind.COLUMN_OF_ENTRY, matrix=key[0], position=position)),
+            )
+        return self._entries[key]
+
+    def count(self, matrix: SSAValue, row: AffineExpr) -> AffineExpr:
+        """The number of entries of a row: an atom."""
+        self.contract.index([row])
+        if not isinstance(row, AffineDimExpr):
+            self._numbers |= atoms_in([row])
+        key = ("count", self.contract.operand(matrix, sparse=True), row)
+        if key not in self._known:
+            self._known[key] = self.placeholder(IndexType(), self.used([row]))
+        return self.index(self._known[key])
+
+    def _variable(self, loop: int, kind: AtomKind) -> AffineExpr:
+        expr = self._atom(Atom(kind, loop=loop))
+        self._loops[loop].atoms += (cast(AffineDimExpr, expr).position,)
+        return expr
+
+    def _atom(self, atom: Atom) -> AffineExpr:
+        loops = frozenset[int]() if atom.sources is None else atom.sources.loops
+        if atom.loop is not None:
+            loops |= {atom.loop}
+        if atom.position is not None:
+            loops |= self.used([atom.position]).loops
+        self._atoms.append(atom)
+        self.contract.loops_of.append(loops)
+        return AffineExpr.dimension(len(self._atoms) - 1)
+
+    def used(self, exprs: Iterable[AffineExpr]) -> Sources:
+        """What index expressions are made of."""
+        atoms = atoms_in(exprs)
+        loops = frozenset[int]().union(*(self.contract.loops_of[atom] for atom in atoms))
+        found = Sources(frozenset(atoms), loops=loops)
+        for atom in atoms:
+            found |= self._atoms[atom].sources or NOTHING
+        return found
+
+    def sources_of(self, value: SSAValue) -> Sources:
+        return self.contract.sources.get(value, NOTHING)
+
+    def placeholder(self, type: Attribute, sources: Sources) -> SSAValue:
+        value = Block(arg_types=[type]).args[0]
+        self.contract.sources[value] = sources
+        return value
