@@ -99,14 +99,14 @@ def _built(
             for source, numbers in plan.followers.items()
         }
         writer = NestWriter(kernel, arguments, shapes, plan.writer, targets, rounding)
-        with writer.body.standing_for(plan.writer), faults_of(plan.writer):
+        with writer.standing_for(plan.writer), faults_of(plan.writer):
             plan.writer.write(writer)
-        source_of |= writer.body.source_of
+        source_of |= writer.source_of
     pairs = list(zip(results, outputs, strict=True))
     nest = NestBuilder(kernel, arguments, pairs, shapes, plan, rounding)
     for planned in plan.nests:
         _fill(nest, planned, results, outputs)
-    source_of |= nest.body.source_of
+    source_of |= nest.source_of
     kernel.location = fuse(op for op in function.walk() if isinstance(op, GraphOp))
     if plan.writer is not None:
         _require_covered(kernel, function, shapes, plan.writer, plan.followers)
@@ -198,10 +198,10 @@ def _fill(
         _Store(nest, results[number], outputs[number], reshape)
         for number, reshape in zip(planned.results, planned.reshapes, strict=True)
     ]
-    with nest.body.standing_for(stores[0].op), _loops(nest, planned) as variables:
+    with nest.standing_for(stores[0].op), _loops(nest, planned) as variables:
         index = planned.index(variables, nest.shapes.shape(planned.source))
         for store in stores:
-            with nest.body.standing_for(store.op):
+            with nest.standing_for(store.op):
                 store.at(index)
 
 
@@ -212,7 +212,7 @@ def _loops(nest: NestBuilder, planned: ResultNest) -> Iterator[Index]:
     dims = range(rank(source))
     if planned.entries is None:
         order = planned.order or list(dims)
-        with nest.body.loops([nest.extent(source, dim) for dim in order]) as opened:
+        with nest.loops([nest.extent(source, dim) for dim in order]) as opened:
             yield tuple(opened[order.index(dim)] for dim in dims)
         return
     walked, matrix = planned.entries
@@ -240,7 +240,7 @@ class _Store:
             own, index = index, _reshaped(self.nest, self.reshape, index)
             self.nest.know_reshaped(self.reshape, index, own)
         scalar = self.nest.at(self.value, index)
-        self.nest.store(scalar, self.buffer, index, element_type(self.value))
+        self.nest.store_element(scalar, self.buffer, index, element_type(self.value))
 
 
 def _reshaped(nest: NestBuilder, value: SSAValue, index: Index) -> Index:

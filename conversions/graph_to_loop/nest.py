@@ -26,7 +26,7 @@ from ...core.typed import owned, tensor_type
 from ...dialects.graph import scalars
 from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type, faults_of
 from ...dialects.graph.nests.loop_nest import Frame, LoopNest
-from ...dialects.graph.nests.nest import Index, Nest, PlaceSteps, Steps
+from ...dialects.graph.nests.nest import Index, Nest, PlaceSteps
 from ...dialects.graph.nests.proofs import known_in
 from ...dialects.graph.plan.local_buffers import local_type
 from ...dialects.graph.plan.nest_plan import NestPlan
@@ -37,7 +37,7 @@ from .arguments import KernelArgument, SparseArgument
 from .sizes import ArgumentSizes
 
 
-class NestBuilder(Nest):
+class NestBuilder(LoopNest, Nest):
     """Builds the nests of one kernel.
 
     Args:
@@ -58,11 +58,11 @@ class NestBuilder(Nest):
         plan: NestPlan,
         rounding: StoredRounding,
     ) -> None:
-        self.body = LoopNest(kernel.body.block, lambda: known_in(kernel, shapes))
+        super().__init__(kernel.body.block, lambda: known_in(kernel, shapes))
         self.arguments = arguments
         self.shapes = shapes
         self.results, self.plan, self.rounding = results, plan, rounding
-        self._sizes = ArgumentSizes(self.body, list(arguments.values()), results, shapes)
+        self._sizes = ArgumentSizes(self, list(arguments.values()), results, shapes)
         self._ends: dict[tuple[SSAValue, AffineExpr], tuple[AffineExpr, AffineExpr]] = {}
         self._positions: set[AffineExpr] = set()
         self._reshaped: dict[tuple[SSAValue, Index], Index] = {}
@@ -72,19 +72,19 @@ class NestBuilder(Nest):
     def at(self, value: SSAValue, index: Index) -> SSAValue:
         """The scalar of a tensor value at an index, in the type in which it is computed."""
         key = (value, index)
-        if (known := self.body.known(key)) is not None:
+        if (known := self.known(key)) is not None:
             return known
         if isinstance(value, BlockArgument):
             buffer = self.arguments[value]
             if isinstance(buffer, SparseArgument):
                 fact = "a sparse operand is read only by its entries"
                 raise UnsupportedError(explain("convert-graph-to-loop", fact))
-            result = scalars.computed(self, self.body.load(buffer, index), element_type(value))
+            result = scalars.computed(self, self.load(buffer, index), element_type(value))
         elif value in self.plan.staged and self._positions.isdisjoint(index):
             result = self._staged_value(value, index, self.plan.staged[value])
         else:
             result = self._inline(value, index)
-        self.body.home_of(self.body.frames_of(index, result)).memo[key] = result
+        self.home_of(self.frames_of(index, result)).memo[key] = result
         return result
 
     def _inline(self, value: SSAValue, index: Index) -> SSAValue:
@@ -92,7 +92,7 @@ class NestBuilder(Nest):
         if not isinstance(value, OpResult) or not isinstance(op, GraphOp):
             name = op.name if isinstance(op, Operation) else "block"
             raise UnsupportedError(explain(name, "has no value at an index"))
-        with self.body.standing_for(op), faults_of(op):
+        with self.standing_for(op), faults_of(op):
             if own := self._reshaped.get((value, index)):
                 result = self.at(op.operands[0], own)
             else:
@@ -112,16 +112,18 @@ class NestBuilder(Nest):
         """Map an index of a reshaped value to that of the same element in its operand."""
         self._reshaped[value, index] = own
 
-    def store(self, value: SSAValue, buffer: SSAValue, index: Index, kind: Attribute) -> None:
+    def store_element(
+        self, value: SSAValue, buffer: SSAValue, index: Index, kind: Attribute
+    ) -> None:
         """Store a computed scalar in the buffer of a tensor with elements of `kind`."""
-        self.body.store(scalars.stored(self, value, kind), buffer, index)
+        self.store(scalars.stored(self, value, kind), buffer, index)
 
     def extent(self, value: SSAValue, dim: int) -> AffineExpr:
         """The size of a dimension of a tensor value."""
         size = self._sizes.of(self.shapes.shape(value)[dim])
         if size is None:
             fact = "a size does not follow from the sizes of the arguments"
-            where = origin(self.body.sources[-1]) if self.body.sources else None
+            where = origin(self.sources[-1]) if self.sources else None
             raise UnsupportedError(explain("convert-graph-to-loop", fact, origin=where))
         return size
 
@@ -134,12 +136,12 @@ class NestBuilder(Nest):
         """
         outer = index[:depth]
         key = ("staged", value, outer)
-        buffer, in_result = self.body.known(key), value is self.plan.in_result
+        buffer, in_result = self.known(key), value is self.plan.in_result
         if buffer is None:
-            frame = self.body.home_of(self.body.frames_of(outer))
+            frame = self.home_of(self.frames_of(outer))
             fill = self._fill_result if in_result else self._fill_local
             buffer = frame.memo[key] = fill(value, outer, frame)
-        loaded = self.body.load(buffer, index if in_result else index[depth:])
+        loaded = self.load(buffer, index if in_result else index[depth:])
         if element_type(value) == i1:
             return self.insert(arith.CmpiOp(loaded, self.constant(0, i8), "ne"))
         return loaded
@@ -147,38 +149,28 @@ class NestBuilder(Nest):
     def _fill_result(self, value: SSAValue, outer: Index, frame: Frame) -> SSAValue:
         """The buffer of the only result, with a row of a value at the leading indices `outer`."""
         ((_, buffer),) = self.results
-        with self.body.under(frame.depth), self.body.loops([self.extent(value, len(outer))]) as row:
+        with self.under(frame.depth), self.loops([self.extent(value, len(outer))]) as row:
             index = (*outer, *row)
-            self.body.store(self._inline(value, index), buffer, index)
+            self.store(self._inline(value, index), buffer, index)
         return buffer
 
     def _fill_local(self, value: SSAValue, outer: Index, frame: Frame) -> SSAValue:
         """A new local buffer in the loop of `frame`, filled with a value after indices `outer`."""
-        body, kind = self.body, local_type(tensor_type(value), len(outer))
+        kind = local_type(tensor_type(value), len(outer))
         if kind is None or (frame.depth and not frame.parallel):
             fact = "the plan stages a value where no local buffer can be"
             got, where = tensor_type(value), origin(owned(value, Operation))
             raise InternalError(explain("convert-graph-to-loop", fact, got=got, origin=where))
-        with body.under(frame.depth):
-            local = body.local(kind)
-            with body.loops([AffineExpr.constant(n) for n in kind.get_shape()]) as inner:
+        with self.under(frame.depth):
+            local = self.allocate(kind)
+            with self.loops([AffineExpr.constant(n) for n in kind.get_shape()]) as inner:
                 scalar = self._inline(value, (*outer, *inner))
                 if element_type(value) == i1:
                     scalar = self.insert(arith.ExtUIOp(scalar, i8))
-                body.store(scalar, local, inner)
+                self.store(scalar, local, inner)
         return local
 
-    # Loops.
-
-    def reduce_several(
-        self,
-        extents: Sequence[AffineExpr],
-        combines: Sequence[str],
-        inits: Sequence[SSAValue],
-        step: Steps,
-    ) -> Sequence[SSAValue]:
-        """Fold over an iteration space."""
-        return self.body.reduce(extents, combines, inits, step)
+    # Entries.
 
     def pattern_several(
         self,
@@ -197,7 +189,7 @@ class NestBuilder(Nest):
             self._know_entry(matrix, position, row, column)
             return step(position, column, totals)
 
-        return self.body.reduce_entries(source.indptr, source.indices, row, combines, inits, place)
+        return self.reduce_entries(source.indptr, source.indices, row, combines, inits, place)
 
     def _sparse(self, matrix: SSAValue) -> SparseArgument:
         source = self.arguments.get(matrix)
@@ -224,7 +216,7 @@ class NestBuilder(Nest):
 
     def stored_entry(self, matrix: SSAValue, position: AffineExpr) -> SSAValue:
         """The value of a stored entry; see `Nest.stored_entry`."""
-        loaded = self.body.load(self._sparse(matrix).values, [position])
+        loaded = self.load(self._sparse(matrix).values, [position])
         return scalars.computed(self, loaded, element_type(matrix))
 
     def count(self, matrix: SSAValue, row: AffineExpr) -> AffineExpr:
@@ -236,7 +228,7 @@ class NestBuilder(Nest):
         """The position of the first entry of a row, and the one after its last."""
         indptr = self._sparse(matrix).indptr
         start, end = (
-            self.insert(arith.IndexCastOp(self.body.load(indptr, [place]), INDEX))
+            self.insert(arith.IndexCastOp(self.load(indptr, [place]), INDEX))
             for place in (row, row + 1)
         )
         return start, end
@@ -248,29 +240,11 @@ class NestBuilder(Nest):
         Yields the position of the entry, then the variables of the loops in between.
         """
         source = self._sparse(matrix)
-        with self.body.loops([self.extent(matrix, 0), *rest]) as (row, *between):
+        with self.loops([self.extent(matrix, 0), *rest]) as (row, *between):
             start, end = self._row_ends(matrix, row)
             count = self.index(self.insert(arith.SubiOp(end, start)))
-            with self.body.loops([count]) as (number,):
+            with self.loops([count]) as (number,):
                 position = self.index(start) + number
-                loaded = self.body.load(source.indices, [position])
+                loaded = self.load(source.indices, [position])
                 self._know_entry(matrix, position, row, self.index(loaded))
                 yield (position, *between)
-
-    # Scalars and indices.
-
-    def insert(self, op: Operation) -> SSAValue:
-        """Place a pure operation in its outermost legal loop, once."""
-        return self.body.insert(op)
-
-    def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:
-        """A scalar constant, once in the kernel."""
-        return self.body.constant(value, type)
-
-    def index(self, value: SSAValue) -> AffineExpr:
-        """A computed integer as an index expression."""
-        return self.body.index(value)
-
-    def value(self, expr: AffineExpr) -> SSAValue:
-        """An index expression as a scalar of type `index`."""
-        return self.body.value(expr)

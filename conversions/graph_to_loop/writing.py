@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Attribute, SSAValue
@@ -16,7 +15,7 @@ from ...dialects.graph import scalars
 from ...dialects.graph.combiners import COMBINERS
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.nests.loop_nest import LoopNest
-from ...dialects.graph.nests.nest import Index, LocalBuffer, SerialStep, WritingNest
+from ...dialects.graph.nests.nest import Index, LocalBuffer, WritingNest
 from ...dialects.graph.plan.nest_plan import NestPlan
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.graph.visibility import StoredRounding
@@ -27,14 +26,14 @@ from .nest import NestBuilder
 
 
 class _Local(LocalBuffer):
-    def __init__(self, body: LoopNest, buffer: SSAValue) -> None:
-        self.body, self.buffer = body, buffer
+    def __init__(self, nest: LoopNest, buffer: SSAValue) -> None:
+        self.nest, self.buffer = nest, buffer
 
     def at(self, index: Index) -> SSAValue:
-        return self.body.load_here(self.buffer, index)
+        return self.nest.load_here(self.buffer, index)
 
     def put(self, index: Index, value: SSAValue, combine: str | None = None) -> None:
-        self.body.store(value, self.buffer, index, None if combine is None else Combine(combine))
+        self.nest.store(value, self.buffer, index, None if combine is None else Combine(combine))
 
 
 Targets = Mapping[SSAValue, Sequence[tuple[SSAValue, SSAValue]]]
@@ -67,36 +66,24 @@ class NestWriter(NestBuilder, WritingNest):
         super().__init__(kernel, arguments, results, shapes, NestPlan(), rounding)
         self.op, self.targets = op, targets
 
-    @contextmanager
-    def loops(self, extents: Sequence[AffineExpr]) -> Iterator[Index]:
-        """Open nested parallel loops within the context."""
-        with self.body.loops(extents) as index:
-            yield index
-
-    def serial(
-        self, extent: AffineExpr, inits: Sequence[SSAValue], step: SerialStep
-    ) -> Sequence[SSAValue]:
-        """Run iterations in order."""
-        return self.body.serial(extent, inits, step)
-
     def local(self, shape: Index, type: Attribute) -> LocalBuffer:
         """A buffer in the innermost open loop."""
         sizes = [e.value if isinstance(e, AffineConstantExpr) else DYNAMIC_INDEX for e in shape]
         symbolic = [e for e in shape if not isinstance(e, AffineConstantExpr)]
-        return _Local(self.body, self.body.local(MemRefType(type, sizes), symbolic))
+        return _Local(self, self.allocate(MemRefType(type, sizes), symbolic))
 
     def write(self, result: int, index: Index, value: SSAValue) -> None:
         """Write an element, and what follows from it."""
         source = self.op.results[result]
         zero, sizes = AffineExpr.constant(0), self.shapes.shape(source)
         own = tuple(zero if size == 1 else e for e, size in zip(index, sizes, strict=True))
-        if self.body.known((source, own)) is not None:
+        if self.known((source, own)) is not None:
             raise self._wrong("writes an element twice", "fill and update", own)
         written = self.as_element(source, value)
-        self.body.scopes[-1].memo |= {(source, index): written, (source, own): written}
+        self.scopes[-1].memo |= {(source, index): written, (source, own): written}
         for target, buffer in self.targets.get(source, ()):
-            with self.body.standing_for(owned(target, GraphOp)):
-                self.store(self.at(target, own), buffer, own, element_type(target))
+            with self.standing_for(owned(target, GraphOp)):
+                self.store_element(self.at(target, own), buffer, own, element_type(target))
 
     def fill(self, result: int, value: Callable[[Index], SSAValue]) -> None:
         """Give each element of a result its first value."""
@@ -106,7 +93,7 @@ class NestWriter(NestBuilder, WritingNest):
         with self.loops([self.extent(source, dim) for dim in range(rank(source))]) as index:
             first = value(index)
             for _, buffer in self.targets[source]:
-                self.store(first, buffer, index, element_type(source))
+                self.store_element(first, buffer, index, element_type(source))
 
     def update(
         self, result: int, index: Index, value: SSAValue, combine: str | None = None
@@ -118,13 +105,13 @@ class NestWriter(NestBuilder, WritingNest):
         kind = element_type(source)
         for _, buffer in self.targets.get(source, ()):
             if combine is None:
-                self.store(value, buffer, index, kind)
+                self.store_element(value, buffer, index, kind)
             elif COMBINERS[combine].works_on(kind):
-                self.body.store(value, buffer, index, Combine(combine))
+                self.store(value, buffer, index, Combine(combine))
             else:
-                before = scalars.computed(self, self.body.load_here(buffer, index), kind)
+                before = scalars.computed(self, self.load_here(buffer, index), kind)
                 after = COMBINERS[combine].joined(self, before, value, kind)
-                self.store(scalars.wrapped(self, after, kind), buffer, index, kind)
+                self.store_element(scalars.wrapped(self, after, kind), buffer, index, kind)
 
     def _wrong(self, fact: str, expected: object, got: object) -> UnsupportedError:
         """An error that names the operator and its node."""

@@ -286,6 +286,6 @@ def local_buffer(k: KernelBody, shape: int | Index | Sequence[int | Index], dtyp
     kind = TensorType(ELEMENT_TYPES[dtype], known)
     (type,) = buffer_types(kind)
     symbolic = [size.expr for size in sizes if isinstance(size, Index)]
-    made = k.nest.local(cast(MemRefType, type), symbolic)
+    made = k.nest.allocate(cast(MemRefType, type), symbolic)
     made.name_hint = "local"
     return _LocalBuffer(k, made, kind, sizes)

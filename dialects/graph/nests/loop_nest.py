@@ -99,7 +99,7 @@ class LoopNest(Scopes[Frame]):
         for op in reversed(opened):
             self._close_here(op)
 
-    def reduce(
+    def reduce_several(
         self,
         extents: Sequence[AffineExpr],
         combines: Sequence[str],
@@ -242,7 +242,7 @@ class LoopNest(Scopes[Frame]):
         self.note_write(buffer)
         self._place_here(loop.StoreOp(value, buffer, map, operands, combine=combine))
 
-    def local(self, kind: MemRefType, sizes: Sequence[AffineExpr] = ()) -> SSAValue:
+    def allocate(self, kind: MemRefType, sizes: Sequence[AffineExpr] = ()) -> SSAValue:
         """A new local buffer in the innermost loop, with its symbolic sizes."""
         op = loop.LocalOp(kind, [self.value(size) for size in sizes])
         self._place_here(op)

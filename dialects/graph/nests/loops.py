@@ -97,7 +97,7 @@ class KernelLoops(KernelBody):
             return self._stepped(step, [Index(self, place) for place in index], totals)
 
         with self.nest.attempt():
-            return self._scalars(self.nest.reduce(bounds, combines, first, own))
+            return self._scalars(self.nest.reduce_several(bounds, combines, first, own))
 
     def _reduce_row(
         self, row: Row, combines: Sequence[str], inits: Sequence[SSAValue], step: Callable[..., Any]
