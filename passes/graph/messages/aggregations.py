@@ -78,8 +78,12 @@ def _weights(b: InsertingBuilder, value: SSAValue, dims: int) -> SSAValue | None
         return None
     if kept == dims:
         return value
-    target = reshape_target(sizes[:kept])
-    return None if target is None else b.reshape(value, target)
+    target, made = reshape_target(sizes[:kept]), value.owner
+    if target is None:
+        return None
+    if isinstance(made, graph.ReshapeOp) and list(sizes_of(made.x)) == sizes[:kept]:
+        return made.x
+    return b.reshape(value, target)
 
 
 @rule(
@@ -130,7 +134,7 @@ def softmax_of_scores() -> None: ...
     "for 0 <= c below half of the distance from 1 to the next number: t is 1 or more",
     OPEN,
 )
-def softmax_of_scores_by_a_little_more(t: SSAValue, c: SSAValue) -> bool:
+def softmax_of_scores_with_epsilon(t: SSAValue, c: SSAValue) -> bool:
     number = graph.splat_of(c)
     return number is not None and 0 <= number < np.finfo(dtype_of(element_type(t))).eps / 2
 
@@ -207,6 +211,6 @@ def rules(weights: WeightStore) -> tuple[tuple[RewritePattern, ...], ...]:
     its weights where it has no other use.
     """
     chosen = (chosen_twice, zero_without_entries.with_weights(weights), rows_with_entries)
-    softmax = (softmax_of_scores, softmax_of_scores_by_a_little_more)
+    softmax = (softmax_of_scores, softmax_of_scores_with_epsilon)
     sums = (reduce_columns, weighted_columns, mean_of_entries, mean_of_messages)
     return (*chosen, *softmax), sums, (sum_by_softmax, sum_by_reshaped_softmax)

@@ -657,7 +657,7 @@ INEXACT: dict[str, list[Proof]] = {
     "MeanOfEntries": in_matrix(lambda b, x: mean_of_entries(b, corner(b, x, 4, 3))),
     "MeanOfMessages": in_matrix(lambda b, x: mean_of_messages(b, corner(b, x, 4, 3))),
     "SoftmaxOfScores": in_matrix(lambda b, x: softmax_of_scores(b, corner(b, x, 4, 3))),
-    "SoftmaxOfScoresByALittleMore": in_matrix(
+    "SoftmaxOfScoresWithEpsilon": in_matrix(
         lambda b, x: softmax_of_scores(b, corner(b, x, 4, 3), 1e-16)
     ),
     "SumBySoftmax": in_matrix(lambda b, x: sum_by_softmax(b, corner(b, x, 4, 3))),

@@ -293,9 +293,7 @@ func.func @relations_kept(%x: tensor<9x8xf32>, %j: tensor<7xi64>, %i: tensor<7xi
 
 // Messages that are written for a matrix in the first place: a sum by the softmax of scores.
 // CHECK-LABEL: func.func @of_a_matrix(
-// CHECK-NEXT: %[[w:.*]] = graph.reshape %e shape = [-1, 1]
-// CHECK-NEXT: %[[s:.*]] = graph.reshape %[[w]] shape = [-1]
-// CHECK-NEXT: %[[y:.*]] = graph.aggregate softmax %a, %x weights %[[s]]
+// CHECK-NEXT: %[[y:.*]] = graph.aggregate softmax %a, %x weights %e
 // CHECK-NEXT: func.return %[[y]]
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>
 !a = tensor<9x9xf32, #csr>
