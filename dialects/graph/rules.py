@@ -109,13 +109,19 @@ class IdentityRule(RewritePattern):
         return _classes(graph_operators()[self.sides.root] if family is None else family)
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        self._find(op, self._accept, rewriter)
+
+    def matches(self, op: Operation) -> bool:
+        """Whether its left side is found, whatever its condition says."""
+        return self._find(op, lambda *_: True, None)
+
+    def _find(self, op: Operation, accept: Callable[..., bool], context: object) -> bool:
         kind = type(op)
         try:
             finder = self._finders[kind]
         except KeyError:
             finder = self._finders[kind] = self.finder_of(kind)
-        if finder is not None:
-            finder.find(op, self._accept, rewriter)
+        return finder is not None and finder.find(op, accept, context)
 
     def finder_of(self, kind: type[Operation]) -> _Finder | None:
         """What finds the left side below operators of a class; None if it is not its root."""

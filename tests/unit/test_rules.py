@@ -14,7 +14,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import Commutative
 
 import stepwell as sw
-from stepwell.core.exactness import EXACT, Exactness, states
+from stepwell.core.exactness import EXACT, ROUNDING, SPECIAL, Exactness, states
 from stepwell.core.patterns.identity import side
 from stepwell.core.patterns.matching import Matcher
 from stepwell.core.patterns.terms import Rest, subterms
@@ -25,6 +25,7 @@ from stepwell.dialects.graph.known import sizes_of
 from stepwell.dialects.graph.op_builder import InsertingBuilder, graph_operators
 from stepwell.dialects.graph.rules import IdentityRule, rule
 from stepwell.dialects.graph.traits import Homogeneous
+from stepwell.passes.graph.rules.permission import Permission, RuleTable
 from stepwell.tools.rule_list import all_rules
 
 Build = Callable[..., Any]
@@ -341,3 +342,28 @@ def test_compiled_and_explaining_matchers_agree() -> None:
                 assert bool(states) <= bool(found), one.name
                 matches += bool(states)
     assert matches > 10
+
+
+def test_a_table_tries_exact_rules_first_and_asks_where_a_left_side_is_found() -> None:
+    @rule("x + tanh(y) == x - y", ROUNDING)
+    def rounded() -> None: ...
+
+    @rule("exp(x) == sin(x)", SPECIAL)
+    def other() -> None: ...
+
+    @rule("exp(-x) == cos(x)", EXACT)
+    def exact() -> None: ...
+
+    module = module_of(lambda b, x, y, z: b.exp(b.neg(x)) + b.exp(y) + b.tanh(z))
+    asked: list[tuple[Exactness | None, str]] = []
+
+    class Asking(Permission):
+        def allows(self, exactness: Exactness | None, op: Operation) -> bool:
+            asked.append((exactness, op.name))
+            return exactness == SPECIAL
+
+    table = RuleTable(Asking(module.op), [rounded, other, exact])
+    PatternRewriteWalker(table, apply_recursively=False).rewrite_module(module.op)
+    found = [op.name.removeprefix("graph.") for op in module.op.walk() if op.results]
+    assert found == ["neg", "cos", "sin", "add", "tanh", "add"]
+    assert asked == [(SPECIAL, "graph.exp"), (ROUNDING, "graph.add")]

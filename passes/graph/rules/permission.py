@@ -12,7 +12,9 @@ from ....core.exactness import Exactness, Rounding, rounding_of
 from ....dialects.graph.attrs import is_float
 from ....dialects.graph.interfaces import GraphOp, element_type
 from ....dialects.graph.visibility import Visibility
-from .rooted import ByClass
+from .rooted import may_replace
+
+_ORDER = (Exactness.EXACT, Exactness.OPEN, Exactness.ROUNDING, Exactness.SPECIAL)
 
 
 class Permission:
@@ -42,27 +44,35 @@ class Permission:
 
 
 def permitted(module: ModuleOp, rules: Iterable[RewritePattern]) -> list[RewritePattern]:
-    """The rules as one pattern, which uses each only where its exactness permits it.
+    """The rules as one pattern, which uses each only where its exactness permits it."""
+    return [RuleTable(Permission(module), rules)]
 
-    Exact ones come first; permission for the others is checked once per class.
+
+class RuleTable(RewritePattern):
+    """The rules for each class of operators: the exact ones are tried first, until one matches.
+
+    Whether a result shows is asked only where the left side of another rule is found.
     """
-    found = [(rule, Exactness.of(rule)) for rule in rules]
-    free = [rule for rule, exactness in found if exactness in (None, Exactness.EXACT)]
-    result, permission = list(free), Permission(module)
-    for exactness in (Exactness.OPEN, Exactness.ROUNDING, Exactness.SPECIAL):
-        same = [rule for rule, own in found if own == exactness]
-        if same:
-            result.append(_Permitted(permission, exactness, ByClass(same)))
-    return [ByClass(result)]
 
-
-class _Permitted(RewritePattern):
-    """Rules of one class of exactness, used where it is permitted."""
-
-    def __init__(self, permission: Permission, exactness: Exactness, rules: ByClass) -> None:
-        self.permission, self.exactness, self.rules = permission, exactness, rules
-        self.roots = rules.roots
+    def __init__(self, permission: Permission, rules: Iterable[RewritePattern]) -> None:
+        found = [(rule, Exactness.of(rule) or Exactness.EXACT) for rule in rules]
+        self._permission = permission
+        self._rules = sorted(found, key=lambda pair: _ORDER.index(pair[1]))
+        self._of: dict[type[Operation], tuple[tuple[RewritePattern, Exactness], ...]] = {}
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
-        if self.permission.allows(self.exactness, op):
-            self.rules.match_and_rewrite(op, rewriter)
+        kind = type(op)
+        rules = self._of.get(kind)
+        if rules is None:
+            own = [pair for pair in self._rules if may_replace(pair[0], kind)]
+            rules = self._of[kind] = tuple(own)
+        for rule, exactness in rules:
+            if exactness is not Exactness.EXACT:
+                matches = getattr(rule, "matches", None)
+                if matches is not None and not matches(op):
+                    continue
+                if not self._permission.allows(exactness, op):
+                    continue
+            rule.match_and_rewrite(op, rewriter)
+            if rewriter.has_done_action:
+                return

@@ -26,6 +26,7 @@ class _Recorded(RewritePattern):
     def __init__(self, ctx: Context, rule: RewritePattern, why: str) -> None:
         self.ctx, self.rule, self.why = ctx, rule, why
         self.roots = roots_of(rule)
+        self.matches = getattr(rule, "matches", None)
         exactness = Exactness.of(rule)
         if exactness is not None:
             exactness(self)

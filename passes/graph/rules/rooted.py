@@ -1,10 +1,9 @@
-"""Rules by the classes of operators they match, so that they are not tried on others."""
+"""The classes of operators that rules match, so that they are not tried on others."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
-from itertools import chain
+from collections.abc import Callable
 from typing import Protocol, TypeVar, cast, get_args
 
 from xdsl.ir import Operation
@@ -38,31 +37,12 @@ def roots_of(rule: RewritePattern) -> Roots | None:
     return cast(Roots | None, found)
 
 
+def may_replace(rule: RewritePattern, kind: type[Operation]) -> bool:
+    """Whether a rule may match operators of a class."""
+    roots = roots_of(rule)
+    return roots is None or _is_of(kind, roots)
+
+
 @bounded_cache
 def _is_of(kind: type[Operation], roots: Roots) -> bool:
     return issubclass(kind, roots)
-
-
-class ByClass(RewritePattern):
-    """Tries the rules that may match the class of an operator, in order, until one matches."""
-
-    def __init__(self, rules: Iterable[RewritePattern]) -> None:
-        self.rules = tuple(rules)
-        found = [roots_of(rule) for rule in self.rules]
-        self.roots: Roots | None = None
-        if None not in found:
-            self.roots = tuple(dict.fromkeys(chain.from_iterable(cast(list[Roots], found))))
-        self._for: dict[type[Operation], tuple[RewritePattern, ...]] = {}
-
-    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
-        rules = self._for.get(type(op))
-        if rules is None:
-            rules = self._for[type(op)] = tuple(
-                rule
-                for rule in self.rules
-                if (roots := roots_of(rule)) is None or _is_of(type(op), roots)
-            )
-        for rule in rules:
-            rule.match_and_rewrite(op, rewriter)
-            if rewriter.has_done_action:
-                return

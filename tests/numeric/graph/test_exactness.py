@@ -31,7 +31,7 @@ from stepwell.dialects.graph.rules import IdentityRule
 from stepwell.dialects.loop.dialect import Loop
 from stepwell.dialects.rt.dialect import Rt
 from stepwell.passes.graph.rules import legalization
-from stepwell.passes.graph.rules.rooted import ByClass
+from stepwell.passes.graph.rules.permission import RuleTable
 from stepwell.tools.rule_list import all_rules
 
 from ...harness import cases, floats, results
@@ -57,7 +57,7 @@ def rules() -> dict[str, Rule]:
                 if not isinstance(kind, type) or not issubclass(kind, RewritePattern):
                     continue
                 # They are made of rules, each of which says it.
-                if kind in (ByClass, IdentityRule):
+                if kind in (RuleTable, IdentityRule):
                     continue
                 if kind.__module__ == module and not kind.__name__.startswith("_"):
                     found[f"{module.removeprefix('stepwell.')}.{kind.__name__}"] = kind
