@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from math import prod
 from typing import Any
 
-from .building.polynomials import Monomial, Polynomial
+from .algebra.polynomials import Monomial, Polynomial
 from .errors import shortened
 
 

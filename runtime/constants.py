@@ -10,8 +10,8 @@ import numpy as np
 from xdsl.dialects.builtin import AffineMapAttr
 from xdsl.ir.affine import AffineMap
 
+from ..core.algebra.affine import DivisorError
 from ..core.arrays import csr_sharing
-from ..core.building.affine import DivisorError
 from ..core.dtype_names import as_buffer
 from ..core.dtypes import dtype_of
 from ..core.errors import CompileError, explain

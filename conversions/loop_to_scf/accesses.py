@@ -28,16 +28,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 
-from ...core.building.affine import (
-    SYMBOL,
-    Affine,
-    Variable,
-    polynomial,
-    variables,
-    without_remainders,
-)
+from ...core.algebra.affine import polynomial
+from ...core.algebra.expressions import SYMBOL, Affine, Variable, variables, without_remainders
+from ...core.algebra.polynomials import Polynomial
 from ...core.building.arithmetic import INDEX
-from ...core.building.polynomials import Polynomial
 from ...core.typed import memref_type
 from ...dialects.loop.vectors import Chunk, Layout, Row
 from .contents import Contents

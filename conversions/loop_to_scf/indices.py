@@ -12,20 +12,21 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpKind, AffineDimExpr, AffineExpr
 
-from ...core.bounded_cache import bounded_cache
-from ...core.building.affine import (
+from ...core.algebra.affine import polynomial
+from ...core.algebra.expressions import (
     CEIL,
     DIMENSION,
     FLOOR,
     MOD,
     Affine,
+    Least,
     Quotient,
     Variable,
-    polynomial,
 )
+from ...core.algebra.facts import Facts
+from ...core.algebra.polynomials import Polynomial
+from ...core.bounded_cache import bounded_cache
 from ...core.building.arithmetic import INDEX, summed
-from ...core.building.facts import Facts
-from ...core.building.polynomials import Polynomial
 from ...dialects.upstream import ops as upstream
 from .scopes import Emitter
 
@@ -169,9 +170,11 @@ class Indices:
         return self._substituted(_polynomial(expr), dims, symbols)
 
     def _substituted(self, value: Affine, dims: Sequence[Form], symbols: Sequence[Form]) -> Form:
-        def form_of(atom: Variable | Quotient) -> Form:
-            if not isinstance(atom, Quotient):
+        def form_of(atom: Variable | Quotient | Least) -> Form:
+            if isinstance(atom, Variable):
                 return (dims if atom.kind == DIMENSION else symbols)[atom.position]
+            if isinstance(atom, Least):
+                return self.least([self._substituted(part, dims, symbols) for part in atom.parts])
             dividend = self._substituted(atom.dividend, dims, symbols)
             return _DIVISIONS[atom.function](self, dividend, atom.divisor)
 

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from ...core.building.affine import DivisorError
+from ...core.algebra.affine import DivisorError
 from ...core.dtypes import byte_size
 from ...core.typed import memref_type
 from ...dialects.loop import ops as loop

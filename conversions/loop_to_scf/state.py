@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir import Block as IRBlock
 from xdsl.ir.affine import AffineExpr
 
-from ...core.building.affine import DivisorError
+from ...core.algebra.affine import DivisorError
 from ...core.building.tables import Handler, HandlerTable
 from ...core.refusal import refused
 from ...dialects.loop import ops as loop

@@ -16,8 +16,8 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DYNAMIC_INDEX, VectorType, i1, i8
 from xdsl.ir import Attribute, SSAValue
 
+from ...core.algebra.polynomials import Polynomial
 from ...core.building.arithmetic import multiplied
-from ...core.building.polynomials import Polynomial
 from ...core.typed import memref_type
 from ...dialects.upstream import ops as upstream
 from .lowering import Lowering

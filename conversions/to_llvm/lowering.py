@@ -34,7 +34,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import ConstantLike, IsolatedFromAbove
 
 from ...core.actions import allowed, is_counting
-from ...core.building.polynomials import Polynomial
+from ...core.algebra.polynomials import Polynomial
 from ...core.building.tables import HandlerTable
 from ...core.context import index_bits_of
 from ...core.control_flow import definitions_first

@@ -12,8 +12,8 @@ from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineExpr
 
+from ..algebra.polynomials import AtomT, Monomial, Polynomial
 from ..typed import float_type
-from .polynomials import AtomT, Monomial, Polynomial
 
 INDEX = IndexType()
 

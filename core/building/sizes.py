@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from xdsl.ir.affine import AffineExpr
 
+from ..algebra.affine import affine
 from ..dims import Dim, SizeQuotient
-from .affine import affine
 
 
 def affine_size(

@@ -11,9 +11,9 @@ from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
+from ...core.algebra.affine import normalized
 from ...core.building.arithmetic import INDEX, computed
 from .bounds import constant_index
-from .linear import normalized
 from .syntax import compress
 
 EmittedOp = TypeVar("EmittedOp", bound=Operation)

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
-from .linear import normalized, value_of
+from ...core.algebra.affine import normalized, value_of
 from .syntax import compress
 
 

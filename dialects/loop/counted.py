@@ -15,7 +15,7 @@ from .attrs import LoopKind
 from .bounds import integer_constant
 from .counters import is_next
 from .coverage import Step, is_covered
-from .known import Known
+from .indices import Known
 from .ops_access import StoreOp
 from .ops_loops import ForOp
 

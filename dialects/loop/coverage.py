@@ -13,26 +13,25 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects import affine, arith
+from xdsl.dialects import arith
 from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr
 
-from ...core.building.affine import (
+from ...core.algebra.affine import DivisorError
+from ...core.algebra.expressions import (
     MOD,
     Affine,
     Atom,
-    DivisorError,
     Quotient,
-    polynomial,
-    variable,
+    joined,
+    parts_of,
     variables,
 )
-from ...core.building.polynomials import Polynomial
+from ...core.algebra.polynomials import Polynomial
 from ...core.dims import Dim
 from ...core.typed import memref_type
+from .indices import Known
 from .inside import Inside
-from .known import Known
-from .linear import joined
 from .loops import enclosing
 from .ops_access import StoreOp
 from .ops_loops import ForOp
@@ -161,12 +160,12 @@ class Coverage(Inside):
         """A size of which quotients bound loops around stores, and the divisor."""
         divisors: dict[str, set[int]] = {}
         for loop in {loop: None for store in self._stores for loop in enclosing(store)}:
-            for bound in self._applied(loop.bound.data, loop.bounds, 0):
+            for bound in self.bounds_of(loop):
                 for atom in (a for a in bound.atoms if isinstance(a, Quotient)):
-                    sizes = [a for a in atom.dividend.atoms if a in self.names]
+                    sizes = [a for a in atom.dividend.atoms if a in self.sizes]
                     if len(sizes) == 1 and (factor := atom.dividend.coefficient(sizes[0])):
                         divisor = atom.divisor // math.gcd(factor, atom.divisor)
-                        divisors.setdefault(self.names[sizes[0]], set()).add(divisor)
+                        divisors.setdefault(self.sizes[sizes[0]], set()).add(divisor)
         for size, found in divisors.items():
             common = math.lcm(*(n for n in found if n <= _MOST_CASES))
             if 1 < common <= _MOST_CASES and "//" not in size:
@@ -192,21 +191,21 @@ class Coverage(Inside):
     def _region(self, store: StoreOp, flat: slice) -> Region | None:
         """What a store reaches in its loops, None where that is nothing, or an index may wrap."""
         loops = list(self._loops_around(store))
-        if not all(map(self._may_run, loops)) or not self._fits(store):
+        if not all(map(self._may_run, loops)) or not self.fits(store):
             return None
-        place, found = self.place(store, 0), self._lanes(store)
-        if self._step is not None and place[0] != self._of(self._step.counter):
+        place, found = self.place(store), self._lanes(store)
+        if self._step is not None and place[0] != self.of(self._step.counter):
             return None
         place = [place[axis] for axis in self._axes]
         positions, segments = dict[Atom, Affine](), dict[Atom, Segment]()
         for loop in loops:
-            atom = variable(self.expr(loop.variable, 0))
+            (atom,) = self.of(loop.variable).atoms
             if not loop.over_entries:
-                found[atom] = Variable(loop, list(self._parts(self._bounds_of(loop))))
+                found[atom] = Variable(loop, _parts(self.bounds_of(loop)))
                 continue
             row = self._row(loop)
             begin, end = map(Polynomial[Atom].atom, row)
-            entry = variable(self.below(None, "entry", loop))
+            entry = self.below(None, "entry", loop)
             found[entry] = Variable(loop, [end - begin])
             positions[atom] = begin + Polynomial.atom(entry)
             segments |= row
@@ -232,10 +231,10 @@ class Coverage(Inside):
         """Whether a loop runs once where the condition of the step holds."""
         if self._step is None or self._step.condition is None or loop.over_entries:
             return False
-        (bound, *others), condition = self._bounds_of(loop), self._step.condition
-        value = None if others or bound.single_atom is None else self.value(bound.single_atom)
+        (bound, *others), condition = self.bounds_of(loop), self._step.condition
+        value = None if others or bound.single_atom is None else self.values.get(bound.single_atom)
         op = None if value is None else value.owner
-        return isinstance(op, arith.SelectOp) and op.cond is condition and self._of(op.lhs) == 1
+        return isinstance(op, arith.SelectOp) and op.cond is condition and self.of(op.lhs) == 1
 
     # n * (e floordiv n) + e mod n == e
     def _box(self, place: Sequence[Affine], flat: slice) -> Box | None:
@@ -258,37 +257,21 @@ class Coverage(Inside):
     def _may_run(self, loop: ForOp) -> bool:
         if not self.magnitudes.fits_bounds(loop):
             return False
-        most = (self.ranges.of(bound)[1] for bound in self._bounds_of(loop))
+        most = (self.ranges.of(bound)[1] for bound in self.bounds_of(loop))
         return loop.over_entries or all(number is None or number > 0 for number in most)
-
-    def _bounds_of(self, loop: ForOp) -> list[Affine]:
-        return self._applied(loop.bound.data, loop.bounds, 0)
 
     def _row(self, loop: ForOp) -> dict[Atom, Segment]:
         """Where the row of a loop over entries begins, and where the next one does."""
-        (row,), indptr = self._bounds_of(loop), loop.matrix[0]
+        (row,), indptr = self.bounds_of(loop), loop.matrix[0]
         segments = (Segment(indptr, (), number) for number in (row, row + 1))
-        return {variable(self.dim("row", indptr, s.number)): s for s in segments}
+        return {self.atom("row", indptr, s.number): s for s in segments}
 
     def _lanes(self, store: StoreOp) -> dict[Atom, Variable]:
         found: dict[Atom, Variable] = {}
         for axis, count in enumerate(block_shape(store.value.type)):
-            lane = variable(self.below(count, store, axis, 0))
-            limits = [self._of(self._limits[lane])] if lane in self._limits else []
-            found[lane] = Variable(None, [Polynomial.of(count), *self._parts(limits)])
+            lane = self.below(count, store, axis, 0)
+            found[lane] = Variable(None, [Polynomial.of(count), *self.bounds(lane)])
         return found
-
-    def _parts(self, bounds: Iterable[Affine]) -> Iterator[Affine]:
-        """Bounds, with those in a minimum in place of it."""
-        for bound in bounds:
-            value = None if bound.single_atom is None else self.value(bound.single_atom)
-            match None if value is None else value.owner:
-                case affine.MinOp() as op if self.magnitudes.of(op.results[0]) is not None:
-                    yield from self._parts(self._applied(op.map.data, op.operands, 0))
-                case arith.MinSIOp() as op:
-                    yield from self._parts(map(self._of, op.operands))
-                case _:
-                    yield bound
 
     # Segments.
 
@@ -296,7 +279,7 @@ class Coverage(Inside):
         """The segments that begin at parts of values."""
         found: dict[Atom, Segment] = {}
         for atom in sorted({atom for value in values for atom in variables(value)}):
-            value = self.value(atom)
+            value = self.values.get(atom)
             segment = None if value is None else begun(value, self)
             if segment is not None:
                 found[atom] = segment
@@ -312,7 +295,7 @@ class Coverage(Inside):
         entries = self.known.entries.get(division)
         if entries is None:
             return None
-        return self.extent(division, 0) - 1, polynomial(self._named(entries))
+        return self.extent(division, 0) - 1, self.named(entries)
 
     # Boxes.
 
@@ -337,6 +320,11 @@ class Coverage(Inside):
             return False
         ends = itertools.product(one.ends, other.ends)
         return other.start in one.ends or all(self.is_below_0(a - b - 1) for a, b in ends)
+
+
+def _parts(bounds: Iterable[Affine]) -> list[Affine]:
+    """Bounds, with those in a minimum in place of it."""
+    return [part for bound in bounds for part in parts_of(bound)]
 
 
 def _beside(box: Box, dim: int) -> Box:

@@ -34,25 +34,24 @@ from xdsl.ir.affine import (
     AffineMap,
 )
 
-from ...core.building.affine import (
-    ADD,
+from ...core.algebra.affine import ADD, DivisorError
+from ...core.algebra.expressions import (
     FLOOR,
     MOD,
     Affine,
     Atom,
-    DivisorError,
     Quotient,
+    joined,
 )
-from ...core.building.polynomials import Polynomial
+from ...core.algebra.polynomials import Polynomial
 from ...core.typed import memref_type
 from .bounds import constant_index
-from .linear import joined
+from .indices import IndexValues
 from .loops import enclosing, loops_in, most_iterations
 from .ops_access import LoadOp, StoreOp
 from .ops_loops import ForOp
 from .ops_values import LocalOp
 from .segments import implied
-from .unknowns import Unknowns
 
 Access = LoadOp | StoreOp
 
@@ -176,7 +175,7 @@ def _may_meet(first: Access, second: Access, loop: ForOp | None) -> bool:
 
     Without a loop, whether there are any iterations in which they are.
     """
-    unknowns = Unknowns(loop)
+    unknowns = IndexValues(loop)
     try:
         places = unknowns.place(first, 0), unknowns.place(second, 1)
         equations = [one - other for one, other in zip(*places, strict=True)]
@@ -197,7 +196,7 @@ def _may_meet(first: Access, second: Access, loop: ForOp | None) -> bool:
 # c * distance + rest == 0 for no distance but 0 if |rest| < |c|, and for none at all if |rest|
 # is larger than |c| times the largest distance; and never if gcd(coefficients) does not divide
 # the constant
-def _has_no_solution(equation: Affine, unknowns: Unknowns) -> bool:
+def _has_no_solution(equation: Affine, unknowns: IndexValues) -> bool:
     """Whether a polynomial is never 0, where the distance of two iterations is not 0."""
     constant = equation.constant
     if equation == constant:
@@ -231,7 +230,7 @@ def _skips(factor: int, rest: Affine, size: int | None) -> bool:
 
 
 # c * distance + rest == 0 for no distance but 0 if -|c| < rest < |c|
-def _is_too_far(equation: Affine, unknowns: Unknowns) -> bool:
+def _is_too_far(equation: Affine, unknowns: IndexValues) -> bool:
     """Whether a polynomial is never 0 by what loop variables and lanes are below."""
     factor = equation.coefficient(unknowns.distance)
     rest = equation - Polynomial.atom(unknowns.distance) * factor
@@ -278,7 +277,7 @@ def _cuts(index: Affine, function: AffineBinaryOpKind) -> list[tuple[int, int]]:
     return sorted(pair for pair in found if pair[0])
 
 
-def _eliminated(equations: Sequence[Affine], unknowns: Unknowns) -> list[Affine]:
+def _eliminated(equations: Sequence[Affine], unknowns: IndexValues) -> list[Affine]:
     """The equations, and those that remain when others are solved for one unknown."""
     found = list(dict.fromkeys(equations))
     for solved in found:

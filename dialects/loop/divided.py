@@ -7,9 +7,9 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
+from ...core.algebra.affine import rounded_up_quotient
 from ...core.typed import memref_type
 from .attrs import LoopKind
-from .linear import rounded_up_quotient
 from .loops import bound_of
 from .nests import check_number, plain_loop, refusal
 from .ops import ForOp, KernelOp

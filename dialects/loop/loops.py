@@ -8,11 +8,11 @@ from xdsl.dialects import affine
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from ...core.building.affine import Atom, DivisorError, polynomial, variable
-from ...core.building.facts import Ranges
+from ...core.algebra.affine import DivisorError, polynomial, value_of, variable
+from ...core.algebra.expressions import Atom
+from ...core.algebra.facts import Ranges
 from .attrs import Combine, LoopKind
 from .bounds import filled_in, iterations
-from .linear import value_of
 from .ops_loops import ForOp
 from .ops_owned import OwnedOp
 
@@ -86,6 +86,12 @@ def most_iterations(loop: ForOp) -> int | None:
             ranges.know(atom, 0, None)
     known = [n for e in bound_of(loop) if (n := _most(e, ranges)) is not None]
     return max(0, min(known)) if known else None
+
+
+def loop_of(value: SSAValue) -> ForOp | None:
+    """The loop whose variable a value is, None for another value."""
+    loop = value.owner.parent_op() if isinstance(value.owner, Block) else None
+    return loop if isinstance(loop, ForOp) and value is loop.variable else None
 
 
 def is_made_in(value: SSAValue, loop: ForOp) -> bool:

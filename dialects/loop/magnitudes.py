@@ -21,13 +21,14 @@ from xdsl.ir.affine import (
     AffineSymExpr,
 )
 
-from ...core.building.affine import ADD, MOD, MUL
+from ...core.algebra.affine import ADD, MUL
+from ...core.algebra.expressions import MOD
 from .bounds import constant_index
 from .counters import CASTS, start_of_counter
+from .loops import loop_of
 from .ops_access import LoadOp
 from .ops_loops import ForOp
 from .ops_partition import PartitionPointOp
-from .unknowns import loop_of
 
 _ELEMENTS = 2**47
 _LIMIT = 2**63

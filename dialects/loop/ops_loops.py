@@ -20,7 +20,7 @@ from xdsl.pattern_rewriter import RewritePattern
 from xdsl.printer import Printer
 from xdsl.traits import NoTerminator
 
-from ...core.building.affine import DivisorError
+from ...core.algebra.affine import DivisorError
 from .attrs import LoopKind
 from .bounds import filled_in
 from .effects import LoopEffects

@@ -9,8 +9,9 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Block
 from xdsl.ir.affine import AffineExpr
 
-from ...core.building.affine import Affine, Atom, DivisorError, Quotient, polynomial, variable
-from ...core.building.facts import Ranges
+from ...core.algebra.affine import DivisorError, polynomial, variable
+from ...core.algebra.expressions import Affine, Atom, Quotient
+from ...core.algebra.facts import Ranges
 from ...core.typed import memref_type
 from .bounds import constant_index
 from .loops import enclosing, extent_of

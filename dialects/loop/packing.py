@@ -8,7 +8,8 @@ from typing import Any, cast
 import numpy as np
 from xdsl.ir.affine import AffineMap
 
-from ...core.building.affine import Variable, polynomial
+from ...core.algebra.affine import polynomial
+from ...core.algebra.expressions import Variable
 
 
 def pack_array(array: np.ndarray, packing: AffineMap, shape: Sequence[int]) -> np.ndarray:

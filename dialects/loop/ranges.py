@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from xdsl.ir import Operation
 from xdsl.ir.affine import AffineExpr
 
-from ...core.building.affine import Affine, Atom, polynomial, variables
-from ...core.building.affine import variable as atom
-from ...core.building.facts import Range, Ranges
-from ...core.building.polynomials import Polynomial
-from .linear import split, substituted, value_of
+from ...core.algebra.affine import polynomial, value_of
+from ...core.algebra.affine import variable as atom
+from ...core.algebra.expressions import Affine, Atom, split, substituted, variables
+from ...core.algebra.facts import Range, Ranges
+from ...core.algebra.polynomials import Polynomial
 from .ops import KernelOp
 from .rebuild import Rebuild
 

@@ -18,13 +18,13 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.rewriter import Rewriter
 
+from ...core.algebra.affine import with_dims
 from ...core.building.creation import created
 from ...core.walks import operations_in
 from .attrs import Combine, LoopKind
 from .bindings import Bindings
 from .bounds import without_repeats
 from .handles import forward
-from .linear import with_dims
 from .loops import enclosing
 from .ops import (
     ForOp,

@@ -9,11 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...core.building.affine import CEIL, FLOOR, MOD, Affine, Atom, Quotient, divided, variables
-from ...core.building.affine import variable as variable_of
-from ...core.building.polynomials import Polynomial
-from .inside import Inside
-from .linear import split, substituted
+from ...core.algebra.expressions import (
+    CEIL,
+    FLOOR,
+    MOD,
+    Affine,
+    Atom,
+    Quotient,
+    divided,
+    rebuilt,
+    split,
+    substituted,
+    variables,
+)
+from ...core.algebra.polynomials import Polynomial
+from .indices import KnownIndices
 from .loops import is_made_in
 from .ops_loops import ForOp
 from .segments import Segment
@@ -62,7 +72,7 @@ class Region:
 
     def __init__(
         self,
-        known: Inside,
+        known: KnownIndices,
         box: Box,
         variables: dict[Atom, Variable],
         segments: dict[Atom, Segment],
@@ -185,14 +195,14 @@ class Region:
                 if any(self._depends(part, variable) for part in parts):
                     return True
                 continue
-            made = None if atom in self._variables else self._known.value(atom)
+            made = None if atom in self._variables else self._known.values.get(atom)
             if made is not None and loop is not None and is_made_in(made, loop):
                 return True
         return False
 
     def _varies(self, value: Affine) -> bool:
         """Whether a value may differ between iterations of loops that were eliminated."""
-        found = (self._known.value(atom) for atom in variables(value))
+        found = (self._known.values.get(atom) for atom in variables(value))
         return any(
             isinstance(made.owner.parent_op(), ForOp) for made in found if made is not None
         ) or any(atom in self._segments for atom in variables(value))
@@ -208,8 +218,8 @@ class Region:
         if divisor is None:
             return False
         old, size = self._variables[variable], None if most is None else most // divisor + 1
-        part = variable_of(self._known.below(divisor, "remainder", variable, divisor))
-        whole = variable_of(self._known.below(size, "quotient", variable, divisor))
+        part = self._known.below(divisor, "remainder", variable, divisor)
+        whole = self._known.below(size, "quotient", variable, divisor)
         parts: dict[Atom, Variable] = {
             part: Variable(old.loop, [Polynomial.of(divisor)]),
             whole: Variable(old.loop, [divided(CEIL, bound, divisor) for bound in old.bounds]),
@@ -242,7 +252,7 @@ class Region:
 
         def of_atom(atom: Atom) -> Affine:
             if not isinstance(atom, Quotient):
-                return Polynomial.atom(atom)
+                return rebuilt(atom, self._in_range)
             dividend = self._in_range(atom.dividend)
             low, high = self._known.ranges.of(dividend)
             first = low is not None and high is not None and 0 <= low and high < atom.divisor

@@ -17,16 +17,16 @@ from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from ...core.building.affine import FLOOR, Affine, Quotient, expression, polynomial
-from ...core.building.polynomials import Polynomial
+from ...core.algebra.expressions import FLOOR, Affine, Quotient, substituted, variables
+from ...core.algebra.polynomials import Polynomial
 from ..upstream.ops import IndexCastOp
 from .arguments import INDPTR, attributes_of
-from .loops import bound_of, enclosing
+from .indices import IndexValues
+from .loops import bound_of, enclosing, loop_of
 from .ops_access import LoadOp, StoreOp
 from .ops_loops import ForOp
 from .ops_owned import OwnedOp
 from .ops_partition import PartitionPointOp
-from .unknowns import Unknowns, loop_of
 
 
 @dataclass(frozen=True)
@@ -54,20 +54,22 @@ def is_row_pointer(buffer: SSAValue) -> bool:
 
 
 # a in segment m, b in segment n of one division:  a == b  =>  m == n
-def implied(first: LoadOp | StoreOp, second: LoadOp | StoreOp, both: Unknowns) -> Iterator[Affine]:
+def implied(
+    first: LoadOp | StoreOp, second: LoadOp | StoreOp, both: IndexValues
+) -> Iterator[Affine]:
     """What is 0 where two accesses are at one place, one in each iteration of a loop.
 
     The numbers of segments may be places in segments of another division: rows of a matrix are
     divided into parts.
     """
-    alone = Unknowns(), Unknowns()
+    alone = IndexValues(), IndexValues()
     sides = range(2)
 
     def there(value: Affine, side: int) -> Affine:
-        dims = {n: both.expr(v, side) for n, v in alone[side].values.items()}
-        return polynomial(expression(value), dims)
+        values = alone[side].values
+        return substituted(value, {atom: both.of(values[atom], side) for atom in variables(value)})
 
-    places = [flat.place(access, 0) for flat, access in zip(alone, (first, second), strict=True)]
+    places = [flat.place(access) for flat, access in zip(alone, (first, second), strict=True)]
     left = list(zip(*places, strict=True))
     while left:
         pair = left.pop()
@@ -81,60 +83,59 @@ def implied(first: LoadOp | StoreOp, second: LoadOp | StoreOp, both: Unknowns) -
             left.append((one.number, other.number))
 
 
-def _segments(index: Affine, access: LoadOp | StoreOp, known: Unknowns) -> Iterator[Segment]:
+def _segments(index: Affine, access: LoadOp | StoreOp, known: IndexValues) -> Iterator[Segment]:
     """The segments that an index of an access is in, of different divisions."""
     for atom in index.atoms:
-        value, place = known.value(atom), Polynomial.atom(atom)
+        value, place = known.values.get(atom), Polynomial.atom(atom)
         if value is None or index.coefficient(atom) != 1:
             continue
         if index == place:
             yield from _owning(value, access, known)
         loop = loop_of(value)
         if loop is not None and loop.over_entries and index == place:
-            dims = [known.expr(operand, 0) for operand in loop.bounds]
-            yield Segment(loop.matrix[0], (), polynomial(loop.bound.data.results[0], dims))
+            yield Segment(loop.matrix[0], (), known.bounds_of(loop)[0])
         segment = begun(value, known)
         if segment is None:
             continue
         after = Segment(segment.division, segment.sizes, segment.number + 1)
         ends = [v for v in _bounds(access, known) if begun(v, known) == after]
-        if any(_is_within(index, place, polynomial(known.expr(v, 0)), known) for v in ends):
+        if any(_is_within(index, place, known.of(v), known) for v in ends):
             yield segment
 
 
-def _owning(value: SSAValue, access: LoadOp | StoreOp, known: Unknowns) -> Iterator[Segment]:
+def _owning(value: SSAValue, access: LoadOp | StoreOp, known: IndexValues) -> Iterator[Segment]:
     """The parts that own a place wherever an access runs: loops around it ran out otherwise."""
     for loop in enclosing(access):
         for expr in () if loop.over_entries else bound_of(loop):
             op = loop.bounds[expr.position].owner if isinstance(expr, AffineDimExpr) else None
             if isinstance(op, OwnedOp) and op.place is value:
-                size, part = (polynomial(known.expr(v, 0)) for v in (op.size, op.part))
+                size, part = (known.of(v) for v in (op.size, op.part))
                 yield Segment(OwnedOp, (size,), part)
 
 
-def begun(value: SSAValue, known: Unknowns) -> Segment | None:
+def begun(value: SSAValue, known: IndexValues) -> Segment | None:
     """The segment that begins at an index value, None if none is known to."""
     op = value.owner
     if isinstance(op, arith.IndexCastOp | IndexCastOp):
         op = op.input.owner
     if isinstance(op, PartitionPointOp):
-        rows, parts, number = (polynomial(known.expr(v, 0)) for v in (op.rows, op.parts, op.part))
+        rows, parts, number = (known.of(v) for v in (op.rows, op.parts, op.part))
         return Segment((op.indptr, op.weight), (rows, parts), number)
     if not isinstance(op, LoadOp) or not is_row_pointer(op.buffer):
         return None
-    place = known.place(op, 0)
+    place = known.place(op)
     return Segment(op.buffer, (), place[0]) if len(place) == 1 else None
 
 
-def _bounds(access: LoadOp | StoreOp, known: Unknowns) -> list[SSAValue]:
+def _bounds(access: LoadOp | StoreOp, known: IndexValues) -> list[SSAValue]:
     """The values from which the bounds of the loops around an access are computed."""
     operands = [operand for loop in enclosing(access) for operand in loop.bounds]
     for operand in operands:
-        known.expr(operand, 0)
+        known.of(operand)
     return list(known.values.values())
 
 
-def _is_within(index: Affine, begin: Affine, end: Affine, known: Unknowns) -> bool:
+def _is_within(index: Affine, begin: Affine, end: Affine, known: IndexValues) -> bool:
     """Whether an index is in a segment, whose end is not before its beginning."""
     for atom in index.atoms:
         if isinstance(atom, Quotient) and atom.function is FLOOR and atom.dividend == end - begin:

@@ -15,8 +15,8 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.parser.affine_parser import AffineParser
 from xdsl.printer import Printer
 
+from ...core.algebra.affine import with_dims
 from .attrs import Combine
-from .linear import with_dims
 
 INDEX = IndexType()
 

@@ -22,7 +22,7 @@ from stepwell.dialects.graph.attrs import FLOAT_TENSOR, SPARSE_TENSOR
 from stepwell.dialects.graph.interfaces import FusionKind, GraphOp, ShapeFacts, WritingNest
 from stepwell.dialects.graph.nests.loop_nest import LoopNest
 from stepwell.dialects.graph.nests.nest import Index
-from stepwell.dialects.loop.known import Known
+from stepwell.dialects.loop.indices import Known
 
 from .test_operators import random
 

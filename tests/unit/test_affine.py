@@ -13,22 +13,26 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineExpr
 
-from stepwell.core.building.affine import (
+from stepwell.core.algebra.affine import (
+    DivisorError,
+    coefficient,
+    expression,
+    minus,
+    normalized,
+    polynomial,
+)
+from stepwell.core.algebra.expressions import (
     DIMENSION,
     Affine,
     Atom,
-    DivisorError,
     Quotient,
     Variable,
-    expression,
-    polynomial,
     variables,
     without_remainders,
 )
+from stepwell.core.algebra.facts import Facts, Ranges
+from stepwell.core.algebra.polynomials import Polynomial
 from stepwell.core.building.arithmetic import computed
-from stepwell.core.building.facts import Facts, Ranges
-from stepwell.core.building.polynomials import Polynomial
-from stepwell.dialects.loop.linear import coefficient, minus, normalized
 
 DIMS, SYMBOLS = 3, 2
 values = st.lists(st.integers(-20, 20), min_size=DIMS + SYMBOLS, max_size=DIMS + SYMBOLS)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell.core.building.polynomials import Polynomial
+from stepwell.core.algebra.polynomials import Polynomial
 
 ATOMS = range(3)
 

@@ -9,11 +9,11 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
 
+from ....core.algebra.affine import normalized
 from ....core.dims import Dim, Shape
 from ....core.dtypes import ELEMENT_TYPES, is_low_bit
 from ....core.errors import CompileError
 from ...loop.attrs import Combine
-from ...loop.linear import normalized
 from .. import low_bits, scalars
 from ..attrs import compute_type, is_reordered
 from ..buffers import buffer_types, storage_type

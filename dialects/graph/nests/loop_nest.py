@@ -25,8 +25,8 @@ from ....core.typed import parent_of
 from ....core.walks import is_same
 from ...loop import ops as loop
 from ...loop.attrs import Combine, LoopKind
+from ...loop.indices import Known
 from ...loop.inside import Inside, Reader
-from ...loop.known import Known
 from ...loop.loops import reduction
 from ...loop.syntax import compress
 from .nest import Index, PlaceSteps, SerialStep, Steps

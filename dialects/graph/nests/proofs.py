@@ -19,8 +19,8 @@ from ....core.typed import memref_type, returned
 from ...loop.arguments import FITS, texts_of
 from ...loop.counted import is_counted
 from ...loop.coverage import Coverage, is_covered
+from ...loop.indices import Known
 from ...loop.inside import Inside, Reader, Unproved, as_text, indices_of, readers_in
-from ...loop.known import Known
 from ...loop.ops import KernelOp, LoadOp, PrefetchOp
 from ..computed_sizes import bounds_of
 from ..interfaces import GraphOp, declared_shape, tensor_type, unknown_sizes

@@ -13,7 +13,7 @@ from ....core.dims import Dim, size_of_argument, size_of_result
 from ....core.typed import memref_type
 from ...loop.arguments import BOUNDS, OFFSETS, texts_of
 from ...loop.in_place import overwritable
-from ...loop.known import Known, KnownIndices
+from ...loop.indices import Known, KnownIndices
 from ...loop.ops import ForOp, KernelOp
 from ...sparse_tensor import is_sparse, part_count
 

@@ -17,12 +17,12 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.traits import is_side_effect_free
 
+from ....core.algebra.affine import normalized
 from ....core.dims import Shape, size_of_argument
 from ....core.typed import memref_type, owned
 from ...loop.arguments import BOUNDS, OFFSETS, PACKING, SIZES
 from ...loop.attrs import LoopKind
 from ...loop.bounds import constant_index
-from ...loop.linear import normalized
 from ...loop.loops import loops_in
 from ...loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp, YieldOp
 from ...sparse_tensor import is_sparse

@@ -7,8 +7,9 @@ from typing import cast
 
 from xdsl.ir.affine import AffineExpr
 
-from ....core.building.affine import FLOOR, MOD, Affine, Atom, Quotient, polynomial, variable
-from ....core.building.facts import Ranges
+from ....core.algebra.affine import polynomial, variable
+from ....core.algebra.expressions import FLOOR, MOD, Affine, Atom, Quotient
+from ....core.algebra.facts import Ranges
 
 
 def is_injective(index: Sequence[AffineExpr], sizes: Mapping[AffineExpr, int | None]) -> bool:

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
-from ....core.building.affine import polynomial
+from ....core.algebra.affine import polynomial
 from ...sparse_tensor import is_sparse
 from ..interfaces import FusionKind, GraphOp, names_a_symbol, tensor_type
 from ..nests.accesses import AtomKind, Read, RecordedLoopKind, Recording, atoms_in

@@ -17,13 +17,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
-from ....core.building.affine import Atom, polynomial, variables
-from ....core.building.affine import variable as atom_of
-from ....core.building.polynomials import Polynomial
+from ....core.algebra.affine import coefficient, polynomial
+from ....core.algebra.affine import variable as atom_of
+from ....core.algebra.expressions import Atom, joined, variables
+from ....core.algebra.polynomials import Polynomial
 from ....core.target import Target
 from ....core.typed import memref_type
 from ....core.walks import operations_in
-from ....dialects.loop.linear import coefficient, joined
 from ....dialects.loop.loops import enclosing, extent_of
 from ....dialects.loop.nests import EXPENSIVE
 from ....dialects.loop.ops import (

@@ -10,12 +10,11 @@ from __future__ import annotations
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from ....core.building.affine import polynomial
 from ....dialects.loop.bounds import constant_index
+from ....dialects.loop.indices import IndexValues
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.nests import loop_names
 from ....dialects.loop.ops import ForOp
-from ....dialects.loop.unknowns import Unknowns
 from ....dialects.upstream.ops import CmpiOp
 from .accesses import cost
 from .schedule import Schedule
@@ -45,15 +44,14 @@ def border_of(loop: ForOp) -> tuple[int, int] | None:
 
 def _border_of_symbolic(loop: ForOp) -> tuple[int, int] | None:
     """The border of a loop whose bound is the size of a tensor and numbers before and after it."""
-    unknowns = Unknowns()
-    dims = [unknowns.expr(value, 0) for value in loop.bounds]
-    bound, *others = (polynomial(expr, dims) for expr in loop.bound.data.results)
+    values = IndexValues()
+    bound, *others = values.bounds_of(loop)
     for use in loop.variable.uses if not others else ():
         for low, index in _shifted(use.operation, loop.variable):
             for other in (use.operation for use in index.uses):
                 if not _compares(other, index) or other.operands[1] not in loop.bounds:
                     continue
-                size = polynomial(unknowns.expr(other.operands[1], 0))
+                size = values.of(other.operands[1])
                 after = (bound - size - low).number
                 if low >= 0 and after is not None and after >= 0 and low + after:
                     return low, after

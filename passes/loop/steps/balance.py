@@ -44,10 +44,10 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
+from ....core.algebra.affine import minus, rounded_up_quotient
 from ....core.budgets import SUMS
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.handles import parts
-from ....dialects.loop.linear import minus, rounded_up_quotient
 from ....dialects.loop.loops import bound_of, enclosing
 from ....dialects.loop.names import free_names
 from ....dialects.loop.nests import (

@@ -45,12 +45,12 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
+from ....core.algebra.affine import minus, remainder, rounded_up_quotient, value_of
 from ....core.budgets import SUMS
 from ....core.building.arithmetic import constant
 from ....core.typed import owned
 from ....dialects.loop.attrs import Combine
 from ....dialects.loop.combiners import combining, neutral_value
-from ....dialects.loop.linear import minus, remainder, rounded_up_quotient, value_of
 from ....dialects.loop.names import free_names
 from ....dialects.loop.nests import Consumed, check_number, loop_named, loop_names, refusal
 from ....dialects.loop.ops import ForOp, KernelOp, element_type

@@ -48,12 +48,12 @@ from dataclasses import dataclass
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
+from ....core.algebra.affine import expression, minus, normalized, polynomial
+from ....core.algebra.expressions import Affine, Quotient, variables
+from ....core.algebra.polynomials import Polynomial
 from ....core.budgets import EXACT
-from ....core.building.affine import Affine, Quotient, expression, polynomial, variables
-from ....core.building.polynomials import Polynomial
 from ....core.typed import memref_type, resized
 from ....dialects.loop.in_place import read_in, written_in
-from ....dialects.loop.linear import minus, normalized
 from ....dialects.loop.loops import enclosing, extent_of, is_made_in, most_iterations
 from ....dialects.loop.nests import Consumed, perfect_nest, plain_loop, refusal
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp

@@ -35,10 +35,10 @@ from __future__ import annotations
 
 from xdsl.ir.affine import AffineExpr
 
+from ....core.algebra.affine import normalized, quotient, remainder
 from ....core.budgets import EXACT
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.handles import one_loop
-from ....dialects.loop.linear import normalized, quotient, remainder
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.names import free_name
 from ....dialects.loop.nests import Consumed, loop_names, only_loop, plain_loop, refusal

@@ -49,10 +49,10 @@ from xdsl.dialects.builtin import FixedBitwidthType, MemRefType
 from xdsl.ir import Block, Operation
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineSymExpr
 
+from ....core.algebra.affine import normalized, value_of
 from ....core.budgets import EXACT
 from ....core.typed import memref_type
 from ....core.walks import operations_in
-from ....dialects.loop.linear import normalized, value_of
 from ....dialects.loop.loops import enclosing, extent_of
 from ....dialects.loop.nests import Consumed, check_number, loop_named, refusal
 from ....dialects.loop.ops import (

@@ -50,19 +50,18 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, i1
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
+from ....core.algebra.affine import minus, normalized, value_of, variable
+from ....core.algebra.facts import Range
 from ....core.budgets import EXACT
-from ....core.building.affine import polynomial, variable
-from ....core.building.facts import Range
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.handles import all_loops
-from ....dialects.loop.linear import minus, normalized, value_of
+from ....dialects.loop.indices import IndexValues
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.names import free_suffix
 from ....dialects.loop.nests import Consumed, loop_names, plain_loop, refusal
 from ....dialects.loop.ops import ForOp, KernelOp
 from ....dialects.loop.ranges import RangedRebuild
 from ....dialects.loop.trace import noted
-from ....dialects.loop.unknowns import Unknowns
 from ....dialects.upstream.ops import CmpiOp
 from ...primitive import primitive
 from .split import loops_of_body
@@ -114,10 +113,9 @@ def split_border(kernel: Consumed, loop: str, before: int, after: int) -> Kernel
 
 def is_at_least(loop: ForOp, count: int) -> bool:
     """Whether a loop has one bound, which is never below a number."""
-    unknowns = Unknowns()
-    dims = [unknowns.expr(value, 0) for value in loop.bounds]
-    bounds = [polynomial(expr, dims) for expr in loop.bound.data.results]
-    return len(bounds) == 1 and unknowns.is_negative(count - 1 - bounds[0])
+    values = IndexValues()
+    bounds = values.bounds_of(loop)
+    return len(bounds) == 1 and values.is_negative(count - 1 - bounds[0])
 
 
 class _SplitBorder(RangedRebuild):

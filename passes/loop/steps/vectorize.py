@@ -50,13 +50,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineSymExpr
 
+from ....core.algebra.affine import coefficient
 from ....core.budgets import SUMS
 from ....core.building.arithmetic import INDEX, constant
 from ....core.typed import memref_type
 from ....dialects.loop.attrs import Combine
 from ....dialects.loop.axes import NONE, Axes, AxisSet
 from ....dialects.loop.combiners import combining, neutral_value
-from ....dialects.loop.linear import coefficient
 from ....dialects.loop.loops import enclosing
 from ....dialects.loop.nests import Consumed, loops_named
 from ....dialects.loop.ops import (

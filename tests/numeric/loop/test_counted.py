@@ -12,7 +12,7 @@ from stepwell.core.dims import Dim
 from stepwell.core.parsing import MlirParser
 from stepwell.core.registry import make_context
 from stepwell.dialects.loop.counted import is_counted
-from stepwell.dialects.loop.known import Known
+from stepwell.dialects.loop.indices import Known
 from stepwell.dialects.loop.ops import KernelOp
 
 TEXT = """loop.kernel @k(%x: memref<?x?xi64>) -> (%y: memref<?x4xi64>, %n: memref<i64>) {{

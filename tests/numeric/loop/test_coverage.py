@@ -18,7 +18,7 @@ from stepwell.core.parsing import MlirParser
 from stepwell.core.registry import make_context
 from stepwell.dialects.loop.bounds import constant_index
 from stepwell.dialects.loop.coverage import is_covered
-from stepwell.dialects.loop.known import Known
+from stepwell.dialects.loop.indices import Known
 from stepwell.dialects.loop.ops import ForOp, KernelOp, StoreOp
 from stepwell.dialects.loop.ops_values import block_shape
 

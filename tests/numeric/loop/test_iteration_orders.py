@@ -23,11 +23,11 @@ from xdsl.utils.exceptions import VerifyException
 
 from stepwell.backends.reference import loop as reference
 from stepwell.backends.reference.machine import run_kernel
+from stepwell.core.algebra.affine import normalized
 from stepwell.core.errors import CompileError
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
 from stepwell.dialects.loop.attrs import LoopKind, LoopKindAttr
-from stepwell.dialects.loop.linear import normalized
 from stepwell.dialects.loop.nests import ScheduleError, loop_names
 from stepwell.dialects.loop.ops import ForOp, KernelOp, StoreOp
 from stepwell.dialects.loop.trace import trace_of

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stepwell.core.algebra.affine import value_of
 from stepwell.dialects.loop.handles import forwarding
-from stepwell.dialects.loop.linear import value_of
 from stepwell.dialects.loop.loops import bound_of, enclosing
 from stepwell.dialects.loop.nests import ScheduleError, loop_named, loop_names, loops_of
 from stepwell.dialects.loop.ops import KernelOp, block_shape

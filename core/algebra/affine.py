@@ -1,6 +1,5 @@
-"""Affine expressions as polynomials, and back.
+"""Affine expressions as polynomials, and back; the arithmetic of maps is done on polynomials.
 
-The atoms are dimensions, symbols, and quotients and remainders of other polynomials by a number.
 `expression` returns a normal form, which keeps maps short however often they are rebuilt. (xDSL's
 `AffineExpr.simplify` writes `mod` as a difference, which is longer, and its `c - e` is `e - c`.)
 """
@@ -9,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -22,55 +21,34 @@ from xdsl.ir.affine import (
 from xdsl.utils.exceptions import PassFailedException
 
 from ..bounded_cache import bounded_cache
+from .expressions import (
+    CEIL,
+    DIMENSION,
+    FLOOR,
+    MOD,
+    QUOTIENT,
+    SYMBOL,
+    Affine,
+    Atom,
+    Quotient,
+    Variable,
+    atom_of,
+    divided,
+    variables,
+)
 from .polynomials import AtomT, Polynomial
 
-DIMENSION, SYMBOL, QUOTIENT = range(3)
-
 ADD, MUL = AffineBinaryOpKind.Add, AffineBinaryOpKind.Mul
-FLOOR, CEIL, MOD = (
-    AffineBinaryOpKind.FloorDiv,
-    AffineBinaryOpKind.CeilDiv,
-    AffineBinaryOpKind.Mod,
-)
 
 
 class DivisorError(PassFailedException):
     """An expression divides by something other than a positive constant."""
 
 
-class Variable(NamedTuple):
-    """A dimension or a symbol."""
-
-    kind: int
-    position: int
-
-
-class Quotient(NamedTuple):
-    """A quotient or a remainder; its first field orders it after variables."""
-
-    kind: int
-    operation: int
-    divisor: int
-    dividend: Polynomial[Variable | Quotient]
-
-    @property
-    def function(self) -> AffineBinaryOpKind:
-        """The operation: a quotient rounded down or up, or the remainder."""
-        return AffineBinaryOpKind(self.operation)
-
-
-Atom: TypeAlias = Variable | Quotient
-Affine: TypeAlias = Polynomial[Atom]
-Replacements: TypeAlias = Sequence[AffineExpr] | Mapping[int, AffineExpr]
+Replacements: TypeAlias = Sequence[AffineExpr | Affine] | Mapping[int, AffineExpr | Affine]
 """Expressions, by the positions of the variables that they replace."""
 
 _Terms: TypeAlias = dict[tuple[Atom, ...], int]
-
-
-@bounded_cache
-def atom_of(kind: int, position: int) -> tuple[Variable]:
-    """The monomial of a dimension or a symbol, cached."""
-    return (Variable(kind, position),)
 
 
 def variable(expr: AffineExpr) -> Variable:
@@ -93,7 +71,7 @@ def polynomial(
 
 
 def _collect(
-    expr: AffineExpr,
+    expr: AffineExpr | Affine,
     factor: int,
     terms: _Terms,
     dims: Replacements | None,
@@ -105,6 +83,9 @@ def _collect(
         if kind is AffineConstantExpr:
             monomial = ()
             factor *= expr.value  # type: ignore[attr-defined]
+        elif kind is Polynomial:
+            _add(expr, factor, terms)  # type: ignore[arg-type]
+            return
         else:
             given = dims if kind is AffineDimExpr else symbols
             position: int = expr.position  # type: ignore[attr-defined]
@@ -132,41 +113,12 @@ def _collect(
         result = divided(expr.kind, left, number)
     else:
         raise DivisorError(f"cannot divide by what is not a positive constant in {expr}")
-    for monomial, coefficient in result.terms:
+    _add(result, factor, terms)
+
+
+def _add(value: Affine, factor: int, terms: _Terms) -> None:
+    for monomial, coefficient in value.terms:
         terms[monomial] = terms.get(monomial, 0) + factor * coefficient
-
-
-def divided(function: AffineBinaryOpKind, dividend: Affine, divisor: int) -> Affine:
-    """A quotient or remainder by a positive number.
-
-    (c * a + b) op c == a + (b op c) for the quotients, and b op c for the remainder.
-    """
-    whole, rest = dividend.split(divisor)
-    number = rest.number
-    if number is None:
-        part: Affine = Polynomial.atom(Quotient(QUOTIENT, function.value, divisor, rest))
-    elif function is MOD:
-        part = Polynomial.of(number % divisor)
-    else:
-        part = Polynomial.of(number // divisor if function is FLOOR else -(-number // divisor))
-    return part if function is MOD else whole + part
-
-
-def without_remainders(value: Affine) -> Affine:
-    """A polynomial whose remainders are written with quotients: a mod n == a - (a floordiv n) * n.
-
-    Quotients of one dividend then cancel.
-    """
-
-    def replaced(atom: Atom) -> Affine:
-        if not isinstance(atom, Quotient):
-            return Polynomial.atom(atom)
-        dividend = without_remainders(atom.dividend)
-        if atom.function is not MOD:
-            return divided(atom.function, dividend, atom.divisor)
-        return dividend - divided(FLOOR, dividend, atom.divisor) * atom.divisor
-
-    return Polynomial.of(value.substituted(replaced))
 
 
 def expression(value: Affine) -> AffineExpr:
@@ -199,6 +151,7 @@ def _expression_of(atom: Atom) -> AffineExpr:
     if isinstance(atom, Quotient):
         by = AffineConstantExpr(atom.divisor)
         return AffineBinaryOpExpr(atom.function, expression(atom.dividend), by)
+    assert isinstance(atom, Variable), atom  # a minimum is no affine expression
     return _expression_of_variable(atom)
 
 
@@ -227,13 +180,65 @@ def affine(
     return total
 
 
-def variables(value: Affine) -> set[Variable]:
-    """The variables of a polynomial, including those inside its quotients."""
-    found: set[Variable] = set()
-    for monomial, _ in value.terms:
-        for atom in monomial:
-            if isinstance(atom, Quotient):
-                found |= variables(atom.dividend)
-            else:
-                found.add(atom)
-    return found
+def with_dims(
+    expr: AffineExpr,
+    dims: Sequence[AffineExpr] | Mapping[int, AffineExpr],
+    symbols: Sequence[AffineExpr] | None = None,
+) -> AffineExpr:
+    """The expression with its dimensions replaced, and its symbols if replacements are given.
+
+    The result is not simplified; see `normalized`.
+    """
+    if type(expr) is AffineDimExpr:  # an ABC: isinstance is slow
+        return dims[expr.position]
+    if type(expr) is AffineBinaryOpExpr:
+        left, right = with_dims(expr.lhs, dims, symbols), with_dims(expr.rhs, dims, symbols)
+        if left is expr.lhs and right is expr.rhs:
+            return expr
+        return AffineBinaryOpExpr(expr.kind, left, right)
+    if symbols is not None and type(expr) is AffineSymExpr:
+        return symbols[expr.position]
+    return expr
+
+
+def normalized(
+    expr: AffineExpr,
+    dims: Replacements | None = None,
+    symbols: Sequence[AffineExpr] | None = None,
+) -> AffineExpr:
+    """The normal form, with dimensions and symbols replaced by other expressions."""
+    if dims is None and symbols is None and type(expr) is not AffineBinaryOpExpr:
+        return expr
+    return expression(polynomial(expr, dims, symbols))
+
+
+def coefficient(expr: AffineExpr, of: AffineExpr) -> int | None:
+    """The coefficient of a dimension or symbol; None if it is inside of a quotient."""
+    value, atom = polynomial(expr), variable(of)
+    factor = value.coefficient(atom)
+    return None if atom in variables(value - value.atom(atom) * factor) else factor
+
+
+def minus(left: AffineExpr, right: AffineExpr) -> AffineExpr:
+    """left - right."""
+    return expression(polynomial(left) - polynomial(right))
+
+
+def quotient(expr: AffineExpr, divisor: int) -> AffineExpr:
+    """expr floordiv divisor."""
+    return expression(divided(FLOOR, polynomial(expr), divisor))
+
+
+def rounded_up_quotient(expr: AffineExpr, divisor: int) -> AffineExpr:
+    """expr ceildiv divisor."""
+    return expression(divided(CEIL, polynomial(expr), divisor))
+
+
+def remainder(expr: AffineExpr, divisor: int) -> AffineExpr:
+    """expr mod divisor."""
+    return expression(divided(MOD, polynomial(expr), divisor))
+
+
+def value_of(expr: AffineExpr) -> int | None:
+    """The value of a constant expression, None for any other."""
+    return expr.value if isinstance(expr, AffineConstantExpr) else None

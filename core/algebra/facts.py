@@ -1,7 +1,7 @@
 """Facts about polynomials and their atoms: ranges, and which are positive.
 
-Nothing here knows of operations: who opens loops records what holds in them. The facts that
-`dialects/loop/known.py` finds in a kernel have their ranges in such a table.
+Nothing here knows of operations: who opens loops records what holds in them. The index values of
+`dialects/loop/indices.py` have their ranges in such a table.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Generic, TypeAlias
 
-from .affine import CEIL, MOD, Quotient
+from .expressions import CEIL, MOD, Least, Quotient
 from .polynomials import AtomT, Monomial, Polynomial
 
 Range: TypeAlias = tuple[int | None, int | None]
@@ -21,7 +21,7 @@ UNKNOWN: Range = (None, None)
 class Ranges(Generic[AtomT]):
     """A table of the ranges of atoms, which determine those of polynomials.
 
-    The range of a quotient by a number is computed from that of its dividend.
+    That of a quotient or a minimum is computed from those of its parts, if none is recorded.
     """
 
     def __init__(self) -> None:
@@ -58,6 +58,11 @@ class Ranges(Generic[AtomT]):
 
     def _of_atom(self, atom: AtomT) -> Range:
         known = self._ranges.get(atom)
+        if known is None and isinstance(atom, Least):
+            ends = [self.of(part) for part in atom.parts]  # type: ignore[arg-type]
+            lows = [low for low, _ in ends if low is not None]
+            highs = [high for _, high in ends if high is not None]
+            return min(lows) if len(lows) == len(ends) else None, min(highs, default=None)
         if known is None and isinstance(atom, Quotient):
             # The range of what is divided gives that of a quotient or a remainder.
             (low, high), divisor = self.of(atom.dividend), atom.divisor  # type: ignore[arg-type]
