@@ -22,7 +22,6 @@ from ...core.dims import Dim, Shape, product
 from ...core.dtypes import dtype_of
 from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
-from ...core.typed import dense_array
 from . import scalars
 from .attrs import compute_type, is_half
 from .constructors import constructor
@@ -139,8 +138,7 @@ class CompositeOp(GraphOp, ABC):
         body = self._body
         types = (dtype_of(element_type(argument)) for argument in body.block.args)
         given: list[Array] = [
-            dense_array(array).astype(type, copy=False)
-            for array, type in zip(arrays, types, strict=True)
+            array.astype(type, copy=False) for array, type in zip(arrays, types, strict=True)
         ]
         # Overflow and invalid operations have the values of IEEE 754, and no warning.
         with np.errstate(all="ignore"):

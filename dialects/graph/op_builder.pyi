@@ -973,7 +973,7 @@ class OpBuilder(ABC, Generic[V]):
         """
 
     def missing_self_loops(
-        self, a: Operand, values: Operand = None, *, name: str | None = None
+        self, a: Operand, values: Operand = None, halo: bool = False, *, name: str | None = None
     ) -> V:
         """The number to add to the diagonal of each row so that it has one self loop.
 

@@ -739,6 +739,7 @@ class MissingSelfLoopsOp(_MissingSelfLoopsOp):
         self,
         a: SSAValue | Operation,
         values: SSAValue | Operation | None = None,
+        halo: bool = False,
         result_type: Attribute | None = None,
     ) -> None: ...
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from xdsl.dialects import arith, math
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f64, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
@@ -36,6 +36,7 @@ from .attrs import (
     NormalizeKind,
     NormalizeKindAttr,
 )
+from .composite import CompositeOp
 from .constructors import operator
 from .interfaces import (
     FusionKind,
@@ -57,13 +58,12 @@ from .matrices import (
     with_remaining_self_loops,
     with_values,
 )
+from .op_builder import OpBuilder, V
 from .ops_contraction import same_element_types
 from .partitions import PartitionInterface
 from .traits import TakesEntries
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
     from .interfaces import Array
 
 
@@ -92,7 +92,7 @@ class MatrixOp(GraphOp, ABC):
 
 
 @irdl_op_definition
-class SpmmOp(MatrixOp):
+class SpmmOp(MatrixOp, CompositeOp):
     """The product of a sparse and a dense matrix.
 
     %y = graph.spmm %a, %x : (tensor<?x?xf32, #csr>, tensor<?x2xf32>) -> tensor<?x2xf32>
@@ -100,6 +100,10 @@ class SpmmOp(MatrixOp):
 
     name = "graph.spmm"
     FUSION: ClassVar[FusionKind] = FusionKind.CONTRACTION
+
+    def opens(self, late: bool) -> bool:
+        # Passes match it, and its body is one kernel as well.
+        return False
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         require_csr(self.a, facts)
@@ -114,19 +118,14 @@ class SpmmOp(MatrixOp):
         return (sizes.nnz(self.a) or Dim.of(0)) * sizes.shape(self.x)[1] * 2
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        # That of the body has an array of all entries by columns.
         a, x = arrays
         with np.errstate(all="ignore"):
             product = widened_csr(sparse_array(a)) @ widened(dense_array(x))
         return self.stored(np.asarray(product))
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        row, column = index
-
-        def step(entry: AffineExpr, value: SSAValue, total: SSAValue) -> SSAValue:
-            return scalars.fma(nest, value, nest.at(self.x, (entry, column)), total)
-
-        init = scalars.zero(nest, nest.compute_type(element_type(self.x)))
-        return nest.entries(self.a, row, "add", init, step)
+    def body(self, b: OpBuilder[V], a: V, x: V) -> V:
+        return b.aggregate(a, x, b.entries(a))
 
 
 def require_entries(facts: ShapeFacts, matrix: SSAValue, values: Shape, what: str) -> None:
@@ -173,46 +172,9 @@ class RowOp(GraphOp, PartitionInterface, ABC):
     def infer_element_types(self) -> list[Attribute]:
         return [element_type(self.operands[-1])]
 
-    def matrix(self, arrays: Sequence[Array]) -> csr_array:
-        """The matrix with the given or stored values, in the type in which it is computed."""
-        a = sparse_array(arrays[0])
-        return widened_csr(with_values(a, dense_array(arrays[1])) if len(arrays) > 1 else a)
-
-    def value(self, nest: Nest, position: AffineExpr) -> SSAValue:
-        """The value of the stored entry at a position."""
-        if self.values is None:
-            return nest.stored_entry(self.a, position)
-        return nest.at(self.values, (position,))
-
-    def missing(self, nest: Nest, row: AffineExpr) -> SSAValue:
-        """The number to add to the diagonal of a row for one self loop."""
-        type = nest.compute_type(element_type(self.operands[-1]))
-        zero, none = scalars.zero(nest, type), nest.constant(-1, i64)
-        place = nest.value(row)
-
-        def at(expr: AffineExpr) -> SSAValue:
-            return nest.insert(arith.IndexCastOp(nest.value(expr), i64))
-
-        def later(position: AffineExpr, column: AffineExpr, last: SSAValue) -> SSAValue:
-            diagonal = scalars.equal(nest, nest.value(column), place)
-            found = scalars.select(nest, diagonal, at(position), none)
-            return scalars.maximum(nest, last, found)
-
-        last = nest.pattern(self.a, row, "max", none, later)
-
-        def others(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
-            diagonal = scalars.equal(nest, nest.value(column), place)
-            value = scalars.select(nest, diagonal, self.value(nest, position), zero)
-            is_last = scalars.equal(nest, at(position), last)
-            return scalars.sub(nest, total, scalars.select(nest, is_last, zero, value))
-
-        rest = nest.pattern(self.a, row, "add", zero, others)
-        one = nest.constant(1.0, type)
-        return scalars.select(nest, scalars.equal(nest, last, none), one, rest)
-
 
 @operator(self_loops=False, power=1.0, values=None)
-class DegreeOp(RowOp):
+class DegreeOp(RowOp, CompositeOp):
     """The sum of the entries of each row, raised to a power; 0 where the sum is 0.
 
     For the power -1/2 that is 1 / sqrt(sum), NaN for any sum below 0, -infinity included.
@@ -237,36 +199,31 @@ class DegreeOp(RowOp):
     def needs_square(self) -> bool:
         return bool(self.self_loops.value.data) and super().needs_square
 
-    def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        loops = bool(self.self_loops.value.data)
-        return self.stored(degrees(self.matrix(arrays), loops, self.power.value.data))
+    def opens(self, late: bool) -> bool:
+        # Passes match it, and with self loops its body would be two kernels.
+        return False
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        (row,) = index
-        zero = scalars.zero(nest, nest.compute_type(element_type(self.result)))
+    def flops(self, sizes: Sizes) -> Dim | None:
+        return GraphOp.flops(self, sizes)  # one addition for each entry
 
-        def step(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
-            return scalars.add(nest, total, self.value(nest, position))
-
-        degree = nest.pattern(self.a, row, "add", zero, step)
+    def body(self, b: OpBuilder[V], a: V, values: V | None) -> V:
+        degree = b.reduce_entries(a, b.entries(a) if values is None else values)
         if self.self_loops.value.data:
-            degree = scalars.add(nest, degree, self.missing(nest, row))
-        power = self._to_power(nest, degree)
-        return scalars.select(nest, scalars.equal(nest, degree, zero), degree, power)
-
-    def _to_power(self, nest: Nest, degree: SSAValue) -> SSAValue:
-        power = self.power.value.data
-        one = nest.constant(1.0, degree.type)
-        if power == 1.0:
-            return degree
-        if power == -1.0:
-            return scalars.divide(nest, one, degree)
-        if power == -0.5:
-            return scalars.divide(nest, one, nest.insert(math.SqrtOp(degree)))
-        return nest.insert(math.PowFOp(degree, nest.constant(power, degree.type)))
+            missing = b.missing_self_loops(a, values, halo=self.halo is not None)
+            degree = b.add(degree, missing)
+        match self.power.value.data:
+            case 1.0:
+                return degree
+            case -1.0:
+                power = b.div(1.0, degree)
+            case -0.5:
+                power = b.div(1.0, b.sqrt(degree))
+            case other:
+                power = b.pow(degree, other)
+        return b.where(b.equal(degree, 0.0), degree, power)
 
 
-@operator()
+@operator(halo=False)
 class MissingSelfLoopsOp(RowOp):
     """The number to add to the diagonal of each row so that it has one self loop.
 
@@ -283,10 +240,39 @@ class MissingSelfLoopsOp(RowOp):
     )
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        return self.stored(remaining_self_loops(self.matrix(arrays)))
+        a = sparse_array(arrays[0])
+        given = with_values(a, dense_array(arrays[1])) if len(arrays) > 1 else a
+        return self.stored(remaining_self_loops(widened_csr(given)))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        return self.missing(nest, index[0])
+        (row,) = index
+        type = nest.compute_type(element_type(self.operands[-1]))
+        zero, none = scalars.zero(nest, type), nest.constant(-1, i64)
+        place = nest.value(row)
+
+        def at(expr: AffineExpr) -> SSAValue:
+            return nest.insert(arith.IndexCastOp(nest.value(expr), i64))
+
+        def later(position: AffineExpr, column: AffineExpr, last: SSAValue) -> SSAValue:
+            diagonal = scalars.equal(nest, nest.value(column), place)
+            found = scalars.select(nest, diagonal, at(position), none)
+            return scalars.maximum(nest, last, found)
+
+        last = nest.pattern(self.a, row, "max", none, later)
+
+        def others(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
+            diagonal = scalars.equal(nest, nest.value(column), place)
+            if self.values is None:
+                own = nest.stored_entry(self.a, position)
+            else:
+                own = nest.at(self.values, (position,))
+            value = scalars.select(nest, diagonal, own, zero)
+            is_last = scalars.equal(nest, at(position), last)
+            return scalars.sub(nest, total, scalars.select(nest, is_last, zero, value))
+
+        rest = nest.pattern(self.a, row, "add", zero, others)
+        one = nest.constant(1.0, type)
+        return scalars.select(nest, scalars.equal(nest, last, none), one, rest)
 
 
 @operator(kind="symmetric", self_loops=True)

@@ -287,13 +287,14 @@ class EntriesOp(GraphOp):
         return self.stored(arrays[0].toarray())
 
     def write(self, nest: WritingNest) -> None:
-        def step(column: AffineExpr, value: SSAValue, total: SSAValue) -> SSAValue:
+        def step(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
+            value = nest.stored_entry(self.x, position)
             nest.update(0, (row, column), value)
             return scalars.add(nest, total, value)
 
         nest.fill(0, lambda index: nest.constant(0.0, f32))
         with nest.loops([nest.extent(self.x, 0)]) as (row,):
-            nest.entries(self.x, row, "add", nest.constant(0.0, f32), step)
+            nest.pattern(self.x, row, "add", nest.constant(0.0, f32), step)
 
 
 def test_a_reduction_over_entries_does_not_write() -> None:

@@ -61,7 +61,7 @@ class Contract:
             raise self.wrong("reads what is not an operand", "an operand", got)
         if sparse != is_sparse(value.type):
             what = ("a sparse operand is read only by its entries", "entries of a dense operand")
-            raise self.wrong(what[sparse], "nest.at" if sparse else "nest.entries", value.type)
+            raise self.wrong(what[sparse], "nest.at" if sparse else "nest.pattern", value.type)
         return self.operands[value]
 
     def dimension(self, value: SSAValue, dim: int) -> None:

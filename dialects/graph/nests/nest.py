@@ -46,8 +46,6 @@ PlaceSteps = Callable[[AffineExpr, AffineExpr, Sequence[SSAValue]], Sequence[SSA
 """The same of several accumulators at once."""
 SerialStep = Callable[[AffineExpr, Sequence[SSAValue]], Sequence[SSAValue]]
 """From the index of an iteration and the carried values to the next ones."""
-EntryStep = Callable[[AffineExpr, SSAValue, SSAValue], SSAValue]
-"""The same of stored entries: from the column of one, its value, and the accumulator."""
 
 
 class Nest(Scalars):
@@ -115,16 +113,6 @@ class Nest(Scalars):
         step: PlaceSteps,
     ) -> Sequence[SSAValue]:
         """Fold several accumulators at once over those places; see `reduce_several`."""
-
-    def entries(
-        self, matrix: SSAValue, row: AffineExpr, combine: str, init: SSAValue, step: EntryStep
-    ) -> SSAValue:
-        """Fold over the stored entries of a row of a CSR matrix, with their values."""
-
-        def place(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
-            return step(column, self.stored_entry(matrix, position), total)
-
-        return self.pattern(matrix, row, combine, init, place)
 
     @abstractmethod
     def entry(self, matrix: SSAValue, position: AffineExpr) -> tuple[AffineExpr, AffineExpr]:

@@ -81,8 +81,8 @@ func.func private @softmax_columns(%x: tensor<3x5xf32>) -> tensor<3x5xf32> attri
 // CHECK-NEXT: %[[H:.*]] = loop.local : memref<16xf32>
 // CHECK-NEXT: loop.for "j1" %j1 to 16 {
 // CHECK-NEXT: %[[S:.*]] = loop.for "e" %p, %c of %a, %a_1 row (d0) -> (d0)(%i) reduction carry({{.*}} add)
-// CHECK-NEXT: loop.load %a_2 (d0) -> (d0)(%p)
 // CHECK-NEXT: loop.load %x (d0, d1) -> (d0, d1)(%c, %j1)
+// CHECK-NEXT: loop.load %a_2 (d0) -> (d0)(%p)
 // CHECK: %[[R:.*]] = arith.maximumf %[[S]],
 // CHECK-NEXT: loop.store %[[R]], %[[H]] (d0) -> (d0)(%j1)
 // CHECK: loop.for "j" %j to 7 {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from xdsl.dialects.builtin import FloatAttr, f64
 from xdsl.irdl import operand_def, opt_operand_def, prop_def, result_def
 
@@ -20,7 +22,7 @@ from stepwell.dialects.graph.interfaces import FusionKind, GraphOp
 from stepwell.dialects.graph.op_builder import OpBuilder, V, parameters_of
 from stepwell.dialects.graph.ops_activations import ActivationOp
 
-from ...harness import cases
+from ...harness import cases, results
 
 
 @composite(alpha=0.5)
@@ -333,8 +335,53 @@ def test_the_number_of_values_of_one_hot_vectors_may_be_symbolic() -> None:
             exe(inputs[0], np.zeros(3, np.float32))
 
 
+MATRICES: list[type[CompositeOp]] = [graph.DegreeOp, graph.SpmmOp]
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("op", MATRICES)
+def test_opened_and_closed_operators_on_matrices_are_equal(
+    op: type[CompositeOp], dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    b, kind, rng = sw.Builder("main"), dtype_of(ELEMENT_TYPES[dtype]), np.random.default_rng(9)
+    a = b.input("a", sw.SparseSpec(("n", "n"), dtype, "e"))
+    x, e = b.input("x", ("n", 3), dtype), b.input("e", ("e",), dtype)
+    if op is graph.SpmmOp:
+        b.output(b.spmm(a, x), name="y")
+    else:
+        for power, loops in itertools.product((1.0, -1.0, -0.5, 1.5), (False, True)):
+            for values in (None, e):
+                b.output(b.degree(a, loops, power, values))
+        b.output(b.reduce(x, "sum", axes=[1]), name="y")
+    # A row without entries, one whose sum is 0, negative sums, self loops that are stored twice.
+    indptr, indices = [0, 0, 2, 5, 8, 9], [0, 3, 2, 2, 4, 1, 3, 0, 4]
+    data = np.array([2, -2, 0.3, 0.7, 1, -4, 1, 0.1, np.inf]).astype(kind)
+    matrix = csr_array((data, np.array(indices, np.int32), np.array(indptr, np.int32)), (5, 5))
+    inputs = matrix, rng.standard_normal((5, 3)).astype(kind), rng.standard_normal(9).astype(kind)
+    module = b.module()
+    whole = sw.compile(module, threads=1, rounding="kept")
+    assert op.name in whole.ir("optimized")
+    monkeypatch.setattr(op, "opens", lambda *_: True)
+    opened = sw.compile(module, threads=1, rounding="kept")
+    assert op.name not in opened.ir("optimized")
+    expected, found = results(module.run_reference(*inputs)), results(opened(*inputs))
+    for one, other, reference in zip(results(whole(*inputs)), found, expected, strict=True):
+        np.testing.assert_array_equal(bits(one), bits(other))
+        close(one, reference, dtype)
+
+
+def test_overridden_products_agree_with_derived_ones() -> None:
+    matrix = csr_array(np.array([[0, 2, 0], [0, 0, 0], [-1, 0.5, 3]], np.float32))
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    b = sw.Builder("main")
+    op = b.spmm(b.input("a", sw.SparseSpec((3, 3))), b.input("x", (3, 2))).ssa.owner
+    assert isinstance(op, graph.SpmmOp)
+    (own,), (derived,) = op.reference(matrix, x), CompositeOp.reference(op, matrix, x)
+    np.testing.assert_array_equal(own, derived)
+
+
 def test_every_composite_is_compared() -> None:
-    compared = {*GRAPH, *NORMS, *PRODUCTS, *SCALED, *SOFTMAXES, graph.OneHotOp}
+    compared = {*GRAPH, *NORMS, *PRODUCTS, *SCALED, *SOFTMAXES, *MATRICES, graph.OneHotOp}
     assert compared == set(COMPOSITES)
 
 
