@@ -71,6 +71,33 @@ class GCNConv(Layer):
         return add_bias(context, b.spmm(a, y), self.bias, name)
 
 
+def _arrived(
+    context: Context,
+    layer: Linear,
+    sent: Value,
+    aggr: str,
+    names: tuple[str, str, str],
+    weight: Value | None = None,
+) -> Value:
+    """What the neighbours of each node send, combined, through a linear layer.
+
+    `names` are those of the class, of the convolution, and of the layer in it.
+    """
+    (out, width), b = layer.weight.shape, context.builder
+    subject, name, own = names
+
+    def combined(x: Value) -> Value:
+        return b.aggregate(context.adjacency, x, weight, aggr)
+
+    # Aggregation commutes with the product, so the narrower rows are aggregated.
+    if aggr in ("sum", "mean") and (is_sparse(sent.ssa.type) or out < width):
+        narrow = apply(context, Linear(layer.weight), sent, f"{name}.{own}")
+        return add_bias(context, combined(narrow), layer.bias, f"{name}.{own}")
+    require_dense(subject, f'aggr "{aggr}" in layer "{name}"', sent)
+    check_width(subject, name, sent, width)
+    return apply(context, layer, combined(sent), f"{name}.{own}")
+
+
 class SAGEConv(Convolution):
     """GraphSAGE of Hamilton et al. (2017): aggregate(x_j) W_l^T + b + x_i W_r^T.
 
@@ -122,27 +149,14 @@ class SAGEConv(Convolution):
         b, sent = context.builder, sources
         if self.project is not None:
             sent = b.relu(apply(context, self.project, sources, f"{name}.lin"))
-        y = self._arrived(context, sent, name)
+        names = "SAGEConv", name, "lin_l"
+        y = _arrived(context, self.left, sent, self.aggr, names)
         if self.right is not None:
             y = y + apply(context, self.right, targets, f"{name}.lin_r")
         if not self.normalize:
             return y
         length = b.sqrt(b.reduce(y * y, "sum", [1], True))
         return y / b.clip(length, minimum=1e-12)
-
-    def _arrived(self, context: Context, sent: Value, name: str) -> Value:
-        """What the neighbours of each node send, combined, through the left layer."""
-        b, left = context.builder, self.left
-        out, width = left.weight.shape
-        # Aggregation commutes with the product, so the narrower rows are aggregated.
-        if self.aggr in ("sum", "mean") and (is_sparse(sent.ssa.type) or out < width):
-            narrow = apply(context, Linear(left.weight), sent, f"{name}.lin_l")
-            y = b.aggregate(context.adjacency, narrow, kind=self.aggr)
-            return add_bias(context, y, left.bias, f"{name}.lin_l")
-        require_dense("SAGEConv", f'aggr "{self.aggr}" in layer "{name}"', sent)
-        check_width("SAGEConv", name, sent, width)
-        arrived = b.aggregate(context.adjacency, sent, kind=self.aggr)
-        return apply(context, left, arrived, f"{name}.lin_l")
 
 
 class GraphConv(Convolution):
@@ -186,22 +200,11 @@ class GraphConv(Convolution):
         return (self.rel,) if self.root is None else (self.rel, self.root)
 
     def convolve(self, context: Context, sources: Value, targets: Value, name: str) -> Value:
-        out, width = self.rel.weight.shape
-        sparse = is_sparse(sources.ssa.type)
-        if self.aggr in ("sum", "mean") and (sparse or out < width):
-            narrow = apply(context, Linear(self.rel.weight), sources, f"{name}.lin_rel")
-            y = add_bias(context, self._sum(context, narrow), self.rel.bias, f"{name}.lin_rel")
-        else:
-            require_dense("GraphConv", f'aggr "{self.aggr}" in layer "{name}"', sources)
-            check_width("GraphConv", name, sources, width)
-            y = apply(context, self.rel, self._sum(context, sources), f"{name}.lin_rel")
+        names = "GraphConv", name, "lin_rel"
+        y = _arrived(context, self.rel, sources, self.aggr, names, context.edge_weight)
         if self.root is None:
             return y
         return y + apply(context, self.root, targets, f"{name}.lin_root")
-
-    def _sum(self, context: Context, x: Value) -> Value:
-        """The weighted rows of the neighbours, combined."""
-        return context.builder.aggregate(context.adjacency, x, context.edge_weight, self.aggr)
 
 
 class GINConv(Convolution):

@@ -1,11 +1,12 @@
-"""Element types of the IR for those of models."""
+"""Types of the IR for those of models."""
 
 from __future__ import annotations
 
 import numpy as np
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Attribute
 
-from ...core.dtype_names import is_real
+from ...core.dims import Shape
 from ...core.dtypes import element_type_of
 from ...core.errors import UnsupportedError
 from .diagnostics import UnsupportedNodeError
@@ -29,6 +30,11 @@ def no_element_type(name: str) -> UnsupportedNodeError:
     return UnsupportedNodeError(f"{name} is not an IR element type", closest)
 
 
-def is_float(dtype: np.dtype) -> bool:
-    """Whether it is a float that is computed with: f16, bf16, f32 or f64."""
-    return is_real(dtype)
+def tensor_type(dtype: np.dtype, shape: Shape) -> TensorType:
+    """The type of a tensor with a symbolic shape.
+
+    Raises:
+        UnsupportedNodeError: if the IR has no such element type.
+    """
+    sizes = [dim.value if dim.is_static else DYNAMIC_INDEX for dim in shape]
+    return TensorType(element_type(dtype), sizes)

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
+from ...core.dtype_names import is_real
 from ...dialects.graph.op_builder import OpBuilder, V
-from .dtypes import element_type, is_float
+from .dtypes import element_type
 from .nodes import ModelNode
 from .values import Value
 
@@ -38,7 +39,7 @@ def is_nan(node: ModelNode, x: Value) -> Value:
 
 def is_inf(node: ModelNode, x: Value, *, negative: bool = True, positive: bool = True) -> Value:
     """Whether an element is infinite, of one sign or of any."""
-    if not is_float(x.dtype):
+    if not is_real(x.dtype):
         # x < x is always false.
         return node.less(x, x)
     if not negative and not positive:
@@ -62,7 +63,7 @@ def shrunk(node: ModelNode, x: Value, limit: float, bias: float) -> Value:
 
 def remainder(node: ModelNode, a: Value, b: Value) -> Value:
     """The remainder of a division that rounds to 0, with the sign of `a`."""
-    if is_float(a.dtype):
+    if is_real(a.dtype):
         return node.fmod(a, b)
     quotient = node.div(a, b)
     return node.sub(a, node.mul(b, quotient))

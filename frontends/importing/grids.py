@@ -13,7 +13,7 @@ from ...core.dims import Dim
 from .formulas import Term
 from .nodes import ModelNode
 from .resizing import Numbers, cubic, linear
-from .selection import apart, elements_at
+from .selection import apart
 from .shapes import broadcast, places_of, squeezed, transposed, unsqueezed
 from .values import Value, is_static
 
@@ -171,4 +171,4 @@ def _taken(node: ModelNode, image: Value, places: Sequence[Term]) -> Value:
     indices = [place.as_type(np.int64) for place in places]
     later = list(range(1, indices[0].rank))
     own = unsqueezed(node, places_of(node, image.shape[0]), later)
-    return elements_at(node, image, broadcast(node, own, indices[0].shape), *indices)
+    return node.gather_nd(image, [broadcast(node, own, indices[0].shape), *indices])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
+from ...core.dtype_names import is_real
 from ...core.dtypes import LOW_BIT_FLOATS
-from .dtypes import element_type, is_float
+from .dtypes import element_type
 from .elementwise import cast, clip
 from .nodes import ModelNode
 from .values import Value
@@ -47,7 +48,7 @@ def converted(
         return _power_of_two(node, x, saturate, round_mode)
     if saturate and dtype in _WITH_SPECIAL_VALUES:
         largest = float(ml_dtypes.finfo(dtype).max)
-        x = x if is_float(x.dtype) else cast(node, x, _F32)
+        x = x if is_real(x.dtype) else cast(node, x, _F32)
         x = clip(node, x, -largest, largest)
     return cast(node, x, dtype)
 

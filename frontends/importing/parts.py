@@ -13,7 +13,7 @@ import numpy as np
 from ...core.dims import Dim
 from .elementwise import cast
 from .nodes import ModelNode
-from .shapes import places_of, transposed, unsqueezed
+from .shapes import places_of, product_along, unsqueezed
 from .values import Value
 
 
@@ -22,9 +22,7 @@ def mean_of_parts(node: ModelNode, x: Value, axis: int, parts: int) -> Value:
     inside, lengths = _parts(node, x.shape[axis], parts)
     counts = cast(node, lengths, x.dtype)
     weights = node.div(cast(node, inside, x.dtype), counts)
-    order = [*(i for i in range(x.rank) if i != axis), axis]
-    moved = node.matmul(transposed(node, x, order), weights)
-    return transposed(node, moved, [order.index(i) for i in range(x.rank)])
+    return product_along(node, x, axis, weights)
 
 
 def maximum_of_parts(node: ModelNode, x: Value, axis: int, parts: int) -> Value:

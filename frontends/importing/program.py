@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.ir import Block, Region
 
 from ...core.dims import Shape
@@ -14,18 +13,7 @@ from ...core.module import Module, argument_attrs
 from ...core.multiples import Multiples
 from ...core.weights import WeightStore
 from ...dialects.graph.size_attributes import EQUAL, equal_attribute
-from .dtypes import element_type
 from .values import Value
-
-
-def tensor_type(dtype: np.dtype, shape: Shape) -> TensorType:
-    """The type of a tensor with a symbolic shape.
-
-    Raises:
-        UnsupportedNodeError: if the IR has no such element type.
-    """
-    sizes = [dim.value if dim.is_static else DYNAMIC_INDEX for dim in shape]
-    return TensorType(element_type(dtype), sizes)
 
 
 def module_of(

@@ -10,14 +10,14 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i64
+from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import Block, Region
 
 from ...core.dims import Dim, Shape
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import text
 from ..captures import captured
-from .dtypes import element_type
+from .dtypes import tensor_type
 from .elementwise import cast
 from .nodes import ModelNode
 from .values import Value
@@ -52,7 +52,7 @@ def conditional(
         tuple(a if a == b else sizes[a, b] for a, b in zip(one.shape, other.shape, strict=True))
         for one, other in zip(*ends, strict=True)
     ]
-    types = [_tensor(v.dtype, shape) for v, shape in zip(ends[0], shapes, strict=True)]
+    types = [tensor_type(v.dtype, shape) for v, shape in zip(ends[0], shapes, strict=True)]
     regions = [Region(block) for block in blocks]
     op = graph.IfOp(node.ssa(scalar(node, condition)), captures, types, *regions)
     return node.append(op, shapes)
@@ -94,7 +94,7 @@ def iterated(
     op = graph.LoopOp(
         Region(block),
         [
-            *(_tensor(init.dtype, shape) for init, shape in zip(inits, ends, strict=True)),
+            *(tensor_type(init.dtype, shape) for init, shape in zip(inits, ends, strict=True)),
             *(_stacked(row, size) for row in rows),
         ],
         count=None if count is None else str(count),
@@ -129,7 +129,7 @@ def scanned(
         taken: 1 for each of `tensors` that is taken from its end, else 0.
         stored: the same for outputs.
     """
-    rows = [_tensor(value.dtype, value.shape[1:]) for value in tensors]
+    rows = [tensor_type(value.dtype, value.shape[1:]) for value in tensors]
     block = Block(arg_types=[TensorType(i64, []), *map(_type, inits), *rows])
     shapes = [*(init.shape for init in inits), *(value.shape[1:] for value in tensors)]
     own = zip((*inits, *tensors), shapes, block.args[1:], strict=True)
@@ -181,7 +181,7 @@ def _settled(
     """
     shapes = [init.shape for init in inits]
     while True:
-        types = (_tensor(init.dtype, shape) for init, shape in zip(inits, shapes, strict=True))
+        types = (tensor_type(init.dtype, shape) for init, shape in zip(inits, shapes, strict=True))
         block = Block(arg_types=[TensorType(i64, []), *types])
         own = zip(inits, shapes, block.args[1:], strict=True)
         with node.inside(block):
@@ -252,14 +252,9 @@ def _described(value: Value) -> str:
 
 
 def _type(value: Value) -> TensorType:
-    return _tensor(value.dtype, value.shape)
-
-
-def _tensor(dtype: np.dtype, shape: Shape) -> TensorType:
-    sizes = [dim.value if dim.is_static else DYNAMIC_INDEX for dim in shape]
-    return TensorType(element_type(dtype), sizes)
+    return tensor_type(value.dtype, value.shape)
 
 
 def _stacked(row: Value, count: Dim | None) -> TensorType:
     """The type of slices that are stacked."""
-    return _tensor(row.dtype, (count or Dim.of(0), *row.shape))
+    return tensor_type(row.dtype, (count or Dim.of(0), *row.shape))

@@ -15,11 +15,11 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from ...core.dims import Dim
-from .dtypes import is_float
+from ...core.dtype_names import is_real
 from .formulas import Term
 from .nodes import ModelNode
-from .selection import sliced, whole
-from .shapes import repeated, reshaped, transposed, unsqueezed
+from .selection import taken
+from .shapes import product_along, repeated, reshaped, unsqueezed
 from .values import Value
 
 Numbers: TypeAlias = Any
@@ -151,7 +151,7 @@ def interpolated(
     node: ModelNode, x: Value, axis: int, at: Numbers, extent: Extent, kernel: Filter
 ) -> Value:
     """`x` with a weighted sum of near elements for each position along an axis."""
-    if not is_float(x.dtype):
+    if not is_real(x.dtype):
         raise node.unsupported(f"interpolation of {x.dtype.name}")
     samples = kernel.samples(at, extent)
     if not isinstance(at, Term):
@@ -188,12 +188,7 @@ def _taken_at(node: ModelNode, x: Value, axis: int, places: np.ndarray) -> Value
     size, count = x.shape[axis].value, len(places)
     if size and count % size == 0 and (places == np.arange(count) // (count // size)).all():
         return elements_repeated(node, x, axis, count // size)
-    step = int(places[1] - places[0]) if count > 1 else 1
-    if count and step > 0 and (np.diff(places) == step).all():
-        parts = whole(x)
-        parts[axis] = (int(places[0]), int(places[-1]) + 1, step)
-        return sliced(node, x, parts)
-    return node.gather(x, node.known(places), axis=axis)
+    return taken(node, x, axis, places)
 
 
 def elements_repeated(node: ModelNode, x: Value, axis: int, times: int) -> Value:
@@ -215,7 +210,4 @@ def _product(
     for places, weights in samples:
         rows = np.clip(places, 0, size - 1).astype(np.int64)
         np.add.at(matrix, (rows, np.arange(len(rows))), weights)
-    order = [*(i for i in range(x.rank) if i != axis), axis]
-    factor = node.known(matrix.astype(x.dtype))
-    moved = node.matmul(transposed(node, x, order), factor)
-    return transposed(node, moved, [order.index(i) for i in range(x.rank)])
+    return product_along(node, x, axis, node.known(matrix.astype(x.dtype)))

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.dims import Dim
 from ...dialects.graph.ops_select import WHOLE_END
-from .nodes import ModelNode
+from .nodes import ModelNode, Number
 from .shapes import places_of, sliced_to, transposed, unsqueezed
 from .values import Value
 
@@ -24,11 +24,6 @@ def sliced(node: ModelNode, x: Value, parts: Sequence[tuple[int, int, int]]) -> 
         return x
     starts, ends, steps = zip(*parts, strict=True)
     return node.slice(x, starts=starts, ends=ends, steps=steps)
-
-
-def elements_at(node: ModelNode, x: Value, *places: Value) -> Value:
-    """The elements, or slices, of `x` at indices along its first dimensions, of one shape."""
-    return node.gather_nd(x, places)
 
 
 def taken(node: ModelNode, x: Value, axis: int, places: np.ndarray) -> Value:
@@ -83,17 +78,17 @@ def padded(
     return node.pad(x, low=low, high=high, value=value, mode=mode)
 
 
-def triangle(node: ModelNode, x: Value, k: int, *, upper: bool) -> Value:
+def triangle(node: ModelNode, x: Value, k: Number, *, upper: bool) -> Value:
     """The elements of matrices on one side of the k-th diagonal, and on it; others are 0."""
     if x.rank < 2:
         raise node.broken("operand is not a matrix", "rank >= 2", f"rank {x.rank}")
     rows, columns = x.shape[-2:]
     nothing = node.known(np.zeros((), x.dtype))
-    if not rows.is_static or not columns.is_static:
+    if not isinstance(k, int) or not rows.is_static or not columns.is_static:
         row, column = (places_of(node, size) for size in (rows, columns))
-        first = node.add(unsqueezed(node, row, [1]), k)
-        pair = (first, column) if upper else (column, first)
-        return node.where(node.less_equal(*pair), x, nothing)
+        distance = node.sub(unsqueezed(node, column, [0]), unsqueezed(node, row, [1]))
+        kept = node.less_equal(k, distance) if upper else node.less_equal(distance, k)
+        return node.where(kept, x, nothing)
     shape = (rows.value, columns.value)
     k = min(max(k, -sum(shape)), sum(shape))
     kept = np.triu(np.ones(shape, np.bool_), k) if upper else np.tril(np.ones(shape, np.bool_), k)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -257,14 +257,26 @@ def repeated(node: ModelNode, x: Value, counts: Sequence[Dim]) -> Value:
     return reshaped(node, wide, [dim * n for n, dim in zip(counts, x.shape, strict=True)])
 
 
-def matrix_product(node: ModelNode, a: Value, b: Value) -> Value:
-    """The product of matrices, or of a vector as a row on the left or a column on the right."""
+def matrix_product(
+    node: ModelNode, a: Value, b: Value, multiply: Callable[[Value, Value], Value] | None = None
+) -> Value:
+    """The product of matrices, or of a vector as a row on the left or a column on the right.
+
+    `multiply` gives that of matrices; by default it is `graph.matmul`.
+    """
     for operand in (a, b):
         if operand.rank == 0:
             raise node.broken("an operand is a scalar", "rank >= 1", "rank 0")
     row, column = a.rank == 1, b.rank == 1
     left = unsqueezed(node, a, [0]) if row else a
     right = unsqueezed(node, b, [1]) if column else b
-    found = node.matmul(left, right)
+    found = (multiply or node.matmul)(left, right)
     dropped = [axis for axis, drop in ((-2, row), (-1, column)) if drop]
     return squeezed(node, found, [axis % found.rank for axis in dropped])
+
+
+def product_along(node: ModelNode, x: Value, axis: int, matrix: Value) -> Value:
+    """The products of a matrix with the vectors along an axis: its columns are the new places."""
+    order = [*(i for i in range(x.rank) if i != axis), axis]
+    moved = node.matmul(transposed(node, x, order), matrix)
+    return transposed(node, moved, [order.index(i) for i in range(x.rank)])

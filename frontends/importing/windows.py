@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...core.dims import Dim
-from .dtypes import is_float
+from ...core.dtype_names import is_real
 from .elementwise import cast, is_nan
 from .nodes import ModelNode
 from .selection import padded, sliced, taken, whole
@@ -91,6 +91,20 @@ def padded_axes(node: ModelNode, x: Value, axes: Sequence[Axis], value: float) -
     extents, strides = zip(*steps, strict=True)
     return node.pad_same(
         x, extents=extents, strides=strides, more_after=halves == {True}, value=value
+    )
+
+
+def convolved(
+    node: ModelNode, x: Value, w: Value, bias: Value | None, axes: Sequence[Axis], groups: int
+) -> Value:
+    """A convolution of the padded operand."""
+    return node.conv(
+        padded_axes(node, x, axes, 0),
+        w,
+        bias,
+        strides=[axis.stride for axis in axes],
+        dilations=[axis.dilation for axis in axes],
+        groups=groups,
     )
 
 
@@ -197,7 +211,7 @@ def _maxima_along(
     for number in range(1, windows.shape[1]):
         value, own = at(number)
         larger = node.less(best, value)
-        if is_float(x.dtype):
+        if is_real(x.dtype):
             larger = node.logical_or(larger, is_nan(node, value))
         best = node.where(larger, value, best)
         where = node.where(larger, own, where)

@@ -7,15 +7,12 @@ import itertools
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 
 from ...core.dims import Dim, product
-from ...dialects.graph import ops as graph
-from ..importing.dtypes import element_type
 from ..importing.nodes import Number
 from ..importing.shapes import reshaped, unsqueezed
 from ..importing.values import Value
-from .dynamic import Element, shaped_as
+from .dynamic import Element, numbers_below, shaped_as
 from .nodes import Node
 
 Shape = tuple[Dim, ...]
@@ -89,7 +86,8 @@ def _as_matrix(node: Node, x: Value, named: Sequence[Value]) -> Value:
             node.where(flag, rows, node.mul(rows, dim)),
         )
     row, column = (
-        unsqueezed(node, _numbers(node, count), [axis]) for count, axis in ((rows, 1), (columns, 0))
+        unsqueezed(node, numbers_below(node, count), [axis])
+        for count, axis in ((rows, 1), (columns, 0))
     )
     place = node.value(Dim.of(0), _I64)
     for axis, (flag, step, dim) in enumerate(zip(named, inner, x.shape, strict=True)):
@@ -171,12 +169,6 @@ def _kept(node: Node, x: Value, named: Sequence[Value], count: int) -> list[Elem
             before = node.add(before, node.where(flag, 0, 1))
         target.append(size)
     return target
-
-
-def _numbers(node: Node, count: Value) -> Value:
-    """The numbers below a scalar."""
-    kind = TensorType(element_type(_I64), [DYNAMIC_INDEX])
-    return node.apply(graph.ArangeOp, count, result_type=kind)
 
 
 def _named(node: Node, axes: Sequence[Element], rank: int) -> list[Value]:

@@ -12,11 +12,12 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from ...core.dims import Dim
 from ...dialects.graph import ops as graph
 from ..importing.dtypes import element_type
+from ..importing.elementwise import remainder
 from ..importing.nodes import Number
 from ..importing.selection import sliced
 from ..importing.shapes import reshaped, squeezed, unsqueezed
 from ..importing.values import Value
-from .dynamic import Element
+from .dynamic import Element, cut_by, numbers_below
 from .nodes import Node
 
 _I64 = np.dtype(np.int64)
@@ -62,13 +63,9 @@ def _taken(
     node: Node, x: Value, axis: int, start: Element, count: Element, result: int | None
 ) -> Value:
     """Some neighbouring elements of an axis, which may be a result of the node."""
-    sizes = [dim.value if dim.is_static else DYNAMIC_INDEX for dim in x.shape]
     declared = None if result is None else node.declared_sizes(x.rank, result)[axis]
-    known = count.value if isinstance(count, Dim) and count.is_static else declared
-    sizes[axis] = DYNAMIC_INDEX if known is None else known
-    kind = TensorType(element_type(x.dtype), sizes)
-    first, step, own = (node.value(n, _I64) for n in (start, 1, count))
-    return node.apply(graph.DynamicSliceOp, x, first, step, own, axis=axis, result_type=kind)
+    size = count.value if isinstance(count, Dim) and count.is_static else declared
+    return cut_by(node, x, axis, start, Dim.of(1), count, size)
 
 
 def tiled_by(node: Node, x: Value, repeats: Sequence[Element]) -> Value:
@@ -90,9 +87,8 @@ def tiled_by(node: Node, x: Value, repeats: Sequence[Element]) -> Value:
 def one_hot_by(node: Node, indices: Value, depth: Value, values: Value, axis: int) -> Value:
     """The second of two values where an index is the place along a new axis, else the first."""
     size = node.declared_sizes(indices.rank + 1)[axis]
-    kind = TensorType(element_type(_I64), [DYNAMIC_INDEX if size is None else size])
     others = [other for other in range(indices.rank + 1) if other != axis]
-    places = unsqueezed(node, node.apply(graph.ArangeOp, depth, result_type=kind), others)
+    places = unsqueezed(node, numbers_below(node, depth, size), others)
     own = node.where(node.less(indices, 0), node.add(indices, depth), indices)
     off, on = (squeezed(node, sliced(node, values, [(n, n + 1, 1)]), [0]) for n in (0, 1))
     return node.where(node.equal(unsqueezed(node, own, [axis]), places), on, off)
@@ -125,9 +121,8 @@ def _padded_axis(
     )
     left = node.sub(node.sub(size, removed[0]), removed[1])
     count = node.where(node.less(left, 0), -1, node.add(node.add(left, added[0]), added[1]))
-    declared = node.declared_sizes(x.rank)[axis]
-    kind = TensorType(element_type(_I64), [DYNAMIC_INDEX if declared is None else declared])
-    place = node.sub(node.apply(graph.ArangeOp, count, result_type=kind), added[0])
+    place = numbers_below(node, count, node.declared_sizes(x.rank)[axis])
+    place = node.sub(place, added[0])
     source = node.add(_place_in(node, place, left, mode), removed[0])
     if mode != "constant":
         return node.gather(x, source, axis=axis)
@@ -148,14 +143,9 @@ def _place_in(node: Node, place: Value, size: Number, mode: str) -> Value:
         return node.max(node.min(place, node.sub(size, 1)), 0)
     if mode == "wrap":
         period = node.max(size, 1)
-        return _rest(node, node.add(_rest(node, place, period), period), period)
+        return remainder(node, node.add(remainder(node, place, period), period), period)
     if mode == "reflect":
         period = node.max(node.mul(node.sub(size, 1), 2), 1)
-        forward = _rest(node, node.abs(place), period)
+        forward = remainder(node, node.abs(place), period)
         return node.min(forward, node.sub(period, forward))
     return place
-
-
-def _rest(node: Node, number: Value, divisor: Value) -> Value:
-    """The remainder of a division, which has the sign of the number."""
-    return node.sub(number, node.mul(node.div(number, divisor), divisor))

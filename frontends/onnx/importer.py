@@ -30,8 +30,9 @@ from ..importing.diagnostics import (
     UnsupportedNodeError,
     unsupported,
 )
+from ..importing.dtypes import tensor_type
 from ..importing.emitter import Emitter, hint
-from ..importing.program import module_of, tensor_type
+from ..importing.program import module_of
 from ..importing.values import Value, static_shape
 from .diagnostics import broken
 from .dtypes import numpy_dtype

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.dims import Dim
-from ..importing.selection import apart, elements_at, sliced, whole
+from ..importing.selection import apart, sliced, whole
 from ..importing.shapes import reshaped, unsqueezed
 from ..importing.values import Value
 from .nodes import Node
@@ -40,7 +40,7 @@ def non_max_suppression(node: Node) -> Value:
         chosen = sliced(node, chosen, [*whole(chosen)[:2], (0, count, 1)])
     is_box = node.less_equal(0, chosen)
     *places, _ = node.nonzero(is_box)
-    found = [*places[:2], elements_at(node, chosen, *places)]
+    found = [*places[:2], node.gather_nd(chosen, places)]
     columns = [unsqueezed(node, value, [1]) for value in found]
     return node.concat(columns, axis=1)
 

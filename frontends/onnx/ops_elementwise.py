@@ -1,4 +1,4 @@
-"""Elementwise operators of ONNX, activations among them."""
+"""Elementwise operators of ONNX: functions, comparisons, logic, bits, activations."""
 
 from __future__ import annotations
 
@@ -20,92 +20,88 @@ from .registry import converts
 _LARGEST = float(np.finfo(np.float32).max)  # the default bounds of Clip, which have no effect
 
 
-def _register_unary() -> None:
-    operators: dict[str, type[GraphOp]] = {
-        "Neg": graph.NegOp,
-        "Exp": graph.ExpOp,
-        "Log": graph.LogOp,
-        "Sqrt": graph.SqrtOp,
-        "Tanh": graph.TanhOp,
-        "Sigmoid": graph.SigmoidOp,
-        "Relu": graph.ReluOp,
-        "Erf": graph.ErfOp,
-        "Sin": graph.SinOp,
-        "Cos": graph.CosOp,
-        "Acos": graph.AcosOp,
-        "Acosh": graph.AcoshOp,
-        "Asin": graph.AsinOp,
-        "Asinh": graph.AsinhOp,
-        "Atan": graph.AtanOp,
-        "Atanh": graph.AtanhOp,
-        "Cosh": graph.CoshOp,
-        "Sinh": graph.SinhOp,
-        "Tan": graph.TanOp,
-        "Abs": graph.AbsOp,
-        "Sign": graph.SignOp,
-        "Ceil": graph.CeilOp,
-        "Floor": graph.FloorOp,
-        "Round": graph.RoundOp,
-        "Softplus": graph.SoftplusOp,
-        "Softsign": graph.SoftsignOp,
-    }
-    for operator, build in operators.items():
-        converts(operator, since=1)(_unary(build))
-    converts("HardSwish", since=14)(_unary(graph.HardSwishOp))
-    converts("Mish", since=18)(_unary(graph.MishOp))
+_OPERATORS: dict[str, tuple[int, int, type[GraphOp]]] = {
+    "Neg": (1, 1, graph.NegOp),
+    "Exp": (1, 1, graph.ExpOp),
+    "Log": (1, 1, graph.LogOp),
+    "Sqrt": (1, 1, graph.SqrtOp),
+    "Tanh": (1, 1, graph.TanhOp),
+    "Sigmoid": (1, 1, graph.SigmoidOp),
+    "Relu": (1, 1, graph.ReluOp),
+    "Erf": (1, 1, graph.ErfOp),
+    "Sin": (1, 1, graph.SinOp),
+    "Cos": (1, 1, graph.CosOp),
+    "Acos": (1, 1, graph.AcosOp),
+    "Acosh": (1, 1, graph.AcoshOp),
+    "Asin": (1, 1, graph.AsinOp),
+    "Asinh": (1, 1, graph.AsinhOp),
+    "Atan": (1, 1, graph.AtanOp),
+    "Atanh": (1, 1, graph.AtanhOp),
+    "Cosh": (1, 1, graph.CoshOp),
+    "Sinh": (1, 1, graph.SinhOp),
+    "Tan": (1, 1, graph.TanOp),
+    "Abs": (1, 1, graph.AbsOp),
+    "Sign": (1, 1, graph.SignOp),
+    "Ceil": (1, 1, graph.CeilOp),
+    "Floor": (1, 1, graph.FloorOp),
+    "Round": (1, 1, graph.RoundOp),
+    "Not": (1, 1, graph.LogicalNotOp),
+    "Softplus": (1, 1, graph.SoftplusOp),
+    "Softsign": (1, 1, graph.SoftsignOp),
+    "HardSwish": (14, 1, graph.HardSwishOp),
+    "Mish": (18, 1, graph.MishOp),
+    "BitwiseNot": (18, 1, graph.BitwiseNotOp),
+    "Add": (7, 2, graph.AddOp),
+    "Sub": (7, 2, graph.SubOp),
+    "Mul": (7, 2, graph.MulOp),
+    "Div": (7, 2, graph.DivOp),
+    "PRelu": (7, 2, graph.PreluOp),
+    "Equal": (7, 2, graph.EqualOp),
+    "Less": (7, 2, graph.LessOp),
+    "LessOrEqual": (12, 2, graph.LessEqualOp),
+    "Greater": (7, 2, graph.GreaterOp),
+    "GreaterOrEqual": (12, 2, graph.GreaterEqualOp),
+    "And": (7, 2, graph.LogicalAndOp),
+    "Or": (7, 2, graph.LogicalOrOp),
+    "Xor": (7, 2, graph.LogicalXorOp),
+    "BitwiseAnd": (18, 2, graph.BitwiseAndOp),
+    "BitwiseOr": (18, 2, graph.BitwiseOrOp),
+    "BitwiseXor": (18, 2, graph.BitwiseXorOp),
+    "Where": (9, 3, graph.WhereOp),
+}
+"""Operators of the dialect under other names: the first opset and the number of operands."""
 
 
-def _unary(build: type[GraphOp]) -> Callable[[Node], Value]:
-    def convert(node: Node) -> Value:
-        return node.apply(build, node.input(0))
-
-    return convert
+def _direct(count: int, build: type[GraphOp]) -> Callable[[Node], Value]:
+    return lambda node: node.apply(build, *map(node.input, range(count)))
 
 
-def _register_binary() -> None:
-    operators: dict[str, type[GraphOp]] = {
-        "Add": graph.AddOp,
-        "Sub": graph.SubOp,
-        "Mul": graph.MulOp,
-        "Div": graph.DivOp,
-    }
-    for operator, build in operators.items():
-        converts(operator, since=7)(_binary(build))
+for _name, (_since, _count, _build) in _OPERATORS.items():
+    converts(_name, since=_since)(_direct(_count, _build))
 
 
-def _binary(build: type[GraphOp]) -> Callable[[Node], Value]:
-    def convert(node: Node) -> Value:
-        return node.apply(build, node.input(0), node.input(1))
-
-    return convert
+def _joined(build: type[GraphOp]) -> Callable[[Node], Value]:
+    """The conversion of an operator of any number of operands."""
+    return lambda node: functools.reduce(lambda a, b: node.apply(build, a, b), node.variadic())
 
 
-def _register_variadic() -> None:
-    operators: dict[str, type[GraphOp]] = {
-        "Sum": graph.AddOp,
-        "Max": graph.MaxOp,
-        "Min": graph.MinOp,
-    }
-    for operator, build in operators.items():
-        converts(operator, since=1)(_variadic(build))
+for _name, _build in (("Sum", graph.AddOp), ("Max", graph.MaxOp), ("Min", graph.MinOp)):
+    converts(_name, since=1)(_joined(_build))
 
 
-def _variadic(build: type[GraphOp]) -> Callable[[Node], Value]:
-    def convert(node: Node) -> Value:
-        return functools.reduce(lambda a, b: node.apply(build, a, b), node.variadic())
-
-    return convert
-
-
-_register_unary()
-_register_binary()
-_register_variadic()
+@converts("BitShift", since=11)
+def bit_shift(node: Node) -> Value:
+    direction = node.attr_string("direction")
+    if direction not in ("LEFT", "RIGHT"):
+        raise node.broken("direction is unknown", "LEFT or RIGHT", direction)
+    build = graph.ShiftLeftOp if direction == "LEFT" else graph.ShiftRightOp
+    return node.apply(build, node.input(0), node.input(1))
 
 
 @converts("Mean", since=1)
 def mean(node: Node) -> Value:
     # mean(a, b, c) == (a + b + c) / 3
-    total = _variadic(graph.AddOp)(node)
+    total = _joined(graph.AddOp)(node)
     return node.div(total, len(node.inputs))
 
 
@@ -143,11 +139,6 @@ def bit_cast(node: Node) -> Value:
 @converts("LeakyRelu", since=1)
 def leaky_relu(node: Node) -> Value:
     return node.leaky_relu(node.input(0), alpha=node.attr_float("alpha", 0.01))
-
-
-@converts("PRelu", since=7)
-def leaky_relu_of_slopes(node: Node) -> Value:
-    return node.prelu(node.input(0), node.input(1))
 
 
 @converts("Elu", since=1)

@@ -13,7 +13,7 @@ from ...core.dims import Dim, product
 from ..importing.formulas import Term
 from ..importing.reductions import reduced
 from ..importing.resizing import Numbers
-from ..importing.selection import apart, elements_at, padded
+from ..importing.selection import apart, padded
 from ..importing.shapes import broadcast, matrix_product, reshaped, transposed, unsqueezed
 from ..importing.values import Value, is_static
 from .blocks import image_of_blocks_by, summed_at
@@ -176,7 +176,7 @@ def _roi_align(node: Node, transformation: str) -> Value:
             broadcast(node, unsqueezed(node, place.as_type(np.int64), [axis]), shape)
             for place, axis in ((rows, 2), (columns, 1))
         ]
-        found = elements_at(node, image, own, *places)
+        found = node.gather_nd(image, [own, *places])
         weights = [
             unsqueezed(node, weight.value, [axis, 3])
             for weight, axis in ((row_weights, 2), (column_weights, 1))

@@ -8,7 +8,6 @@ import numpy as np
 
 from ...core.dims import Dim, product
 from ..importing.selection import (
-    elements_at,
     gathered_beside,
     scattered_beside,
     sliced,
@@ -54,7 +53,7 @@ def gather_nd(node: Node) -> Value:
         raise node.broken("batch_dims out of range", f"0 <= batch_dims < {limit}", count)
     batches = [_batch(node, indices, axis) for axis in range(count)]
     places = [*batches, *_components(node, x.rank - count, indices)]
-    return elements_at(node, x, *places)
+    return node.gather_nd(x, places)
 
 
 @converts("ScatterND", since=11)

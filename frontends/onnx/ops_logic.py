@@ -1,15 +1,11 @@
-"""Comparisons, logic, and selections."""
+"""Questions about numbers, remainders, triangles, places of extrema, and one-hot vectors."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
 from ...core.dims import Dim, product
-from ...dialects.graph import ops as graph
-from ...dialects.graph.interfaces import GraphOp
-from ..importing.dtypes import is_float
+from ...core.dtype_names import is_real
 from ..importing.elementwise import (
     cast,
     is_inf,
@@ -20,47 +16,12 @@ from ..importing.elementwise import (
 )
 from ..importing.low_bits import computable
 from ..importing.selection import triangle
-from ..importing.shapes import places_of, reshaped, unsqueezed
+from ..importing.shapes import reshaped
 from ..importing.values import Value
 from .dynamic import static_sizes
 from .extents import one_hot_by
 from .nodes import Node
 from .registry import converts
-
-
-def _register() -> None:
-    operators: dict[str, tuple[int, type[GraphOp]]] = {
-        "Equal": (7, graph.EqualOp),
-        "Less": (7, graph.LessOp),
-        "LessOrEqual": (12, graph.LessEqualOp),
-        "Greater": (7, graph.GreaterOp),
-        "GreaterOrEqual": (12, graph.GreaterEqualOp),
-        "And": (7, graph.LogicalAndOp),
-        "Or": (7, graph.LogicalOrOp),
-        "Xor": (7, graph.LogicalXorOp),
-    }
-    for operator, (since, build) in operators.items():
-        converts(operator, since=since)(_binary(build))
-
-
-def _binary(build: type[GraphOp]) -> Callable[[Node], Value]:
-    def convert(node: Node) -> Value:
-        return node.apply(build, node.input(0), node.input(1))
-
-    return convert
-
-
-_register()
-
-
-@converts("Not", since=1)
-def not_(node: Node) -> Value:
-    return node.logical_not(node.input(0))
-
-
-@converts("Where", since=9)
-def where(node: Node) -> Value:
-    return node.where(node.input(0), node.input(1), node.input(2))
 
 
 @converts("IsNaN", since=9)
@@ -92,7 +53,7 @@ def mod(node: Node) -> Value:
     if node.attr_int("fmod"):
         return remainder(node, a, b)
     rest = modulo(node, a, b)
-    if not is_float(a.dtype):
+    if not is_real(a.dtype):
         return rest
     # As in NumPy, a zero has the sign of b.
     zero = node.scalar(0, a)
@@ -107,14 +68,8 @@ def trilu(node: Node) -> Value:
     if len(given) != 1 or x.rank < 2:
         got = f"{len(given)} and rank {x.rank}"
         raise node.broken("a matrix and one diagonal are needed", "1 and rank >= 2", got)
-    (k,) = given
     known = static_sizes(given)
-    if known is not None:
-        return triangle(node, x, known[0], upper=upper)
-    (rows, columns) = (places_of(node, dim) for dim in x.shape[-2:])
-    distance = node.sub(unsqueezed(node, columns, [0]), unsqueezed(node, rows, [1]))
-    kept = node.less_equal(k, distance) if upper else node.less_equal(distance, k)
-    return node.where(kept, x, node.known(np.zeros((), x.dtype)))
+    return triangle(node, x, given[0] if known is None else known[0], upper=upper)
 
 
 @converts("ArgMax", since=1)

@@ -109,7 +109,7 @@ def div(node: Node) -> np.ndarray | Value | None:
 _ON_NUMBERS = (
     *("Pow", "Mod", "And", "Or", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"),
     *("Abs", "Neg", "Sign", "Floor", "Ceil", "Round", "Sqrt", "Exp", "Log", "Sin", "Cos"),
-    *("Reciprocal", "Not", "IsNaN"),
+    *("Reciprocal", "Not", "IsNaN", "Trilu"),
 )
 
 for _operator in _ON_NUMBERS:
@@ -140,17 +140,6 @@ def range_(node: Node) -> None:
     count = (float(limit) - float(start)) / float(step)
     if not math.isfinite(count) or count > LARGEST_CONSTANT:
         raise node.unsupported(f"a range of {count:.3g} numbers is too long")
-
-
-@evaluates("Trilu", since=14)
-def trilu(node: Node) -> np.ndarray | None:
-    upper = bool(node.attr_int("upper", 1))
-    x = node.contents(0)
-    k = 0 if node.optional(1) is None else int(node.contents(1).reshape(()))
-    if x.dtype == object or x.ndim < 2:
-        return None
-    k = min(max(k, -sum(x.shape)), sum(x.shape))
-    return np.triu(x, k) if upper else np.tril(x, k)
 
 
 @evaluates("Cast", since=6)

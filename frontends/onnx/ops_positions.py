@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ..importing.elementwise import cast, modulo
-from ..importing.selection import elements_at
 from ..importing.shapes import broadcast, places_of, unsqueezed
 from ..importing.values import Value
 from .nodes import Node
@@ -36,7 +35,7 @@ def reverse_sequence(node: Node) -> Value:
     places = [turned, _along(node, x, batch, rank=2)]
     shape = x.shape[:2]
     both = [broadcast(node, own, shape) for own in (places if time == 0 else places[::-1])]
-    return elements_at(node, x, *both)
+    return node.gather_nd(x, both)
 
 
 @converts("TensorScatter", since=24)

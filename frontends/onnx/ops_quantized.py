@@ -8,16 +8,17 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerType
 
 from ...core.dims import Dim
+from ...core.dtype_names import is_real
 from ...core.dtypes import LOW_BIT_FLOATS, LOW_BIT_INTEGERS, integer_range
 from ...dialects.graph import ops as graph
 from ...dialects.graph.op_builder import OpBuilder, V
-from ..importing.dtypes import element_type, is_float
+from ..importing.dtypes import element_type
 from ..importing.elementwise import cast, clip, is_nan
 from ..importing.low_bits import converted
 from ..importing.resizing import elements_repeated
-from ..importing.shapes import reshaped, sliced_to, squeezed, unsqueezed
+from ..importing.shapes import matrix_product, reshaped, sliced_to, unsqueezed
 from ..importing.values import Value
-from ..importing.windows import padded_axes
+from ..importing.windows import convolved, padded_axes
 from .nodes import Node
 from .ops_window import filter_window, window_axes
 from .registry import converts
@@ -132,7 +133,7 @@ def _quantized_blocks(
 def dequantize_linear(node: Node) -> Value:
     x, scale, given = node.input(0), parameter(node, node.input(1)), node.optional(2)
     zero_point, axis = None if given is None else parameter(node, given), _axis(node, x, scale)
-    wide = scale.dtype if is_float(scale.dtype) else F32
+    wide = scale.dtype if is_real(scale.dtype) else F32
     target = node.attr_dtype("output_dtype") if node.attr_int("output_dtype") else wide
     is_integer = x.dtype.name not in LOW_BIT_FLOATS.values()
     if is_integer and not node.attr_int("block_size"):
@@ -190,16 +191,14 @@ def _parameters(node: Node, count: int) -> list[Value]:
 @converts("QLinearMatMul", since=10)
 def qlinear_matmul(node: Node) -> Value:
     a, *middle = _parameters(node, 8)
-    b = middle[2]
-    if a.rank == 0 or b.rank == 0:
-        raise node.broken("an operand is a scalar", "rank >= 1", "rank 0")
     if any(value.rank for value in (*middle[:2], *middle[5:])):
         raise node.unsupported("scales per row of a product are not supported")
-    left = unsqueezed(node, a, [0]) if a.rank == 1 else a
-    middle[2] = unsqueezed(node, b, [1]) if b.rank == 1 else b
-    result = node.quantized_matmul(left, *middle)
-    dropped = [axis for axis, value in ((-2, a), (-1, b)) if value.rank == 1]
-    return squeezed(node, result, [axis % result.rank for axis in dropped])
+
+    def multiply(left: Value, right: Value) -> Value:
+        operands = [left, *middle[:2], right, *middle[3:]]
+        return node.quantized_matmul(*operands)
+
+    return matrix_product(node, a, middle[2], multiply)
 
 
 @converts("QLinearConv", since=10)
@@ -238,11 +237,7 @@ def matmul_integer(node: Node) -> Value:
     if rows is not None and rows.rank == 1 and a.rank > 1 and rows.shape != (Dim.of(1),):
         rows = unsqueezed(node, rows, [1])
     left, right = without_zero_point(node, a, rows), without_zero_point(node, b, columns)
-    left = unsqueezed(node, left, [0]) if a.rank == 1 else left
-    right = unsqueezed(node, right, [1]) if b.rank == 1 else right
-    product = node.matmul(left, right)
-    dropped = [axis for axis, value in ((-2, a), (-1, b)) if value.rank == 1]
-    return squeezed(node, product, [axis % product.rank for axis in dropped])
+    return matrix_product(node, left, right)
 
 
 @converts("ConvInteger", since=10)
@@ -251,10 +246,7 @@ def conv_integer(node: Node) -> Value:
     axes = window_axes(node, x, filter_window(node, x, w))
     if filters is not None and filters.rank == 1 and filters.shape != (Dim.of(1),):
         filters = unsqueezed(node, filters, list(range(1, w.rank)))
-    return node.conv(
-        padded_axes(node, without_zero_point(node, x, node.optional(2)), axes, 0),
-        without_zero_point(node, w, filters),
-        strides=[axis.stride for axis in axes],
-        dilations=[axis.dilation for axis in axes],
-        groups=node.attr_int("group", 1),
+    left, right = (
+        without_zero_point(node, part, zero) for part, zero in ((x, node.optional(2)), (w, filters))
     )
+    return convolved(node, left, right, None, axes, node.attr_int("group", 1))

@@ -8,10 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i64
 
 from ...core.dims import Dim
-from ...dialects.graph import ops as graph
 from ..importing.formulas import Term
 from ..importing.resizing import (
     COORDINATES,
@@ -28,7 +26,7 @@ from ..importing.resizing import (
 from ..importing.selection import apart
 from ..importing.shapes import reshaped, unsqueezed
 from ..importing.values import Value, is_static
-from .dynamic import Element
+from .dynamic import Element, numbers_below
 from .nodes import Node
 from .registry import converts
 
@@ -247,8 +245,7 @@ def _positions(node: Node, x: Value, axis: _Axis) -> tuple[Numbers, Extent]:
         text = "an empty dimension grows, or one becomes empty, expected {0}, got {1}"
         count = node.check(count, fits, [node.number(own), count], text)
     declared = node.declared_sizes(x.rank)[axis.axis]
-    kind = TensorType(i64, [DYNAMIC_INDEX if declared is None else declared])
-    y = Term.of(node, node.apply(graph.ArangeOp, count, result_type=kind))
+    y = Term.of(node, numbers_below(node, count, declared))
     least = declared / own.value if declared and own.is_static and own.value else 0.0
     least = least if isinstance(scale, Term) else scale
     return y, Extent(elements, Term.of(node, count), scale, least, *axis.roi)

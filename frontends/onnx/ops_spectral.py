@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...core.dims import Dim
-from ..importing.dtypes import is_float
+from ...core.dtype_names import is_real
 from ..importing.formulas import Term
 from ..importing.resizing import Numbers
 from ..importing.selection import apart, padded, sliced, whole
@@ -82,7 +82,7 @@ def _dft_along(node: Node, axis: int) -> Value:
 def _signal(node: Node) -> Complex:
     """The parts of a signal, whose last dimension is that of its 1 or 2 parts."""
     x = node.input(0)
-    if x.rank < 2 or x.shape[-1] not in (1, 2) or not is_float(x.dtype):
+    if x.rank < 2 or x.shape[-1] not in (1, 2) or not is_real(x.dtype):
         got = f"{x.dtype.name}, {[str(dim) for dim in x.shape]}"
         raise node.broken("operand is no signal", "floats, a last dimension of 1 or 2", got)
     last = x.rank - 1

@@ -21,9 +21,9 @@ from ..importing.shapes import reshaped
 from ..importing.values import Value, is_static
 from ..importing.windows import (
     Axis,
+    convolved,
     counts_along,
     mean_pooled,
-    padded_axes,
     placed_maxima,
     places_along,
     pooled,
@@ -158,14 +158,7 @@ def filter_window(node: Node, x: Value, w: Value) -> list[int]:
 def conv(node: Node) -> Value:
     x, w, bias = node.input(0), node.input(1), node.optional(2)
     axes = window_axes(node, x, filter_window(node, x, w))
-    return node.conv(
-        padded_axes(node, x, axes, 0),
-        w,
-        bias,
-        strides=[axis.stride for axis in axes],
-        dilations=[axis.dilation for axis in axes],
-        groups=node.attr_int("group", 1),
-    )
+    return convolved(node, x, w, bias, axes, node.attr_int("group", 1))
 
 
 @converts("ConvTranspose", since=1)

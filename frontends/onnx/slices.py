@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 
 from ...core.dims import Dim
-from ...dialects.graph import ops as graph
 from ...dialects.graph.ops_select import WHOLE_END
 from ..counts import step_count
-from ..importing.dtypes import element_type
 from ..importing.selection import sliced, whole
 from ..importing.values import Value
-from .dynamic import Element
+from .dynamic import Element, cut_by
 from .nodes import Node
 
 _BEYOND = 1 << 62
@@ -92,8 +89,4 @@ def _sliced_axis(
         count = step_count(node, first, last, by, of_floats=False)
     if fits is not None:
         count = node.where(fits, count, -1)
-    sizes = [dim.value if dim.is_static else DYNAMIC_INDEX for dim in x.shape]
-    declared = node.declared_sizes(x.rank)[axis]
-    sizes[axis] = DYNAMIC_INDEX if declared is None else declared
-    kind = TensorType(element_type(x.dtype), sizes)
-    return node.apply(graph.DynamicSliceOp, x, first, by, count, axis=axis, result_type=kind)
+    return cut_by(node, x, axis, first, by, count, node.declared_sizes(x.rank)[axis])

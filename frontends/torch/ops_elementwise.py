@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ...core.dims import Dim
+from ...core.dtype_names import is_real
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import GraphOp
 from ..importing import elementwise as composed
 from ..importing import special
-from ..importing.dtypes import is_float
 from ..importing.nodes import ModelNode
 from ..importing.values import Value
 from .dtypes import numpy_dtype
@@ -85,7 +85,7 @@ def _unary(build: type[GraphOp]) -> Callable[[Node, Value], Value]:
 
 def _rounded(build: type[GraphOp]) -> Callable[[Node, Value], Value]:
     def convert(node: Node, x: Value) -> Value:
-        return node.apply(build, x) if is_float(x.dtype) else x
+        return node.apply(build, x) if is_real(x.dtype) else x
 
     return convert
 
@@ -127,7 +127,7 @@ def square(node: Node, x: Value) -> Value:
 
 @converts("aten.trunc.default")
 def trunc(node: Node, x: Value) -> Value:
-    return composed.truncated(node, x) if is_float(x.dtype) else x
+    return composed.truncated(node, x) if is_real(x.dtype) else x
 
 
 @converts("aten.relu.default")
@@ -254,7 +254,7 @@ def div_rounded(node: Node, a: Any, b: Any, rounding_mode: str | None = None) ->
     if rounding_mode is None:
         return node.div(left, right)
     floor = rounding_mode == "floor"
-    if not is_float(left.dtype):
+    if not is_real(left.dtype):
         if floor:
             return composed.floor_quotient(node, left, right)
         return node.div(left, right)

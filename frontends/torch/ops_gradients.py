@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.dims import Dim, product
 from ..importing.selection import by_rows, sliced, whole
-from ..importing.shapes import broadcast, reshaped, transposed
+from ..importing.shapes import broadcast, product_along, reshaped, transposed
 from ..importing.values import Value
 from ..importing.windows import Axis, divisor_of, padded_axes, rests_of, transposed_conv, unpooled
 from .nodes import Node
@@ -150,9 +150,7 @@ def _spread(node: Node, gradient: Value, axis: int, size: int, parts: int) -> Va
     if size == parts:
         return gradient
     weights = node.known(means_of_parts(size, parts).T.astype(gradient.dtype))
-    order = [*(i for i in range(gradient.rank) if i != axis), axis]
-    moved = node.matmul(transposed(node, gradient, order), weights)
-    return transposed(node, moved, [order.index(i) for i in range(gradient.rank)])
+    return product_along(node, gradient, axis, weights)
 
 
 @converts(

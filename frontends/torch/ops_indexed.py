@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from ...core.dims import Dim, product
-from ..importing.dtypes import is_float
+from ...core.dtype_names import is_real
 from ..importing.elementwise import cast, floor_quotient
 from ..importing.selection import (
     by_rows,
-    elements_at,
     gathered_beside,
     scattered_beside,
 )
@@ -157,7 +156,7 @@ def _reduced(
     counts = scatter(x=_filled(node, x, int(include_self)), src=ones, kind="add")
     if reduce == "mean":
         divisor = node.max(counts, 1)
-        if is_float(x.dtype):
+        if is_real(x.dtype):
             found = node.div(found, divisor)
         else:
             found = floor_quotient(node, found, divisor)
@@ -171,7 +170,7 @@ def _reduced(
 def _neutral(dtype: np.dtype, kind: str) -> float | int:
     if kind in ("add", "mul"):
         return int(kind == "mul")
-    if is_float(dtype):
+    if is_real(dtype):
         return -math.inf if kind == "max" else math.inf
     limits = np.iinfo(dtype)
     return int(limits.min if kind == "max" else limits.max)
@@ -269,7 +268,7 @@ def index_(node: Node, x: Value, indices: Sequence[Value | None]) -> Value:
     if len(given) == 1:
         return node.gather(x, given[0], axis=axes[0])
     rest = [axis for axis in range(x.rank) if axis not in axes]
-    found = elements_at(node, transposed(node, x, [*axes, *rest]), *_together(node, given))
+    found = node.gather_nd(transposed(node, x, [*axes, *rest]), _together(node, given))
     # Indices of neighbouring axes stay where they are, others come to the front.
     first, count = axes[0], found.rank - len(rest)
     if axes != list(range(first, first + len(axes))):

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...core.dims import product
+from ...core.dtype_names import is_real
 from ...dialects.graph import ops as graph
-from ..importing.dtypes import is_float
 from ..importing.elementwise import cast, is_inf, is_nan
 from ..importing.reductions import log_sum_exp, norm, reduced
 from ..importing.regions import scanned
@@ -253,7 +253,7 @@ def segment_reduce(
 ) -> Value:
     if offsets is None or offsets.rank != 1 or axis:
         raise node.unsupported("only for a vector of offsets, along axis 0")
-    if not is_float(x.dtype):
+    if not is_real(x.dtype):
         raise node.unsupported(f"not supported for {x.dtype.name}")
     kind, places = reduce.removeprefix("a"), cast(node, offsets, np.dtype(np.int64))
     found = node.segment_reduce(x, places, kind=kind)

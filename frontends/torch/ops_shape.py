@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.dims import Dim, product
 from ..importing.elementwise import modulo
-from ..importing.selection import apart, elements_at, padded, sliced, whole
+from ..importing.selection import apart, padded, sliced, whole
 from ..importing.shapes import (
     broadcast,
     places_of,
@@ -281,7 +281,7 @@ def diagonal(node: Node, x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1
         cols = node.add(places, offset)
     if offset < 0:
         rows = node.add(places, -offset)
-    found = elements_at(node, front, rows, cols)
+    found = node.gather_nd(front, [rows, cols])
     return transposed(node, found, [*range(1, found.rank), 0])
 
 

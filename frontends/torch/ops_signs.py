@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ...core.dtype_names import is_real
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import GraphOp
-from ..importing.dtypes import is_float
 from ..importing.elementwise import cast, is_inf, is_nan
 from ..importing.values import Value
 from .nodes import Node, rounds_once
@@ -33,7 +33,7 @@ def _number_of(node: Node, a: Value, b: Value, build: type[GraphOp]) -> Value:
 
 @converts("aten.signbit.default")
 def signbit(node: Node, x: Value) -> Value:
-    if not is_float(x.dtype):
+    if not is_real(x.dtype):
         return node.less(node.operand(x, x.dtype), 0)
     # 1 / -0.0 == -inf
     zero = node.scalar(0, x)
@@ -44,7 +44,7 @@ def signbit(node: Node, x: Value) -> Value:
 
 @converts("aten.sign.default")
 def sign(node: Node, x: Value) -> Value:
-    if not is_float(x.dtype):
+    if not is_real(x.dtype):
         return node.sign(node.operand(x, node.dtype))
     # The sign of NaN is 0 in torch, and NaN in graph.sign.
     zero = node.scalar(0, x)
@@ -89,7 +89,7 @@ def hypot(node: Node, a: Value, b: Value) -> Value:
 @converts("aten.round.decimals")
 @rounds_once
 def round_decimals(node: Node, x: Value, *, decimals: int) -> Value:
-    if not is_float(x.dtype):
+    if not is_real(x.dtype):
         return x
     x = node.wide(x)
     factor = node.scalar(10.0 ** abs(decimals), x)

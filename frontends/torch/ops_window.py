@@ -10,14 +10,13 @@ import numpy as np
 
 from ...core.dims import Dim
 from ..importing.parts import mean_of_parts
-from ..importing.shapes import reshaped
-from ..importing.shapes import transposed as permuted
+from ..importing.shapes import product_along, reshaped
 from ..importing.values import Value
 from ..importing.windows import (
     Axis,
+    convolved,
     counts_along,
     mean_pooled,
-    padded_axes,
     pooled,
     transposed_conv,
 )
@@ -47,14 +46,7 @@ def convolution(
         spread = each(output_padding, len(axes))
         y = transposed_conv(node, x, w, bias, axes, spread, groups)
     else:
-        y = node.conv(
-            padded_axes(node, x, axes, 0),
-            w,
-            bias,
-            strides=[axis.stride for axis in axes],
-            dilations=[axis.dilation for axis in axes],
-            groups=groups,
-        )
+        y = convolved(node, x, w, bias, axes, groups)
     return reshaped(node, y, y.shape[1:]) if lone else y
 
 
@@ -180,15 +172,12 @@ def _divided(node: Node, x: Value, axis: int, parts: int) -> Value:
     size = x.shape[axis].value
     if size == parts:
         return x
-    rank = x.rank
     if size % parts == 0:
         shape = [*x.shape[:axis], Dim.of(parts), Dim.of(size // parts), *x.shape[axis + 1 :]]
         apart = reshaped(node, x, shape)
         return node.reduce(apart, kind="mean", axes=[axis + 1], keepdims=False)
     weights = means_of_parts(size, parts).astype(x.dtype)
-    order = [*(i for i in range(rank) if i != axis), axis]
-    moved = node.matmul(permuted(node, x, order), node.known(weights))
-    return permuted(node, moved, [order.index(i) for i in range(rank)])
+    return product_along(node, x, axis, node.known(weights))
 
 
 def means_of_parts(size: int, parts: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import TensorType
 from ...core.dims import Dim, Shape
 from ...dialects.sparse_tensor import csr
 from ..importing.diagnostics import Problem, UnsupportedNodeError
-from ..importing.program import tensor_type
+from ..importing.dtypes import tensor_type
 from .dtypes import numpy_dtype
 from .library import library
 from .sizes import Sizes

@@ -182,8 +182,8 @@ SURROUNDINGS = (
     Break(
         "weights of edges are lost where neighbours are combined",
         "frontends/gnn/convolutions.py",
-        "context.builder.aggregate(context.adjacency, x, context.edge_weight, self.aggr)",
-        "context.builder.aggregate(context.adjacency, x, None, self.aggr)",
+        "return b.aggregate(context.adjacency, x, weight, aggr)",
+        "return b.aggregate(context.adjacency, x, None, aggr)",
         "tests/numeric/test_gnn_convolutions.py::test_layers_on_an_edge_list",
     ),
     Break(
