@@ -7,8 +7,8 @@ odd number) until it is filled.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from xdsl.dialects import llvm, memref
@@ -37,7 +37,7 @@ from ...dialects.rt import ops as rt
 from ...dialects.upstream import ops as upstream
 from .loop import outside
 from .memory import Pointer, at, memory_of
-from .numbers import dtype_of, shape_with, typed, unknown
+from .numbers import Meaning, dtype_of, of_operation, plain, shape_with, typed, unknown
 
 
 def place(op: Operation, buffer: np.ndarray, indices: Sequence[Any]) -> tuple[int, ...]:
@@ -53,121 +53,78 @@ def place(op: Operation, buffer: np.ndarray, indices: Sequence[Any]) -> tuple[in
     return index
 
 
+def _load(op: memref.LoadOp, buffer: np.ndarray, *indices: Any) -> Any:
+    """Read an element."""
+    return buffer[place(op, buffer, indices)]
+
+
+def _store(op: memref.StoreOp, value: Any, buffer: np.ndarray, *indices: Any) -> None:
+    """Write an element."""
+    buffer[place(op, buffer, indices)] = value
+
+
+def _allocate(op: memref.AllocaOp | memref.AllocOp, *sizes: Any) -> np.ndarray:
+    """Allocate an uninitialised buffer."""
+    kind = memref_type(op.memref)
+    return unknown(shape_with(kind, iter(sizes)), kind.element_type)
+
+
+def _deallocate(op: memref.DeallocOp, buffer: np.ndarray) -> None:
+    """Make the contents of a buffer undefined."""
+    buffer[...] = unknown(buffer.shape, memref_type(op.memref).element_type)
+
+
+def _view(op: memref.ViewOp, raw: np.ndarray, shift: Any, *sizes: Any) -> np.ndarray:
+    """Bytes as a buffer of another type."""
+    return _part(op, raw, int(shift), shape_with(op.result.type, iter(sizes)))
+
+
+def _cast(op: memref.CastOp, buffer: np.ndarray) -> np.ndarray:
+    """The same buffer, with more or fewer static sizes in its type."""
+    sizes = memref_type(op.results[0]).get_shape()
+    if any(n not in (DYNAMIC_INDEX, m) for n, m in zip(sizes, buffer.shape, strict=True)):
+        fact, got = "wrong shape", buffer.shape
+        raise CompileError(explain(op.name, fact, expected=sizes, got=got, origin=origin(op)))
+    return buffer
+
+
+def _reinterpret(op: upstream.ReinterpretCastOp, buffer: np.ndarray, *dynamic: Any) -> np.ndarray:
+    """A contiguous part of a buffer in another shape."""
+    numbers = iter(dynamic)
+    (offset,) = op.static_offsets.get_values()
+    first = int(next(numbers)) if offset == DYNAMIC_INDEX else offset
+    shape = shape_with(op.result.type, numbers)
+    return _part(op, buffer.reshape(-1).view(np.uint8), first * buffer.itemsize, shape)
+
+
+def _copy(op: memref.CopyOp, source: np.ndarray, target: np.ndarray) -> None:
+    """Copy all elements."""
+    if source.shape != target.shape:
+        fact, expected, got = "shapes differ", target.shape, source.shape
+        raise CompileError(explain(op.name, fact, expected=expected, got=got, origin=origin(op)))
+    target[...] = source
+
+
+COMPUTATIONS: Mapping[type[Operation], Meaning] = {
+    memref.AllocOp: of_operation(_allocate),
+    memref.AllocaOp: of_operation(_allocate),
+    memref.CastOp: of_operation(_cast),
+    memref.CollapseShapeOp: plain(lambda buffer: buffer.reshape(-1)),
+    memref.CopyOp: of_operation(_copy),
+    memref.DeallocOp: of_operation(_deallocate),
+    memref.DimOp: plain(lambda buffer, dim: buffer.shape[dim]),
+    memref.LoadOp: of_operation(_load),
+    memref.StoreOp: of_operation(_store),
+    memref.ViewOp: of_operation(_view),
+    upstream.PrefetchOp: plain(lambda *hint: None),
+    upstream.ReinterpretCastOp: of_operation(_reinterpret),
+}
+"""What operations compute of their operands alone."""
+
+
 @register_impls
 class BufferFunctions(InterpreterFunctions):
-    """Implementations of `memref` and casts for xDSL's interpreter."""
-
-    @impl(memref.LoadOp)
-    def run_load(
-        self, interpreter: Interpreter, op: memref.LoadOp, args: PythonValues
-    ) -> PythonValues:
-        """Read an element."""
-        buffer, *indices = args
-        return (buffer[place(op, buffer, indices)],)
-
-    @impl(memref.StoreOp)
-    def run_store(
-        self, interpreter: Interpreter, op: memref.StoreOp, args: PythonValues
-    ) -> PythonValues:
-        """Write an element."""
-        value, buffer, *indices = args
-        buffer[place(op, buffer, indices)] = value
-        return ()
-
-    @impl(upstream.PrefetchOp)
-    def run_prefetch(
-        self, interpreter: Interpreter, op: upstream.PrefetchOp, args: PythonValues
-    ) -> PythonValues:
-        """Do nothing: a prefetch is a hint."""
-        return ()
-
-    @impl(memref.DimOp)
-    def run_dim(
-        self, interpreter: Interpreter, op: memref.DimOp, args: PythonValues
-    ) -> PythonValues:
-        """A size."""
-        buffer, dim = args
-        return (buffer.shape[dim],)
-
-    @impl(memref.AllocaOp)
-    def run_alloca(
-        self, interpreter: Interpreter, op: memref.AllocaOp, args: PythonValues
-    ) -> PythonValues:
-        """Allocate an uninitialised buffer."""
-        return (_allocated(op.memref.type, args),)
-
-    @impl(memref.AllocOp)
-    def run_alloc(
-        self, interpreter: Interpreter, op: memref.AllocOp, args: PythonValues
-    ) -> PythonValues:
-        """Allocate an uninitialised buffer."""
-        return (_allocated(op.memref.type, args),)
-
-    @impl(memref.DeallocOp)
-    def run_dealloc(
-        self, interpreter: Interpreter, op: memref.DeallocOp, args: PythonValues
-    ) -> PythonValues:
-        """Make the contents of a buffer undefined."""
-        (buffer,) = args
-        buffer[...] = unknown(buffer.shape, memref_type(op.memref).element_type)
-        return ()
-
-    @impl(memref.ViewOp)
-    def run_view(
-        self, interpreter: Interpreter, op: memref.ViewOp, args: PythonValues
-    ) -> PythonValues:
-        """Bytes as a buffer of another type."""
-        raw, shift, *sizes = args
-        return (_part(op, raw, int(shift), shape_with(op.result.type, iter(sizes))),)
-
-    @impl(memref.CastOp)
-    def run_cast(
-        self, interpreter: Interpreter, op: memref.CastOp, args: PythonValues
-    ) -> PythonValues:
-        """The same buffer, with more or fewer static sizes in its type."""
-        (buffer,) = args
-        sizes = memref_type(op.results[0]).get_shape()
-        wrong = any(n not in (DYNAMIC_INDEX, m) for n, m in zip(sizes, buffer.shape, strict=True))
-        if wrong:
-            fact = "wrong shape"
-            got = buffer.shape
-            raise CompileError(explain(op.name, fact, expected=sizes, got=got, origin=origin(op)))
-        return (buffer,)
-
-    @impl(memref.CollapseShapeOp)
-    def run_collapse_shape(
-        self, interpreter: Interpreter, op: memref.CollapseShapeOp, args: PythonValues
-    ) -> PythonValues:
-        """The elements in one dimension."""
-        (buffer,) = args
-        return (buffer.reshape(-1),)
-
-    @impl(upstream.ReinterpretCastOp)
-    def run_reinterpret_cast(
-        self, interpreter: Interpreter, op: upstream.ReinterpretCastOp, args: PythonValues
-    ) -> PythonValues:
-        """A contiguous part of a buffer in another shape."""
-        buffer, *dynamic = args
-        numbers = iter(dynamic)
-        (offset,) = op.static_offsets.get_values()
-        first = int(next(numbers)) if offset == DYNAMIC_INDEX else offset
-        shape = shape_with(op.result.type, numbers)
-        raw = buffer.reshape(-1).view(np.uint8)
-        return (_part(op, raw, first * buffer.itemsize, shape),)
-
-    @impl(memref.CopyOp)
-    def run_copy(
-        self, interpreter: Interpreter, op: memref.CopyOp, args: PythonValues
-    ) -> PythonValues:
-        """Copy all elements."""
-        source, target = args
-        if source.shape != target.shape:
-            fact = "shapes differ"
-            raise CompileError(
-                explain(op.name, fact, expected=target.shape, got=source.shape, origin=origin(op))
-            )
-        target[...] = source
-        return ()
+    """Implementations of casts between buffers and addresses for xDSL's interpreter."""
 
     @impl(UnrealizedConversionCastOp)
     def run_conversion(
@@ -187,11 +144,6 @@ class BufferFunctions(InterpreterFunctions):
         if len(sources) == len(targets) == 1:
             return (_converted(op, args[0], sources[0], targets[0]),)
         raise UnsupportedError(explain(op.name, "cannot be run", origin=origin(op)))
-
-
-def _allocated(kind: Attribute, sizes: PythonValues) -> np.ndarray:
-    """An uninitialised buffer of a type."""
-    return unknown(shape_with(kind, iter(sizes)), cast(MemRefType, kind).element_type)
 
 
 def _part(op: memref.ViewOp | upstream.ReinterpretCastOp, raw: Any, first: int, shape: Any) -> Any:

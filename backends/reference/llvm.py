@@ -41,6 +41,7 @@ from .numbers import (
     Meaning,
     dtype_of,
     fixed,
+    of_operation,
     scaled,
     shape_of,
     typed,
@@ -167,13 +168,6 @@ class LlvmFunctions(InterpreterFunctions):
         size = int(args[0]) * _size_of(op.elem_type)
         return (memory_of(interpreter).add(np.full(size, 255, np.uint8)),)
 
-    @impl(llvm.PtrToIntOp)
-    def run_address_as_number(
-        self, interpreter: Interpreter, op: llvm.PtrToIntOp, args: PythonValues
-    ) -> PythonValues:
-        """The address as a number."""
-        return (typed(args[0].address, op.results[0].type),)
-
     @impl(llvm.LoadOp)
     def run_load(
         self, interpreter: Interpreter, op: llvm.LoadOp, args: PythonValues
@@ -181,49 +175,6 @@ class LlvmFunctions(InterpreterFunctions):
         """Read an address."""
         (address,) = at(op, args[0], _WORD)
         return (memory_of(interpreter).find(int(address)),)
-
-    @impl(upstream.MaskedLoadOp)
-    def run_masked_load(
-        self, interpreter: Interpreter, op: upstream.MaskedLoadOp, args: PythonValues
-    ) -> PythonValues:
-        """Read the contiguous elements that the mask enables."""
-        pointer, mask, rest = args
-        return (_gathered(op, _neighbours(pointer, rest), mask, rest),)
-
-    @impl(upstream.MaskedStoreOp)
-    def run_masked_store(
-        self, interpreter: Interpreter, op: upstream.MaskedStoreOp, args: PythonValues
-    ) -> PythonValues:
-        """Write the contiguous elements that the mask enables."""
-        value, pointer, mask = args
-        for place, number, allowed in zip(_neighbours(pointer, value), value, mask, strict=True):
-            if allowed:
-                at(op, place, value.dtype)[0] = number
-        return ()
-
-    @impl(upstream.MaskedGatherOp)
-    def run_masked_gather(
-        self, interpreter: Interpreter, op: upstream.MaskedGatherOp, args: PythonValues
-    ) -> PythonValues:
-        """Read the elements that the mask enables, each at its own address."""
-        return (_gathered(op, *args),)
-
-    @impl(llvm.InsertValueOp)
-    def run_insert_value(
-        self, interpreter: Interpreter, op: llvm.InsertValueOp, args: PythonValues
-    ) -> PythonValues:
-        """Replace a member of a structure."""
-        structure, value = args
-        (number,) = op.position.get_values()
-        return ((*structure[:number], value, *structure[number + 1 :]),)
-
-    @impl(llvm.ExtractValueOp)
-    def run_extract_value(
-        self, interpreter: Interpreter, op: llvm.ExtractValueOp, args: PythonValues
-    ) -> PythonValues:
-        """A member of a structure."""
-        (number,) = op.position.get_values()
-        return (args[0][number],)
 
     @impl(llvm.CallIntrinsicOp)
     def run_intrinsic(
@@ -243,11 +194,10 @@ class LlvmFunctions(InterpreterFunctions):
         return ()
 
 
-def computes(op: Operation) -> bool:
-    """Whether `COMPUTATIONS` has what an operation does: a load of an address needs the memory."""
-    if isinstance(op, llvm.LoadOp):
-        return not isinstance(op.dereferenced_value.type, llvm.LLVMPointerType)
-    return type(op) in COMPUTATIONS
+def loads_address(op: Operation) -> bool:
+    """Whether an operation loads an address, for which it needs the memory."""
+    is_load = isinstance(op, llvm.LoadOp)
+    return is_load and isinstance(op.dereferenced_value.type, llvm.LLVMPointerType)
 
 
 def _load(op: llvm.LoadOp) -> Compute:
@@ -284,6 +234,49 @@ def _element_pointer(op: upstream.GEPOp) -> Compute:
     return lambda pointer, number: pointer.moved(int(number) * size)
 
 
+def _neighbours(pointer: Pointer, lanes: np.ndarray) -> list[Pointer]:
+    return [pointer.moved(lane * lanes.itemsize) for lane in range(lanes.size)]
+
+
+def _gathered(
+    op: Operation, places: Sequence[Pointer], mask: np.ndarray, rest: np.ndarray
+) -> np.ndarray:
+    """The elements in the lanes that a mask enables, those of `rest` in the others."""
+    result = rest.copy()
+    for lane, allowed in enumerate(mask):
+        if allowed:
+            result[lane] = at(op, places[lane], rest.dtype)[0]
+    return result
+
+
+def _masked_load(
+    op: upstream.MaskedLoadOp, pointer: Pointer, mask: np.ndarray, rest: np.ndarray
+) -> np.ndarray:
+    """Read the contiguous elements that the mask enables."""
+    return _gathered(op, _neighbours(pointer, rest), mask, rest)
+
+
+def _masked_store(
+    op: upstream.MaskedStoreOp, value: np.ndarray, pointer: Pointer, mask: np.ndarray
+) -> None:
+    """Write the contiguous elements that the mask enables."""
+    for place, number, allowed in zip(_neighbours(pointer, value), value, mask, strict=True):
+        if allowed:
+            at(op, place, value.dtype)[0] = number
+
+
+def _insert_value(op: llvm.InsertValueOp) -> Compute:
+    """Replace a member of a structure."""
+    (number,) = op.position.get_values()
+    return lambda structure, value: (*structure[:number], value, *structure[number + 1 :])
+
+
+def _extract_value(op: llvm.ExtractValueOp) -> Compute:
+    """A member of a structure."""
+    (number,) = op.position.get_values()
+    return lambda structure: structure[number]
+
+
 def _insert_element(op: llvm.InsertElementOp) -> Compute:
     """Replace a lane."""
 
@@ -316,30 +309,21 @@ def _poison(op: upstream.PoisonOp) -> Compute:
 
 
 COMPUTATIONS: Mapping[type[Operation], Meaning] = {
+    llvm.ExtractValueOp: _extract_value,
     llvm.InsertElementOp: _insert_element,
+    llvm.InsertValueOp: _insert_value,
     llvm.LoadOp: _load,
+    llvm.PtrToIntOp: lambda op: lambda pointer: typed(pointer.address, op.results[0].type),
     llvm.ShuffleVectorOp: _shuffle,
     llvm.StoreOp: _store,
     upstream.ExtractElementOp: lambda op: lambda value, lane: value[int(lane)],
     upstream.GEPOp: _element_pointer,
+    upstream.MaskedGatherOp: of_operation(_gathered),
+    upstream.MaskedLoadOp: of_operation(_masked_load),
+    upstream.MaskedStoreOp: of_operation(_masked_store),
     upstream.PoisonOp: _poison,
 }
 """What operations compute of their operands alone."""
-
-
-def _neighbours(pointer: Pointer, lanes: np.ndarray) -> list[Pointer]:
-    return [pointer.moved(lane * lanes.itemsize) for lane in range(lanes.size)]
-
-
-def _gathered(
-    op: Operation, places: Sequence[Pointer], mask: np.ndarray, rest: np.ndarray
-) -> np.ndarray:
-    """The elements in the lanes that a mask enables, those of `rest` in the others."""
-    result = rest.copy()
-    for lane, allowed in enumerate(mask):
-        if allowed:
-            result[lane] = at(op, places[lane], rest.dtype)[0]
-    return result
 
 
 def _run_tiles(

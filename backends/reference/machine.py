@@ -29,8 +29,8 @@ from ...core.errors import CompileError, UnsupportedError, explain
 from ...core.provenance import origin
 from ...dialects.loop.ops import KernelOp
 from ...dialects.upstream import ops as upstream
+from . import buffers, vectors
 from . import llvm as llvm_functions
-from . import vectors
 from .buffers import BufferFunctions
 from .listeners import CallingOperations, CallListener
 from .llvm import LlvmFunctions, call_external, call_native
@@ -40,7 +40,6 @@ from .memory import Memory, MemoryInterpreter
 from .numbers import Compute, Meaning, computation, is_number
 from .remembered import CALLS, Remembered, name_of
 from .rt import RtFunctions
-from .vectors import VectorFunctions
 
 
 @register_impls
@@ -66,6 +65,7 @@ class StructuredFunctions(ScfFunctions):
 
 
 _COMPUTATIONS: Mapping[type[Operation], Meaning] = {
+    **buffers.COMPUTATIONS,
     **llvm_functions.COMPUTATIONS,
     **vectors.COMPUTATIONS,
 }
@@ -113,7 +113,7 @@ class Machine(MemoryInterpreter):
         self._decoded: dict[Block, list[_Step]] = {}
         lockstep = Lockstep()
         loops = (LoopFunctions(lockstep), RtFunctions(lockstep), StructuredFunctions(lockstep))
-        standard = (BufferFunctions(), VectorFunctions(), CfFunctions(), FuncFunctions())
+        standard = (BufferFunctions(), CfFunctions(), FuncFunctions())
         for functions in (*loops, *standard, LlvmFunctions()):
             self.register_implementations(functions)
 
@@ -191,8 +191,7 @@ class Machine(MemoryInterpreter):
                         tuple(map(id, op.results)),
                         isinstance(op, CALLS),
                         is_number(op)
-                        or type(op) in vectors.COMPUTATIONS
-                        or llvm_functions.computes(op),
+                        or (type(op) in _COMPUTATIONS and not llvm_functions.loads_address(op)),
                     )
                     for op in block.ops
                 ]

@@ -117,6 +117,11 @@ def plain(function: Callable[..., Any]) -> Meaning:
     return lambda op: function
 
 
+def of_operation(function: Callable[..., Any]) -> Meaning:
+    """The meaning of an operation that is a function of itself and its operands."""
+    return lambda op: functools.partial(function, op)
+
+
 def _signs_dropped(function: Callable[..., Any]) -> Meaning:
     """The meaning of an operation on unsigned integers."""
     return lambda op: lambda *args: function(*map(unsigned, args))
@@ -314,7 +319,7 @@ MEANINGS: dict[str, Meaning] = {
     **{f"math.{name}": plain(function) for name, function in LIBM.items()},
     "affine.apply": _apply,
     "affine.min": _apply,
-    "arith.bitcast": lambda op: functools.partial(reinterpret, op),
+    "arith.bitcast": of_operation(reinterpret),
     "arith.ceildivsi": plain(_rounded_up_quotient),
     "arith.ceildivui": _signs_dropped(_rounded_up_quotient),
     "arith.cmpf": compare_floats,

@@ -8,13 +8,6 @@ from typing import Any
 import numpy as np
 from xdsl.dialects import vector
 from xdsl.dialects.builtin import DYNAMIC_INDEX
-from xdsl.interpreter import (
-    Interpreter,
-    InterpreterFunctions,
-    PythonValues,
-    impl,
-    register_impls,
-)
 from xdsl.ir import Operation
 
 from ...core.typed import vector_type
@@ -28,6 +21,7 @@ from .numbers import (
     Meaning,
     dtype_of,
     fused,
+    of_operation,
     reinterpret,
     scaled,
     shape_of,
@@ -56,102 +50,76 @@ def _lanes(
     return elements, places
 
 
-@register_impls
-class VectorFunctions(InterpreterFunctions):
-    """Implementations of `vector` for xDSL's interpreter."""
+def _masked_load(op: vector.MaskedLoadOp, buffer: np.ndarray, *rest: Any) -> np.ndarray:
+    """Read the contiguous elements that the mask enables."""
+    *indices, mask, passed = rest
+    return _read(op, buffer, indices, np.arange(mask.size), mask, passed)
 
-    @impl(vector.MaskedLoadOp)
-    def run_masked_load(
-        self, interpreter: Interpreter, op: vector.MaskedLoadOp, args: PythonValues
-    ) -> PythonValues:
-        """Read the contiguous elements that the mask enables."""
-        buffer, *indices, mask, rest = args
-        elements, places = _lanes(op, buffer, indices, np.arange(mask.size), mask)
-        result = rest.copy()
-        result[mask] = elements[places]
-        return (result,)
 
-    @impl(vector.MaskedStoreOp)
-    def run_masked_store(
-        self, interpreter: Interpreter, op: vector.MaskedStoreOp, args: PythonValues
-    ) -> PythonValues:
-        """Write the contiguous elements that the mask enables."""
-        buffer, *indices, mask, value = args
-        elements, places = _lanes(op, buffer, indices, np.arange(mask.size), mask)
-        elements[places] = value[mask]
-        return ()
+def _gather(op: upstream.GatherOp, buffer: np.ndarray, *rest: Any) -> np.ndarray:
+    """Read the elements that the mask enables, each at its own offset."""
+    *indices, offsets, mask, passed = rest
+    return _read(op, buffer, indices, offsets.astype(np.int64), mask, passed)
 
-    @impl(upstream.GatherOp)
-    def run_gather(
-        self, interpreter: Interpreter, op: upstream.GatherOp, args: PythonValues
-    ) -> PythonValues:
-        """Read the elements that the mask enables, each at its own offset."""
-        buffer, *indices, offsets, mask, rest = args
-        elements, places = _lanes(op, buffer, indices, offsets.astype(np.int64), mask)
-        result = rest.copy()
-        result[mask] = elements[places]
-        return (result,)
 
-    @impl(vector.CreateMaskOp)
-    def run_create_mask(
-        self, interpreter: Interpreter, op: vector.CreateMaskOp, args: PythonValues
-    ) -> PythonValues:
-        """Enable the first lanes of each dimension."""
-        shape = shape_of(op.results[0].type)
-        mask = np.ones(shape, bool)
-        for axis, count in zip(np.ogrid[tuple(map(slice, shape))], args, strict=True):
-            mask &= axis < count
-        return (mask,)
+def _read(
+    op: Operation,
+    buffer: np.ndarray,
+    indices: Sequence[Any],
+    offsets: np.ndarray,
+    mask: Any,
+    passed: np.ndarray,
+) -> np.ndarray:
+    """The elements that the mask enables, those of `passed` in the other lanes."""
+    elements, places = _lanes(op, buffer, indices, offsets, mask)
+    result = passed.copy()
+    result[mask] = elements[places]
+    return result
 
-    @impl(vector.ExtractOp)
-    def run_extract(
-        self, interpreter: Interpreter, op: vector.ExtractOp, args: PythonValues
-    ) -> PythonValues:
-        """One lane, or a vector of fewer dimensions."""
-        value, *dynamic = args
-        return (typed(value[_position(op, dynamic)], op.results[0].type),)
 
-    @impl(vector.InsertOp)
-    def run_insert(
-        self, interpreter: Interpreter, op: vector.InsertOp, args: PythonValues
-    ) -> PythonValues:
-        """Replace a lane."""
-        source, target, *dynamic = args
-        result = target.copy()
-        result[_position(op, dynamic)] = source
-        return (result,)
+def _masked_store(op: vector.MaskedStoreOp, buffer: np.ndarray, *rest: Any) -> None:
+    """Write the contiguous elements that the mask enables."""
+    *indices, mask, value = rest
+    elements, places = _lanes(op, buffer, indices, np.arange(mask.size), mask)
+    elements[places] = value[mask]
 
-    @impl(vector.ShuffleOp)
-    def run_shuffle(
-        self, interpreter: Interpreter, op: vector.ShuffleOp, args: PythonValues
-    ) -> PythonValues:
-        """Lanes of two concatenated vectors."""
-        return (np.concatenate(args)[list(op.mask.get_values())],)
 
-    @impl(x86vector.Avx512MaskScalefOp)
-    def run_scale(
-        self, interpreter: Interpreter, op: x86vector.Avx512MaskScalefOp, args: PythonValues
-    ) -> PythonValues:
-        """A product with a power of two, with one rounding."""
-        rest, a, b, mask, rounding = args
-        return (scaled(op, (a, b, rest, mask, rounding)),)
+def _create_mask(op: vector.CreateMaskOp, *counts: Any) -> np.ndarray:
+    """Enable the first lanes of each dimension."""
+    shape = shape_of(op.results[0].type)
+    mask = np.ones(shape, bool)
+    for axis, count in zip(np.ogrid[tuple(map(slice, shape))], counts, strict=True):
+        mask &= axis < count
+    return mask
 
-    @impl(vector.BitcastOp)
-    def run_bitcast(
-        self, interpreter: Interpreter, op: vector.BitcastOp, args: PythonValues
-    ) -> PythonValues:
-        """The same bits in another type."""
-        return (reinterpret(op, *args),)
 
-    @impl(upstream.ReductionOp)
-    def run_reduction(
-        self, interpreter: Interpreter, op: upstream.ReductionOp, args: PythonValues
-    ) -> PythonValues:
-        """Combine all lanes and the accumulator, if any."""
-        value, *start = args
-        fold = REDUCTIONS[COMBINE[op.kind.data.value]]
-        dtype = dtype_of(vector_type(op.vector))
-        return (typed(fold(np.append(np.asarray(start, dtype), value)), op.results[0].type),)
+def _extract(op: vector.ExtractOp, value: np.ndarray, *dynamic: Any) -> Any:
+    """One lane, or a vector of fewer dimensions."""
+    return typed(value[_position(op, dynamic)], op.results[0].type)
+
+
+def _insert(op: vector.InsertOp, source: Any, target: np.ndarray, *dynamic: Any) -> np.ndarray:
+    """Replace a lane."""
+    result = target.copy()
+    result[_position(op, dynamic)] = source
+    return result
+
+
+def _shuffle(op: vector.ShuffleOp, *both: np.ndarray) -> np.ndarray:
+    """Lanes of two concatenated vectors."""
+    return np.concatenate(both)[list(op.mask.get_values())]
+
+
+def _scale(op: x86vector.Avx512MaskScalefOp, rest: Any, a: Any, b: Any, *settings: Any) -> Any:
+    """A product with a power of two, with one rounding."""
+    return scaled(op, (a, b, rest, *settings))
+
+
+def _reduction(op: upstream.ReductionOp, value: np.ndarray, *start: Any) -> Any:
+    """Combine all lanes and the accumulator, if any."""
+    fold = REDUCTIONS[COMBINE[op.kind.data.value]]
+    dtype = dtype_of(vector_type(op.vector))
+    return typed(fold(np.append(np.asarray(start, dtype), value)), op.results[0].type)
 
 
 def _contiguous(
@@ -208,9 +176,19 @@ def _fma(op: vector.FMAOp) -> Compute:
 
 COMPUTATIONS: Mapping[type[Operation], Meaning] = {
     upstream.BroadcastOp: _broadcast,
+    upstream.GatherOp: of_operation(_gather),
+    upstream.ReductionOp: of_operation(_reduction),
+    vector.BitcastOp: of_operation(reinterpret),
+    vector.CreateMaskOp: of_operation(_create_mask),
+    vector.ExtractOp: of_operation(_extract),
     vector.FMAOp: _fma,
+    vector.InsertOp: of_operation(_insert),
     vector.LoadOp: _load,
+    vector.MaskedLoadOp: of_operation(_masked_load),
+    vector.MaskedStoreOp: of_operation(_masked_store),
+    vector.ShuffleOp: of_operation(_shuffle),
     vector.StoreOp: _store,
+    x86vector.Avx512MaskScalefOp: of_operation(_scale),
 }
 """What operations compute of their operands alone."""
 
