@@ -162,10 +162,11 @@ class _Code:
             raise CompileError(explain("pattern", f"{term.text} is read before it is found"))
         owner = self._new("o")
         self._line(f"{owner} = {value}.owner")
-        kinds = term.kinds if len(term.kinds) > 1 else term.kinds[0]
+        first, *others = term.kinds
+        kinds = term.kinds if others else first
         trait = f" and {owner}.has_trait({self._constant(term.trait)})" if term.trait else ""
         self._block(f"if isinstance({owner}, {self._constant(kinds)}){trait}")
-        definition = getattr(term.kinds[0], "get_irdl_definition", lambda: None)()
+        definition = getattr(first, "get_irdl_definition", lambda: None)()
         if definition is None or len(definition.results) > 1:
             self._block(f"if {value}.index == 0")
         self._operator(node, owner)

@@ -92,9 +92,10 @@ def side(
 
     known = numbers or {}
     inside = {n.target.id for n in ast.walk(expression) if isinstance(n, ast.NamedExpr)}
-    called = [n.func.id for n in ast.walk(expression) if isinstance(n, ast.Call)]
+    calls = [n.func for n in ast.walk(expression) if isinstance(n, ast.Call)]
+    called = dict.fromkeys(f.id for f in calls if isinstance(f, ast.Name))
     names = [n for n in names_in(expression) if n not in known and n not in inside]
-    names += [name for name in dict.fromkeys(called) if name not in operators]
+    names += [name for name in called if name not in operators]
     body = ast.unparse(Applied().visit(ast.parse(ast.unparse(expression), mode="eval")))
     return eval(f"lambda b, {', '.join((*names, '**_'))}: {body}", {**operators, **known})
 

@@ -345,7 +345,7 @@ def made(
     length = choices.among(rank, rank, rank, max(rank - 2, 0), 1, 2, rank + 1)
     others: dict[str, Any] = {}
     for name, annotation, texts in signature.others:
-        others[name] = _property(choices, annotation, texts, rank, length, sizes)
+        others[name] = random_property(choices, annotation, texts, rank, length, sizes)
     try:
         op = operator(**arguments, **others)
         op.verify()
@@ -354,7 +354,7 @@ def made(
     return op, others
 
 
-def _property(
+def random_property(
     choices: Choices,
     annotation: str,
     texts: Sequence[str],

@@ -7,9 +7,10 @@ from .markdown import page, table
 
 _INTRODUCTION = """\
 What rewrites do, as `stepwell-opt --list-rules` prints it. The left side is replaced by the right
-one, which has the same type. The names `c` and `d` are constants, `f` is any operator, and
-`(t := ...)` names a value. [Canonical forms](../canonical-forms.md#how-exact-a-rewrite-is) says
-what the classes of exactness mean, and where rules of each are used."""
+one, which has the same type. The names `c` and `d` are constants, `f` is any operator, a starred
+name is any number of operands, and `(t := ...)` names a value.
+[Canonical forms](../canonical-forms.md#how-exact-a-rewrite-is) says what the classes of exactness
+mean, and where rules of each are used."""
 
 
 def rules_page() -> str:

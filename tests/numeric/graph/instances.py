@@ -81,7 +81,7 @@ def instances(rule: IdentityRule, types: tuple[str, ...], **attributes: Any) -> 
     """
     left = rule.sides.left
     inside = {name for name in names_in(left) if f"{name} :=" in rule.identity}
-    for operators, numbers in _families(rule):
+    for operators, numbers in families_of(rule):
         fixed = {*inside, *attributes, *operators}
         names = [name for name in names_in(left) if name not in fixed]
         values = [name for name in names if name not in (*CONSTANTS, *numbers)]
@@ -114,7 +114,7 @@ def _holds(kind: str, value: float) -> bool:
     return np.asarray(value).astype(TYPES[kind]) == value
 
 
-def _families(rule: IdentityRule) -> Iterator[tuple[Mapping[str, Any], Mapping[str, float]]]:
+def families_of(rule: IdentityRule) -> Iterator[tuple[Mapping[str, Any], Mapping[str, float]]]:
     """The operators that the root of a rule stands for, and the numbers of other names."""
     root = rule.sides.root
     family = rule.families.get(root)
@@ -143,5 +143,11 @@ def applies(rule: IdentityRule, proof: Proof) -> bool:
         module = b.module()
     except (VerifyException, sw.StepwellError, TypeError):
         return False
-    pattern = usable(rule, module)
-    return PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(module.op)
+    return rewrites(rule, module)
+
+
+def rewrites(rule: IdentityRule, module: sw.Module) -> bool:
+    """Whether a rule applies to a copy of a module."""
+    copy = module.clone()
+    pattern = usable(rule, copy)
+    return PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(copy.op)

@@ -36,6 +36,7 @@ from stepwell.tools.rule_list import all_rules
 
 from ...harness import cases, floats, results
 from .instances import TYPES, Build, Proof, instances, number, usable
+from .random_instances import random_instances
 
 WHOLE = (1 << 63) - 1
 ROOMS = ("stepwell.dialects", "stepwell.passes.graph", "stepwell.conversions")
@@ -736,3 +737,50 @@ def test_an_exact_rule_holds_for_shapes_that_are_broadcast(rule: str) -> None:
 def test_every_exact_rule_of_graph_is_shown_exact() -> None:
     exact = {name for name, kind in BY_NAME.items() if Exactness.of(kind) == Exactness.EXACT}
     assert exact == set(PROOFS)
+
+
+HAND_MADE = {"BiasIsAnOperand", "BiasesAreOne", "ChosenTwice", "ConcatOfSlices", "GatherOfAll"}
+HAND_MADE |= {"LargestOfLargest", "MeanOfEntries", "MeanOfMessages", "PoolNothing", "PowerIsRoot"}
+HAND_MADE |= {"ReduceTwice", "ReluOfNonnegative", "RowsWithEntries", "ScaleOfColumns"}
+HAND_MADE |= {"ScaleOfRows", "SliceNothing", "SliceTwice", "SoftmaxOfScoresWithEpsilon"}
+HAND_MADE |= {"SumByReshapedSoftmax", "WeightedColumns", "ZeroWithoutEntries"}
+"""Rules whose conditions no random program fulfils: they have those of `PROOFS` and `INEXACT`."""
+
+
+@pytest.mark.parametrize("rule", _stated())
+def test_a_rule_holds_in_random_programs(rule: str, all_tests: bool) -> None:
+    """For shapes, attributes and operands that its text leaves open, and special values."""
+    one = _stated()[rule]
+    found = random_instances(one, 600 if all_tests else 60)
+    programs = list(itertools.islice(found, 40 if all_tests else 4))
+    assert programs or rule in HAND_MADE, f"{rule} applies to no random program"
+    for module, inputs in programs:
+        after, _ = applied(one, module)
+        want, have = (_outcome(m, inputs) for m in (module, after))
+        if isinstance(want, str):
+            assert have == want
+        elif one.exactness == Exactness.EXACT:
+            for before, now in zip(bits(want), bits(have), strict=True):
+                np.testing.assert_array_equal(now, before, module.text())
+        else:
+            for before, now in zip(want, have, strict=True):
+                _assert_near(now, before)
+
+
+def _outcome(module: sw.Module, inputs: list[np.ndarray]) -> Any:
+    """The results of a program, as an error says it where there are none."""
+    try:
+        return results(module.run_reference(*inputs))
+    except sw.InputError as error:
+        return str(error)
+
+
+def _assert_near(have: np.ndarray, want: np.ndarray) -> None:
+    """Equal but for a few roundings of the largest element, where both are finite."""
+    if want.dtype.kind != "f":
+        np.testing.assert_array_equal(have, want)
+        return
+    both = np.isfinite(want) & np.isfinite(have)
+    few = 16 * float(np.finfo(want.dtype).eps)
+    scale = float(np.max(np.abs(want[both]), initial=1.0))
+    np.testing.assert_allclose(have[both], want[both], rtol=few, atol=few * scale)
