@@ -213,7 +213,7 @@ class _Search:
     # For a fact f(n):  not f(0) and .. and not f(k)  =>  k - n < 0
     def by_numbers(self, value: Affine, facts: Sequence[Affine]) -> Proof | None:
         """A proof that a value is below 0 but for a few numbers, which facts exclude."""
-        for atom in value.atoms:
+        for atom in value.atoms if facts else ():
             own, factor = Polynomial.atom(atom), value.coefficient(atom)
             _, most = self.ranges.of(value - own * factor)
             if factor >= 0 or most is None or most < 0 or most // -factor >= _MOST_NUMBERS:

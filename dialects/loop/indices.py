@@ -102,6 +102,9 @@ class IndexValues:
             if computed is not None:
                 return computed
         key, loop = (value, side) if self._varies(value) else (value,), loop_of(value)
+        for bound in () if loop is None or loop.over_entries else loop.bounds:
+            # What bounds an unknown comes before it: unknowns are eliminated from the last one on.
+            self.of(bound, side)
         if loop is not None or isinstance(owner, memref.DimOp):
             found = self.below(None if loop is None else most_iterations(loop), *key)
         else:
@@ -163,11 +166,14 @@ class IndexValues:
             DivisorError: as in `of`.
         """
         kind = access.result.type if isinstance(access, LoadOp) else access.value.type
+        # As in `_expression`, what lanes are below comes before them.
+        indices = [self.of(index, side) for index in access.indices]
+        for limit in access.limits:
+            self.of(limit, side)
         lanes = enumerate(block_shape(kind))
         symbols = [self.below(count, access, axis, side) for axis, count in lanes]
         for axis, limit in zip(access.limited.get_values(), access.limits, strict=True):
             self._limits[symbols[axis]], self._sides[symbols[axis]] = limit, side
-        indices = [self.of(index, side) for index in access.indices]
         lane = list(map(Polynomial[Atom].atom, symbols))
         return [joined(polynomial(expr, indices, lane)) for expr in access.map.data.results]
 
@@ -180,38 +186,9 @@ class IndexValues:
         """The bounds of a loop; of one over entries the row that it visits."""
         return self.applied(loop.bound.data, loop.bounds, side)
 
-    # For c > 0:  c * i + r <= c * (n - 1) + r  for i < n,  c * d * (a floordiv d) + r <= c * a + r,
-    # c * d * (a ceildiv d) + r <= c * (a + d - 1) + r,  c * min(a, b) + r <= c * a + r
     def is_negative(self, value: Affine) -> bool:
         """Whether a polynomial is below 0, whatever loop variables and lanes are in it."""
-        return self._is_negative(joined(value), set())
-
-    def _is_negative(self, value: Affine, seen: set[Affine]) -> bool:
-        """The same; of polynomials that were seen this is not known.
-
-        Without them each order in which atoms can be replaced would be tried.
-        """
-        if value in seen:
-            return False
-        seen.add(value)
-        _, most = self.ranges.of(value)
-        if most is not None and most < 0:
-            return True
-        for atom in value.atoms:
-            factor, bounds = value.coefficient(atom), list[Affine]()
-            if factor <= 0:
-                continue
-            rest = value - Polynomial.atom(atom) * factor
-            if isinstance(atom, Variable):
-                bounds = [rest + (bound - 1) * factor for bound in self.bounds(atom)]
-            elif isinstance(atom, Least):
-                bounds = [rest + part * factor for part in atom.parts]
-            elif atom.function in (FLOOR, CEIL) and factor % atom.divisor == 0:
-                most = atom.dividend + (atom.divisor - 1 if atom.function is CEIL else 0)
-                bounds = [rest + most * (factor // atom.divisor)]
-            if any(self._is_negative(joined(bound), seen) for bound in bounds):
-                return True
-        return False
+        return isinstance(follows(value, _Bounds(self)), Proof)
 
     def bounds(self, atom: Atom) -> Sequence[Affine]:
         """What an unknown is below: of a loop variable the bounds, of a lane the valid ones."""
@@ -220,6 +197,24 @@ class IndexValues:
             return parts_of(self.of(limit, side))
         loop = None if value is None else loop_of(value)
         return [] if loop is None or loop.over_entries else self.bounds_of(loop, side)
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """What is known of loop variables and lanes: that they are below their bounds."""
+
+    values: IndexValues
+    sizes: tuple[Atom, ...] = ()
+
+    @property
+    def ranges(self) -> Ranges[Atom]:
+        return self.values.ranges
+
+    def facts_of(self, atom: Atom) -> Iterator[Affine]:
+        return (bound - 1 - Polynomial.atom(atom) for bound in self.values.bounds(atom))
+
+    def cases_of(self, atom: Atom) -> Sequence[Case]:
+        return ()
 
 
 def may_be_negative(loop: ForOp) -> bool:
@@ -315,10 +310,6 @@ class KnownIndices(IndexValues):
             return self.of(op.operands[0], side)
         if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
             return Polynomial.of(op.value.value.data)
-        loop = loop_of(value)
-        for bound in () if loop is None or loop.over_entries else loop.bounds:
-            # What bounds an unknown comes before it: unknowns are eliminated from the last one on.
-            self.of(bound, side)
         return super()._expression(value, side)
 
     def _keeps_value(self, cast: Operation, side: int) -> bool:
