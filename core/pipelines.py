@@ -17,16 +17,16 @@ from .threads import SOME_THREADS, are_threads
 
 OPT_LEVELS = (0, 1, 2, 3)
 
-LATE = "graph-simplify-inference{late=true}"
+LATE = "graph-open-composites{late=true}"
 """The pass after which no composite is left that is better opened."""
 
 _OPTIMIZED = {
     0: ("graph-decompose-sparse", "graph-legalize"),
     1: (
-        "graph-simplify-inference",
+        "graph-open-composites",
         "graph-cse",
         # Before constants of quantised tensors are folded to floats.
-        "graph-legalize-quantized",
+        "graph-raise-quantized",
         "graph-fold-constant",
         "canonicalize",
         "graph-canonicalize-ops",

@@ -31,7 +31,7 @@ from .edge_lists import take_graph
 from .partition import Partition
 
 _BEFORE = (
-    "graph-simplify-inference",
+    "graph-open-composites",
     "graph-cse",
     "graph-fold-constant",
     "canonicalize",

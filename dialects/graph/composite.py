@@ -54,7 +54,7 @@ class CompositeOp(GraphOp, ABC):
     """An operator whose meaning is its `body`, a function of an `OpBuilder`.
 
     16-bit operands are computed with in f32, and results, of the element type of the first
-    operand, are rounded once. `graph-simplify-inference` replaces the operator by its body. A
+    operand, are rounded once. `graph-open-composites` replaces the operator by its body. A
     subclass may override what follows from the body, with the reason.
     """
 

@@ -1,7 +1,7 @@
 """Quantised operators of the domain com.microsoft, as onnxruntime's quantiser writes them.
 
 An operator of floats between quantised tensors is written as its meaning, which
-`graph-legalize-quantized` turns into one of integers where that is exact: dequantize, compute,
+`graph-raise-quantized` turns into one of integers where that is exact: dequantize, compute,
 quantize. Scales and zero points are those of whole tensors, but for weights.
 """
 

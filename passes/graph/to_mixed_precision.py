@@ -182,7 +182,7 @@ class GraphToMixedPrecisionPass(ModulePass):
     results of functions keep their types. The choice for each operator is recorded as a
     decision; `stepwell.to_mixed_precision` measures the error.
 
-    Requires: `graph-simplify-inference` and the folding of scales before it, since f16 is not
+    Requires: `graph-open-composites` and the folding of scales before it, since f16 is not
         folded; `graph-fold-constant` after it, which stores the weights.
     Leaves: operators on f64 or sparse tensors, and those with weights beyond the type's range.
     """

@@ -29,7 +29,7 @@ COMPILER = (
     ),
     Break(
         "the operators of a composite in 16 bits each round",
-        "passes/graph/simplify_inference.py",
+        "passes/graph/open_composites.py",
         "return b.cast(x, f32) if is_half(element_type(x)) else x",
         "return x",
         "tests/numeric/graph/test_composites.py::test_composites_agree",
@@ -44,7 +44,7 @@ COMPILER = (
     ),
     Break(
         "a composite that a table names is opened",
-        "passes/graph/simplify_inference.py",
+        "passes/graph/open_composites.py",
         "if not op.opens(self.late) or op.name in self.kept:",
         "if not op.opens(self.late):",
         "tests/numeric/graph/test_composites.py::test_a_kernel_for_a_composite_gets_it_whole",

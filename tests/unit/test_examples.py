@@ -33,7 +33,7 @@ SHOWN = {
     "conv_block": [
         "before\nbuiltin.module",
         "graph.batch_norm",
-        "after graph-simplify-inference\nbuiltin.module",
+        "after graph-open-composites\nbuiltin.module",
         "after graph-cse: the same\n",
         "after graph-fuse-ops\nbuiltin.module",
         "@fused_conv_relu",

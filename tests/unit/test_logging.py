@@ -48,7 +48,7 @@ def test_a_compilation_is_logged(
     assert said[-1] == ("stepwell.compile", "INFO")
     assert re.fullmatch(r"logged: compiled in \d+\.\d+ s", caplog.records[-1].getMessage())
     passes = [record for record in caplog.records if record.name == "stepwell.passes"]
-    assert passes[0].getMessage() == "optimized: graph-simplify-inference"
+    assert passes[0].getMessage() == "optimized: graph-open-composites"
     assert passes[-1].getMessage() == "code generation"
     counts = [(vars(record)["done"], vars(record)["left"]) for record in passes]
     last = len(passes) - 1
@@ -108,7 +108,7 @@ def test_passes_report_their_progress() -> None:
     steps = list[Step]()
     with followed(steps.append):
         exe = sw.compile(model(), threads=1, check=True)
-    assert steps[0].text == "optimized: graph-simplify-inference"
+    assert steps[0].text == "optimized: graph-open-composites"
     assert steps[-1].text == "code generation"
     assert [step.done for step in steps] == [*range(len(steps))]
     assert steps[-1].note == f"{len(steps) - 1}/{len(steps)}"

@@ -340,7 +340,7 @@ def test_what_moves_or_chooses_elements_does_so_to_integers(
     zero = np.array([3, -1, 0], np.int8) if along else np.int8(3)
     floats = b.dequantize(x, scale, zero, 0 if along else None)
     b.output(b.apply(operator, floats), name="y")
-    (line,) = lines_of(b, "graph-legalize-quantized", operator)
+    (line,) = lines_of(b, "graph-raise-quantized", operator)
     assert line.rstrip().endswith("tensor<3x7xi8>") == moves
     agrees(b, np.random.default_rng(1).integers(-128, 128, (3, 7)).astype(np.int8))
 
@@ -352,7 +352,7 @@ def test_integers_of_weights_are_known_behind_operators() -> None:
     one, zero = np.float32(0.5), np.int8(0)
     b.output(b.quantized_dense(x, one, np.uint8(9), w, one, zero, one, np.uint8(0)), name="y")
     module = b.module()
-    passes = "graph-simplify-inference,graph-legalize-quantized"
+    passes = "graph-open-composites,graph-raise-quantized"
     run_passes(make_context(module.weights), module.op, passes)
     # 9 times the sums of the weights is subtracted by a bias.
     assert "dense<[-36, -54]>" in str(module.op)

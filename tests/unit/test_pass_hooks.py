@@ -158,7 +158,7 @@ def test_compile_tells_hooks(module: sw.Module) -> None:
     exe = sw.compile(module, hooks=[Told(log)])
     assert "after convert-graph-to-loop" in log
     assert log[:2] == ["load passes", "load passes done"]
-    assert log[2].startswith("before graph-simplify-inference, ")
+    assert log[2].startswith("before graph-open-composites, ")
     assert log[-2:] == ["codegen", "codegen done"]
     assert "before convert-to-llvm, 0 to come" in log
     assert np.array_equal(exe(np.full((3, 4), -1.0, np.float32)), np.zeros((3, 4), np.float32))

@@ -40,7 +40,7 @@ from stepwell.passes.graph import (
     canonicalize_ops,
     fold_constant,
     fold_scale_axis,
-    simplify_inference,
+    open_composites,
 )
 from stepwell.passes.graph.fusion import outlining
 from stepwell.passes.graph.rules import arithmetic
@@ -254,12 +254,12 @@ DENSE = "@fused_dense_relu"
 
 PLANTED: list[tuple[str, str, str, Callable[[Patch], None]]] = [
     (
-        "graph-simplify-inference",
+        "graph-open-composites",
         "CompositeIsItsBody",
         "graph.batch_norm",
         lambda patch: in_pattern(
             patch,
-            simplify_inference.CompositeIsItsBody,
+            open_composites.CompositeIsItsBody,
             lambda new: dropped(graph.RsqrtOp)(new) if has(new, graph.RsqrtOp) else new,
         ),
     ),

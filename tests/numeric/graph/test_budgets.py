@@ -152,11 +152,11 @@ def test_budgets_add_up_against_results_that_are_given(monkeypatch: pytest.Monke
     b = sw.Builder("main")
     b.output(b.relu(b.input("x", (3, 6))))
     given: list[Any] = [np.ones((3, 6), np.float32)]
-    names = ",".join(["graph-simplify-inference"] * 5)
+    names = ",".join(["graph-open-composites"] * 5)
     with monkeypatch.context() as patch:
-        spoiled(patch, "graph-simplify-inference", scaled(1 + 3 * 2.0**-23))
+        spoiled(patch, "graph-open-composites", scaled(1 + 3 * 2.0**-23))
         assert len(checked(b.module(), names, given, given).changes) == 5
-    spoiled(monkeypatch, "graph-simplify-inference", scaled(1 + 9 * 2.0**-23))
+    spoiled(monkeypatch, "graph-open-composites", scaled(1 + 9 * 2.0**-23))
     # The operator may be off by 4, and its operand as well.
     with pytest.raises(sw.MiscompilationError, match=r"by 9 ulp .*; the limit is 8 ulp"):
         checked(b.module(), names, given, given)

@@ -366,7 +366,7 @@ def wrong_sum(op: ModuleOp) -> None:
 
 
 PLANTED: list[tuple[str, Callable[[], sw.Module], Callable[[ModuleOp], None]]] = [
-    ("graph-simplify-inference", mlp, wrong_constant),
+    ("graph-open-composites", mlp, wrong_constant),
     ("graph-canonicalize-ops", mlp, swapped_subtraction),
     ("graph-fold-constant", mlp, swapped_subtraction),
     ("graph-simplify", convolution, dropped_relu),

@@ -60,9 +60,9 @@ BESIDE = ["", "graph-fold-constant", "graph-fuse-ops", "pipeline"]
 @pytest.mark.parametrize(
     ("kind", "about"),
     [
-        ("quantized", "graph-legalize-quantized"),
-        ("standardized", "graph-simplify-inference"),
-        ("normalized", "graph-simplify-inference"),
+        ("quantized", "graph-raise-quantized"),
+        ("standardized", "graph-open-composites"),
+        ("normalized", "graph-open-composites"),
         ("convolution", "graph-alter-op-layout"),
         ("attention", "graph-order-contractions"),
     ],

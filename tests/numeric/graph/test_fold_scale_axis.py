@@ -224,7 +224,7 @@ def test_folded(name: str, rows: int | str, assert_same: Callable[..., sw.Module
     build, expected = FOLDED[name]
     x = floats(3 if rows == "n" else int(rows), 4)
     # Weights are rounded once more, and sums of five products cancel.
-    passes = f"graph-simplify-inference,graph-fold-constant,{PASSES},{PASSES}"
+    passes = f"graph-open-composites,graph-fold-constant,{PASSES},{PASSES}"
     after = assert_same(program(build, rows), passes, x, tolerance=1e-5)
     assert operators(after) == expected
 
@@ -237,7 +237,7 @@ def test_folded_into_filters(
     build, expected = CONVOLVED[name]
     x = floats(3 if images == "n" else int(images), 4, 7, 7)
     # Weights are rounded once more, and sums of 36 products cancel.
-    passes = f"graph-simplify-inference,graph-fold-constant,{PASSES},{PASSES}"
+    passes = f"graph-open-composites,graph-fold-constant,{PASSES},{PASSES}"
     after = assert_same(program(build, images, (7, 7)), passes, x, tolerance=2e-5)
     assert operators(after) == expected
 

@@ -1,4 +1,4 @@
-// RUN: stepwell-opt %s --split-input-file -p graph-simplify-inference,graph-legalize-quantized,graph-fold-constant | filecheck %s
+// RUN: stepwell-opt %s --split-input-file -p graph-open-composites,graph-raise-quantized,graph-fold-constant | filecheck %s
 
 // Zero points of known weights are taken off them, in the smallest type that holds the rest; that
 // of x becomes a summand.

@@ -1,4 +1,4 @@
-// RUN: stepwell-opt %s -p graph-simplify-inference | filecheck %s
+// RUN: stepwell-opt %s -p graph-open-composites | filecheck %s
 
 // CHECK-LABEL: func.func @dropout_is_the_identity
 // CHECK-SAME: (%[[x:.*]]: tensor<?x8xf32>)

@@ -268,7 +268,7 @@ def _reach(kind: Attribute, zero: np.ndarray | None) -> int:
 
 
 @dataclass(frozen=True)
-class GraphLegalizeQuantizedPass(ModulePass):
+class GraphRaiseQuantizedPass(ModulePass):
     """Compute products of quantised tensors in integers.
 
     Before:
@@ -307,13 +307,13 @@ class GraphLegalizeQuantizedPass(ModulePass):
     and that of `x` becomes a summand ``-z * sum(w)`` of the bias. All of this wraps around like
     the sum, so that a quantised operator keeps its bits.
 
-    Requires: constant scales of what is recognised; `graph-simplify-inference`, which opens the
+    Requires: constant scales of what is recognised; `graph-open-composites`, which opens the
         quantised operators of the model. Runs before `graph-fold-constant`, which would dequantise
         constant weights.
     Leaves: `graph.quantize` and `graph.dequantize` at the boundaries to floats.
     """
 
-    name = "graph-legalize-quantized"
+    name = "graph-raise-quantized"
     budget = SUMS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

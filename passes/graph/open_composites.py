@@ -71,7 +71,7 @@ class CompositeIsItsBody(RewritePattern):
 
 
 @dataclass(frozen=True)
-class GraphSimplifyInferencePass(ModulePass):
+class GraphOpenCompositesPass(ModulePass):
     """Replace composite operators by their bodies: activations, normalisations, dropout.
 
     Before:
@@ -101,7 +101,7 @@ class GraphSimplifyInferencePass(ModulePass):
     Leaves: no other composite, and no `graph.dropout` but between different types.
     """
 
-    name = "graph-simplify-inference"
+    name = "graph-open-composites"
     budget = ROUNDING
 
     late: bool = False
