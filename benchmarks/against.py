@@ -2,6 +2,7 @@
 
     python benchmarks/against.py FOLDER                  # everything
     python benchmarks/against.py FOLDER --only Softmax   # some programs
+    python benchmarks/against.py FOLDER --changed        # those of other machine code
 
 `stepwell` in that folder may be a link to a checkout of another commit. Each version runs in its
 own process, and the processes take turns. A ratio is the minimum now over the minimum before: above
@@ -12,6 +13,8 @@ of some programs, so that a ratio above the limit is taken again over several pa
 from __future__ import annotations
 
 import argparse
+import hashlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
@@ -39,6 +42,10 @@ PAIRS = 5
 """Pairs of new processes that time a program again."""
 WIDTHS = (1, 7, 64, 256)
 """Some of the sparse products of `sparse_products.py`."""
+CODE = "code of "
+"""A question for the machine code of a program, not for the time of it."""
+NAMES = re.compile(r"#.*|^\s*\.\w+.*|\.?\w*[A-Za-z]\w*_\w+|\.L\w+", re.M)
+"""What does not run: comments, directives, the names of functions and labels."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,12 @@ def _call(name: str) -> Callable[[], object]:
 
 
 def seconds(name: str) -> float:
-    """The seconds of a call of a program."""
+    """The seconds of a call of a program, or a number that stands for its machine code."""
+    if name.startswith(CODE):
+        program = dict(programs())[name.removeprefix(CODE)]
+        exe = sw.compile(program.module(), threads=program.threads)
+        code = "\n".join(NAMES.sub("", exe.ir("asm")).split())
+        return int.from_bytes(hashlib.sha256(code.encode()).digest()[:6])
     return measure({name: _call(name)}, rounds=1)[name].minimum
 
 
@@ -106,6 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", help="where the other package is")
     parser.add_argument("--only", default="", help="only programs with this text in their names")
+    parser.add_argument("--changed", action="store_true", help="only other machine code")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="turns of each version")
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -117,6 +130,10 @@ def main() -> None:
     folders: list[Path | None] = [options.folder, None]
     workers = [Worker(__file__, folder) for folder in folders]
     names = [name for name, _ in programs() if options.only in name]
+    if options.changed:
+        every = len(names)
+        names = [name for name in names if len(set(map(min, turns(workers, CODE + name, 1)))) > 1]
+        print(f"{every - len(names)} of {every} programs have the machine code that they had")
     table = Table("program", "before", "now", "ratio")
     ratios: list[float] = []
     slower: list[str] = []
