@@ -349,7 +349,7 @@ def test_a_reduction_may_read_what_changes_around_it_and_write_what_it_owns(
 def test_an_error_leaves_the_open_loops_as_they_are() -> None:
     nest, op = LoopNest(Block(), Known), arith.ConstantOp.from_int_and_width(1, 1)
     with nest.loops([AffineConstantExpr(3)]) as (place,):
-        buffer = nest.local(MemRefType(f32, [3]))
+        buffer = nest.allocate(MemRefType(f32, [3]))
         with suppress(KeyError), nest.under(0), nest.standing_for(op):
             assert (nest.here, nest.sources) == (0, [op])
             raise KeyError
