@@ -2,10 +2,8 @@
 
 Iterations of a loop that is not serial run in any order, or at the same time. Two of them depend on
 each other if one stores to a place that the other loads from or stores to. For each pair of
-accesses, being at one place is a system of linear equations, one for each dimension, over the loop
-variables of the two iterations. It has no solution if an equation, or one that follows from
-several, has none: by the greatest common divisor of its coefficients (Banerjee, Dependence
-Analysis, 1997, chapter 3), or by the ranges of its terms (chapter 4).
+accesses, being at one place is a system of equations, one for each dimension, over the loop
+variables of the two iterations (`core/algebra/equations.py`).
 
 Two stores that accumulate by the same combiner commute. That suffices for a reduction, whose
 iterations one thread runs in any order, but not for loops whose iterations run at the same time:
@@ -18,32 +16,20 @@ of a sparse matrix that the iteration visits (`segments.py`).
 
 from __future__ import annotations
 
-import itertools
-import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Block, BlockArgument, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
-    AffineBinaryOpKind,
     AffineDimExpr,
     AffineExpr,
     AffineMap,
 )
 
 from ...core.algebra.affine import ADD, DivisorError
-from ...core.algebra.expressions import (
-    FLOOR,
-    MOD,
-    Affine,
-    Atom,
-    Quotient,
-    joined,
-)
-from ...core.algebra.polynomials import Polynomial
+from ...core.algebra.equations import never_equal
 from ...core.typed import memref_type
 from .bounds import constant_index
 from .indices import IndexValues
@@ -54,9 +40,6 @@ from .ops_values import LocalOp
 from .segments import implied
 
 Access = LoadOp | StoreOp
-
-MOST_EQUATIONS = 24
-"""The limit of equations combined from those of the dimensions; more have not helped."""
 
 
 @dataclass(frozen=True)
@@ -175,124 +158,13 @@ def _may_meet(first: Access, second: Access, loop: ForOp | None) -> bool:
 
     Without a loop, whether there are any iterations in which they are.
     """
-    unknowns = IndexValues(loop)
+    both = IndexValues(loop)
     try:
-        places = unknowns.place(first, 0), unknowns.place(second, 1)
-        equations = [one - other for one, other in zip(*places, strict=True)]
-        if any(_has_no_solution(equation, unknowns) for equation in equations):
-            return False
-        equations += _numbered(*places, memref_type(first.buffer).get_shape())
-        derived = _eliminated([*equations, *_whole(*places)], unknowns)
-        if any(_has_no_solution(equation, unknowns) for equation in derived):
-            return False
-        derived = _eliminated([*implied(first, second, unknowns), *equations], unknowns)
-        if any(_has_no_solution(equation, unknowns) for equation in derived):
-            return False
-        return not any(_is_too_far(equation, unknowns) for equation in equations)
+        places = both.place(first, 0), both.place(second, 1)
+        shape = memref_type(first.buffer).get_shape()
+        return not never_equal(*places, shape, both, implied(first, second, both))
     except DivisorError:
         return True
-
-
-# c * distance + rest == 0 for no distance but 0 if |rest| < |c|, and for none at all if |rest|
-# is larger than |c| times the largest distance; and never if gcd(coefficients) does not divide
-# the constant
-def _has_no_solution(equation: Affine, unknowns: IndexValues) -> bool:
-    """Whether a polynomial is never 0, where the distance of two iterations is not 0."""
-    constant = equation.constant
-    if equation == constant:
-        return constant != 0
-    if constant % math.gcd(*(c for monomial, c in equation.terms if monomial)):
-        return True
-    factor = equation.coefficient(unknowns.distance)
-    rest = equation - Polynomial.atom(unknowns.distance) * factor
-    if factor and _skips(factor, rest, unknowns.size):
-        return True
-    least, most = unknowns.ranges.of(rest)
-    if least is None or most is None:
-        return False
-    factor, size, nearest = abs(factor), unknowns.size, max(0, least, -most)
-    if factor == 0:
-        return nearest > 0
-    return max(-least, most) < factor or (size is not None and nearest > factor * (size - 1))
-
-
-# c * distance + k == 0 (mod g)  <=>  distance == -k / c (mod g / gcd(c, g))
-def _skips(factor: int, rest: Affine, size: int | None) -> bool:
-    """Whether the distances at which the terms with unknowns may make up for the others are all
-    0, or at least the number of iterations."""
-    step = math.gcd(*(c for monomial, c in rest.terms if monomial))
-    if size is None or not step:
-        return False
-    common = math.gcd(factor, step)
-    period = step // common
-    nearest = -(rest.constant // common) * pow(factor // common, -1, period) % period
-    return min(nearest or period, period - nearest) >= size
-
-
-# c * distance + rest == 0 for no distance but 0 if -|c| < rest < |c|
-def _is_too_far(equation: Affine, unknowns: IndexValues) -> bool:
-    """Whether a polynomial is never 0 by what loop variables and lanes are below."""
-    factor = equation.coefficient(unknowns.distance)
-    rest = equation - Polynomial.atom(unknowns.distance) * factor
-    ends = unknowns.is_negative(rest - abs(factor)), unknowns.is_negative(-rest - abs(factor))
-    return all(ends) if factor else any(ends)
-
-
-# a == b and c == d  =>  n * a + c == n * b + d
-def _numbered(
-    first: Sequence[Affine], second: Sequence[Affine], shape: Sequence[int]
-) -> Iterator[Affine]:
-    """Equal indices in the last dimensions of a buffer have equal row-major numbers.
-
-    In such a number the quotients and remainders of a fused loop cancel out.
-    """
-    one, other, stride = Polynomial[Atom].of(0), Polynomial[Atom].of(0), 1
-    inner_first = zip(reversed(first), reversed(second), reversed(shape), strict=True)
-    for number, (a, b, size) in enumerate(inner_first):
-        one, other = one + a * stride, other + b * stride
-        if number > 0:
-            yield joined(one) - joined(other)
-        if size == DYNAMIC_INDEX:
-            return
-        stride *= size
-
-
-# q * c * (p * (a floordiv c)) + p * (q * (a mod c)) == p * q * a
-def _whole(first: Sequence[Affine], second: Sequence[Affine]) -> Iterator[Affine]:
-    """Consequences for indices that are split into a quotient and a remainder."""
-    for high, low in itertools.permutations(range(len(first)), 2):
-        for p, divisor in _cuts(first[high], FLOOR):
-            for q in [q for q, other in _cuts(first[low], MOD) if other == divisor]:
-                one, other = (
-                    joined(place[high] * (q * divisor) + place[low] * p)
-                    for place in (first, second)
-                )
-                yield one - other
-
-
-def _cuts(index: Affine, function: AffineBinaryOpKind) -> list[tuple[int, int]]:
-    """The coefficients and divisors of the quotients or remainders in an index."""
-    cuts = [atom for atom in index.atoms if isinstance(atom, Quotient)]
-    found = {(index.coefficient(c), c.divisor) for c in cuts if c.function is function}
-    return sorted(pair for pair in found if pair[0])
-
-
-def _eliminated(equations: Sequence[Affine], unknowns: IndexValues) -> list[Affine]:
-    """The equations, and those that remain when others are solved for one unknown."""
-    found = list(dict.fromkeys(equations))
-    for solved in found:
-        if len(found) >= MOST_EQUATIONS:
-            break
-        for unknown, factor in solved.terms:
-            if abs(factor) != 1 or unknown in ((), (unknowns.distance,)):
-                continue
-            for other in list(found):
-                count = other.coefficient(*unknown)
-                if other is not solved and count:
-                    new = other - solved * (count * factor)
-                    if new not in found:
-                        found.append(new)
-    return found
 
 
 def access_text(access: Access) -> str:

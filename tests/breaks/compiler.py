@@ -236,7 +236,7 @@ COMPILER = (
     # What operations mean.
     Break(
         "iterations that write where the next but one reads are taken to be independent",
-        "dialects/loop/dependences.py",
+        "core/algebra/equations.py",
         "return max(-least, most) < factor or",
         "return max(-least, most) <= factor or",
         "tests/numeric/loop/test_dependences.py::test_every_dependence_is_found",

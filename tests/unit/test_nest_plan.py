@@ -13,11 +13,11 @@ from xdsl.ir.affine import AffineExpr
 from xdsl.parser import Parser
 
 from stepwell.conversions.graph_to_loop.kernel import build_kernel
+from stepwell.core.algebra.injective import is_injective
 from stepwell.core.errors import InternalError
 from stepwell.core.registry import make_context
 from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.dialects.graph.nests.recording import Recorder
-from stepwell.dialects.graph.plan.injective import is_injective
 from stepwell.dialects.graph.plan.nest_plan import MOST_OPERATORS, NestPlan
 from stepwell.dialects.graph.plan.planner import plan_nests, planned
 from stepwell.dialects.graph.plan.uses import Uses

@@ -9,13 +9,13 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from ....core.algebra.affine import polynomial
+from ....core.algebra.injective import is_injective
 from ...sparse_tensor import is_sparse
 from ..interfaces import FusionKind, GraphOp, names_a_symbol, tensor_type
 from ..nests.accesses import AtomKind, Read, RecordedLoopKind, Recording, atoms_in
 from ..nests.recording import Recorder, is_reshape
 from ..ops_constant import ConstantOp
 from ..traits import RecomputeCost
-from .injective import is_injective
 
 CHEAP = 6
 """The largest cost, in simple operations, of recomputing a value instead of storing it."""

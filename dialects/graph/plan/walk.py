@@ -16,6 +16,7 @@ from typing import Self
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
+from ....core.algebra.injective import are_apart, is_injective
 from ....core.dims import Dim
 from ..attrs import compute_type
 from ..buffers import storage_type
@@ -23,7 +24,6 @@ from ..interfaces import GraphOp, Index, element_type, rank, tensor_type
 from ..nests.accesses import Atom, AtomKind, RecordedLoopKind, Recording, Sources, atoms_in
 from ..nests.loop_nest import NAMES
 from .group_values import GroupValues
-from .injective import are_apart, is_injective
 from .local_buffers import is_local
 from .nest_plan import Loops, PlannedLoop, Refusal, ResultNest
 

@@ -7,9 +7,9 @@ from typing import cast
 
 from xdsl.ir.affine import AffineExpr
 
-from ....core.algebra.affine import polynomial, variable
-from ....core.algebra.expressions import FLOOR, MOD, Affine, Atom, Quotient
-from ....core.algebra.facts import Ranges
+from .affine import polynomial, variable
+from .expressions import FLOOR, MOD, Affine, Atom, Quotient
+from .facts import Ranges
 
 
 def is_injective(index: Sequence[AffineExpr], sizes: Mapping[AffineExpr, int | None]) -> bool:
