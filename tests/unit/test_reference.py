@@ -13,7 +13,9 @@ import pytest
 
 import stepwell as sw
 from stepwell.core.registry import own_dialects
+from stepwell.dialects.graph import scalars
 from stepwell.dialects.graph.interfaces import GraphOp
+from stepwell.dialects.graph.nests.nest import WritingNest
 from stepwell.dialects.graph.ops import (
     ClipOp,
     CumulativeOp,
@@ -55,6 +57,15 @@ def test_the_page_is_made_from_the_code(name: str, pytestconfig: pytest.Config) 
 
 def test_no_other_page_lies_there() -> None:
     assert {path.name for path in FOLDER.iterdir()} == {*PAGES, "errors.md", "index.md"}
+
+
+def test_guides_name_what_nests_have() -> None:
+    guides = [path for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "rationale"]
+    offered = {"nest": WritingNest, "scalars": scalars}
+    named = re.compile(r"\b(nest|scalars)\.([a-z]\w*)\b")
+    found = [(path.name, *name) for path in guides for name in named.findall(path.read_text())]
+    assert len(found) > 50
+    assert [f for f in found if f[2] not in ("md", "py") and not hasattr(offered[f[1]], f[2])] == []
 
 
 def test_the_kinds_of_errors_are_listed(pytestconfig: pytest.Config) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from .commands import commands_page
+from .nests import nests_page
 from .operations import dialect_page
 from .passes import passes_page
 from .rules import rules_page
@@ -19,5 +20,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "passes-rt.md": partial(passes_page, "Passes on programs", "rt-"),
     "conversions.md": partial(passes_page, "Conversions", "convert-"),
     "rules.md": rules_page,
+    "nests.md": nests_page,
     "commands.md": commands_page,
 }
