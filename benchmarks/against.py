@@ -45,7 +45,7 @@ WIDTHS = (1, 7, 64, 256)
 CODE = "code of "
 """A question for the machine code of a program, not for the time of it."""
 NAMES = re.compile(r"#.*|^\s*\.\w+.*|\.?\w*[A-Za-z]\w*_\w+|\.L\w+", re.M)
-"""What does not run: comments, directives, the names of functions and labels."""
+"""Text that is no instruction: comments, directives, the names of functions and labels."""
 
 
 @dataclass(frozen=True)

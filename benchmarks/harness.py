@@ -1,4 +1,4 @@
-"""What benchmarks beside peers have in common: a case, its times, a table, a command line.
+"""The parts that benchmarks with peers share: a case, its times, a table, a command line.
 
 Results are compared before they are timed. All calls of a case are timed in one process, their
 rounds interleaved; a ratio is the best peer's time over ours, of medians where nothing else is

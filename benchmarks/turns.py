@@ -57,7 +57,7 @@ def turns(workers: Sequence[Worker], name: str, rounds: int) -> list[list[float]
 
 
 def answer(seconds: Callable[[str], float]) -> None:
-    """What such a process does: print the seconds of each program named on standard input."""
+    """Print the seconds of each program named on standard input, as a process of `Worker` does."""
     for line in sys.stdin:
         print(seconds(line.strip()), flush=True)
 

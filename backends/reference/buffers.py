@@ -119,7 +119,7 @@ COMPUTATIONS: Mapping[type[Operation], Meaning] = {
     upstream.PrefetchOp: plain(lambda *hint: None),
     upstream.ReinterpretCastOp: of_operation(_reinterpret),
 }
-"""What operations compute of their operands alone."""
+"""Operations whose results depend on their operands alone."""
 
 
 @register_impls

@@ -323,7 +323,7 @@ COMPUTATIONS: Mapping[type[Operation], Meaning] = {
     upstream.MaskedStoreOp: of_operation(_masked_store),
     upstream.PoisonOp: _poison,
 }
-"""What operations compute of their operands alone."""
+"""Operations whose results depend on their operands alone."""
 
 
 def _run_tiles(

@@ -190,7 +190,7 @@ COMPUTATIONS: Mapping[type[Operation], Meaning] = {
     vector.StoreOp: _store,
     x86vector.Avx512MaskScalefOp: of_operation(_scale),
 }
-"""What operations compute of their operands alone."""
+"""Operations whose results depend on their operands alone."""
 
 
 def _position(op: vector.ExtractOp | vector.InsertOp, dynamic: Sequence[Any]) -> tuple[int, ...]:

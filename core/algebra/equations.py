@@ -24,7 +24,7 @@ MOST_EQUATIONS = 24
 
 
 class TwoIterations(Protocol):
-    """What is known of the unknowns of two iterations of a loop."""
+    """Facts about the unknowns of two iterations of a loop."""
 
     @property
     def ranges(self) -> Ranges[Atom]:

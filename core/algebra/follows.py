@@ -53,7 +53,7 @@ class Case(NamedTuple):
 
 
 class Knowledge(Protocol):
-    """What holds of atoms, whatever is asked about them."""
+    """Facts about atoms that hold for every question."""
 
     @property
     def ranges(self) -> Ranges[Atom]:
@@ -100,7 +100,7 @@ class Missing:
     """Why a value is not known to be below 0."""
 
     value: Affine
-    """What it came down to."""
+    """The value that was left when the search ended."""
     conditions: Conditions = _NONE
     """Where all of these are below 0, so is the value; empty if nothing over sizes suffices."""
     unbounded: Atom | None = None

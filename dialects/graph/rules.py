@@ -219,7 +219,7 @@ class _Finder:
     ) -> None:
         self._identity, self._root = identity, root
         self._families, self._numbers = families, numbers
-        self._named: dict[str, Term | Captured] = {}
+        self._named: dict[str, Any] = {}
         self.term = cast(Operator, self._term(identity.left))
         self.names = tuple(self._named)
         self.find: Find = compiled(self.term, self._named)
@@ -237,7 +237,7 @@ class _Finder:
             case ast.NamedExpr(ast.Name(name), value):
                 return self._name(name, self._term(value))
             case ast.Starred(ast.Name(name)):
-                return self._named.setdefault(name, Rest())  # type: ignore[return-value]
+                return self._named.setdefault(name, Rest())
             case ast.Constant(value):
                 return Wildcard(Constraint(number=cast(float, value)))
             case ast.Name(name) if name in self._numbers:
@@ -245,7 +245,7 @@ class _Finder:
             case ast.Name(name):
                 constraint = Constraint(constant=True if name in CONSTANTS else None)
                 made = Wildcard(constraint, name)
-                return self._named.setdefault(name, made)  # type: ignore[return-value]
+                return self._named.setdefault(name, made)
             case ast.Call(ast.Name(name), arguments, keywords) if name in self._families:
                 return self._any_of(name, arguments, keywords)
             case ast.Call(ast.Name(mnemonic), arguments, keywords):

@@ -204,7 +204,7 @@ class LoopNest(Scopes[Frame]):
         return op.results
 
     def _letter(self, kind: LoopKind) -> str:
-        """What loops over a range are called; that of parallel ones says how deep they are."""
+        """The letter that names a loop over a range; that of a parallel one tells its depth."""
         if kind != LoopKind.PARALLEL:
             return "k"
         return NAMES[min(sum(frame.parallel for frame in self.scopes), len(NAMES) - 1)]

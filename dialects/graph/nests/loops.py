@@ -144,7 +144,7 @@ class KernelLoops(KernelBody):
         return bound
 
     def _started(self, inits: Any) -> list[SSAValue]:
-        """What values that a loop carries start at."""
+        """The initial values that a loop carries."""
         several = isinstance(inits, (list, tuple))
         for init in inits if several else [inits]:
             if not several or not isinstance(init, Scalar):

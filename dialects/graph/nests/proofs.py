@@ -1,4 +1,4 @@
-"""What is proved of a kernel: its accesses are inside of their buffers, its results are stored.
+"""Proofs about a kernel: its accesses are inside of their buffers, its results are stored.
 
 What depends on the sizes of a call is a condition (`loop.fits`) that is checked before the kernel
 runs.
@@ -42,7 +42,7 @@ def outside_of_call(
     trusted: Callable[[Reader], bool] = lambda access: False,
     holds: Callable[[Dim], bool] = lambda condition: False,
 ) -> Unproved | None:
-    """What `outside_of` finds in a kernel that is called with these operands.
+    """The access that `outside_of` finds in a kernel that is called with these operands.
 
     Args:
         kernel: the kernel.
@@ -108,7 +108,7 @@ def described(found: Unproved) -> tuple[str, str, str]:
 
 
 def known_in(kernel: KernelOp, shapes: SymbolicShapes) -> Known:
-    """What is known of the arguments of the kernel of a primitive function with these shapes."""
+    """Facts about the arguments of the kernel of a primitive function with these shapes."""
     args, results = shapes.function.body.block.args, returned(shapes.function)
     kinds = [tensor_type(arg) for arg in args]
     holding = [size.value for size in shapes.computed.values() if size.axis is None]
