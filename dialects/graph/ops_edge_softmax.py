@@ -92,8 +92,8 @@ class SoftmaxOverEntriesOp(GraphOp, PartitionInterface, ABC):
             stored = (rows == a.indices).reshape(-1, *[1] * (scores.ndim - 1))
             scores = np.where(stored, scores.dtype.type(-np.inf), scores)
         maximum = own.copy()
-        np.maximum.at(maximum, rows, scores)
         with np.errstate(all="ignore"):
+            np.maximum.at(maximum, rows, scores)
             e = np.exp(scores - maximum[rows])
             rest = np.exp(own - maximum) if len(arrays) > 2 else np.zeros_like(maximum)
         total = rest.copy()

@@ -167,9 +167,13 @@ class ReduceOp(
         return tuple(e for i, e in enumerate(index) if i not in self.axes_from_front)
 
 
-def begins_at_zero(kind: ReduceKind, element: Attribute) -> bool:
-    """Whether a reduction adds its first element to 0.0, which turns -0.0 into 0.0."""
-    return kind in (ReduceKind.SUM, ReduceKind.MEAN) and is_float(element)
+def keeps_one(kind: ReduceKind, element: Attribute) -> bool:
+    """Whether a reduction of one element is that element, whatever it is.
+
+    A sum of floats starts from 0.0, which turns -0.0 into 0.0, and maxnum ignores NaN.
+    """
+    changing = (ReduceKind.SUM, ReduceKind.MEAN, ReduceKind.MAXNUM)
+    return kind not in changing or not is_float(element)
 
 
 def mean_of_sum(total: np.ndarray, count: int | np.ndarray) -> np.ndarray:

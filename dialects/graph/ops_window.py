@@ -54,7 +54,7 @@ from .interfaces import (
 )
 from .kinds import Precision
 from .ops_contraction import factor, factors, flops_of_products, summed_element_types
-from .ops_reduction import begins_at_zero, mean_of, mean_of_sum
+from .ops_reduction import keeps_one, mean_of, mean_of_sum
 from .remapped_axes import BlockableInterface, HoldsNumbers
 from .rules import rule
 from .traits import HalfPrecision, OrderStatisticInterface
@@ -410,6 +410,9 @@ class PoolOp(
         return combiner.key(nest, total, element)
 
 
-@rule("pool(x) == x  for windows of one element that cover x, except for sums of floats", EXACT)
+@rule(
+    "pool(x) == x  for windows of one element that cover x, except for sums and maxnum of floats",
+    EXACT,
+)
 def pool_nothing(op: PoolOp) -> bool:
-    return op.takes_all_alone and not begins_at_zero(op.kind.data, element_type(op.x))
+    return op.takes_all_alone and keeps_one(op.kind.data, element_type(op.x))

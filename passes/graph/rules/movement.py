@@ -15,7 +15,7 @@ from ....dialects.graph.attrs import ReduceKind, is_float, is_half
 from ....dialects.graph.interfaces import element_type, rank
 from ....dialects.graph.known import elements_of, reshape_target, sizes_of
 from ....dialects.graph.ops_binary import BinaryOp
-from ....dialects.graph.ops_reduction import begins_at_zero
+from ....dialects.graph.ops_reduction import keeps_one
 from ....dialects.graph.ops_select import WHOLE_END, concat_one
 from ....dialects.graph.rules import IdentityRule, rule
 
@@ -155,25 +155,25 @@ def _takes_ones(op: graph.ReduceOp) -> list[int] | None:
 
 
 @rule(
-    "reduce(x) == reshape(x, sizes)  over axes of size 1, for reductions that do not start at 0.0",
+    "reduce(x) == reshape(x, sizes)  over axes of size 1, except for sums and maxnum of floats",
     EXACT,
 )
 def reduce_of_ones(op: graph.ReduceOp) -> Mapping[str, list[int]] | None:
     target = _takes_ones(op)
-    if target is None or begins_at_zero(op.kind.data, element_type(op.x)):
+    if target is None or not keeps_one(op.kind.data, element_type(op.x)):
         return None
     return {"sizes": target}
 
 
 @rule("reduce(x) == reshape(x, sizes)  over axes of size 1; a sum of -0.0 is 0.0", SPECIAL)
 def sum_of_ones(op: graph.ReduceOp) -> Mapping[str, list[int]] | None:
-    target = _takes_ones(op)
+    target = None if op.kind.data == ReduceKind.MAXNUM else _takes_ones(op)
     return None if target is None else {"sizes": target}
 
 
 @rule("pool(x) == x  where windows are single elements and cover all of x; -0.0 is 0.0", SPECIAL)
 def sum_of_window_of_one(op: graph.PoolOp) -> bool:
-    return op.takes_all_alone
+    return op.takes_all_alone and op.kind.data != ReduceKind.MAXNUM
 
 
 @rule("gather(x, c) == x  for an index 0, 1, .. of each place along the axis", EXACT)

@@ -494,8 +494,9 @@ def bits(value: Any) -> list[np.ndarray]:
     found: list[np.ndarray] = []
     for array in results(value):
         data = np.ascontiguousarray(array)
-        if data.dtype.kind not in "iub":
-            data = np.where(np.isnan(data), np.array(np.nan, data.dtype), data)
+        nan = np.isnan(data)
+        if nan.any():
+            data = np.where(nan, np.array(np.nan, data.dtype), data)
         found.append(data.view(np.uint8))
     return found
 

@@ -88,6 +88,12 @@ KEPT: dict[str, Callable[[Builder, Value], Value]] = {
         b.reduce(b.cast(x, "i32"), "mean", axes=[1]), "mean", axes=[0]
     ),
     "a narrow cast": lambda b, x: b.cast(b.cast(x, "f16"), "f64"),
+    "maxnum of one element, NaN or not": lambda b, x: b.reduce(
+        b.reshape(x, [-1, 4, 1]), "maxnum", axes=[2]
+    ),
+    "maxnum of windows of one element": lambda b, x: b.pool(
+        b.reshape(x, [-1, 1, 4]), "maxnum", [1], [1]
+    ),
 }
 
 
