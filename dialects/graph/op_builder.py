@@ -315,6 +315,7 @@ def operators_of(dialect: Dialect) -> dict[str, type[GraphOp]]:
     return {op.name.partition(".")[2]: op for op in found if not op.has_trait(AddedByPasses)}
 
 
+@functools.cache
 def signature_of(operator: type[GraphOp]) -> inspect.Signature:
     """The signature of the method of an operator: operands, attributes and `name`."""
     named = inspect.Parameter("name", inspect.Parameter.KEYWORD_ONLY, default=None)

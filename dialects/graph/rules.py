@@ -27,6 +27,7 @@ import ast
 import copy
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from types import UnionType
 from typing import Any, TypeVar, cast, get_args
 
@@ -102,7 +103,7 @@ class IdentityRule(RewritePattern):
         new.weights = weights
         return new
 
-    @property
+    @cached_property
     def roots(self) -> tuple[type[Operation], ...]:
         """The classes of operators that it may replace."""
         family = self.families.get(self.sides.root)
