@@ -29,16 +29,23 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 
 from ...core.algebra.affine import polynomial
-from ...core.algebra.expressions import SYMBOL, Affine, Variable, variables, without_remainders
+from ...core.algebra.expressions import (
+    SYMBOL,
+    ZERO,
+    Affine,
+    Variable,
+    variables,
+    without_remainders,
+)
 from ...core.algebra.polynomials import Polynomial
 from ...core.building.arithmetic import INDEX
 from ...core.typed import memref_type
 from ...dialects.loop.vectors import Chunk, Layout, Row
 from .contents import Contents
-from .indices import ZERO, Form, Indices, NotLinearError, fixed
+from .indices import Indices, NotLinearError, fixed
 from .scopes import Emitter, number
 
-Place = tuple[Form, ...]
+Place = tuple[Affine, ...]
 """Indices into a buffer."""
 
 
@@ -51,10 +58,10 @@ class Buffers:
         self.written: set[SSAValue] = set()
         self.contents = Contents(emitter)
         self._rows: dict[SSAValue, SSAValue] = {}
-        self._sizes: dict[tuple[SSAValue, int], Form] = {}
-        self._strides: dict[SSAValue, list[Form]] = {}
+        self._sizes: dict[tuple[SSAValue, int], Affine] = {}
+        self._strides: dict[SSAValue, list[Affine]] = {}
 
-    def size(self, buffer: SSAValue, dimension: int) -> Form:
+    def size(self, buffer: SSAValue, dimension: int) -> Affine:
         """The size of a dimension."""
         extent = memref_type(buffer).get_shape()[dimension]
         if extent != DYNAMIC_INDEX:
@@ -67,14 +74,14 @@ class Buffers:
             self._sizes[key] = self.indices.atom(value, nonnegative=True)
         return self._sizes[key]
 
-    def know_sizes(self, buffer: SSAValue, sizes: Sequence[Form]) -> None:
+    def know_sizes(self, buffer: SSAValue, sizes: Sequence[Affine]) -> None:
         """Record the sizes of the symbolic dimensions of a buffer."""
         shape = memref_type(buffer).get_shape()
         symbolic = [axis for axis, size in enumerate(shape) if size == DYNAMIC_INDEX]
         for axis, size in zip(symbolic, sizes, strict=True):
             self._sizes[buffer, axis] = size
 
-    def strides(self, buffer: SSAValue) -> list[Form]:
+    def strides(self, buffer: SSAValue) -> list[Affine]:
         """The stride of each dimension, in elements."""
         if buffer not in self._strides:
             rank = memref_type(buffer).get_num_dims()
@@ -85,7 +92,7 @@ class Buffers:
             self._strides[buffer] = strides
         return self._strides[buffer]
 
-    def linear(self, buffer: SSAValue, place: Place) -> Form:
+    def linear(self, buffer: SSAValue, place: Place) -> Affine:
         """The row-major number of the element at a place."""
         total = ZERO
         for index, stride in zip(place, self.strides(buffer), strict=True):
@@ -141,9 +148,9 @@ class Access:
         buffers: Buffers,
         buffer: SSAValue,
         map: AffineMap,
-        dims: Sequence[Form],
+        dims: Sequence[Affine],
         layout: Layout | None,
-        limits: dict[int, Form],
+        limits: dict[int, Affine],
     ) -> None:
         self.buffers = buffers
         self.indices = buffers.indices
@@ -154,8 +161,8 @@ class Access:
         self.shape: tuple[int, ...] = layout.shape if layout is not None else ()
         self.merged = layout.merged if layout is not None else 1
         self.limits = limits
-        self.base: list[Form] = []
-        self.steps: list[list[Form]] = []
+        self.base: list[Affine] = []
+        self.steps: list[list[Affine]] = []
         self.is_linear = self._split()
         self._step: tuple[int | None, bool] | None = None
 
@@ -174,7 +181,7 @@ class Access:
                 used = [n for n in monomial if n in numbers]
                 if len(used) > 1:
                     return False
-                rest = Form([(tuple(n for n in monomial if n not in numbers), coefficient)])
+                rest = Polynomial([(tuple(n for n in monomial if n not in numbers), coefficient)])
                 if used:
                     steps[numbers[used[0]]] = steps[numbers[used[0]]] + rest
                 else:
@@ -183,15 +190,15 @@ class Access:
             self.steps.append(steps)
         return True
 
-    def _evaluate(self, symbols: Sequence[Form]) -> list[Form]:
+    def _evaluate(self, symbols: Sequence[Affine]) -> list[Affine]:
         evaluate, dims = self.indices.evaluate, self.dims
         return [evaluate(expr, dims, symbols) for expr in self.map.results]
 
-    def place(self, position: Sequence[Form]) -> Place:
+    def place(self, position: Sequence[Affine]) -> Place:
         """The indices into the buffer of the element at a position in the block."""
         if not self.is_linear:
             return tuple(self._evaluate(position))
-        found: list[Form] = []
+        found: list[Affine] = []
         for total, steps in zip(self.base, self.steps, strict=True):
             for step, index in zip(steps, position, strict=True):
                 if step.terms and index.terms:
@@ -200,7 +207,7 @@ class Access:
             found.append(total)
         return tuple(found)
 
-    def step(self, position: Sequence[Form], part: Chunk) -> tuple[int | None, bool]:
+    def step(self, position: Sequence[Affine], part: Chunk) -> tuple[int | None, bool]:
         """The distance of neighbouring lanes of a piece in elements, None if it varies.
 
         And whether they are in one row of the buffer.
@@ -239,7 +246,7 @@ class Access:
         strides = [stride.number for stride in self.buffers.strides(self.buffer)]
         if self.merged > 1 or None in strides:
             return None
-        number: Affine = Polynomial()
+        number = ZERO
         for expr, stride in zip(self.map.results, strides, strict=True):
             number = number + without_remainders(polynomial(expr)) * (stride or 0)
         lane = Variable(SYMBOL, len(self.shape) - 1)
@@ -258,7 +265,7 @@ class Access:
             return False
         return min(self.shape) > 1 and last[1] == 0 and any(lanes != 0 for _, lanes in outer)
 
-    def lane(self, position: Sequence[Form], lane: int) -> list[Form]:
+    def lane(self, position: Sequence[Affine], lane: int) -> list[Affine]:
         """The position of a lane of a row; `position` is that of the row."""
         if self.merged == 1:
             return [*position, fixed(lane)]
@@ -267,7 +274,7 @@ class Access:
 
     # Limits.
 
-    def clamped(self, axis: int, index: int) -> tuple[Form, list[SSAValue]] | None:
+    def clamped(self, axis: int, index: int) -> tuple[Affine, list[SSAValue]] | None:
         """An index along an axis that can be read in place of one, and the conditions for that.
 
         None if no index can.
@@ -278,7 +285,7 @@ class Access:
         known = limit.number
         if known is not None:
             return (fixed(min(index, known - 1)), []) if known > 0 else None
-        if not self.indices.facts.is_positive(limit):
+        if not self.indices.is_positive(limit):
             return fixed(index), [self._inside(axis, index)]
         return self.indices.least([limit - 1, fixed(index)]) if index else ZERO, []
 
@@ -294,7 +301,7 @@ class Access:
         limit = self.limits.get(axis)
         if limit is None or limit.number is not None:
             return []
-        if index == 0 and self.indices.facts.is_positive(limit):
+        if index == 0 and self.indices.is_positive(limit):
             return []
         return [self._inside(axis, index)]
 
@@ -303,9 +310,9 @@ class Access:
         emit = self.emitter
         return emit.compare("slt", emit.index(index), self.indices.value(self.limits[axis]))
 
-    def readable(self, row: Row) -> tuple[list[Form], list[SSAValue]] | None:
+    def readable(self, row: Row) -> tuple[list[Affine], list[SSAValue]] | None:
         """A row that can be read in place of `row`, and the conditions for that; None if none."""
-        position: list[Form] = []
+        position: list[Affine] = []
         conditions: list[SSAValue] = []
         for axis, index in enumerate(row):
             found = self.clamped(axis, index)

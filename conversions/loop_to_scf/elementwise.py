@@ -15,13 +15,14 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from ...core.algebra.expressions import Affine
 from ...core.typed import vector_type
 from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.vectors import INTERLEAVE
 from ...dialects.upstream import ops as upstream
 from .blocks import Block, BroadcastBlock, ConstantBlock, FoldBlock, MappedBlock
-from .indices import Form, Indices, fixed
+from .indices import Indices, fixed
 from .state import State, StateTable, refuse
 
 ELEMENTWISE = StateTable()
@@ -85,18 +86,18 @@ def _constant(op: arith.ConstantOp, state: State) -> None:
 
 # Indices.
 
-_SUMS: Mapping[type[Operation], Callable[[Indices, Form, Form], Form]] = {
+_SUMS: Mapping[type[Operation], Callable[[Indices, Affine, Affine], Affine]] = {
     arith.AddiOp: lambda _, left, right: left + right,
     arith.SubiOp: lambda _, left, right: left - right,
     arith.MuliOp: lambda _, left, right: left * right,
     arith.MinSIOp: lambda indices, left, right: indices.least([left, right]),
     arith.MaxSIOp: lambda indices, left, right: indices.greatest([left, right]),
 }
-_QUOTIENTS: Mapping[type[Operation], Callable[[Indices, Form, int], Form]] = {
+_QUOTIENTS: Mapping[type[Operation], Callable[[Indices, Affine, int], Affine]] = {
     arith.FloorDivSIOp: Indices.divide,
     arith.CeilDivSIOp: Indices.divide_up,
 }
-_TOWARDS_ZERO: Mapping[type[Operation], Callable[[Indices, Form, int], Form]] = {
+_TOWARDS_ZERO: Mapping[type[Operation], Callable[[Indices, Affine, int], Affine]] = {
     arith.DivSIOp: Indices.divide,
     arith.DivUIOp: Indices.divide,
     arith.RemSIOp: Indices.remainder,
@@ -119,7 +120,7 @@ def _arithmetic(op: Operation, state: State) -> None:
         state.values[op.results[0]] = _SUMS[kind](indices, left, right)
         return
     divisor = right.number
-    is_known = kind in _QUOTIENTS or indices.facts.is_nonnegative(left)
+    is_known = kind in _QUOTIENTS or indices.ranges.is_nonnegative(left)
     if divisor is None or divisor < 1 or not is_known:
         elementwise(op, state)
         return

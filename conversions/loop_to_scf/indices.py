@@ -1,11 +1,12 @@
 """Index arithmetic: polynomials over the loop variables and sizes in scope.
 
-Constants are folded. A sum is emitted term by term, each in the scope of its innermost variable.
+Constants are folded. A sum is emitted term by term, each in the scope of its innermost variable. An
+emitted quotient, minimum or maximum is an atom, and what is asked of it is asked of its meaning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
@@ -18,13 +19,20 @@ from ...core.algebra.expressions import (
     DIMENSION,
     FLOOR,
     MOD,
+    ZERO,
     Affine,
+    Atom,
     Least,
-    Quotient,
     Variable,
+    divided,
+    greatest,
+    least,
+    parts_of,
+    substituted,
 )
-from ...core.algebra.facts import Facts
+from ...core.algebra.follows import Knowledge, Proof, follows
 from ...core.algebra.polynomials import Polynomial
+from ...core.algebra.ranges import Ranges
 from ...core.bounded_cache import bounded_cache
 from ...core.building.arithmetic import INDEX, summed
 from ...dialects.upstream import ops as upstream
@@ -35,20 +43,13 @@ class NotLinearError(Exception):
     """An axis is divided: the places of lanes have to be computed one by one."""
 
 
-class Form(Polynomial[int]):
-    """A polynomial over index values, by their numbers in a table."""
-
-    __slots__ = ()
-
-
-ZERO = Form()
-fixed = bounded_cache(Form.of)
+fixed: Callable[[int], Affine] = bounded_cache(Polynomial[Atom].of)
 """The form of a number."""
 _polynomial = bounded_cache(polynomial)
 
 
 @dataclass(frozen=True)
-class Atom:
+class _Emitted:
     """An index value that forms are made of."""
 
     value: SSAValue | None
@@ -61,60 +62,88 @@ class Indices:
 
     def __init__(self, emitter: Emitter) -> None:
         self.emitter = emitter
-        self.table: list[Atom] = []
-        self.facts: Facts[int] = Facts()
-        self._numbers: dict[SSAValue, int] = {}
-        self._axes: dict[int, Form] = {}
+        self.ranges = Ranges()
+        self.facts: list[Affine] = []
+        """What is not negative in every iteration of the open loops, as meanings."""
+        self._emitted: dict[Atom, _Emitted] = {}
+        self._meanings: dict[Atom, Affine] = {}
+        """For quotients, minima and maxima their expressions over other values."""
+        self._forms: dict[SSAValue, Affine] = {}
+        self._axes: dict[tuple[int, int], Affine] = {}
 
     # Atoms.
 
-    def atom(self, value: SSAValue, nonnegative: bool = False, high: int | None = None) -> Form:
+    def atom(self, value: SSAValue, nonnegative: bool = False, high: int | None = None) -> Affine:
         """An index value as a form; `high` is its maximum, if known."""
-        number = self._numbers.get(value)
-        if number is None:
-            number = self._numbers[value] = len(self.table)
-            self.table.append(Atom(value, self.emitter.depths[value]))
-            self.facts.know(number, 0 if nonnegative else None, high)
-        return Form.atom(number)
+        if value not in self._forms:
+            emitted = _Emitted(value, self.emitter.depths[value])
+            self._forms[value] = self._atom(emitted, 0 if nonnegative else None, high)
+        return self._forms[value]
 
-    def axis(self, lanes: int, number: int) -> Form:
+    def axis(self, lanes: int, number: int) -> Affine:
         """Axis `number` of a block, whose values are the numbers of its lanes."""
-        key = lanes * 64 + number
+        key = lanes, number
         if key not in self._axes:
-            self.facts.know(len(self.table), 0, lanes - 1)
-            self._axes[key] = Form.atom(len(self.table))
-            self.table.append(Atom(None, 0))
+            self._axes[key] = self._atom(_Emitted(None, 0), 0, lanes - 1)
         return self._axes[key]
+
+    def _atom(self, emitted: _Emitted, low: int | None, high: int | None) -> Affine:
+        atom = Variable(DIMENSION, len(self._emitted))
+        self._emitted[atom] = emitted
+        self.ranges.know(atom, low, high)
+        return Polynomial.atom(atom)
+
+    def _computed(self, value: SSAValue, meaning: Affine) -> Affine:
+        """The form of a value that is no polynomial of the others."""
+        if value not in self._forms:
+            self._forms[value] = self._atom(
+                _Emitted(value, self.emitter.depths[value]), *self.ranges.of(meaning)
+            )
+            (atom,) = self._forms[value].atoms
+            self._meanings[atom] = self._meaning(meaning)
+        return self._forms[value]
+
+    # Proofs.
+
+    def is_positive(self, value: Affine) -> bool:
+        """Whether a form is at least 1 in every iteration of the open loops."""
+        known = Knowledge(self.ranges)
+        return isinstance(follows(-self._meaning(value), known, self.facts), Proof)
+
+    def assume_below(self, variable: Affine, bounds: Iterable[Affine]) -> None:
+        """Record that a variable is below each of some bounds in a loop."""
+        self.facts += (self._meaning(bound - 1 - variable) for bound in bounds)
+
+    def _meaning(self, form: Affine) -> Affine:
+        return substituted(form, self._meanings) if self._meanings else form
 
     # Arithmetic that is not polynomial.
 
-    def divide(self, form: Form, divisor: int) -> Form:
+    def divide(self, form: Affine, divisor: int) -> Affine:
         """form floordiv divisor, for a positive divisor."""
         whole, rest = form.split(divisor)
         if not rest.terms:
             return whole
-        low, high = self.facts.of(rest)
+        low, high = self.ranges.of(rest)
         if low is not None and high is not None and low // divisor == high // divisor:
             return whole + low // divisor
         return whole + self._quotient(rest, divisor)
 
-    def divide_up(self, form: Form, divisor: int) -> Form:
+    def divide_up(self, form: Affine, divisor: int) -> Affine:
         """form ceildiv divisor, for a positive divisor."""
         return self.divide(form + (divisor - 1), divisor)
 
-    def remainder(self, form: Form, divisor: int) -> Form:
+    def remainder(self, form: Affine, divisor: int) -> Affine:
         """form mod divisor, for a positive divisor, which is nonnegative."""
         return form - self.divide(form, divisor) * divisor if divisor != 1 else ZERO
 
-    def _quotient(self, form: Form, divisor: int) -> Form:
-        if any(self.table[number].value is None for number in form.atoms):
+    def _quotient(self, form: Affine, divisor: int) -> Affine:
+        if any(self._emitted[atom].value is None for atom in form.atoms):
             raise NotLinearError
         emit, total, by = self.emitter, self.value(form), self.emitter.index(divisor)
-        low, high = self.facts.of(form)
-        top = high // divisor if high is not None else None
-        if low is not None and low >= 0:
-            found = self.atom(emit.pure(arith.DivUIOp, [total, by], INDEX), True, top)
-            return self._known_quotient(found, form, divisor)
+        meaning = divided(FLOOR, form, divisor)
+        if self.ranges.is_nonnegative(form):
+            return self._computed(emit.pure(arith.DivUIOp, [total, by], INDEX), meaning)
         # For a negative a: a floordiv b == -1 - (-1 - a) div b
         minus_one = emit.index(-1)
         negative = emit.compare("slt", total, emit.index(0))
@@ -123,43 +152,33 @@ class Indices:
         quotient = emit.pure(arith.DivSIOp, [size, by], INDEX)
         flipped = emit.pure(arith.SubiOp, [minus_one, quotient], INDEX)
         value = emit.pure(upstream.SelectOp, [negative, flipped, quotient], INDEX)
-        return self._known_quotient(self.atom(value), form, divisor)
+        return self._computed(value, meaning)
 
-    def _known_quotient(self, found: Form, form: Form, divisor: int) -> Form:
-        (number,) = found.atoms
-        self.facts.know_quotient(number, form, divisor)
-        return found
-
-    def least(self, forms: Sequence[Form]) -> Form:
+    def least(self, forms: Sequence[Affine]) -> Affine:
         """The smallest of some forms."""
-        return self._extreme(forms, arith.MinSIOp)
+        if len(forms) == 1:  # as most loops have one bound
+            return forms[0]
+        meaning = least(forms)
+        return self._extreme(meaning, parts_of(meaning), arith.MinSIOp)
 
-    def greatest(self, forms: Sequence[Form]) -> Form:
+    def greatest(self, forms: Sequence[Affine]) -> Affine:
         """The largest of some forms."""
-        return self._extreme(forms, arith.MaxSIOp)
+        meaning = greatest(forms)
+        return self._extreme(meaning, [-part for part in parts_of(-meaning)], arith.MaxSIOp)
 
-    def _extreme(self, forms: Sequence[Form], kind: type[Operation]) -> Form:
-        numbers = [f.number for f in forms if f.number is not None]
-        rest = list(dict.fromkeys(f for f in forms if f.number is None))
-        if numbers:
-            rest.append(fixed(min(numbers) if kind is arith.MinSIOp else max(numbers)))
-        if len(rest) == 1:
-            return rest[0]
-        value = self.value(rest[0])
-        for form in rest[1:]:
-            value = self.emitter.pure(kind, [value, self.value(form)], INDEX)
-        is_nonnegative = self.facts.is_nonnegative
-        if kind is arith.MaxSIOp:
-            return self.atom(value, any(is_nonnegative(f) for f in rest))
-        highs = [high for high in (self.facts.of(f)[1] for f in rest) if high is not None]
-        high = min(highs) if highs else None
-        found = self.atom(value, all(is_nonnegative(f) for f in rest), high)
-        self.facts.know_least(found.atoms[0], rest)
-        return found
+    def _extreme(self, meaning: Affine, parts: Sequence[Affine], kind: type[Operation]) -> Affine:
+        """A minimum or a maximum of parts, a number among them last."""
+        first, *others = sorted(parts, key=lambda part: part.number is not None)
+        if not others:
+            return first
+        value = self.value(first)
+        for part in others:
+            value = self.emitter.pure(kind, [value, self.value(part)], INDEX)
+        return self._computed(value, meaning)
 
     def evaluate(
-        self, expr: AffineExpr, dims: Sequence[Form], symbols: Sequence[Form] = ()
-    ) -> Form:
+        self, expr: AffineExpr, dims: Sequence[Affine], symbols: Sequence[Affine] = ()
+    ) -> Affine:
         """An affine expression as a form.
 
         Raises:
@@ -169,8 +188,10 @@ class Indices:
             return dims[expr.position]
         return self._substituted(_polynomial(expr), dims, symbols)
 
-    def _substituted(self, value: Affine, dims: Sequence[Form], symbols: Sequence[Form]) -> Form:
-        def form_of(atom: Variable | Quotient | Least) -> Form:
+    def _substituted(
+        self, value: Affine, dims: Sequence[Affine], symbols: Sequence[Affine]
+    ) -> Affine:
+        def form_of(atom: Atom) -> Affine:
             if isinstance(atom, Variable):
                 return (dims if atom.kind == DIMENSION else symbols)[atom.position]
             if isinstance(atom, Least):
@@ -178,15 +199,15 @@ class Indices:
             dividend = self._substituted(atom.dividend, dims, symbols)
             return _DIVISIONS[atom.function](self, dividend, atom.divisor)
 
-        return Form.of(value.substituted(form_of))
+        return ZERO + value.substituted(form_of)
 
     # Emission.
 
-    def depth(self, form: Form) -> int:
+    def depth(self, form: Affine) -> int:
         """The depth of the innermost scope that `form` depends on."""
-        return max([self.table[number].depth for number in form.atoms], default=0)
+        return max([self._emitted[atom].depth for atom in form.atoms], default=0)
 
-    def value(self, form: Form) -> SSAValue:
+    def value(self, form: Affine) -> SSAValue:
         """The SSA value of a form, in the scope of its innermost variable."""
         number = form.number
         if number is not None:
@@ -197,17 +218,17 @@ class Indices:
         memo = self.emitter.scopes[self.depth(form)].memo
         if form not in memo:
             memo[form] = summed(
-                form, self.emitter, self._value_of, lambda atom: self.table[atom].depth
+                form, self.emitter, self._value_of, lambda atom: self._emitted[atom].depth
             )
         return memo[form]
 
-    def _value_of(self, atom: int) -> SSAValue:
-        value = self.table[atom].value
+    def _value_of(self, atom: Atom) -> SSAValue:
+        value = self._emitted[atom].value
         assert value is not None
         return value
 
 
-_DIVISIONS: Mapping[AffineBinaryOpKind, Callable[[Indices, Form, int], Form]] = {
+_DIVISIONS: Mapping[AffineBinaryOpKind, Callable[[Indices, Affine, int], Affine]] = {
     FLOOR: Indices.divide,
     CEIL: Indices.divide_up,
     MOD: Indices.remainder,

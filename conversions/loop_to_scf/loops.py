@@ -9,13 +9,14 @@ from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
+from ...core.algebra.expressions import ZERO, Affine
 from ...core.building.arithmetic import INDEX
 from ...core.typed import float_type
 from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import Combine, LoopKind
 from ...dialects.upstream import ops as upstream
 from .blocks import join, neutral
-from .indices import ZERO, Form
+from .indices import fixed
 from .scopes import width_of
 from .searches import entry
 from .state import State, StateTable, refuse
@@ -55,7 +56,7 @@ def _for(op: loop.ForOp, state: State) -> None:
         if kind.is_distributed and not state.emitter.frame:
             convert_tiles(op, state)
             return
-        if state.indices.facts.of(upper)[1] == 1:
+        if state.indices.ranges.of(upper)[1] == 1:
             _at_most_once(op, state, bounds)
             return
     parts = state.all_parts(op.inits)
@@ -66,13 +67,13 @@ def _for(op: loop.ForOp, state: State) -> None:
 
 
 # min(1, n) > 0  ==  n > 0
-def _at_most_once(op: loop.ForOp, state: State, bounds: Sequence[Form]) -> None:
+def _at_most_once(op: loop.ForOp, state: State, bounds: Sequence[Affine]) -> None:
     """A loop of at most one iteration is its body under a condition."""
     emit, indices = state.emitter, state.indices
     with state.inside(op):
         unknown = indices.least([bound for bound in bounds if bound.number is None])
         with emit.guarded(emit.compare("slt", emit.index(0), indices.value(unknown))):
-            indices.facts.assume_below(ZERO, bounds)
+            indices.assume_below(ZERO, bounds)
             state.values[op.variable] = ZERO
             state.convert(op.body.block.ops)
             emit.location = op.location
@@ -81,11 +82,11 @@ def _at_most_once(op: loop.ForOp, state: State, bounds: Sequence[Form]) -> None:
 def _loop(
     op: loop.ForOp,
     state: State,
-    lower: Form,
-    upper: Form,
-    step: Form,
+    lower: Affine,
+    upper: Affine,
+    step: Affine,
     carried: Sequence[Sequence[SSAValue]],
-    fill: Callable[[Form, list[list[SSAValue]]], Sequence[Sequence[SSAValue]]],
+    fill: Callable[[Affine, list[list[SSAValue]]], Sequence[Sequence[SSAValue]]],
 ) -> list[list[SSAValue]]:
     """An `scf.for` that carries groups of values; `fill` emits an iteration and returns its own."""
     emit, indices, location = state.emitter, state.indices, state.emitter.location
@@ -96,9 +97,9 @@ def _loop(
     block.args[0].name_hint = op.variable.name_hint
     with state.inside(op):
         emit.open(block)
-        top = indices.facts.of(upper)[1]
+        top = indices.ranges.of(upper)[1]
         high = top - 1 if top is not None else None
-        variable = indices.atom(block.args[0], indices.facts.is_nonnegative(lower), high)
+        variable = indices.atom(block.args[0], indices.ranges.is_nonnegative(lower), high)
         new = fill(variable, _grouped(block.args[1:], carried))
         emit.location = location
         emit.emit(scf.YieldOp, [value for group in new for value in group])
@@ -110,7 +111,7 @@ def _loop(
 def _iteration(
     op: loop.ForOp,
     state: State,
-    variable: Form,
+    variable: Affine,
     parts: Sequence[SSAValue],
     loaded: Mapping[loop.LoadOp, SSAValue] | None = None,
 ) -> list[SSAValue]:
@@ -136,9 +137,9 @@ def _iteration(
 def _iterated(
     op: loop.ForOp,
     state: State,
-    lower: Form,
-    bounds: Sequence[Form],
-    upper: Form,
+    lower: Affine,
+    bounds: Sequence[Affine],
+    upper: Affine,
     at_once: int,
     parts: list[SSAValue],
 ) -> list[SSAValue]:
@@ -166,9 +167,9 @@ def _iterated(
             groups[chain] = _iteration(op, state, lower + number, groups[chain])
         return _joined(op, state, groups)
 
-    def several(position: Form, groups: list[list[SSAValue]]) -> list[list[SSAValue]]:
+    def several(position: Affine, groups: list[list[SSAValue]]) -> list[list[SSAValue]]:
         if at_once == 1:
-            state.indices.facts.assume_below(position, bounds)
+            state.indices.assume_below(position, bounds)
         together = _loaded_together(op, state, position, len(groups))
         return [
             _iteration(op, state, position + number, group, loaded)
@@ -176,22 +177,22 @@ def _iterated(
         ]
 
     if at_once == 1:
-        return _loop(op, state, lower, upper, Form.of(1), [parts], several)[0]
+        return _loop(op, state, lower, upper, fixed(1), [parts], several)[0]
     full = lower + _whole_steps(op, state, upper - lower, at_once)
     groups = _accumulators(op, state, parts, at_once)
-    groups = _loop(op, state, lower, full, Form.of(at_once), groups, several)
+    groups = _loop(op, state, lower, full, fixed(at_once), groups, several)
     if known is not None:
         for number in range(known % at_once):
             groups[number] = _iteration(op, state, full + number, groups[number])
         return _joined(op, state, groups)
-    return _loop(op, state, full, upper, Form.of(1), [_joined(op, state, groups)], several)[0]
+    return _loop(op, state, full, upper, fixed(1), [_joined(op, state, groups)], several)[0]
 
 
 def _in_chunks(
     op: loop.ForOp,
     state: State,
-    lower: Form,
-    upper: Form,
+    lower: Affine,
+    upper: Affine,
     count: int,
     parts: list[SSAValue],
 ) -> list[SSAValue]:
@@ -201,9 +202,9 @@ def _in_chunks(
     Takes and returns the parts of the carried values, as `_iterated`.
     """
     share = _whole_steps(op, state, upper - lower, _CHUNKS * op.at_once)
-    step = state.indices.greatest([Form.of(count), state.indices.divide(share, _CHUNKS)])
+    step = state.indices.greatest([fixed(count), state.indices.divide(share, _CHUNKS)])
 
-    def chunk(first: Form, totals: list[list[SSAValue]]) -> list[list[SSAValue]]:
+    def chunk(first: Affine, totals: list[list[SSAValue]]) -> list[list[SSAValue]]:
         end = state.indices.least([first + step, upper])
         _, fresh = _accumulators(op, state, parts, 2)
         sums = _iterated(op, state, first, [end], end, op.at_once, fresh)
@@ -212,12 +213,12 @@ def _in_chunks(
     return _loop(op, state, lower, upper, step, [parts], chunk)[0]
 
 
-def _whole_steps(op: loop.ForOp, state: State, count: Form, at_once: int) -> Form:
+def _whole_steps(op: loop.ForOp, state: State, count: Affine, at_once: int) -> Affine:
     """The largest multiple of `at_once` up to `count`."""
     indices = state.indices
     if count.number is not None:
-        return Form.of(count.number // at_once * at_once)
-    if op.over_entries or indices.facts.is_nonnegative(count):
+        return fixed(count.number // at_once * at_once)
+    if op.over_entries or indices.ranges.is_nonnegative(count):
         # The number of entries of a row is nonnegative.
         count = indices.atom(indices.value(count), nonnegative=True)
     else:
@@ -226,7 +227,7 @@ def _whole_steps(op: loop.ForOp, state: State, count: Form, at_once: int) -> For
 
 
 def _loaded_together(
-    op: loop.ForOp, state: State, position: Form, count: int
+    op: loop.ForOp, state: State, position: Affine, count: int
 ) -> list[dict[loop.LoadOp, SSAValue]]:
     """Load scalars of neighbouring entries that are broadcast: one vector load reads several.
 

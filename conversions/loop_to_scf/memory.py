@@ -17,13 +17,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from ...core.algebra.affine import DivisorError
+from ...core.algebra.expressions import ZERO, Affine
 from ...core.dtypes import byte_size
 from ...core.typed import memref_type
 from ...dialects.loop import ops as loop
 from ...dialects.upstream import ops as upstream
 from .accesses import Access
 from .blocks import Block
-from .indices import ZERO, Form
 from .state import State, StateTable, refuse
 from .transfers import LoadBlock, Write, store_block
 
@@ -75,8 +75,8 @@ def _bytes_of(kind: MemRefType) -> int:
     return prod(kind.get_shape()) * byte_size(kind.element_type)
 
 
-def _not_negative(state: State, size: Form) -> Form:
-    known = state.indices.facts.is_nonnegative(size)
+def _not_negative(state: State, size: Affine) -> Affine:
+    known = state.indices.ranges.is_nonnegative(size)
     return size if known else state.indices.greatest([size, ZERO])
 
 
@@ -85,7 +85,7 @@ def _segments(sizes: int) -> DenseArrayBase:
     return DenseArrayBase.from_list(i32, [sizes, 0])
 
 
-def _limits(op: loop.LoadOp | loop.StoreOp, state: State) -> dict[int, Form]:
+def _limits(op: loop.LoadOp | loop.StoreOp, state: State) -> dict[int, Affine]:
     """How many lanes along each limited axis are inside the buffer."""
     pairs = zip(op.limited.get_values(), op.limits, strict=True)
     return {axis: state.form(limit) for axis, limit in pairs}
@@ -95,7 +95,7 @@ def _access(
     op: loop.LoadOp | loop.StoreOp | loop.PrefetchOp,
     state: State,
     kind: Attribute | None = None,
-    limits: dict[int, Form] | None = None,
+    limits: dict[int, Affine] | None = None,
 ) -> Access:
     """Where the lanes of a value of type `kind` are."""
     layout = state.layout(kind) if isinstance(kind, VectorType) else None

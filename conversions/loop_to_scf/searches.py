@@ -6,17 +6,17 @@ from xdsl.dialects import arith, memref, scf
 from xdsl.ir import Block as IRBlock
 from xdsl.ir import Region, SSAValue
 
+from ...core.algebra.expressions import ZERO, Affine
 from ...core.building.arithmetic import INDEX
 from ...core.typed import memref_type
 from ...dialects.loop import ops as loop
 from ...dialects.upstream import ops as upstream
-from .indices import ZERO, Form
 from .state import State, StateTable
 
 SEARCHES = StateTable()
 
 
-def entry(state: State, buffer: SSAValue, place: Form) -> Form:
+def entry(state: State, buffer: SSAValue, place: Affine) -> Affine:
     """An element of a row pointer or index array, which is not negative."""
     emit = state.emitter
     operands = state.buffers.operands(state.scalar(buffer), (place,), False)
@@ -67,7 +67,7 @@ def _partition_point(op: loop.PartitionPointOp, state: State) -> None:
     start = [indices.value(ZERO), indices.value(rows)]
     regions = [Region(before), Region(after)]
     found = emit.emit(upstream.WhileOp, start, [INDEX, INDEX], regions=regions)
-    state.values[op.result] = indices.atom(found.results[0], True, indices.facts.of(rows)[1])
+    state.values[op.result] = indices.atom(found.results[0], True, indices.ranges.of(rows)[1])
 
 
 # t * c <= q < (t + 1) * c  ==  q - t * c < c, unsigned
@@ -82,6 +82,6 @@ def _owned(op: loop.OwnedOp, state: State) -> None:
     state.values[op.result] = indices.atom(found, True, 1)
 
 
-def _cost(state: State, op: loop.PartitionPointOp, row: Form) -> Form:
+def _cost(state: State, op: loop.PartitionPointOp, row: Affine) -> Affine:
     """The total cost of the rows before a row."""
     return entry(state, op.indptr, row) + row * op.weight.value.data

@@ -16,16 +16,18 @@ from xdsl.ir import Block as IRBlock
 from xdsl.ir.affine import AffineExpr
 
 from ...core.algebra.affine import DivisorError
+from ...core.algebra.expressions import Affine
+from ...core.algebra.polynomials import Polynomial
 from ...core.building.tables import Handler, HandlerTable
 from ...core.refusal import refused
 from ...dialects.loop import ops as loop
 from ...dialects.loop.vectors import VECTORS, Layout, VectorsAttr
 from .accesses import Buffers
 from .blocks import Block, GivenBlock
-from .indices import Form, Indices
+from .indices import Indices
 from .scopes import Emitter
 
-Value: TypeAlias = SSAValue | Block | Form
+Value: TypeAlias = SSAValue | Block | Affine
 
 
 def refuse(
@@ -94,10 +96,10 @@ class State:
 
     # Values.
 
-    def form(self, value: SSAValue) -> Form:
+    def form(self, value: SSAValue) -> Affine:
         """An index value as a polynomial."""
         found = self.values[value]
-        if isinstance(found, Form):
+        if isinstance(found, Polynomial):
             return found
         assert isinstance(found, SSAValue)
         nonnegative = value in self.kernel.body.block.args
@@ -106,7 +108,7 @@ class State:
     def scalar(self, value: SSAValue) -> SSAValue:
         """A scalar or a buffer as an SSA value."""
         found = self.values[value]
-        if isinstance(found, Form):
+        if isinstance(found, Polynomial):
             return self.indices.value(found)
         assert isinstance(found, SSAValue)
         return found
@@ -151,7 +153,7 @@ class State:
                 last, self.values[value] = first + 1, parts[first]
             first = last
 
-    def bound(self, op: loop.ForOp) -> list[Form]:
+    def bound(self, op: loop.ForOp) -> list[Affine]:
         """The bounds of a loop; of one over entries its row."""
         dims = [self.form(value) for value in op.bounds]
         return self.evaluate(op, op.bound.data.results, dims)
@@ -160,9 +162,9 @@ class State:
         self,
         op: Operation,
         exprs: Sequence[AffineExpr],
-        dims: Sequence[Form],
-        symbols: Sequence[Form] = (),
-    ) -> list[Form]:
+        dims: Sequence[Affine],
+        symbols: Sequence[Affine] = (),
+    ) -> list[Affine]:
         """Affine expressions of an operation as polynomials."""
         try:
             return [self.indices.evaluate(expr, dims, symbols) for expr in exprs]
@@ -200,9 +202,9 @@ class State:
         are unknown inside and after it, as iterations see each other's stores.
         """
         self._forget_written(op)
-        facts, pending = len(self.indices.facts.positive), len(self.pending)
+        facts, pending = len(self.indices.facts), len(self.pending)
         yield
-        del self.indices.facts.positive[facts:], self.pending[pending:]
+        del self.indices.facts[facts:], self.pending[pending:]
         self._forget_written(op)
 
     def _forget_written(self, op: Operation) -> None:

@@ -8,13 +8,14 @@ from xdsl.dialects import affine, arith, memref
 from xdsl.dialects.builtin import IndexType, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from ...core.algebra.expressions import ZERO, Affine
 from ...core.building.arithmetic import INDEX
 from ...core.building.creation import copied
 from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.rt import ops as rt
 from .elementwise import INDEX_ARITHMETIC
-from .indices import ZERO, Form, fixed
+from .indices import fixed
 from .state import State
 
 
@@ -36,7 +37,7 @@ def convert_tiles(op: loop.ForOp, state: State) -> None:
         tile = indices.atom(block.args[0], True, top - 1 if top is not None else None)
         variables = _divided(state, tile, extents)
         for inner, variable, bound in zip(nest, variables, bounds, strict=True):
-            indices.facts.assume_below(variable, bound)
+            indices.assume_below(variable, bound)
             state.values[inner.variable] = variable
         for inner in nest[:-1]:
             state.convert([o for o in inner.body.block.ops if not isinstance(o, loop.ForOp)])
@@ -77,20 +78,20 @@ def _computes_index(op: Operation) -> bool:
     return isinstance(op, arith.ConstantOp | affine.ApplyOp | affine.MinOp | memref.DimOp)
 
 
-def _number_of_tiles(state: State, bounds: Sequence[Form]) -> Form:
+def _number_of_tiles(state: State, bounds: Sequence[Affine]) -> Affine:
     """The number of iterations of a loop, 0 if its bound is negative."""
     extent = state.indices.least(bounds)
-    known = state.indices.facts.is_nonnegative(extent)
+    known = state.indices.ranges.is_nonnegative(extent)
     return extent if known else state.indices.greatest([extent, ZERO])
 
 
-def _divided(state: State, tile: Form, extents: Sequence[Form]) -> list[Form]:
+def _divided(state: State, tile: Affine, extents: Sequence[Affine]) -> list[Affine]:
     """The variables of nested loops from the number of a tile; the last one varies fastest."""
     emit, indices = state.emitter, state.indices
-    variables: list[Form] = []
+    variables: list[Affine] = []
     for extent in reversed(extents[1:]):
         operands = [indices.value(tile), indices.value(extent)]
-        top = indices.facts.of(extent)[1]
+        top = indices.ranges.of(extent)[1]
         high = top - 1 if top is not None else None
         variables.append(indices.atom(emit.pure(arith.RemUIOp, operands, INDEX), True, high))
         tile = indices.atom(emit.pure(arith.DivUIOp, operands, INDEX), True)

@@ -9,13 +9,14 @@ from xdsl.dialects import memref, vector
 from xdsl.dialects.builtin import AnyFloat, VectorType
 from xdsl.ir import Operation, SSAValue
 
+from ...core.algebra.expressions import Affine
 from ...core.typed import memref_type
 from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.vectors import Chunk, Row
 from .accesses import Access, Place
 from .blocks import Block, join
-from .indices import Form, fixed
+from .indices import fixed
 from .scopes import Emitter, lane_number, width_of
 
 
@@ -69,7 +70,7 @@ class LoadBlock(Block):
         rows = _transposed(emit, columns)
         return {((first + number,), chunk): row for number, row in enumerate(rows)}
 
-    def _scalar(self, position: list[Form], conditions: Sequence[SSAValue]) -> SSAValue:
+    def _scalar(self, position: list[Affine], conditions: Sequence[SSAValue]) -> SSAValue:
         """One element, loaded once for all pieces."""
         place = self.access.place(position)
         if place not in self._scalars and (found := self.access.known(place, 1)) is not None:
@@ -81,7 +82,7 @@ class LoadBlock(Block):
         return self._scalars[place]
 
     def _neighbours(
-        self, position: list[Form], part: Chunk, conditions: Sequence[SSAValue], across: bool
+        self, position: list[Affine], part: Chunk, conditions: Sequence[SSAValue], across: bool
     ) -> SSAValue:
         access, emit, width = self.access, self.emitter, part.width
         count, mask = access.mask(part)
@@ -102,12 +103,12 @@ class LoadBlock(Block):
     def _has_room(self, place: Place, width: int, across: bool) -> bool:
         """Whether `width` floats from a place on are inside the row of the buffer."""
         size = memref_type(self.access.buffer).get_shape()[-1]
-        last = self.access.indices.facts.of(place[-1])[1]
+        last = self.access.indices.ranges.of(place[-1])[1]
         is_number = isinstance(self.element, AnyFloat)
         return is_number and not across and last is not None and last + width <= size
 
     def _one_by_one(
-        self, position: list[Form], part: Chunk, conditions: Sequence[SSAValue]
+        self, position: list[Affine], part: Chunk, conditions: Sequence[SSAValue]
     ) -> SSAValue:
         access, emit = self.access, self.emitter
         kind = emit.machine(self.element, part.width)

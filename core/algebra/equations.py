@@ -15,9 +15,9 @@ from typing import Protocol
 
 from xdsl.ir.affine import AffineBinaryOpKind
 
-from .expressions import FLOOR, MOD, Affine, Atom, Quotient, joined
-from .facts import Ranges
+from .expressions import FLOOR, MOD, ZERO, Affine, Atom, Quotient, joined
 from .polynomials import Polynomial
+from .ranges import Ranges
 
 MOST_EQUATIONS = 24
 """The limit of equations combined from those of the dimensions; more have not helped."""
@@ -27,7 +27,7 @@ class TwoIterations(Protocol):
     """Facts about the unknowns of two iterations of a loop."""
 
     @property
-    def ranges(self) -> Ranges[Atom]:
+    def ranges(self) -> Ranges:
         """The ranges of atoms."""
         ...
 
@@ -130,7 +130,7 @@ def _numbered(
 
     In such a number the quotients and remainders of a fused loop cancel out.
     """
-    one, other, stride = Polynomial[Atom].of(0), Polynomial[Atom].of(0), 1
+    one, other, stride = ZERO, ZERO, 1
     inner_first = zip(reversed(first), reversed(second), reversed(shape), strict=True)
     for number, (a, b, size) in enumerate(inner_first):
         one, other = one + a * stride, other + b * stride

@@ -64,6 +64,8 @@ class Least(NamedTuple):
 Atom: TypeAlias = Variable | Quotient | Least
 Affine: TypeAlias = Polynomial[Atom]
 
+ZERO: Affine = Polynomial()
+
 
 @bounded_cache
 def atom_of(kind: int, position: int) -> tuple[Variable]:
@@ -142,7 +144,7 @@ def substituted(value: Affine, values: Mapping[Atom, Affine]) -> Affine:
             return values[atom] if atom in values else Polynomial.atom(atom)
         return rebuilt(atom, lambda part: substituted(part, values))
 
-    return Polynomial[Atom].of(0) + value.substituted(of_atom)
+    return ZERO + value.substituted(of_atom)
 
 
 def split(value: Affine, atom: Atom) -> tuple[Affine | None, Affine]:

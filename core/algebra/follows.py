@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from .expressions import (
     FLOOR,
@@ -21,14 +21,15 @@ from .expressions import (
     Atom,
     Least,
     Quotient,
+    Variable,
     inner,
     joined,
     split,
     substituted,
     variables,
 )
-from .facts import Ranges
 from .polynomials import Polynomial
+from .ranges import Ranges
 
 _MOST_STEPS = 400
 """The most bounds that are tried for one question: a proof that takes more is not found."""
@@ -52,26 +53,23 @@ class Case(NamedTuple):
     facts: Sequence[Affine]
 
 
-class Knowledge(Protocol):
-    """Facts about atoms that hold for every question."""
+class Knowledge:
+    """Facts about atoms that hold for every question: their ranges, and by default no others."""
 
-    @property
-    def ranges(self) -> Ranges[Atom]:
-        """The ranges of atoms."""
-        ...
+    ranges: Ranges
+    sizes: Container[Atom] = ()
+    """The atoms that conditions may be about; they are not eliminated."""
 
-    @property
-    def sizes(self) -> Container[Atom]:
-        """The atoms that conditions may be about; they are not eliminated."""
-        ...
+    def __init__(self, ranges: Ranges) -> None:
+        self.ranges = ranges
 
     def facts_of(self, atom: Atom) -> Iterable[Affine]:
         """Polynomials with an atom in them that are not negative."""
-        ...
+        return ()
 
     def cases_of(self, atom: Atom) -> Sequence[Case]:
         """The cases of which one holds; none if an atom is no choice."""
-        ...
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +120,7 @@ def follows(value: Affine, known: Knowledge, facts: Sequence[Affine] = ()) -> An
 
     "No" is no proof of the contrary.
     """
-    return _Search(known).answer(value, facts)
+    return _Search(known).answer(value, [*facts, *itertools.chain(*map(_consequences, facts))])
 
 
 def in_order(conditions: Conditions) -> list[Affine]:
@@ -301,8 +299,25 @@ def _without_pairs(value: Affine) -> Affine:
     return value
 
 
-def _ends_of(atom: Quotient, upper: bool) -> Iterator[tuple[Affine, int]]:
-    """Upper or lower bounds of a number of times a quotient or a remainder, with that number."""
+# f + n * (a floordiv d) >= 0  =>  d * f + n * a >= 0  for n > 0
+def _consequences(fact: Affine) -> Iterator[Affine]:
+    """What a fact says of unknowns inside its quotients and minima."""
+    for atom in fact.atoms:
+        factor, rest = split(fact, atom)
+        number = None if factor is None else factor.number
+        if isinstance(atom, Variable) or not number:
+            continue
+        for end, scale in _ends_of(atom, number > 0):
+            found = end * number + rest * scale
+            yield found
+            yield from _consequences(found)
+
+
+def _ends_of(atom: Quotient | Least, upper: bool) -> Iterator[tuple[Affine, int]]:
+    """Upper or lower bounds of a number of times an atom, with that number."""
+    if isinstance(atom, Least):
+        yield from ((part, 1) for part in atom.parts if upper)
+        return
     dividend, divisor = atom.dividend, atom.divisor
     if atom.function is MOD:
         yield Polynomial.of(divisor - 1 if upper else 0), 1

@@ -9,7 +9,7 @@ from xdsl.ir.affine import AffineExpr
 
 from .affine import polynomial, variable
 from .expressions import FLOOR, MOD, Affine, Atom, Quotient
-from .facts import Ranges
+from .ranges import Ranges
 
 
 def is_injective(index: Sequence[AffineExpr], sizes: Mapping[AffineExpr, int | None]) -> bool:
@@ -60,20 +60,20 @@ def are_apart(
     return False
 
 
-def _ranges(sizes: Mapping[AffineExpr, int | None]) -> Ranges[Atom]:
-    ranges = Ranges[Atom]()
+def _ranges(sizes: Mapping[AffineExpr, int | None]) -> Ranges:
+    ranges = Ranges()
     for expr, size in sizes.items():
         ranges.know(variable(expr), 0, None if size is None else max(size - 1, 0))
     return ranges
 
 
-def _reach(atom: Atom, ranges: Ranges[Atom]) -> int | None:
+def _reach(atom: Atom, ranges: Ranges) -> int | None:
     """The largest difference of two values of an atom, if it is known."""
     low, high = ranges.of(Affine.atom(atom))
     return None if low is None or high is None else high - low
 
 
-def _fixed_by(value: Affine, fixed: set[Atom], ranges: Ranges[Atom]) -> set[Atom]:
+def _fixed_by(value: Affine, fixed: set[Atom], ranges: Ranges) -> set[Atom]:
     """The atoms of a sum that follow from its value: it is one in mixed radix."""
     terms = [
         (monomial, coefficient)
@@ -89,9 +89,7 @@ def _fixed_by(value: Affine, fixed: set[Atom], ranges: Ranges[Atom]) -> set[Atom
     return {monomial[0] for monomial, _ in terms}
 
 
-def _dividends(
-    fixed: Iterable[Atom], known: Iterable[Affine], ranges: Ranges[Atom]
-) -> list[Affine]:
+def _dividends(fixed: Iterable[Atom], known: Iterable[Affine], ranges: Ranges) -> list[Affine]:
     """What follows from quotients and remainders: from both of them, or from one that is all."""
     functions: dict[tuple[Affine, int], set[int]] = {}
     for atom in fixed:

@@ -22,6 +22,7 @@ from ...core.algebra.expressions import (
     CEIL,
     DIMENSION,
     FLOOR,
+    ZERO,
     Affine,
     Atom,
     Least,
@@ -33,9 +34,9 @@ from ...core.algebra.expressions import (
     parts_of,
     variables,
 )
-from ...core.algebra.facts import Ranges
-from ...core.algebra.follows import Case, Proof, follows
+from ...core.algebra.follows import Case, Knowledge, Proof, follows
 from ...core.algebra.polynomials import Polynomial
+from ...core.algebra.ranges import Ranges
 from ...core.dims import Dim, SizeQuotient
 from ...core.typed import memref_type
 from ..upstream import ops as upstream
@@ -59,7 +60,7 @@ class IndexValues:
     def __init__(self, loop: ForOp | None = None) -> None:
         self.loop = loop
         self.size = None if loop is None else most_iterations(loop)
-        self.ranges: Ranges[Atom] = Ranges()
+        self.ranges: Ranges = Ranges()
         self.values: dict[Atom, SSAValue] = {}
         """The index values that unknowns stand for."""
         self._sides: dict[Atom, int] = {}
@@ -95,7 +96,7 @@ class IndexValues:
             return Polynomial.of(constant)
         owner = value.owner
         if self.loop is not None and value is self.loop.variable:
-            index = Polynomial[Atom].atom(self.below(self.size, value))
+            index: Affine = Polynomial.atom(self.below(self.size, value))
             return index if side == 0 else index - Polynomial.atom(self.distance)
         if isinstance(owner, Operation):
             computed = self._computed(owner, side)
@@ -199,22 +200,15 @@ class IndexValues:
         return [] if loop is None or loop.over_entries else self.bounds_of(loop, side)
 
 
-@dataclass(frozen=True)
-class _Bounds:
+class _Bounds(Knowledge):
     """What is known of loop variables and lanes: that they are below their bounds."""
 
-    values: IndexValues
-    sizes: tuple[Atom, ...] = ()
-
-    @property
-    def ranges(self) -> Ranges[Atom]:
-        return self.values.ranges
+    def __init__(self, values: IndexValues) -> None:
+        super().__init__(values.ranges)
+        self._values = values
 
     def facts_of(self, atom: Atom) -> Iterator[Affine]:
-        return (bound - 1 - Polynomial.atom(atom) for bound in self.values.bounds(atom))
-
-    def cases_of(self, atom: Atom) -> Sequence[Case]:
-        return ()
+        return (bound - 1 - Polynomial.atom(atom) for bound in self._values.bounds(atom))
 
 
 def may_be_negative(loop: ForOp) -> bool:
@@ -255,7 +249,7 @@ class Known:
         )
 
 
-class KnownIndices(IndexValues):
+class KnownIndices(IndexValues, Knowledge):
     """Index values of a kernel, and the facts about them."""
 
     def __init__(self, known: Known) -> None:
@@ -290,7 +284,7 @@ class KnownIndices(IndexValues):
             self.sizes[found] = name
             return Polynomial.atom(found)
 
-        return Polynomial[Atom].of(0) + dim.substituted(size)
+        return ZERO + dim.substituted(size)
 
     def _expression(self, value: SSAValue, side: int) -> Affine:
         """An index, or an integer that becomes one."""

@@ -9,8 +9,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from ...core.algebra.affine import DivisorError, polynomial, value_of, variable
-from ...core.algebra.expressions import Atom
-from ...core.algebra.facts import Ranges
+from ...core.algebra.ranges import Ranges
 from .attrs import Combine, LoopKind
 from .bounds import filled_in, iterations
 from .ops_loops import ForOp
@@ -73,7 +72,7 @@ def most_iterations(loop: ForOp) -> int | None:
         return None
     # What is known of the indices, as dimensions of the bound: a minimum is not above any of its
     # numbers, a loop variable is not negative, and whether a part owns a place is 0 or 1.
-    ranges = Ranges[Atom]()
+    ranges = Ranges()
     for number, index in enumerate(loop.bounds):
         atom, owner = variable(AffineExpr.dimension(number)), index.owner
         if isinstance(owner, affine.MinOp):
@@ -101,7 +100,7 @@ def is_made_in(value: SSAValue, loop: ForOp) -> bool:
     return value is not loop.variable and inside is not None and loop.is_ancestor(inside)
 
 
-def _most(expr: AffineExpr, ranges: Ranges[Atom]) -> int | None:
+def _most(expr: AffineExpr, ranges: Ranges) -> int | None:
     """A number that an expression never exceeds, None where none is known."""
     try:
         return ranges.of(polynomial(expr))[1]

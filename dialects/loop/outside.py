@@ -10,8 +10,8 @@ from xdsl.ir import Block
 from xdsl.ir.affine import AffineExpr
 
 from ...core.algebra.affine import DivisorError, polynomial, variable
-from ...core.algebra.expressions import Affine, Atom, Quotient
-from ...core.algebra.facts import Ranges
+from ...core.algebra.expressions import Affine, Quotient
+from ...core.algebra.ranges import Ranges
 from ...core.typed import memref_type
 from .bounds import constant_index
 from .loops import enclosing, extent_of
@@ -45,7 +45,7 @@ def _outside(access: LoadOp | StoreOp) -> Iterator[Outside]:
     shape = memref_type(access.buffer).get_shape()
     if not all(extents.values()) or 0 in shape:
         return
-    ranges, dims = Ranges[Atom](), list[AffineExpr]()
+    ranges, dims = Ranges(), list[AffineExpr]()
     for index in access.indices:
         # The same value twice is one dimension.
         dim = AffineExpr.dimension(list(access.indices).index(index))
@@ -63,7 +63,7 @@ def _outside(access: LoadOp | StoreOp) -> Iterator[Outside]:
 
 
 def _ends(
-    expr: AffineExpr, dims: Sequence[AffineExpr], ranges: Ranges[Atom]
+    expr: AffineExpr, dims: Sequence[AffineExpr], ranges: Ranges
 ) -> tuple[int | None, int | None]:
     """The smallest and the largest value of a sum of multiples of indices; None if it is none."""
     try:

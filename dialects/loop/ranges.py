@@ -10,8 +10,8 @@ from xdsl.ir.affine import AffineExpr
 from ...core.algebra.affine import polynomial, value_of
 from ...core.algebra.affine import variable as atom
 from ...core.algebra.expressions import Affine, Atom, split, substituted, variables
-from ...core.algebra.facts import Range, Ranges
 from ...core.algebra.polynomials import Polynomial
+from ...core.algebra.ranges import Range, Ranges
 from .ops import KernelOp
 from .rebuild import Rebuild
 
@@ -21,7 +21,7 @@ class RangedRebuild(Rebuild):
 
     def __init__(self, kernel: KernelOp, changing: Sequence[Operation] | None = None) -> None:
         super().__init__(kernel, changing)
-        self.ranges: Ranges[Atom] = Ranges()
+        self.ranges: Ranges = Ranges()
         self._last: dict[Atom, Affine] = {}
 
     def range_of(self, expr: AffineExpr) -> tuple[int, int] | None:

@@ -13,6 +13,7 @@ from ...core.algebra.expressions import (
     CEIL,
     FLOOR,
     MOD,
+    ZERO,
     Affine,
     Atom,
     Quotient,
@@ -257,10 +258,10 @@ class Region:
             low, high = self._known.ranges.of(dividend)
             first = low is not None and high is not None and 0 <= low and high < atom.divisor
             if first and atom.function is not CEIL:
-                return Polynomial[Atom].of(0) if atom.function is FLOOR else dividend
+                return ZERO if atom.function is FLOOR else dividend
             return divided(atom.function, dividend, atom.divisor)
 
-        return Polynomial[Atom].of(0) + value.substituted(of_atom)
+        return ZERO + value.substituted(of_atom)
 
     # Segments.
 

@@ -24,14 +24,12 @@ from stepwell.core.algebra.affine import (
 from stepwell.core.algebra.expressions import (
     DIMENSION,
     Affine,
-    Atom,
     Quotient,
     Variable,
     variables,
     without_remainders,
 )
-from stepwell.core.algebra.facts import Facts, Ranges
-from stepwell.core.algebra.polynomials import Polynomial
+from stepwell.core.algebra.ranges import Ranges
 from stepwell.core.building.arithmetic import computed
 
 DIMS, SYMBOLS = 3, 2
@@ -160,9 +158,9 @@ def test_coefficient(expr: AffineExpr, position: int, at: list[int]) -> None:
 
 
 @st.composite
-def ranges(draw: st.DrawFn) -> tuple[Ranges[Atom], list[int]]:
+def ranges(draw: st.DrawFn) -> tuple[Ranges, list[int]]:
     """What is known of the dimensions and symbols, and values for which it holds."""
-    table, at = Ranges[Atom](), draw(values)
+    table, at = Ranges(), draw(values)
     for place, number in enumerate(at):
         kind, position = divmod(place, DIMS)
         low = draw(st.none() | st.integers(-30, number))
@@ -172,7 +170,7 @@ def ranges(draw: st.DrawFn) -> tuple[Ranges[Atom], list[int]]:
 
 
 @given(expressions, expressions, ranges())
-def test_ranges_hold(a: AffineExpr, b: AffineExpr, known: tuple[Ranges[Atom], list[int]]) -> None:
+def test_ranges_hold(a: AffineExpr, b: AffineExpr, known: tuple[Ranges, list[int]]) -> None:
     table, at = known
     for value, number in (
         (polynomial(a), value_of(a, at)),
@@ -184,7 +182,7 @@ def test_ranges_hold(a: AffineExpr, b: AffineExpr, known: tuple[Ranges[Atom], li
 
 
 def test_ranges_are_as_narrow_as_they_are_known() -> None:
-    table = Ranges[Atom]()
+    table = Ranges()
     i = AffineExpr.dimension(0)
     table.know(Variable(DIMENSION, 0), 0, 3)
     assert table.of(polynomial(i * -2 + 7)) == (1, 7)
@@ -193,24 +191,6 @@ def test_ranges_are_as_narrow_as_they_are_known() -> None:
     assert table.of(polynomial(i.ceil_div(2))) == (0, 2)
     assert table.of(polynomial(AffineExpr.dimension(1) % 5)) == (0, 4)
     assert table.of(polynomial(AffineExpr.dimension(1) - 1)) == (None, None)
-
-
-def test_what_holds_in_a_loop() -> None:
-    i, n, m, q, least = (Polynomial.atom(number) for number in range(5))
-    facts = Facts[int]()
-    assert not facts.is_positive(n)
-    facts.know(0, 0, None)
-    facts.assume_below(i, [n])
-    assert facts.is_positive(n - i)
-    assert facts.is_positive(n)
-    assert not facts.is_positive(n - i - 1)
-    # i < n floordiv 4  ==>  n - 4 * i - 3 >= 1
-    facts.know_quotient(3, m, 4)
-    facts.assume_below(i, [q])
-    assert facts.is_positive(m - i * 4 - 3)
-    assert not facts.is_positive(m - i * 4 - 4)
-    facts.know_least(4, [n, m])
-    assert facts.is_positive(least)
 
 
 def test_quotients_are_told_apart() -> None:

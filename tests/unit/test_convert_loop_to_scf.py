@@ -15,8 +15,9 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import PassFailedException
 
 from stepwell.conversions.convert_loop_to_scf import ConvertLoopToScfPass
-from stepwell.conversions.loop_to_scf.indices import Form, Indices, fixed
+from stepwell.conversions.loop_to_scf.indices import Indices, fixed
 from stepwell.conversions.loop_to_scf.scopes import Emitter
+from stepwell.core.algebra.expressions import Affine
 from stepwell.core.building.arithmetic import INDEX
 from stepwell.core.registry import make_context
 from stepwell.passes.loop.legalize_vectors import LoopLegalizeVectorsPass
@@ -340,12 +341,12 @@ def test_index_arithmetic_is_that_of_affine_expressions(
     _run(block, known)
     expected = expr.eval(list(values), [])
     assert known[result] == expected
-    low, high = indices.facts.of(form)
+    low, high = indices.ranges.of(form)
     assert low is None or low <= expected
     assert high is None or expected <= high
 
 
-def _variables(count: int) -> tuple[Indices, list[Form], tuple[BlockArgument, ...]]:
+def _variables(count: int) -> tuple[Indices, list[Affine], tuple[BlockArgument, ...]]:
     block = Block(arg_types=[INDEX] * count)
     indices = Indices(Emitter(block))
     return indices, [indices.atom(arg, nonnegative=True) for arg in block.args], block.args
@@ -353,17 +354,33 @@ def _variables(count: int) -> tuple[Indices, list[Form], tuple[BlockArgument, ..
 
 def test_a_chunk_of_a_loop_that_runs_is_not_empty() -> None:
     indices, (n, i, j), _ = _variables(3)
-    indices.facts.assume_below(i, [indices.divide(n + 11, 12)])
-    assert indices.facts.is_positive(n - i * 12)
-    assert indices.facts.is_positive(indices.least([fixed(12), n - i * 12]))
-    assert not indices.facts.is_positive(n - i * 13)
-    assert not indices.facts.is_positive(n - j * 12)
-    assert not indices.facts.is_positive(j)
+    indices.assume_below(i, [indices.divide(n + 11, 12)])
+    assert indices.is_positive(n - i * 12)
+    assert indices.is_positive(indices.least([fixed(12), n - i * 12]))
+    assert not indices.is_positive(n - i * 13)
+    assert not indices.is_positive(n - j * 12)
+    assert not indices.is_positive(j)
+
+
+def test_what_holds_in_a_loop() -> None:
+    indices, (n, m, i), _ = _variables(3)
+    assert not indices.is_positive(n)
+    indices.assume_below(i, [n])
+    assert indices.is_positive(n - i)
+    assert indices.is_positive(n)
+    assert not indices.is_positive(n - i - 1)
+    assert not indices.is_positive(indices.least([n, m]))
+    # i < m floordiv 4  ==>  m - 4 * i - 3 >= 1
+    indices.assume_below(i, [indices.divide(m, 4)])
+    assert indices.is_positive(m - i * 4 - 3)
+    assert not indices.is_positive(m - i * 4 - 4)
+    assert indices.is_positive(indices.least([n, m]))
+    assert indices.is_positive(indices.greatest([n, fixed(-3)]))
 
 
 def test_a_tail_that_runs_is_not_empty() -> None:
     indices, (n, i), _ = _variables(2)
     rest = indices.remainder(n, 12)
-    assert not indices.facts.is_positive(rest)
-    indices.facts.assume_below(i, [indices.divide(rest + 11, 12)])
-    assert indices.facts.is_positive(rest)
+    assert not indices.is_positive(rest)
+    indices.assume_below(i, [indices.divide(rest + 11, 12)])
+    assert indices.is_positive(rest)

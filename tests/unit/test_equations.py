@@ -20,8 +20,8 @@ from stepwell.core.algebra.expressions import (
     divided,
     least,
 )
-from stepwell.core.algebra.facts import Ranges
 from stepwell.core.algebra.polynomials import Polynomial
+from stepwell.core.algebra.ranges import Ranges
 
 from .test_follows import evaluated
 
@@ -37,7 +37,7 @@ class Both:
     size: int
     inner: int
     distance: Atom = DISTANCE
-    ranges: Ranges[Atom] = field(default_factory=Ranges[Atom])
+    ranges: Ranges = field(default_factory=Ranges)
 
     def __post_init__(self) -> None:
         self.ranges.know(OWN, 0, self.size - 1)

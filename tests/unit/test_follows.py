@@ -28,16 +28,16 @@ from stepwell.core.algebra.expressions import (
     variables,
     without_remainders,
 )
-from stepwell.core.algebra.facts import Ranges
 from stepwell.core.algebra.follows import Case, Missing, Proof, follows
 from stepwell.core.algebra.polynomials import Polynomial
+from stepwell.core.algebra.ranges import Ranges
 
 
 @dataclass
 class About:
     """What is known: of a few atoms everything is told."""
 
-    ranges: Ranges[Atom] = field(default_factory=Ranges)
+    ranges: Ranges = field(default_factory=Ranges)
     sizes: set[Atom] = field(default_factory=set)
     facts: dict[Atom, list[Affine]] = field(default_factory=dict)
     cases: dict[Atom, list[Case]] = field(default_factory=dict)
@@ -115,6 +115,10 @@ INSIDE = N - 1 - A
         (A * 4 + 3 - N, [floor(N, 4) - 1 - A]),
         (A * 4 + B - N, [ceil(N, 4) - 1 - A, least([unknown(2) * 0 + 4, N - A * 4]) - 1 - B]),
         (floor(A, 4) - ceil(N, 4), [INSIDE]),
+        # What is inside of quotients and minima of facts.
+        (-N, [floor(N, 4) - 1 - A]),
+        (-M, [least([N, M]) - 1 - A]),
+        (-N, [-ceil(3 - floor(N, 2), 4)]),
         # Quotients of nearly the same dividend.
         (floor(X, 4) - floor(X + 1, 4) - 1, []),
         # Minima and maxima, and what holds on average only.
@@ -158,12 +162,11 @@ def test_what_is_missing(value: Affine, facts: list[Affine], missing: str) -> No
 
 
 def test_a_proof_names_facts_and_bounds() -> None:
-    answer = follows(least([X, A * 4]) + 3 - N, known(), [floor(N, 4) - 1 - A])
+    answer = follows(least([X, A * 4]) + 3 - N, known(), [floor(N, 4) - 1 - B, B - A])
     assert str(answer).splitlines() == [
         "-d0+min(d4, 4*d2)+3 < 0",
-        "  -d0+4*d2+3 < 0, -d2+((d0) floordiv 4)-1 >= 0",
-        "    -d0+4*((d0) floordiv 4)-1 < 0",
-        "      -4 < 0",
+        "  -d0+4*d2+3 < 0, -d2+d3 >= 0",
+        "    -d0+4*d3+3 < 0, d0-4*d3-4 >= 0",
     ]
 
 

@@ -19,7 +19,7 @@ from xdsl.ir.affine import AffineExpr
 
 from ....core.algebra.affine import coefficient, polynomial
 from ....core.algebra.affine import variable as atom_of
-from ....core.algebra.expressions import Atom, joined, variables
+from ....core.algebra.expressions import ZERO, joined, variables
 from ....core.algebra.polynomials import Polynomial
 from ....core.target import Target
 from ....core.typed import memref_type
@@ -121,7 +121,7 @@ def elements_apart(access: LoadOp | StoreOp, variable: SSAValue) -> int | None:
     operands, shape = list(access.indices), memref_type(access.buffer).get_shape()
     if operands.count(variable) != 1:
         return None
-    own, number = atom_of(AffineExpr.dimension(operands.index(variable))), Polynomial[Atom].of(0)
+    own, number = atom_of(AffineExpr.dimension(operands.index(variable))), ZERO
     for axis, result in enumerate(access.map.data.results):
         index, below = polynomial(result), shape[axis + 1 :]
         if own in variables(index):

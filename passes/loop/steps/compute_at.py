@@ -49,7 +49,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from ....core.algebra.affine import expression, minus, normalized, polynomial
-from ....core.algebra.expressions import Affine, Quotient, variables
+from ....core.algebra.expressions import ZERO, Quotient, variables
 from ....core.algebra.polynomials import Polynomial
 from ....core.budgets import EXACT
 from ....core.typed import memref_type, resized
@@ -198,7 +198,7 @@ def _span(
         raise refusal(STEP, kernel, target, "reads blocks", hint="compute_at before vectorize")
     dims = [AffineExpr.dimension(operands.index(index)) for index in load.indices]
     place = polynomial(load.map.data.results[axis], dims)
-    start: Affine = Polynomial()
+    start = ZERO
     least = most = place.constant
     for (term,), factor in (place - place.constant).terms:
         own = Polynomial.atom(term)

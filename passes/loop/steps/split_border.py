@@ -51,7 +51,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
 from ....core.algebra.affine import minus, normalized, value_of, variable
-from ....core.algebra.facts import Range
+from ....core.algebra.ranges import Range
 from ....core.budgets import EXACT
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.handles import all_loops
