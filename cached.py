@@ -13,13 +13,14 @@ from typing import IO, TYPE_CHECKING, Any
 
 from . import IMPORTED_NS
 from .caching.folder import Folder, folder_of_user
-from .caching.keys import Request
+from .caching.keys import key_of, surroundings_of
 from .caching.memory import FolderMemory
 from .caching.sources import Stamp, sources_digest, stamp
 from .caching.structure import Facts
 from .core.errors import StepwellError
 from .core.logs import logger
 from .core.module import Module
+from .core.request import Request
 from .loading import restored
 from .runtime import objects
 from .runtime.artefacts.container import Writer, mapped_file
@@ -62,8 +63,8 @@ class Place:
             archive.check()
             entry = Artefact(archive)
             # Its stages are those of the module as it is now.
-            module = self.request.module.clone()
-            stages = Deferred(partial(_stages, module, self.request.rounding, entry))
+            asked = replace(self.request, module=self.request.module.clone())
+            stages = Deferred(partial(_stages, asked, entry))
             made = cached_executable(entry, stages)
         except FileNotFoundError:
             _LOG.debug("not there: %s", self.name)
@@ -118,7 +119,7 @@ class Place:
 
     def _is_current(self) -> bool:
         """Whether what was compiled is still what the name says."""
-        return stamp() == self.sources and self.request.surroundings() == self.surroundings
+        return stamp() == self.sources and surroundings_of(self.request) == self.surroundings
 
 
 def place_of(request: Request) -> Place | None:
@@ -131,11 +132,11 @@ def place_of(request: Request) -> Place | None:
     if folder is None or folder.trouble(make=True) is not None:
         return None
     sources = sources_digest(FolderMemory(folder), IMPORTED_NS)
-    surroundings = request.surroundings()
+    surroundings = surroundings_of(request)
     if sources is None or surroundings is None:
         return None
     digest, state = sources
-    key = request.key(digest, surroundings)
+    key = key_of(request, digest, surroundings)
     if key is None:
         return None
     return Place(request, folder, key + _ENDING, digest, state, surroundings)
@@ -143,25 +144,21 @@ def place_of(request: Request) -> Place | None:
 
 def _facts(compilation: Compilation) -> Mapping[str, Any]:
     """What the manifest of an entry says about a compilation."""
-    recipe = compilation.recipe(compilation.start)
+    recipe = compilation.request.recipe(compilation.start)
     return {"source": {"recipe": recipe}, "form": compilation.form}
 
 
-def _stages(module: Module, rounding: str | None, entry: Artefact) -> Inspection:
-    """The stages of the program of an entry, from its module."""
+def _stages(asked: Request, entry: Artefact) -> Inspection:
+    """The stages of the program of an entry, from the module of a request."""
     from .compilation import Compilation
     from .core.exactness import with_rounding
-    from .core.target import Target
     from .diagnosis.inspection import Inspection
     from .dialects.program import constants_in
 
-    facts = entry.manifest
-    recipe = facts["source"]["recipe"]
+    module, facts = asked.module, entry.manifest
+    begun = module if asked.rounding is None else with_rounding(module, asked.rounding)
     compilation = Compilation(
-        module if rounding is None else with_rounding(module, rounding),
-        Target(**recipe["target"]),
-        recipe["passes"],
-        schedules=recipe["schedules"],
+        Request.of_recipe(begun, facts["source"]["recipe"]),
         form=facts["form"],
         constants=constants_in(entry.chosen["interface"]["packing"]),
     )

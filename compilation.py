@@ -7,28 +7,26 @@ with different observers.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from .core import pipelines
 from .core.context import CompilerContext, PassHook, Verification
 from .core.errors import CompileError, StepwellError, explain
-from .core.exactness import with_rounding
 from .core.logs import logger
 from .core.module import Module
 from .core.new_weights import replaced
 from .core.pass_text import pass_text
 from .core.printing import Listing, listing
 from .core.progress import report
-from .core.records import default_path, read_records
 from .core.registry import make_context
+from .core.request import Request
+from .core.settling import settled
 from .core.stages import IR_STAGES, STAGES, TEXT_STAGES, check_stage
-from .core.target import Target, default_threads, named
+from .core.target import Target, named
 from .core.weights import WeightStore
 from .dialects.foreign import check_dialects
 from .dialects.program import (
@@ -73,16 +71,12 @@ class Observer(PassHook):
 
 @dataclass(frozen=True)
 class Compilation:
-    """A module, the target, the passes and their observers.
+    """A settled request, and the observers of its passes.
 
     Every method lowers a new copy of the module.
 
     Args:
-        module: the module to lower.
-        target: the target of passes and code generation.
-        passes: the pass list of each stage after that of the module.
-        legalize: the table of `graph-legalize`.
-        schedules: the traces that tuning has found, by kernel structure.
+        request: the settled request.
         observers: hooks notified of each pass, the last one innermost; see `Observer`.
         verify: when to verify the module.
         code: makes machine code of stage `llvm`; None for one object file with the lines of nodes.
@@ -90,11 +84,7 @@ class Compilation:
         constants: the constants that its machine code takes; empty before there is code.
     """
 
-    module: Module
-    target: Target
-    passes: Mapping[str, str]
-    legalize: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    schedules: Mapping[str, str] = field(default_factory=dict[str, str])
+    request: Request
     observers: Sequence[PassHook] = ()
     verify: Verification = "stage"
     code: Callable[[Module, Target], Program] | None = None
@@ -102,41 +92,34 @@ class Compilation:
     constants: tuple[Constant, ...] = ()
 
     @staticmethod
-    def of(
-        module: Module,
-        target: str | Target = "host",
-        threads: int | None = None,
-        opt_level: int = 3,
-        pipeline: str | Mapping[str, str] | None = None,
-        legalize: Mapping[str, Any] | None = None,
-        records: str | Path | bool | None = False,
-        observers: Sequence[PassHook] = (),
-        copy_indices: bool = False,
-        rounding: str | None = None,
-        schedule: str | None = None,
-    ) -> Compilation:
-        """The compilation of a copy of a module; see `stepwell.compile`.
-
-        The schedule is text, ``@kernel: steps @other: steps``.
+    def of(request: Request, observers: Sequence[PassHook] = ()) -> Compilation:
+        """The compilation of a request, which is settled for a copy of its module.
 
         Raises:
             CompileError: if the module is invalid, or the arguments contradict each other.
             TargetError: if the target is unknown.
         """
-        chosen = target if isinstance(target, Target) else named(target)
+        module = request.module
         module.verify()
-        start = stage_of(module.op)
-        passes = passes_of(pipeline, start, opt_level, chosen, threads, copy_indices)
-        check_dialects(module.op, passes)
+        found = Compilation(settled(request, stage_of(module.op)), tuple(observers))
+        check_dialects(module.op, found.passes)
         check_interface(module.program)
-        if schedule:
-            later = IR_STAGES[IR_STAGES.index(start) + 1 :]
-            left = {stage: text for stage, text in passes.items() if stage in later}
-            passes = pipelines.with_traces(left, schedule)
-        table = {} if legalize is None else table_for(legalize, start, passes)
-        schedules = _schedules(records, chosen, threads)
-        begun = module.clone() if rounding is None else with_rounding(module, rounding)
-        return Compilation(begun, chosen, passes, table, schedules, tuple(observers))
+        return found
+
+    @property
+    def module(self) -> Module:
+        """The module to lower."""
+        return self.request.module
+
+    @property
+    def target(self) -> Target:
+        """The target of passes and code generation."""
+        return named(self.request.target)
+
+    @property
+    def passes(self) -> Mapping[str, str]:
+        """The passes that lead to each stage."""
+        return self.request.passes
 
     @cached_property
     def start(self) -> str:
@@ -153,7 +136,8 @@ class Compilation:
         """A copy of the module, and a context for its passes."""
         work = self.module.clone()
         ctx = make_context(work.weights, self.target)
-        ctx.legalize, ctx.schedules, ctx.verify = self.legalize, self.schedules, self.verify
+        ctx.legalize, ctx.schedules = self.request.legalize or {}, self.request.schedules or {}
+        ctx.verify = self.verify
         ctx.hooks += self.observers
         ctx.decisions += work.decisions
         return work, ctx
@@ -172,7 +156,15 @@ class Compilation:
         """This compilation with the passes that have run in a context, and no observers."""
         later = IR_STAGES[IR_STAGES.index(self.start) + 1 :]
         applied = {stage: ",".join(map(pass_text, ctx.applied.get(stage, ()))) for stage in later}
-        return replace(self, passes=applied, observers=(), verify="stage", code=None)
+        return replace(self.running(applied), observers=(), verify="stage", code=None)
+
+    def running(self, passes: Mapping[str, str]) -> Compilation:
+        """This compilation with other passes."""
+        return replace(self, request=replace(self.request, pipeline=passes))
+
+    def of_module(self, module: Module) -> Compilation:
+        """This compilation of another module at the same stage."""
+        return replace(self, request=replace(self.request, module=module))
 
     def at(self, stage: str) -> Module:
         """The module at a stage that is IR.
@@ -193,7 +185,7 @@ class Compilation:
             CompileError: if the passes schedule nothing.
         """
         stage, passes = pipelines.until_schedules(self.passes)
-        return replace(self, passes=passes).at(stage)
+        return self.running(passes).at(stage)
 
     def text(self, stage: str) -> str:
         """The text of a stage.
@@ -262,9 +254,7 @@ class Compilation:
         Raises:
             CompileError: if a pass refuses the module.
         """
-        own = target is None or target == self.target
-        # Schedules were found by measuring on one target.
-        wanted = self if own or target is None else replace(self, target=target, schedules={})
+        wanted = self if target is None else replace(self, request=self.request.on(target))
         work, ctx = wanted.begin()
         for _ in wanted.descend(work, ctx):
             pass
@@ -275,18 +265,8 @@ class Compilation:
         later = IR_STAGES.index(self.start) > IR_STAGES.index(_DECIDED)
         stage = self.start if later else _DECIDED
         work = self.at(stage)
-        store, recipe = work.weights.only(named_weights(work.op)), self.recipe(stage)
+        store, recipe = work.weights.only(named_weights(work.op)), self.request.recipe(stage)
         return Source(work.text(locations=True), store, recipe)
-
-    def recipe(self, stage: str) -> Mapping[str, Any]:
-        """The arguments of this compilation as values of JSON, for the module at a stage."""
-        target = {name: getattr(self.target, name) for name in Target.__dataclass_fields__}
-        return {
-            "stage": stage,
-            "passes": dict(self.passes),
-            "schedules": dict(self.schedules),
-            "target": {name: value for name, value in target.items() if name != "legalize"},
-        }
 
     def updated(self, program: Program, given: Mapping[str, object]) -> tuple[Program, Compilation]:
         """The program with new weights, and its compilation.
@@ -302,8 +282,7 @@ class Compilation:
             InputError: if names, shapes or dtypes differ from those of the module.
             CompileError: if a pass refuses the module with these weights.
         """
-        module = Module(self.module.op, replaced(self.module.weights, given))
-        new = replace(self, module=module)
+        new = self.of_module(Module(self.module.op, replaced(self.module.weights, given)))
         work, ctx = new.begin()
         form = None
         for stage in new.descend(work, ctx):
@@ -358,81 +337,3 @@ class Compilation:
 def _form_of(module: Module) -> str:
     """A digest of the text of a module, which has the names of weights but not their elements."""
     return hashlib.sha256(module.text().encode()).hexdigest()
-
-
-def passes_of(
-    pipeline: str | Mapping[str, str] | None,
-    start: str,
-    opt_level: int,
-    target: Target,
-    threads: int | None,
-    copy_indices: bool = False,
-) -> Mapping[str, str]:
-    """The passes of each stage after `start`, for these arguments of `compile`.
-
-    Raises:
-        CompileError: if the arguments contradict each other, or the pipeline stops short.
-    """
-    if pipeline is None:
-        count = default_threads(target) if threads is None else threads
-        return pipelines.pipeline(opt_level, count, copy_indices)
-    if copy_indices:
-        fact = "the pipeline determines whether indices are copied"
-        expected = "convert-graph-to-rt{copy-indices=true} in it instead of copy_indices"
-        raise CompileError(explain("compile", fact, expected=expected))
-    if isinstance(pipeline, str):
-        pipeline = pipelines.split_pipeline(pipeline, start)
-    if threads is not None and (own := pipelines.threads_of(pipeline)) != {threads}:
-        fact, got = "the pipeline has another number of threads", ", ".join(map(str, sorted(own)))
-        raise CompileError(explain("compile", fact, expected=threads, got=got))
-    stages = IR_STAGES[IR_STAGES.index(start) + 1 :]
-    missing = [stage for stage in stages if stage not in pipeline]
-    if missing:
-        fact = f'the pipeline lacks stage "{missing[0]}"'
-        raise CompileError(explain("compile", fact, expected=f"a text for {', '.join(stages)}"))
-    return pipeline
-
-
-def _schedules(
-    records: str | Path | bool | None, target: Target, threads: int | None
-) -> Mapping[str, str]:
-    """The traces that tuning has found for a machine, by kernel structure.
-
-    Raises:
-        CompileError: if there is no such database, or it is corrupt.
-    """
-    path = default_path() if records is None or records is True else records
-    if path is None or isinstance(path, bool):
-        return {}
-    if not isinstance(path, str | os.PathLike):
-        fact, expected, got = "not a path", "a path, True or False", type(path).__name__
-        raise CompileError(explain("tuning records", fact, expected=expected, got=got))
-    if records is not None and records is not True and not Path(path).exists():
-        raise CompileError(explain("tuning records", "no such file", got=path))
-    found = read_records(Path(path))
-    if not found:
-        return {}
-    return found.schedules(target, default_threads(target) if threads is None else threads)
-
-
-def table_for(
-    legalize: Mapping[str, Any], start: str, passes: Mapping[str, str]
-) -> Mapping[str, Any]:
-    """A copy of a table for `graph-legalize`.
-
-    Raises:
-        CompileError: if it is not a mapping, the module is past the stage where operators are
-            replaced, or the pipeline lacks the pass.
-    """
-    if not isinstance(legalize, Mapping):
-        fact, expected = "legalize is not a mapping", "a mapping from names of operators"
-        got = type(legalize).__name__
-        raise CompileError(explain("compile", fact, expected=expected, got=got))
-    if start != "graph":
-        fact, expected = "operators are replaced before they are grouped", 'stage "graph"'
-        got = f'stage "{start}"'
-        raise CompileError(explain("compile", fact, expected=expected, got=got))
-    if legalize and "graph-legalize" not in pipelines.passes_in(passes):
-        fact, expected = "the pipeline does not use legalize", "graph-legalize in it"
-        raise CompileError(explain("compile", fact, expected=expected))
-    return dict(legalize)

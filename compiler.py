@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .cached import Place, place_of
-from .caching.keys import Request
 from .core.collector import without_collector
 from .core.errors import CompileError, explain
 from .core.logs import logger
 from .core.module import Module
+from .core.request import Request
 from .core.target import Target, named
 from .loading import restored
 from .runtime.executable import Executable
@@ -98,23 +98,47 @@ def compile(
     if not isinstance(hooks, Sequence):
         expected, got = "a sequence of stepwell.PassHook", type(hooks).__name__
         raise CompileError(explain("compile", "wrong hooks", expected=expected, got=got))
-    traces = None if schedule is None else _traces(schedule)
     request = Request(
-        module, target, threads, opt_level, pipeline, records, copy_indices, rounding, traces
+        module,
+        target,
+        threads,
+        opt_level,
+        pipeline,
+        legalize,
+        records,
+        copy_indices,
+        rounding,
+        None if schedule is None else _traces(schedule),
     )
-    # Hooks see the passes run, and nobody knows what rules consist of.
-    plain = check is False and max_ulp is None and verify_each is False
-    place = place_of(request) if plain and legalize is None and not len(hooks) else None
-    begun, name = time.perf_counter(), module.program.sym_name.data
+    return compiled(request, hooks, check, max_ulp, verify_each)
+
+
+def compiled(
+    request: Request,
+    hooks: Sequence[PassHook] = (),
+    check: bool | Sequence[object] = False,
+    max_ulp: float | None = None,
+    verify_each: bool = False,
+) -> Executable:
+    """The program of a request, compiled or from the cache; see `compile`.
+
+    Raises:
+        CompileError, InputError, InternalError, TargetError: see `compile`.
+    """
+    # Hooks see the passes run.
+    plain = check is False and max_ulp is None and verify_each is False and not len(hooks)
+    place = place_of(request) if plain else None
+    begun, name = time.perf_counter(), request.module.program.sym_name.data
     with without_collector():
         known = None if place is None else place.program()
         if known is not None:
             _LOG.info("%s: from the cache in %.3f s", name, time.perf_counter() - begun)
             return known
-        found, checker = _begun(request, legalize, check, max_ulp)
+        found = _compilation(request)
+        checker = _checker(found, check, max_ulp)
         # The checker comes first, and so runs last after a pass: other hooks do not measure it.
         observers = (*checker, *_checked_hooks(hooks))
-        usual = pipeline is None and not checker
+        usual = request.pipeline is None and not checker
         verified = "pass" if verify_each else "kernels" if usual else "stage"
         exe = _finished(replace(found, observers=observers, verify=verified), place)
         _LOG.info("%s: compiled in %.3f s", name, time.perf_counter() - begun)
@@ -128,36 +152,17 @@ def _traces(schedule: Schedules) -> str:
     return traces_text(schedule)
 
 
-def _begun(
-    request: Request,
-    legalize: Mapping[str, Any] | None,
-    check: bool | Sequence[object],
-    max_ulp: float | None,
-) -> tuple[Compilation, Sequence[Observer]]:
-    """The compilation of a request, and what checks it.
+def _compilation(request: Request) -> Compilation:
+    """The compilation of a request, for this machine.
 
     Raises:
-        CompileError, InputError, TargetError: see `compile`.
+        CompileError, TargetError: see `compile`.
     """
     from .backends.llvm.machine import check_runs_here
     from .compilation import Compilation
 
-    target = request.target
-    chosen = target if isinstance(target, Target) else named(target)
-    check_runs_here(chosen)
-    found = Compilation.of(
-        request.module,
-        chosen,
-        request.threads,
-        request.opt_level,
-        request.pipeline,
-        legalize,
-        request.records,
-        copy_indices=request.copy_indices,
-        rounding=request.rounding,
-        schedule=request.schedule,
-    )
-    return found, _checker(found, check, max_ulp)
+    check_runs_here(named(request.target))
+    return Compilation.of(request)
 
 
 def _finished(compilation: Compilation, place: Place | None) -> Executable:

@@ -15,6 +15,7 @@ from .compilation import Compilation
 from .core.collector import without_collector
 from .core.errors import CompileError, StepwellError, UnsupportedError, explain
 from .core.module import Module
+from .core.request import Request
 from .core.target import Target
 from .diagnosis.reproducer import Reproducing
 from .dialects.loop.trace_text import Schedules, traces_text
@@ -84,21 +85,33 @@ def export(
         raise CompileError(
             explain("export", "wrong weights", expected=expected, got=f'"{weights}"')
         )
-    count = 1 if threads is None and pipeline is None else threads
+    request = Request(
+        module,
+        target,
+        threads,
+        opt_level,
+        pipeline,
+        legalize,
+        records,
+        rounding=rounding,
+        schedule=None if schedule is None else traces_text(schedule),
+    )
+    return exported(request, Path(folder), name, weights == "linked")
+
+
+def exported(
+    request: Request, folder: Path, name: str | None = None, linked_weights: bool = True
+) -> Exported:
+    """Compile a request to a library; see `export`.
+
+    Raises:
+        CompileError, TargetError, StepwellError: see `export`.
+    """
+    if request.threads is None and request.pipeline is None:
+        request = replace(request, threads=1)
     with without_collector():
-        compilation = Compilation.of(
-            module,
-            target,
-            count,
-            opt_level,
-            pipeline,
-            legalize,
-            records,
-            rounding=rounding,
-            schedule=None if schedule is None else traces_text(schedule),
-        )
-        reported = replace(compilation, observers=(Reproducing(),))
-        return _write(*_compiled(reported, name, weights == "linked"), Path(folder))
+        compilation = Compilation.of(request, (Reproducing(),))
+        return _write(*_compiled(compilation, name, linked_weights), folder)
 
 
 def _compiled(

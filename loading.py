@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from .core import processor
 from .core.errors import CompileError, TargetError, explain
-from .core.stages import IR_STAGES, check_stage
+from .core.request import Request
+from .core.stages import check_stage
 from .runtime.artefacts import container
 from .runtime.artefacts.reading import Artefact
 from .runtime.executable import Executable
@@ -121,7 +122,6 @@ class Stored(Deferred):
         another one."""
         try:
             from .compilation import Compilation
-            from .core.target import Target
             from .core.weights import WeightStore
             from .frontends.mlir import from_mlir
         except ModuleNotFoundError as error:
@@ -131,12 +131,8 @@ class Stored(Deferred):
         text, weights, recipe = self._artefact.source()
         store = WeightStore().with_arrays(weights)
         module = from_mlir(text, store, trusted=True)
-        chosen = Target(**recipe["target"]) if target is None else target
-        schedules = recipe["schedules"] if target is None else {}
-        # The stage that is stored has its passes behind it.
-        reached = IR_STAGES[: IR_STAGES.index(recipe["stage"]) + 1]
-        passes = recipe["passes"] | dict.fromkeys(reached, "")
-        return Compilation(module, chosen, passes, {}, schedules)
+        request = Request.of_recipe(module, recipe)
+        return Compilation(request if target is None else request.on(target))
 
     @property
     def inspection_of(self) -> Callable[[Compilation], Inspection]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +14,7 @@ from ..core.module import Module
 from ..core.processor import identity
 from ..core.reading import ReadingError, read_bytes
 from ..core.records import default_path
+from ..core.request import Request
 from ..core.target import Target, host, this_machine
 from ..core.threads import available_cores
 from ..core.weights import WeightStore
@@ -25,50 +24,38 @@ _LARGEST_RECORDS = 1 << 26
 """A larger database of schedules is not read twice."""
 
 
-@dataclass(frozen=True)
-class Request:
-    """The arguments of `stepwell.compile` that decide what the program is."""
+def key_of(request: Request, sources: str, surroundings: Facts) -> str | None:
+    """The key of a request; None if something takes part whose contents are not known.
 
-    module: Module
-    target: str | Target
-    threads: int | None
-    opt_level: int
-    pipeline: str | Mapping[str, str] | None
-    records: str | Path | bool | None
-    copy_indices: bool
-    rounding: str | None
-    schedule: str | None = None
-    """The traces of kernels, as text."""
-
-    def key(self, sources: str, surroundings: Facts) -> str | None:
-        """The key; None if something takes part whose contents are not known.
-
-        Args:
-            sources: the digest of the compiler.
-            surroundings: what `surroundings` returned.
-        """
-        try:
-            if type(self.module) is not Module:
-                return None
-            plain = self.threads, self.opt_level, self.pipeline, self.copy_indices, self.rounding
-            asked = facts_of((*plain, self.schedule))
-            module = self.module
-            facts = structure_digest(module.op), facts_of(module.decisions)
-            own = _target(self.target), asked, *facts, weights_facts(module.weights)
-        except (OpaqueError, StepwellError):
+    Args:
+        request: the request.
+        sources: the digest of the compiler.
+        surroundings: what `surroundings_of` returned.
+    """
+    module = request.module
+    try:
+        # Nobody knows what rules of the user consist of.
+        if type(module) is not Module or request.legalize is not None:
             return None
-        found = sources, surroundings, own
-        return hashlib.sha256(repr(found).encode("utf-8", "surrogatepass")).hexdigest()
+        passes = request.threads, request.opt_level, request.pipeline, request.copy_indices
+        asked = facts_of((*passes, request.rounding, request.schedule, request.schedules))
+        facts = structure_digest(module.op), facts_of(module.decisions)
+        own = _target(request.target), asked, *facts, weights_facts(module.weights)
+    except (OpaqueError, StepwellError):
+        return None
+    found = sources, surroundings, own
+    return hashlib.sha256(repr(found).encode("utf-8", "surrogatepass")).hexdigest()
 
-    def surroundings(self) -> Facts | None:
-        """What outside of the arguments decides: the machine, the environment, and schedules.
 
-        None if the schedules cannot be read.
-        """
-        try:
-            return _machine(), _records(self.records)
-        except (OSError, OpaqueError, ReadingError, StepwellError):
-            return None
+def surroundings_of(request: Request) -> Facts | None:
+    """What outside of a request decides: the machine, the environment, and schedules.
+
+    None if the schedules cannot be read.
+    """
+    try:
+        return _machine(), _records(request.records)
+    except (OSError, OpaqueError, ReadingError, StepwellError):
+        return None
 
 
 def _machine() -> Facts:

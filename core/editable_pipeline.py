@@ -116,6 +116,5 @@ def pipeline(
         CompileError: if there is no such level, or `threads` is not from 1 to 256.
         TargetError: if the target is unknown.
     """
-    chosen = target if isinstance(target, Target) else named(target)
-    count = default_threads(chosen) if threads is None else threads
+    count = default_threads(named(target)) if threads is None else threads
     return Pipeline(pipeline_text(texts_of(opt_level, count)))

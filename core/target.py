@@ -164,13 +164,15 @@ typical members.
 """
 
 
-def named(name: str) -> Target:
-    """The target called `name`; "host" is the machine this runs on.
+def named(name: str | Target) -> Target:
+    """The target called `name`; "host" is the machine this runs on, and a `Target` is itself.
 
     Raises:
         TargetError: if there is no target of this name.
         StepwellError: if what another package registers is not a target of its name.
     """
+    if isinstance(name, Target):
+        return name
     if name == "host":
         return host()
     if isinstance(name, str) and name in _NAMED:

@@ -25,6 +25,7 @@ from ..core.module import Module
 from ..core.pass_text import pass_text
 from ..core.provenance import origin
 from ..core.registry import make_context
+from ..core.request import Request
 from ..core.target import Target
 from .checking import Checker
 from .checks import LargeProgram
@@ -147,7 +148,22 @@ def bisect(
         InputError: if the inputs or the results do not fit.
         MiscompilationError: if the module itself does not return the expected results.
     """
-    route = Route.of(module, target, threads, opt_level, pipeline, legalize)
+    request = Request(module, target, threads, opt_level, pipeline, legalize)
+    return bisected(request, inputs, max_ulp, expected)
+
+
+def bisected(
+    request: Request,
+    inputs: Sequence[object] | None,
+    max_ulp: float | None,
+    expected: Sequence[np.ndarray] | None = None,
+) -> Bisection | None:
+    """What `bisect` finds, of a request.
+
+    Raises:
+        CompileError, InputError, MiscompilationError: see `bisect`.
+    """
+    route = Route.of(request)
     if expected is not None and inputs is None:
         raise InputError(explain("bisect", "results without inputs", expected="both"))
     found = first_failure(route, inputs, max_ulp, expected)
@@ -307,7 +323,7 @@ def reproducer_of(
         number, before = 0, route.module
     rest = [step for _, step in route.steps[number:]]
     ctx = make_context(before.weights, route.target)
-    ctx.legalize = route.compilation.legalize
+    ctx.legalize = route.compilation.request.legalize or {}
     result = reproducer_at(ctx, before, rest, route.reached(number))
     result = dataclasses.replace(result, failure=failing.failure.message, machine_code=generates)
     if isinstance(failing.error, MiscompilationError):

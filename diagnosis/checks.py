@@ -79,13 +79,13 @@ def _checked(compilation: Compilation, small: Smaller, max_ulp: float | None) ->
     checker = Checker(small.module, None, max_ulp)
     observers = (checker, Reproducing())
     try:
-        replace(compilation, module=small.module, observers=observers).executable(Inspection)
+        replace(compilation.of_module(small.module), observers=observers).executable(Inspection)
     except MiscompilationError as error:
         error.args = (f"{error}; {small}",)
         raise
     except CompileError as error:
         # Otherwise that of the program itself follows, unless it depends on sizes; the user's rules
         # may expect those of the program.
-        if isinstance(error, InternalError) and not compilation.legalize:
+        if isinstance(error, InternalError) and not compilation.request.legalize:
             raise
     return tuple(checker.changes)

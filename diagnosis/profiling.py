@@ -11,7 +11,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from xdsl.dialects import func
@@ -222,7 +222,7 @@ def profiler(compilation: Compilation) -> Profiler:
         raise StepwellError(explain("profile", fact, expected=expected, got='stage "llvm"'))
     if start != "loops":
         passes["loops"] = ",".join(filter(None, (passes["loops"], _PASS)))
-    timed = replace(compilation, passes=passes)
+    timed = compilation.running(passes)
     work, ctx = timed.begin()
     if start == "loops":
         pipelines.run_passes(ctx, work.op, _PASS, start)

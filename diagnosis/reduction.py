@@ -24,6 +24,7 @@ from xdsl.traits import ConstantLike
 from ..core.errors import CompileError, InputError, StepwellError, explain
 from ..core.failures import Failure, Kind
 from ..core.module import Module, specs_of
+from ..core.request import Request
 from ..core.target import Target
 from .bisection import Bisection, first_failure, reproducer_of
 from .checking import Checker
@@ -101,8 +102,25 @@ def reduce(
         CompileError: if the arguments do not fit each other, or the module does not fail.
         InputError: if the inputs do not fit.
     """
+    request = Request(module, target, threads, opt_level, pipeline, legalize)
+    return reduced(request, inputs, test, max_ulp, seconds)
+
+
+def reduced(
+    request: Request,
+    inputs: Sequence[object] | None,
+    test: Test | None,
+    max_ulp: float | None,
+    seconds: float | None,
+) -> Reduction:
+    """What `reduce` makes of a request.
+
+    Raises:
+        CompileError, InputError: see `reduce`.
+    """
+    module = request.module
     if test is None:
-        route = Route.of(module, target, threads, opt_level, pipeline, legalize)
+        route = Route.of(request)
         found = first_failure(route, inputs, max_ulp, may_shrink=inputs is None)
         if found is None:
             hint = "pass a test that says what fails"

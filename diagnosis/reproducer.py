@@ -38,6 +38,7 @@ from ..core.pass_manager import run_steps
 from ..core.pass_text import pass_text
 from ..core.reading import read_text
 from ..core.registry import make_context
+from ..core.request import Request
 from ..core.target import Target
 
 FOLDER = "STEPWELL_REPRODUCERS"
@@ -51,14 +52,13 @@ _ANCHOR = re.compile(r"\s*builtin\.module\((.*)\)\s*", re.DOTALL)
 class Reproducer:
     """The contents of a reproducer file.
 
-    `pipeline` has the passes from the failing one on, `stage` is the one that the module has
-    reached ("" if passes run outside of the staircase). The module runs on `inputs` after each
-    pass, None if nothing is compared; `machine_code` says whether to generate code at the end.
+    `request` has the module, the target, and as text the passes from the failing one on. `stage` is
+    the one that the module has reached ("" if passes run outside of the staircase). The module runs
+    on `inputs` after each pass, None if nothing is compared; `machine_code` says whether to
+    generate code at the end.
     """
 
-    module: Module
-    pipeline: str
-    target: Target
+    request: Request
     failure: str = ""
     stage: str = ""
     inputs: Sequence[Any] | None = None
@@ -79,10 +79,11 @@ class Reproducer:
             with writing.written(target) as file:
                 file.write(text)
                 file.flush()
-                if len(self.module.weights):
-                    self.module.weights.save(target.with_suffix(".safetensors"))
+                module = self.request.module
+                if len(module.weights):
+                    module.weights.save(target.with_suffix(".safetensors"))
                 if self.inputs is not None:
-                    write_archive(target.with_suffix(".npz"), self.module.inputs, self.inputs)
+                    write_archive(target.with_suffix(".npz"), module.inputs, self.inputs)
         except OSError as error:
             fact = f"cannot write {target}: {error.strerror or error}"
             raise StepwellError(explain("reproducer", fact)) from error
@@ -92,7 +93,7 @@ class Reproducer:
         """The text of a file of this name."""
         head = [*self.failure.splitlines()[:1], f"stepwell-opt --run-reproducer {name}"]
         mlir = {
-            "pipeline": f"builtin.module({self.pipeline})",
+            "pipeline": f"builtin.module({self.request.pipeline})",
             "disable_threading": True,
             "verify_each": True,
         }
@@ -112,7 +113,7 @@ class Reproducer:
             printer.print_string("    }\n" if number == len(groups) - 1 else "    },\n")
         printer.print_string("  }\n#-}\n")
         comments = "".join(f"// {line}\n" for line in head)
-        return f"{comments}{self.module.text(locations=True)}\n{body.getvalue()}"
+        return f"{comments}{self.request.module.text(locations=True)}\n{body.getvalue()}"
 
     def _entries(self, name: str) -> dict[str, str | bool]:
         entries: dict[str, str | bool] = {
@@ -129,7 +130,7 @@ class Reproducer:
         entries |= self.notes
         for part in fields(Target):
             if part.name != "legalize":
-                entries[f"target_{part.name}"] = str(getattr(self.target, part.name))
+                entries[f"target_{part.name}"] = str(getattr(self.request.target, part.name))
         # Made-up inputs are deterministic: they come from this seed.
         entries["seed"] = "0"
         return entries | {f"version_{n}": v for n, v in versions().items()}
@@ -179,9 +180,7 @@ def from_metadata(
             raise ImportModelError(explain(str(path), fact, expected="a file name", got=inputs))
         arrays = read_archive(path.parent / inputs, module.inputs, str(path))
     return Reproducer(
-        module,
-        pipeline,
-        target,
+        Request(module, target, pipeline=pipeline),
         str(own.get("failure", "")),
         str(own.get("stage", "")),
         arrays,
@@ -336,7 +335,8 @@ def reproducer_at(
         from ..core.target import host
 
         target = host()
-    return Reproducer(before, ",".join(map(pass_text, rest)), target, stage=stage, notes=notes)
+    request = Request(before, target, pipeline=",".join(map(pass_text, rest)))
+    return Reproducer(request, stage=stage, notes=notes)
 
 
 def written(error: Exception, pass_name: str, reproducer: Reproducer) -> InternalError:

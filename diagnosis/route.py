@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from ..compilation import CODE_GENERATION, Compilation, Observer, passes_of, table_for
+from ..compilation import CODE_GENERATION, Compilation, Observer
 from ..core.actions import ActionCounter, counting
 from ..core.context import CompilerContext
 from ..core.errors import CompileError, explain
@@ -19,6 +17,8 @@ from ..core.module import Module
 from ..core.pass_manager import run_steps
 from ..core.pipeline_text import parse_passes
 from ..core.registry import make_context, passes
+from ..core.request import Request
+from ..core.settling import passes_of, settled
 from ..core.stages import IR_STAGES
 from ..core.target import Target, named
 from ..dialects.stages import stage_of
@@ -59,48 +59,42 @@ class Route:
         return self.compilation.target
 
     @staticmethod
-    def of(
-        module: Module,
-        target: str | Target,
-        threads: int | None,
-        opt_level: int,
-        pipeline: str | Mapping[str, str] | None,
-        legalize: Mapping[str, Any] | None,
-    ) -> Route:
+    def of(request: Request) -> Route:
         """The passes that `compile` would run, or those of a text that stops short of code.
 
         Raises:
             CompileError: if the arguments do not fit each other, or the module is not valid.
         """
+        module, pipeline = request.module, request.pipeline
         if not isinstance(module, Module):
             got = type(module).__name__
             error = explain("bisect", "not a module", expected="stepwell.Module", got=got)
             raise CompileError(error)
-        chosen = target if isinstance(target, Target) else named(target)
+        target = named(request.target)
         module.verify()
         start, available = stage_of(module.op), passes()
         try:
-            texts = passes_of(pipeline, start, opt_level, chosen, threads)
+            passes_of(request, start)
         except CompileError:
-            if not isinstance(pipeline, str) or threads is not None:
+            if not isinstance(pipeline, str) or request.threads is not None:
                 raise
             steps = [("", step) for step in parse_passes(pipeline, available)]
-            table = {} if legalize is None else dict(legalize)
-            return Route(Compilation(module, chosen, {"": pipeline}, table), steps, False)
-        table = {} if legalize is None else table_for(legalize, start, texts)
-        stages = IR_STAGES[IR_STAGES.index(start) + 1 :]
+            table = dict(request.legalize or {})
+            short = Request(module, target, pipeline={"": pipeline}, legalize=table)
+            return Route(Compilation(short), steps, False)
+        compilation = Compilation(settled(request, start))
+        stages, texts = IR_STAGES[IR_STAGES.index(start) + 1 :], compilation.passes
         steps = [(s, p) for s in stages for p in parse_passes(texts[s], available)]
-        return Route(Compilation(module, chosen, texts, table), steps, True)
+        return Route(compilation, steps, True)
 
     def of_module(self, module: Module) -> Route:
         """The same passes for another module at the same stage."""
-        compilation = dataclasses.replace(self.compilation, module=module)
-        return dataclasses.replace(self, compilation=compilation)
+        return dataclasses.replace(self, compilation=self.compilation.of_module(module))
 
     def context(self, before: Module, number: int) -> CompilerContext:
         """A context for the pass of this number."""
         ctx = make_context(before.weights, self.target)
-        ctx.legalize, ctx.verify = self.compilation.legalize, "pass"
+        ctx.legalize, ctx.verify = self.compilation.request.legalize or {}, "pass"
         stage, step = self.steps[number]
         ctx.stage, ctx.pass_name = stage, step.name
         return ctx

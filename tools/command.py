@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..compilation import Compilation
     from ..core.context import PassHook
     from ..core.module import Module
+    from ..core.request import Request
     from ..core.specs import ValueSpec
     from ..runtime.executable import Executable
     from .models import Program
@@ -99,20 +100,12 @@ class CompileOptions(ModelOptions):
 
     def compiled(self, module: Module, hooks: Sequence[PassHook] = ()) -> tuple[Executable, float]:
         """The program of a module, and the seconds that it took to compile it."""
-        from .. import compile as compile_module
+        from ..compiler import compiled
 
-        text = self.passes()
+        request = self.request(module)
         start = time.perf_counter()
         with passes_shown("compiling"):
-            exe = compile_module(
-                module,
-                self.target,
-                self.threads,
-                self.level,
-                text,
-                hooks=hooks,
-                schedule=self.traces(),
-            )
+            exe = compiled(request, hooks)
         return exe, time.perf_counter() - start
 
     def program(self, path: Path) -> Executable:
@@ -158,39 +151,35 @@ class CompileOptions(ModelOptions):
         with err.status(f"loading {path.name}"):
             return load(path)
 
+    def request(self, module: Module) -> Request:
+        """What these options say of the compilation of a module.
+
+        Raises:
+            StepwellError: if a file that an option names cannot be read.
+        """
+        from ..core.request import Request
+        from ..dialects.loop.trace_text import traces_text
+
+        passes, traces = (
+            None if path is None else read_option(option, path)
+            for option, path in (("--pipeline", self.pipeline), ("--schedule", self.schedule))
+        )
+        return Request(
+            module,
+            self.target,
+            self.threads,
+            self.level,
+            passes,
+            records=None,
+            schedule=None if traces is None else traces_text(traces),
+        )
+
     def way_down(self, module: Module, hooks: Sequence[PassHook] = ()) -> Compilation:
         """The compilation of a module; this machine need not be able to run the target."""
         from ..compilation import Compilation
         from ..diagnosis.reproducer import Reproducing
 
-        observers = (*hooks, Reproducing())
-        return Compilation.of(
-            module,
-            self.target,
-            self.threads,
-            self.level,
-            self.passes(),
-            observers=observers,
-            schedule=self.traces(),
-        )
-
-    def passes(self) -> str | None:
-        """The text of the pipeline, if one is given.
-
-        Raises:
-            StepwellError: if it cannot be read.
-        """
-        return None if self.pipeline is None else read_passes(self.pipeline)
-
-    def traces(self) -> str | None:
-        """The traces of kernels in their current form, if any are given.
-
-        Raises:
-            StepwellError: if they cannot be read.
-        """
-        from ..dialects.loop.trace_text import traces_text
-
-        return None if self.schedule is None else traces_text(_read("--schedule", self.schedule))
+        return Compilation.of(self.request(module), (*hooks, Reproducing()))
 
 
 @dataclass(frozen=True)
@@ -226,16 +215,7 @@ class CallOptions:
         return read_or_make_inputs(self.inputs, self.sizes, specs, program)
 
 
-def read_passes(path: Path) -> str:
-    """The pipeline text in a file.
-
-    Raises:
-        StepwellError: if it cannot be read.
-    """
-    return _read("--pipeline", path)
-
-
-def _read(option: str, path: Path) -> str:
+def read_option(option: str, path: Path) -> str:
     """The text of the file that an option names.
 
     Raises:

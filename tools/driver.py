@@ -25,6 +25,7 @@ from ..core.pass_manager import run_steps
 from ..core.pipeline_text import canonical, parse_passes
 from ..core.reading import LARGEST_TEXT, ReadingError, read_bytes, read_stream
 from ..core.registry import make_context
+from ..core.target import named
 from ..core.weights import WeightStore
 from ..core.writing import is_device, write_atomically
 from ..diagnosis.reproducer import (
@@ -275,26 +276,20 @@ class StepwellOptMain(DriverArguments):
         found = from_metadata(module, self.resources, Path(self.get_input_name()))
         for line in (*differing_versions(self.resources), *found.warnings()):
             print(f"stepwell-opt: note: {line}", file=sys.stderr)
-        ctx.target = found.target
+        pipeline, ctx.target = found.request.pipeline, named(found.request.target)
         if found.machine_code:
             # Compile the reproducer to machine code.
-            from ..compiler import compile
+            from ..compiler import compiled
 
             check = False if found.inputs is None else found.inputs
-            compile(
-                found.module,
-                found.target,
-                pipeline=found.pipeline,
-                check=check,
-                max_ulp=found.max_ulp,
-            )
+            compiled(found.request, check=check, max_ulp=found.max_ulp)
             return
         if found.inputs is not None:
             from ..diagnosis.checking import Checker
 
             ctx.hooks.insert(0, Checker(module, found.inputs, found.max_ulp))
         with defects_named(ctx):
-            run_steps(ctx, prog, parse_passes(found.pipeline, self.available_passes))
+            run_steps(ctx, prog, parse_passes(str(pipeline), self.available_passes))
 
     def _checker(self, prog: ModuleOp) -> PassHook:
         """The checker that runs the module after each pass."""

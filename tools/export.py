@@ -40,21 +40,12 @@ def export(
     Without `--threads` the library has no threads.
     """
     from ..backends.c.interface import identifier
-    from ..exporting import export as write
+    from ..exporting import exported
 
     module = options.load(model)
     with passes_shown("exporting"):
-        done = write(
-            module,
-            output,
-            identifier(model.stem) if name is None else name,
-            options.target,
-            options.threads,
-            options.level,
-            options.passes(),
-            schedule=options.traces(),
-            weights="file" if weights_in_file else "linked",
-        )
+        prefix = identifier(model.stem) if name is None else name
+        done = exported(options.request(module), output, prefix, not weights_in_file)
     for file in done.files:
         size = (done.folder / file).stat().st_size
         out.print(f"[bold]{file}[/] {size} bytes", highlight=False)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,8 +16,7 @@ from .outputs import check_output
 from .progress import passes_shown
 
 if TYPE_CHECKING:
-    from ..core.module import Module
-    from ..core.target import Target
+    from ..core.request import Request
     from ..diagnosis.bisection import Bisection
     from ..diagnosis.reduction import Reduction
 
@@ -49,10 +47,8 @@ MaxUlp = Annotated[
 class _Case:
     """A program, and how it is compiled."""
 
-    module: Module
+    request: Request
     inputs: list[Any] | None
-    target: Target
-    pipeline: str | Mapping[str, str] | None
     max_ulp: float | None
 
 
@@ -80,25 +76,16 @@ def bisect(
     crash, an invalid module or a wrong result) is repeated with fewer and fewer steps of its pass.
     A reproducer has its own passes. Exits with 1 if nothing fails.
     """
-    from ..diagnosis.bisection import bisect as find
+    from ..diagnosis.bisection import bisected
 
     if output is not None:
         check_output("--output", output, "a reproducer", [".mlir"])
     case = _case(model, inputs, passes, max_ulp, options)
     wanted = None
     if expected:
-        wanted = read_inputs(expected, case.module.outputs, "--expected")
+        wanted = read_inputs(expected, case.request.module.outputs, "--expected")
     with passes_shown("running pass by pass"):
-        found = find(
-            case.module,
-            case.inputs,
-            target=case.target,
-            threads=options.threads,
-            opt_level=options.level,
-            pipeline=case.pipeline,
-            max_ulp=case.max_ulp,
-            expected=wanted,
-        )
+        found = bisected(case.request, case.inputs, case.max_ulp, wanted)
     if found is None:
         raise StepwellError("bisect: nothing fails")
     show(found)
@@ -141,24 +128,14 @@ def reduce(
     Removes operations, results, inputs and sizes as long as the same pass fails in the same way,
     or, as with `mlir-reduce`, as long as the command of `--test` fails.
     """
-    from ..diagnosis.reduction import Command
-    from ..diagnosis.reduction import reduce as shrink
+    from ..diagnosis.reduction import Command, reduced
 
     if output is not None:
         check_output("--output", output, "a module", [".mlir"])
     case = _case(model, inputs, passes, max_ulp, options)
     with passes_shown("reducing"):
-        small = shrink(
-            case.module,
-            case.inputs,
-            test=None if test is None else Command(test, timeout),
-            target=case.target,
-            threads=options.threads,
-            opt_level=options.level,
-            pipeline=case.pipeline,
-            max_ulp=case.max_ulp,
-            seconds=seconds,
-        )
+        chosen = None if test is None else Command(test, timeout)
+        small = reduced(case.request, case.inputs, chosen, case.max_ulp, seconds)
     _write(small, output)
 
 
@@ -189,21 +166,21 @@ def _case(
     options: CompileOptions,
 ) -> _Case:
     """The case of the arguments, or of a reproducer."""
-    from ..core.target import named
     from ..diagnosis.reproducer import load as load_reproducer
 
     for other, given in (("--pipeline", options.pipeline), ("--schedule", options.schedule)):
         if passes is not None and given is not None:
             fact = f"is given together with {other}"
             raise InputError(explain("--passes", fact, expected="one of them"))
-    module = options.load(model)
-    text = passes if passes is not None else options.passes()
-    if options.schedule is not None:
-        text = options.way_down(module).passes
-    arrays = read_inputs(inputs, module.inputs) if inputs else None
-    kept = load_reproducer(model) if text is None and model.suffix == ".mlir" else None
+    # Passes are found by running them; schedules of records are no part of a reproducer.
+    request = replace(options.request(options.load(model)), records=False)
+    if passes is not None:
+        request = replace(request, pipeline=passes)
+    arrays = read_inputs(inputs, request.module.inputs) if inputs else None
+    usual = request.pipeline is None and request.schedule is None
+    kept = load_reproducer(model) if usual and model.suffix == ".mlir" else None
     if kept is None:
-        return _Case(module, arrays, named(options.target), text, max_ulp)
+        return _Case(request, arrays, max_ulp)
     own = list(kept.inputs) if kept.inputs is not None else None
     limit = kept.max_ulp if max_ulp is None else max_ulp
-    return _Case(kept.module, arrays or own, kept.target, kept.pipeline, limit)
+    return _Case(replace(kept.request, threads=options.threads), arrays or own, limit)

@@ -18,7 +18,8 @@ from ..core.errors import CompileError, MiscompilationError, explain, first_line
 from ..core.module import Module
 from ..core.pipelines import threads_of
 from ..core.records import Record, default_path, write_records
-from ..core.target import Target, named
+from ..core.request import Request
+from ..core.target import Target
 from ..dialects.loop.nests import ScheduleError, kernel_named, loops_of
 from ..dialects.loop.ops import SCHEDULE, KernelOp
 from ..dialects.loop.trace import structure_of, trace_of
@@ -310,8 +311,7 @@ def schedule(
     if start not in STARTS:
         expected = " or ".join(f'"{name}"' for name in STARTS)
         raise CompileError(explain("schedule", "unknown start", expected=expected, got=start))
-    chosen = target if isinstance(target, Target) else named(target)
-    found = Compilation.of(module, chosen, threads, opt_level, pipeline)
+    found = Compilation.of(Request(module, target, threads, opt_level, pipeline))
     try:
         op = kernel_named("schedule", found.unscheduled().op, kernel.removeprefix("@"))
     except ScheduleError as error:

@@ -29,6 +29,7 @@ from ..core.module import Module
 from ..core.pipelines import passes_in
 from ..core.progress import report
 from ..core.records import Record, Records, default_path, read_records, write_records
+from ..core.request import Request
 from ..core.target import Target, default_threads, named
 from ..core.worker import Worker
 from ..dialects.loop.ops import ForOp, KernelOp
@@ -116,14 +117,14 @@ def tune(
         StepwellError: if optuna is not installed.
     """
     _optuna()
-    chosen = target if isinstance(target, Target) else named(target)
+    chosen = named(target)
     check_runs_here(chosen)
     for what, seconds in (("budget", budget_s), ("timeout", timeout_s)):
         if not seconds > 0:
             raise CompileError(explain("tune", f"wrong {what}", expected="above 0", got=seconds))
     count = default_threads(chosen) if threads is None else threads
     path = default_path() if records is None else Path(records)
-    compilation = Compilation.of(module, chosen, count, opt_level)
+    compilation = Compilation.of(Request(module, chosen, count, opt_level))
     passes = dict(compilation.passes)
     if "scheduled" not in passes or "loop-schedule" not in passes_in(passes):
         fact = "nothing is scheduled"
@@ -134,7 +135,7 @@ def tune(
         list(inputs) if inputs is not None else random_inputs(module.inputs, sizes or {}, module)
     )
     with tempfile.TemporaryDirectory() as folder:
-        machine = compilation.recipe("kernels")["target"]
+        machine = compilation.request.recipe("kernels")["target"]
         options = {"passes": {s: passes[s] for s in after}, "target": machine}
         kernels.save(Path(folder) / "module.mlir")
         (Path(folder) / "inputs.pickle").write_bytes(pickle.dumps(given))

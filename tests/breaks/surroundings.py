@@ -255,8 +255,8 @@ SURROUNDINGS = (
     Break(
         "the number of threads is not part of the key of a compilation",
         "caching/keys.py",
-        "plain = self.threads, self.opt_level,",
-        "plain = self.opt_level,",
+        "passes = request.threads, request.opt_level,",
+        "passes = request.opt_level,",
         "tests/unit/test_cache_keys.py::test_keys_of_what_differs_differ",
     ),
     Break(

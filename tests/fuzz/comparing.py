@@ -19,6 +19,7 @@ from stepwell.core.dtype_names import is_real
 from stepwell.core.exactness import with_rounding
 from stepwell.core.pipelines import pipeline, run_passes
 from stepwell.core.registry import make_context, own_passes
+from stepwell.core.request import Request
 from stepwell.core.target import named
 from stepwell.diagnosis.growth import digits_of, growth, longest_sum
 
@@ -225,7 +226,7 @@ class Comparison:
         passes = pipeline(way.opt_level, way.threads, way.copy_indices)
         skipping = Counts(way.skipped)
         compilation = Compilation.of(
-            self.module, way.target, pipeline=passes, observers=[skipping], rounding=way.rounding
+            Request(self.module, way.target, pipeline=passes, rounding=way.rounding), [skipping]
         )
         work, ctx = compilation.begin()
         for stage in compilation.descend(work, ctx):

@@ -33,7 +33,7 @@ from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.loop.nests import ScheduleError
 from stepwell.frontends.mlir import from_mlir
 from stepwell.passes.loop.scheduler.replay import read_traces
-from stepwell.tools.command import read_passes
+from stepwell.tools.command import read_option
 from stepwell.tools.models import read_array
 
 from .damage import Damage, damaged, damaged_header, damaged_member
@@ -240,7 +240,7 @@ FILES = {
     "safetensors": Kind(WeightStore.load, network().weights.save, ".safetensors"),
     "records": Kind(read_records, write_two_records, ".jsonl"),
     "trace": Kind(lambda path: read_traces(None, str(path)), write_trace),
-    "pipeline": Kind(lambda path: entries(read_passes(path)), write_passes),
+    "pipeline": Kind(lambda path: entries(read_option("--pipeline", path)), write_passes),
     "matrix": Kind(read_array, lambda path: save_npz(path, csr_array(np.eye(4))), ".npz"),
     "artefact": Kind(sw.load, lambda path: compiled().save(path), ".stepwell", use=run_network),
     "npy": Kind(read_array, lambda path: np.save(path, np.ones((3, 4), np.float32)), ".npy"),

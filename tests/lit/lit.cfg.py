@@ -35,6 +35,7 @@ config.environment["PATH"] = os.pathsep.join(search)
 
 # Commands compile, whatever was compiled before.
 config.environment["STEPWELL_CACHE"] = "off"
+config.environment["STEPWELL_TUNING"] = ""
 
 # A checkout on the path of Python is what is tested, here as everywhere.
 if "PYTHONPATH" in os.environ:

@@ -13,6 +13,7 @@ from onnx import ModelProto, TensorProto, helper
 import stepwell as sw
 from stepwell.compilation import Compilation
 from stepwell.core.dtypes import element_type_of
+from stepwell.core.request import Request
 from stepwell.dialects.graph import attention as cut
 
 from ..harness import RNG, cases, close, onnx_results
@@ -273,7 +274,7 @@ def around_a_softmax(lowest: float | None, batch: Any, length: Any, keys: Any) -
 def test_products_around_a_softmax(lowest: float | None, all_tests: bool) -> None:
     """Without `lowest` a mask is added, else that number takes the place of scores."""
     module = around_a_softmax(lowest, "b", "l", "s")
-    assert "graph.attention" in Compilation.of(module, threads=1).text("optimized")
+    assert "graph.attention" in Compilation.of(Request(module, threads=1)).text("optimized")
     mask = RNG.standard_normal((2, 1, 1, 130)).astype(np.float32)
     mask[1] = -1
     arrays = [*Shape(queries=40, keys=130, width=8).arrays(), mask]

@@ -22,8 +22,8 @@ from stepwell import cached, compiler
 from stepwell.backends.llvm.jit import CompiledModule, LinkedObject
 from stepwell.caching import sources
 from stepwell.caching.folder import Folder
-from stepwell.caching.keys import Request
 from stepwell.core.decisions import Decision
+from stepwell.core.request import Request
 from stepwell.core.target import named
 from stepwell.runtime import objects
 from stepwell.runtime.artefacts import reading
@@ -71,7 +71,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Callable[..., sw.Executable]:
 
     def compile(*args: Any, **options: Any) -> sw.Executable:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(compiler, "_begun", None)
+            patch.setattr(compiler, "_compilation", None)
             return sw.compile(*args, **options)
 
     return compile
@@ -199,7 +199,7 @@ def test_other_targets_are_known_by_themselves(
 
 
 def place() -> cached.Place:
-    request = Request(network(), "host", 1, 3, None, False, False, None)
+    request = Request(network(), threads=1)
     found = cached.place_of(request)
     assert found is not None
     return found
@@ -239,7 +239,7 @@ def test_a_cache_that_cannot_be_used_costs_time_only(folder: Folder) -> None:
     for spoil in SPOILT:
         with pytest.MonkeyPatch.context() as patch:
             spoil(folder, patch)
-            request = Request(network(), "host", 1, 3, None, False, False, None)
+            request = Request(network(), threads=1)
             found = cached.place_of(request)
             assert found is None or found.program() is None
             if spoil is SPOILT[0]:

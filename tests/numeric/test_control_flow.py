@@ -13,6 +13,7 @@ import scipy.sparse as sp
 import stepwell as sw
 from stepwell.compilation import Compilation
 from stepwell.core.errors import InputError
+from stepwell.core.request import Request
 from stepwell.core.specs import SparseSpec
 
 from ..harness import cases, close, floats
@@ -26,7 +27,7 @@ def at_stages(
     module: sw.Module, stages: Collection[str], threads: int = 1
 ) -> dict[str, Callable[..., Any]]:
     """The interpreted program of each of some stages; it is lowered once for all of them."""
-    compilation, found = Compilation.of(module, threads=threads), {}
+    compilation, found = Compilation.of(Request(module, threads=threads)), {}
     work, ctx = compilation.begin()
     for stage in compilation.descend(work, ctx):
         if stage in stages:
@@ -35,7 +36,7 @@ def at_stages(
 
 
 def _interpreted(module: sw.Module, stage: str, *inputs: object) -> Any:
-    return Compilation.of(module).run(stage, inputs)
+    return Compilation.of(Request(module)).run(stage, inputs)
 
 
 def checked(

@@ -16,6 +16,7 @@ from stepwell.core.editable_pipeline import Pipeline
 from stepwell.core.pipeline_text import entries, plain
 from stepwell.core.pipelines import OPT_LEVELS, pipeline, pipeline_text, split_pipeline
 from stepwell.core.registry import make_context
+from stepwell.core.request import Request
 from stepwell.frontends import gnn
 from stepwell.tools import main as command
 from stepwell.tools import stepwell_opt
@@ -51,7 +52,7 @@ def conv() -> tuple[sw.Module, list[Any]]:
 
 def modules(module: sw.Module, **options: Any) -> dict[str, str]:
     """The text of each stage on one way down."""
-    compilation = Compilation.of(module, **options)
+    compilation = Compilation.of(Request(module, **options))
     work, ctx = compilation.begin()
     return {stage: work.text() for stage in compilation.descend(work, ctx)}
 
@@ -69,7 +70,7 @@ def test_stepwell_opt_makes_what_compile_makes(
     module, _ = model()
     module.save(tmp_path / "m.mlir")
     read = sw.from_mlir(tmp_path / "m.mlir")
-    text = Compilation.of(read, threads=threads, opt_level=level).text("llvm")
+    text = Compilation.of(Request(read, threads=threads, opt_level=level)).text("llvm")
     with pytest.raises(SystemExit, match="0"):
         command.main(["pipeline", "--level", str(level), "--threads", str(threads)])
     passes = capsys.readouterr().out

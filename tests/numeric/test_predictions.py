@@ -10,6 +10,7 @@ import pytest
 
 import stepwell as sw
 from stepwell.compilation import Compilation
+from stepwell.core.request import Request
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.loop.trace import structure_of, trace_of
 from stepwell.passes.loop.scheduler.predictions import Predictions, instructions
@@ -22,7 +23,7 @@ def program(widths: Sequence[int]) -> Compilation:
     for before, after in itertools.pairwise(widths):
         x = b.relu(b.dense(x, np.ones((after, before), np.float32)))
     b.output(x, name="y")
-    return Compilation.of(b.module(), "x86-64-v3", threads=1)
+    return Compilation.of(Request(b.module(), "x86-64-v3", threads=1))
 
 
 def kernels(compilation: Compilation) -> list[KernelOp]:

@@ -15,6 +15,7 @@ from onnx.numpy_helper import from_array
 import stepwell as sw
 from stepwell.compilation import Compilation
 from stepwell.core.errors import ImportModelError
+from stepwell.core.request import Request
 
 from ..harness import cases, close, floats
 from .recurrent import Layer
@@ -143,7 +144,7 @@ def test_a_step_is_few_kernels(kind: str, options: dict[str, Any], kernels: list
     """The input is multiplied in front of the loop, which takes packed weights as they are."""
     w, r, bias = weights(kind, 1)
     module = built(kind, "t", "n", w=w, r=r, bias=bias, h=True, **options)
-    compilation = Compilation.of(module)
+    compilation = Compilation.of(Request(module))
     text = compilation.text("kernels")
     before, step, after = re.split(r"graph\.loop|graph\.yield", text, maxsplit=2)
     assert len(re.findall(r"call_dps @\w*matmul", before)) == 1

@@ -12,6 +12,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import stepwell as sw
 from stepwell.compilation import Compilation
+from stepwell.core.request import Request
 from stepwell.frontends.builder import Value
 
 from ..harness import RNG, as_reference, cases, close, floats
@@ -127,7 +128,7 @@ def test_one_kernel_for_each_convolution(
 ) -> None:
     make, images, stride = case
     module = make(images, stride)
-    texts, compilation = dict[str, str](), Compilation.of(module, threads=1)
+    texts, compilation = dict[str, str](), Compilation.of(Request(module, threads=1))
     work, ctx = compilation.begin()
     for stage in compilation.descend(work, ctx):
         texts[stage] = work.text()

@@ -10,6 +10,7 @@ import pytest
 
 import stepwell as sw
 from stepwell.compilation import Compilation
+from stepwell.core.request import Request
 from stepwell.frontends.builder import Value
 
 from ..harness import RNG, as_reference, cases, close
@@ -141,7 +142,7 @@ def test_half_precision_has_one_kernel_too() -> None:
 
 def test_what_is_cheap_to_make_of_a_staged_row_is_not_staged_too() -> None:
     """A layer norm keeps the row, not its differences from the mean, nor their squares."""
-    kernel = Compilation.of(module_of(layer_norm, 64, 40), threads=1).text("kernels")
+    kernel = Compilation.of(Request(module_of(layer_norm, 64, 40), threads=1)).text("kernels")
     assert kernel.count("loop.local") == 1
 
 
@@ -220,7 +221,7 @@ def test_one_row_is_computed_once_whatever_broadcasts(
     """The sums and buffers are those of any other number of rows."""
     consumer, form = case
     one, more = (
-        Compilation.of(followed(consumer, form, (rows,), True), threads=1).text("kernels")
+        Compilation.of(Request(followed(consumer, form, (rows,), True), threads=1)).text("kernels")
         for rows in (1, 3)
     )
     for word in ("loop.local", "math.fma", "math.exp"):

@@ -10,6 +10,7 @@ import pytest
 import stepwell as sw
 from stepwell.compilation import Compilation
 from stepwell.core.errors import InputError
+from stepwell.core.request import Request
 from stepwell.frontends.builder import Value
 
 from ..harness import RNG, close, floats, same
@@ -72,10 +73,10 @@ def test_no_list_with_self_loops_is_made(source: int, threads: int) -> None:
 
 def test_other_lists_stay() -> None:
     # Numbers from 1 on are no self loops of the nodes.
-    text = Compilation.of(sums(first=1), threads=1).text("optimized")
+    text = Compilation.of(Request(sums(first=1), threads=1)).text("optimized")
     assert "graph.sort_edges_with_loops" not in text
     # Weights of edges are in the order of the list.
-    text = Compilation.of(sums(weighted=True), threads=1).text("optimized")
+    text = Compilation.of(Request(sums(weighted=True), threads=1)).text("optimized")
     assert "graph.concat" in text
 
 

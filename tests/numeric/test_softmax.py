@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 import stepwell as sw
 from stepwell.compilation import Compilation
+from stepwell.core.request import Request
 from stepwell.frontends.builder import Value
 
 from ..harness import RNG
@@ -77,7 +78,7 @@ def attention(b: sw.Builder) -> Value:
 def test_exponentials_without_an_upper_bound(make: Callable[[sw.Builder], Value]) -> None:
     b = sw.Builder("main")
     b.output(make(b), name="y")
-    text = Compilation.of(b.module(), target="x86-64-v3").text("llvm")
+    text = Compilation.of(Request(b.module(), target="x86-64-v3")).text("llvm")
     assert "llvm.intr.maximum" in text
     assert "llvm.intr.minimum" not in text
 

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array, random_array
 
 import stepwell as sw
 from stepwell.compilation import Compilation
+from stepwell.core.request import Request
 from stepwell.core.stages import IR_STAGES
 from stepwell.dialects.program import named_weights
 from stepwell.dialects.stages import stage_of
@@ -144,7 +145,7 @@ def compiled(name: str) -> tuple[sw.Executable, tuple[Any, ...], tuple[np.ndarra
 def texts(name: str) -> dict[str, tuple[str, sw.WeightStore]]:
     """What `Executable.ir` and `Executable.weights` give for each stage, from one lowering."""
     module, _, options = case(name)
-    compilation = Compilation.of(module, threads=1, **options)
+    compilation = Compilation.of(Request(module, threads=1, **options))
     found: dict[str, tuple[str, sw.WeightStore]] = {}
     work, ctx = compilation.begin()
     for stage in compilation.descend(work, ctx):

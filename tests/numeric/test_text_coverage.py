@@ -16,6 +16,7 @@ from xdsl.ir.affine import AffineMap
 
 import stepwell as sw
 from stepwell.compilation import Compilation
+from stepwell.core.request import Request
 from stepwell.core.weights import WeightStore
 from stepwell.dialects.loop.loops import enclosing
 from stepwell.dialects.loop.ops import KernelOp, StoreOp
@@ -134,7 +135,7 @@ Text = tuple[str, WeightStore]
 def texts(name: str) -> dict[str, Text]:
     """The text of a program with its kernels, and with these scheduled."""
     found: dict[str, Text] = {}
-    compilation = Compilation.of(PROGRAMS[name](), "x86-64-v3", threads=2)
+    compilation = Compilation.of(Request(PROGRAMS[name](), "x86-64-v3", threads=2))
     work, ctx = compilation.begin()
     for stage in compilation.descend(work, ctx):
         if stage in ("kernels", "scheduled"):

@@ -19,6 +19,7 @@ from stepwell.core.errors import CompileError, StepwellError
 from stepwell.core.pipelines import pipeline
 from stepwell.core.progress import Step, followed
 from stepwell.core.records import Record, read_records, write_records
+from stepwell.core.request import Request
 from stepwell.core.target import Target, host
 from stepwell.core.worker import Worker
 from stepwell.dialects.loop.ops import KernelOp
@@ -113,8 +114,8 @@ def test_the_best_is_kept_and_used(planted, tmp_path) -> None:
     assert record.trace in exe.ir("scheduled")
     is_dense(exe)
     for plain in (
-        Compilation.of(dense(), threads=1),
-        Compilation.of(dense(), threads=2, records=path),
+        Compilation.of(Request(dense(), threads=1)),
+        Compilation.of(Request(dense(), threads=2, records=path)),
     ):
         assert record.trace not in plain.text("scheduled")
 
@@ -244,7 +245,7 @@ def test_a_schedule_with_other_results_is_not_timed() -> None:
 
 
 def kernel_keys(module: sw.Module) -> list[str]:
-    kernels = Compilation(module, host(), pipeline()).at("kernels")
+    kernels = Compilation(Request(module, host(), pipeline=pipeline())).at("kernels")
     return [structure_of(op) for op in kernels.op.ops if isinstance(op, KernelOp)]
 
 
@@ -257,7 +258,7 @@ def test_a_record_that_does_not_fit_is_left_out(tmp_path, trace) -> None:
     decisions = [d for d in exe.decisions if d.pass_name == "loop-schedule"]
     assert decisions[0].what == "the default schedule"
     assert decisions[0].why.startswith("the tuned one does not fit: trace")
-    assert exe.ir("scheduled") == Compilation.of(dense(), threads=1).text("scheduled")
+    assert exe.ir("scheduled") == Compilation.of(Request(dense(), threads=1)).text("scheduled")
 
 
 def test_names_are_no_part_of_a_structure() -> None:
@@ -270,7 +271,7 @@ def test_names_are_no_part_of_a_structure() -> None:
 
 
 def test_work_of_kernels_of_one_structure_is_their_sum() -> None:
-    module = Compilation.of(dense(), host(), 1, 3).at("kernels")
+    module = Compilation.of(Request(dense(), host(), 1, 3)).at("kernels")
     (one,) = search._kernels_of(module, host())
     for name in ("second", "third"):
         copy = one.op.clone()
@@ -287,7 +288,7 @@ def test_records_are_of_kernels_as_they_are_scheduled(tmp_path) -> None:
     features = sw.TensorSpec((None, 8), "f32")
     network = gnn.Sequential(first, gnn.ReLU(), second)
     module = network.to_module(gnn.GraphSpec(), features=features)
-    compilation = Compilation.of(module, host(), 1)
+    compilation = Compilation.of(Request(module, host(), 1))
     kernels = search._kernels_of(compilation.unscheduled(), host())
     assert len(kernels) > 2
     path = tmp_path / "tuning.jsonl"

@@ -19,6 +19,7 @@ from onnx.helper import make_node
 
 import stepwell as sw
 from stepwell.compilation import Compilation
+from stepwell.core.request import Request
 from stepwell.frontends.builder import Value
 
 from ..harness import RNG, as_onnx, as_reference, cases, close
@@ -369,7 +370,7 @@ def test_an_axis_counted_from_the_end_is_the_same() -> None:
         (lambda axis, _: scattered(axis, "add"), [x, i, x]),
     ):
         one, other = (
-            Compilation.of(build(program(axis, "sum"), inputs, False)).text("optimized")
+            Compilation.of(Request(build(program(axis, "sum"), inputs, False))).text("optimized")
             for axis in (1, -1)
         )
         assert one == other

@@ -29,6 +29,7 @@ import stepwell as sw
 from stepwell.compilation import Compilation
 from stepwell.core.pipelines import pipeline, pipeline_text, walk_stages
 from stepwell.core.registry import make_context
+from stepwell.core.request import Request
 from stepwell.core.stages import IR_STAGES
 from stepwell.core.target import host
 from stepwell.frontends import gnn
@@ -609,6 +610,6 @@ def finished(
 def test_a_format_that_cannot_be_called_is_told_before_passes_run() -> None:
     module = sw.from_mlir(product(sparse_type(", posWidth = 32, crdWidth = 64")))
     message = "^func.func @main: sparse format that cannot be called, expected CSR with posWidth ="
-    for use in (lambda: Compilation.of(module), lambda: module.run_reference(None, None)):
+    for use in (lambda: Compilation.of(Request(module)), lambda: module.run_reference(None, None)):
         with pytest.raises(sw.CompileError, match=message):
             use()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -43,13 +43,14 @@ from xdsl.irdl import irdl_attr_definition
 
 import stepwell as sw
 from stepwell.caching import keys, packages, sources, structure
-from stepwell.caching.keys import Request
+from stepwell.caching.keys import key_of, surroundings_of
 from stepwell.caching.structure import OpaqueError, facts_of, structure_digest
 from stepwell.core import processor
 from stepwell.core import target as targets
 from stepwell.core.decisions import Decision
 from stepwell.core.digests import digests
 from stepwell.core.provenance import named
+from stepwell.core.request import Request
 
 W = np.arange(12, dtype=np.float32).reshape(4, 3)
 A = csr_array(np.eye(4, dtype=np.float32)[[1, 0, 0, 3]])
@@ -78,7 +79,7 @@ def model(
 def key(module: sw.Module, target: Any = "host", surroundings: Any = (), **options: Any) -> str:
     plain: dict[str, Any] = {"threads": 1, "opt_level": 3, "pipeline": None, "records": False}
     plain |= {"copy_indices": False, "rounding": None} | options
-    found = Request(module, target, **plain).key("sources", surroundings)
+    found = key_of(Request(module, target, **plain), "sources", surroundings)
     assert found is not None
     return found
 
@@ -157,6 +158,8 @@ def options() -> Iterator[tuple[str, dict[str, Any]]]:
     yield from ((f"rounding {r}", {"rounding": r}) for r in ("kept", "free", "unseen"))
     yield "copied indices", {"copy_indices": True}
     yield from ((f"pipeline {p}", {"pipeline": p}) for p in ("", "a", "b", {"a": "b"}, {"b": "a"}))
+    yield "a trace", {"schedule": "@fused_dense: split(i, 8)"}
+    yield "what tuning found", {"schedules": {"k": "split(i, 8)"}}
     yield "other surroundings", {"surroundings": ("other",)}
 
 
@@ -281,15 +284,15 @@ def test_what_is_not_known_has_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(OpaqueError):
             digest_of(value)
     other = changed(lambda m: first(m).attributes.update({"k": ForeignAttr(1)}))
-    plain = (1, 3, None, False, False, None)
-    assert Request(other, "host", *plain).key("s", ()) is None
+    assert key_of(Request(other), "s", ()) is None
     objects = changed(lambda m: m.weights.add("o", np.array([None])))
-    assert Request(objects, "host", *plain).key("s", ()) is None
+    assert key_of(Request(objects), "s", ()) is None
     ruled = replace(targets.named("x86-64-v3"), legalize={"graph.relu": print})
-    assert Request(model(), ruled, *plain).key("s", ()) is None
-    assert Request(model(), "host", print, *plain[1:]).key("s", ()) is None
-    request = Request(model(), "host", *plain)
-    assert request.surroundings() is not None
+    assert key_of(Request(model(), ruled), "s", ()) is None
+    assert key_of(Request(model(), threads=cast(Any, print)), "s", ()) is None
+    assert key_of(Request(model(), legalize={}), "s", ()) is None
+    assert key_of(Request(model()), "s", ()) is not None
+    assert surroundings_of(Request(model())) is not None
 
 
 def test_keys_are_the_same_in_every_process() -> None:
@@ -310,7 +313,7 @@ print(key(model()))
 
 
 def surroundings(records: Any = False) -> Any:
-    found = Request(model(), "host", 1, 3, None, records, False, None).surroundings()
+    found = surroundings_of(Request(model(), records=records))
     assert found is not None
     return found
 
@@ -344,8 +347,8 @@ def test_schedules_count_by_their_contents(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("STEPWELL_TUNING", str(path))
     none = surroundings(False)
     assert surroundings(None) == none
-    request = Request(model(), "host", 1, 3, None, path, False, None)
-    assert request.surroundings() is None  # `compile` says that there is no such file.
+    request = Request(model(), records=path)
+    assert surroundings_of(request) is None  # `compile` says that there is no such file.
     path.write_text("a")
     one = surroundings(None)
     assert one == surroundings(path) == surroundings(str(path)) == surroundings(True)

@@ -19,6 +19,7 @@ from stepwell.backends.llvm import jit
 from stepwell.backends.llvm.machine import machine
 from stepwell.compilation import Compilation
 from stepwell.core.pipelines import pipeline
+from stepwell.core.request import Request
 from stepwell.core.target import Target, named
 from stepwell.frontends import gnn
 from stepwell.tools.main import main
@@ -83,7 +84,7 @@ SPILL = re.compile(r"\b(?:[xyz]mm|[qdv])\d+\b.*-byte .*(?:Spill|Reload)")
 
 def assembly(module: sw.Module, target: Target) -> str:
     """Assembly with LLVM's comments."""
-    text = Compilation(module, target, pipeline()).text("llvm-ir")
+    text = Compilation(Request(module, target, pipeline=pipeline())).text("llvm-ir")
     target_machine = machine(target)
     target_machine.set_asm_verbosity(True)
     effort = jit.Effort.LIGHT if " alloca " in text else jit.Effort.NONE

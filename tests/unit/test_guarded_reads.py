@@ -18,6 +18,7 @@ from stepwell.backends.reference.machine import run_kernel
 from stepwell.compilation import Compilation
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
+from stepwell.core.request import Request
 from stepwell.core.target import named
 from stepwell.core.weights import WeightStore
 from stepwell.dialects.graph import scalars
@@ -190,6 +191,6 @@ def test_sizes_that_are_checked_to_be_equal_need_no_guard() -> None:
     module = gnn.Sequential(gnn.GATConv(one, one[None, :1], one[None, :1])).to_module(
         gnn.GraphSpec(), features=sw.TensorSpec((None, 4))
     )
-    for op in Compilation.of(module, threads=1).at("kernels").op.walk():
+    for op in Compilation.of(Request(module, threads=1)).at("kernels").op.walk():
         if isinstance(op, ForOp) and op.over_entries:
             assert not any(isinstance(loop, ForOp) and loop.over_entries for loop in enclosing(op))

@@ -18,6 +18,7 @@ from stepwell.backends.llvm.jit import assembly
 from stepwell.compilation import Compilation
 from stepwell.core import pipelines
 from stepwell.core.errors import InputError, StepwellError
+from stepwell.core.request import Request
 from stepwell.core.target import host, named
 from stepwell.frontends import gnn
 from stepwell.runtime import limits as machine
@@ -193,7 +194,7 @@ def test_functions_and_kernels_of_the_user() -> None:
 @pytest.mark.parametrize("stage", ["fused", "scheduled", "buffers", "loops"])
 def test_modules_of_later_stages(stage: str, tmp_path: Path) -> None:
     path = tmp_path / "m.mlir"
-    compilation = Compilation(mlp(), host(), pipelines.pipeline(3, 1))
+    compilation = Compilation(Request(mlp(), host(), pipeline=pipelines.pipeline(3, 1)))
     compilation.at(stage).save(path)
     profile = sw.compile(sw.from_mlir(path), threads=1).profile(floats(8, 64), repeat=RUNS)
     verify_profile(profile)

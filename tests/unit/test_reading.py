@@ -34,7 +34,7 @@ from stepwell.core.weights import WeightStore
 from stepwell.dialects.loop.nests import ScheduleError
 from stepwell.frontends.mlir import from_mlir
 from stepwell.passes.loop.scheduler.replay import read_traces
-from stepwell.tools.command import read_passes
+from stepwell.tools.command import read_option
 from stepwell.tools.models import read_array
 
 SPEC = ValueSpec("x", (4,), "f32")
@@ -45,7 +45,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "weights": WeightStore.load,
     "tuning records": read_records,
     "trace": lambda path: read_traces(None, str(path)),
-    "--pipeline": read_passes,
+    "--pipeline": lambda path: read_option("--pipeline", path),
     "--input": read_array,
     "--check": lambda path: read_archive(path, [SPEC]),
 }

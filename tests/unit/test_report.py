@@ -25,6 +25,7 @@ from stepwell.core import progress
 from stepwell.core.errors import InputError, StepwellError
 from stepwell.core.progress import Step
 from stepwell.core.records import Record, write_records
+from stepwell.core.request import Request
 from stepwell.core.stages import STAGES
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.loop.trace import structure_of
@@ -66,7 +67,7 @@ def page() -> str:
 
 @cache
 def report() -> Report:
-    return collect(Compilation.of(model(), "x86-64-v3", threads=1))
+    return collect(Compilation.of(Request(model(), "x86-64-v3", threads=1)))
 
 
 def document(page: str) -> dict[str, Any]:
@@ -163,7 +164,7 @@ def test_the_main_kernel_of_an_operator_comes_first() -> None:
     x = b.pad(b.input("x", (1, 3, 30, 30), "f32"), [0, 0, 1, 1], [0, 0, 1, 1])
     x = b.pad(b.relu(b.conv(x, floats(64, 3, 3, 3))), [0, 0, 1, 1], [0, 0, 1, 1])
     b.output(b.relu(b.conv(x, floats(64, 64, 3, 3))), name="y")
-    found = collect(Compilation.of(b.module(), "x86-64-v3", threads=1))
+    found = collect(Compilation.of(Request(b.module(), "x86-64-v3", threads=1)))
     conv, relu = (next(o for o in found.graph.operators if o.kind == k) for k in KINDS)
     assert [found.kernels[kernel].name for kernel in conv.kernels] == [
         "fused_blocked_conv_relu",
@@ -178,7 +179,7 @@ def test_each_call_of_a_kernel_has_its_operators() -> None:
     x = b.input("x", (8, 16), "f32")
     first = b.relu(b.dense(x, floats(16, 16)))
     b.output(b.relu(b.dense(first, 2 * floats(16, 16))), name="y")
-    found = collect(Compilation.of(b.module(), threads=1))
+    found = collect(Compilation.of(Request(b.module(), threads=1)))
     assert [one.name for one in found.kernels] == ["fused_dense_relu"]
     calls = [(one.kind, one.call) for one in found.graph.operators]
     kinds = [("graph.dense", 0), ("graph.relu", 0), ("graph.dense", 1), ("graph.relu", 1)]
@@ -188,7 +189,7 @@ def test_each_call_of_a_kernel_has_its_operators() -> None:
 def test_factors_of_a_normalised_matrix_belong_to_it() -> None:
     layer = gnn.Sequential(gnn.GCNConv(floats(4, 8), floats(8)))
     module = layer.to_module(gnn.GraphSpec(), sw.TensorSpec((None, 4), "f32"))
-    found = collect(Compilation.of(module, "x86-64-v3", threads=1))
+    found = collect(Compilation.of(Request(module, "x86-64-v3", threads=1)))
     (normalize,) = [one for one in found.graph.operators if one.kind == "graph.normalize"]
     assert [found.kernels[kernel].name for kernel in normalize.kernels[:1]] == [
         "fused_degree_reshape_missing_self_loops_reshape"
@@ -269,13 +270,13 @@ def test_the_pattern_of_a_large_matrix() -> None:
 
 def test_a_module_of_a_later_stage() -> None:
     module = sw.from_mlir(executable().ir("loops"), weights=executable().weights("loops"))
-    found = collect(Compilation.of(module))
+    found = collect(Compilation.of(Request(module)))
     assert found.graph.operators == ()
     assert [stage.name for stage in found.stages] == list(STAGES[STAGES.index("loops") :])
 
 
 def test_measured_schedules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compilation = Compilation.of(model(), "x86-64-v3", threads=1)
+    compilation = Compilation.of(Request(model(), "x86-64-v3", threads=1))
     kernels = [op for op in compilation.at("kernels").op.ops if isinstance(op, KernelOp)]
     known = Record(structure_of(kernels[0]), "x86-64-v3", 1, "vectorize(j)", 0.75, kept=True)
     traces = {"": 1.5, "split(gone, 8)": 0.5, "vectorize(i)": None}

@@ -14,6 +14,7 @@ import pytest
 import stepwell as sw
 from stepwell.compilation import Compilation
 from stepwell.core.records import Record, write_records
+from stepwell.core.request import Request
 from stepwell.core.target import named
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.loop.trace import structure_of
@@ -64,7 +65,7 @@ def network() -> sw.Module:
 
 def report(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module, target = network(), named("host")
-    kernels = Compilation.of(module, target, threads=1).at("kernels").op.ops
+    kernels = Compilation.of(Request(module, target, threads=1)).at("kernels").op.ops
     key = next(structure_of(op) for op in kernels if isinstance(op, KernelOp))
     records = [
         Record(key, target.cpu, 1, trace, measured, kept=kept, predicted=predicted)

@@ -13,6 +13,7 @@ import pytest
 
 import stepwell as sw
 from stepwell.compilation import Compilation
+from stepwell.core.request import Request
 from stepwell.report.collecting import collect
 from stepwell.report.page import page as page_of
 from stepwell.runtime.profile import Calls
@@ -43,7 +44,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("report") / "report.html"
     module = sw.from_onnx(MODEL)
     inputs = [np.zeros(one.shape, np.float32) for one in module.inputs]
-    text = page_of(collect(Compilation.of(module, threads=1), Calls(inputs=inputs)))
+    text = page_of(collect(Compilation.of(Request(module, threads=1)), Calls(inputs=inputs)))
     file.write_text(text, encoding="utf-8")
     return file
 

@@ -10,6 +10,7 @@ import pytest
 
 import stepwell as sw
 from stepwell.compilation import Compilation
+from stepwell.core.request import Request
 from stepwell.frontends import gnn
 from stepwell.report.collecting import collect
 from stepwell.report.document import Pattern
@@ -25,7 +26,7 @@ ROWS = {(1, 0), (2, 1), (3, 2), (0, 3), (4, 3), (0, 4)}
 
 
 def patterns(module: sw.Module, *inputs: Any, **sizes: int) -> tuple[Pattern, ...]:
-    return collect(Compilation.of(module, threads=1), Calls(None, inputs, sizes)).patterns
+    return collect(Compilation.of(Request(module, threads=1)), Calls(None, inputs, sizes)).patterns
 
 
 def entries(found: Pattern) -> set[tuple[int, int]]:

@@ -9,6 +9,7 @@ import pytest
 
 import stepwell as sw
 from stepwell.compilation import Compilation
+from stepwell.core.request import Request
 from stepwell.frontends.builder import Builder, Value
 
 from ...harness import RNG, as_reference, cases, close, floats
@@ -195,7 +196,7 @@ CHANNELS = [(1, 16), (2, 7), (3, 24), (17, 2), (37, 50), (100, 37)]
 def test_any_channels(sizes: tuple[int, int]) -> None:
     channels, filters = sizes
     module = program(lambda b, x: conv(b, x, filters), images=1, channels=channels)
-    assert "blocked_conv" in Compilation.of(module, "x86-64-v4").text("optimized")
+    assert "blocked_conv" in Compilation.of(Request(module, "x86-64-v4")).text("optimized")
     as_reference(module, floats(1, channels, 17, 17), rtol=2e-5, threads=1)
 
 

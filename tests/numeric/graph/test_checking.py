@@ -32,6 +32,7 @@ import stepwell as sw
 from stepwell.compilation import Compilation
 from stepwell.core.pipelines import pipeline
 from stepwell.core.registry import passes
+from stepwell.core.request import Request
 from stepwell.core.target import host
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.loop import ops as loop
@@ -476,7 +477,7 @@ LATER = [pytest.param(stage, marks=pytest.mark.slow) for stage in ("fused", "sch
 
 @pytest.mark.parametrize("stage", ["loops", *LATER])
 def test_a_program_is_checked_from_where_it_is(stage: str) -> None:
-    compilation = Compilation(layer(), host(), pipeline())
+    compilation = Compilation(Request(layer(), host(), pipeline=pipeline()))
     checked = sw.compile(compilation.at(stage), threads=1, check=True)
     assert checked.changes[-1].pass_name == "code generation"
 

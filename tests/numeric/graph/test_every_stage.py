@@ -16,6 +16,7 @@ from xdsl.parser import Parser
 import stepwell as sw
 from stepwell.compilation import Compilation
 from stepwell.core.registry import make_context
+from stepwell.core.request import Request
 from stepwell.core.stages import IR_STAGES, TEXT_STAGES
 from stepwell.frontends import gnn
 
@@ -96,7 +97,7 @@ def test_stages_agree(name: str, level: int, threads: int, all_tests: bool) -> N
             close(exe.run_at(stage, *inputs), expected, 1e-4, 1e-5, what=stage)
         return
     # All stages of one way down, instead of one for each.
-    compilation = Compilation.of(module, threads=threads, opt_level=level)
+    compilation = Compilation.of(Request(module, threads=threads, opt_level=level))
     work, ctx = compilation.begin()
     for stage in compilation.descend(work, ctx):
         as_it_is = replace(compilation, module=work, passes=dict.fromkeys(IR_STAGES, ""))

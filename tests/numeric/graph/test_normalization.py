@@ -16,6 +16,7 @@ from xdsl.dialects import func
 import stepwell as sw
 from stepwell.compilation import Compilation
 from stepwell.core.module import Module
+from stepwell.core.request import Request
 from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.dialects.graph.shapes import SymbolicShapes
 
@@ -157,7 +158,7 @@ WAYS = [(True, DTYPES), (False, ["f32"])]
 
 def texts(module: Module, stages: Sequence[str], level: int) -> list[str]:
     """The texts of stages, by one way down to the last of them."""
-    compilation = Compilation.of(module, threads=1, opt_level=level)
+    compilation = Compilation.of(Request(module, threads=1, opt_level=level))
     work, ctx = compilation.begin()
     found = list[str]()
     for stage in compilation.descend(work, ctx):

@@ -18,6 +18,7 @@ from xdsl.passes import ModulePass
 import stepwell as sw
 from stepwell.compilation import Compilation
 from stepwell.core.registry import passes
+from stepwell.core.request import Request
 from stepwell.diagnosis.reduction import Command
 from stepwell.dialects.graph import ops as graph
 from stepwell.tools import main, stepwell_opt
@@ -143,7 +144,7 @@ def test_the_module_of_a_later_stage(plant: Plant) -> None:
     x, y = b.input("x", ("n", 4)), b.input("y", ("n", 4))
     b.output(b.dense(b.tanh(b.dense(x, w)), w))
     b.output(b.sub(y, b.tanh(x)))
-    compilation = Compilation.of(b.module(), threads=1)
+    compilation = Compilation.of(Request(b.module(), threads=1))
     kernels = compilation.at("kernels")
     before = kernels.text().count("\n")
     plant("convert-loop-to-scf", swapped(arith.SubfOp))

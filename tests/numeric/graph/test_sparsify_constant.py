@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import stepwell as sw
 from stepwell.compilation import Compilation
+from stepwell.core.request import Request
 from stepwell.frontends.builder import Builder, Value
 
 from ...harness import RNG, as_reference, floats
@@ -53,7 +54,7 @@ def test_features(
     after = assert_same(b.module(), PASS, rows)
     assert "graph.spmm" in operators(after)
     assert "x" not in {op.key for op in after.main.walk() if op.name == "graph.constant"}  # type: ignore[attr-defined]
-    fused = Compilation.of(b.module(), threads=1).text("fused")
+    fused = Compilation.of(Request(b.module(), threads=1)).text("fused")
     assert "tensor<100x90xf32>" not in fused, "the features were made dense"
     if all_tests or product == "bias":
         as_reference(b.module(), rows, rtol=1e-4, threads=1)

@@ -11,6 +11,7 @@ import stepwell as sw
 from stepwell.compilation import Compilation
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
+from stepwell.core.request import Request
 from stepwell.core.target import named
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.passes.loop.legalize_vectors import legalize_vectors
@@ -39,14 +40,14 @@ def test_a_legalised_program_is_one_of_stage_buffers() -> None:
     b = sw.Builder("main")
     w = np.random.default_rng(3).standard_normal((20, 33)).astype(np.float32)
     b.output(b.exp(b.dense(b.input("x", ("n", 33)), w)), name="y")
-    compilation = Compilation.of(b.module(), threads=1)
+    compilation = Compilation.of(Request(b.module(), threads=1))
     buffers = compilation.at("buffers")
     for target in ("neoverse-n1", "host"):
         ctx = make_context(buffers.weights, target=named(target))
         run_passes(ctx, buffers.op, "loop-legalize-vectors")
     text = str(buffers.op)
     assert "#loop.vectors<" in text
-    again = Compilation.of(sw.from_mlir(text, weights=buffers.weights), threads=1)
+    again = Compilation.of(Request(sw.from_mlir(text, weights=buffers.weights), threads=1))
     assert again.text("llvm") == compilation.text("llvm")
 
 

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp, VectorType
 import stepwell as sw
 from stepwell.compilation import Compilation
 from stepwell.core.context import CompilerContext
+from stepwell.core.request import Request
 from stepwell.core.target import Target, named
 from stepwell.dialects.loop.ops import FoldOp, ForOp, KernelOp, LocalOp
 from stepwell.dialects.loop.trace import trace_of
@@ -339,7 +340,7 @@ def test_columns_beside_each_other(columns, all_tests) -> None:
     b = sw.Builder("main")
     names = [b.input(f"x{n}", (5, size), "f32") for n, size in enumerate(columns)]
     b.output(b.exp(b.concat(names, axis=1)), name="y")
-    compilation = Compilation.of(b.module(), threads=1)
+    compilation = Compilation.of(Request(b.module(), threads=1))
     assert compilation.text("scheduled").count("loop.for") < 60
     if all_tests or len(columns) < 10:
         inputs = [floats(5, size) for size in columns]

@@ -17,6 +17,7 @@ from stepwell.compilation import Compilation
 from stepwell.core.errors import CompileError
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
+from stepwell.core.request import Request
 from stepwell.core.target import named
 from stepwell.dialects.loop.nests import ScheduleError
 from stepwell.dialects.loop.ops import SCHEDULE, KernelOp
@@ -75,7 +76,7 @@ def parsed(text: str) -> ModuleOp:
 @functools.cache
 def kernels_text(model: Callable[[], sw.Module]) -> str:
     """The text of stage `kernels`, the same for all tests."""
-    return Compilation.of(model(), threads=2).text("kernels")
+    return Compilation.of(Request(model(), threads=2)).text("kernels")
 
 
 def kernels_of(module: ModuleOp) -> dict[str, KernelOp]:
@@ -98,7 +99,7 @@ def test_every_trace_replays(model: Callable[[], sw.Module], target: str) -> Non
 
 def test_the_stage_shows_traces_that_the_pass_takes() -> None:
     """The text of the stage holds all that is needed to schedule in the same way again."""
-    compilation = Compilation.of(mlp())
+    compilation = Compilation.of(Request(mlp()))
     scheduled = kernels_of(parsed(compilation.text("scheduled")))
     traces = {name: trace_of(kernel) for name, kernel in scheduled.items()}
     assert all(traces.values())
@@ -171,7 +172,7 @@ def test_what_does_not_fit_is_one_error_and_no_change(kernels, kernel_of, trace)
 
 def test_one_trace_that_does_not_fit_leaves_all_kernels() -> None:
     """Of two traces the second is wrong: the first has not been taken either."""
-    module = parsed(Compilation.of(mlp()).text("kernels"))
+    module = parsed(Compilation.of(Request(mlp())).text("kernels"))
     first, second, *_ = kernels_of(module)
     before = str(module)
     wrong = f"@{first}: drop_unit_loops() @{second}: tiles(nowhere)"

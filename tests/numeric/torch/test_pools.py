@@ -14,6 +14,7 @@ import pytest
 import stepwell as sw
 from stepwell.compilation import Compilation
 from stepwell.core.errors import ImportModelError, InputError
+from stepwell.core.request import Request
 from stepwell.frontends.torch.replacements import exportable_parts
 
 from ...harness import package
@@ -60,7 +61,7 @@ def test_relations_and_pools(all_tests: bool) -> None:
     for given in (first, *others):
         close_to_torch(run(*given), model(*given))
     assert pyg.RGCNConv.forward is forward, "parts are replaced during an export only"
-    text = Compilation.of(module, threads=1).text("optimized")
+    text = Compilation.of(Request(module, threads=1)).text("optimized")
     assert text.count("graph.sort_edges") <= 2, "all relations of a layer are one matrix"
     args = batch(3, 2, [3])
     args[2][0] = 3

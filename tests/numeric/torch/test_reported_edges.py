@@ -10,6 +10,7 @@ import pytest
 import stepwell as sw
 from stepwell.compilation import Compilation
 from stepwell.core.dims import Dim
+from stepwell.core.request import Request
 from stepwell.report.edge_lists import EdgeList, End, edge_lists_of
 
 from ...harness import cases, package
@@ -34,6 +35,6 @@ def test_edges_of_layers(case: tuple[str, bool]) -> None:
     shapes = ({0: ANY}, {1: ANY}) if dynamic else None
     layer = getattr(pyg, kind)(8, 4).eval()
     module = sw.from_torch(layer, (torch.randn(5, 8), edges), dynamic_shapes=shapes)
-    (found,) = edge_lists_of(Compilation.of(module, threads=1).at("optimized").main)
+    (found,) = edge_lists_of(Compilation.of(Request(module, threads=1)).at("optimized").main)
     nodes = Dim.symbol("x_0") if dynamic else Dim.of(5)
     assert found == EdgeList("edge_index", End(1, 1, nodes), End(1, 0, nodes))
