@@ -153,13 +153,8 @@ def _stages(asked: Request, entry: Artefact) -> Inspection:
     from .compilation import Compilation
     from .core.exactness import with_rounding
     from .diagnosis.inspection import Inspection
-    from .dialects.program import constants_in
 
     module, facts = asked.module, entry.manifest
     begun = module if asked.rounding is None else with_rounding(module, asked.rounding)
-    compilation = Compilation(
-        Request.of_recipe(begun, facts["source"]["recipe"]),
-        form=facts["form"],
-        constants=constants_in(entry.chosen["interface"]["packing"]),
-    )
-    return Inspection(compilation, restored=restored)
+    request = Request.of_recipe(begun, facts["source"]["recipe"])
+    return Inspection(Compilation(request, form=facts["form"]), restored=restored)

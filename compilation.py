@@ -29,13 +29,7 @@ from .core.stages import IR_STAGES, STAGES, TEXT_STAGES, check_stage
 from .core.target import Target, named
 from .core.weights import WeightStore
 from .dialects.foreign import check_dialects
-from .dialects.program import (
-    Constant,
-    check_interface,
-    is_on_buffers,
-    named_weights,
-    needs_of,
-)
+from .dialects.program import check_interface, constants_in, is_on_buffers, named_weights
 from .dialects.stages import stage_of
 from .runtime.constants import renewed
 from .runtime.executable import Executable
@@ -81,7 +75,6 @@ class Compilation:
         verify: when to verify the module.
         code: makes machine code of stage `llvm`; None for one object file with the lines of nodes.
         form: a digest of the module at stage `optimized`; None before it was reached.
-        constants: the constants that its machine code takes; empty before there is code.
     """
 
     request: Request
@@ -89,7 +82,6 @@ class Compilation:
     verify: Verification = "stage"
     code: Callable[[Module, Target], Program] | None = None
     form: str | None = None
-    constants: tuple[Constant, ...] = ()
 
     @staticmethod
     def of(request: Request, observers: Sequence[PassHook] = ()) -> Compilation:
@@ -241,7 +233,7 @@ class Compilation:
         for stage in self.descend(work, ctx):
             form = _form_of(work) if stage == _DECIDED else form
         program = self._machine_code(work, ctx)
-        again = self._done(work, ctx, form)
+        again = replace(self.as_run(ctx), form=form)
         stages = STAGES[STAGES.index(self.start) :]
         exe = executable(program, staircase(again), stages, ctx.decisions)
         for observer in self._observers:
@@ -290,19 +282,15 @@ class Compilation:
                 continue
             form = _form_of(work)
             if form == self.form and self._decides_early:
-                arrays = renewed(self.constants, program.constants, work.weights)
+                constants = constants_in(program.interface.packing)
+                arrays = renewed(constants, program.constants, work.weights)
                 return replace(program, constants=arrays), new
         found = new._machine_code(work, ctx)
-        return found, new._done(work, ctx, form)
+        return found, replace(new.as_run(ctx), form=form)
 
-    def known(self, constants: Sequence[Constant]) -> Compilation:
-        """This compilation of a module at stage `optimized`, whose code takes these constants."""
-        return replace(self, form=_form_of(self.module), constants=tuple(constants))
-
-    def _done(self, work: Module, ctx: CompilerContext, form: str | None) -> Compilation:
-        """This compilation, with what is known once its code is made."""
-        constants = needs_of(work.op, work.program).constants
-        return replace(self.as_run(ctx), form=form, constants=constants)
+    def known(self) -> Compilation:
+        """This compilation of a module at stage `optimized`, of which code was made before."""
+        return replace(self, form=_form_of(self.module))
 
     @property
     def _decides_early(self) -> bool:

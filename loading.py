@@ -159,9 +159,7 @@ class Stored(Deferred):
         """The program with new weights: packed anew, and compiled anew where that is not enough."""
         compilation = self.compilation()
         if self._artefact.chosen["renewable"]:
-            from .dialects.program import constants_in
-
-            compilation = compilation.known(constants_in(program.interface.packing))
+            compilation = compilation.known()
         return self.inspection_of(compilation).updated(program, weights)
 
     def restored(self) -> Callable[[bytes], Executable]:
