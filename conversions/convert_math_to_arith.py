@@ -27,6 +27,7 @@ from xdsl.utils.type import get_element_type_or_self
 from ..core.actions import allowed
 from ..core.budgets import APPROXIMATION
 from ..core.context import target_of
+from ..core.instructions import EXTEND_F16, FMA, TRUNCATE_F16
 from ..core.target import Target, named
 from ..core.typed import is_splat
 from ..core.walks import operations_in
@@ -128,7 +129,7 @@ def _expansion(op: Operation, target: Target) -> tuple[_Expansion, tuple[SSAValu
     if element == f64:
         # A product of pairs is precise by what a fused multiply-add does not round.
         pairs = isinstance(op, math.PowFOp)
-        expansion = None if pairs and not target.fma else _F64.get(type(op))
+        expansion = None if pairs and not target.has(FMA) else _F64.get(type(op))
     elif element != f32:
         return None
     elif isinstance(op, math.ErfOp):
@@ -149,10 +150,11 @@ def _conversion(op: Operation, target: Target) -> tuple[_Expansion, tuple[SSAVal
         narrow, wide = wide, narrow
     kind = get_element_type_or_self(narrow)
     single = get_element_type_or_self(wide) == f32
-    if kind not in (f16, bf16) or (single and (kind == bf16 or target.half)):
+    instructions = target.has(EXTEND_F16 if widens else TRUNCATE_F16)
+    if kind not in (f16, bf16) or (single and (kind == bf16 or instructions)):
         return None
     expand = halves.extended if widens else halves.truncated
-    return functools.partial(expand, instructions=target.half), (given,)
+    return functools.partial(expand, instructions=instructions), (given,)
 
 
 def _isolated_region(op: Operation) -> Region:
@@ -300,10 +302,11 @@ class ConvertMathToArithPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = target_of(ctx) if self.target is None else named(self.target)
         places = _Places(target)
-        widen(op, (bf16,) if target.half else (f16, bf16))
+        halves_too = not (target.has(EXTEND_F16) and target.has(TRUNCATE_F16))
+        widen(op, (f16, bf16) if halves_too else (bf16,))
         for run in _runs(op, target):
             if allowed("expand", run[0]):
                 _expand(run, places, target)
         places.insert_constants()
-        if not target.fma:
+        if not target.has(FMA):
             _unfuse(op)

@@ -10,6 +10,7 @@ from typing import Any
 
 from .errors import TargetError, explain
 from .exclusive import exclusive
+from .instructions import Form, Instruction, architecture_of
 from .plugins import processors
 from .processor import NEEDS, missing, stated_host
 from .threads import MOST_THREADS, available_cores, stated_threads
@@ -48,12 +49,6 @@ class Target:
     """The cache that cores share; 0 for none."""
     cores: int = 1
     """The number of cores; 1 if the name does not determine it."""
-    fma: bool = True
-    """Whether a * b + c is one instruction; otherwise `fma` is a call for each lane."""
-    half: bool = True
-    """Whether f16 is converted from and to f32 by an instruction instead of a function."""
-    scale: bool = False
-    """Whether x * 2^n is one instruction, AVX-512's on 16 lanes of f32."""
     legalize: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """Rules of `graph-legalize` on this target, by operator name."""
 
@@ -62,6 +57,25 @@ class Target:
         """The number of independent fused multiply-adds that saturate the units: latency times
         throughput."""
         return self.fma_latency * self.fma_per_cycle
+
+    def forms(self, instruction: Instruction) -> list[Form]:
+        """The forms of an instruction that this processor has.
+
+        Its features are those of `cpu`, if it is in `core.processor.NEEDS`, with the changes that
+        `features` makes to them.
+        """
+        return instruction.on(architecture_of(self.triple), self._features)
+
+    def has(self, instruction: Instruction) -> bool:
+        """Whether this processor has an instruction in any form."""
+        return bool(self.forms(instruction))
+
+    @functools.cached_property
+    def _features(self) -> frozenset[str]:
+        found = set(NEEDS.get(self.cpu, ()))
+        for change in filter(None, self.features.split(",")):
+            (found.add if change[0] == "+" else found.discard)(change[1:])
+        return frozenset(found)
 
     @property
     def l1_way_bytes(self) -> int:
@@ -92,8 +106,7 @@ _WASM = "wasm32-unknown-unknown"
 
 
 def _x86(cpu: str, bits: int, **facts: Any) -> Target:
-    wide = bits == 512
-    return Target(cpu, _X86, cpu, "", bits, 32 if wide else 16, scale=wide, **facts)
+    return Target(cpu, _X86, cpu, "", bits, 32 if bits == 512 else 16, **facts)
 
 
 def _arm(cpu: str, triple: str = _ARM, **facts: Any) -> Target:
@@ -105,8 +118,8 @@ _KB, _MB = 1 << 10, 1 << 20
 _NAMED = {
     target.name: target
     for target in (
-        _x86("x86-64", 128, fma=False, half=False),
-        _x86("x86-64-v2", 128, fma=False, half=False),
+        _x86("x86-64", 128),
+        _x86("x86-64-v2", 128),
         _x86("x86-64-v3", 256),
         _x86("x86-64-v4", 512, l1_bytes=48 * _KB, l1_ways=12),
         _x86("haswell", 256, fma_latency=5, l2_bytes=256 * _KB),
@@ -141,7 +154,6 @@ _NAMED = {
             fma_per_cycle=1,
             l2_bytes=512 * _KB,
             l3_bytes=0,
-            half=False,
         ),
         Target(
             "wasm32",
@@ -152,8 +164,6 @@ _NAMED = {
             16,
             index_bits=32,
             memory_operands=False,
-            fma=False,
-            half=False,
         ),
     )
 }
@@ -261,9 +271,6 @@ def host() -> Target:
         l2_ways=known.l2_ways or like.l2_ways,
         l3_bytes=known.l3_bytes or like.l3_bytes,
         cores=known.cores,
-        fma=arm or bool(features.get("fma")),
-        half=arm or bool(features.get("f16c")),
-        scale=bits == 512,
     )
 
 

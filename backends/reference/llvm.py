@@ -34,6 +34,7 @@ from ...core.typed import vector_type
 from ...dialects.rt import ops as rt
 from ...dialects.upstream import ops as upstream
 from ...dialects.x86vector import SCALE
+from .instructions import scaled
 from .memory import Pointer, at, memory_of
 from .numbers import (
     LIBM,
@@ -42,7 +43,6 @@ from .numbers import (
     dtype_of,
     fixed,
     of_operation,
-    scaled,
     shape_of,
     typed,
     unknown,

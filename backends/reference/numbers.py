@@ -29,7 +29,6 @@ from ...core import dtypes
 from ...core.bounded_cache import MOST
 from ...core.dtype_names import is_real
 from ...core.dtypes import is_low_bit
-from ...core.errors import UnsupportedError, explain
 from .affine import evaluator
 
 Compute = Callable[..., Any]
@@ -215,19 +214,6 @@ def fused(a: Any, b: Any, c: Any) -> Any:
     """A product and a sum with one rounding: the product of two f32 is exact in f64."""
     wide = np.float64 if np.asarray(a).dtype.itemsize < 8 else np.longdouble
     return np.multiply(a, b, dtype=wide) + c
-
-
-def scaled(op: Operation, args: Sequence[Any]) -> Any:
-    """a * 2^floor(b) in the lanes of a mask, from (a, b, rest, mask, rounding)."""
-    a, b, rest, mask, rounding = args
-    if rounding != 4:
-        raise UnsupportedError(explain(op.name, "cannot be run", expected="rounding 4"))
-    allowed = (int(mask) >> np.arange(a.size)) & 1 == 1
-    with np.errstate(all="ignore"):
-        # Exact in f64; the conversion to f32 rounds it.
-        return typed(
-            np.where(allowed, a * np.exp2(np.floor(b, dtype=np.float64)), rest), op.results[0].type
-        )
 
 
 def _apply(op: Operation) -> Compute:

@@ -13,6 +13,7 @@ from xdsl.ir import Operation
 from ...core.typed import vector_type
 from ...dialects import x86vector
 from ...dialects.upstream import ops as upstream
+from .instructions import scaled
 from .loop import outside
 from .numbers import (
     COMBINE,
@@ -23,7 +24,6 @@ from .numbers import (
     fused,
     of_operation,
     reinterpret,
-    scaled,
     shape_of,
     typed,
 )

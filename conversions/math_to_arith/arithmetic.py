@@ -28,6 +28,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.type import get_element_type_or_self
 
 from ...core.building.creation import created
+from ...core.instructions import FMA, SCALE
 from ...core.target import Target
 from ...dialects import x86vector
 from ...dialects.upstream import ops as upstream
@@ -50,8 +51,8 @@ class Arithmetic:
 
     def __init__(self, type: Attribute, target: Target):
         self.type = type
-        self.can_scale = target.scale and type == x86vector.LANES
-        self.can_fuse = target.fma
+        self.can_scale = target.has(SCALE) and type == x86vector.LANES
+        self.can_fuse = target.has(FMA)
         self.f32 = upstream.with_element_type(type, f32)
         self.f64 = upstream.with_element_type(type, f64)
         self.i1 = upstream.with_element_type(type, i1)

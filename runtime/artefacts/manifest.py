@@ -10,7 +10,7 @@ from typing import Any
 
 from ...core.formats import Format
 
-FORMAT = 2
+FORMAT = 3
 """The version of the container, and of the keys of the manifest."""
 
 
@@ -22,7 +22,14 @@ def _without_packing(manifest: dict[str, Any]) -> dict[str, Any]:
     return manifest
 
 
-MANIFESTS = Format[dict[str, Any]](FORMAT, {1: _without_packing})
+def _without_instructions(manifest: dict[str, Any]) -> dict[str, Any]:
+    """A manifest of version 2, whose target names instructions that follow from its features."""
+    for name in ("fma", "half", "scale"):
+        del manifest["source"]["recipe"]["target"][name]
+    return manifest
+
+
+MANIFESTS = Format[dict[str, Any]](FORMAT, {1: _without_packing, 2: _without_instructions})
 """Manifests, and their upgrades."""
 
 ABI = 2

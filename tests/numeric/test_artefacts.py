@@ -223,9 +223,9 @@ def target_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 REFUSED: dict[str, tuple[Callable[[dict[str, Any]], object], type[Exception], str]] = {
     "a newer format": (
-        lambda m: m.update(format=3),
+        lambda m: m.update(format=4),
         sw.ImportModelError,
-        "its version is newer than this Stepwell can read, expected 1 to 2, got 3",
+        "its version is newer than this Stepwell can read, expected 1 to 3, got 4",
     ),
     "other machine code": (
         lambda m: m.update(abi=ABI + 1),
@@ -480,7 +480,7 @@ def test_what_machine_code_and_the_run_time_agree_on_has_a_version() -> None:
     assert (ABI, digest) == (2, "1a432ad60a126d65")
 
 
-STORED = {1: "stored.stepwell", 2: "stored_2.stepwell"}
+STORED = {1: "stored.stepwell", 2: "stored_2.stepwell", 3: "stored_3.stepwell"}
 """A file of each format: the program of `network` with other weights, for x86-64; that of format 1
 is for one thread."""
 

@@ -79,7 +79,7 @@ def test_code_of_a_host_with_narrow_vectors(monkeypatch: pytest.MonkeyPatch) -> 
 def test_narrow_vectors_of_this_host() -> None:
     """They are what somebody wants, who has changed the target."""
     assert processor.vector_bits() == host().vector_bits
-    narrow = replace(host(), vector_bits=128, vector_registers=16, scale=False)
+    narrow = replace(host(), vector_bits=128, vector_registers=16)
     code = code_of(pickled(sw.compile(module(), target=narrow, threads=1)))
     assert not is_compiled_anew(code)
     assert_right(code.exe)

@@ -42,8 +42,9 @@ def program() -> sw.Module:
 def test_detection(stated: str, bits: int) -> None:
     script = """if True:
         from stepwell.core import processor
+        from stepwell.core.instructions import SCALE
         from stepwell.core.target import host
-        print(host().cpu, host().vector_bits, processor.vector_bits(), host().scale)
+        print(host().cpu, host().vector_bits, processor.vector_bits(), host().has(SCALE))
         print(processor.missing(["sse2"]), processor.missing(["avx512f"]))"""
     if processor.missing(list(processor.NEEDS[stated])):
         pytest.skip(f"needs a processor that can be {stated}")
