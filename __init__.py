@@ -57,7 +57,7 @@ _PLACES = {
     "distribute": "distributed.distributing",
     "export": "exporting",
     "from_mlir": "frontends.mlir",
-    "from_onnx": "frontends.onnx.importer",
+    "from_onnx": "imported",
     "from_torch": "frontends.torch.importer",
     "kernel": "dialects.graph.nests.kernels",
     "load": "loading",
@@ -107,8 +107,8 @@ if TYPE_CHECKING:
     from .exporting import export
     from .frontends.builder import Builder
     from .frontends.mlir import from_mlir
-    from .frontends.onnx.importer import from_onnx
     from .frontends.torch.importer import from_torch
+    from .imported import from_onnx
     from .loading import load
     from .precision import to_mixed_precision
     from .runtime.executable import Executable

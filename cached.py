@@ -12,11 +12,11 @@ from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 from . import IMPORTED_NS
+from .caching.facts import Facts
 from .caching.folder import Folder, folder_of_user
 from .caching.keys import key_of, surroundings_of
 from .caching.memory import FolderMemory
 from .caching.sources import Stamp, sources_digest, stamp
-from .caching.structure import Facts
 from .core.errors import StepwellError
 from .core.logs import logger
 from .core.module import Module

@@ -128,7 +128,7 @@ def compiled(
     # Hooks see the passes run.
     plain = check is False and max_ulp is None and verify_each is False and not len(hooks)
     place = place_of(request) if plain else None
-    begun, name = time.perf_counter(), request.module.program.sym_name.data
+    begun, name = time.perf_counter(), request.module.name
     with without_collector():
         known = None if place is None else place.program()
         if known is not None:

@@ -19,8 +19,9 @@ from ..core.walks import operations_in
 from ..dialects.loop.ops import SCHEDULE, KernelOp
 from ..dialects.program import EFFORT
 from ..runtime.artefacts.container import Writer, mapped_file
+from .facts import Facts, OpaqueError, facts_of
 from .folder import Folder
-from .structure import Facts, OpaqueError, facts_of, structure_digest
+from .structure import structure_digest
 
 _LOWERED_BY = "convert-loop-to-scf"
 """The pass before which a kernel is final: no later one decides anything about it."""

@@ -6,19 +6,15 @@ import hashlib
 import os
 from pathlib import Path
 
-import numpy as np
-
-from ..core.digests import bytes_of, digests
 from ..core.errors import StepwellError
-from ..core.module import Module
+from ..core.module import Module, unread_of
 from ..core.processor import identity
 from ..core.reading import ReadingError, read_bytes
 from ..core.records import default_path
 from ..core.request import Request
 from ..core.target import Target, host, this_machine
 from ..core.threads import available_cores
-from ..core.weights import WeightStore
-from .structure import Facts, OpaqueError, facts_of, structure_digest
+from .facts import Facts, OpaqueError, facts_of
 
 _LARGEST_RECORDS = 1 << 26
 """A larger database of schedules is not read twice."""
@@ -39,8 +35,7 @@ def key_of(request: Request, sources: str, surroundings: Facts) -> str | None:
             return None
         passes = request.threads, request.opt_level, request.pipeline, request.copy_indices
         asked = facts_of((*passes, request.rounding, request.schedule, request.schedules))
-        facts = structure_digest(module.op), facts_of(module.decisions)
-        own = _target(request.target), asked, *facts, weights_facts(module.weights)
+        own = _target(request.target), asked, _digest(module)
     except (OpaqueError, StepwellError):
         return None
     found = sources, surroundings, own
@@ -60,10 +55,27 @@ def surroundings_of(request: Request) -> Facts | None:
 
 def _machine() -> Facts:
     """The machine this runs on, and what of the environment counts."""
-    # LLVM, which describes it as well, takes longer to import than a hit takes.
-    known = identity() or facts_of(host())
     threads = available_cores(), os.environ.get("STEPWELL_NUM_THREADS")
-    return known, facts_of(this_machine()), threads
+    return processor(), facts_of(this_machine()), threads
+
+
+def processor() -> Facts:
+    """The processor."""
+    # LLVM, which describes it as well, takes longer to import than a hit takes.
+    return identity() or facts_of(host())
+
+
+def _digest(module: Module) -> str:
+    """The digest of a module, which is not made for it.
+
+    Raises:
+        OpaqueError: if its contents are not known.
+    """
+    if (known := unread_of(module)) is not None:
+        return known.digest
+    from .structure import module_digest
+
+    return module_digest(module)
 
 
 def _target(target: str | Target) -> Facts:
@@ -82,19 +94,3 @@ def _records(records: str | Path | bool | None) -> Facts:
     if records is None and not Path(path).exists():
         return ("none",)
     return ("file", hashlib.sha256(read_bytes(Path(path), _LARGEST_RECORDS)).hexdigest())
-
-
-def weights_facts(weights: WeightStore) -> Facts:
-    """The names, the types and the elements of all arrays, in the order of the store."""
-    kinds: list[Facts] = []
-    parts: list[np.ndarray] = []
-    for name in weights:
-        array = weights[name]
-        dense = isinstance(array, np.ndarray)
-        own = [array] if dense else [array.indptr, array.indices, array.data]
-        if any(part.dtype.hasobject for part in own):
-            raise OpaqueError("an array of objects")
-        types = tuple((part.dtype.name, part.dtype.str, part.shape) for part in own)
-        kinds.append((name, type(array).__name__ if not dense else "", array.shape, types))
-        parts += own
-    return tuple(kinds), tuple(weights.names.items()), tuple(digests([*map(bytes_of, parts)]))

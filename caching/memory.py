@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .folder import Folder
 
-_LARGEST = 1 << 10
+_LARGEST = 1 << 24
 
 
 @dataclass(frozen=True)

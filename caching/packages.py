@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from importlib.util import find_spec
 
-from ..core.plugins import plugins
+from ..core.plugins import plugin_packages
 
 _OWN = ("stepwell", "xdsl")
 """What plug-ins require, and the compiler consists of."""
@@ -44,7 +44,7 @@ def packages_of_plugins() -> tuple[Package, ...]:
         OSError: if a plug-in is of no distribution that is known, or its modules are not.
         StepwellError: if a plug-in cannot be loaded.
     """
-    names = {_normalised(plugin.package) for plugin in plugins()} - {*_OWN}
+    names = {*map(_normalised, plugin_packages())} - {*_OWN}
     found: dict[str, Package] = {}
     left = sorted(names)
     while left:

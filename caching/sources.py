@@ -21,8 +21,8 @@ from .packages import files_of_plugins, packages_of_plugins
 
 _ROOT = Path(__file__).parent.parent
 _ENDINGS = (".py", ".ll")
-_PACKAGES = ("llvmlite", "ml_dtypes", "numpy", "scipy", "xdsl")
-"""The packages whose versions decide what a compilation results in."""
+_PACKAGES = ("llvmlite", "ml_dtypes", "numpy", "onnx", "scipy", "xdsl")
+"""The packages whose versions decide what an import or a compilation results in."""
 _CLOCKS_DIFFER_BY = 2 * 10**9
 """How many nanoseconds the clock of a file system may be behind that of the process."""
 

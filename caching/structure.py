@@ -6,29 +6,28 @@ because decisions and messages have these too. Text would not do: printing round
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import struct
-import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import fields, is_dataclass
-from enum import Enum
-from typing import Any, TypeAlias, cast
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, cast
 
 import numpy as np
 from xdsl.ir import Attribute, Block, Data, Operation, ParametrizedAttribute, Region, SSAValue
 
-from .packages import modules_of_plugins
-
-Facts: TypeAlias = tuple[Any, ...]
-"""A value as nested tuples of texts, numbers and bytes, with the names of types."""
-
-_OWN = frozenset((__name__.partition(".")[0], "xdsl"))
-"""The packages whose classes are the same for the same sources of the compiler."""
+from ..core.digests import bytes_of, digests
+from ..core.module import Module
+from ..core.weights import WeightStore
+from .facts import Facts, OpaqueError, class_name, facts_of
 
 
-class OpaqueError(Exception):
-    """Something whose contents are not known completely, so that it has no digest."""
+def module_digest(module: Module) -> str:
+    """The digest of a module with its decisions and all elements of its weights.
+
+    Raises:
+        OpaqueError: as `structure_digest`; also for arrays of objects.
+    """
+    decisions, weights = facts_of(module.decisions), weights_facts(module.weights)
+    found = structure_digest(module.op), decisions, weights
+    return hashlib.sha256(repr(found).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def structure_digest(op: Operation, *, named: bool = True, without: Collection[str] = ()) -> str:
@@ -76,7 +75,7 @@ class _Structure:
     def _of_operation(self, op: Operation) -> Iterator[Facts]:
         yield (
             op.name,
-            _class_name(type(op)),
+            class_name(type(op)),
             tuple([self._values.get(operand, -1) for operand in op.operands]),
             tuple([self._of_value(result) for result in op.results]),
             self._of_mapping(op.properties, op is self._root),
@@ -118,62 +117,30 @@ class _Structure:
         return found[1]
 
     def _of_attribute(self, attribute: Attribute) -> Facts:
-        name = _class_name(type(attribute))
+        name = class_name(type(attribute))
         # Classes of attributes are abstract, for which `isinstance` would search all of them.
         if ParametrizedAttribute in type(attribute).__mro__:
             return (name, *map(self._of, cast(ParametrizedAttribute, attribute).parameters))
-        return name, facts_of(cast(Data[Any], attribute).data, self._of)
+        return name, facts_of(cast(Data[Any], attribute).data, self._of_nested)
+
+    def _of_nested(self, value: Any) -> Facts | None:
+        """The facts of an attribute in the data of another one; None for other values."""
+        if Attribute in type(value).__mro__:
+            return "attribute", self._of(value)
+        return None
 
 
-def facts_of(value: Any, of_attribute: Callable[[Attribute], int] | None = None) -> Facts:
-    """A value with its type, such that only an equal one has the same facts.
-
-    Args:
-        value: plain data, or a dataclass, a sequence, a set or a mapping of such.
-        of_attribute: returns the number of an attribute in it.
-
-    Raises:
-        OpaqueError: if something in it is of another kind.
-    """
-    if value is None or type(value) in (bool, int, str, bytes):
-        return type(value).__name__, value
-    if isinstance(value, Enum):
-        return _class_name(type(value)), value.name
-    if type(value) is float:
-        return "float", struct.pack(">d", value)
-    if type(value) is complex:
-        return "complex", struct.pack(">dd", value.real, value.imag)
-    if isinstance(value, np.generic) and not value.dtype.hasobject:
-        return "scalar", value.dtype.name, value.tobytes()
-    if Attribute in type(value).__mro__ and of_attribute is not None:
-        return "attribute", of_attribute(cast(Attribute, value))
-    return _compound(value, lambda part: facts_of(part, of_attribute))
-
-
-def _compound(value: Any, of: Callable[[Any], Facts]) -> Facts:
-    if type(value) in (tuple, list):
-        return (type(value).__name__, *map(of, value))
-    if isinstance(value, (set, frozenset)):
-        return ("set", *sorted(map(of, value), key=repr))
-    if is_dataclass(value) and not isinstance(value, type):
-        parts = [of(getattr(value, field.name)) for field in fields(value)]
-        return (_class_name(type(value)), *parts)
-    if isinstance(value, Mapping):
-        return ("mapping", *[(of(key), of(part)) for key, part in value.items()])
-    raise OpaqueError(type(value).__qualname__)
-
-
-@functools.cache
-def _class_name(kind: type) -> str:
-    """The full name of a class of xDSL's, of ours, or of a plug-in.
-
-    Raises:
-        OpaqueError: if it is of another package, or the name means something else.
-    """
-    found: Any = sys.modules.get(kind.__module__)
-    for part in kind.__qualname__.split("."):
-        found = getattr(found, part, None)
-    package = kind.__module__.partition(".")[0]
-    if found is not kind or (package not in _OWN and package not in modules_of_plugins()):
-        raise OpaqueError(kind.__qualname__)
-    return f"{kind.__module__}:{kind.__qualname__}"
+def weights_facts(weights: WeightStore) -> Facts:
+    """The names, the types and the elements of all arrays, in the order of the store."""
+    kinds: list[Facts] = []
+    parts: list[np.ndarray] = []
+    for name in weights:
+        array = weights[name]
+        dense = isinstance(array, np.ndarray)
+        own = [array] if dense else [array.indptr, array.indices, array.data]
+        if any(part.dtype.hasobject for part in own):
+            raise OpaqueError("an array of objects")
+        types = tuple((part.dtype.name, part.dtype.str, part.shape) for part in own)
+        kinds.append((name, type(array).__name__ if not dense else "", array.shape, types))
+        parts += own
+    return tuple(kinds), tuple(weights.names.items()), tuple(digests([*map(bytes_of, parts)]))

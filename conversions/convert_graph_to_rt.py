@@ -22,7 +22,7 @@ from xdsl.rewriter import Rewriter
 from ..core.budgets import EXACT
 from ..core.context import count, decide, weights_of
 from ..core.dims import Dim
-from ..core.module import is_public
+from ..core.public_function import is_public
 from ..core.refusal import refused
 from ..core.walks import erase_dead, operations_in
 from ..core.weights import WeightStore

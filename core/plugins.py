@@ -11,6 +11,8 @@ from .deprecation import warn_deprecated
 from .errors import StepwellError, explain, first_line
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from xdsl.ir import Dialect
     from xdsl.passes import ModulePass
     from xdsl.universe import Universe
@@ -123,18 +125,23 @@ def _load_of(package: str, load: Callable[[], _Loaded]) -> _Loaded:
         raise StepwellError(explain(f'package "{package}"', fact, hint=hint)) from error
 
 
+def _points() -> tuple[tuple[str, EntryPoint], ...]:
+    """The entry points of other packages, and the names of the packages; nothing is loaded."""
+    from importlib.metadata import entry_points
+
+    found = sorted(entry_points(group="xdsl.universe"), key=lambda point: point.name)
+    roots = [point.value.partition(":")[0].partition(".")[0] for point in found]
+    others = [point for point, root in zip(found, roots, strict=True) if root != _PACKAGE]
+    return tuple((p.name if p.dist is None else p.dist.name, p) for p in others)
+
+
 @functools.cache
 def plugins() -> tuple[Plugin, ...]:
     """The universes that other installed packages register."""
-    from importlib.metadata import entry_points
-
     from xdsl.universe import Universe
 
     found: list[Plugin] = []
-    for point in sorted(entry_points(group="xdsl.universe"), key=lambda point: point.name):
-        if point.value.partition(":")[0].partition(".")[0] == _PACKAGE:
-            continue
-        package = point.dist.name if point.dist is not None else point.name
+    for package, point in _points():
         universe = _load_of(package, point.load)
         if not isinstance(universe, Universe):
             fact = f'entry point "{point.name}" is not a universe'
@@ -145,6 +152,18 @@ def plugins() -> tuple[Plugin, ...]:
         plugin.check_interface()
         found.append(plugin)
     return tuple(found)
+
+
+def plugin_packages() -> frozenset[str]:
+    """The names of the packages other than xDSL that register anything, all of which load.
+
+    Raises:
+        StepwellError: if one cannot be loaded.
+    """
+    names = frozenset(package for package, _ in _points()) - {"xdsl"}
+    if names:
+        plugins()
+    return names
 
 
 def has_plugins() -> bool:

@@ -23,7 +23,8 @@ from xdsl.traits import ConstantLike
 
 from ..core.errors import CompileError, InputError, StepwellError, explain
 from ..core.failures import Failure, Kind
-from ..core.module import Module, specs_of
+from ..core.module import Module
+from ..core.public_function import specs_of
 from ..core.request import Request
 from ..core.target import Target
 from .bisection import Bisection, first_failure, reproducer_of

@@ -44,7 +44,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.parser import Parser
 
 from ..core.errors import CompileError, explain
-from ..core.module import Program, face_of
+from ..core.public_function import Program, face_of
 from ..core.signature import Signature
 from ..core.walks import operations_in
 from .graph.buffers import buffer_types

@@ -8,7 +8,7 @@ from xdsl.ir import Block, BlockArgument, SSAValue
 from xdsl.rewriter import Rewriter
 
 from ..core.errors import CompileError, explain
-from ..core.module import argument_attrs
+from ..core.public_function import argument_attrs
 from ..dialects.graph import ops as graph
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.graph.size_attributes import argument_attributes

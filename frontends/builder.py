@@ -33,8 +33,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from ..core.dtypes import element_type_of
 from ..core.errors import CompileError
-from ..core.module import NAME, Module
+from ..core.module import Module
 from ..core.provenance import named
+from ..core.public_function import NAME
 from ..core.specs import SparseSpec, TensorSpec
 from ..core.weights import WeightStore
 from ..dialects.graph.interfaces import GraphOp, element_type

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
 )
 
 from ..core.arrays import is_integer
-from ..core.module import DIMS, argument_attrs
+from ..core.public_function import DIMS, argument_attrs
 from ..core.specs import SparseSpec, TensorSpec
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.sparse_tensor import csr

@@ -10,7 +10,7 @@ from xdsl.dialects import func
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ..core.dims import Dim
-from ..core.module import specs_of
+from ..core.public_function import specs_of
 from ..dialects.graph import ops as graph
 from ..dialects.graph.attrs import ints
 from ..dialects.graph.interfaces import rank

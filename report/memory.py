@@ -10,7 +10,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ..core.dims import Dim
 from ..core.dtypes import byte_size
-from ..core.module import specs_of
+from ..core.public_function import specs_of
 from ..core.specs import ValueSpec
 from ..core.typed import memref_type
 from ..dialects.rt import ops as rt

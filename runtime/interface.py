@@ -72,8 +72,8 @@ class Interface:
         """
         inputs, outputs = data["inputs"], data["outputs"]
         signature = Signature(
-            inputs=tuple(map(_spec, inputs)),
-            outputs=tuple(map(_spec, outputs)),
+            inputs=tuple(map(spec_from, inputs)),
+            outputs=tuple(map(spec_from, outputs)),
             input_shapes=tuple(_shape(entry["dims"]) for entry in inputs),
             output_shapes=tuple(_shape(entry["dims"]) for entry in outputs),
             entries=tuple(_read_bound(entry["entries"]) for entry in inputs),
@@ -126,7 +126,8 @@ def _index_dtypes(entry: Mapping[str, Any]) -> IndexDtypes | None:
     return IndexDtypes(np.dtype(entry.get("indptr_dtype", columns)), np.dtype(columns))
 
 
-def _spec(entry: Mapping[str, Any]) -> ValueSpec:
+def spec_from(entry: Mapping[str, Any]) -> ValueSpec:
+    """The input or result of which the fields are these, as values of JSON."""
     shape = tuple(entry["shape"])
     # Files of Stepwell 0.1 or older have no paths.
     keys = [tuple(key) if isinstance(key, list) else key for key in entry.get("path", ())]

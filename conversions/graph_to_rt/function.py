@@ -22,8 +22,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 from ...core.dims import Dim, Shape, product
 from ...core.errors import explain
-from ...core.module import NAME
 from ...core.provenance import origin
+from ...core.public_function import NAME
 from ...core.refusal import refused
 from ...core.symbols import find_symbol
 from ...core.typed import returned, tensor_type

@@ -19,9 +19,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...core.dims import Dim, Shape
 from ...core.errors import explain
-from ...core.module import DIMS, NNZ
 from ...core.multiples import Multiples
 from ...core.provenance import origin
+from ...core.public_function import DIMS, NNZ
 from ...core.refusal import InvalidProgram
 from ...core.symbols import find_symbol
 from ...core.typed import tensor_type

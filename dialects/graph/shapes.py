@@ -12,9 +12,9 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ...core.dims import Dim, Shape, size_of_argument
 from ...core.errors import explain
-from ...core.module import NAME
 from ...core.multiples import misfit
 from ...core.provenance import origin
+from ...core.public_function import NAME
 from ...core.refusal import InvalidProgram
 from .computed_sizes import ComputedSize, bounds_of
 from .shape_inference import Binding, ShapeInference, arguments_of

@@ -28,7 +28,7 @@ from ...core.arguments import Argument, IndexDtypes
 from ...core.dims import Dim, Shape
 from ...core.dtype_names import dtype_named
 from ...core.errors import CompileError, explain
-from ...core.module import ARGUMENTS, RESULTS, SIGNATURE, Program, face_of, specs_of
+from ...core.public_function import ARGUMENTS, RESULTS, SIGNATURE, Program, face_of, specs_of
 from ...core.signature import Signature
 from ...core.specs import ValueSpec
 from ...core.typed import tensor_type

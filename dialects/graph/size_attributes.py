@@ -11,7 +11,7 @@ from xdsl.ir import Attribute
 
 from ...core.dims import Dim
 from ...core.errors import explain
-from ...core.module import DIMS, NNZ, Program
+from ...core.public_function import DIMS, NNZ, Program
 from ...core.refusal import InvalidProgram
 
 EQUAL = "graph.equal"

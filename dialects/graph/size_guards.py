@@ -21,7 +21,7 @@ from xdsl.ir import Attribute
 
 from ...core.arguments import Argument
 from ...core.errors import InputError, explain
-from ...core.module import Program
+from ...core.public_function import Program
 from ...core.refusal import InvalidProgram
 
 GUARDS = "graph.guards"

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core.errors import InputError
-from ...core.module import Module, state_paths
+from ...core.module import Module
+from ...core.public_function import state_paths
 from ...core.specs import Key
 from ..builder import Builder, Value
 from .context import Context

@@ -9,8 +9,9 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.ir import Block, Region
 
 from ...core.dims import Shape
-from ...core.module import Module, argument_attrs
+from ...core.module import Module
 from ...core.multiples import Multiples
+from ...core.public_function import argument_attrs
 from ...core.weights import WeightStore
 from ...dialects.graph.size_attributes import EQUAL, equal_attribute
 from .values import Value

@@ -1,13 +1,11 @@
-"""`from_onnx`: an ONNX model becomes a module of the `graph` dialect."""
+"""An ONNX model becomes a module of the `graph` dialect."""
 
 from __future__ import annotations
 
 import functools
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from onnx import (
     AttributeProto,
@@ -36,12 +34,14 @@ from ..importing.program import module_of
 from ..importing.values import Value, static_shape
 from .diagnostics import broken
 from .dtypes import numpy_dtype
+from .files import ExternalData
 from .functions import definition, functions_of, with_defaults
 from .loading import default_domain, load, opsets
 from .nodes import Node
 from .ordering import label, ordered
-from .registry import converter, load_conversions, schema_of
+from .registry import converter, load_conversions
 from .results import check_counts, converted, wanted
+from .schemas import schema_of
 from .scopes import Scope, attributes_of
 from .sequences import Tensors, element_of, joined, results_of
 from .signature import Input, Shapes, declared_sizes, read_inputs
@@ -51,34 +51,22 @@ _MOST_NODES = 200_000  # after the functions of the model are expanded
 _DEEPEST_CALL = 64
 
 
-def from_onnx(
-    source: str | os.PathLike[str] | bytes | ModelProto,
-    shapes: Shapes | None = None,
+def import_model(
+    source: object, name: str, data: ExternalData, shapes: Shapes | None = None
 ) -> Module:
-    """Read an ONNX model.
-
-    Initialisers go to the weight store by name (as constants even if they are also listed as
-    inputs), and the names of nodes become the locations of operators. Shapes are inferred from the
-    inputs; sizes that the model declares for other values are used where a shape is an operand of
-    the call, which they then have to fit. Dropout and batch normalisation have their inference
-    semantics.
+    """The module of a model; see `stepwell.from_onnx`.
 
     Args:
-        source: path of a model, a serialised model, or a `ModelProto`, which is not changed.
-            External data is only read from the folder of the path.
-        shapes: input name -> shape that fixes (int) or renames (str) symbolic dimensions; None
-            keeps a dimension. A symbol that is fixed for one input is fixed for all. An input that
-            is a sequence needs a list of shapes, one for each of its tensors, which are inputs of
-            the program; an optional one the shape of its element, or None for no element.
+        source: a `ModelProto`, or the bytes of one.
+        name: what the bytes are, for errors.
+        data: the external data.
+        shapes: the shapes of inputs.
 
     Raises:
-        ImportModelError: if the model cannot be read or is not valid ONNX (with the first error),
-            or if it has unsupported nodes (with all of them, each with the closest supported
-            feature).
+        ImportModelError: if the model is not valid ONNX, or has unsupported nodes.
     """
     load_conversions()
-    model, folder = load(source)
-    return _Importer(model, folder).run(shapes)
+    return _Importer(load(source, name), data).run(shapes)
 
 
 class _BlockedError(Exception):
@@ -86,9 +74,9 @@ class _BlockedError(Exception):
 
 
 class _Importer:
-    def __init__(self, model: ModelProto, folder: Path | None) -> None:
+    def __init__(self, model: ModelProto, data: ExternalData) -> None:
         self.model = model
-        self.folder = folder
+        self.data = data
         self.weights = WeightStore()
         self.problems: list[Problem] = []
         self.functions = functions_of(model)
@@ -129,7 +117,7 @@ class _Importer:
             if tensor.name in scope.values:
                 raise broken(f'value "{tensor.name}" is defined twice', origin="initialisers")
             try:
-                array = array_of(tensor, self.folder, f'onnx: initialiser "{tensor.name}"')
+                array = array_of(tensor, self.data, f'onnx: initialiser "{tensor.name}"')
             except UnsupportedNodeError as error:
                 self._problem(f'initialiser "{tensor.name}"', error)
                 scope.values[tensor.name] = None
@@ -223,7 +211,7 @@ class _Importer:
         schema = schema_of(domain, proto.op_type, opset)
         check_counts(proto, name, schema)
         convert = functools.partial(self._subgraph, scope=scope, name=name)
-        facts = self.emitter, self.folder, convert, scope.declared
+        facts = self.emitter, self.data, convert, scope.declared
         node = Node(proto, name, opset, inputs, attributes, *facts)
         try:
             return converted(node, domain, blocked=blocked)

@@ -1,49 +1,34 @@
-"""Load a model from a path, bytes or a `ModelProto`, and check everything around its graph."""
+"""Load a model from bytes or a `ModelProto`, and check everything around its graph."""
 
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, NodeProto
 from onnx.defs import onnx_opset_version
 
-from ...core.reading import ReadingError, read_bytes
 from .diagnostics import broken
 
 _OLDEST_OPSET = 1
-_LARGEST_FILE = (1 << 31) - 1  # a protobuf message cannot be larger
 
 
-def load(source: object) -> tuple[ModelProto, Path | None]:
-    """Read a model.
+def load(source: object, name: str) -> ModelProto:
+    """A model that was given as a `ModelProto`, or as the bytes of one.
 
-    Returns:
-        The model, and the folder in which its external data must be (None if the model is not
-        from a file).
+    Args:
+        source: the model.
+        name: what the bytes are, for errors.
 
     Raises:
-        ImportModelError: if the file cannot be read or is not an ONNX model.
+        ImportModelError: if it is not an ONNX model.
     """
     if isinstance(source, ModelProto):
-        return _checked(source, "model"), None
+        return _checked(source, "model")
     if isinstance(source, bytes | bytearray | memoryview):
-        return _parsed(bytes(source), "bytes"), None
-    if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        return _parsed(_read(path), str(path)), path.parent
+        return _parsed(bytes(source), name)
     raise broken("unknown source", expected="path, bytes or ModelProto", got=type(source).__name__)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return read_bytes(path, _LARGEST_FILE)
-    except ReadingError as error:
-        hint = "keep the weights as external data" if "too large" in str(error) else None
-        raise broken(f"cannot read {path}: {error}", hint=hint) from error
 
 
 def _parsed(data: bytes, what: str) -> ModelProto:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +16,7 @@ from ..importing.emitter import Emitter
 from ..importing.nodes import LARGEST_FOLDED, ModelNode
 from ..importing.values import Value, is_static
 from .dtypes import numpy_dtype
+from .files import ExternalData
 from .tensors import array_of
 
 
@@ -49,7 +49,7 @@ class Node(ModelNode):
         inputs: Sequence[Value | None],
         attributes: Mapping[str, AttributeProto],
         emitter: Emitter,
-        folder: Path | None,
+        data: ExternalData,
         convert: ConvertsGraph,
         declared: Mapping[str, Sequence[int | None]],
     ) -> None:
@@ -59,7 +59,7 @@ class Node(ModelNode):
         self.outputs = list(proto.output)
         self._attributes = attributes
         self._read = {"consumed_inputs"}  # before opset 6: operands whose memory may be used again
-        self._folder = folder
+        self._data = data
         self.convert = convert
         self._declared = declared
 
@@ -199,7 +199,7 @@ class Node(ModelNode):
         found = self._attribute(name, AttributeProto.TENSOR)
         if found is None:
             return None
-        return array_of(found.t, self._folder, f'attribute "{name}" of {self.origin}')
+        return array_of(found.t, self._data, f'attribute "{name}" of {self.origin}')
 
     def attr_dtype(self, name: str, default: np.dtype | None = None) -> np.dtype:
         """An attribute that is an ONNX element type."""

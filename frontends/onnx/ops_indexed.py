@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from ...core.dims import Dim, product
@@ -165,7 +163,7 @@ def unique(node: Node) -> list[Value]:
 
 def _register() -> None:
     for operator, kind, since in (("CumSum", "sum", 11), ("CumProd", "prod", 26)):
-        converts(operator, since=since)(functools.partial(_cumulative, kind=kind))
+        converts(operator, since=since)(lambda node, kind=kind: _cumulative(node, kind))
 
 
 def _cumulative(node: Node, kind: str) -> Value:

@@ -9,7 +9,6 @@ register operators of their own domains, or better conversions of ONNX's, with t
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 from collections.abc import Callable, Mapping, Sequence
@@ -17,13 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-from onnx import defs
-
 from ...core.plugins import load_importers
-from ..importing.diagnostics import UnsupportedNodeError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ..importing.values import Value
     from .nodes import Node
 
@@ -35,10 +32,6 @@ Evaluation = Callable[["Node"], "np.ndarray | Value | None"]
 
 _CONVERSIONS: dict[tuple[str, str], dict[int, Converter]] = {}
 _EVALUATIONS: dict[tuple[str, str], dict[int, Evaluation]] = {}
-
-_CLOSEST = {
-    "Gelu": "Erf, Tanh",
-}
 
 
 @dataclass(frozen=True)
@@ -102,6 +95,11 @@ def evaluation(domain: str, operator: str, opset: int) -> Evaluation | None:
     return _newest(_EVALUATIONS.get((domain, operator), {}), opset)
 
 
+def is_evaluated(domain: str, operator: str) -> bool:
+    """Whether an operator has an evaluation in some opset."""
+    return (domain, operator) in _EVALUATIONS
+
+
 def _newest(versions: dict[int, _T], opset: int) -> _T | None:
     usable = [since for since in versions if since <= opset]
     return versions[max(usable)] if usable else None
@@ -121,35 +119,8 @@ def forms(operator: str, domain: str = "") -> list[int]:
     return sorted(_CONVERSIONS.get((domain, operator), {}))
 
 
-def not_supported(domain: str, operator: str, opset: int) -> UnsupportedNodeError:
-    """The error for an operator without a conversion: the reason, and the closest supported one."""
-    known = supported(opset=None if domain else opset)
-    near = ", ".join(difflib.get_close_matches(operator, known, n=2)) or None
-    return UnsupportedNodeError(_why_not(domain, operator, opset), _CLOSEST.get(operator, near))
-
-
-def schema_of(domain: str, operator: str, opset: int) -> defs.OpSchema | None:
-    """ONNX's own declaration of an operator; None if it has none.
-
-    Raises:
-        UnsupportedNodeError: if ONNX has the operator only in later opsets.
-    """
-    if not defs.has(operator, domain):
-        return None
-    if not defs.has(operator, opset, domain):
-        raise not_supported(domain, operator, opset)
-    return defs.get_schema(operator, opset, domain)
-
-
-def _why_not(domain: str, operator: str, opset: int) -> str:
-    schemas = [s for s in defs.get_all_schemas_with_history() if s.domain == domain]
-    if not schemas and not any(known == domain for known, _ in _CONVERSIONS):
-        return f'domain "{domain}" is not supported'
-    if not defs.has(operator, domain):
-        return f"no such operator in {domain or 'ONNX'}"
-    begins = min(schema.since_version for schema in schemas if schema.name == operator)
-    if begins > opset:
-        return f"the operator begins with opset {begins}"
-    if (domain, operator) in _EVALUATIONS:
-        return "only supported if all its operands are constants"
-    return "no conversion"
+def registering_modules() -> set[str]:
+    """The names of the Python modules whose functions are registered so far."""
+    conversions = [known.convert for found in _CONVERSIONS.values() for known in found.values()]
+    evaluations = [known for found in _EVALUATIONS.values() for known in found.values()]
+    return {getattr(known, "__module__", "") for known in (*conversions, *evaluations)}

@@ -12,7 +12,8 @@ from ..importing.nodes import LARGEST_CONSTANT, LARGEST_FOLDED
 from ..importing.values import Value
 from .diagnostics import broken
 from .nodes import Node
-from .registry import Evaluation, converter, evaluation, not_supported
+from .registry import Evaluation, converter, evaluation
+from .schemas import not_supported
 
 
 def check_counts(proto: NodeProto, name: str, schema: OpSchema | None) -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable
-from pathlib import Path
 
 import numpy as np
 from onnx import TensorProto
 
-from ...core.reading import ReadingError, check_size, memory, opened, size_of
+from ...core.reading import ReadingError, check_size, memory
 from ..importing.diagnostics import UnsupportedNodeError
 from ..importing.sizes import LARGEST_TENSOR, check_shape, shown
 from .diagnostics import broken
 from .dtypes import LOW_BITS, numpy_dtype
+from .files import ExternalData, Piece
 
 _BITS_IN_INT32 = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
 _FIELDS: dict[int, str] = {
@@ -26,12 +25,12 @@ _FIELDS: dict[int, str] = {
 }
 
 
-def array_of(tensor: TensorProto, folder: Path | None, subject: str) -> np.ndarray:
+def array_of(tensor: TensorProto, data: ExternalData, subject: str) -> np.ndarray:
     """The contents of a tensor.
 
     Args:
         tensor: an initialiser or an attribute of a model.
-        folder: the folder of external data; None if there can be none.
+        data: the external data of the model.
         subject: the name of the tensor in errors.
 
     Raises:
@@ -44,7 +43,7 @@ def array_of(tensor: TensorProto, folder: Path | None, subject: str) -> np.ndarr
     if tensor.HasField("segment"):
         raise UnsupportedNodeError("tensors in segments are not supported")
     if tensor.data_location == TensorProto.EXTERNAL:
-        return _from_bytes(_external(tensor, shape, dtype, folder, subject), shape, dtype)
+        return _from_bytes(_external(tensor, shape, dtype, data, subject), shape, dtype)
     if tensor.HasField("raw_data"):
         raw = tensor.raw_data
         _check_length(len(raw), shape, dtype, subject)
@@ -128,34 +127,16 @@ def _from_field(
 
 
 def _external(
-    tensor: TensorProto,
-    shape: tuple[int, ...],
-    dtype: np.dtype,
-    folder: Path | None,
-    subject: str,
+    tensor: TensorProto, shape: tuple[int, ...], dtype: np.dtype, data: ExternalData, subject: str
 ) -> bytes:
     entries = {entry.key: entry.value for entry in tensor.external_data}
-    path = _inside(entries.get("location", ""), folder, subject)
+    location = entries.get("location", "")
+    data.check(location, subject)
     offset = _number(entries.get("offset", "0"), "offset", subject)
     expected = _byte_count(shape, dtype)
     length = _number(entries.get("length", str(expected)), "length", subject)
     _check_length(length, shape, dtype, subject)
-    try:
-        with opened(path) as file:
-            size = size_of(file)
-            if offset + length > size:
-                raise broken(
-                    f'external data "{entries["location"]}" is too short',
-                    subject=subject,
-                    expected=f"{offset + length} bytes",
-                    got=size,
-                )
-            check_size(length, memory())
-            file.seek(offset)
-            raw = file.read(length)
-    except ReadingError as error:
-        fact = f'cannot read external data "{entries["location"]}": {error}'
-        raise broken(fact, subject=subject) from error
+    raw = data.read(Piece(location, offset, length), subject)
     _check_length(len(raw), shape, dtype, subject)
     return raw
 
@@ -183,29 +164,6 @@ def _external_bytes(tensor: TensorProto) -> int:
     except UnsupportedNodeError:
         return 0
     return size if size <= LARGEST_TENSOR else 0
-
-
-def _inside(location: str, folder: Path | None, subject: str) -> Path:
-    """The file at `location`, which must be in the model's folder after links are resolved."""
-    if folder is None:
-        raise broken(
-            "external data without a folder", subject=subject, hint="give the path of the model"
-        )
-    named = Path(location)
-    root = folder.resolve()
-    try:
-        path = (root / named).resolve()
-        outside = named.is_absolute() or ".." in named.parts or not path.is_relative_to(root)
-        readable = not outside and path.is_file() and os.access(path, os.R_OK)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise broken(f"external data: bad location: {error}", subject=subject) from error
-    if outside:
-        raise broken(
-            "external data is outside the model's folder", subject=subject, got=f'"{location}"'
-        )
-    if not readable:
-        raise broken(f'external data "{location}" is not a readable file', subject=subject)
-    return path
 
 
 def _number(text: str, key: str, subject: str) -> int:

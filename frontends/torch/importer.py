@@ -13,8 +13,9 @@ from xdsl.ir import Block
 
 from ...core.dims import Dim, Shape
 from ...core.errors import ImportModelError, explain
-from ...core.module import Module, state_paths
+from ...core.module import Module
 from ...core.provenance import named
+from ...core.public_function import state_paths
 from ...core.weights import WeightStore
 from ...dialects.graph.size_guards import GUARDS, guards_attribute
 from ..importing.diagnostics import Problem, UnsupportedNodeError, unsupported

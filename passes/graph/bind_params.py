@@ -19,8 +19,8 @@ from ...core.context import decide, weights_of
 from ...core.dtypes import dtype_of
 from ...core.errors import explain
 from ...core.exactness import Exactness
-from ...core.module import face_of, is_public, specs_of
 from ...core.provenance import named
+from ...core.public_function import face_of, is_public, specs_of
 from ...core.specs import ValueSpec
 from ...core.undo import all_or_nothing
 from ...core.weights import WeightStore

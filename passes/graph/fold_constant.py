@@ -22,7 +22,7 @@ from ...core.context import CompilerContext, count, decide
 from ...core.dims import Dim, scaled
 from ...core.dtypes import dtype_of
 from ...core.exactness import Exactness
-from ...core.module import is_public
+from ...core.public_function import is_public
 from ...core.typed import owned
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph

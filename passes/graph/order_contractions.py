@@ -18,8 +18,8 @@ from ...core.actions import allowed
 from ...core.budgets import SUMS
 from ...core.context import decide
 from ...core.exactness import Exactness
-from ...core.module import NAME
 from ...core.provenance import names
+from ...core.public_function import NAME
 from ...core.typed import owned
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE

@@ -14,7 +14,7 @@ from ...core.actions import allowed
 from ...core.budgets import EXACT
 from ...core.context import count, decide
 from ...core.exactness import Exactness
-from ...core.module import is_public
+from ...core.public_function import is_public
 from ...dialects.graph.shapes import SymbolicShapes
 from .halo.alignment import Alignment, graph_of
 from .halo.emission import Emission

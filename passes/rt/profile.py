@@ -16,7 +16,7 @@ from xdsl.utils.exceptions import PassFailedException
 from ...core.budgets import EXACT
 from ...core.context import weights_of
 from ...core.errors import explain
-from ...core.module import is_public
+from ...core.public_function import is_public
 from ...dialects.program import is_on_buffers
 from ...dialects.rt import ops as rt
 

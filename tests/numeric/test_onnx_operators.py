@@ -22,7 +22,7 @@ from onnx.helper import (
 from onnx.numpy_helper import from_array
 
 from stepwell.compiler import compile
-from stepwell.frontends.onnx.importer import from_onnx
+from stepwell.imported import from_onnx
 
 from ..harness import as_onnx, results
 

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -42,9 +41,10 @@ from xdsl.ir.affine import AffineMap
 from xdsl.irdl import irdl_attr_definition
 
 import stepwell as sw
-from stepwell.caching import keys, packages, sources, structure
+from stepwell.caching import facts, keys, packages, sources
+from stepwell.caching.facts import OpaqueError, facts_of
 from stepwell.caching.keys import key_of, surroundings_of
-from stepwell.caching.structure import OpaqueError, facts_of, structure_digest
+from stepwell.caching.structure import structure_digest, weights_facts
 from stepwell.core import processor
 from stepwell.core import target as targets
 from stepwell.core.decisions import Decision
@@ -186,7 +186,7 @@ def test_keys_do_not_depend_on_where_arrays_lie() -> None:
 def test_each_bit_of_a_weight_counts(place: int, bit: int) -> None:
     raw = W.copy()
     raw.view(np.uint8).reshape(-1)[place] ^= np.uint8(1 << bit)
-    assert keys.weights_facts(stored(raw)) != keys.weights_facts(stored(W))
+    assert weights_facts(stored(raw)) != weights_facts(stored(W))
 
 
 def stored(array: Any) -> sw.WeightStore:
@@ -210,7 +210,7 @@ SAME_BYTES = [
 
 def test_types_of_arrays_count() -> None:
     arrays = [*SAME_BYTES, A, with_parts(A, indices=A.indices.astype(np.int64)), csr_matrix(A)]
-    found = [repr(keys.weights_facts(stored(array))) for array in arrays]
+    found = [repr(weights_facts(stored(array))) for array in arrays]
     assert len(set(found)) == len(found)
 
 
@@ -455,7 +455,7 @@ def acme(
     installed(site, "acme_ops", "1.0", requires="acme-base >= 1\nRequires-Dist: stepwell")
     installed(site, "acme_base", "1.0", requires="acme.math", editable=True)
     installed(site, "acme_math", "1.0")
-    monkeypatch.setattr(packages, "plugins", lambda: (SimpleNamespace(package="acme_ops"),))
+    monkeypatch.setattr(packages, "plugin_packages", lambda: {"acme_ops"})
     packages.packages_of_plugins.cache_clear()
     yield site
     packages.packages_of_plugins.cache_clear()
@@ -515,23 +515,23 @@ def test_plugins_whose_files_are_not_known_have_no_digest(
     for plugin in ("nobody", "acme_ops"):
         monkeypatch.setattr(sources, "_ROOT", Path(sources.__file__).parent)
         monkeypatch.setattr(sources, "_CLOCKS_DIFFER_BY", -(10**12))
-        monkeypatch.setattr(packages, "plugins", lambda p=plugin: (SimpleNamespace(package=p),))
+        monkeypatch.setattr(packages, "plugin_packages", lambda p=plugin: {p})
         assert no_digest()
 
     def broken() -> None:
         raise sw.StepwellError("package: cannot be loaded")
 
-    monkeypatch.setattr(packages, "plugins", broken)
+    monkeypatch.setattr(packages, "plugin_packages", broken)
     assert no_digest()
 
 
 def test_classes_of_plugins_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     value = ForeignAttr(1)
-    monkeypatch.setattr(structure, "modules_of_plugins", lambda: {__name__.partition(".")[0]})
-    structure._class_name.cache_clear()
+    monkeypatch.setattr(facts, "modules_of_plugins", lambda: {__name__.partition(".")[0]})
+    facts.class_name.cache_clear()
     assert digest_of(value) == digest_of(ForeignAttr(1)) != digest_of(ForeignAttr(2))
     monkeypatch.undo()
-    structure._class_name.cache_clear()
+    facts.class_name.cache_clear()
     with pytest.raises(OpaqueError):
         digest_of(value)
 

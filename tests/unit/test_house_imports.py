@@ -33,6 +33,7 @@ MAY_IMPORT = {
     "report": BASE | MIDDLE | {"report", "compilation"},
     "diagnosis": BASE | MIDDLE | {"diagnosis", "report", "compilation"},
     "loading": BASE | MIDDLE | {"diagnosis", "compilation"},
+    "imported": BASE | MIDDLE | {"caching", "__init__"},
     "cached": BASE | MIDDLE | {"caching", "diagnosis", "compilation", "loading", "__init__"},
     "compiler": BASE | MIDDLE | {"cached", "caching", "diagnosis", "compilation", "loading"},
     "exporting": BASE | MIDDLE | {"diagnosis", "compilation"},
@@ -44,7 +45,7 @@ MAY_IMPORT = {
     | MIDDLE
     | ABOVE
     | {"tools", "report", "caching", "compilation", "compiler", "exporting", "loading", "__init__"},
-    "__init__": BASE | MIDDLE | ABOVE | FACES | {"compiler", "exporting", "loading"},
+    "__init__": BASE | MIDDLE | ABOVE | FACES | {"compiler", "exporting", "imported", "loading"},
 }
 """What each room, and each module of the root, may import; `__init__` is the public face."""
 # What puts a compiled program together drives a backend.

@@ -29,7 +29,7 @@ from onnx.numpy_helper import from_array
 
 from stepwell import ImportModelError
 from stepwell.frontends.onnx import importer
-from stepwell.frontends.onnx.importer import from_onnx
+from stepwell.imported import from_onnx
 
 
 @pytest.fixture(autouse=True)

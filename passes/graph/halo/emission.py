@@ -10,7 +10,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ....core.dims import Dim
-from ....core.module import DIMS, NNZ, argument_attrs
+from ....core.public_function import DIMS, NNZ, argument_attrs
 from ....core.typed import returned
 from ....dialects.graph import ops as graph
 from ....dialects.graph.partitions import PartitionInterface

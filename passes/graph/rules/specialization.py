@@ -23,8 +23,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from ....core.dims import Dim, Shape
 from ....core.errors import explain
-from ....core.module import DIMS, NNZ
 from ....core.provenance import origin
+from ....core.public_function import DIMS, NNZ
 from ....core.symbols import find_symbol
 from ....core.typed import tensor_type
 from ....dialects.graph.buffers import buffer_types
