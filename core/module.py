@@ -123,19 +123,19 @@ class Module:
     @property
     def inputs(self) -> list[ValueSpec]:
         """The inputs of the program, in order."""
-        from .public_function import specs_of
-
         if (known := unread_of(self)) is not None:
             return list(known.inputs)
+        from .public_function import specs_of
+
         return specs_of(self.program)[0]
 
     @property
     def outputs(self) -> list[ValueSpec]:
         """The results of the program, in order."""
-        from .public_function import specs_of
-
         if (known := unread_of(self)) is not None:
             return list(known.outputs)
+        from .public_function import specs_of
+
         return specs_of(self.program)[1]
 
     def text(self, *, locations: bool = False) -> str:

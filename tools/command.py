@@ -158,12 +158,15 @@ class CompileOptions(ModelOptions):
             StepwellError: if a file that an option names cannot be read.
         """
         from ..core.request import Request
-        from ..dialects.loop.trace_text import traces_text
 
         passes, traces = (
             None if path is None else read_option(option, path)
             for option, path in (("--pipeline", self.pipeline), ("--schedule", self.schedule))
         )
+        if traces is not None:
+            from ..dialects.loop.trace_text import traces_text
+
+            traces = traces_text(traces)
         return Request(
             module,
             self.target,
@@ -171,7 +174,7 @@ class CompileOptions(ModelOptions):
             self.level,
             passes,
             records=None,
-            schedule=None if traces is None else traces_text(traces),
+            schedule=traces,
         )
 
     def way_down(self, module: Module, hooks: Sequence[PassHook] = ()) -> Compilation:

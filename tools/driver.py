@@ -67,7 +67,7 @@ class StepwellOptMain(DriverArguments):
             self.args.verify_diagnostics = False  # xDSL would print them
         on_remark = None if self._diagnostics is None else self._diagnostics.add_remark
         options = instrument_options(self.args)
-        self._instruments = Instruments(options, self.available_passes, on_remark)
+        self._instruments = Instruments(options, lambda: self.available_passes, on_remark)
 
     def register_all_dialects(self) -> None:
         """Replace the plain context by one that carries weights and decisions."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 import typer
@@ -23,10 +23,8 @@ def instrumented(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        from ..core.registry import passes
-
         options = InstrumentOptions(**{option.name: given.pop(option.name) for option in added})
-        instruments = Instruments(options, passes())
+        instruments = Instruments(options, _passes)
         try:
             command(**given, instruments=instruments)
         finally:
@@ -35,12 +33,17 @@ def instrumented(command: Callable[..., None]) -> Callable[..., None]:
     return with_parameters(run, parameters)
 
 
-def _pass_after_comma(incomplete: str) -> list[str]:
-    """The completions of a list that ends in an unfinished name."""
+def _passes() -> Iterable[str]:
+    """The names of all passes."""
     from ..core.registry import passes
 
+    return passes()
+
+
+def _pass_after_comma(incomplete: str) -> list[str]:
+    """The completions of a list that ends in an unfinished name."""
     done, comma, _ = incomplete.rpartition(",")
-    return [f"{done}{comma}{name}" for name in sorted(passes())]
+    return [f"{done}{comma}{name}" for name in sorted(_passes())]
 
 
 def _parameter(option: dataclasses.Field[Any]) -> inspect.Parameter:

@@ -65,7 +65,7 @@ class Instruments:
 
     Args:
         options: the options of the command line.
-        available: the names of all passes.
+        available: returns the names of all passes, if an option names some.
         on_remark: receives the selected decisions, instead of printing them.
 
     Raises:
@@ -75,10 +75,10 @@ class Instruments:
     def __init__(
         self,
         options: InstrumentOptions,
-        available: Iterable[str],
+        available: Callable[[], Iterable[str]],
         on_remark: Callable[[Decision], None] | None = None,
     ) -> None:
-        self._options, self._available = options, set(available)
+        self._options, self._available = options, available
         self.report = write_json if options.json else write_text
         self._on_remark = on_remark
         self._elide = _limit(options.elide_constants)
@@ -111,10 +111,12 @@ class Instruments:
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Measure something outside of a compilation."""
+        if self._timing is None:
+            yield
+            return
         from ..core.context import CompilerContext
 
-        ctx = CompilerContext(hooks=[] if self._timing is None else [self._timing])
-        with ctx.phase(name):
+        with CompilerContext(hooks=[self._timing]).phase(name):
             yield
 
     def finish(self) -> None:
@@ -185,9 +187,10 @@ class Instruments:
 
     def _passes(self, option: str, text: str | None) -> list[str] | Literal["all"]:
         names = _listed(text)
-        from ..core.pipeline_text import check_known
+        if names:
+            from ..core.pipeline_text import check_known
 
-        check_known(names, self._available, option)
+            check_known(names, set(self._available()), option)
         return names
 
 

@@ -193,3 +193,32 @@ def test_another_process_compiles_it_without_onnx_and_xdsl(path: Path) -> None:
     )
     assert anew[1] == "llvmlite onnx xdsl"
     assert known == [anew[0], "", anew[2]]
+
+
+COMMAND = """
+import atexit, sys
+from stepwell.caching import sources
+from stepwell.tools.main import main
+sources._CLOCKS_DIFFER_BY = -(10**18)
+atexit.register(lambda: print(*sorted({"onnx", "xdsl.ir", "llvmlite"} & set(sys.modules))))
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("options", [["run", "--input"], ["compile", "--shape", "x=2x3"]])
+def test_commands_need_neither_for_a_known_file(path: Path, options: list[str]) -> None:
+    np.save(path.parent / "x.npy", np.ones((2, 3), np.float32))
+    environment = {**os.environ, "STEPWELL_CACHE": str(path.parent / "cache")}
+    values = [f"x={path.parent / 'x.npy'}"] if options[0] == "run" else []
+    command = [sys.executable, "-W", "error", "-c", COMMAND, options[0], str(path)]
+    found: list[str] = []
+    for _ in range(2):
+        done = subprocess.run(
+            [*command, *options[1:], *values],
+            capture_output=True,
+            text=True,
+            env=environment,
+            check=True,
+        )
+        found.append(done.stdout.splitlines()[-1])
+    assert found == ["llvmlite onnx xdsl.ir", ""]
