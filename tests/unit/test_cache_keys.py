@@ -151,7 +151,7 @@ def options() -> Iterator[tuple[str, dict[str, Any]]]:
     """Arguments that all differ."""
     yield "another target", {"target": "x86-64-v3"}
     yield "a target", {"target": targets.named("x86-64-v3")}
-    for name, value in {"vector_bits": 128, "cores": 3, "fma": False, "features": "+x"}.items():
+    for name, value in {"vector_bits": 128, "cores": 3, "features": "+x"}.items():
         yield name, {"target": replace(targets.named("x86-64-v3"), **{name: value})}
     yield from ((f"{n} threads", {"threads": n}) for n in (2, None, True, 1.0))
     yield from ((f"level {n}", {"opt_level": n}) for n in (0, 1, 2))
