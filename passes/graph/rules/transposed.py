@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import networkx
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -64,6 +63,9 @@ class Transposed:
     saved: int = field(init=False)
 
     def __post_init__(self) -> None:
+        # Loaded where something is transposed, as most models have nothing of the kind.
+        import networkx
+
         self._able = {op for op in self.ops if self._fits(op)}
         values = self._values()
         self._unit = 1 + len(values)
