@@ -109,16 +109,16 @@ types: $(call MARKED,test) ## pyright
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 bench: $(call MARKED,run) ## time models beside all installed peers; calls, passes, schedules
-	$(BIN)/python benchmarks/run.py
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/call_boundary.py
-	$(BIN)/python benchmarks/passes.py
-	$(BIN)/python benchmarks/schedules.py
-	$(BIN)/python benchmarks/symbolic_batch.py
-	$(BIN)/python benchmarks/sparse_products.py
-	$(BIN)/python benchmarks/moves.py
-	$(BIN)/python benchmarks/operators.py
-	$(BIN)/python benchmarks/control_flow.py
-	$(BIN)/python benchmarks/stress.py
+	$(BIN)/python benchmarks/run.py cases
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py call_boundary
+	$(BIN)/python benchmarks/run.py passes
+	$(BIN)/python benchmarks/run.py schedules
+	$(BIN)/python benchmarks/run.py symbolic_batch
+	$(BIN)/python benchmarks/run.py sparse_products
+	$(BIN)/python benchmarks/run.py moves
+	$(BIN)/python benchmarks/run.py operators
+	$(BIN)/python benchmarks/run.py control_flow
+	$(BIN)/python benchmarks/run.py stress
 
 weights: $(call MARKED,run) ## train the weights of the demo again
 	$(BIN)/python examples/train_karate.py

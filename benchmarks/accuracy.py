@@ -1,8 +1,5 @@
 """Errors of operators in ulps, beside those of NumPy, PyTorch and onnxruntime on the same inputs.
 
-    python benchmarks/accuracy.py                # everything
-    python benchmarks/accuracy.py --only softmax # some cases
-
 An error is the distance of a result from the exact one in units in the last place: of the exact
 result, or for a sum of the sum of its magnitudes, or for a normalisation of the largest result of
 its row. A unit below the smallest normal number is the smallest denormal one. Each cell is the
@@ -13,20 +10,18 @@ than 5 %.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
 
 import accuracy_inputs as data
 import numpy as np
-import typer
+import peers
 from accuracy_cases import CASES, Case
 from accuracy_exact import EXTENDED
+from harness import Row, Table
 from ml_dtypes import bfloat16, finfo
-from peers import OURS, installed, one_node, torch_csr
-from rich.console import Console
-from rich.progress import track
-from rich.table import Table
+from models import built
+from peers import OURS, installed, onnx_runtime
 from scipy.sparse import csr_array
 
 import stepwell as sw
@@ -37,7 +32,6 @@ DTYPES = {
     "f32": np.dtype(np.float32),
     "f64": np.dtype(np.float64),
 }
-PEERS = ("numpy", "torch", "onnxruntime")
 
 
 @dataclass(frozen=True)
@@ -55,19 +49,10 @@ def _short(number: float) -> str:
     return f"{number:.2f}" if number < 100 else f"{number:.1e}"
 
 
-@dataclass(frozen=True)
-class Row:
-    """A case for an element type, and the errors of those that compute it."""
-
-    name: str
-    kind: str
-    errors: Mapping[str, Error]
-
-    @property
-    def is_worse(self) -> bool:
-        """Whether the largest error is more than that of the worst peer, beyond what is chance."""
-        peers = [error.largest for name, error in self.errors.items() if name != OURS]
-        return bool(peers) and self.errors[OURS].largest > max(peers) * 1.05
+def is_worse(errors: Mapping[str, Error]) -> bool:
+    """Whether our largest error is more than that of the worst peer, beyond what is chance."""
+    peers = [error.largest for name, error in errors.items() if name != OURS]
+    return bool(peers) and errors[OURS].largest > max(peers) * 1.05
 
 
 def ulp_of(unit: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -94,32 +79,15 @@ def error_of(result: np.ndarray, exact: np.ndarray, unit: np.ndarray) -> Error:
 def module_of(case: Case, kind: str) -> sw.Module:
     """The program of a case."""
     arrays = case.inputs(DTYPES[kind])
-    if case.program is None:
-        return sw.from_onnx(_model(case, arrays))
-    b, values = sw.Builder("main"), list[Any]()
-    for number, array in enumerate(arrays):
-        element = _element(array.dtype)
-        spec = (
-            sw.SparseSpec(array.shape, element, nnz=array.nnz)
-            if isinstance(array, csr_array)
-            else sw.TensorSpec(array.shape, element)
-        )
-        values.append(b.input(f"x{number}", spec))
-    b.output(case.program(b, *values), name="y")
-    return b.module()
-
-
-def _element(dtype: np.dtype) -> str:
-    names = {dtype: kind for kind, dtype in DTYPES.items()}
-    prefix = {"u": "ui", "i": "i"}.get(dtype.kind, "")
-    return names.get(dtype) or f"{prefix}{dtype.itemsize * 8}"
-
-
-def _model(case: Case, arrays: data.Arrays) -> Any:
+    if case.program is not None:
+        return built(case.program, arrays)
     assert case.node is not None
-    dense = [array for array in arrays if isinstance(array, np.ndarray)]
-    node = case.node
-    return one_node(node.kind, dense, node.constants, node.attributes, opset=node.opset)
+    return sw.from_onnx(case.node.model(dense(arrays)))
+
+
+def dense(arrays: data.Arrays) -> list[np.ndarray]:
+    """The inputs of a node of ONNX, which has no sparse ones."""
+    return [array for array in arrays if isinstance(array, np.ndarray)]
 
 
 def in_numpy(case: Case, arrays: data.Arrays) -> np.ndarray | None:
@@ -132,66 +100,48 @@ def in_numpy(case: Case, arrays: data.Arrays) -> np.ndarray | None:
 
 def in_torch(case: Case, arrays: data.Arrays) -> np.ndarray | None:
     """The result of PyTorch, where it is installed and has the operator for the type."""
-    if case.torch is None or not installed("torch"):
-        return None
-    import torch
-
     try:
-        with torch.inference_mode():
-            result = case.torch(torch, *(_tensor(torch, array) for array in arrays))
+        found = peers.in_torch(case.torch, arrays, 1)
+        result = found["torch"]() if found else None
     except (NotImplementedError, RuntimeError):
         # torch has no kernel for this element type: its cell stays empty.
         return None
-    if result.dtype == torch.bfloat16:
-        return result.contiguous().view(torch.int16).numpy().view(bfloat16)
-    return result.numpy()
-
-
-def _tensor(torch: Any, array: np.ndarray | csr_array) -> Any:
-    if isinstance(array, csr_array):
-        return torch_csr(array)
-    if array.dtype == bfloat16:
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(array)
+    if result is None or str(result.dtype) != "torch.bfloat16":
+        return result
+    return result.float().numpy().astype(bfloat16)
 
 
 def in_onnxruntime(case: Case, arrays: data.Arrays) -> np.ndarray | None:
     """The result of onnxruntime, where it is installed and has the operator for the type."""
     if case.node is None or not installed("onnxruntime") or arrays[0].dtype == bfloat16:
         return None
-    import onnxruntime
     from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidGraph, NotImplemented
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    model = _model(case, arrays).SerializeToString()
     try:
-        session = onnxruntime.InferenceSession(model, options, ["CPUExecutionProvider"])
+        return onnx_runtime(case.node.model(dense(arrays)), dense(arrays), 1)()
     except (Fail, InvalidGraph, NotImplemented):
         return None
-    names = [spec.name for spec in session.get_inputs()]
-    return session.run(None, dict(zip(names, arrays, strict=True)))[0]
 
 
-IN_PEERS: dict[str, Callable[[Case, data.Arrays], np.ndarray | None]] = dict(
-    zip(PEERS, (in_numpy, in_torch, in_onnxruntime), strict=True)
-)
+PEERS: dict[str, Callable[[Case, data.Arrays], np.ndarray | None]] = {
+    "numpy": in_numpy,
+    "torch": in_torch,
+    "onnxruntime": in_onnxruntime,
+}
 
 
-def measure(name: str, case: Case, kind: str) -> Row:
+def measure(case: Case, kind: str) -> dict[str, Error]:
     """The errors of a case for an element type, ours and those of the peers."""
     arrays = case.inputs(DTYPES[kind])
     extended = tuple(map(_extended, arrays))
     with np.errstate(all="ignore"):
         exact, unit = case.formula(*extended), case.unit(case.formula, extended)
         found = {OURS: np.asarray(sw.compile(module_of(case, kind), threads=1)(*arrays))}
-        for peer, call in IN_PEERS.items():
+        for peer, call in PEERS.items():
             result = call(case, arrays)
             if result is not None:
                 found[peer] = np.asarray(result)
-    errors = {who: error_of(y.reshape(exact.shape), exact, unit) for who, y in found.items()}
-    return Row(name, kind, errors)
+    return {who: error_of(y.reshape(exact.shape), exact, unit) for who, y in found.items()}
 
 
 def _extended(array: np.ndarray | csr_array) -> np.ndarray | csr_array:
@@ -204,36 +154,12 @@ def _extended(array: np.ndarray | csr_array) -> np.ndarray | csr_array:
     return csr_array(entries, shape=array.shape)
 
 
-def table(rows: list[Row]) -> Table:
-    """The errors of all cases."""
-    made = Table("operator", "type", OURS, *PEERS, "", title="largest and mean error in ulps")
-    for row in rows:
-        cells = [str(row.errors.get(who, "")) for who in (OURS, *PEERS)]
-        made.add_row(row.name, row.kind, *cells, "worse" if row.is_worse else "")
-    return made
+def errors_of(name: str, case: Case) -> Iterator[Row]:
+    """The errors of a case for each of its element types."""
+    for kind in case.types:
+        errors = measure(case, kind)
+        cells = {who: str(errors.get(who, "")) for who in (OURS, *PEERS)}
+        yield {"type": kind, **cells} | ({"": "worse"} if is_worse(errors) else {})
 
 
-def main(
-    only: Annotated[str, typer.Option(help="only the cases with this text in their names")] = "",
-    markdown: Annotated[bool, typer.Option(help="print a table of Markdown")] = False,
-) -> None:
-    """Print the table."""
-    chosen = [
-        (name, case, kind)
-        for name, case in CASES.items()
-        for kind in case.types
-        if only in name and (not markdown or kind)
-    ]
-    console = Console(width=140)
-    rows = [measure(*case) for case in track(chosen, console=console, transient=True)]
-    if not markdown:
-        console.print(table(rows))
-        return
-    print(f"| operator | type | {' | '.join((OURS, *PEERS))} |\n|{'---|' * (3 + len(PEERS))}")
-    for row in rows:
-        cells = [str(row.errors.get(who, "")) for who in (OURS, *PEERS)]
-        print(f"| {' | '.join((row.name, row.kind, *cells))} |")
-
-
-if __name__ == "__main__":
-    typer.run(main)
+TABLES = [Table("operator", CASES, errors_of)]

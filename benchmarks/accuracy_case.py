@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from accuracy_inputs import Arrays, Inputs, numbers
+from peers import Node
 from scipy.sparse import csr_array
 
 Formula = Callable[..., np.ndarray]
@@ -36,16 +37,6 @@ def _magnitudes(array: Any) -> Any:
 def rows_of(formula: Formula, arrays: Arrays) -> np.ndarray:
     """The unit of a normalisation: the largest result of a row."""
     return np.max(abs(formula(*arrays)), axis=-1, keepdims=True)
-
-
-@dataclass(frozen=True)
-class Node:
-    """A node of ONNX; constants follow the inputs."""
-
-    kind: str
-    attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    constants: tuple[np.ndarray, ...] = ()
-    opset: int = 18
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,8 @@ from typing import Any
 import accuracy_exact as exact
 import accuracy_inputs as data
 import numpy as np
-from accuracy_case import (
-    WITHOUT_BFLOAT,
-    Case,
-    Formula,
-    Node,
-    rows_of,
-    terms_of,
-)
+from accuracy_case import WITHOUT_BFLOAT, Case, Formula, rows_of, terms_of
+from peers import Node
 
 
 def function(name: str, formula: Formula, torch: str | None = None, onnx: bool = True) -> Case:

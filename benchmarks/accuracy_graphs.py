@@ -8,7 +8,8 @@ from typing import Any
 import accuracy_exact as exact
 import accuracy_inputs as data
 import numpy as np
-from accuracy_case import SPARSE, Case, Node, rows_of, terms_of
+from accuracy_case import SPARSE, Case, rows_of, terms_of
+from peers import Node
 
 
 def _stumps(b: Any, x: Any, values: Any) -> Any:

@@ -1,8 +1,5 @@
 """The time from a saved program to its first result, in fresh processes, on one thread.
 
-    python benchmarks/artefacts.py
-    python benchmarks/artefacts.py --only MLP --rounds 30
-
 Beside it are onnxruntime, from the model and from the file to which it writes its optimised model,
 and TVM's library, each where it is installed. A process imports NumPy, makes the arguments, and
 then takes the time of importing the run time, loading the file and one call: elapsed time, and
@@ -12,29 +9,25 @@ are in the cache of the system, as after the first load.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from compile_time import graph_convolutions
 from deployed import GCN, MLP, RESNET50, Deployed
-from models import Weights
-from rich.console import Console
-from rich.table import Table
+from harness import Row, Table
+from models import Weights, gcn_of_cora
 from scipy.sparse import csr_array, random_array
 from turns import in_a_process
 
 import stepwell as sw
 
-ROUNDS = 9
 SECONDS = 10
 """No more processes are started for a file whose first results took so much time together."""
 _FIRST = """
@@ -158,7 +151,7 @@ MODELS: Mapping[str, tuple[Deployed, Callable[[], Sequence[np.ndarray]]]] = {
 ALONE: Mapping[str, tuple[Callable[[], sw.Module], Callable[[], Sequence[np.ndarray]], str]] = {
     "GCN, graph in CSR": (on_a_graph, graph_inputs, "[tuple(inputs[:3]), inputs[3]]"),
     "GCN, constant graph": (
-        graph_convolutions,
+        gcn_of_cora,
         lambda: [np.zeros((2708, 1433), np.float32)],
         "inputs",
     ),
@@ -206,27 +199,22 @@ def verified(path: Path) -> str:
     return f"{1e3 * (time.perf_counter() - start):.1f} ms"
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    names = [*MODELS, *ALONE]
-    parser.add_argument("--only", action="append", choices=names, help="this model, and no other")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="processes for each file")
-    options = parser.parse_args()
-    columns = "file", "save", "load", "first result", "of the processor", "verify"
-    table = Table("model", "run time", *columns)
-    for name in options.only or names:
-        with tempfile.TemporaryDirectory() as place:
-            folder = Path(place)
-            files, inputs = saved(name, folder)
-            found = times(list(files.values()), inputs, folder, options.rounds)
-            for (key, file), (first, used, load) in zip(files.items(), found, strict=True):
-                size = f"{os.path.getsize(file.path) / 1e6:.1f} MB"
-                row = [f"{seconds * 1e3:.1f} ms" for seconds in (load, first, used)]
-                check = verified(file.path) if key == "stepwell" else ""
-                table.add_row(name, key, size, f"{file.seconds:.2f} s", *row, check)
-    Console(width=110).print(table)
+def rows(name: str, model: str, *, rounds: int = 9) -> Iterator[Row]:
+    """Save a model in each form, and time its first results."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        files, inputs = saved(model, folder)
+        found = times(list(files.values()), inputs, folder, rounds)
+        for (key, file), (first, used, load) in zip(files.items(), found, strict=True):
+            yield {
+                "run time": key,
+                "file": f"{os.path.getsize(file.path) / 1e6:.1f} MB",
+                "save": f"{file.seconds:.2f} s",
+                "load": f"{load * 1e3:.1f} ms",
+                "first result": f"{first * 1e3:.1f} ms",
+                "of the processor": f"{used * 1e3:.1f} ms",
+                "verify": verified(file.path) if key == "stepwell" else "",
+            }
 
 
-if __name__ == "__main__":
-    main()
+TABLES = [Table("model", {name: name for name in (*MODELS, *ALONE)}, rows)]

@@ -1,8 +1,5 @@
 """Attention beside PyTorch and onnxruntime: layers of BERT, and of a decoder with grouped heads.
 
-    python benchmarks/attention.py               # everything, on one thread
-    python benchmarks/attention.py --only causal
-
 Single precision. onnxruntime has its `MultiHeadAttention` or `GroupQueryAttention`, whose operands
 have the heads in each row, as they are there; for one token it also appends the key to the past.
 A ratio is the best peer's time over ours, medians of interleaved rounds.
@@ -15,62 +12,29 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from harness import command, run
-from onnx import ModelProto
+from harness import Table, run
 from operators import Operator
-from peers import Call, in_onnxruntime, one_node
-
-import stepwell as sw
-
-MICROSOFT = "com.microsoft"
+from peers import Call, Node, in_onnx
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Attention(Operator):
-    """Attention of `heads`, some of which share keys; a causal one of the last queries."""
+    """Attention of `heads`, some of which share keys."""
 
-    batch: int
     heads: int
     shared: int
-    causal: bool = False
-
-    @property
-    def scale(self) -> float:
-        """What scores are multiplied by."""
-        return float(self.arrays()[0].shape[-1] ** -0.5)
-
-    def module(self) -> sw.Module:
-        """The program."""
-        b = sw.Builder("main")
-        given = [b.input(n, x.shape, "f32") for n, x in zip("qkv", self.arrays(), strict=True)]
-        right = 0 if self.causal else -1
-        b.output(b.attention(*given, scale=self.scale, right=right, at_end=True), name="y")
-        return b.module()
 
     def peers(self, arrays: Sequence[np.ndarray], threads: int) -> dict[str, Call]:
-        """The peers that are installed."""
-        operands = self._operands(arrays)
-        theirs = in_onnxruntime(self._model(operands), operands, threads)
+        kind, options = "MultiHeadAttention", {"num_heads": self.heads}
+        operands = [_joined(x) for x in arrays]
+        if self.shared > 1:
+            kind, options = "GroupQueryAttention", options | {"kv_num_heads": arrays[1].shape[1]}
+            operands = _of_the_past(*arrays)
+        results = 1 if self.shared == 1 else 3
+        model = Node(kind, options, domain="com.microsoft", results=results).model(operands)
+        theirs = in_onnx(model, operands, threads)
         apart = {who: lambda call=call: self._apart(call()) for who, call in theirs.items()}
         return super().peers(arrays, threads) | apart
-
-    def _operands(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """What the operator of onnxruntime is given."""
-        q, k, v = arrays
-        if self.shared == 1:
-            return [_joined(x) for x in arrays]
-        rows, keys = q.shape[2], k.shape[2]
-        past = [np.ascontiguousarray(x[:, :, : keys - rows]) for x in (k, v)]
-        new = [_joined(x[:, :, keys - rows :]) for x in (k, v)]
-        last = np.full(self.batch, keys - 1, np.int32)
-        return [_joined(q), *new, *past, last, np.array(keys, np.int32)]
-
-    def _model(self, operands: list[np.ndarray]) -> ModelProto:
-        if self.shared == 1:
-            options = {"num_heads": self.heads}
-            return one_node("MultiHeadAttention", operands, (), options, 1, domain=MICROSOFT)
-        options = {"num_heads": self.heads, "kv_num_heads": self.heads // self.shared}
-        return one_node("GroupQueryAttention", operands, (), options, 3, domain=MICROSOFT)
 
     def _apart(self, y: np.ndarray) -> np.ndarray:
         """Heads in a dimension of their own."""
@@ -82,22 +46,35 @@ def _joined(x: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(x.transpose(0, 2, 1, 3)).reshape(x.shape[0], x.shape[2], -1)
 
 
+def _of_the_past(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> list[np.ndarray]:
+    """The operands of grouped attention: keys and values that are new, and those before them."""
+    rows, keys = q.shape[2], k.shape[2]
+    past = [np.ascontiguousarray(x[:, :, : keys - rows]) for x in (k, v)]
+    new = [_joined(x[:, :, keys - rows :]) for x in (k, v)]
+    last = np.full(len(q), keys - 1, np.int32)
+    return [_joined(q), *new, *past, last, np.array(keys, np.int32)]
+
+
 def attention(
     batch: int, heads: int, queries: int, keys: int, shared: int = 1, causal: bool = False
 ) -> Attention:
-    """Attention of heads of 64 numbers."""
+    """Attention of heads of 64 numbers; a causal one of the last queries."""
 
-    def in_torch(q: Any, k: Any, v: Any) -> Any:
-        import torch
-
+    def in_torch(t: Any, *x: Any) -> Any:
         # Its causal mask begins with the first key, not with the one at the place of the query.
         own = causal and queries == keys
-        function = torch.nn.functional.scaled_dot_product_attention
-        return function(q, k, v, is_causal=own, enable_gqa=shared > 1)
+        function = t.nn.functional.scaled_dot_product_attention
+        return function(*x, is_causal=own, enable_gqa=shared > 1)
 
+    right = 0 if causal else -1
     own = (batch, heads // shared, keys, 64)
-    shapes = (batch, heads, queries, 64), own, own
-    return Attention(shapes, batch, heads, shared, causal, torch=in_torch)
+    return Attention(
+        inputs=((batch, heads, queries, 64), own, own),
+        build=lambda b, *x: b.attention(*x, scale=0.125, right=right, at_end=True),
+        torch=in_torch,
+        heads=heads,
+        shared=shared,
+    )
 
 
 OPERATORS: dict[str, Operator] = {
@@ -109,7 +86,4 @@ OPERATORS: dict[str, Operator] = {
     "causal, 4 heads for each of keys, 512 words": attention(1, 32, 512, 512, 4, True),
     "causal, 4 heads for each of keys, one word of 1025": attention(1, 32, 1, 1025, 4, True),
 }
-
-
-if __name__ == "__main__":
-    command("attention", OPERATORS, run)
+TABLES = [Table("attention", OPERATORS, run)]

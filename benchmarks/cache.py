@@ -1,8 +1,5 @@
 """The time of `sw.compile` with the compile cache, in fresh processes, on one thread.
 
-    python benchmarks/cache.py
-    python benchmarks/cache.py --only ResNet-50 --rounds 30
-
 A process reads a model, and then takes the time of `sw.compile`, with what that imports: with an
 empty cache, and with one that has the program. The last two columns are of another model, whose
 last layer has half of the rows: with an empty cache, and with one that has the first model. Times
@@ -12,19 +9,16 @@ processes. Weights are random.
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import artefacts
+from harness import Row, Table
 from onnx import ModelProto, numpy_helper
-from rich.console import Console
-from rich.table import Table
 from turns import in_a_process
 
-ROUNDS = 15
 FEW = 3
 """How many processes compile a program anew."""
 _COMPILE = """
@@ -63,7 +57,7 @@ def files_of(name: str, folder: Path) -> Iterator[Path]:
 def compiled(path: Path, cache: Path) -> tuple[float, float]:
     """The elapsed time and the processor time of a process that compiles a model."""
     options = {"STEPWELL_CACHE": str(cache), "STEPWELL_TUNING": ""}
-    elapsed, used = in_a_process(_COMPILE, str(path), **options)
+    elapsed, used = in_a_process(_COMPILE, str(path), environment=options)
     return elapsed, used
 
 
@@ -78,35 +72,26 @@ def anew(path: Path, cache: Path, begun: Path | None = None) -> float:
     return min(times)
 
 
-def row(name: str, folder: Path, rounds: int) -> list[str]:
-    """The row of a model."""
-    path, *others = files_of(name, folder)
-    cache = folder / "cache"
-    first = anew(path, cache)
-    times = [compiled(path, cache) for _ in range(rounds)]
-    known, used = map(min, zip(*times, strict=True))
-    size = sum(entry.stat().st_size for entry in cache.glob("*.program"))
-    found = [name, f"{size / 1e6:.1f} MB", f"{first:.2f} s"]
-    found += [f"{used * 1e3:.0f} ms", f"{known * 1e3:.0f} ms"]
-    for other in others:
-        found += [f"{anew(other, folder / 'other'):.2f} s"]
-        found += [f"{anew(other, folder / 'other', cache):.2f} s"]
-    return found
+def row(name: str, model: str, *, rounds: int = 15) -> Row:
+    """Compile a model, and another one that shares its kernels."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        path, *others = files_of(model, folder)
+        cache = folder / "cache"
+        first = anew(path, cache)
+        times = [compiled(path, cache) for _ in range(rounds)]
+        known, used = map(min, zip(*times, strict=True))
+        size = sum(entry.stat().st_size for entry in cache.glob("*.program"))
+        cells = {
+            "entry": f"{size / 1e6:.1f} MB",
+            "not known": f"{first:.2f} s",
+            "known": f"{used * 1e3:.0f} ms",
+            "elapsed": f"{known * 1e3:.0f} ms",
+        }
+        for other in others:
+            cells["changed"] = f"{anew(other, folder / 'other'):.2f} s"
+            cells["kernels known"] = f"{anew(other, folder / 'other', cache):.2f} s"
+        return cells
 
 
-def main() -> None:
-    """Print the table."""
-    names = list(artefacts.MODELS)
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", action="append", choices=names, help="this model, and no other")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="processes for each model")
-    options = parser.parse_args()
-    table = Table("model", "entry", "not known", "known", "elapsed", "changed", "kernels known")
-    for name in options.only or names:
-        with tempfile.TemporaryDirectory() as folder:
-            table.add_row(*row(name, Path(folder), options.rounds))
-    Console(width=100).print(table)
-
-
-if __name__ == "__main__":
-    main()
+TABLES = [Table("model", {name: name for name in artefacts.MODELS}, row)]

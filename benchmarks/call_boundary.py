@@ -1,6 +1,6 @@
 """The overhead of a call from Python over its kernels, beside the cost of a NumPy call.
 
-    OPENBLAS_NUM_THREADS=1 python benchmarks/call_boundary.py
+    OPENBLAS_NUM_THREADS=1 python benchmarks/run.py call_boundary
 
 A loop in machine code calls the kernels alone, with the addresses that a call has left; a
 call also checks its arguments, allocates the result, and releases and takes the GIL.
@@ -16,14 +16,12 @@ from typing import Any
 import cases
 import llvmlite.binding as llvm
 import numpy as np
-from harness import LeftOutError
-from rich.console import Console
-from rich.table import Table
+from harness import Row, Table
 
 import stepwell as sw
 from stepwell.backends.llvm.machine import machine
 from stepwell.core.target import host
-from stepwell.tools.timing import measure
+from stepwell.tools.timing import ROUNDS, measure
 
 _LOOP = """
 define void @loop(ptr %program, ptr %frame, i64 %count) {
@@ -62,23 +60,20 @@ def add(size: int) -> Case:
 
 def square(size: int) -> Case:
     """The product of two matrices."""
-    x, z = np.ones((2, size, size), np.float32)
-    b = sw.Builder("main")
-    b.output(b.matmul(b.input("x", x.shape, "f32"), b.input("z", z.shape, "f32")), name="y")
-    return b.module(), (x, z), partial(np.matmul, x, z)
+    return model(partial(cases.matmul, size), "numpy")
 
 
-def model(make: Callable[[], cases.Case], peer: str) -> Case:
+def model(make: Callable[[], cases.Model], peer: str) -> Case:
     """A case of the table of models, beside one of its peers on one thread."""
     case = make()
-    return case.module, case.inputs, case.peers[peer](1)
+    return case.program, case.inputs, case.others(1)[peer]
 
 
 CASES: dict[str, Callable[[], Case]] = {
     "x + z, 1 x 16": lambda: add(16),
     "x @ z, 16 x 16": lambda: square(16),
-    "MLP 784-128-10, batch 1": lambda: model(lambda: cases.fashion_mlp(1), "numpy"),
-    "GCN Cora, sparse features": lambda: model(lambda: cases.cora(dense=False), "scipy"),
+    "MLP 784-128-10, batch 1": lambda: model(partial(cases.fashion_mlp, 1), "numpy"),
+    "GCN Cora, sparse features": lambda: model(partial(cases.cora, dense=False), "scipy"),
 }
 
 
@@ -98,26 +93,23 @@ def calls(exe: sw.Executable, inputs: tuple[Any, ...]) -> dict[str, Callable[[],
     return {"call": lambda: exe(x, z), "out": lambda: exe(x, z, out=y)}
 
 
-def main() -> None:
-    """Print the table: the minimum of all rounds, since the differences are small."""
-    table = Table("case", "kernels", "call", "above", "with out", "above", "NumPy/SciPy")
-    for name, case in CASES.items():
-        try:
-            module, inputs, peer = case()
-        except LeftOutError as error:
-            print(f"{name} is left out: {error}")
-            continue
-        exe = sw.compile(module, threads=1)
-        candidates = calls(exe, inputs)
-        times = measure({**candidates, "kernels": kernels(exe, REPEAT), "peer": peer})
-        alone = times["kernels"].minimum / REPEAT
-        row = [name, f"{alone * 1e9:.0f} ns"]
-        for kind in candidates:
-            whole = times[kind].minimum
-            row += [f"{whole * 1e9:.0f} ns", f"{(whole - alone) * 1e9:.0f} ns"]
-        table.add_row(*row, f"{times['peer'].minimum * 1e9:.0f} ns")
-    Console(width=130).print(table)
+def row(name: str, make: Callable[[], Case], *, rounds: int = ROUNDS) -> Row:
+    """Time one case: the minimum of all rounds, since the differences are small."""
+    module, inputs, peer = make()
+    exe = sw.compile(module, threads=1)
+    candidates = calls(exe, inputs)
+    found = measure({**candidates, "kernels": kernels(exe, REPEAT), "peer": peer}, rounds=rounds)
+    least = {kind: timing.minimum * 1e9 for kind, timing in found.items()}
+    alone = least["kernels"] / REPEAT
+    times = {
+        "kernels": alone,
+        "call": least["call"],
+        "above": least["call"] - alone,
+        "with out": least["out"],
+        "above with out": least["out"] - alone,
+        "NumPy/SciPy": least["peer"],
+    }
+    return {title: f"{value:.0f} ns" for title, value in times.items()}
 
 
-if __name__ == "__main__":
-    main()
+TABLES = [Table("case", CASES, row)]

@@ -1,8 +1,5 @@
 """What it costs to add up long sums in chunks: kernels with their cascades and without.
 
-    python benchmarks/cascades.py               # everything, on one thread
-    python benchmarks/cascades.py --only conv   # some cases
-
 Processor time of interleaved calls, in turns of about a millisecond, so that other work on the
 machine counts little. The ratio is the time with cascades over that without, of the minima and
 of the medians.
@@ -10,35 +7,31 @@ of the medians.
 
 from __future__ import annotations
 
-import functools
 import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from functools import partial
+from typing import Any
 
-import numpy as np
-import typer
+from harness import Case, Row, Table, processor_times
 from large_graphs import WIDTH, module
-from operators import Operator, conv, normal, unary
-from parts import graph_of
-from rich.console import Console
-from rich.table import Table
+from operators import Operator, conv, normal, onnx
+from rmat import graph_of
 
 import stepwell as sw
 
 TURN_SECONDS = 1e-3
-ROUNDS = 200
 CASCADE = re.compile(r"(?:; )?cascade\([^)]*\)")
 KERNEL = re.compile(r'loop\.kernel @(\w+).*loop\.schedule = "([^"]*)"')
 
 
 def dense(rows: int, terms: int, columns: int) -> Operator:
     """A product with weights."""
-    return unary("MatMul", (rows, terms), (normal(terms, columns),))
+    return onnx("MatMul", (rows, terms), constants=[normal(terms, columns)])
 
 
-CASES: dict[str, Operator] = {
+CASES: dict[str, Case] = {
     "dense 64 x 784 x 128": dense(64, 784, 128),
     "dense 1 x 784 x 128": dense(1, 784, 128),
     "dense 256 x 1024 x 1024": dense(256, 1024, 1024),
@@ -55,7 +48,7 @@ CASES: dict[str, Operator] = {
 
 
 @dataclass(frozen=True)
-class Network:
+class Network(Case):
     """A network of two layers and 64 features on a power-law graph."""
 
     name: str
@@ -69,7 +62,7 @@ class Network:
         return graph.to_csr(), normal(self.nodes, WIDTH)
 
 
-NETWORKS = {
+NETWORKS: dict[str, Case] = {
     f"{name}, {nodes:,} nodes": Network(name, nodes)
     for nodes in (2_708, 50_000)
     for name in ("GCN", "SAGE", "GAT")
@@ -81,40 +74,29 @@ def without_cascades(exe: sw.Executable) -> dict[str, str]:
     return {name: CASCADE.sub("", steps) for name, steps in KERNEL.findall(exe.ir("scheduled"))}
 
 
-def times(calls: list[Callable[[], object]]) -> list[tuple[float, float]]:
-    """The minimum and the median of the processor time of each call, in seconds."""
-    start = time.thread_time()
-    for call in calls:
+def row(name: str, case: Case, *, rounds: int = 200) -> Row:
+    """Time a kernel with its cascades and without."""
+    arrays = case.arrays()
+    new = sw.compile(case.module(), threads=1, records=False)
+    old = sw.compile(case.module(), threads=1, schedule=without_cascades(new))
+    exes = {"without": old, "with": new}
+    calls = {which: partial(exe, *arrays) for which, exe in exes.items()}
+    first = processor_times(calls, 1, time.thread_time)
+    count = max(1, round(TURN_SECONDS / max(timing.minimum for timing in first.values())))
+    turns = {which: partial(several, call, count) for which, call in calls.items()}
+    found = processor_times(turns, rounds, time.thread_time)
+    before, after = found["without"], found["with"]
+    return {
+        "without": f"{before.minimum / count * 1e6:.4g} us",
+        "with, minimum": f"{after.minimum / before.minimum:.3f}",
+        "with, median": f"{after.median / before.median:.3f}",
+    }
+
+
+def several(call: Callable[[], object], count: int) -> None:
+    """A turn."""
+    for _ in range(count):
         call()
-    count = max(1, round(TURN_SECONDS * len(calls) / (time.thread_time() - start)))
-    found: list[list[float]] = [[] for _ in calls]
-    for _ in range(ROUNDS):
-        for samples, call in zip(found, calls, strict=True):
-            start = time.thread_time()
-            for _ in range(count):
-                call()
-            samples.append((time.thread_time() - start) / count)
-    return [(min(samples), float(np.median(samples))) for samples in found]
 
 
-def main(
-    only: Annotated[str, typer.Option(help="only the cases with this text in their names")] = "",
-) -> None:
-    """Print the table."""
-    table = Table("kernel", "without", "with, minimum", "with, median")
-    for name, operator in (CASES | NETWORKS).items():
-        if only not in name:
-            continue
-        arrays = operator.arrays()
-        new = sw.compile(operator.module(), threads=1, records=False)
-        old = sw.compile(operator.module(), threads=1, schedule=without_cascades(new))
-        (least, median), (new_least, new_median) = times(
-            [functools.partial(exe, *arrays) for exe in (old, new)]
-        )
-        ratios = f"{new_least / least:.3f}", f"{new_median / median:.3f}"
-        table.add_row(name, f"{least * 1e6:.4g} us", *ratios)
-    Console(width=120).print(table)
-
-
-if __name__ == "__main__":
-    typer.run(main)
+TABLES = [Table("kernel", CASES | NETWORKS, row)]

@@ -1,6 +1,6 @@
 """The time of a checked compilation, and of finding a pass that is wrong.
 
-    STEPWELL_DATA=FOLDER python benchmarks/checking.py
+    STEPWELL_DATA=FOLDER python benchmarks/run.py checking
 
 The folder has `cora.npz` and `gcn_cora_weights.npz`. `bisect` looks for a pass that leaves out the
 last iteration of a loop: at all sizes, or only at those of the model itself. Each cell has the
@@ -9,16 +9,13 @@ processor time of one run, and in brackets the time that elapsed.
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from cases import cora
-from compile_time import resnet18
-from models import gcn, perceptron
-from rich.console import Console
-from rich.table import Table
+from harness import Row, Table
+from models import gcn, perceptron, resnet18
 from xdsl.context import Context
 from xdsl.dialects.builtin import AffineMapAttr, ModuleOp
 from xdsl.ir.affine import AffineMap
@@ -43,8 +40,8 @@ def any_graph() -> sw.Module:
 MODELS: dict[str, Callable[[], sw.Module]] = {
     "MLP 784-128-10, batch 1": lambda: perceptron(1, 784, 128, 10),
     "MLP 784-128-10, any batch": lambda: perceptron("batch", 784, 128, 10),
-    "GCN Cora, dense features": lambda: cora(dense=True).module,
-    "GCN Cora, sparse features": lambda: cora(dense=False).module,
+    "GCN Cora, dense features": lambda: cora(dense=True).program,
+    "GCN Cora, sparse features": lambda: cora(dense=False).program,
     "GCN 1433-16-7, any graph": any_graph,
     "ResNet-18": resnet18,
 }
@@ -98,23 +95,17 @@ def bisected(module: sw.Module, after: int) -> None:
         raise SystemExit(f"bisect blames {found}, not {WRONG}")
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", action="append", choices=MODELS, help="this model, and no other")
-    options = parser.parse_args()
-    table = Table("model", "check=True", "bisect", "bisect, at this size only")
-    for name in options.only or MODELS:
-        module = MODELS[name]()
-        times = [
-            seconds(lambda m=module: sw.compile(m, check=True, records=False)),
-            seconds(lambda m=module: bisected(m, 0)),
-        ]
-        if LargeProgram.of(module, None) is not None:
-            times.append(seconds(lambda m=module: bisected(m, _DESCENTS_OF_A_SMALLER_MODEL)))
-        table.add_row(name, *times)
-    Console(width=100).print(table)
+def row(name: str, make: Callable[[], sw.Module]) -> Row:
+    """Check one model, and find the mistake in it."""
+    module = make()
+    cells = {
+        "check=True": seconds(lambda: sw.compile(module, check=True, records=False)),
+        "bisect": seconds(lambda: bisected(module, 0)),
+    }
+    if LargeProgram.of(module, None) is not None:
+        small = seconds(lambda: bisected(module, _DESCENTS_OF_A_SMALLER_MODEL))
+        cells["bisect, at this size only"] = small
+    return cells
 
 
-if __name__ == "__main__":
-    main()
+TABLES = [Table("model", MODELS, row)]

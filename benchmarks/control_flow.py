@@ -1,9 +1,5 @@
 """A condition and loops of 1,000 iterations around small kernels, beside onnxruntime and PyTorch.
 
-    python benchmarks/control_flow.py             # everything, on one thread
-    python benchmarks/control_flow.py -t 2        # on two
-    python benchmarks/control_flow.py --only scan # some cases
-
 What control flow costs above the kernels is the difference to a program of one iteration alone. A
 loop in machine code calls both; these are minima, since the difference is small. Calls from Python
 are medians of interleaved rounds; a ratio is the best peer's time over ours.
@@ -12,20 +8,19 @@ are medians of interleaved rounds; a ratio is the best peer's time over ours.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from call_boundary import kernels
-from harness import Result, command, timed
+from harness import Row, Table, timed
 from onnx import ModelProto, parser
-from peers import OURS, Call, in_onnxruntime, in_torch
+from peers import OURS, Call, in_onnx, in_torch
 
 import stepwell as sw
-from stepwell.tools.timing import measure
+from stepwell.tools.timing import ROUNDS, measure
 
-TOLERANCE = 1e-5
-"""The largest difference to a peer's result, relative to its largest element."""
 ITERATIONS = 1000
 REPEAT = 5000
 """How many times machine code runs the kernels for each measurement, in iterations."""
@@ -63,7 +58,7 @@ class Flow:
     Attributes:
         model: the text of its ONNX graph.
         step: that of one iteration alone.
-        torch: the same in PyTorch, from the inputs.
+        torch: the same in PyTorch, given the module and the inputs.
         iterations: how many there are.
     """
 
@@ -95,7 +90,7 @@ def _add(h: Any, x: Any, w: Any) -> Any:
 
 
 def _looped(step: Callable[..., Any]) -> Callable[..., Any]:
-    def run(x: Any, w: Any, p: Any, n: Any) -> Any:
+    def run(t: Any, x: Any, w: Any, p: Any, n: Any) -> Any:
         h = x
         for _ in range(ITERATIONS):
             h = step(h, x, w)
@@ -104,24 +99,22 @@ def _looped(step: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _while(x: Any, w: Any, p: Any, n: Any) -> Any:
+def _while(t: Any, x: Any, w: Any, p: Any, n: Any) -> Any:
     h, i = x, 0
     while i < ITERATIONS and bool(h[0] < n):
         h, i = _add(h, x, w), i + 1
     return h
 
 
-def _scan(x: Any, w: Any, p: Any, n: Any) -> Any:
-    import torch
-
+def _scan(t: Any, x: Any, w: Any, p: Any, n: Any) -> Any:
     h, rows = x, list[Any]()
     for _ in range(ITERATIONS):
         rows.append(h)
         h = _add(h, x, w)
-    return h, torch.stack(rows)
+    return h, t.stack(rows)
 
 
-def _chosen(x: Any, w: Any, p: Any, n: Any) -> Any:
+def _chosen(t: Any, x: Any, w: Any, p: Any, n: Any) -> Any:
     h = x
     for _ in range(ITERATIONS):
         h = _add(h, x, w) if bool(p) else h - w
@@ -136,7 +129,7 @@ FLOWS = {
     "if, 64 numbers": Flow(
         _one(SMALL, _IF),
         _one(SMALL, ADD),
-        lambda x, w, p, n: _add(x, x, w) if bool(p) else x - w,
+        lambda t, x, w, p, n: _add(x, x, w) if bool(p) else x - w,
         1,
     ),
     "loop, 64 numbers": Flow(
@@ -163,7 +156,7 @@ FLOWS = {
 }
 
 
-def run(name: str, flow: Flow, threads: int) -> Result:
+def run(name: str, flow: Flow, *, threads: int = 1, rounds: int = ROUNDS) -> Row:
     """Time one case: calls, and kernels with and without control flow in machine code.
 
     Raises:
@@ -175,19 +168,18 @@ def run(name: str, flow: Flow, threads: int) -> Result:
         sw.compile(sw.from_onnx(proto), threads=threads) for proto in (model, _parsed(flow.step))
     )
     calls: dict[str, Call] = {OURS: lambda: exe(*arrays)}
-    calls |= in_onnxruntime(model, arrays, threads) | in_torch(flow.torch, arrays, threads)
-    result = timed(name, calls, threads, TOLERANCE)
+    calls |= in_onnx(model, arrays, threads) | in_torch(flow.torch, arrays, threads)
+    result = timed(name, calls, threads, measured=partial(measure, rounds=rounds))
     count = max(1, REPEAT // flow.iterations)
     # The kernels write to the results of the last calls, which have to be there still.
     results = exe(*arrays), step(*arrays)
-    found = measure({"whole": kernels(exe, count), "step": kernels(step, REPEAT)})
+    found = measure({"whole": kernels(exe, count), "step": kernels(step, REPEAT)}, rounds=rounds)
     del results
     whole = found["whole"].minimum / count / flow.iterations
     alone = found["step"].minimum / REPEAT
     seconds = {"iteration": whole, "kernels": alone, "above": whole - alone}
     facts = {title: f"{value * 1e9:.0f} ns" for title, value in seconds.items()}
-    return replace(result, facts=facts, goal=None)
+    return result.row(facts, goal=None)
 
 
-if __name__ == "__main__":
-    command("case", FLOWS, run)
+TABLES = [Table("case", FLOWS, run)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from models import Weights, gcn
 from onnx import ModelProto, numpy_helper
-from onnx_writer import FLOAT, INT64, Writer
+from onnx_writer import FLOAT, INT64, Writer, onnx_perceptron
 
 import stepwell as sw
 from stepwell.frontends import gnn
@@ -51,10 +51,9 @@ class _Graph(Writer):
 
 def perceptron() -> ModelProto:
     """The perceptron 784-128-10 for any number of rows."""
-    g = _Graph()
-    x = g.node("Relu", g.node("Gemm", "x", g.weight(128, 784), g.weight(128), transB=1))
-    y = g.node("Gemm", x, g.weight(10, 128), g.weight(10), transB=1)
-    return g.model({"x": (FLOAT, ("batch", 784))}, y)
+    w = Weights()
+    layers = [(w.scaled(n, k), w.array(n)) for k, n in ((784, 128), (128, 10))]
+    return onnx_perceptron(layers, ("batch", 784))
 
 
 def graph_convolutions() -> sw.Module:

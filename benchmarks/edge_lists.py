@@ -1,7 +1,5 @@
 """The time of `gnn.Graph.from_edge_index` beside SciPy's conversion of a COO matrix.
 
-    python benchmarks/edge_lists.py
-
 A million random edges with weights. Times are of the processor, minima of interleaved runs. SciPy's
 matrix sums edges that are given twice; `from_edge_index` checks the indices, keeps such edges, and
 says where each one came from.
@@ -13,14 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from harness import processor_times
-from rich.console import Console
-from rich.table import Table
+from harness import Row, Table, processor_times
 from scipy.sparse import coo_array
 
 from stepwell.frontends import gnn
 
-EDGES, ROUNDS = 1_000_000, 9
+EDGES = 1_000_000
 NODES = (10_000, 100_000, 1_000_000)
 
 
@@ -35,17 +31,15 @@ def calls(nodes: int) -> dict[str, Callable[[], Any]]:
     }
 
 
-def main() -> None:
-    """Print the table."""
-    table = Table("nodes", "from_edge_index", "coo.tocsr", "ratio")
-    for nodes in NODES:
-        times = processor_times(calls(nodes), ROUNDS)
-        ours, scipys = times["ours"].minimum, times["scipy"].minimum
-        table.add_row(
-            f"{nodes:,}", f"{ours * 1e3:.1f} ms", f"{scipys * 1e3:.1f} ms", f"{scipys / ours:.2f}"
-        )
-    Console(width=100).print(table)
+def row(name: str, nodes: int, *, rounds: int = 9) -> Row:
+    """Make a matrix in both ways."""
+    times = processor_times(calls(nodes), rounds)
+    ours, scipys = times["ours"].minimum, times["scipy"].minimum
+    return {
+        "from_edge_index": f"{ours * 1e3:.1f} ms",
+        "coo.tocsr": f"{scipys * 1e3:.1f} ms",
+        "ratio": f"{scipys / ours:.2f}",
+    }
 
 
-if __name__ == "__main__":
-    main()
+TABLES = [Table("nodes", {f"{nodes:,}": nodes for nodes in NODES}, row)]

@@ -3,10 +3,7 @@
 Other processors are emulated here, and the time of an emulated call says nothing about them; the
 number of instructions does not depend on the emulator. QEMU logs each one (`-d exec`), wasmtime
 counts those of WebAssembly (fuel). The difference between two calls and one is that of a call.
-
-    python benchmarks/exported.py
-
-needs `qemu-user-static`, the cross compilers of GNU, and the packages `ziglang` and `wasmtime`;
+Needs `qemu-user-static`, the cross compilers of GNU, and the packages `ziglang` and `wasmtime`;
 targets whose tools are missing are left out.
 """
 
@@ -19,44 +16,39 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-import numpy as np
+from harness import LeftOutError, Row, Table
+from models import Weights, gcn, perceptron
 
 import stepwell as sw
 from stepwell.frontends import gnn
 
-RNG = np.random.default_rng(0)
 FUEL = 1 << 40
 
 
-def floats(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape).astype(np.float32)
-
-
-def mlp() -> sw.Module:
-    b = sw.Builder("mlp")
-    h = b.relu(b.dense(b.input("x", (1, 784), "f32"), floats(128, 784), bias=floats(128)))
-    b.output(b.dense(h, floats(10, 128), bias=floats(10)), name="y")
-    return b.module()
-
-
-def gcn() -> sw.Module:
-    layers = gnn.GCNConv(floats(34, 16), floats(16)), gnn.ReLU(), gnn.GCNConv(floats(16, 4))
-    return gnn.Sequential(*layers).to_module(
-        gnn.GraphSpec(), features=sw.TensorSpec((None, 34), "f32")
-    )
+def gcn34() -> sw.Module:
+    """Two graph convolutions for any graph."""
+    features = sw.TensorSpec((None, 34), "f32")
+    return gcn(34, 16, 4).to_module(gnn.GraphSpec(), features=features)
 
 
 def cnn() -> sw.Module:
-    b = sw.Builder("cnn")
-    x = b.relu(b.conv(b.input("x", (1, 3, 16, 16), "f32"), floats(16, 3, 3, 3), bias=floats(16)))
-    x = b.relu(b.conv(x, floats(16, 16, 3, 3), bias=floats(16)))
-    b.output(b.dense(b.reduce(x, "mean", axes=[2, 3], keepdims=False), floats(10, 16)), name="y")
+    """Two convolutions and a layer."""
+    b, w = sw.Builder("cnn"), Weights()
+    x = b.input("x", (1, 3, 16, 16), "f32")
+    for channels in (3, 16):
+        x = b.relu(b.conv(x, w.scaled(16, channels, 3, 3), bias=w.array(16)))
+    b.output(b.dense(b.reduce(x, "mean", axes=[2, 3], keepdims=False), w.array(10, 16)), name="y")
     return b.module()
 
 
-MODELS = {"mlp": mlp, "gcn": gcn, "cnn": cnn}
+MODELS: dict[str, Callable[[], sw.Module]] = {
+    "mlp": partial(perceptron, 1, 784, 128, 10),
+    "gcn": gcn34,
+    "cnn": cnn,
+}
 
 
 @dataclass(frozen=True)
@@ -137,19 +129,22 @@ def instructions(name: str, target: str, machine: Machine, folder: Path) -> tupl
     return two - one, (folder / f"{name}.o").stat().st_size
 
 
-def main() -> None:
-    """Print the table."""
-    print("| model | target | instructions of a call | counted by | object file, bytes |")
-    print("|---|---|---|---|---|")
-    for target, machine in MACHINES.items():
-        if machine.missing:
-            print(f"| | {target} | no {', '.join(machine.missing)} | | |")
-            continue
-        for name in MODELS:
-            with tempfile.TemporaryDirectory() as folder:
-                count, size = instructions(name, target, machine, Path(folder))
-            print(f"| {name} | {target} | {count:,} | {machine.method} | {size:,} |", flush=True)
+def row(name: str, case: tuple[str, str]) -> Row:
+    """Count the instructions of a model for a target."""
+    model, target = case
+    machine = MACHINES[target]
+    if machine.missing:
+        raise LeftOutError(f"no {', '.join(machine.missing)}")
+    with tempfile.TemporaryDirectory() as folder:
+        count, size = instructions(model, target, machine, Path(folder))
+    return {
+        "model": model,
+        "target": target,
+        "instructions of a call": f"{count:,}",
+        "counted by": machine.method,
+        "object file, bytes": f"{size:,}",
+    }
 
 
-if __name__ == "__main__":
-    main()
+CASES = {f"{model} {target}": (model, target) for target in MACHINES for model in MODELS}
+TABLES = [Table("model", CASES, row)]

@@ -1,8 +1,7 @@
 """Times of functions of elements and rows, beside those of PyTorch and of another version.
 
-    python benchmarks/functions.py                     # this version
-    python benchmarks/functions.py --before FOLDER     # and that in FOLDER/stepwell
-    python benchmarks/functions.py --only asin
+    python benchmarks/run.py functions                    # this version
+    python benchmarks/run.py functions --against FOLDER   # and that in FOLDER/stepwell
 
 Nanoseconds of processor time for an element, on one thread: the smallest of turns that the
 versions and PyTorch take one after the other, of 100,000 numbers.
@@ -10,19 +9,17 @@ versions and PyTorch take one after the other, of 100,000 numbers.
 
 from __future__ import annotations
 
-import sys
 from functools import cache
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
-from harness import processor_times
-from rich.console import Console
-from rich.table import Table
-from turns import Worker, answer, turns
+from harness import Row, Table, processor_times
+from models import built
+from turns import Worker, turns, versions
 
-COUNT, ROUNDS, CALLS = 100_000, 30, 5
+import stepwell as sw
+
+COUNT, CALLS = 100_000, 5
 NAMES = {
     "f32": ("acos", "asin", "atan", "layer_norm"),
     "f64": (
@@ -51,12 +48,8 @@ def arguments(name: str, kind: str) -> list[np.ndarray]:
 
 def ours(name: str, kind: str) -> Any:
     """A compiled call of the function."""
-    import stepwell as sw
-
-    b = sw.Builder("main")
-    values = [b.input(f"x{n}", x.shape, kind) for n, x in enumerate(arguments(name, kind))]
-    b.output(getattr(b, name)(*values), name="y")
-    return sw.compile(b.module(), threads=1)
+    module = built(lambda b, *x: getattr(b, name)(*x), arguments(name, kind))
+    return sw.compile(module, threads=1)
 
 
 def torch_function(name: str) -> Any:
@@ -86,26 +79,22 @@ def seconds(line: str) -> float:
     return times[line].minimum
 
 
-def main(
-    before: Annotated[Path | None, typer.Option(help="a folder with another `stepwell`")] = None,
-    only: Annotated[str, typer.Option(help="only the functions with this text")] = "",
-) -> None:
-    """Print the table."""
-    versions = [Worker(__file__), *([] if before is None else [Worker(__file__, before)])]
-    peer = Worker(__file__)
-    columns = ["stepwell", *(["before"] if before else []), "torch"]
-    table = Table("function", "type", *columns, title="nanoseconds for an element")
-    for kind, names in NAMES.items():
-        for name in names:
-            if only not in name:
-                continue
-            times = turns(versions, f"ours {name} {kind}", ROUNDS)
-            times += turns([peer], f"torch {name} {kind}", ROUNDS)
-            table.add_row(name, kind, *(f"{min(column) / COUNT * 1e9:.3f}" for column in times))
-    Console().print(table)
-    for worker in (*versions, peer):
-        worker.end()
+def row(name: str, case: tuple[str, str], *, rounds: int = 30, against: str = "") -> Row:
+    """Time a function of an element type."""
+    who, kind = case
+    now, *before = reversed(versions("functions", against))
+    lines = f"ours {who} {kind}", f"torch {who} {kind}"
+    times = dict(zip(("stepwell", "before"), turns([now, *before], lines[0], rounds), strict=False))
+    times |= {"torch": turns([peer()], lines[1], rounds)[0]}
+    cells = {title: f"{min(column) / COUNT * 1e9:.3f}" for title, column in times.items()}
+    return {"function": who, "type": kind, **cells}
 
 
-if __name__ == "__main__":
-    answer(seconds) if "--work" in sys.argv else typer.run(main)
+@cache
+def peer() -> Worker:
+    """The process of PyTorch."""
+    return Worker("functions")
+
+
+CASES = {f"{name} {kind}": (name, kind) for kind, names in NAMES.items() for name in names}
+TABLES = [Table("function", CASES, row)]

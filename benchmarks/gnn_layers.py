@@ -1,8 +1,5 @@
 """Layers of `stepwell.frontends.gnn`, written by hand, beside those of torch-geometric.
 
-    python benchmarks/gnn_layers.py                  # everything, on one thread
-    python benchmarks/gnn_layers.py --only GATv2 -t 2
-
 One layer of 64 features on a random graph of 50,000 nodes and 500,000 edges, which is an edge list
 and an input of each call; weights are those of torch-geometric's layer, by `from_state_dict`. Times
 are of processor time, minima of interleaved rounds, so that they hold on a machine that is shared.
@@ -13,20 +10,19 @@ four types between them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from harness import Result, command, processor_times, timed
+from harness import Row, Table, processor_times, timed
 from peers import OURS, torch_call
 
 import stepwell as sw
 from stepwell.frontends import gnn
 
 NODES, EDGES, WIDTH, DIM, HEADS, RELATIONS = 50_000, 500_000, 64, 16, 4, 8
-ROUNDS = 5
 TOLERANCE = 1e-4
 """The largest difference to torch-geometric's result, relative to its largest element."""
 
@@ -174,7 +170,7 @@ CASES: dict[str, Case | Hetero] = {
 }
 
 
-def run(name: str, case: Case | Hetero, threads: int) -> Result:
+def run(name: str, case: Case | Hetero, *, threads: int = 1, rounds: int = 5) -> Row:
     """Time one layer.
 
     Raises:
@@ -182,9 +178,8 @@ def run(name: str, case: Case | Hetero, threads: int) -> Result:
     """
     ours, theirs = case.calls(threads)
     calls = {OURS: ours, "torch-geometric": theirs}
-    measured = partial(processor_times, rounds=ROUNDS)
-    return replace(timed(name, calls, threads, TOLERANCE, measured), goal=1.0, by="minimum")
+    measured = partial(processor_times, rounds=rounds)
+    return timed(name, calls, threads, TOLERANCE, measured, "minimum").row(goal=1.0)
 
 
-if __name__ == "__main__":
-    command("layer", CASES, run)
+TABLES = [Table("layer", CASES, run)]

@@ -1,8 +1,5 @@
 """Graph networks of torch-geometric, beside torch-geometric itself and Inductor.
 
-    python benchmarks/graph_networks.py                    # everything, on one thread
-    python benchmarks/graph_networks.py --only 10,000 -t 2 # the rows of one size, on two
-
 Models are built by torch-geometric and read by `sw.from_torch` for any graph; edges are an input
 of each call. `with CSR` is the same model with the adjacency as a CSR tensor of torch, made before,
 where its layers take one; in rows that say so, our program takes that, too. Inductor is
@@ -31,7 +28,7 @@ from typing import Any
 
 import numpy as np
 from cases import load, power_law_ends, words
-from harness import LeftOutError, Result, command, timed
+from harness import LeftOutError, Row, Table, timed
 from peers import OURS, Call, torch_call
 
 import stepwell as sw
@@ -251,7 +248,7 @@ NETWORKS: dict[str, Callable[[], Network]] = {
 }
 
 
-def run(name: str, make: Callable[[], Network], threads: int) -> Result:
+def run(name: str, make: Callable[[], Network], *, threads: int = 1, rounds: int = 0) -> Row:
     """Time one network.
 
     Raises:
@@ -266,10 +263,10 @@ def run(name: str, make: Callable[[], Network], threads: int) -> Result:
     exe = sw.compile(module, threads=threads)
     arrays = network.arrays()
     calls: dict[str, Call] = {OURS: lambda: exe(*arrays), **peers(network, threads)}
-    rounds = FEW_ROUNDS if len(exe(*arrays)) > LARGE else ROUNDS
+    rounds = rounds or (FEW_ROUNDS if len(exe(*arrays)) > LARGE else ROUNDS)
     result = timed(name, calls, threads, TOLERANCE, partial(measure, rounds=rounds))
     limits = known_limits(threads)
-    bounds, ours = network.work.bounds(limits), result.seconds(OURS)
+    bounds, ours = network.work.bounds(limits), result.seconds()
     near = ours <= NEAR * max(bounds)
     first = result.over(PYG) if PYG in result.times else math.nan
     facts = {
@@ -279,10 +276,9 @@ def run(name: str, make: Callable[[], Network], threads: int) -> Result:
         "memory": f"{memory(exe, module, arrays) / 1e6:.1f} MB",
         "over the first": f"{first:.1f}" if near or first >= GOALS[PYG] else f"[red]{first:.1f}[/]",
     }
-    missing = dict(result.missing)
     if INDUCTOR not in calls:
-        missing[INDUCTOR] = "needs a C++ compiler"
-    return replace(result, facts=facts, missing=missing, goal=None if near else GOALS["best"])
+        result = replace(result, missing={INDUCTOR: "needs a C++ compiler", **result.missing})
+    return result.row(facts, None if near else GOALS["best"])
 
 
 def memory(exe: sw.Executable, module: sw.Module, arrays: Sequence[Any]) -> int:
@@ -327,5 +323,4 @@ def compiler() -> str | None:
     return next((found for name in names if name and (found := shutil.which(name))), None)
 
 
-if __name__ == "__main__":
-    command("network", NETWORKS, run)
+TABLES = [Table("network", NETWORKS, run)]

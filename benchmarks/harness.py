@@ -1,25 +1,28 @@
-"""The parts that benchmarks with peers share: a case, its times, a table, a command line.
+"""The harness of all tables: a case and its peers, their times, a table, and its command line.
 
 Results are compared before they are timed. All calls of a case are timed in one process, their
 rounds interleaved; a ratio is the best peer's time over ours, of medians where nothing else is
-said.
+said. A peer whose result differs has no time, and its cell says so.
 """
 
 from __future__ import annotations
 
+import argparse
+import inspect
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
-import typer
+import rich.table
 from peers import OURS, Call, library_threads, missing
 from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
+from rich.progress import track
+from rich.text import Text
 
 import stepwell as sw
 from stepwell.runtime.limits import known_limits
@@ -27,11 +30,127 @@ from stepwell.tools.timing import ROUNDS, Timing, duration, measure
 
 NEARLY_AS_FAST = 1 / 1.3
 """A smaller ratio is marked, where a case has no other goal."""
-Kind = TypeVar("Kind")
+RATIO = "ratio to best"
+Row = dict[str, str]
+"""Cells by the titles of their columns, with the markup of rich."""
 
 
 class LeftOutError(Exception):
-    """A case cannot be timed here; the message is the reason."""
+    """A case cannot be measured here; the message is the reason."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: what has a row in it, and how that is measured.
+
+    Attributes:
+        kind: the title of the cases.
+        cases: by name.
+        row: measures a case, given its name: a row, or several. Its keyword-only parameters are
+            options of the command line; `threads` is that of one of the numbers that are given.
+        threads: those numbers, where the command line has none.
+        summary: what is said below the rows.
+    """
+
+    kind: str
+    cases: Mapping[str, Any]
+    row: Callable[..., Any]
+    threads: Sequence[int] = (1,)
+    summary: Callable[[Sequence[Row]], str] | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the command line, with their defaults."""
+        parameters = inspect.signature(self.row).parameters.values()
+        return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+    def rows(self, only: str, given: Mapping[str, Any], console: Console) -> Iterator[Row]:
+        """The rows of the cases with a text in their names, for each number of threads."""
+        options = {name: given.get(name, default) for name, default in self.options.items()}
+        counts = given.get("threads", self.threads) if "threads" in options else [None]
+        chosen = {name: case for name, case in self.cases.items() if only in name}
+        turns = [(count, name) for count in counts for name in chosen]
+        for count, name in track(turns, console=console, transient=True):
+            options |= {} if count is None else {"threads": count}
+            ahead = {self.kind: name} | ({"threads": str(count)} if len(counts) > 1 else {})
+            try:
+                found = self.row(name, chosen[name], **options)
+                for cells in [found] if isinstance(found, dict) else found:
+                    yield ahead | cells
+            except LeftOutError as reason:
+                console.print(f"{name} is left out: {reason}")
+
+
+def columns(rows: Sequence[Row]) -> list[str]:
+    """The titles of all rows; one that only some rows have follows what it follows there."""
+    found: list[str] = []
+    for row in rows:
+        place = 0
+        for title in row:
+            if title not in found:
+                found.insert(place, title)
+            place = found.index(title) + 1
+    return found
+
+
+def show(rows: Sequence[Row], markdown: bool, console: Console) -> None:
+    """Print rows as a table to read, or as one for `RESULTS.md`."""
+    titles = columns(rows)
+    lines = [[row.get(title, "") for title in titles] for row in rows]
+    if not markdown:
+        view = rich.table.Table(*titles)
+        for line in lines:
+            view.add_row(*line)
+        console.print(view)
+        return
+    print(f"| {' | '.join(titles)} |\n|{'---|' * len(titles)}")
+    for line in lines:
+        print(f"| {' | '.join(Text.from_markup(cell).plain for cell in line)} |")
+
+
+def command(tables: Sequence[Table], name: str, about: str, arguments: Sequence[str]) -> None:
+    """Print tables, as a command line says.
+
+    Args:
+        tables: all of one module.
+        name: that of the module.
+        about: its docstring.
+        arguments: those after the name.
+    """
+    parser = argparse.ArgumentParser(
+        prog=f"run.py {name}",
+        description=about,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--only", default="", help="cases with this text in their names")
+    parser.add_argument("--markdown", action="store_true", help="print tables of Markdown")
+    for option, default in {k: v for table in tables for k, v in table.options.items()}.items():
+        names = ["-t"] * (option == "threads") + [f"--{option}"]
+        how: dict[str, Any] = {"type": type(default), "help": f"default: {default}"}
+        if option == "threads":
+            counts = " and ".join(map(str, tables[0].threads))
+            how |= {"action": "append", "help": f"once for each number; default: {counts}"}
+        elif isinstance(default, bool):
+            how = {"action": "store_true"}
+        parser.add_argument(*names, default=argparse.SUPPRESS, **how)
+    given = vars(parser.parse_args(arguments))
+    only, markdown = given.pop("only"), given.pop("markdown")
+    names = [case for table in tables for case in table.cases]
+    if not any(only in case for case in names):
+        parser.error(f'no case has "{only}" in its name: {", ".join(names)}')
+    console = Console(width=200)
+    if missing():
+        console.print(f"not installed, left out: {', '.join(missing())}")
+    for table in tables:
+        found: list[Row] = []
+        try:
+            found.extend(table.rows(only, given, console))
+        finally:
+            # What was measured before an error or an interrupt is not lost.
+            if found:
+                show(found, markdown, console)
+        if table.summary is not None:
+            console.print(table.summary(found))
 
 
 class Case(ABC):
@@ -39,67 +158,60 @@ class Case(ABC):
 
     tolerance: ClassVar[float] = 1e-5
     """The largest difference to a peer's result, relative to its largest element."""
-    rounds: ClassVar[int] = ROUNDS
 
     @abstractmethod
     def module(self) -> sw.Module:
         """The program."""
 
     @abstractmethod
-    def arrays(self) -> Sequence[np.ndarray]:
+    def arrays(self) -> Sequence[Any]:
         """The inputs."""
 
-    @abstractmethod
-    def peers(self, arrays: Sequence[np.ndarray], threads: int) -> dict[str, Call]:
+    def peers(self, arrays: Sequence[Any], threads: int) -> dict[str, Call]:
         """The peers that are installed, each on the inputs."""
+        return {}
 
-    def moved(self, arrays: Sequence[np.ndarray], result: np.ndarray) -> int:
+    def moved(self, arrays: Sequence[Any], result: np.ndarray) -> int:
         """The bytes that have to be read and written: all inputs and the result."""
         return result.nbytes + sum(array.nbytes for array in arrays)
 
 
 @dataclass(frozen=True)
 class Result:
-    """The times of the compiled program and of its peers, in seconds.
+    """The times of the compiled program and of its peers.
 
     Attributes:
-        case: its name.
-        threads: those of each.
         times: by the names of those that took them.
-        difference: the largest one between ours and a peer's result, relative to the largest
-            element.
-        missing: why some peers have no time.
-        facts: what else the table shows, by the titles of its columns.
-        goal: a smaller ratio is marked.
+        missing: why other peers have no time.
         by: what the ratio is of, "median" or "minimum".
     """
 
-    case: str
-    threads: int
     times: Mapping[str, Timing]
-    difference: float = 0.0
     missing: Mapping[str, str] = field(default_factory=dict[str, str])
-    facts: Mapping[str, str] = field(default_factory=dict[str, str])
-    goal: float | None = NEARLY_AS_FAST
     by: str = "median"
 
-    @property
-    def best_peer(self) -> str:
-        """The peer with the lowest time."""
-        return min((who for who in self.times if who != OURS), key=self.seconds)
-
-    @property
-    def ratio(self) -> float:
-        """The best peer's time over ours."""
-        return self.over(self.best_peer)
-
-    def seconds(self, who: str) -> float:
+    def seconds(self, who: str = OURS) -> float:
         """The time that ratios are of."""
         return getattr(self.times[who], self.by)
 
     def over(self, peer: str) -> float:
         """A peer's time over ours."""
-        return self.seconds(peer) / self.seconds(OURS)
+        return self.seconds(peer) / self.seconds()
+
+    @property
+    def ratio(self) -> float:
+        """The best peer's time over ours."""
+        return min(self.over(who) for who in self.times if who != OURS)
+
+    def row(self, facts: Row | None = None, goal: float | None = NEARLY_AS_FAST) -> Row:
+        """Medians, with minima in parentheses, and facts after our time; a smaller ratio than
+        the goal is marked."""
+        times = {
+            who: f"{duration(t.median)} ({duration(t.minimum)})" for who, t in self.times.items()
+        }
+        missed = goal is not None and self.ratio < goal
+        ratio = f"[red]{self.ratio:.2f}[/]" if missed else f"{self.ratio:.2f}"
+        return {OURS: times.pop(OURS), **(facts or {}), **times, **self.missing, RATIO: ratio}
 
 
 def leading(result: Any) -> np.ndarray:
@@ -122,6 +234,7 @@ def timed(
     threads: int,
     tolerance: float = Case.tolerance,
     measured: Callable[[Mapping[str, Call]], Mapping[str, Timing]] = measure,
+    by: str = "median",
 ) -> Result:
     """Compare the result of each peer with ours, and time those that have the same.
 
@@ -131,6 +244,7 @@ def timed(
         threads: those that the BLAS of NumPy may take.
         tolerance: the largest difference to a peer's result, relative to its largest element.
         measured: times the calls.
+        by: what the ratio is of, "median" or "minimum".
 
     Raises:
         LeftOutError: if no peer is installed.
@@ -140,29 +254,28 @@ def timed(
     ours = first.pop(OURS)
     if not first:
         raise LeftOutError("no peer that computes it is installed")
-    errors = {who: difference(ours, other) for who, other in first.items()}
-    wrong = [who for who, error in errors.items() if not error <= tolerance]
-    if len(wrong) == len(errors):
+    wrong = [who for who, other in first.items() if not difference(ours, other) <= tolerance]
+    if len(wrong) == len(first):
         raise SystemExit(f"{name}: {', '.join(wrong)}: a different result")
-    same = {who: call for who, call in calls.items() if who not in wrong}
     with library_threads(threads):
-        times = measured(same)
-    largest = max(error for who, error in errors.items() if who not in wrong)
-    return Result(name, threads, times, largest, dict.fromkeys(wrong, "a different result"))
+        times = measured({who: call for who, call in calls.items() if who not in wrong})
+    return Result(times, dict.fromkeys(wrong, "wrong result"), by)
 
 
-def processor_times(calls: Mapping[str, Call], rounds: int) -> dict[str, Timing]:
+def processor_times(
+    calls: Mapping[str, Call], rounds: int, clock: Callable[[], float] = time.process_time
+) -> dict[str, Timing]:
     """The processor time of each call, in turns: it says more on a machine that others use."""
     samples: dict[str, list[float]] = {who: [] for who in calls}
     for _ in range(rounds):
         for who, call in calls.items():
-            start = time.process_time()
+            start = clock()
             call()
-            samples[who].append(time.process_time() - start)
+            samples[who].append(clock() - start)
     return {who: Timing(min(times), median(times)) for who, times in samples.items()}
 
 
-def run(name: str, case: Case, threads: int) -> Result:
+def run(name: str, case: Case, *, threads: int = 1, rounds: int = ROUNDS) -> Row:
     """Compile and time a case, and compare it with a read of as many bytes as it moves.
 
     Raises:
@@ -173,104 +286,8 @@ def run(name: str, case: Case, threads: int) -> Result:
     exe = sw.compile(case.module(), threads=threads)
     moved = case.moved(arrays, leading(exe(*arrays)))
     calls: dict[str, Call] = {OURS: lambda: exe(*arrays), **case.peers(arrays, threads)}
-    result = timed(
-        name, calls, threads, case.tolerance, lambda calls: measure(calls, rounds=case.rounds)
-    )
-    seconds = result.seconds(OURS)
+    result = timed(name, calls, threads, case.tolerance, partial(measure, rounds=rounds))
     _, least = known_limits(threads).seconds(0, moved, moved)
+    seconds = result.seconds()
     facts = {"GB/s": f"{moved / seconds / 1e9:.0f}", "of limit": f"{least / seconds:.0%}"}
-    return replace(result, facts=facts)
-
-
-def cells(kind: str, results: Sequence[Result]) -> list[list[str]]:
-    """A table with its head; times are medians, and minima in parentheses."""
-    facts = list(dict.fromkeys(title for r in results for title in r.facts))
-    peers = list(dict.fromkeys(who for r in results for who in r.times if who != OURS))
-    rows = [[kind, OURS, *facts, *peers, "ratio to best"]]
-    for r in results:
-        times = {who: f"{duration(t.median)} ({duration(t.minimum)})" for who, t in r.times.items()}
-        rows.append(
-            [
-                *(r.case, times[OURS]),
-                *(r.facts.get(title, "") for title in facts),
-                *(times.get(peer, "") for peer in peers),
-                f"{r.ratio:.2f}",
-            ]
-        )
-    return rows
-
-
-def table(kind: str, results: Sequence[Result]) -> Table:
-    """The results as a table to read; `kind` is the title of the cases."""
-    head, *rows = cells(kind, results)
-    view = Table(*head)
-    for r, row in zip(results, rows, strict=True):
-        missed = r.goal is not None and r.ratio < r.goal
-        view.add_row(*row[:-1], f"[red]{row[-1]}[/]" if missed else row[-1])
-    notes = [f"{r.case}: {who} {why}" for r in results for who, why in r.missing.items()]
-    view.caption = "\n".join(notes)
-    return view
-
-
-def markdown(kind: str, results: Sequence[Result]) -> str:
-    """The results as a table for `RESULTS.md`."""
-    head, *rows = cells(kind, results)
-    lines = ["| " + " | ".join(row) + " |" for row in (head, *rows)]
-    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
-
-
-def collect(
-    kind: str,
-    cases: Mapping[str, Kind],
-    run: Callable[[str, Kind, int], Result],
-    threads: Sequence[int],
-    only: str,
-    console: Console,
-) -> list[Result]:
-    """Run the cases with a text in their names, for each number of threads.
-
-    Raises:
-        typer.BadParameter: if there is none.
-    """
-    chosen = {name: case for name, case in cases.items() if only in name}
-    if not chosen:
-        raise typer.BadParameter(f'no {kind} has "{only}" in its name: {", ".join(cases)}')
-    if missing():
-        console.print(f"not installed, left out: {', '.join(missing())}")
-    results: list[Result] = []
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("", total=len(threads) * len(chosen))
-        for count in threads:
-            for name, case in chosen.items():
-                progress.update(task, description=f"{name}, threads: {count}")
-                try:
-                    results.append(run(name, case, count))
-                except LeftOutError as error:
-                    console.print(f"{name} is left out: {error}")
-                progress.advance(task)
-    return results
-
-
-def command(
-    kind: str,
-    cases: Mapping[str, Kind],
-    run: Callable[[str, Kind, int], Result],
-) -> None:
-    """The command line of a benchmark that prints one table.
-
-    Args:
-        kind: what a case is called.
-        cases: by name.
-        run: times one of them on a number of threads.
-    """
-
-    def main(
-        threads: Annotated[int, typer.Option("--threads", "-t", help="threads of each")] = 1,
-        only: Annotated[str, typer.Option(help="only cases with this text in their names")] = "",
-    ) -> None:
-        """Print the table."""
-        console = Console(width=160)
-        results = collect(kind, cases, run, [threads], only, console)
-        console.print(table(kind, results))
-
-    typer.run(main)
+    return result.row(facts)

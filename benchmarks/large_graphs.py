@@ -1,7 +1,6 @@
 """Graphs larger than memory: partitioning, and networks out of core beside one call in memory.
 
-    python benchmarks/large_graphs.py /tmp/large                      # 2 million nodes, 800 MiB
-    python benchmarks/large_graphs.py /tmp/large --nodes 10_000_000 --edges 100_000_000 -m 4GiB
+    python benchmarks/run.py large_graphs --folder /tmp/large   # 2 million nodes, 800 MiB
 
 The graph is a power-law graph (`rmat.py`), partitioned from a file into `--parts`. Networks have
 two layers and 64 features. Each run is a process of its own; the one out of core, and the
@@ -19,25 +18,24 @@ from __future__ import annotations
 import json
 import os
 import resource
-import subprocess
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import rmat
 import sampled_rows
-import typer
+from harness import Row, Table
 from memory_limit import limited
-from rich.console import Console
-from rich.table import Table
+from turns import in_a_process
 
 import stepwell as sw
 from stepwell.frontends import gnn
 
 WIDTH = 64
+NETWORKS = ("GCN", "SAGE", "GAT")
 
 
 def network(name: str) -> gnn.Sequential:
@@ -64,17 +62,17 @@ def module(name: str) -> sw.Module:
     return network(name).to_module(spec, sw.TensorSpec((None, WIDTH)))
 
 
-def partitioned(folder: Path, nodes: int, parts: int) -> None:
-    """Partition the edge list."""
-    sw.partition(folder / "edges.npy", parts, out=folder / "parts", num_nodes=nodes)
+def partitioned(folder: Path, nodes: int, parts: int) -> Callable[[], object]:
+    """Partitions the edge list."""
+    options = {"out": folder / "parts", "num_nodes": nodes}
+    return lambda: sw.partition(folder / "edges.npy", parts, **options)
 
 
 def in_memory(folder: Path, name: str, threads: int) -> Callable[[], None]:
     """One call on everything, which has been read before."""
-    part = sw.partition(folder / "edges.npy", 1, num_nodes=_nodes(folder))[0]
-    exe, x = sw.compile(module(name), threads=threads), np.load(folder / "x.npy")
-    y = np.empty_like(x)
-    matrix = part.to_csr()
+    x = np.load(folder / "x.npy")
+    part = sw.partition(folder / "edges.npy", 1, num_nodes=len(x))[0]
+    exe, y, matrix = sw.compile(module(name), threads=threads), np.empty_like(x), part.to_csr()
 
     def run() -> None:
         exe(matrix, x, out=y)
@@ -83,44 +81,33 @@ def in_memory(folder: Path, name: str, threads: int) -> Callable[[], None]:
     return run
 
 
-def out_of_core(folder: Path, name: str, threads: int, tiles: str) -> Callable[[], None]:
+def out_of_core(folder: Path, name: str, threads: int, tiles: str) -> Callable[[], object]:
     """The same out of core."""
     exe = sw.out_of_core(module(name), sw.Partition.load(folder / "parts"), tiles, threads=threads)
     return lambda: exe(folder / "x.npy", out=folder / "y.npy")
 
 
-def _nodes(folder: Path) -> int:
-    return int(np.load(folder / "x.npy", mmap_mode="r").shape[0])
+RUNS: dict[str, Callable[..., Callable[[], object]]] = {
+    run.__name__: run for run in (partitioned, in_memory, out_of_core)
+}
 
 
-def child(arguments: dict[str, Any]) -> dict[str, float]:
-    """Measure one run in this process."""
-    folder, kind = Path(arguments.pop("folder")), arguments.pop("kind")
-    makers: dict[str, Callable[..., Any]] = {"in memory": in_memory, "out of core": out_of_core}
-    run = makers[kind](folder, **arguments) if kind in makers else None
+def child(folder: str, kind: str, arguments: str) -> None:
+    """Print the time, that of the processor, and the largest resident set of one run."""
+    run = RUNS[kind](Path(folder), **json.loads(arguments))
     begun, used = time.perf_counter(), time.process_time()
-    if run is None:
-        partitioned(folder, **arguments)
-    else:
-        run()
+    run()
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return {"wall": time.perf_counter() - begun, "cpu": time.process_time() - used, "rss": most}
+    print(time.perf_counter() - begun, time.process_time() - used, most)
 
 
-def measured(folder: Path, kind: str, memory: str | None = None, **arguments: Any) -> Any:
-    """Times and memory of one run in a process of its own."""
-    text = json.dumps({"folder": str(folder), "kind": kind, **arguments})
+def measured(folder: Path, kind: str, memory: str | None = None, **arguments: Any) -> list[float]:
+    """The same of a run in a process of its own, which may be limited."""
     for file in folder.glob("**/*.npy"):
         _forget(file)
+    code = "import sys; from large_graphs import child; child(*sys.argv[1:])"
     with limited(memory) as limit:
-        done = subprocess.run(
-            [sys.executable, __file__, "--child", text],
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-            preexec_fn=limit,
-        )
-    return json.loads(done.stdout.splitlines()[-1])
+        return in_a_process(code, str(folder), kind, json.dumps(arguments), before=limit)
 
 
 def _forget(file: Path) -> None:
@@ -153,55 +140,65 @@ def features(folder: Path, nodes: int) -> None:
         x[first : first + (1 << 16)] = rng.standard_normal(x[first : first + (1 << 16)].shape)
 
 
-def main(
-    folder: Annotated[Path, typer.Argument(help="for the graph, features and results")] = Path("."),
-    nodes: Annotated[int, typer.Option(help="the number of nodes")] = 2_000_000,
-    edges: Annotated[int, typer.Option(help="the number of edges")] = 20_000_000,
-    parts: Annotated[int, typer.Option(help="the number of parts")] = 4,
-    memory: Annotated[str, typer.Option("--memory", "-m", help="the limit")] = "800MiB",
-    unlimited: Annotated[bool, typer.Option("--unlimited", help="without a limit")] = False,
-    tiles: Annotated[str, typer.Option(help="what a tile may take")] = "400MiB",
-    threads: Annotated[int, typer.Option("--threads", "-t", help="threads of each")] = 2,
-    only: Annotated[str, typer.Option(help="only this network")] = "",
-    alone: Annotated[bool, typer.Option("--alone", help="of a graph that no memory holds")] = False,
-    child_: Annotated[str, typer.Option("--child", hidden=True)] = "",
-) -> None:
-    """Print the table."""
-    if child_:
-        print(json.dumps(child(json.loads(child_))))
-        return
-    limit = None if unlimited else memory
+@cache
+def prepared(folder: Path, nodes: int, edges: int, parts: int, limit: str | None) -> list[float]:
+    """Write the graph and the features; the measurements of its partitioning."""
     with limited(limit):
         # Where there is no limit, that is known at once.
         folder.mkdir(parents=True, exist_ok=True)
     rmat.write(folder / "edges.npy", nodes, edges)
     features(folder, nodes)
-    view = Table("run", "time", "of the processor", "memory", "over memory", "difference")
-    view.title = f"Memory: {limit or 'not limited'}"
-    found = measured(folder, "partition", limit, nodes=nodes, parts=parts)
-    view.add_row(f"{edges:,} edges, {parts} parts", *_shown(found))
+    return measured(folder, "partitioned", limit, nodes=nodes, parts=parts)
+
+
+def rows(
+    name: str,
+    network: str,
+    *,
+    folder: str = "large",
+    nodes: int = 2_000_000,
+    edges: int = 20_000_000,
+    parts: int = 4,
+    memory: str = "800MiB",
+    unlimited: bool = False,
+    tiles: str = "400MiB",
+    threads: int = 2,
+    alone: bool = False,
+) -> Iterator[Row]:
+    """Partition the graph, or run a network in memory and out of core."""
+    place, limit = Path(folder).resolve(), None if unlimited else memory
+    found = prepared(place, nodes, edges, parts, limit)
+    if not network:
+        yield {"run": f"{edges:,} edges, {parts} parts"} | _shown(found)
+        return
+    own = {"name": network, "threads": threads}
     if alone:
-        (folder / "edges.npy").unlink()
-        own = {"name": "GCN", "threads": threads, "tiles": tiles}
-        view.add_row("GCN, out of core", *_shown(measured(folder, "out of core", limit, **own)))
-        count, worst = at_some_nodes(folder)
-        view.add_row(f"at {count:,} nodes", "", "", "", "", f"{worst:.0e}")
-    for name in () if alone else ("GCN", "SAGE", "GAT"):
-        if only in name:
-            whole = measured(folder, "in memory", name=name, threads=threads)
-            own = {"name": name, "threads": threads, "tiles": tiles}
-            found = measured(folder, "out of core", limit, **own)
-            view.add_row(f"{name}, in memory", *_shown(whole))
-            ratio = f"{found['wall'] / whole['wall']:.2f}"
-            view.add_row(
-                f"{name}, out of core", *_shown(found), ratio, f"{difference(folder, name):.0e}"
+        (place / "edges.npy").unlink(missing_ok=True)
+        if network == "GCN":
+            yield {"run": "GCN, out of core"} | _shown(
+                measured(place, "out_of_core", limit, **own, tiles=tiles)
             )
-    Console().print(view)
+            count, worst = at_some_nodes(place)
+            yield {"run": f"at {count:,} nodes", "difference": f"{worst:.0e}"}
+        return
+    whole = measured(place, "in_memory", **own)
+    yield {"run": f"{network}, in memory"} | _shown(whole)
+    found = measured(place, "out_of_core", limit, **own, tiles=tiles)
+    yield (
+        {"run": f"{network}, out of core"}
+        | _shown(found)
+        | {
+            "over memory": f"{found[0] / whole[0]:.2f}",
+            "difference": f"{difference(place, network):.0e}",
+        }
+    )
 
 
-def _shown(found: dict[str, float]) -> tuple[str, str, str]:
-    return f"{found['wall']:.1f} s", f"{found['cpu']:.1f} s", f"{found['rss'] / 2**20:.0f} MiB"
+def _shown(found: Sequence[float]) -> Row:
+    wall, processor, most = found
+    times = {"time": f"{wall:.1f} s", "of the processor": f"{processor:.1f} s"}
+    return times | {"memory": f"{most / 2**20:.0f} MiB"}
 
 
-if __name__ == "__main__":
-    typer.run(main)
+CASES = {"partitioning": "", **{name: name for name in NETWORKS}}
+TABLES = [Table("run", CASES, rows, threads=(2,))]

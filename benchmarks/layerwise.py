@@ -1,8 +1,5 @@
 """Inference on all nodes of a graph, layer by layer, beside PyG.
 
-    python benchmarks/layerwise.py                                  # 200,000 nodes, 2 million edges
-    python benchmarks/layerwise.py --nodes 1_000_000 --edges 10_000_000
-
 The graph is a power-law graph (`rmat.py`); SAGE and GAT have two layers, 64 features and the
 weights of PyG's models. `PyG, layer by layer` is `BasicGNN.inference_per_layer` on batches of nodes
 with all their neighbours, as `BasicGNN.inference` does it, `PyG, at once` the model on the whole
@@ -14,14 +11,13 @@ pip installs no wheel of. Calls take turns; times are minima, of the clock and o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
-import typer
-from parts import graph_of, minima
-from rich.console import Console
-from rich.table import Table
+from harness import Row, Table
+from parts import divided, minima
 from torch_geometric.nn.models import GAT, GraphSAGE
 
 import stepwell as sw
@@ -29,14 +25,6 @@ from stepwell.distributed.engines import LocalEngine
 from stepwell.frontends import gnn
 
 WIDTH, HEADS = 64, 4
-
-
-def models() -> dict[str, torch.nn.Module]:
-    """PyG's models, by name."""
-    return {
-        "SAGE": GraphSAGE(WIDTH, WIDTH, num_layers=2).eval(),
-        "GAT": GAT(WIDTH, WIDTH, num_layers=2, heads=HEADS).eval(),
-    }
 
 
 def module(model: Any) -> sw.Module:
@@ -88,43 +76,47 @@ def at_once(model: Any, edges: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return model(x, edges)
 
 
-def main(
-    nodes: Annotated[int, typer.Option(help="the number of nodes")] = 200_000,
-    edges: Annotated[int, typer.Option(help="the number of edges")] = 2_000_000,
-    threads: Annotated[int, typer.Option("--threads", "-t", help="those of each")] = 2,
-    batch: Annotated[int, typer.Option(help="the nodes of a batch of PyG")] = 16_384,
-    repeat: Annotated[int, typer.Option(help="calls of each way after the first")] = 2,
-) -> None:
-    """Print the table."""
+def rows(
+    name: str,
+    make: Callable[[], Any],
+    *,
+    nodes: int = 200_000,
+    edges: int = 2_000_000,
+    threads: int = 2,
+    batch: int = 16_384,
+    rounds: int = 2,
+) -> Iterator[Row]:
+    """Time a model in all ways, with PyG's batches of so many nodes."""
     torch.set_num_threads(threads)
     torch.manual_seed(0)
-    graph, rng = graph_of(nodes, edges), np.random.default_rng(0)
-    matrix, x = graph.to_csr(), rng.standard_normal((nodes, WIDTH)).astype(np.float32)
+    model = make().eval()
+    partition, matrix = divided(nodes, edges, 4)
+    x = np.random.default_rng(0).standard_normal((nodes, WIDTH)).astype(np.float32)
     ends = np.stack([matrix.indices, np.repeat(np.arange(nodes), np.diff(matrix.indptr))])
     given, tensor = torch.from_numpy(ends.astype(np.int64)), torch.from_numpy(x)
-    partition = sw.partition(graph, 4)
-    table = Table("network", "way", "s", "of the processor", "over Stepwell", "difference")
     with LocalEngine(4) as engine:
-        for name, model in models().items():
-            exe = sw.compile(module(model), threads=threads)
-            parts = sw.distribute(module(model), partition, engine)
-            ways: dict[str, Callable[[], Any]] = {
-                "Stepwell": lambda exe=exe: exe(matrix, x),
-                "Stepwell, 4 parts": lambda parts=parts: parts(x),
-                "PyG, layer by layer": lambda model=model: layer_by_layer(
-                    model, matrix, tensor, batch
-                ),
-                "PyG, at once": lambda model=model: at_once(model, given, tensor),
-            }
-            expected = exe(matrix, x)
-            errors = {n: float(np.abs(np.asarray(w()) - expected).max()) for n, w in ways.items()}
-            times = minima(ways, repeat)
-            for way, (clock, processor) in times.items():
-                ratio = f"{clock / times['Stepwell'][0]:.2f}"
-                row = f"{clock:.3f}", f"{processor:.3f}", ratio, f"{errors[way]:.0e}"
-                table.add_row(name, way, *row)
-    Console().print(table)
+        exe = sw.compile(module(model), threads=threads)
+        ways: dict[str, Callable[[], Any]] = {
+            "Stepwell": partial(exe, matrix, x),
+            "Stepwell, 4 parts": partial(sw.distribute(module(model), partition, engine), x),
+            "PyG, layer by layer": partial(layer_by_layer, model, matrix, tensor, batch),
+            "PyG, at once": partial(at_once, model, given, tensor),
+        }
+        expected = exe(matrix, x)
+        errors = {n: float(np.abs(np.asarray(w()) - expected).max()) for n, w in ways.items()}
+        times = minima(ways, rounds)
+    for way, (clock, processor) in times.items():
+        yield {
+            "way": way,
+            "s": f"{clock:.3f}",
+            "of the processor": f"{processor:.3f}",
+            "over Stepwell": f"{clock / times['Stepwell'][0]:.2f}",
+            "difference": f"{errors[way]:.0e}",
+        }
 
 
-if __name__ == "__main__":
-    typer.run(main)
+MODELS: dict[str, Callable[[], Any]] = {
+    "SAGE": partial(GraphSAGE, WIDTH, WIDTH, num_layers=2),
+    "GAT": partial(GAT, WIDTH, WIDTH, num_layers=2, heads=HEADS),
+}
+TABLES = [Table("network", MODELS, rows, threads=(2,))]

@@ -1,9 +1,5 @@
 """Models of ONNX of the usual kinds, from import to calls, beside onnxruntime and OpenVINO.
 
-    python benchmarks/onnx_models.py              # one thread
-    python benchmarks/onnx_models.py -t 2         # two
-    python benchmarks/onnx_models.py --only LSTM  # some models
-
 Models are exported by torch, trained by scikit-learn, or written as converters of TensorFlow write
 them, with random weights; they and their inputs are those of a single call. Results are compared
 with those of the peers, within 1e-4 of the largest element. Rounds are interleaved. A ratio is the
@@ -14,7 +10,6 @@ with a star. Import and compilation are seconds of the processor.
 from __future__ import annotations
 
 import importlib.util
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -22,17 +17,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from harness import LeftOutError, Result, command, timed
+from harness import LeftOutError, Row, Table, timed
 from onnx import ModelProto
-from peers import OURS, installed, onnx_runtime, open_vino
+from peers import OF_ONNX, OURS, in_onnx
 
 import stepwell as sw
 from stepwell.tools.timing import duration, measure
 
 TOLERANCE = 1e-4
-# What is timed is compiled, whatever was compiled before.
-os.environ["STEPWELL_CACHE"] = "off"
-ROUNDS = 9
 GOAL = 1.2
 """The least ratio of a model whose time convolutions do not decide."""
 BATCH = 100
@@ -107,7 +99,7 @@ MODELS = {
 }
 
 
-def run(name: str, model: Model, threads: int) -> Result:
+def run(name: str, model: Model, *, threads: int = 1, rounds: int = 9) -> Row:
     """Import, compile and time one model.
 
     Raises:
@@ -123,20 +115,16 @@ def run(name: str, model: Model, threads: int) -> Result:
     read = time.process_time()
     exe = sw.compile(module, threads=threads)
     facts = {"import": duration(read - start), "compile": duration(time.process_time() - read)}
-    calls, missing = {OURS: lambda: exe(*arrays)}, dict[str, str]()
-    for peer, make in (("onnxruntime", onnx_runtime), ("openvino", open_vino)):
-        if not installed(peer):
-            continue
+    calls, refused = {OURS: lambda: exe(*arrays)}, dict[str, str]()
+    for peer in OF_ONNX:
         try:
-            calls[peer] = make(proto.SerializeToString(), arrays, threads)
+            calls |= in_onnx(proto, arrays, threads, [peer])
         except RuntimeError as error:
-            missing[peer] = f"refuses the model: {str(error).strip().splitlines()[-1]}"
-    result = timed(name, calls, threads, TOLERANCE, partial(measure, rounds=ROUNDS))
-    missing |= result.missing
-    goal = None if model.convolutions else GOAL
-    case = name + " *" * model.convolutions
-    return replace(result, case=case, facts=facts, missing=missing, goal=goal)
+            refused[peer] = f"refuses the model: {str(error).strip().splitlines()[-1]}"
+    result = timed(name, calls, threads, TOLERANCE, partial(measure, rounds=rounds))
+    result = replace(result, missing=refused | dict(result.missing))
+    row = result.row(facts, None if model.convolutions else GOAL)
+    return {"model": name + " *" * model.convolutions, **row}
 
 
-if __name__ == "__main__":
-    command("model", MODELS, run)
+TABLES = [Table("model", MODELS, run)]

@@ -51,3 +51,14 @@ class Writer:
         model = helper.make_model(graph, opset_imports=imports, ir_version=9)
         checker.check_model(model)
         return model
+
+
+def onnx_perceptron(
+    layers: Sequence[tuple[np.ndarray, np.ndarray]], shape: Sequence[int | str]
+) -> ModelProto:
+    """Layers (weights [out, in], bias) with relu between them, of an input x."""
+    writer, value = Writer(), "x"
+    for i, operands in enumerate(layers):
+        value = writer.node("Relu", value) if i else value
+        value = writer.node("Gemm", value, *map(writer.constant, operands), transB=1)
+    return writer.model({"x": (FLOAT, shape)}, value)

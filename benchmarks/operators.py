@@ -1,8 +1,5 @@
 """Operators one by one, beside onnxruntime and PyTorch.
 
-    python benchmarks/operators.py               # everything, on one thread
-    python benchmarks/operators.py --only Pool   # some cases
-
 Single precision; bytes are those of the inputs and of the result, and the limit is a read of as
 many. A ratio is the best peer's time over ours, medians of interleaved rounds.
 """
@@ -10,127 +7,88 @@ many. A ratio is the best peer's time over ours, medians of interleaved rounds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from harness import Case, command, run
-from onnx import ModelProto
-from peers import Call, in_onnxruntime, in_torch, one_node
+from harness import Case, Table, run
+from models import built
+from peers import Call, Node, in_onnx, in_torch
 
 import stepwell as sw
 
 IMAGE, MATRIX = (1, 64, 56, 56), (512, 1024)
+Input = tuple[int, ...] | Callable[[np.random.Generator], np.ndarray]
+"""The shape of normally distributed numbers, or what makes other ones."""
 
 
-@dataclass(frozen=True)
-class Places:
-    """An input of random integers from 0 on, below a number."""
-
-    shape: tuple[int, ...]
-    below: int
-
-
-@dataclass(frozen=True)
-class Sorted:
-    """An input of a row of sorted numbers."""
-
-    size: int
-
-
-@dataclass(frozen=True)
-class Offsets:
-    """An input of offsets that divide rows into segments of random sizes."""
-
-    segments: int
-    rows: int
-
-
-Input = tuple[int, ...] | Places | Offsets | Sorted
-"""The shape of normally distributed numbers, or integers."""
+def places(below: int, *shape: int) -> Input:
+    """Random integers from 0 on, below a number."""
+    return lambda rng: rng.integers(0, below, shape)
 
 
 @dataclass(frozen=True)
 class Operator(Case):
-    """An operator on inputs; `torch` is the same in PyTorch."""
+    """An operator on inputs, and the same in peers.
+
+    Attributes:
+        inputs: they are random.
+        node: the operator in ONNX.
+        build: adds it to a program; None where the program is that of the node.
+        torch: the operator in PyTorch, given the module and tensors.
+        numpy: the operator in NumPy.
+        reads_all: whether all elements of the inputs are read, not just as many as there are
+            results.
+        tolerance: as in `Case`.
+    """
 
     inputs: tuple[Input, ...]
-    torch: Callable[..., Any] | None = field(default=None, kw_only=True)
-    reads_all: bool = field(default=True, kw_only=True)
-    """Whether all elements of the inputs are read, not just as many as there are results."""
+    node: Node | None = None
+    build: Callable[..., Any] | None = None
+    torch: Callable[..., Any] | None = None
+    numpy: Callable[..., np.ndarray] | None = None
+    reads_all: bool = True
+    tolerance: float = Case.tolerance
 
     def arrays(self) -> list[np.ndarray]:
-        """The inputs."""
         rng = np.random.default_rng(0)
-        return [_random(rng, spec) for spec in self.inputs]
+        return [
+            rng.standard_normal(spec, np.float32) if isinstance(spec, tuple) else spec(rng)
+            for spec in self.inputs
+        ]
+
+    def module(self) -> sw.Module:
+        if self.build is not None:
+            return built(self.build, self.arrays())
+        assert self.node is not None
+        return sw.from_onnx(self.node.model(self.arrays()))
 
     def peers(self, arrays: Sequence[np.ndarray], threads: int) -> dict[str, Call]:
-        """The peers that are installed, each on the inputs."""
-        return {} if self.torch is None else in_torch(self.torch, arrays, threads)
+        found: dict[str, Call] = {}
+        if (numpy := self.numpy) is not None:
+            found["numpy"] = lambda: numpy(*arrays)
+        found |= in_torch(self.torch, arrays, threads)
+        if self.node is not None:
+            found |= in_onnx(self.node.model(arrays), arrays, threads)
+        return found
 
     def moved(self, arrays: Sequence[np.ndarray], result: np.ndarray) -> int:
-        """The bytes that have to be read and written."""
-        if self.reads_all:
-            return super().moved(arrays, result)
-        return 2 * result.nbytes + sum(a.nbytes for a in arrays if a.dtype.kind == "i")
+        read = sum(array.nbytes for array in arrays if array.dtype.kind == "f")
+        read = read if self.reads_all else min(read, result.nbytes)
+        return result.nbytes + read + sum(a.nbytes for a in arrays if a.dtype.kind != "f")
 
 
-def _random(rng: np.random.Generator, spec: Input) -> np.ndarray:
-    if isinstance(spec, Places):
-        return rng.integers(0, spec.below, spec.shape)
-    if isinstance(spec, Offsets):
-        inner = np.sort(rng.integers(0, spec.rows + 1, spec.segments - 1))
-        return np.array([0, *inner, spec.rows])
-    if isinstance(spec, Sorted):
-        return np.sort(rng.standard_normal(spec.size, np.float32))
-    return rng.standard_normal(spec, np.float32)
-
-
-@dataclass(frozen=True)
-class Node(Operator):
-    """A node of ONNX; the constants follow the inputs."""
-
-    kind: str
-    constants: tuple[np.ndarray, ...] = ()
-    attributes: dict[str, Any] = field(default_factory=dict[str, Any])
-
-    def model(self) -> ModelProto:
-        """The model."""
-        return one_node(self.kind, self.arrays(), self.constants, self.attributes)
-
-    def module(self) -> sw.Module:
-        """The program."""
-        return sw.from_onnx(self.model())
-
-    def peers(self, arrays: Sequence[np.ndarray], threads: int) -> dict[str, Call]:
-        """The peers that are installed, onnxruntime among them."""
-        return super().peers(arrays, threads) | in_onnxruntime(self.model(), arrays, threads)
-
-
-@dataclass(frozen=True)
-class Built(Operator):
-    """An operator that onnxruntime does not have; `build` adds it to a program."""
-
-    build: Callable[..., Any]
-
-    def module(self) -> sw.Module:
-        """The program."""
-        b, given = sw.Builder("main"), list[Any]()
-        for number, array in enumerate(self.arrays()):
-            kind = "i64" if array.dtype.kind == "i" else "f32"
-            given.append(b.input(f"x{number}", array.shape, kind))
-        b.output(self.build(b, *given), name="y")
-        return b.module()
-
-
-def unary(
+def onnx(
     kind: str,
-    shape: tuple[int, ...],
-    constants: tuple[np.ndarray, ...] = (),
-    attributes: dict[str, Any] | None = None,
-) -> Node:
-    """A node with one input."""
-    return Node((shape,), kind, constants, attributes or {})
+    *inputs: Input,
+    constants: Sequence[np.ndarray] = (),
+    torch: Callable[..., Any] | None = None,
+    reads_all: bool = True,
+    **attributes: Any,
+) -> Operator:
+    """A node of ONNX; the constants follow the inputs."""
+    node = Node(kind, attributes, tuple(constants))
+    return Operator(inputs, node, torch=torch, reads_all=reads_all)
 
 
 def normal(*shape: int) -> np.ndarray:
@@ -143,196 +101,180 @@ def window(size: int, stride: int = 1, pad: int = 0) -> dict[str, Any]:
     return {"kernel_shape": [size] * 2, "strides": [stride] * 2, "pads": [pad] * 4}
 
 
-def conv(channels: int, size: int, filters: int, kernel: int, stride: int, pad: int) -> Node:
+def conv(channels: int, size: int, filters: int, kernel: int, stride: int, pad: int) -> Operator:
     """A convolution of a square image."""
     weights = normal(filters, channels, kernel, kernel)
-    return unary("Conv", (1, channels, size, size), (weights,), window(kernel, stride, pad))
+    image = (1, channels, size, size)
+    return onnx("Conv", image, constants=[weights], **window(kernel, stride, pad))
 
 
-def reduction(kind: str, shape: tuple[int, ...], *axes: int) -> Node:
+def reduction(kind: str, shape: tuple[int, ...], *axes: int) -> Operator:
     """A reduction over some axes."""
-    return unary(kind, shape, (np.array(axes),), {"keepdims": 0})
+    return onnx(kind, shape, constants=[np.array(axes)], keepdims=0)
 
 
-def scatter_of_rows(count: int, places: int) -> Node:
-    """Rows of 64 numbers added to rows of a matrix."""
-    return Node(
-        ((places, 64), Places((count, 1), places), (count, 64)),
-        "ScatterND",
-        (),
-        {"reduction": "add"},
-        torch=lambda x, i, u: x.index_add(0, i[:, 0], u),
+def scattered(kind: str, indices: Input, count: int, *shape: int) -> Operator:
+    """Rows or numbers that are added at random places of the first axis."""
+
+    def in_torch(t: Any, x: Any, i: Any, u: Any) -> Any:
+        return x.index_add(0, i.flatten(), u)
+
+    updates = (count, *shape[1:])
+    return onnx(kind, shape, indices, updates, torch=in_torch, reduction="add")
+
+
+def segments(rows: int, count: int, *width: int) -> Operator:
+    """Sums of some of the rows of a matrix that follow each other, in segments of random sizes."""
+
+    def offsets(rng: np.random.Generator) -> np.ndarray:
+        return np.array([0, *np.sort(rng.integers(0, rows + 1, count - 1)), rows])
+
+    return Operator(
+        ((rows, *width), offsets),
+        build=lambda b, *x: b.segment_reduce(*x),
+        torch=lambda t, x, ends: t.segment_reduce(x, "sum", offsets=ends, axis=0),
     )
 
 
-def scatter_of_elements(count: int, places: int) -> Node:
-    """Numbers added to elements of a vector."""
-    return Node(
-        ((places,), Places((count,), places), (count,)),
-        "ScatterElements",
-        (),
-        {"reduction": "add"},
-        torch=lambda x, i, u: x.index_add(0, i, u),
-    )
-
-
-def segments(rows: int, count: int, *width: int) -> Built:
-    """Sums of some of the rows of a matrix that follow each other."""
-
-    def in_torch(x: Any, offsets: Any) -> Any:
-        import torch
-
-        return torch.segment_reduce(x, "sum", offsets=offsets, axis=0)
-
-    shape = (rows, *width)
-    return Built((shape, Offsets(count, rows)), lambda b, *x: b.segment_reduce(*x), torch=in_torch)
-
-
-def histogram(count: int, bins: int, weighted: bool = False) -> Built:
+def histogram(count: int, bins: int, *weights: Input) -> Operator:
     """Counts of integers, or sums of their weights."""
-    inputs: tuple[Input, ...] = (Places((count,), bins), *([(count,)] if weighted else []))
-
-    def in_torch(*inputs: Any) -> Any:
-        import torch
-
-        return torch.bincount(*inputs, minlength=bins)
-
-    def build(b: Any, x: Any, weights: Any = None) -> Any:
-        return b.histogram(x, bins=bins, weights=weights)
-
-    return Built(inputs, build, torch=in_torch)
-
-
-def one_hot_in_torch(indices: Any) -> Any:
-    """A one in each row of zeros."""
-    import torch
-
-    return torch.zeros(len(indices), 256).scatter_(1, indices[:, None], 1.0)
-
-
-def sorting(*shape: int) -> Built:
-    """The sorted elements of rows."""
-    return Built(
-        (shape,), lambda b, x: b.sort(x)[0], torch=lambda x: x.sort(dim=1, stable=True).values
+    return Operator(
+        (places(bins, count), *weights),
+        build=lambda b, x, w=None: b.histogram(x, bins=bins, weights=w),
+        torch=lambda t, *x: t.bincount(*x, minlength=bins),
     )
 
 
-def argsort(*shape: int) -> Built:
+def sorting(*shape: int) -> Operator:
+    """The sorted elements of rows."""
+    return Operator(
+        (shape,),
+        build=lambda b, x: b.sort(x)[0],
+        torch=lambda t, x: x.sort(dim=1, stable=True).values,
+    )
+
+
+def argsort(*shape: int) -> Operator:
     """Where the sorted elements of rows come from."""
-    return Built((shape,), lambda b, x: b.sort(x)[1], torch=lambda x: x.argsort(stable=True, dim=1))
+    return Operator(
+        (shape,),
+        build=lambda b, x: b.sort(x)[1],
+        torch=lambda t, x: x.argsort(stable=True, dim=1),
+    )
 
 
-def top_k(k: int, *shape: int) -> Node:
+def top_k(k: int, *shape: int) -> Operator:
     """The largest elements of rows, and where they come from."""
-    return Node((shape,), "TopK", (np.array([k]),), torch=lambda x: x.topk(k).values)
+    return onnx("TopK", shape, constants=[np.array([k])], torch=lambda t, x: x.topk(k).values)
 
 
-def search(size: int, count: int) -> Built:
+def search(size: int, count: int) -> Operator:
     """The places of random numbers in a sorted row."""
-
-    def in_torch(row: Any, values: Any) -> Any:
-        import torch
-
-        return torch.searchsorted(row, values)
-
-    return Built((Sorted(size), (count,)), lambda b, *x: b.searchsorted(*x), torch=in_torch)
+    return Operator(
+        (lambda rng: np.sort(rng.standard_normal(size, np.float32)), (count,)),
+        build=lambda b, *x: b.searchsorted(*x),
+        torch=lambda t, row, values: t.searchsorted(row, values),
+    )
 
 
-FLAT = {"keepdims": 0}
 OPERATORS: dict[str, Operator] = {
-    "GlobalAveragePool": unary("GlobalAveragePool", IMAGE),
-    "GlobalMaxPool": unary("GlobalMaxPool", IMAGE),
-    "AveragePool 2x2, stride 2": unary("AveragePool", IMAGE, (), window(2, 2)),
-    "AveragePool 3x3": unary("AveragePool", IMAGE, (), window(3, 1, 1)),
-    "MaxPool 2x2, stride 2": unary("MaxPool", IMAGE, (), window(2, 2)),
-    "MaxPool 3x3, stride 2": unary("MaxPool", IMAGE, (), window(3, 2, 1)),
+    "GlobalAveragePool": onnx("GlobalAveragePool", IMAGE),
+    "GlobalMaxPool": onnx("GlobalMaxPool", IMAGE),
+    "AveragePool 2x2, stride 2": onnx("AveragePool", IMAGE, **window(2, 2)),
+    "AveragePool 3x3": onnx("AveragePool", IMAGE, **window(3, 1, 1)),
+    "MaxPool 2x2, stride 2": onnx("MaxPool", IMAGE, **window(2, 2)),
+    "MaxPool 3x3, stride 2": onnx("MaxPool", IMAGE, **window(3, 2, 1)),
     "Conv 1x1": conv(64, 56, 64, 1, 1, 0),
     "Conv 3x3, stride 2": conv(64, 56, 128, 3, 2, 1),
     "Conv 7x7, stride 2": conv(3, 224, 64, 7, 2, 3),
-    "Conv 3x3, each channel": unary(
-        "Conv", IMAGE, (normal(64, 1, 3, 3),), window(3, 1, 1) | {"group": 64}
+    "Conv 3x3, each channel": onnx(
+        "Conv", IMAGE, constants=[normal(64, 1, 3, 3)], **window(3, 1, 1), group=64
     ),
-    "ConvTranspose 2x2, stride 2": unary(
-        "ConvTranspose", (1, 32, 28, 28), (normal(32, 16, 2, 2),), window(2, 2)
+    "ConvTranspose 2x2, stride 2": onnx(
+        "ConvTranspose", (1, 32, 28, 28), constants=[normal(32, 16, 2, 2)], **window(2, 2)
     ),
-    "InstanceNormalization": unary("InstanceNormalization", IMAGE, (normal(64), normal(64))),
+    "InstanceNormalization": onnx(
+        "InstanceNormalization", IMAGE, constants=[normal(64), normal(64)]
+    ),
     "ReduceMean of planes": reduction("ReduceMean", IMAGE, 2, 3),
     "ReduceSum of all": reduction("ReduceSum", MATRIX, 0, 1),
     "ReduceSum of columns": reduction("ReduceSum", MATRIX, 0),
     "ReduceMax of rows": reduction("ReduceMax", MATRIX, 1),
     "ReduceLogSumExp of rows": reduction("ReduceLogSumExp", MATRIX, 1),
-    "Softmax of short rows": unary("Softmax", (512, 10), (), {"axis": 1}),
-    "Softmax of columns": unary("Softmax", (64, 1024, 4), (), {"axis": 1}),
-    "LogSoftmax": unary("LogSoftmax", MATRIX, (), {"axis": 1}),
-    "LayerNormalization, one row": unary(
-        "LayerNormalization", (1, 768), (normal(768), normal(768)), {"axis": -1}
+    "Softmax of short rows": onnx("Softmax", (512, 10), axis=1),
+    "Softmax of columns": onnx("Softmax", (64, 1024, 4), axis=1),
+    "LogSoftmax": onnx("LogSoftmax", MATRIX, axis=1),
+    "LayerNormalization, one row": onnx(
+        "LayerNormalization", (1, 768), constants=[normal(768), normal(768)], axis=-1
     ),
-    "MatMul, one row": unary("MatMul", (1, 768), (normal(768, 768),)),
-    "MatMul, one column": unary("MatMul", (768, 768), (normal(768, 1),)),
-    "MatMul, scalar product": unary("MatMul", (100_000,), (normal(100_000),)),
-    "Gemm 64 x 100 x 10": unary("Gemm", (64, 100), (normal(10, 100), normal(10)), {"transB": 1}),
-    "Exp": unary("Exp", MATRIX),
-    "Tanh": unary("Tanh", MATRIX),
-    "Erf": unary("Erf", MATRIX),
-    "Sigmoid": unary("Sigmoid", MATRIX),
-    "Softplus": unary("Softplus", MATRIX),
-    "Sin": unary("Sin", MATRIX),
-    "Clip": unary("Clip", MATRIX, (np.array(-1, np.float32), np.array(1, np.float32))),
-    "Tile": unary("Tile", (64, 64), (np.array([4, 4]),)),
-    "Flatten": unary("Flatten", IMAGE),
-    "CumSum of rows": Node((MATRIX,), "CumSum", (np.array(1),), torch=lambda x: x.cumsum(1)),
-    "CumSum of columns": Node((MATRIX,), "CumSum", (np.array(0),), torch=lambda x: x.cumsum(0)),
-    "CumProd of rows": Built(
-        (MATRIX,), lambda b, x: b.cumulative(x, kind="prod"), torch=lambda x: x.cumprod(1)
+    "MatMul, one row": onnx("MatMul", (1, 768), constants=[normal(768, 768)]),
+    "MatMul, one column": onnx("MatMul", (768, 768), constants=[normal(768, 1)]),
+    "MatMul, scalar product": onnx("MatMul", (100_000,), constants=[normal(100_000)]),
+    "Gemm 64 x 100 x 10": onnx(
+        "Gemm", (64, 100), constants=[normal(10, 100), normal(10)], transB=1
     ),
-    "ArgMax of rows": Node(
-        (MATRIX,), "ArgMax", (), FLAT | {"axis": 1}, torch=lambda x: x.argmax(1)
+    "Exp": onnx("Exp", MATRIX),
+    "Tanh": onnx("Tanh", MATRIX),
+    "Erf": onnx("Erf", MATRIX),
+    "Sigmoid": onnx("Sigmoid", MATRIX),
+    "Softplus": onnx("Softplus", MATRIX),
+    "Sin": onnx("Sin", MATRIX),
+    "Clip": onnx("Clip", MATRIX, constants=[np.array(n, np.float32) for n in (-1, 1)]),
+    "Tile": onnx("Tile", (64, 64), constants=[np.array([4, 4])]),
+    "Flatten": onnx("Flatten", IMAGE),
+    "CumSum of rows": onnx(
+        "CumSum", MATRIX, constants=[np.array(1)], torch=lambda t, x: x.cumsum(1)
     ),
-    "ArgMax of columns": Node(
-        (MATRIX,), "ArgMax", (), FLAT | {"axis": 0}, torch=lambda x: x.argmax(0)
+    "CumSum of columns": onnx(
+        "CumSum", MATRIX, constants=[np.array(0)], torch=lambda t, x: x.cumsum(0)
     ),
-    "Gather of rows": Node(
-        ((30_000, 256), Places((4096,), 30_000)),
-        "Gather",
-        torch=lambda x, i: x.index_select(0, i),
+    "CumProd of rows": Operator(
+        (MATRIX,),
+        build=lambda b, x: b.cumulative(x, kind="prod"),
+        torch=lambda t, x: x.cumprod(1),
+    ),
+    "ArgMax of rows": onnx("ArgMax", MATRIX, torch=lambda t, x: x.argmax(1), axis=1, keepdims=0),
+    "ArgMax of columns": onnx("ArgMax", MATRIX, torch=lambda t, x: x.argmax(0), axis=0, keepdims=0),
+    "Gather of rows": onnx(
+        *("Gather", (30_000, 256), places(30_000, 4096)),
+        torch=lambda t, x, i: x.index_select(0, i),
         reads_all=False,
     ),
-    "GatherElements": Node(
-        (MATRIX, Places(MATRIX, 1024)),
-        "GatherElements",
-        (),
-        {"axis": 1},
-        torch=lambda x, i: x.gather(1, i),
+    "GatherElements": onnx(
+        *("GatherElements", MATRIX, places(1024, *MATRIX)),
+        torch=lambda t, x, i: x.gather(1, i),
+        axis=1,
     ),
-    "GatherND of elements": Node(
-        (MATRIX, Places((200_000, 2), 512)),
-        "GatherND",
-        torch=lambda x, i: x[i[:, 0], i[:, 1]],
+    "GatherND of elements": onnx(
+        *("GatherND", MATRIX, places(512, 200_000, 2)),
+        torch=lambda t, x, i: x[i[:, 0], i[:, 1]],
         reads_all=False,
     ),
-    "ScatterElements": Node(
-        (MATRIX, Places(MATRIX, 1024), MATRIX),
-        "ScatterElements",
-        (),
-        {"axis": 1, "reduction": "add"},
-        torch=lambda x, i, u: x.scatter_add(1, i, u),
+    "ScatterElements": onnx(
+        *("ScatterElements", MATRIX, places(1024, *MATRIX), MATRIX),
+        torch=lambda t, x, i, u: x.scatter_add(1, i, u),
+        axis=1,
+        reduction="add",
     ),
-    "ScatterElements of columns": Node(
-        (MATRIX, Places(MATRIX, 512), MATRIX),
-        "ScatterElements",
-        (),
-        {"axis": 0, "reduction": "add"},
-        torch=lambda x, i, u: x.scatter_add(0, i, u),
+    "ScatterElements of columns": onnx(
+        *("ScatterElements", MATRIX, places(512, *MATRIX), MATRIX),
+        torch=lambda t, x, i, u: x.scatter_add(0, i, u),
+        axis=0,
+        reduction="add",
     ),
-    "ScatterElements of one dimension": scatter_of_elements(1_000_000, 100_000),
-    "ScatterND, 10,000 rows": scatter_of_rows(10_000, 2000),
-    "ScatterND, 1,000,000 rows": scatter_of_rows(1_000_000, 100_000),
+    "ScatterElements of one dimension": scattered(
+        "ScatterElements", places(100_000, 1_000_000), 1_000_000, 100_000
+    ),
+    "ScatterND, 10,000 rows": scattered("ScatterND", places(2000, 10_000, 1), 10_000, 2000, 64),
+    "ScatterND, 1,000,000 rows": scattered(
+        "ScatterND", places(100_000, 1_000_000, 1), 1_000_000, 100_000, 64
+    ),
     "segment sums, 10,000 rows": segments(10_000, 2000, 64),
     "segment sums, 1,000,000 rows": segments(1_000_000, 100_000, 64),
     "segment sums of numbers": segments(1_000_000, 100_000),
     "histogram, 256 bins": histogram(1_000_000, 256),
     "histogram, 100,000 bins": histogram(1_000_000, 100_000),
-    "histogram of weights": histogram(1_000_000, 256, weighted=True),
+    "histogram of weights": histogram(1_000_000, 256, (1_000_000,)),
     "Sort of one row": sorting(1, 1_000_000),
     "Sort of rows": sorting(4096, 1024),
     "Sort of short rows": sorting(64, 100),
@@ -344,14 +286,10 @@ OPERATORS: dict[str, Operator] = {
     "TopK, 1000 of 100,000": top_k(1000, 1, 100_000),
     "searches in 100 numbers": search(100, 1_000_000),
     "searches in 100,000 numbers": search(100_000, 1_000_000),
-    "OneHot": Node(
-        (Places((4096,), 256),),
-        "OneHot",
-        (np.array(256), np.array([0, 1], np.float32)),
-        torch=one_hot_in_torch,
+    "OneHot": onnx(
+        *("OneHot", places(256, 4096)),
+        constants=[np.array(256), np.array([0, 1], np.float32)],
+        torch=lambda t, i: t.zeros(len(i), 256).scatter_(1, i[:, None], 1.0),
     ),
 }
-
-
-if __name__ == "__main__":
-    command("operator", OPERATORS, run)
+TABLES = [Table("operator", OPERATORS, run)]

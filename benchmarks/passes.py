@@ -1,33 +1,26 @@
 """The time of the graph passes of the default pipeline on modules of 200 to 5,000 operators.
 
-    python benchmarks/passes.py
-
 The weights are small, so that passes spend their time on operators and not on arrays. The time is
 the processor time of the stages `optimized` and `fused`, the minimum of two runs in one process.
 """
 
 from __future__ import annotations
 
-import argparse
-import gc
-import json
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+from harness import Row, Table
 from models import Weights
-from rich.console import Console
-from rich.table import Table
 from scipy.sparse import random_array
 
 import stepwell as sw
+from stepwell.core.collector import without_collector
 from stepwell.core.module import Module
 from stepwell.core.pipelines import pipeline, run_passes
 from stepwell.core.registry import make_context
 
 SIZES = (200, 500, 1000, 2000, 5000)
-ROUNDS = 2
 WIDTH = 8
 NODES = 6
 
@@ -77,20 +70,15 @@ MIXES: dict[str, Callable[[int], Module]] = {
 }
 
 
-def seconds(module: Module, passes: Sequence[str]) -> dict[str, float]:
-    """The processor time of each pass list, including the verification after it."""
-    copy = module.clone()
+def seconds(module: Module, steps: Sequence[str]) -> list[float]:
+    """The processor time of each step of passes, including the verification after it."""
+    copy, times = module.clone(), list[float]()
     ctx = make_context(copy.weights)
-    times: dict[str, float] = {}
-    gc.collect()
-    gc.disable()
-    try:
-        for place, step in enumerate(passes):
+    with without_collector():
+        for step in steps:
             start = time.process_time()
             run_passes(ctx, copy.op, step)
-            times[f"{place + 1} {step}"] = time.process_time() - start
-    finally:
-        gc.enable()
+            times.append(time.process_time() - start)
     return times
 
 
@@ -100,33 +88,22 @@ def operators(module: Module) -> int:
     return sum(name.startswith("graph.") and name != "graph.constant" for name in names)
 
 
-def main() -> None:
-    """Print the tables, and write the numbers to a file if one is given."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path, help="a file for the numbers, in seconds")
-    parser.add_argument("--passes", action="store_true", help="the passes of the largest modules")
-    options = parser.parse_args()
-    console = Console(width=110)
-    table = Table("operators", *(f"{mix}, each" for mix in MIXES))
-    numbers: dict[str, dict[int, float]] = {mix: {} for mix in MIXES}
-    texts = pipeline()
-    stages = [texts["optimized"], texts["fused"]]
-    for size in SIZES:
-        row = []
-        for mix, build in MIXES.items():
-            module = build(size)
-            count = operators(module)
-            total = min(sum(seconds(module, stages).values()) for _ in range(ROUNDS))
-            numbers[mix][count] = total
-            row.append(f"{total:.3f} s, {1e6 * total / count:.0f} us")
-        table.add_row(str(size), *row)
-    console.print(table)
-    if options.passes:
-        for mix, build in MIXES.items():
-            console.print(mix, seconds(build(SIZES[-1]), ",".join(stages).split(",")))
-    if options.json:
-        options.json.write_text(json.dumps(numbers, indent=2) + "\n")
+def rows(name: str, size: int, *, rounds: int = 2, passes: bool = False) -> Iterator[Row]:
+    """Time both stages on a module of each mix, or each of their passes."""
+    stages = ",".join(pipeline()[stage] for stage in ("optimized", "fused"))
+    steps = stages.split(",") if passes else [stages]
+    least, counts = dict[str, list[float]](), dict[str, int]()
+    for mix, build in MIXES.items():
+        module = build(size)
+        counts[mix] = operators(module)
+        runs = [seconds(module, steps) for _ in range(rounds)]
+        least[mix] = [min(column) for column in zip(*runs, strict=True)]
+    for place, step in enumerate(steps):
+        cells = {"pass": f"{place + 1} {step}"} if passes else {}
+        for mix, times in least.items():
+            each = 1e6 * times[place] / counts[mix]
+            cells[f"{mix}, each"] = f"{times[place]:.3f} s, {each:.0f} us"
+        yield cells
 
 
-if __name__ == "__main__":
-    main()
+TABLES = [Table("operators", {str(size): size for size in SIZES}, rows)]

@@ -1,8 +1,5 @@
 """LSTM and GRU of 100 steps, beside onnxruntime and PyTorch.
 
-    python benchmarks/recurrences.py             # everything, on one thread
-    python benchmarks/recurrences.py --only GRU  # some cases
-
 Single precision, as many inputs as hidden units; bytes and the limit are those of the inputs,
 weights and results. A ratio is the best peer's time over ours, medians of interleaved rounds.
 """
@@ -11,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
-from harness import Case, command, run
+from harness import Case, Table, run
 from onnx import ModelProto
-from peers import Call, in_onnxruntime, installed, one_node, torch_call
+from peers import Call, Node, in_onnx, in_torch
 
 import stepwell as sw
 
@@ -30,49 +28,44 @@ BLOCKS = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2)}
 class Recurrence(Case):
     """A layer with as many inputs as hidden units."""
 
-    rounds: ClassVar[int] = 5
     kind: str
     hidden: int
     batch: int
     directions: int
 
     def arrays(self) -> list[np.ndarray]:
-        """The input."""
         rng = np.random.default_rng(0)
         return [rng.standard_normal((STEPS, self.batch, self.hidden), np.float32)]
 
-    def weights(self) -> list[np.ndarray]:
+    def weights(self) -> tuple[np.ndarray, ...]:
         """The weights of the input, the recurrent ones, and the biases, as in ONNX."""
         rng, rows = np.random.default_rng(1), GATES[self.kind] * self.hidden
         shapes = [(rows, self.hidden), (rows, self.hidden), (2 * rows,)]
         scale = np.float32(self.hidden**-0.5)
-        return [scale * rng.standard_normal((self.directions, *s), np.float32) for s in shapes]
+        return tuple(scale * rng.standard_normal((self.directions, *s), np.float32) for s in shapes)
 
     def model(self) -> ModelProto:
-        """The model."""
+        """The model of ONNX."""
         direction = "forward" if self.directions == 1 else "bidirectional"
         attributes: dict[str, Any] = {"hidden_size": self.hidden, "direction": direction}
         if self.kind == "GRU":
             attributes["linear_before_reset"] = 1
-        return one_node(self.kind, self.arrays(), self.weights(), attributes, results=1)
+        return Node(self.kind, attributes, self.weights(), results=1).model(self.arrays())
 
     def module(self) -> sw.Module:
-        """The program."""
         return sw.from_onnx(self.model())
 
     def peers(self, arrays: Sequence[np.ndarray], threads: int) -> dict[str, Call]:
-        """The peers that are installed."""
-        found = in_onnxruntime(self.model(), arrays, threads)
-        if installed("torch"):
-            found["torch"] = torch_call(self._in_torch(), arrays, threads)
-        return found
+        found = in_onnx(self.model(), arrays, threads)
+        return found | in_torch(self._in_torch, arrays, threads)
 
     def moved(self, arrays: Sequence[np.ndarray], result: np.ndarray) -> int:
         """The bytes that have to be read and written, those of the weights among them."""
         return super().moved([*arrays, *self.weights()], result)
 
-    def _in_torch(self) -> Any:
-        """The layer in PyTorch, with the directions of its results where ONNX has them."""
+    @cached_property
+    def _layer(self) -> Any:
+        """The layer in PyTorch."""
         import torch
 
         layer = getattr(torch.nn, self.kind)(
@@ -89,7 +82,11 @@ class Recurrence(Case):
                 ordered = blocks[list(BLOCKS[self.kind])].reshape(array.shape)
                 state[f"{name}_l0{suffix}"] = torch.from_numpy(ordered)
         layer.load_state_dict(state)
-        return lambda x: layer(x)[0].unflatten(2, (self.directions, -1)).movedim(2, 1)
+        return layer
+
+    def _in_torch(self, _: Any, x: Any) -> Any:
+        """The result of PyTorch, with the directions where ONNX has them."""
+        return self._layer(x)[0].unflatten(2, (self.directions, -1)).movedim(2, 1)
 
 
 RECURRENCES = {
@@ -103,5 +100,4 @@ RECURRENCES = {
 }
 
 
-if __name__ == "__main__":
-    command("layer", RECURRENCES, run)
+TABLES = [Table("layer", RECURRENCES, partial(run, rounds=5))]

@@ -1,42 +1,36 @@
 """A power-law graph as an edge list on disk: R-MAT, in bounded memory.
 
-    python benchmarks/rmat.py edges.npy --nodes 10_000_000 --edges 100_000_000
-
 Each edge falls into a quadrant of the adjacency matrix by chance, then into one of that quadrant,
 and so on (Chakrabarti et al. 2004, with the probabilities of Graph500). Node numbers are mixed, as
-those of real data say little about degrees; `--no-mix` leaves hubs first. Nodes without edges,
-self loops and repeated edges are kept. The file has shape (2, E): sources, then targets.
+those of real data say little about degrees. Nodes without edges, self loops and repeated edges are
+kept. The file has shape (2, E): sources, then targets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
-import typer
 from numpy.lib import format as npy
+
+from stepwell.frontends import gnn
 
 QUADRANTS = (0.57, 0.19, 0.19, 0.05)
 CHUNK = 1 << 20
 _ODD = 0x9E3779B1
 
 
-def rmat(
-    nodes: int, edges: int, seed: int = 0, mix: bool = True, chunk: int = CHUNK
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Sources and targets of at most `chunk` edges at a time, int32."""
+def rmat(nodes: int, edges: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Sources and targets of at most `CHUNK` edges at a time, int32."""
     levels = max(1, (nodes - 1).bit_length())
-    rng = np.random.default_rng(seed)
-    for first in range(0, edges, chunk):
-        count = min(chunk, edges - first)
+    rng = np.random.default_rng(0)
+    for first in range(0, edges, CHUNK):
+        count = min(CHUNK, edges - first)
         places = np.zeros((2, count), np.uint32)
         for _ in range(levels):
             _descend(places, rng)
-        ends = places.astype(np.uint64)
-        if mix:
-            ends = _mixed(ends, levels)
+        ends = _mixed(places.astype(np.uint64), levels)
         # Fewer nodes than a power of 2: neighbours among the numbers become one node.
         sources, targets = (ends * np.uint64(nodes) >> np.uint64(levels)).astype(np.int32)
         yield sources, targets
@@ -62,29 +56,20 @@ def _mixed(ends: np.ndarray, levels: int) -> np.ndarray:
     return ends
 
 
-def write(path: Path, nodes: int, edges: int, seed: int = 0, mix: bool = True) -> None:
+def write(path: Path, nodes: int, edges: int) -> None:
     """Write an edge list of shape (2, E)."""
     with open(path, "wb") as file:
         header = {"descr": "<i4", "fortran_order": False, "shape": (2, edges)}
         npy.write_array_header_1_0(file, header)
         begin, done = file.tell(), 0
-        for pair in rmat(nodes, edges, seed, mix):
+        for pair in rmat(nodes, edges):
             for row, ends in enumerate(pair):
                 file.seek(begin + 4 * (row * edges + done))
                 file.write(ends.data)
             done += len(pair[0])
 
 
-def main(
-    path: Annotated[Path, typer.Argument(help="the file to write")],
-    nodes: Annotated[int, typer.Option(help="the number of nodes")] = 1 << 20,
-    edges: Annotated[int, typer.Option(help="the number of edges")] = 10 << 20,
-    seed: Annotated[int, typer.Option(help="of the random numbers")] = 0,
-    mix: Annotated[bool, typer.Option(help="whether hubs lie anywhere")] = True,
-) -> None:
-    """Write an edge list."""
-    write(path, nodes, edges, seed, mix)
-
-
-if __name__ == "__main__":
-    typer.run(main)
+def graph_of(nodes: int, edges: int) -> gnn.Graph:
+    """The graph in memory."""
+    ends = np.concatenate([np.stack(piece) for piece in rmat(nodes, edges)], axis=1)
+    return gnn.Graph.from_edge_index(ends, nodes)

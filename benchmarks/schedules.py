@@ -1,7 +1,5 @@
 """The time to make the default schedule of each kernel.
 
-    python benchmarks/schedules.py
-
 The kernels are those of the programs in `cases.py`, and of others, most of them with unknown sizes.
 The time is the processor time of `schedule_kernel` on a kernel in no module, the minimum of several
 runs in one process.
@@ -9,23 +7,17 @@ runs in one process.
 
 from __future__ import annotations
 
-import argparse
-import gc
-import json
-import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from cases import CASES
-from harness import LeftOutError
+from harness import Row, Table
 from models import perceptron
-from rich.console import Console
-from rich.table import Table
 from symbolic_batch import convolution, layer_norm, softmax
 
 import stepwell as sw
+from stepwell.core.collector import without_collector
 from stepwell.core.pipelines import pipeline, walk_stages
 from stepwell.core.registry import make_context
 from stepwell.core.target import Target, named
@@ -34,8 +26,6 @@ from stepwell.dialects.loop.trace_text import parse_traces
 from stepwell.frontends import gnn
 from stepwell.frontends.builder import Builder
 from stepwell.passes.loop.schedule import schedule_kernel
-
-ROUNDS = 7
 
 
 def products(*sizes: tuple[int | str, ...]) -> sw.Module:
@@ -90,13 +80,6 @@ OTHERS: dict[str, Callable[[], sw.Module]] = {
 """Programs beside those of `cases.py`."""
 
 
-def programs() -> Iterator[tuple[str, Callable[[], sw.Module]]]:
-    """All programs by name, with a function that makes each."""
-    for name, entry in CASES.items():
-        yield name, lambda entry=entry: entry.make().module
-    yield from OTHERS.items()
-
-
 def kernels(module: sw.Module) -> list[KernelOp]:
     """The kernels of a program before they are scheduled, each in no module."""
     work = module.clone()
@@ -108,54 +91,38 @@ def kernels(module: sw.Module) -> list[KernelOp]:
     return found
 
 
-def scheduled(kernel: KernelOp, target: Target) -> tuple[float, str]:
+def scheduled(kernel: KernelOp, target: Target, rounds: int) -> tuple[float, str]:
     """The processor time of scheduling in seconds, and the trace."""
-    best, trace = float("inf"), ""
-    gc.collect()
-    gc.disable()
-    try:
-        for _ in range(ROUNDS):
+    times, trace = list[float](), ""
+    with without_collector():
+        for _ in range(rounds):
             copy = kernel.clone()
             start = time.process_time()
             schedule, _ = schedule_kernel(copy, target)
-            best = min(best, time.process_time() - start)
+            times.append(time.process_time() - start)
             trace = str(schedule)
-    finally:
-        gc.enable()
-    return best, trace
+    return min(times), trace
 
 
-def main() -> None:
-    """Print the table, and write the numbers to a file if one is given."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path, help="a file for the numbers, in seconds")
-    parser.add_argument("--target", default="host", help="the name of a machine")
-    options = parser.parse_args()
-    console, target = Console(width=120), named(options.target)
-    table = Table("program", "kernel", "operations", "steps", "time")
-    numbers: dict[str, dict[str, float]] = {}
-    for program, make in programs():
-        try:
-            module = make()
-        except LeftOutError as error:
-            print(f"left out: {program}: {error}", file=sys.stderr)
-            continue
-        for kernel in kernels(module):
-            seconds, trace = scheduled(kernel, target)
-            name, count = kernel.sym_name.data, sum(1 for _ in kernel.walk()) - 1
-            numbers.setdefault(program, {})[name] = seconds
-            steps = len(parse_traces(trace).get(None, []))
-            table.add_row(program, name, str(count), str(steps), f"{1e3 * seconds:.1f} ms")
-    console.print(table)
-    seconds, name, program = max(
-        (seconds, name, program)
-        for program, row in numbers.items()
-        for name, seconds in row.items()
-    )
-    console.print(f"longest: {1e3 * seconds:.1f} ms, @{name} of {program}")
-    if options.json:
-        options.json.write_text(json.dumps(numbers, indent=2) + "\n")
+def rows(
+    name: str, make: Callable[[], sw.Module], *, rounds: int = 7, target: str = "host"
+) -> Iterator[Row]:
+    """Schedule the kernels of a program, for a machine."""
+    for kernel in kernels(make()):
+        seconds, trace = scheduled(kernel, named(target), rounds)
+        yield {
+            "kernel": kernel.sym_name.data,
+            "operations": str(sum(1 for _ in kernel.walk()) - 1),
+            "steps": str(len(parse_traces(trace).get(None, []))),
+            "time": f"{1e3 * seconds:.1f} ms",
+        }
 
 
-if __name__ == "__main__":
-    main()
+def longest(rows: Sequence[Row]) -> str:
+    """The kernel that takes longest."""
+    row = max(rows, key=lambda row: float(row["time"].removesuffix(" ms")))
+    return f"longest: {row['time']}, @{row['kernel']} of {row['program']}"
+
+
+PROGRAMS = {name: lambda make=make: make().program for name, (make, _) in CASES.items()} | OTHERS
+TABLES = [Table("program", PROGRAMS, rows, summary=longest)]

@@ -57,9 +57,9 @@ def graph(body: bytes) -> list[np.ndarray]:
 
 
 RUN_TIMES: Mapping[str, Callable[[str], Call]] = {
+    "no model": nothing,
     "stepwell": stepwell,
     "onnxruntime": onnxruntime,
-    "no model": nothing,
 }
 INPUTS: Mapping[str, Callable[[bytes], list[np.ndarray]]] = {"MLP": pixels, "GCN": graph}
 

@@ -1,8 +1,5 @@
 """Models behind HTTP, beside onnxruntime: throughput, latency, cold start, memory, threads.
 
-    python benchmarks/serving.py
-    python benchmarks/serving.py --only MLP --seconds 5
-
 Servers are those of `served.py` (FastAPI under uvicorn), with one or two processes; `wrk` sends
 requests of several batch sizes in turn, from another process on the same cores. The servers of a
 table are up at the same time and take turns; figures are medians. "no model" answers at once: it is
@@ -11,7 +8,7 @@ what the server takes by itself. Needs the packages fastapi and uvicorn[standard
 
 from __future__ import annotations
 
-import argparse
+import atexit
 import os
 import shutil
 import subprocess
@@ -22,8 +19,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -31,19 +27,19 @@ from typing import Any
 
 import numpy as np
 from deployed import GCN, MLP, RESNET50, Deployed
-from rich.console import Console
-from rich.table import Table
+from harness import LeftOutError, Row, Table
+from peers import OURS
+from served import RUN_TIMES as CALLS
 
 import stepwell as sw
 
 HERE = Path(__file__).resolve().parent
 MODELS = {"MLP": MLP, "GCN": GCN}
 BATCHES = (1, 4, 16)
-RUN_TIMES = ("no model", "stepwell", "onnxruntime")
+RUN_TIMES = tuple(CALLS)
 SERVERS = ((1, "loop"), (1, "pool"), (2, "loop"))
 """Numbers of processes, and where their calls are made: see `served.py`."""
 CONNECTIONS = 8
-ROUNDS = 3
 _FIRST_PORT = 8700
 _HOLD = """
 import sys
@@ -64,47 +60,29 @@ sys.stdin.readline()
 """Loads ResNet-50, calls it, and prints the MB that are its own, and its part of shared ones."""
 
 
-@dataclass(frozen=True)
-class Found:
-    """What one run of `wrk` has found: requests a second, percentiles of latency in us."""
-
-    rate: float
-    middle: float
-    late: float
-
-    @staticmethod
-    def of(runs: Sequence[Found]) -> Found:
-        """The medians of several runs."""
-        columns = zip(*((one.rate, one.middle, one.late) for one in runs), strict=True)
-        return Found(*map(median, columns))
+FILES = Path(tempfile.mkdtemp())
+atexit.register(shutil.rmtree, FILES)
 
 
-class Files:
-    """The files of models, in a folder."""
+def file_of(name: str, run_time: str, deployed: Deployed) -> Path:
+    """The file of a model for a run time."""
+    path = FILES / f"{name}.{'onnx' if run_time == 'onnxruntime' else 'stepwell'}"
+    if not path.exists() and path.suffix == ".onnx":
+        path.write_bytes(deployed.model().SerializeToString())
+    if not path.exists():
+        deployed.compiled().save(path)
+    return path
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
 
-    def model(self, name: str, run_time: str, deployed: Deployed) -> Path:
-        """The file of a model for a run time."""
-        path = self.folder / f"{name}.{'onnx' if run_time == 'onnxruntime' else 'stepwell'}"
-        if path.exists():
-            return path
-        if path.suffix == ".onnx":
-            path.write_bytes(deployed.model().SerializeToString())
-        else:
-            deployed.compiled().save(path)
-        return path
-
-    def bodies(self, name: str, inputs: Mapping[int, Sequence[np.ndarray]]) -> list[Path]:
-        """The bodies of requests with these inputs."""
-        paths: list[Path] = []
-        for batch, arrays in inputs.items():
-            paths.append(self.folder / f"{name}.{batch}")
-            parts = [array.tobytes() for array in arrays]
-            count = [np.int64(arrays[0].shape[1]).tobytes()] if name == "GCN" else []
-            paths[-1].write_bytes(b"".join([*count, *parts]))
-        return paths
+def bodies_of(name: str, inputs: Mapping[int, Sequence[np.ndarray]]) -> list[Path]:
+    """The bodies of requests with these inputs."""
+    paths: list[Path] = []
+    for batch, arrays in inputs.items():
+        paths.append(FILES / f"{name}.{batch}")
+        parts = [array.tobytes() for array in arrays]
+        count = [np.int64(arrays[0].shape[1]).tobytes()] if name == "GCN" else []
+        paths[-1].write_bytes(b"".join([*count, *parts]))
+    return paths
 
 
 class Server:
@@ -132,8 +110,8 @@ class Server:
         with urllib.request.urlopen(request) as response:
             return response.read()
 
-    def load(self, bodies: Sequence[Path], seconds: int) -> Found:
-        """The outcome of as many requests as are answered in so much time.
+    def load(self, bodies: Sequence[Path], seconds: int) -> list[float]:
+        """Requests a second, and the percentiles 50 and 99 of latency in us, found in so much time.
 
         Raises:
             SystemExit: if a request failed.
@@ -145,7 +123,7 @@ class Server:
         count, took, middle, late, errors = map(float, words[1:])
         if errors or not count:
             raise SystemExit(f"{errors:.0f} of {count:.0f} requests failed")
-        return Found(count / took, middle, late)
+        return [count / took, middle, late]
 
     def end(self) -> None:
         """Stop it."""
@@ -171,70 +149,58 @@ def check(
             raise SystemExit(f"{name}: wrong results")
 
 
-@contextmanager
-def servers(files: Files, name: str, workers: int, where: str) -> Iterator[dict[str, Server]]:
-    """A server for each run time."""
-    inputs = {batch: MODELS[name].inputs(batch) for batch in BATCHES}
-    bodies = files.bodies(name, inputs)
-    exe = sw.load(files.model(name, "stepwell", MODELS[name]))
+def served(
+    name: str, case: tuple[str, int, str], *, seconds: int = 1, rounds: int = 3
+) -> Iterator[Row]:
+    """A server for each run time, all under load in turns; and their cold start."""
+    if shutil.which("wrk") is None:
+        raise LeftOutError("no wrk here, which makes requests (Debian's package wrk)")
+    model, workers, where = case
+    deployed = MODELS[model]
+    inputs = {batch: deployed.inputs(batch) for batch in BATCHES}
+    bodies = bodies_of(model, inputs)
+    exe = sw.load(file_of(model, OURS, deployed))
     expected = [exe(*arrays) for arrays in inputs.values()]
-    found: dict[str, Server] = {}
+    up: dict[str, Server] = {}
     with ExitStack() as stack:
-        for number, run_time in enumerate(RUN_TIMES):
-            path = files.model(name, run_time, MODELS[name])
-            served = ",".join([run_time, name, str(path), where])
-            port = _FIRST_PORT + number
-            found[run_time] = Server(port, served, workers, bodies[0].read_bytes())
-            stack.callback(found[run_time].end)
+        for port, run_time in enumerate(RUN_TIMES, _FIRST_PORT):
+            what = ",".join([run_time, model, str(file_of(model, run_time, deployed)), where])
+            up[run_time] = Server(port, what, workers, bodies[0].read_bytes())
+            stack.callback(up[run_time].end)
             if run_time != "no model":
-                check(run_time, found[run_time], bodies, expected)
-        yield found
+                check(run_time, up[run_time], bodies, expected)
+        for server in up.values():
+            server.load(bodies, 1)
+        turns = [[s.load(bodies, seconds) for s in up.values()] for _ in range(rounds)]
+    for (run_time, server), runs in zip(up.items(), zip(*turns, strict=True), strict=True):
+        rate, middle, late = (median(column) for column in zip(*runs, strict=True))
+        yield {
+            "run time": run_time,
+            "requests/s": f"{rate:.0f}",
+            "50 %": f"{middle / 1e3:.2f} ms",
+            "99 %": f"{late / 1e3:.2f} ms",
+            "first answer": f"{server.seconds:.2f} s",
+        }
 
 
-def under_load(files: Files, names: Sequence[str], seconds: int) -> tuple[Table, Table]:
-    """Throughput and latency of servers, and their cold start."""
-    load = Table("model", "processes", "calls in", "run time", "requests/s", "50 %", "99 %")
-    cold = Table("model", "processes", *RUN_TIMES)
-    for name in names:
-        starts: dict[int, dict[str, list[float]]] = {}
-        for workers, where in SERVERS:
-            bodies = [files.folder / f"{name}.{batch}" for batch in BATCHES]
-            with servers(files, name, workers, where) as up:
-                for run_time, server in up.items():
-                    starts.setdefault(workers, {}).setdefault(run_time, []).append(server.seconds)
-                    server.load(bodies, 1)
-                rounds = [[s.load(bodies, seconds) for s in up.values()] for _ in range(ROUNDS)]
-            for run_time, runs in zip(up, zip(*rounds, strict=True), strict=True):
-                one = Found.of(runs)
-                latencies = [f"{us / 1e3:.2f} ms" for us in (one.middle, one.late)]
-                load.add_row(name, str(workers), where, run_time, f"{one.rate:.0f}", *latencies)
-        for workers, found in starts.items():
-            times = [f"{min(found[run_time]):.2f} s" for run_time in RUN_TIMES]
-            cold.add_row(name, str(workers), *times)
-    return load, cold
-
-
-def memory(files: Files) -> Table:
+def memory(name: str, run_time: str) -> Row:
     """The memory that is one process's alone, where two have loaded ResNet-50 and called it."""
-    table = Table("ResNet-50 in two processes", "of each alone", "both")
-    for run_time in RUN_TIMES[1:]:
-        path = files.model("ResNet-50", run_time, RESNET50)
-        command = [sys.executable, "-c", _HOLD, run_time, str(path)]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": HERE}
-        up: list[Any] = [subprocess.Popen(command, **pipes) for _ in range(2)]
-        for process in up:
-            process.stdout.readline()
-        facts: list[list[float]] = []
-        for process in up:
-            # Both are there while either is looked at.
-            process.stdin.write("\n")
-            process.stdin.flush()
-            facts.append(list(map(float, process.stdout.readline().split())))
-        for process in up:
-            process.communicate()
-        own, shares = zip(*facts, strict=True)
-        table.add_row(run_time, f"{min(own):.0f} MB", f"{sum(shares):.0f} MB")
-    return table
+    path = file_of("ResNet-50", run_time, RESNET50)
+    command = [sys.executable, "-c", _HOLD, run_time, str(path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": HERE}
+    up: list[Any] = [subprocess.Popen(command, **pipes) for _ in range(2)]
+    for process in up:
+        process.stdout.readline()
+    facts: list[list[float]] = []
+    for process in up:
+        # Both are there while either is looked at.
+        process.stdin.write("\n")
+        process.stdin.flush()
+        facts.append(list(map(float, process.stdout.readline().split())))
+    for process in up:
+        process.communicate()
+    own, shares = zip(*facts, strict=True)
+    return {"of each alone": f"{min(own):.0f} MB", "both": f"{sum(shares):.0f} MB"}
 
 
 def rate(call: Callable[[], object], threads: int, seconds: float) -> float:
@@ -262,47 +228,33 @@ def rate(call: Callable[[], object], threads: int, seconds: float) -> float:
     return sum(counts) / took
 
 
-def without_the_lock(files: Files, names: Sequence[str], seconds: float = 0.25) -> Table:
+def without_the_lock(name: str, case: tuple[str, int], *, rounds: int = 5) -> Iterator[Row]:
     """What two threads of Python do at a time, each calling a program for one thread."""
-    from served import onnxruntime
-
-    table = Table("model", "batch", "run time", "a call", "two threads", "ratio")
-    for name in names:
-        calls = {
-            "stepwell": sw.load(files.model(name, "stepwell", MODELS[name])),
-            "onnxruntime": onnxruntime(str(files.model(name, "onnxruntime", MODELS[name]))),
+    model, batch = case
+    inputs = MODELS[model].inputs(batch)
+    calls = {
+        who: partial(CALLS[who](str(file_of(model, who, MODELS[model]))), *inputs)
+        for who in RUN_TIMES[1:]
+    }
+    turns = [[[rate(c, n, 0.25) for n in (1, 2)] for c in calls.values()] for _ in range(rounds)]
+    for who, pairs in zip(calls, zip(*turns, strict=True), strict=True):
+        one, two = (median(column) for column in zip(*pairs, strict=True))
+        yield {
+            "run time": who,
+            "a call": f"{1e6 / one:.1f} us",
+            "two threads": f"{two:.0f} calls/s",
+            "ratio": f"{median(pair[1] / pair[0] for pair in pairs):.2f}",
         }
-        for batch in (1, 16, 256):
-            inputs = MODELS[name].inputs(batch)
-            bound = {key: partial(call, *inputs) for key, call in calls.items()}
-            turns = [
-                [[rate(call, n, seconds) for n in (1, 2)] for call in bound.values()]
-                for _ in range(2 * ROUNDS - 1)
-            ]
-            for key, pairs in zip(bound, zip(*turns, strict=True), strict=True):
-                one, two = (median(column) for column in zip(*pairs, strict=True))
-                ratio = median(pair[1] / pair[0] for pair in pairs)
-                facts = [f"{1e6 / one:.1f} us", f"{two:.0f} calls/s", f"{ratio:.2f}"]
-                table.add_row(name, str(batch), key, *facts)
-    return table
 
 
-def main() -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", action="append", choices=MODELS, help="this model, and no other")
-    parser.add_argument("--seconds", type=int, default=1, help="the time of one run of wrk")
-    options = parser.parse_args()
-    if shutil.which("wrk") is None:
-        parser.error("no wrk on this machine, which makes requests (Debian's package wrk)")
-    names = options.only or list(MODELS)
-    console = Console(width=100)
-    with tempfile.TemporaryDirectory() as folder:
-        files = Files(Path(folder))
-        load, cold = under_load(files, names, options.seconds)
-        for table in (load, cold, memory(files), without_the_lock(files, names)):
-            console.print(table)
-
-
-if __name__ == "__main__":
-    main()
+UP = {
+    f"{model}, {workers} processes, calls in {where}": (model, workers, where)
+    for model in MODELS
+    for workers, where in SERVERS
+}
+DIRECT = {f"{model}, batch {batch}": (model, batch) for model in MODELS for batch in (1, 16, 256)}
+TABLES = [
+    Table("server", UP, served),
+    Table("ResNet-50 in two processes", {who: who for who in RUN_TIMES[1:]}, memory),
+    Table("model", DIRECT, without_the_lock),
+]

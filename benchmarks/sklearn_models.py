@@ -1,23 +1,18 @@
 """Models of scikit-learn, as skl2onnx writes them, beside onnxruntime.
 
-    python benchmarks/sklearn_models.py        # one thread
-    python benchmarks/sklearn_models.py -t 2   # two
-
 Models are trained on random numbers, so that trees of a forest are large. Results are compared
 before they are timed: labels are equal, scores within 1e-5.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from harness import Result, command, timed
-from peers import OURS, Call, in_onnxruntime
+from harness import Row, Table, timed
+from peers import OURS, Call, in_onnx
 from skl2onnx import to_onnx
 from sklearn.decomposition import PCA
 from sklearn.ensemble import (
@@ -33,10 +28,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import stepwell as sw
+from stepwell.tools.timing import ROUNDS, measure
 
 FEATURES, EXAMPLES = 20, 2000
 BATCHES = (1, 100, 2000)
-TOLERANCE = 1e-5
 
 
 def data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -73,7 +68,7 @@ def trained(name: str, threads: int) -> tuple[Any, sw.Executable]:
     return proto, sw.compile(sw.from_onnx(proto), threads=threads)
 
 
-def run(name: str, case: tuple[str, int], threads: int) -> Result:
+def run(name: str, case: tuple[str, int], *, threads: int = 1, rounds: int = ROUNDS) -> Row:
     """Time a model on a batch.
 
     Raises:
@@ -83,11 +78,10 @@ def run(name: str, case: tuple[str, int], threads: int) -> Result:
     kind, rows = case
     proto, exe = trained(kind, threads)
     batch = data()[0][:rows]
-    calls: dict[str, Call] = {OURS: lambda: exe(batch), **in_onnxruntime(proto, [batch], threads)}
-    return replace(timed(name, calls, threads, TOLERANCE), by="minimum")
+    calls: dict[str, Call] = {OURS: lambda: exe(batch), **in_onnx(proto, [batch], threads)}
+    measured = partial(measure, rounds=rounds)
+    return timed(name, calls, threads, measured=measured, by="minimum").row()
 
 
-if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    cases = {f"{name}, rows: {rows}": (name, rows) for name in MODELS for rows in BATCHES}
-    command("model", cases, run)
+CASES = {f"{name}, rows: {rows}": (name, rows) for name in MODELS for rows in BATCHES}
+TABLES = [Table("model", CASES, run)]

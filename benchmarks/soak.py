@@ -1,7 +1,7 @@
 """Random models, called for a long time from threads and forked processes, under signals.
 
-    python benchmarks/soak.py           # an hour
-    python benchmarks/soak.py 5         # minutes
+    python benchmarks/run.py soak               # an hour
+    python benchmarks/run.py soak --minutes 5
 
 A round compiles a random model and compares its result with the reference. Then four threads call
 it again and again, and each result must equal the first one bit for bit, while a timer interrupts
@@ -23,16 +23,15 @@ import signal
 import tempfile
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
+from harness import Row, Table
 from scipy.sparse import csr_array, random_array
 
 import stepwell as sw
@@ -279,19 +278,8 @@ def held() -> tuple[int, int, int, int]:
     return pages * os.sysconf("SC_PAGE_SIZE"), mappings, files, threads
 
 
-def show(*cells: object) -> None:
-    """Print a row of a table of Markdown."""
-    print("|", " | ".join(map(str, cells)), "|", flush=True)
-
-
-def main(
-    minutes: Annotated[float, typer.Argument(help="how long to run")] = 60,
-    seed: Annotated[int, typer.Option(help="of the first round")] = 0,
-) -> None:
-    """Print the rows of the table as they come."""
-    warnings.simplefilter("ignore", DeprecationWarning)  # forks beside threads are what is tested
-    show("minutes", "rounds", "resident", "mappings", "files", "threads")
-    show(*["---"] * 6)
+def rows(name: str, _: None, *, minutes: float = 60.0, seed: int = 0) -> Iterator[Row]:
+    """Run for so many minutes, from a seed; a row for each tenth, and what was done in the last."""
     counts, begin = Counts(), time.monotonic()
     following = Round(seed)
     with ThreadPoolExecutor(CALLERS) as pool, interrupted(counts):
@@ -302,12 +290,15 @@ def main(
                 except Exception as error:
                     fact = f"seed {following.seed}, or the one after it: {error!r}"
                     raise SystemExit(fact) from error
-            resident, *others = held()
-            passed, size = (time.monotonic() - begin) / 60, f"{resident / 2**20:.1f} MiB"
-            show(f"{passed:.1f}", counts.rounds, size, *others)
-    done = {name: value for name, value in vars(counts).items() if isinstance(value, int)}
-    print(", ".join(f"{value} {name}" for name, value in done.items()))
+            resident, mappings, files, threads = held()
+            yield {
+                "minutes": f"{(time.monotonic() - begin) / 60:.1f}",
+                "resident": f"{resident / 2**20:.1f} MiB",
+                "mappings": str(mappings),
+                "files": str(files),
+                "threads": str(threads),
+                **{name: str(n) for name, n in vars(counts).items() if isinstance(n, int)},
+            }
 
 
-if __name__ == "__main__":
-    typer.run(main)
+TABLES = [Table("minutes", {"all": None}, rows)]

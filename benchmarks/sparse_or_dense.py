@@ -1,35 +1,24 @@
 """Times products with a mostly empty matrix, stored dense and stored sparse, on one core.
 
-    python benchmarks/sparse_or_dense.py
-
 The costs in `passes/graph/sparsify_constant.py` are fitted to its output.
 """
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
+from harness import Row, Table
 from scipy.sparse import csr_array
 
 import stepwell as sw
 from stepwell.frontends.builder import Builder, Value
+from stepwell.tools.timing import measure
 
 SIZE = 1024
 COLUMNS = (1, 4, 8, 16, 64, 256)
 DENSITIES = (0.02, 0.1)
-ROUNDS = 15
-
-
-def seconds(module: sw.Module, x: np.ndarray) -> float:
-    """The minimum time of several calls."""
-    exe = sw.compile(module, threads=1, opt_level=3)
-    best = float("inf")
-    for _ in range(ROUNDS + 1):
-        start = time.perf_counter()
-        exe(x)
-        best = min(best, time.perf_counter() - start)
-    return best
 
 
 def left(matrix: np.ndarray | csr_array, columns: int) -> sw.Module:
@@ -51,26 +40,27 @@ def right(matrix: np.ndarray | csr_array, columns: int) -> sw.Module:
     return b.module()
 
 
-def main() -> None:
+def rows(name: str, case: tuple[str, int], *, rounds: int = 15) -> Iterator[Row]:
+    """Time the products of both forms of a matrix."""
+    side, columns = case
     rng = np.random.default_rng(0)
     full = rng.standard_normal((SIZE, SIZE)).astype(np.float32)
-    print("side   columns  density  dense GFLOP/s  sparse GFLOP/s  as fast at a density of")
-    for side, program in (("left", left), ("right", right)):
-        for columns in COLUMNS:
-            shape = (SIZE, columns) if side == "left" else (columns, SIZE)
-            x = rng.standard_normal(shape).astype(np.float32)
-            dense = seconds(program(full, columns), x)
-            rate = 2e-9 * full.size * columns / dense
-            for density in DENSITIES:
-                matrix = csr_array(np.where(rng.random(full.shape) < density, full, 0))
-                sparse = seconds(program(matrix, columns), x)
-                done = 2e-9 * matrix.nnz * columns / sparse
-                even = density * dense / sparse
-                print(
-                    f"{side:5} {columns:8} {density:8} {rate:14.1f} {done:15.1f} {even:24.3f}",
-                    flush=True,
-                )
+    shape = (SIZE, columns) if side == "left" else (columns, SIZE)
+    x = rng.standard_normal(shape).astype(np.float32)
+    matrices = {d: csr_array(np.where(rng.random(full.shape) < d, full, 0)) for d in DENSITIES}
+    for density, matrix in matrices.items():
+        forms = {"dense": full, "sparse": matrix}
+        exes = {n: sw.compile(SIDES[side](m, columns), threads=1) for n, m in forms.items()}
+        calls = {which: partial(exe, x) for which, exe in exes.items()}
+        dense, sparse = (timing.minimum for timing in measure(calls, rounds=rounds).values())
+        yield {
+            "density": str(density),
+            "dense GFLOP/s": f"{2e-9 * full.size * columns / dense:.1f}",
+            "sparse GFLOP/s": f"{2e-9 * matrix.nnz * columns / sparse:.1f}",
+            "as fast at a density of": f"{density * dense / sparse:.3f}",
+        }
 
 
-if __name__ == "__main__":
-    main()
+SIDES = {"left": left, "right": right}
+CASES = {f"{side}, {columns} columns": (side, columns) for side in SIDES for columns in COLUMNS}
+TABLES = [Table("side", CASES, rows)]

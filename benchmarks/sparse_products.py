@@ -1,8 +1,5 @@
 """Times products of a sparse matrix and a dense one beside SciPy and PyTorch.
 
-    python benchmarks/sparse_products.py                   # everything
-    python benchmarks/sparse_products.py --widths 1,2 -t 1 # some of it
-
 The matrix is that of a graph: one whose nodes have about the same degree, one whose degrees follow
 a power law, and the same with the nodes of the highest degrees last, which is the worst case for
 threads with equal numbers of rows. It is an input with indices of 32 or 64 bits; our time includes
@@ -13,16 +10,14 @@ minimum over ours.
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Annotated
 
 import numpy as np
-import typer
-from harness import Result, collect, table, timed
+from harness import RATIO, Case, Row, Table, timed
 from peers import OURS, Call, in_torch
-from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 from scipy.sparse import csr_array
 
 import stepwell as sw
@@ -35,20 +30,17 @@ MOST_ELEMENTS = 1 << 21
 KINDS = (("float32", "int32"), ("float64", "int32"), ("float32", "int64"))
 """Types of numbers and of indices."""
 GRAPHS = ("even", "skewed", "heavy last")
-ROUNDS, ROUND_SECONDS = 5, 0.003
+ROUND_SECONDS = 0.003
 
 
 @dataclass(frozen=True)
-class Product:
+class Product(Case):
     """A x, for the matrix A of a random graph; all of `GRAPHS` have about as many entries."""
 
     graph: str
     width: int
     dtype: str = "float32"
     index: str = "int32"
-
-    def __str__(self) -> str:
-        return f"{self.width} columns, {self.dtype}, {self.index}, {self.graph}"
 
     @property
     def nodes(self) -> int:
@@ -63,7 +55,6 @@ class Product:
         return sw.from_mlir(str(b.module()).replace("Width = 32", f"Width = {self.index[3:]}"))
 
     def arrays(self) -> tuple[csr_array, np.ndarray]:
-        """Both matrices."""
         rng, nodes = np.random.default_rng(0), self.nodes
         even = self.graph == "even"
         weights = np.ones(nodes) if even else (np.arange(nodes) + 10.0) ** -0.9
@@ -84,7 +75,7 @@ def compiled(product: Product, threads: int) -> sw.Executable:
     return sw.compile(product.module(), threads=threads)
 
 
-def run(name: str, product: Product, threads: int) -> Result:
+def run(name: str, product: Product, *, threads: int = 1, rounds: int = 5) -> Row:
     """Time one product.
 
     Raises:
@@ -93,40 +84,28 @@ def run(name: str, product: Product, threads: int) -> Result:
     a, x = product.arrays()
     exe = compiled(replace(product, graph="any"), threads)
     calls: dict[str, Call] = {OURS: lambda: exe(a, x), "scipy": lambda: a @ x}
-    calls |= in_torch(lambda a, x: a @ x, [a, x], threads)
-    measured = partial(measure, rounds=ROUNDS, seconds=ROUND_SECONDS)
-    result = timed(name, calls, threads, measured=measured)
-    return replace(result, facts={"threads": str(threads)}, by="minimum")
+    calls |= in_torch(lambda t, a, x: a @ x, [a, x], threads)
+    measured = partial(measure, rounds=rounds, seconds=ROUND_SECONDS)
+    return timed(name, calls, threads, measured=measured, by="minimum").row()
 
 
-def _numbers(text: str) -> list[int]:
-    return [int(part) for part in text.split(",")]
+def summary(rows: Sequence[Row]) -> str:
+    """The ratios of each graph."""
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        which = f"{PRODUCTS[row['product']].graph}, threads: {row.get('threads', 'as given')}"
+        found.setdefault(which, []).append(float(Text.from_markup(row[RATIO]).plain))
+    means = {which: statistics.geometric_mean(ratios) for which, ratios in found.items()}
+    return "\n".join(
+        f"{which}: geometric mean {mean:.2f}, least {min(found[which]):.2f}"
+        for which, mean in means.items()
+    )
 
 
-def main(
-    widths: Annotated[str, typer.Option(help="columns of the dense matrix")] = "",
-    threads: Annotated[str, typer.Option("-t", help="numbers of threads")] = "1,2",
-) -> None:
-    """Time the products, and print a table, and one of their ratios."""
-    products = {
-        str(product): product
-        for width in (_numbers(widths) if widths else WIDTHS)
-        for dtype, index in KINDS
-        for product in (Product(graph, width, dtype, index) for graph in GRAPHS)
-    }
-    console = Console(width=160)
-    results = collect("product", products, run, _numbers(threads), "", console)
-    console.print(table("product", results))
-    summary = Table("threads", "graph", "ratio, geometric mean", "least")
-    for count in _numbers(threads):
-        for graph in GRAPHS:
-            found = [
-                r.ratio for r in results if r.threads == count and products[r.case].graph == graph
-            ]
-            mean = statistics.geometric_mean(found)
-            summary.add_row(str(count), graph, f"{mean:.2f}", f"{min(found):.2f}")
-    console.print(summary)
-
-
-if __name__ == "__main__":
-    typer.run(main)
+PRODUCTS = {
+    f"{width} columns, {dtype}, {index}, {graph}": Product(graph, width, dtype, index)
+    for width in WIDTHS
+    for dtype, index in KINDS
+    for graph in GRAPHS
+}
+TABLES = [Table("product", PRODUCTS, run, threads=(1, 2), summary=summary)]

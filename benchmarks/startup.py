@@ -1,7 +1,5 @@
 """The time until a process is ready: `import stepwell`, and the help of the commands.
 
-    python benchmarks/startup.py
-
 Each is a fresh process that finds its bytecode on disk. Minima of five interleaved runs, of the
 processor and by the clock, above those of a Python that does nothing for `import stepwell`.
 """
@@ -14,10 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
+import numpy as np
+from harness import Row, Table
 
-ROUNDS = 5
 NOTHING = "python -c pass"
 IMPORT = "import stepwell"
 FOLDER = Path(sys.executable).parent
@@ -42,23 +39,14 @@ def _spent() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def main() -> None:
-    """Print the table."""
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in COMMANDS}
-    for command in COMMANDS.values():
-        seconds(command)
-    for _ in range(ROUNDS):
-        for name, command in COMMANDS.items():
-            found[name].append(seconds(command))
-    least = {
-        name: [min(each) for each in zip(*times, strict=True)] for name, times in found.items()
-    }
-    least[IMPORT] = [a - b for a, b in zip(least[IMPORT], least[NOTHING], strict=True)]
-    table = Table("", "of the processor", "by the clock")
-    for name, times in least.items():
-        table.add_row(name, *(f"{1e3 * each:.0f} ms" for each in times))
-    Console(width=100).print(table)
+def row(name: str, command: list[str], *, rounds: int = 5) -> Row:
+    """Time a process; an import in turns with a Python that does nothing, and above it."""
+    seconds(command)
+    runs = [(seconds(command), seconds(COMMANDS[NOTHING])) for _ in range(rounds)]
+    least = [[min(each) for each in zip(*times, strict=True)] for times in zip(*runs, strict=True)]
+    above = np.subtract(least[0], least[1]) if name == IMPORT else least[0]
+    titles = "of the processor", "by the clock"
+    return {title: f"{1e3 * each:.0f} ms" for title, each in zip(titles, above, strict=True)}
 
 
-if __name__ == "__main__":
-    main()
+TABLES = [Table("process", COMMANDS, row)]

@@ -1,7 +1,5 @@
 """The worst times of calls: several callers of one program, beside busy processes.
 
-    python benchmarks/stress.py
-
 A call that takes longer than 20 ms is a stall. The machine caused it if the caller, and the thread
 of this process that it may have waited for, waited that long for a core in the meantime, according
 to the system (`/proc/self/task/*/schedstat`). Other stalls are caused by the thread pool, or by the
@@ -16,13 +14,12 @@ import multiprocessing
 import os
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
-import typer
-from rich.console import Console
-from rich.table import Table
+from harness import LeftOutError, Row, Table
 
 import stepwell as sw
 from stepwell.tools.timing import duration
@@ -102,51 +99,45 @@ def stress(
     return times, stalls
 
 
-def main(
-    calls: Annotated[int, typer.Option(help="calls of each caller")] = 5000,
-    neighbours: Annotated[int, typer.Option(help="processes that spin beside it")] = 1,
-) -> None:
-    """Print the table."""
-    if not (_TASKS / str(os.getpid()) / "schedstat").exists():
-        raise SystemExit("stress: this system does not count how long threads wait for a core")
+@contextmanager
+def busy(count: int) -> Iterator[None]:
+    """Processes that spin meanwhile."""
     context = multiprocessing.get_context("spawn")
-    busy = [context.Process(target=_spin, daemon=True) for _ in range(neighbours)]
-    for process in busy:
+    processes = [context.Process(target=_spin, daemon=True) for _ in range(count)]
+    for process in processes:
         process.start()
-    table = Table(
-        "threads",
-        "callers",
-        "calls",
-        "median",
-        "99 %",
-        "longest",
-        "stalls",
-        "not the machine's",
-        "grown",
-    )
-    cores = len(os.sched_getaffinity(0))
-    for threads in (1, cores, 2 * cores):
-        exe = sw.compile(model(), threads=threads)
-        for callers in (1, 4):
-            stress(exe, callers, 100)
-            gc.collect()
-            before = _resident()
-            times, stalls = stress(exe, callers, calls // callers)
-            gc.collect()
-            grown = max(0, _resident() - before)
-            own = sum(seconds - waited > STALL for seconds, waited in stalls)
-            times.sort()
-            table.add_row(
-                *(str(threads), str(callers), str(len(times))),
-                duration(times[len(times) // 2]),
-                duration(times[len(times) * 99 // 100]),
-                duration(times[-1]),
-                *(str(len(stalls)), str(own), f"{grown / 1024:.0f} KiB"),
-            )
-    for process in busy:
-        process.kill()
-    Console(width=120).print(table)
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
 
 
-if __name__ == "__main__":
-    typer.run(main)
+def row(
+    name: str, callers: int, *, threads: int = 1, calls: int = 5000, neighbours: int = 1
+) -> Row:
+    """Call a program so many times, beside so many processes that spin."""
+    if not (_TASKS / str(os.getpid()) / "schedstat").exists():
+        raise LeftOutError("this system does not count how long threads wait for a core")
+    exe = sw.compile(model(), threads=threads)
+    with busy(neighbours):
+        stress(exe, callers, 100)
+        gc.collect()
+        before = _resident()
+        times, stalls = stress(exe, callers, calls // callers)
+        gc.collect()
+    grown = max(0, _resident() - before)
+    times.sort()
+    return {
+        "calls": str(len(times)),
+        "median": duration(times[len(times) // 2]),
+        "99 %": duration(times[len(times) * 99 // 100]),
+        "longest": duration(times[-1]),
+        "stalls": str(len(stalls)),
+        "not the machine's": str(sum(seconds - waited > STALL for seconds, waited in stalls)),
+        "grown": f"{grown / 1024:.0f} KiB",
+    }
+
+
+CORES = len(os.sched_getaffinity(0))
+TABLES = [Table("callers", {"1": 1, "4": 4}, row, threads=(1, CORES, 2 * CORES))]

@@ -1,8 +1,5 @@
 """The cost of a symbolic batch: one program for all batches beside a program for each.
 
-    python benchmarks/symbolic_batch.py                  # everything, on one thread
-    python benchmarks/symbolic_batch.py --only MLP -t 2  # some cases, on two
-
 The program with an unknown batch is compiled once; the others are compiled for one batch each. Both
 get the same arrays, in one process with interleaved runs: a ratio is the median over adjacent
 turns, so that a busy machine has little effect on it.
@@ -11,19 +8,17 @@ turns, so that a busy machine has little effect on it.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from functools import partial
 
 import numpy as np
-import typer
+from harness import Case, Row, Table
 from models import Weights, perceptron
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
+from rich.text import Text
 
 import stepwell as sw
-from stepwell.tools.timing import Pair, duration, measure_pair
+from stepwell.tools.timing import duration, measure_pair
 
 BATCHES = (1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 16, 25, 37, 64, 100, 256)
 IMAGES = (1, 2, 3, 5, 8, 13)
@@ -35,7 +30,7 @@ Batch = int | str
 
 
 @dataclass(frozen=True)
-class Case:
+class Batches:
     """A program for a batch (a number or the name of a size), and the shape of its input."""
 
     build: Callable[[Batch], sw.Module]
@@ -43,55 +38,58 @@ class Case:
     """Without the batch, which comes first."""
     batches: Sequence[int] = BATCHES
 
-    def array(self, batch: int) -> np.ndarray:
-        """The input."""
-        return np.random.default_rng(batch).standard_normal((batch, *self.shape), np.float32)
+    def of_any(self, batch: int) -> OfAny:
+        """The program for any batch, called with this one."""
+        return OfAny(self, batch)
 
 
 @dataclass(frozen=True)
-class Result:
-    """The program compiled for a batch, then the one for any."""
+class OfAny(Case):
+    """A program for any batch, and a batch."""
 
-    case: str
+    program: Batches
     batch: int
-    times: Pair
+
+    def module(self) -> sw.Module:
+        return self.program.build("batch")
+
+    def arrays(self) -> list[np.ndarray]:
+        shape = (self.batch, *self.program.shape)
+        return [np.random.default_rng(self.batch).standard_normal(shape, np.float32)]
 
 
-_weights = Weights().scaled
-
-
-def mlp(*widths: int) -> Case:
+def mlp(*widths: int) -> Batches:
     """Dense layers with a bias, and relu between them."""
-    return Case(lambda batch: perceptron(batch, *widths), widths[:1])
+    return Batches(lambda batch: perceptron(batch, *widths), widths[:1])
 
 
-def batched_matmul(rows: int, inner: int, columns: int) -> Case:
+def batched_matmul(rows: int, inner: int, columns: int) -> Batches:
     """A product of stacked matrices with a constant one, and one with themselves."""
 
     def build(batch: Batch) -> sw.Module:
-        b = sw.Builder("main")
+        b, w = sw.Builder("main"), Weights()
         x = b.input("x", (batch, rows, inner), "f32")
-        h = b.matmul(x, _weights(inner, columns))
+        h = b.matmul(x, w.scaled(inner, columns))
         b.output(b.matmul(h, b.transpose(h, [0, 2, 1])), name="y")
         return b.module()
 
-    return Case(build, (rows, inner))
+    return Batches(build, (rows, inner))
 
 
-def convolution(channels: int, size: int) -> Case:
+def convolution(channels: int, size: int) -> Batches:
     """A padded 3 x 3 convolution with a bias and relu."""
 
     def build(batch: Batch) -> sw.Module:
-        b = sw.Builder("main")
+        b, w = sw.Builder("main"), Weights()
         x = b.pad(b.input("x", (batch, channels, size, size), "f32"), [0, 0, 1, 1], [0, 0, 1, 1])
-        h = b.add(b.conv(x, _weights(channels, channels, 3, 3)), _weights(channels, 1, 1))
+        h = b.add(b.conv(x, w.scaled(channels, channels, 3, 3)), w.scaled(channels, 1, 1))
         b.output(b.relu(h), name="y")
         return b.module()
 
-    return Case(build, (channels, size, size), IMAGES)
+    return Batches(build, (channels, size, size), IMAGES)
 
 
-def softmax(columns: int) -> Case:
+def softmax(columns: int) -> Batches:
     """Softmax of each row."""
 
     def build(batch: Batch) -> sw.Module:
@@ -99,20 +97,20 @@ def softmax(columns: int) -> Case:
         b.output(b.softmax(b.input("x", (batch, columns), "f32"), axis=1), name="y")
         return b.module()
 
-    return Case(build, (columns,))
+    return Batches(build, (columns,))
 
 
-def layer_norm(columns: int) -> Case:
+def layer_norm(columns: int) -> Batches:
     """Layer norm of each row, with a scale and a shift."""
 
     def build(batch: Batch) -> sw.Module:
-        b = sw.Builder("main")
+        b, w = sw.Builder("main"), Weights()
         x = b.input("x", (batch, columns), "f32")
-        norm = b.layer_norm(x, _weights(columns), _weights(columns), axis=1, epsilon=1e-5)
+        norm = b.layer_norm(x, w.scaled(columns), w.scaled(columns), axis=1, epsilon=1e-5)
         b.output(norm, name="y")
         return b.module()
 
-    return Case(build, (columns,))
+    return Batches(build, (columns,))
 
 
 CASES = {
@@ -126,59 +124,38 @@ CASES = {
 }
 
 
-def compare(name: str, case: Case, threads: int, progress: Callable[[], None]) -> list[Result]:
+def rows(name: str, case: Batches, *, threads: int = 1) -> Iterator[Row]:
     """Time both programs for each batch.
 
     Raises:
         SystemExit: if their results differ by more than rounding.
     """
     symbolic = sw.compile(case.build("batch"), threads=threads)
-    results = []
     for batch in case.batches:
-        x = case.array(batch)
+        (x,) = case.of_any(batch).arrays()
         fixed = sw.compile(case.build(batch), threads=threads)
         if not np.allclose(fixed(x), symbolic(x), rtol=1e-3, atol=1e-3):
             raise SystemExit(f"{name}: the programs differ for a batch of {batch}")
-        times = measure_pair(lambda f=fixed, x=x: f(x), lambda x=x: symbolic(x))
-        results.append(Result(name, batch, times))
-        progress()
-    return results
+        times = measure_pair(partial(fixed, x), partial(symbolic, x))
+        first, second = times.first, times.second
+        yield {
+            "batch": str(batch),
+            "compiled for it": f"{duration(first.median)} ({duration(first.minimum)})",
+            "symbolic": f"{duration(second.median)} ({duration(second.minimum)})",
+            "ratio": f"{'[red]' if times.ratio > GOAL else ''}{times.ratio:.3f}",
+            "of minima": f"{second.minimum / first.minimum:.3f}",
+        }
 
 
-def table(results: Sequence[Result]) -> Table:
-    """The results as a table to read."""
-    view = Table("case", "batch", "compiled for it", "symbolic", "ratio", "of minima")
-    for r in results:
-        first, second, ratio = r.times.first, r.times.second, r.times.ratio
-        times = [f"{duration(t.median)} ({duration(t.minimum)})" for t in (first, second)]
-        colour = "[red]" if ratio > GOAL else ""
-        of_minima = f"{second.minimum / first.minimum:.3f}"
-        view.add_row(r.case, str(r.batch), *times, f"{colour}{ratio:.3f}", of_minima)
-    return view
-
-
-def main(
-    threads: Annotated[int, typer.Option("--threads", "-t", help="threads of each program")] = 1,
-    only: Annotated[str, typer.Option(help="only the cases with this text in their names")] = "",
-) -> None:
-    """Print the table, and its worst ratio."""
-    console = Console(width=110)
-    cases = {name: case for name, case in CASES.items() if only in name}
-    if not cases:
-        raise typer.BadParameter(f'no case has "{only}" in its name: {", ".join(CASES)}')
-    results: list[Result] = []
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("", total=sum(len(case.batches) for case in cases.values()))
-        for name, case in cases.items():
-            progress.update(task, description=name)
-            results += compare(name, case, threads, lambda: progress.advance(task))
-    console.print(table(results))
-    worst = max(results, key=lambda r: r.times.ratio)
-    ratios = [r.times.ratio for r in results]
-    console.print(f"the worst ratio is {max(ratios):.3f}: {worst.case}, batch {worst.batch}")
+def summary(rows: Sequence[Row]) -> str:
+    """The worst ratio, and how many are above the goal."""
+    ratios = [float(Text.from_markup(row["ratio"]).plain) for row in rows]
+    worst = rows[ratios.index(max(ratios))]
     above = sum(ratio > GOAL for ratio in ratios)
-    console.print(f"their median is {statistics.median(ratios):.3f}; above {GOAL}: {above}")
+    return (
+        f"the worst ratio is {max(ratios):.3f}: {worst['case']}, batch {worst['batch']}\n"
+        f"their median is {statistics.median(ratios):.3f}; above {GOAL}: {above}"
+    )
 
 
-if __name__ == "__main__":
-    typer.run(main)
+TABLES = [Table("case", CASES, rows, summary=summary)]

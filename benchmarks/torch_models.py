@@ -1,7 +1,5 @@
 """What it takes to run models of torch: the first result of `sw.from_torch`, and calls.
 
-    python benchmarks/torch_models.py
-
 The first table has processor times, imports excluded: of export and decomposition by torch, and
 from a module to the first result, which takes that, reading, `sw.compile` and a call. They are
 minima of several rounds in a process that has compiled something before. The second has calls
@@ -14,24 +12,24 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import torch
 import torch_geometric.nn as pyg
-from rich.console import Console
-from rich.table import Table
+from harness import Row, Table
 from torch import nn
 
 import stepwell as sw
 from stepwell.frontends.torch.exporting import exported
-from stepwell.tools.timing import measure
+from stepwell.tools.timing import ROUNDS, measure
 
-# What is timed is compiled, whatever was compiled before.
-os.environ["STEPWELL_CACHE"] = "off"
-ROUNDS = 5
+os.environ["STEPWELL_NUM_THREADS"] = "1"
+torch.set_num_threads(1)
+torch._dynamo.config.capture_scalar_outputs = True
+torch._dynamo.config.capture_dynamic_output_shape_ops = True
+Case = tuple[Callable[[], nn.Module], tuple[Any, ...]]
 
 
 class GCN(nn.Module):
@@ -52,7 +50,7 @@ def perceptron() -> nn.Module:
 
 
 EDGES = torch.tensor([[0, 1, 2, 3, 3, 3, 5, 2, 2, 6], [1, 2, 0, 3, 3, 4, 1, 2, 0, 6]])
-MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[Any, ...]]] = {
+MODELS: dict[str, Case] = {
     "one linear layer": (lambda: nn.Linear(4, 4), (torch.randn(2, 4),)),
     "four linear layers": (perceptron, (torch.randn(2, 4),)),
     "GCN of two layers": (GCN, (torch.randn(7, 8), EDGES)),
@@ -92,30 +90,35 @@ def calls(model: nn.Module, args: tuple[Any, ...]) -> dict[str, Callable[[], obj
     return found
 
 
-def main() -> None:
-    """Print both tables."""
-    warnings.simplefilter("ignore")
-    os.environ["STEPWELL_NUM_THREADS"] = "1"
-    torch.set_num_threads(1)
-    torch._dynamo.config.capture_scalar_outputs = True
-    torch._dynamo.config.capture_dynamic_output_shape_ops = True
-    first = Table("model", "export by torch", "to the first result", "without the export")
-    later = Table("model", "no compiler", "torch alone", "stepwell", "above torch", "kernels")
-    for make, args in MODELS.values():
-        first_result(make, args)
-    for name, (make, args) in MODELS.items():
-        both = [first_result(make, args) for _ in range(ROUNDS)]
-        export, whole = (min(column) for column in zip(*both, strict=True))
-        first.add_row(name, *(f"{t:.2f} s" for t in (export, whole, whole - export)))
-        torch._dynamo.reset()
-        with torch.no_grad():
-            times = {n: t.minimum * 1e6 for n, t in measure(calls(make().eval(), args)).items()}
-        above = times["stepwell"] - times["torch"] - times["kernels"]
-        shown = times["model"], times["torch"], times["stepwell"], above, times["kernels"]
-        later.add_row(name, *(f"{value:.1f} us" for value in shown))
-    for table in (first, later):
-        Console(width=110).print(table)
+def first_row(name: str, case: Case, *, rounds: int = 5) -> Row:
+    """Time the first result of new models."""
+    make, args = case
+    first_result(make, args)
+    both = [first_result(make, args) for _ in range(rounds)]
+    export, whole = (min(column) for column in zip(*both, strict=True))
+    times = {
+        "export by torch": export,
+        "to the first result": whole,
+        "without the export": whole - export,
+    }
+    return {title: f"{seconds:.2f} s" for title, seconds in times.items()}
 
 
-if __name__ == "__main__":
-    main()
+def call_row(name: str, case: Case, *, rounds: int = ROUNDS) -> Row:
+    """Time calls of one model."""
+    make, args = case
+    torch._dynamo.reset()
+    with torch.no_grad():
+        found = measure(calls(make().eval(), args), rounds=rounds)
+    least = {who: timing.minimum for who, timing in found.items()}
+    times = {
+        "no compiler": least["model"],
+        "torch alone": least["torch"],
+        "stepwell": least["stepwell"],
+        "above torch": least["stepwell"] - least["torch"] - least["kernels"],
+        "kernels": least["kernels"],
+    }
+    return {title: f"{seconds * 1e6:.1f} us" for title, seconds in times.items()}
+
+
+TABLES = [Table("model", MODELS, first_row), Table("model", MODELS, call_row)]

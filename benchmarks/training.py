@@ -1,31 +1,27 @@
 """Training a two-layer GCN on Cora with sparse features, beside torch-geometric.
 
-    python benchmarks/training.py [--data FOLDER] [--threads 1] [--epochs 200] [--seeds 5]
-
 The model, the loss and Adam are the same: layers of torch-geometric, 16 hidden channels, dropout
 of 0.5 on features and hidden values. torch-geometric runs eagerly, with the features as a CSR
 tensor; the other one is compiled by `torch.compile(backend="stepwell")`, with the features as a
 `stepwell.nn.SparseMatrix`. An epoch is results, loss, gradients and a step of Adam. Epochs of both
 take turns in one process; the time is that of the processor, which does not count other processes,
-and of the clock, which also measures the parts of an epoch. The folder, by default that of
-STEPWELL_DATA, has `cora.npz`.
+and of the clock, which also measures the parts of an epoch.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
-import warnings
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
 from statistics import mean, median, stdev
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 import torch_geometric.nn as pyg
-from cases import words
+from cases import load, words
+from harness import Row, Table
+from peers import OURS
 
 from stepwell.nn import SparseLinear, SparseMatrix
 
@@ -35,8 +31,7 @@ functional: Any = torch.nn.functional
 class Cora:
     """The papers, their words with rows that sum to 1, and their citations."""
 
-    def __init__(self, folder: Path) -> None:
-        data = np.load(folder / "cora.npz")
+    def __init__(self, data: Mapping[str, np.ndarray]) -> None:
         self.features = words(data)
         self.edges = torch.from_numpy(data["edge_index"].astype(np.int64))
         self.labels = torch.from_numpy(data["labels"])
@@ -133,50 +128,44 @@ class Training:
         return float(right[self.data.test].float().mean())
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("STEPWELL_DATA", ".")))
-    for name, default in (("threads", 1), ("epochs", 200), ("seeds", 5)):
-        parser.add_argument(f"--{name}", type=int, default=default)
-    args = parser.parse_args()
-    warnings.simplefilter("ignore")
-    os.environ["STEPWELL_NUM_THREADS"] = str(args.threads)
-    torch.set_num_threads(args.threads)
+def rows(
+    name: str, data: str, *, threads: int = 1, epochs: int = 200, seeds: int = 5
+) -> Iterator[Row]:
+    """Train both networks with each seed, in turns.
+
+    Raises:
+        LeftOutError: if the data is missing.
+    """
+    os.environ["STEPWELL_NUM_THREADS"] = str(threads)
+    torch.set_num_threads(threads)
     torch._dynamo.config.capture_scalar_outputs = True
     torch._dynamo.config.capture_dynamic_output_shape_ops = True
-    data = Cora(args.data)
-    times: dict[str, list[Epoch]] = {"stepwell": [], "torch-geometric": []}
+    cora = Cora(load(data))
+    times: dict[str, list[Epoch]] = {OURS: [], "torch-geometric": []}
     found: dict[str, list[float]] = {name: [] for name in times}
-    for seed in range(args.seeds):
+    for seed in range(seeds):
         torch.manual_seed(seed)
-        both = {name: Training(data, name == "stepwell") for name in times}
+        both = {name: Training(cora, name == OURS) for name in times}
         for training in both.values():
             training.epoch()
-        for _ in range(args.epochs - 1):
+        for _ in range(epochs - 1):
             for name, training in both.items():
                 times[name].append(training.epoch())
         for name, training in both.items():
             found[name].append(training.accuracy())
-    for what in ("processor", "clock"):
-        own = {n: [getattr(t, what) for t in values] for n, values in times.items()}
-        for name, values in own.items():
-            print(f"{name}: an epoch takes {_text(values)} by the {what}, median (minimum)")
-        ratios = [f(own["torch-geometric"]) / f(own["stepwell"]) for f in (median, min)]
-        print(f"ratio: {ratios[0]:.2f} ({ratios[1]:.2f})")
-    for name, values in times.items():
-        parts = (
-            f"{part} {_text([getattr(t, part) for t in values])}" for part in Epoch._fields[2:]
-        )
-        print(f"{name}: {', '.join(parts)}")
-    for name, values in found.items():
-        spread = stdev(values) if len(values) > 1 else 0.0
-        each = ", ".join(f"{100 * value:.1f}" for value in values)
-        print(f"{name}: accuracy {100 * mean(values):.1f} +- {100 * spread:.1f} % ({each})")
+    for part in Epoch._fields:
+        own = {name: [getattr(epoch, part) for epoch in many] for name, many in times.items()}
+        middle, least = (f(own["torch-geometric"]) / f(own[OURS]) for f in (median, min))
+        cells = {n: f"{median(s) * 1e3:.2f} ms ({min(s) * 1e3:.2f} ms)" for n, s in own.items()}
+        yield {"of": f"an epoch, {part}", **cells, "ratio": f"{middle:.2f} ({least:.2f})"}
+    for number in range(seeds):
+        shown = {name: f"{100 * values[number]:.1f} %" for name, values in found.items()}
+        yield {"of": f"accuracy, seed {number}", **shown}
+    shown = {
+        name: f"{100 * mean(values):.1f} +- {100 * (stdev(values) if seeds > 1 else 0):.1f} %"
+        for name, values in found.items()
+    }
+    yield {"of": "accuracy", **shown}
 
 
-def _text(seconds: Sequence[float]) -> str:
-    return f"{median(seconds) * 1e3:.2f} ms ({min(seconds) * 1e3:.2f} ms)"
-
-
-if __name__ == "__main__":
-    main()
+TABLES = [Table("network", {"GCN on Cora": "cora.npz"}, rows)]

@@ -5,25 +5,29 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from statistics import median
+
+RUN = Path(__file__).resolve().parent / "run.py"
 
 
 class Worker:
     """A process that times programs by name.
 
     Args:
-        script: run with `--work`, it calls `answer`.
-        folder: the folder from which the process imports `stepwell`; None for this package.
+        module: its function `seconds` times one.
+        folder: the folder from which the process imports `stepwell`; "" for this package.
     """
 
-    def __init__(self, script: str, folder: Path | None = None) -> None:
-        path = [] if folder is None else [str(folder.resolve())]
+    def __init__(self, module: str, folder: str = "") -> None:
+        path = [str(Path(folder).resolve())] if folder else []
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join([*path, os.environ.get("PYTHONPATH", "")])
         }
         self._process = subprocess.Popen(
-            [sys.executable, script, "--work"],
+            [sys.executable, str(RUN), module, "--work"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -50,10 +54,33 @@ class Worker:
         self._process.communicate()
 
 
+@cache
+def versions(module: str, against: str) -> list[Worker]:
+    """The processes of a table: that of the package in another folder, if any, and of this one.
+
+    They end with this process, which closes their inputs.
+    """
+    return [*([Worker(module, against)] if against else []), Worker(module)]
+
+
 def turns(workers: Sequence[Worker], name: str, rounds: int) -> list[list[float]]:
     """The times of each worker, one after the other in each round."""
     times = [[worker.seconds(name) for worker in workers] for _ in range(rounds)]
     return [list(column) for column in zip(*times, strict=True)]
+
+
+def compared(times: Sequence[Sequence[float]], shown: Callable[[float], str]) -> dict[str, str]:
+    """The cells of the minima of `versions`: now alone, or before and now with their ratio."""
+    if len(times) == 1:
+        return {"now": shown(min(times[0]))}
+    before, now = map(min, times)
+    ratios = [b / a for a, b in zip(*times, strict=True)]
+    return {
+        "before": shown(before),
+        "now": shown(now),
+        "ratio": f"{now / before:.3f}",
+        "median of the ratios": f"{median(ratios):.3f}",
+    }
 
 
 def answer(seconds: Callable[[str], float]) -> None:
@@ -62,10 +89,30 @@ def answer(seconds: Callable[[str], float]) -> None:
         print(seconds(line.strip()), flush=True)
 
 
-def in_a_process(code: str, *arguments: str, **environment: str) -> list[float]:
-    """The numbers that a new process of Python prints."""
+def in_a_process(
+    code: str,
+    *arguments: str,
+    before: Callable[[], None] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> list[float]:
+    """The numbers that a new process of Python prints.
+
+    Args:
+        code: its program, which finds the modules of this folder.
+        arguments: those of the program.
+        before: what the process does first.
+        environment: what it has beside the variables of this process.
+    """
     # As for users, modules are compiled to bytecode once.
-    given = {n: v for n, v in os.environ.items() if n != "PYTHONDONTWRITEBYTECODE"} | environment
-    command = [sys.executable, "-c", code, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=given)
+    given = {**os.environ, **(environment or {})}
+    given.pop("PYTHONDONTWRITEBYTECODE", None)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        cwd=RUN.parent,
+        env=given,
+        preexec_fn=before,
+    )
     return [float(number) for number in done.stdout.split()]
