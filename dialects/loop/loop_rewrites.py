@@ -34,7 +34,7 @@ class EraseIdleLoop(RewritePattern):
     def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:
         never = not op.over_entries and iterations(op.bound.data, op.bounds) == 0
         if never or op.body.block.is_empty:
-            rewriter.replace_op(op, [], op.inits)
+            rewriter.replace(op, [], op.inits)
 
 
 @states(EXACT, "for i carry(a = x, b = y): yield a, f(b)  ==  x, for i carry(b = y): yield f(b)")
@@ -47,7 +47,7 @@ class DropInvariantCarry(RewritePattern):
             return
         if not kept:
             if not any(isinstance(inner, StoreOp) for inner in op.body.walk()):
-                rewriter.replace_op(op, [], inits)
+                rewriter.replace(op, [], inits)
             return
         block = op.body.block
         for number in [n for n in range(len(yielded)) if n not in kept]:
@@ -56,7 +56,7 @@ class DropInvariantCarry(RewritePattern):
             block.erase_arg(cast(BlockArgument, value))
         last = cast(YieldOp, block.last_op)
         # A kept value may yield a dropped one, which is its initial value by now.
-        rewriter.replace_op(last, YieldOp(*[last.values[n] for n in kept]))
+        rewriter.replace(last, YieldOp(*[last.values[n] for n in kept]))
         new = type(op)(
             op.loop_name.data,
             op.bound.data,
@@ -73,7 +73,7 @@ class DropInvariantCarry(RewritePattern):
         results: list[SSAValue] = list(inits)
         for number, result in zip(kept, new.results, strict=True):
             results[number] = result
-        rewriter.replace_op(op, new, results)
+        rewriter.replace(op, new, results)
 
 
 LOOP_REWRITES: tuple[RewritePattern, ...] = (

@@ -355,4 +355,4 @@ class ShortenAccess(RewritePattern):
             new = LoadOp(op.buffer, map, indices, op.result.type, limits)
         else:
             new = StoreOp(op.value, op.buffer, map, indices, limits, op.accumulates)
-        rewriter.replace_op(op, new)
+        rewriter.replace(op, new)

@@ -51,11 +51,11 @@ class _Scores:
 
 
 @states(SPECIAL, "softmax(q k^T * scale + mask) v == attention(q, k, v, mask, scale)")
+@dataclass
 class RaiseAttention(RewritePattern):
     # Sums are rescaled, q is scaled in place of the scores, exponentials below 2^-125 are 0. Where
     # a NaN is made 0, a row without keys is 0; one whose scores have a NaN is NaN here.
-    def __init__(self, weights: WeightStore) -> None:
-        self.weights = weights
+    weights: WeightStore
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.MatmulOp, rewriter: PatternRewriter) -> None:

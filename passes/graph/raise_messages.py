@@ -44,7 +44,7 @@ _UNKNOWN_WIDTH = 64
 """What the symbolic size of a slice is taken to be."""
 
 
-class _Shapes(SymbolicShapes):
+class Shapes(SymbolicShapes):
     """The shapes of a function and of its replaced values; the arrays of constants."""
 
     def __init__(self, function: func.FuncOp, weights: WeightStore) -> None:
@@ -81,7 +81,7 @@ class _Block:
     """
 
     def __init__(
-        self, ctx: Context, block: Block, shapes: _Shapes, permission: Permission, least: int
+        self, ctx: Context, block: Block, shapes: Shapes, permission: Permission, least: int
     ) -> None:
         self.ctx, self.block, self.shapes = ctx, block, shapes
         self.permission, self.least = permission, least
@@ -294,13 +294,13 @@ class GraphRaiseMessagesPass(ModulePass):
             messages = (graph.ScatterElementsOp, graph.ScatterNdOp, graph.ReduceEntriesOp)
             if not any(isinstance(inner, messages) for inner in function.walk()):
                 continue
-            shapes = _Shapes(function, weights_of(ctx))
+            shapes = Shapes(function, weights_of(ctx))
             for block in blocks_in(function):
                 _Block(ctx, block, shapes, permission, self.min_width).run()
-            loops = WithSelfLoops(weights_of(ctx), _Shapes(function, weights_of(ctx)))
+            loops = WithSelfLoops(weights_of(ctx), Shapes(function, weights_of(ctx)))
             for sweep in (*rules(weights_of(ctx)), (loops,)):
                 self._rewrite(ctx, op, function, sweep, "the edges are read fewer times")
-            parts = ProductOfParts(_Shapes(function, weights_of(ctx)))
+            parts = ProductOfParts(Shapes(function, weights_of(ctx)))
             self._rewrite(ctx, op, function, (parts,), "rows without entries are not multiplied")
 
     @staticmethod

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from stepwell.tools.rule_list import canonicalizations_of
 Build = Callable[..., Any]
 
 TYPES = {"f16": np.float16, "i8": np.int8, "ui8": np.uint8, "i1": np.bool_, "ui32": np.uint32}
-TYPES |= {"f32": np.float32, "i32": np.int32}
+TYPES |= {"f32": np.float32, "i32": np.int32, "i64": np.int64}
 
 FLOATS = (2.0, -0.0, 0.0, 0.5, -0.25, 1.5, 3.0, 4.0, 2.0**13, np.inf, -np.inf, np.nan)
 INTEGERS = (5, 0, 1, 100, -7, -128, 200)
@@ -46,6 +48,15 @@ class Proof:
         """The results of the program, from its inputs."""
         made = self.build(b, *given, *self.constants)
         return made if isinstance(made, list) else [made]
+
+
+def special_array(choices: random.Random, kind: str, shape: Sequence[int]) -> np.ndarray:
+    """Random elements of a type, special values among them."""
+    floats = kind.startswith("f")
+    values = [choices.choice(FLOATS if floats else INTEGERS) for _ in range(prod(shape))]
+    with np.errstate(all="ignore"):
+        array = np.array(values, np.float64 if floats else np.int64)
+        return array.reshape(shape).astype(TYPES[kind])
 
 
 def number(b: sw.Builder, x: Any, value: float) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from stepwell.dialects.graph.rules import IdentityRule
 
 from ...fuzz.choices import Choices
 from ...fuzz.operators import Kind, random_property, signature_of
-from .instances import FLOATS, INTEGERS, TYPES, families_of, rewrites
+from .instances import TYPES, families_of, rewrites, special_array
 
 Program = tuple[sw.Module, list[np.ndarray]]
 
@@ -149,7 +148,8 @@ class _Instance:
         if fitting and all(kind.sparse for kind in fitting):
             self.sizes, self.rank, self.type = [4] * 4, self.choices.among(1, 2), "f32"
             kept = [[self.choices.chance(0.4) for _ in range(4)] for _ in range(4)]
-            return self.b.constant(sp.csr_array(np.where(kept, self._array("f32", [4, 4]), 0)))
+            values = special_array(self.choices, "f32", [4, 4])
+            return self.b.constant(sp.csr_array(np.where(kept, values, 0)))
         element = str(fitting[0].element) if fitting else self.type
         ranks = sorted({kind.rank for kind in fitting}) or [self.rank]
         rank = self.rank
@@ -159,15 +159,8 @@ class _Instance:
         if constant and self.choices.chance(0.6):
             shape = []
         element = element if element in TYPES else "f32"
-        array = self._array(element, shape)
+        array = special_array(self.choices, element, shape)
         if constant:
             return self.b.constant(array)
         self.inputs.append(array)
         return self.b.input(f"x{len(self.inputs)}", array.shape, element)
-
-    def _array(self, element: str, shape: list[int]) -> np.ndarray:
-        floats = element.startswith("f")
-        values = [self.choices.choice(FLOATS if floats else INTEGERS) for _ in range(prod(shape))]
-        with np.errstate(all="ignore"):
-            array = np.array(values, np.float64 if floats else np.int64)
-            return array.reshape(shape).astype(TYPES[element])
