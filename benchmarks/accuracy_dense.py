@@ -7,6 +7,7 @@ an element type what NumPy has.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import accuracy_exact as exact
@@ -60,7 +61,7 @@ ELEMENTWISE: dict[str, Case] = {
         for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")
     },
     **{name: function(name, getattr(np, name), onnx=False) for name in ("expm1", "log1p")},
-    "rsqrt": function("rsqrt", exact.rsqrt, onnx=False),
+    "rsqrt": function("rsqrt", lambda x: x.dtype.type(1) / np.sqrt(x), onnx=False),
     "erf": function("erf", exact.erf),
     "sigmoid": function("sigmoid", exact.sigmoid),
     "gelu": Case(
@@ -81,11 +82,15 @@ ELEMENTWISE: dict[str, Case] = {
     ),
     "Softplus": composed("Softplus", exact.softplus, _nn("softplus")),
     "Elu": composed("Elu", exact.elu, _nn("elu")),
-    "Mish": composed("Mish", exact.mish, _nn("mish")),
+    "Mish": composed("Mish", lambda x: x * np.tanh(exact.softplus(x)), _nn("mish")),
     "Selu": composed("Selu", exact.selu, _nn("selu")),
     "Celu": composed("Celu", exact.elu, _nn("celu")),
-    "silu": Case(lambda b, x: b.silu(x), exact.silu, torch=_nn("silu")),
-    "log sigmoid": Case(lambda b, x: b.log_sigmoid(x), exact.log_sigmoid, torch=_nn("logsigmoid")),
+    "silu": Case(lambda b, x: b.silu(x), lambda x: x * exact.sigmoid(x), torch=_nn("silu")),
+    "log sigmoid": Case(
+        lambda b, x: b.log_sigmoid(x),
+        lambda x: -exact.softplus(-x),
+        torch=_nn("logsigmoid"),
+    ),
 }
 
 REDUCTIONS: dict[str, Case] = {
@@ -126,7 +131,7 @@ REDUCTIONS: dict[str, Case] = {
     ),
     "segment sum": Case(
         lambda b, x: b.segment_reduce(x, b.constant(data.OFFSETS)),
-        lambda x: exact.segment_sums(x, data.OFFSETS),
+        lambda x: np.stack([x[a:b].sum(0) for a, b in pairwise(data.OFFSETS)]),
         data.factors((3000, 5)),
         terms_of,
         lambda t, x: t.segment_reduce(x, "sum", offsets=t.from_numpy(data.OFFSETS), axis=0),
@@ -246,7 +251,7 @@ NORMALIZATIONS: dict[str, Case] = {
     ),
     "rms norm": Case(
         lambda b, x, s: b.rms_norm(x, s),
-        lambda x, s: exact.by_root_mean_square(x) * s,
+        lambda x, s: x / exact.root(np.mean(x * x, -1, keepdims=True)) * s,
         data.with_parameters(data.rows_to_normalize, 1, 513),
         rows_of,
         lambda t, x, s: t.nn.functional.rms_norm(x, (513,), s, 1e-5),
@@ -254,7 +259,7 @@ NORMALIZATIONS: dict[str, Case] = {
     ),
     "l2 normalize": Case(
         lambda b, x: b.l2_normalize(x, axes=(1,)),
-        exact.by_norm,
+        lambda x: x / np.sqrt(np.sum(x * x, -1, keepdims=True)),
         data.rows_to_normalize,
         rows_of,
         lambda t, x: t.nn.functional.normalize(x),
@@ -270,7 +275,9 @@ NORMALIZATIONS: dict[str, Case] = {
     ),
     "group norm": Case(
         lambda b, x, s, c: b.group_norm(x, 4, s, c),
-        lambda x, s, c: exact.scaled(exact.grouped(x, 4), s, c),
+        lambda x, s, c: exact.scaled(
+            exact.standardized(x.reshape(len(x), 4, -1), (2,)).reshape(x.shape), s, c
+        ),
         data.with_parameters(data.images, 2, 16),
         rows_of,
         lambda t, x, s, c: t.nn.functional.group_norm(x, 4, s, c),

@@ -1,4 +1,4 @@
-"""The formulas of `accuracy_cases.py`.
+"""The formulas of `accuracy.py`.
 
 On numbers of extended precision a formula is exact enough to compare f64 with: 64 bits, of which
 sums of a thousand terms lose ten. In an element type it is what one would write in NumPy.
@@ -7,7 +7,6 @@ sums of a thousand terms lose ten. In an element type it is what one would write
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -84,11 +83,6 @@ def softplus(x: Array) -> Array:
     return np.logaddexp(x, x.dtype.type(0))
 
 
-def mish(x: Array) -> Array:
-    """x tanh(log(1 + exp(x)))."""
-    return x * np.tanh(softplus(x))
-
-
 def elu(x: Array) -> Array:
     """x, or exp(x) - 1 below 0."""
     return np.where(x > 0, x, np.expm1(np.minimum(x, x.dtype.type(0))))
@@ -100,25 +94,10 @@ def selu(x: Array) -> Array:
     return gamma * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, x.dtype.type(0))))
 
 
-def silu(x: Array) -> Array:
-    """x sigmoid(x)."""
-    return x * sigmoid(x)
-
-
-def log_sigmoid(x: Array) -> Array:
-    """log(sigmoid(x)), which is -softplus(-x)."""
-    return -softplus(-x)
-
-
 def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x))."""
     one = x.dtype.type(1)
     return one / (one + np.exp(-x))
-
-
-def rsqrt(x: Array) -> Array:
-    """1 / sqrt(x)."""
-    return x.dtype.type(1) / np.sqrt(x)
 
 
 # Rows
@@ -153,27 +132,16 @@ def attention(q: Array, k: Array, v: Array) -> Array:
     return softmax((q @ np.swapaxes(k, -1, -2)) * q.dtype.type(0.125)) @ v
 
 
+def root(variance: Array) -> Array:
+    """The deviation that normalisations divide by."""
+    return np.sqrt(variance + variance.dtype.type(EPSILON))
+
+
 def standardized(x: Array, axes: tuple[int, ...]) -> Array:
     """x minus its mean, over its deviation, along some axes."""
     distance = x - np.mean(x, axes, keepdims=True)
     variance = np.mean(distance * distance, axes, keepdims=True)
-    return distance / np.sqrt(variance + x.dtype.type(EPSILON))
-
-
-def by_root_mean_square(x: Array) -> Array:
-    """Rows over the roots of the means of their squares."""
-    return x / np.sqrt(np.mean(x * x, -1, keepdims=True) + x.dtype.type(EPSILON))
-
-
-def by_norm(x: Array) -> Array:
-    """Rows over their Euclidean norms."""
-    return x / np.sqrt(np.sum(x * x, -1, keepdims=True))
-
-
-def grouped(x: Array, groups: int) -> Array:
-    """Groups of channels, standardized."""
-    apart = x.reshape(len(x), groups, -1, *x.shape[2:])
-    return standardized(apart, (2, 3, 4)).reshape(x.shape)
+    return distance / root(variance)
 
 
 def along_channels(vector: Array) -> Array:
@@ -183,8 +151,7 @@ def along_channels(vector: Array) -> Array:
 
 def normalized(x: Array, mean: Array, variance: Array) -> Array:
     """Channels with given statistics, standardized."""
-    root = np.sqrt(along_channels(variance) + x.dtype.type(EPSILON))
-    return (x - along_channels(mean)) / root
+    return (x - along_channels(mean)) / root(along_channels(variance))
 
 
 def scaled(x: Array, scale: Array, bias: Array) -> Array:
@@ -217,12 +184,6 @@ def blocked_convolution(x: Array, w: Array) -> Array:
     return np.moveaxis(y.reshape(n, -1, block, *y.shape[2:]), 2, -1)
 
 
-def sum_of_stumps(x: Array, values: Array, features: Array) -> Array:
-    """The values of the leaf that each tree of one decision, x <= 0, chooses."""
-    chosen = 2 * np.arange(len(features)) + (x[:, features] > 0)
-    return values[chosen].sum(1)
-
-
 # Quantised tensors
 
 
@@ -233,11 +194,6 @@ def quantized(x: Array, scale: Array, zero: Array) -> Array:
             np.clip(np.rint(x / scale) + zero.astype(x.dtype), 0, 255), nan=float(zero)
         )
     return q.astype(np.uint8)
-
-
-def requantized(x: Array, scale: Array, zero: Array) -> Array:
-    """Sums times a scale as integers of 8 bits."""
-    return quantized(x.astype(scale.dtype) * scale, np.ones_like(scale), zero)
 
 
 def of_quantized(
@@ -262,11 +218,6 @@ def added(count: int, places: Array, x: Array) -> Array:
     found = np.zeros((count, *x.shape[1:]), x.dtype)
     np.add.at(found, places, x)
     return found
-
-
-def segment_sums(x: Array, offsets: Array) -> Array:
-    """The sums of segments."""
-    return np.stack([x[a:b].sum(0) for a, b in pairwise(offsets)])
 
 
 def of_neighbours(x: Array) -> Array:

@@ -30,7 +30,8 @@ def _stumps(b: Any, x: Any, values: Any) -> Any:
 TREES: dict[str, Case] = {
     "trees": Case(
         _stumps,
-        lambda x, values: exact.sum_of_stumps(x, values, data.FEATURES),
+        # The leaf that each tree of one decision, x <= 0, chooses.
+        lambda x, values: values[2 * np.arange(data.TREES) + (x[:, data.FEATURES] > 0)].sum(1),
         data.factors((200, 8), (2 * data.TREES, 3)),
         lambda formula, arrays: formula(arrays[0], abs(arrays[1])),
         types=SPARSE,
@@ -59,7 +60,7 @@ QUANTIZED: dict[str, Case] = {
     ),
     "requantize": Case(
         lambda b, x, s, z: b.requantize(x, s, z),
-        exact.requantized,
+        lambda x, s, z: exact.quantized(x.astype(s.dtype) * s, np.ones_like(s), z),
         data.to_requantize,
         types=("f32",),
     ),

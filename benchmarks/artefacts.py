@@ -15,15 +15,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from deployed import GCN, MLP, RESNET50, Deployed
+from deployed import MODELS, Deployed
 from harness import Row, Table
-from models import Weights, gcn_of_cora
-from scipy.sparse import csr_array, random_array
 from turns import in_a_process
 
 import stepwell as sw
@@ -74,35 +71,17 @@ class Saved:
     code: str
 
 
-def on_a_graph() -> sw.Module:
-    """Two graph convolutions on a graph that is an input in CSR, of the size of Cora."""
-    b, w = sw.Builder("main"), Weights()
-    graph = b.input("graph", sw.SparseSpec(("n", "n"), "f32", "e"))
-    x = b.input("x", ("n", 1433))
-    hidden = b.relu(b.spmm(graph, b.dense(x, w.array(16, 1433))))
-    b.output(b.spmm(graph, b.dense(hidden, w.array(7, 16))), name="y")
-    return b.module()
-
-
-def graph_inputs() -> list[np.ndarray]:
-    """A graph of the size of Cora as three arrays, and features."""
-    random = np.random.default_rng(0)
-    graph = csr_array(random_array((2708, 2708), density=0.0018, dtype=np.float32, rng=random))
-    parts = graph.indptr.astype(np.int32), graph.indices.astype(np.int32), graph.data
-    return [*parts, np.zeros((2708, 1433), np.float32)]
-
-
-def ours(exe: sw.Executable, folder: Path, inputs: str = "inputs") -> Saved:
+def ours(deployed: Deployed, folder: Path) -> Saved:
     """A program that is saved."""
-    path = folder / "program.stepwell"
+    path, exe = folder / "program.stepwell", deployed.compiled()
     start = time.perf_counter()
     exe.save(path)
-    return Saved(path, time.perf_counter() - start, _OURS.format(inputs=inputs))
+    return Saved(path, time.perf_counter() - start, _OURS.format(inputs=deployed.arguments))
 
 
 def session(deployed: Deployed, folder: Path) -> Saved:
     """A model of ONNX, which each session optimises."""
-    path, model = folder / "model.onnx", deployed.model()
+    path, model = folder / "model.onnx", deployed.proto()
     start = time.perf_counter()
     path.write_bytes(model.SerializeToString())
     return Saved(path, time.perf_counter() - start, _SESSION.format(level="ORT_ENABLE_ALL"))
@@ -112,7 +91,7 @@ def optimised(deployed: Deployed, folder: Path) -> Saved:
     """A model that a session has optimised and written."""
     import onnxruntime as ort
 
-    path, model = folder / "optimised.onnx", deployed.model().SerializeToString()
+    path, model = folder / "optimised.onnx", deployed.proto().SerializeToString()
     options = ort.SessionOptions()
     options.optimized_model_filepath = str(path)
     options.log_severity_level = 3
@@ -128,7 +107,7 @@ def library(deployed: Deployed, folder: Path) -> Saved:
     from tvm.relax.frontend.onnx import from_onnx
 
     # Its type is that of a graph in the signature of the importer, which takes a model.
-    path, model = folder / "library.so", cast("Any", deployed.model())
+    path, model = folder / "library.so", cast("Any", deployed.proto())
     start = time.perf_counter()
     module = from_onnx(model, keep_params_in_input=False)
     built = tvm.compile(relax.get_pipeline("zero")(module), target=tvm.target.Target("llvm"))
@@ -143,34 +122,14 @@ PEERS: Mapping[str, tuple[str, Callable[[Deployed, Path], Saved]]] = {
 }
 """What else makes a file of a model, and the package for it."""
 
-MODELS: Mapping[str, tuple[Deployed, Callable[[], Sequence[np.ndarray]]]] = {
-    "MLP": (MLP, partial(MLP.inputs, 1)),
-    "GCN": (GCN, partial(GCN.inputs, 1)),
-    "ResNet-50": (RESNET50, partial(RESNET50.inputs, 1)),
-}
-ALONE: Mapping[str, tuple[Callable[[], sw.Module], Callable[[], Sequence[np.ndarray]], str]] = {
-    "GCN, graph in CSR": (on_a_graph, graph_inputs, "[tuple(inputs[:3]), inputs[3]]"),
-    "GCN, constant graph": (
-        gcn_of_cora,
-        lambda: [np.zeros((2708, 1433), np.float32)],
-        "inputs",
-    ),
-}
-"""Models for us alone, whose matrix is one of ONNX only as dense."""
 
-
-def saved(name: str, folder: Path) -> tuple[dict[str, Saved], Sequence[np.ndarray]]:
-    """The files of a model, by what reads them, and the inputs of a call."""
-    if name in ALONE:
-        module, inputs, arguments = ALONE[name]
-        exe = sw.compile(module(), threads=1, records=False)
-        return {"stepwell": ours(exe, folder, arguments)}, inputs()
-    deployed, inputs = MODELS[name]
-    files = {"stepwell": ours(deployed.compiled(), folder)}
+def saved(deployed: Deployed, folder: Path) -> dict[str, Saved]:
+    """The files of a model, by what reads them."""
+    files = {"stepwell": ours(deployed, folder)}
     for key, (package, make) in PEERS.items():
-        if importlib.util.find_spec(package) is not None:
+        if deployed.model is not None and importlib.util.find_spec(package) is not None:
             files[key] = make(deployed, folder)
-    return files, inputs()
+    return files
 
 
 def times(
@@ -199,12 +158,12 @@ def verified(path: Path) -> str:
     return f"{1e3 * (time.perf_counter() - start):.1f} ms"
 
 
-def rows(name: str, model: str, *, rounds: int = 9) -> Iterator[Row]:
+def rows(name: str, model: Deployed, *, rounds: int = 9) -> Iterator[Row]:
     """Save a model in each form, and time its first results."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        files, inputs = saved(model, folder)
-        found = times(list(files.values()), inputs, folder, rounds)
+        files = saved(model, folder)
+        found = times(list(files.values()), model.inputs(1), folder, rounds)
         for (key, file), (first, used, load) in zip(files.items(), found, strict=True):
             yield {
                 "run time": key,
@@ -217,4 +176,4 @@ def rows(name: str, model: str, *, rounds: int = 9) -> Iterator[Row]:
             }
 
 
-TABLES = [Table("model", {name: name for name in (*MODELS, *ALONE)}, rows)]
+TABLES = [Table("model", MODELS, rows)]

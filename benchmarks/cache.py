@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import artefacts
+from deployed import MODELS, Deployed
 from harness import Row, Table
 from onnx import ModelProto, numpy_helper
 from turns import in_a_process
@@ -42,14 +42,13 @@ def halved(model: ModelProto) -> ModelProto:
     return model
 
 
-def files_of(name: str, folder: Path) -> Iterator[Path]:
+def files_of(deployed: Deployed, folder: Path) -> Iterator[Path]:
     """The file of a model, and that of the model with another layer, where it is one of ONNX."""
-    deployed, _ = artefacts.MODELS[name]
     if deployed.module is not None:
         yield folder / "model.mlir"
         deployed.module().save(folder / "model.mlir")
         return
-    for path, model in (("model", deployed.model()), ("halved", halved(deployed.model()))):
+    for path, model in (("model", deployed.proto()), ("halved", halved(deployed.proto()))):
         (folder / f"{path}.onnx").write_bytes(model.SerializeToString())
         yield folder / f"{path}.onnx"
 
@@ -72,7 +71,7 @@ def anew(path: Path, cache: Path, begun: Path | None = None) -> float:
     return min(times)
 
 
-def row(name: str, model: str, *, rounds: int = 15) -> Row:
+def row(name: str, model: Deployed, *, rounds: int = 15) -> Row:
     """Compile a model, and another one that shares its kernels."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -94,4 +93,5 @@ def row(name: str, model: str, *, rounds: int = 15) -> Row:
         return cells
 
 
-TABLES = [Table("model", {name: name for name in artefacts.MODELS}, row)]
+OF_ONNX = {name: model for name, model in MODELS.items() if model.model is not None}
+TABLES = [Table("model", OF_ONNX, row)]

@@ -17,6 +17,7 @@ import cases
 import llvmlite.binding as llvm
 import numpy as np
 from harness import Row, Table
+from models import built
 
 import stepwell as sw
 from stepwell.backends.llvm.machine import machine
@@ -53,9 +54,8 @@ Case = tuple[sw.Module, tuple[Any, ...], Callable[[], object]]
 def add(size: int) -> Case:
     """The sum of two arrays."""
     x, z = np.ones((2, 1, size), np.float32)
-    b = sw.Builder("main")
-    b.output(b.input("x", ("n", size), "f32") + b.input("z", ("n", size), "f32"), name="y")
-    return b.module(), (x, z), partial(np.add, x, z)
+    module = built(lambda b, x, z: x + z, ("n", size), ("n", size))
+    return module, (x, z), partial(np.add, x, z)
 
 
 def square(size: int) -> Case:

@@ -148,7 +148,7 @@ def matmul(size: int) -> Model:
     def peers(threads: int) -> dict[str, Call]:
         return {"numpy": lambda: x @ y, **in_torch(lambda t, a, b: a @ b, [x, y], threads)}
 
-    module = built(lambda b, x, y: b.matmul(x, y), [x, y])
+    module = built(lambda b, x, y: b.matmul(x, y), x, y)
     return Model(module, (x, y), peers, flops=2.0 * size**3, bytes=3.0 * x.nbytes)
 
 

@@ -15,7 +15,8 @@ from contextlib import contextmanager
 
 from cases import cora
 from harness import Row, Table
-from models import gcn, perceptron, resnet18
+from image_models import resnet18
+from models import gcn, perceptron
 from xdsl.context import Context
 from xdsl.dialects.builtin import AffineMapAttr, ModuleOp
 from xdsl.ir.affine import AffineMap

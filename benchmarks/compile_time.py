@@ -19,7 +19,8 @@ from pathlib import Path
 
 import onnx
 from harness import Row, Table
-from models import gcn_of_cora, perceptron, resnet18
+from image_models import resnet18
+from models import gcn_of_cora, perceptron
 from turns import compared, turns, versions
 
 import stepwell as sw

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from models import Weights, gcn
+from image_models import resnet50
+from models import Weights, built, gcn, gcn_of_cora
 from onnx import ModelProto, numpy_helper
 from onnx_writer import FLOAT, INT64, Writer, onnx_perceptron
+from scipy.sparse import csr_array, random_array
 
 import stepwell as sw
 from stepwell.frontends import gnn
 
-_BLOCKS = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
-"""The channels, the number and the stride of the blocks of each part of ResNet-50."""
 FEATURES, HIDDEN, CLASSES = 32, 64, 16
 """The widths of the GCN."""
 NODES, EDGES = 25, 54
@@ -28,25 +29,27 @@ NODES, EDGES = 25, 54
 class Deployed:
     """A model that is compiled once and then called with batches of any size.
 
-    `inputs` makes those of a batch of so many rows, images or graphs. Without a
-    `module` we read the model from ONNX as well.
+    Attributes:
+        model: it in ONNX; None where that has its matrix only as dense.
+        inputs: makes those of a batch of so many rows, images or graphs.
+        module: our program; by default that of the model.
+        arguments: those of our program, made of `inputs`.
     """
 
-    model: Callable[[], ModelProto]
+    model: Callable[[], ModelProto] | None
     inputs: Callable[[int], list[np.ndarray]]
     module: Callable[[], sw.Module] | None = None
+    arguments: str = "inputs"
+
+    def proto(self) -> ModelProto:
+        """The model in ONNX, where there is one."""
+        assert self.model is not None
+        return self.model()
 
     def compiled(self) -> sw.Executable:
         """The program, for one thread."""
-        module = sw.from_onnx(self.model()) if self.module is None else self.module()
+        module = sw.from_onnx(self.proto()) if self.module is None else self.module()
         return sw.compile(module, threads=1, records=False)
-
-
-class _Graph(Writer):
-    def weight(self, *shape: int) -> str:
-        """A weight that keeps the scale of what it is applied to."""
-        scale = np.float32(1 / np.sqrt(np.prod(shape[1:]) if len(shape) > 1 else 1e4))
-        return self.constant(self.random.standard_normal(shape, np.float32) * scale)
 
 
 def perceptron() -> ModelProto:
@@ -64,7 +67,7 @@ def graph_convolutions() -> sw.Module:
 
 def scattered_convolutions() -> ModelProto:
     """The same in ONNX: rows of sources are gathered, multiplied, and added to their targets."""
-    g, w = _Graph(), Weights()
+    g, w = Writer(), Weights()
     layers = [
         (w.array(FEATURES, HIDDEN), w.array(HIDDEN)),
         (w.array(HIDDEN, CLASSES), w.array(CLASSES)),
@@ -93,32 +96,6 @@ def scattered_convolutions() -> ModelProto:
     return g.model(inputs, x)
 
 
-def resnet50() -> ModelProto:
-    """ResNet-50 for an image of 224 x 224, its batch norms folded into its convolutions."""
-    g = _Graph()
-
-    def conv(x: str, channels: int, filters: int, size: int, stride: int) -> str:
-        facts = {"pads": [size // 2] * 4, "strides": [stride] * 2}
-        return g.node(
-            "Conv", x, g.weight(filters, channels, size, size), g.weight(filters), **facts
-        )
-
-    x = g.node("Relu", conv("x", 3, 64, 7, 2))
-    x = g.node("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[0, 0, 1, 1])
-    channels = 64
-    for filters, count, first in _BLOCKS:
-        for stride in (first, *[1] * (count - 1)):
-            y = g.node("Relu", conv(x, channels, filters, 1, 1))
-            y = g.node("Relu", conv(y, filters, filters, 3, stride))
-            y = conv(y, filters, 4 * filters, 1, 1)
-            same = stride == 1 and channels == 4 * filters
-            kept = x if same else conv(x, channels, 4 * filters, 1, stride)
-            x, channels = g.node("Relu", g.node("Add", y, kept)), 4 * filters
-    x = g.node("Flatten", g.node("GlobalAveragePool", x))
-    y = g.node("Gemm", x, g.weight(1000, 2048), g.weight(1000), transB=1)
-    return g.model({"x": (FLOAT, (1, 3, 224, 224))}, y)
-
-
 def graphs(count: int) -> list[np.ndarray]:
     """The edges of so many graphs, and the features of their nodes."""
     random = np.random.default_rng(count)
@@ -135,6 +112,31 @@ def rows(*shape: int) -> Callable[[int], list[np.ndarray]]:
     return lambda n: [np.random.default_rng(n).standard_normal((n, *shape), np.float32)]
 
 
-MLP = Deployed(perceptron, rows(784))
-GCN = Deployed(scattered_convolutions, graphs, graph_convolutions)
-RESNET50 = Deployed(resnet50, rows(3, 224, 224))
+def on_a_graph() -> sw.Module:
+    """Two graph convolutions on a graph that is an input in CSR, of the size of Cora."""
+    w = Weights()
+
+    def program(b: sw.Builder, graph: Any, x: Any) -> Any:
+        hidden = b.relu(b.spmm(graph, b.dense(x, w.array(16, 1433))))
+        return b.spmm(graph, b.dense(hidden, w.array(7, 16)))
+
+    return built(program, sw.SparseSpec(("n", "n"), "f32", "e"), ("n", 1433))
+
+
+def graph_inputs(_: int) -> list[np.ndarray]:
+    """A graph of the size of Cora as three arrays, and features."""
+    random = np.random.default_rng(0)
+    graph = csr_array(random_array((2708, 2708), density=0.0018, dtype=np.float32, rng=random))
+    parts = graph.indptr.astype(np.int32), graph.indices.astype(np.int32), graph.data
+    return [*parts, np.zeros((2708, 1433), np.float32)]
+
+
+MODELS = {
+    "MLP": Deployed(perceptron, rows(784)),
+    "GCN": Deployed(scattered_convolutions, graphs, graph_convolutions),
+    "ResNet-50": Deployed(resnet50, rows(3, 224, 224)),
+    "GCN, graph in CSR": Deployed(None, graph_inputs, on_a_graph, "[tuple(inputs[:3]), inputs[3]]"),
+    "GCN, constant graph": Deployed(
+        None, lambda _: [np.zeros((2708, 1433), np.float32)], gcn_of_cora
+    ),
+}

@@ -18,9 +18,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from harness import LeftOutError, Row, Table
-from models import Weights, gcn, perceptron
+from models import Weights, built, gcn, perceptron
 
 import stepwell as sw
 from stepwell.frontends import gnn
@@ -36,12 +37,14 @@ def gcn34() -> sw.Module:
 
 def cnn() -> sw.Module:
     """Two convolutions and a layer."""
-    b, w = sw.Builder("cnn"), Weights()
-    x = b.input("x", (1, 3, 16, 16), "f32")
-    for channels in (3, 16):
-        x = b.relu(b.conv(x, w.scaled(16, channels, 3, 3), bias=w.array(16)))
-    b.output(b.dense(b.reduce(x, "mean", axes=[2, 3], keepdims=False), w.array(10, 16)), name="y")
-    return b.module()
+    w = Weights()
+
+    def program(b: Any, x: Any) -> Any:
+        for channels in (3, 16):
+            x = b.relu(b.conv(x, w.scaled(16, channels, 3, 3), bias=w.array(16)))
+        return b.dense(b.reduce(x, "mean", axes=[2, 3], keepdims=False), w.array(10, 16))
+
+    return built(program, (1, 3, 16, 16))
 
 
 MODELS: dict[str, Callable[[], sw.Module]] = {

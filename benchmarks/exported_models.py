@@ -8,8 +8,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,8 +19,7 @@ from torch.nn import functional
 ANY = torch.export.Dim.DYNAMIC
 
 
-@dataclass(frozen=True)
-class Exported:
+class Exported(NamedTuple):
     """A model, inputs for it, and what torch computes from them (None where it does not)."""
 
     proto: ModelProto

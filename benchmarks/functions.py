@@ -48,7 +48,7 @@ def arguments(name: str, kind: str) -> list[np.ndarray]:
 
 def ours(name: str, kind: str) -> Any:
     """A compiled call of the function."""
-    module = built(lambda b, *x: getattr(b, name)(*x), arguments(name, kind))
+    module = built(lambda b, *x: getattr(b, name)(*x), *arguments(name, kind))
     return sw.compile(module, threads=1)
 
 

@@ -9,8 +9,7 @@ four types between them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -27,104 +26,8 @@ TOLERANCE = 1e-4
 """The largest difference to torch-geometric's result, relative to its largest element."""
 
 
-Calls = tuple[Callable[[], Any], Callable[[], Any]]
-
-
-@dataclass(frozen=True)
-class Case:
-    """A layer of torch-geometric, and how ours is made.
-
-    Attributes:
-        kind: the name of both.
-        args: the arguments of torch-geometric's.
-        options: the same by name.
-        ours: further arguments of ours.
-        extra: what a call takes beside features and edges: "attr", "weight", "type" or nothing.
-    """
-
-    kind: str
-    args: tuple[Any, ...] = (WIDTH, WIDTH)
-    options: tuple[tuple[str, Any], ...] = ()
-    ours: tuple[tuple[str, Any], ...] = ()
-    extra: str = ""
-
-    def made(self) -> tuple[Any, gnn.Layer]:
-        """Both layers, with the same weights."""
-        import torch
-        from torch_geometric import nn
-
-        torch.manual_seed(0)
-        args = [network(*a) if isinstance(a, tuple) else a for a in self.args]
-        theirs = getattr(nn, self.kind)(*args, **dict(self.options)).eval()
-        given = [layers(a) for a in args if isinstance(a, torch.nn.Module)]
-        make = getattr(gnn, self.kind).from_state_dict
-        return theirs, make(theirs.state_dict(), "", *given, **dict(self.ours))
-
-    def calls(self, threads: int) -> Calls:
-        """A call of ours, and one of torch-geometric's."""
-        import torch
-
-        rng = np.random.default_rng(0)
-        theirs, layer = self.made()
-        x, edges = (
-            rng.standard_normal((NODES, WIDTH), np.float32),
-            rng.integers(0, NODES, (2, EDGES)),
-        )
-        extras: dict[str, np.ndarray] = {
-            "attr": rng.standard_normal((EDGES, DIM), np.float32),
-            "weight": rng.random(EDGES, np.float32) + 0.5,
-            "type": rng.integers(0, RELATIONS, EDGES),
-        }
-        extra = [extras[self.extra]] if self.extra else []
-        module = gnn.Sequential(layer).to_module(
-            gnn.EdgeListSpec(weighted=self.extra == "weight"),
-            sw.TensorSpec((None, WIDTH)),
-            edge_attr=sw.TensorSpec((None, DIM)) if self.extra == "attr" else None,
-            edge_type=sw.TensorSpec((None,), "i64") if self.extra == "type" else None,
-        )
-        exe = sw.compile(module, threads=threads)
-        arrays = [edges, *extra, x] if self.extra == "weight" else [edges, x, *extra]
-        tensors = [torch.from_numpy(array) for array in (x, edges, *extra)]
-        return (
-            lambda: exe(*arrays),
-            torch_call(lambda: theirs(*tensors), (), threads),
-        )
-
-
-@dataclass(frozen=True)
-class Hetero:
-    """A `SAGEConv` for each of four types of edges between two types of nodes."""
-
-    def calls(self, threads: int) -> Calls:
-        """A call of ours, and one of torch-geometric's."""
-        import torch
-        from torch_geometric import nn
-
-        torch.manual_seed(0)
-        rng, nodes = np.random.default_rng(0), ("author", "paper")
-        kinds = [(source, "to", target) for source in nodes for target in nodes]
-        theirs = nn.HeteroConv({kind: nn.SAGEConv((WIDTH, WIDTH), WIDTH) for kind in kinds})
-        convs = {
-            kind: gnn.SAGEConv.from_state_dict(theirs.convs[kind].state_dict()) for kind in kinds
-        }
-        module = gnn.HeteroSequential(gnn.HeteroConv(convs)).to_module(
-            dict.fromkeys(kinds, gnn.EdgeListSpec()),
-            dict.fromkeys(nodes, sw.TensorSpec((None, WIDTH))),
-        )
-        exe = sw.compile(module, threads=threads)
-        x = {name: rng.standard_normal((NODES // 2, WIDTH), np.float32) for name in nodes}
-        edges = {kind: rng.integers(0, NODES // 2, (2, EDGES // len(kinds))) for kind in kinds}
-        xs = {name: torch.from_numpy(array) for name, array in x.items()}
-        ends = {kind: torch.from_numpy(array) for kind, array in edges.items()}
-
-        def call() -> Any:
-            found = theirs.eval()(xs, ends)
-            return torch.cat([found[name] for name in nodes])
-
-        return (
-            lambda: np.concatenate(exe(*edges.values(), *x.values())),
-            torch_call(call, (), threads),
-        )
+Calls = Callable[[int], tuple[Callable[[], Any], Callable[[], Any]]]
+"""For a number of threads, a call of ours and one of torch-geometric's."""
 
 
 def network(*widths: int) -> Any:
@@ -143,40 +46,113 @@ def layers(nn: Any) -> list[gnn.Layer]:
     ]
 
 
-_HEADS, _DIM = ("heads", HEADS), ("edge_dim", DIM)
+def layer(
+    kind: str, *args: Any, extra: str = "", ours: Sequence[str] = (), **options: Any
+) -> Calls:
+    """A layer of torch-geometric, and ours with the same weights.
+
+    Args:
+        kind: the name of both.
+        args: the arguments of torch-geometric's; widths stand for a network.
+        extra: what a call takes beside features and edges: "attr", "weight", "type" or nothing.
+        ours: the options that ours has, too.
+        options: those of torch-geometric's.
+    """
+
+    def calls(threads: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
+        import torch
+        from torch_geometric import nn
+
+        torch.manual_seed(0)
+        given = [network(*a) if isinstance(a, tuple) else a for a in args or (WIDTH, WIDTH)]
+        theirs = getattr(nn, kind)(*given, **options).eval()
+        networks = [layers(a) for a in given if isinstance(a, torch.nn.Module)]
+        own = {name: options[name] for name in ours}
+        conv = getattr(gnn, kind).from_state_dict(theirs.state_dict(), "", *networks, **own)
+        module = gnn.Sequential(conv).to_module(
+            gnn.EdgeListSpec(weighted=extra == "weight"),
+            sw.TensorSpec((None, WIDTH)),
+            edge_attr=sw.TensorSpec((None, DIM)) if extra == "attr" else None,
+            edge_type=sw.TensorSpec((None,), "i64") if extra == "type" else None,
+        )
+        exe, rng = sw.compile(module, threads=threads), np.random.default_rng(0)
+        x = rng.standard_normal((NODES, WIDTH), np.float32)
+        edges = rng.integers(0, NODES, (2, EDGES))
+        extras: dict[str, np.ndarray] = {
+            "attr": rng.standard_normal((EDGES, DIM), np.float32),
+            "weight": rng.random(EDGES, np.float32) + 0.5,
+            "type": rng.integers(0, RELATIONS, EDGES),
+        }
+        more = [extras[extra]] if extra else []
+        arrays = [edges, *more, x] if extra == "weight" else [edges, x, *more]
+        return lambda: exe(*arrays), torch_call(theirs, [x, edges, *more], threads)
+
+    return calls
+
+
+def hetero(threads: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    """A `SAGEConv` for each of four types of edges between two types of nodes."""
+    import torch
+    from torch_geometric import nn
+
+    torch.manual_seed(0)
+    rng, nodes = np.random.default_rng(0), ("author", "paper")
+    kinds = [(source, "to", target) for source in nodes for target in nodes]
+    theirs = nn.HeteroConv({kind: nn.SAGEConv((WIDTH, WIDTH), WIDTH) for kind in kinds}).eval()
+    convs = {kind: gnn.SAGEConv.from_state_dict(theirs.convs[kind].state_dict()) for kind in kinds}
+    module = gnn.HeteroSequential(gnn.HeteroConv(convs)).to_module(
+        dict.fromkeys(kinds, gnn.EdgeListSpec()),
+        dict.fromkeys(nodes, sw.TensorSpec((None, WIDTH))),
+    )
+    exe = sw.compile(module, threads=threads)
+    x = {name: rng.standard_normal((NODES // 2, WIDTH), np.float32) for name in nodes}
+    edges = {kind: rng.integers(0, NODES // 2, (2, EDGES // len(kinds))) for kind in kinds}
+    xs = {name: torch.from_numpy(array) for name, array in x.items()}
+    ends = {kind: torch.from_numpy(array) for kind, array in edges.items()}
+
+    def call() -> Any:
+        found = theirs(xs, ends)
+        return torch.cat([found[name] for name in nodes])
+
+    ours = lambda: np.concatenate(exe(*edges.values(), *x.values()))  # noqa: E731
+    return ours, torch_call(call, (), threads)
+
+
 _OF_HEADS = (WIDTH, WIDTH // HEADS)
-CASES: dict[str, Case | Hetero] = {
-    "GCNConv": Case("GCNConv"),
-    "GraphConv, weighted": Case("GraphConv", extra="weight"),
-    "GraphConv, max": Case("GraphConv", options=(("aggr", "max"),), ours=(("aggr", "max"),)),
-    "GATConv, one head": Case("GATConv"),
-    "GATConv, edge features": Case("GATConv", _OF_HEADS, (_HEADS, _DIM), extra="attr"),
-    "GATv2Conv": Case("GATv2Conv", _OF_HEADS, (_HEADS,)),
-    "GATv2Conv, one head": Case("GATv2Conv"),
-    "GATv2Conv, edge features": Case("GATv2Conv", _OF_HEADS, (_HEADS, _DIM), extra="attr"),
-    "TransformerConv": Case("TransformerConv", _OF_HEADS, (_HEADS,), (_HEADS,)),
-    "TransformerConv, one head": Case("TransformerConv"),
-    "TransformerConv, edge features": Case(
-        "TransformerConv", _OF_HEADS, (_HEADS, _DIM), (_HEADS,), extra="attr"
+CASES: dict[str, Calls] = {
+    "GCNConv": layer("GCNConv"),
+    "GraphConv, weighted": layer("GraphConv", extra="weight"),
+    "GraphConv, max": layer("GraphConv", ours=["aggr"], aggr="max"),
+    "GATConv, one head": layer("GATConv"),
+    "GATConv, edge features": layer("GATConv", *_OF_HEADS, extra="attr", heads=HEADS, edge_dim=DIM),
+    "GATv2Conv": layer("GATv2Conv", *_OF_HEADS, heads=HEADS),
+    "GATv2Conv, one head": layer("GATv2Conv"),
+    "GATv2Conv, edge features": layer(
+        "GATv2Conv", *_OF_HEADS, extra="attr", heads=HEADS, edge_dim=DIM
     ),
-    "GINEConv": Case("GINEConv", ((WIDTH, WIDTH),), (_DIM,), extra="attr"),
-    "EdgeConv": Case("EdgeConv", ((2 * WIDTH, WIDTH),)),
-    "EdgeConv, two layers": Case("EdgeConv", ((2 * WIDTH, WIDTH, WIDTH),)),
-    "RGCNConv": Case("RGCNConv", (WIDTH, WIDTH, RELATIONS), extra="type"),
-    "SGConv, K = 2": Case("SGConv", options=(("K", 2),), ours=(("K", 2),)),
-    "TAGConv": Case("TAGConv"),
-    "ChebConv, K = 3": Case("ChebConv", options=(("K", 3),)),
-    "HeteroConv": Hetero(),
+    "TransformerConv": layer("TransformerConv", *_OF_HEADS, ours=["heads"], heads=HEADS),
+    "TransformerConv, one head": layer("TransformerConv"),
+    "TransformerConv, edge features": layer(
+        "TransformerConv", *_OF_HEADS, extra="attr", ours=["heads"], heads=HEADS, edge_dim=DIM
+    ),
+    "GINEConv": layer("GINEConv", (WIDTH, WIDTH), extra="attr", edge_dim=DIM),
+    "EdgeConv": layer("EdgeConv", (2 * WIDTH, WIDTH)),
+    "EdgeConv, two layers": layer("EdgeConv", (2 * WIDTH, WIDTH, WIDTH)),
+    "RGCNConv": layer("RGCNConv", WIDTH, WIDTH, RELATIONS, extra="type"),
+    "SGConv, K = 2": layer("SGConv", ours=["K"], K=2),
+    "TAGConv": layer("TAGConv"),
+    "ChebConv, K = 3": layer("ChebConv", WIDTH, WIDTH, 3),
+    "HeteroConv": hetero,
 }
 
 
-def run(name: str, case: Case | Hetero, *, threads: int = 1, rounds: int = 5) -> Row:
+def run(name: str, make: Calls, *, threads: int = 1, rounds: int = 5) -> Row:
     """Time one layer.
 
     Raises:
         SystemExit: if the results differ.
     """
-    ours, theirs = case.calls(threads)
+    ours, theirs = make(threads)
     calls = {OURS: ours, "torch-geometric": theirs}
     measured = partial(processor_times, rounds=rounds)
     return timed(name, calls, threads, TOLERANCE, measured, "minimum").row(goal=1.0)

@@ -29,14 +29,9 @@ WIDTH, HEADS = 64, 4
 
 def module(model: Any) -> sw.Module:
     """The same network, with the weights of a model of PyG, for any graph."""
-
-    def layer(state: dict[str, torch.Tensor]) -> gnn.Layer:
-        own = {name: tensor.numpy() for name, tensor in state.items()}
-        if "lin_l.weight" in own:
-            return gnn.SAGEConv(own["lin_l.weight"], own["lin_l.bias"], own["lin_r.weight"])
-        return gnn.GATConv(own["lin.weight"], own["att_src"], own["att_dst"], own["bias"])
-
-    first, second = (layer(conv.state_dict()) for conv in model.convs)
+    first, second = (
+        getattr(gnn, type(conv).__name__).from_state_dict(conv.state_dict()) for conv in model.convs
+    )
     spec = gnn.GraphSpec(indptr_dtype="i64")
     return gnn.Sequential(first, gnn.ReLU(), second).to_module(spec, sw.TensorSpec((None, WIDTH)))
 

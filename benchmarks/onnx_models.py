@@ -9,10 +9,10 @@ with a star. Import and compilation are seconds of the processor.
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -27,89 +27,50 @@ from stepwell.tools.timing import duration, measure
 TOLERANCE = 1e-4
 GOAL = 1.2
 """The least ratio of a model whose time convolutions do not decide."""
-BATCH = 100
-"""The rows that go through trees."""
+
 
 Loaded = tuple[ModelProto, list[np.ndarray]]
 
 
-@dataclass(frozen=True)
-class Model:
-    """A model.
-
-    Attributes:
-        make: returns it, and inputs for it.
-        needs: the modules that make it.
-        convolutions: whether convolutions decide its time.
-    """
-
-    make: Callable[[], Loaded]
-    needs: tuple[str, ...]
-    convolutions: bool = False
+def made(module: str, name: str, *sizes: Any) -> Loaded:
+    """What a function of another module makes: a model, and inputs for it."""
+    proto, arrays, *_ = getattr(importlib.import_module(module), name)(*sizes)
+    return proto, arrays
 
 
-def exported(name: str, *sizes: Any, convolutions: bool = False) -> Model:
-    """A model of `exported_models.py`."""
-
-    def make() -> Loaded:
-        import exported_models
-
-        made = getattr(exported_models, name)(*sizes)
-        return made.proto, made.arrays
-
-    return Model(make, ("torch", "onnxscript"), convolutions)
-
-
-def channels_last(name: str) -> Model:
-    """A model of `channels_last_models.py`."""
-
-    def make() -> Loaded:
-        import channels_last_models
-
-        return getattr(channels_last_models, name)()
-
-    return Model(make, (), convolutions=True)
-
-
-def trees(kind: str) -> Model:
-    """100 trees that scikit-learn trains."""
-
-    def make() -> Loaded:
-        import sklearn_models
-
-        x, classes, _ = sklearn_models.data()
-        model = sklearn_models.MODELS[kind]().fit(x, classes)
-        proto = sklearn_models.to_onnx(model, x[:1], options={"zipmap": False})
-        return proto, [x[:BATCH]]
-
-    return Model(make, ("sklearn", "skl2onnx"))
-
-
-MODELS = {
-    "LSTM language model": exported("language_model", "LSTM"),
-    "GRU language model": exported("language_model", "GRU"),
-    "CRNN, two directions": exported("text_reader", convolutions=True),
-    "BERT base, any size, 1 x 128": exported("encoder"),
-    "Llama step, any size, 255 before": exported("decoder"),
-    "U-Net with Resize": exported("segmenter", convolutions=True),
-    "detector with NonMaxSuppression": exported("detector", convolutions=True),
-    f"random forest, 100 trees, {BATCH} rows": trees("random forest, 100 trees, 3 classes"),
-    "ResNet-18, channels last": channels_last("residual_network"),
-    "convolutions of a sentence, channels last": channels_last("sentence_network"),
+exported, with_images = partial(made, "exported_models"), partial(made, "image_models")
+MODELS: dict[str, Callable[[], Loaded]] = {
+    "LSTM language model": partial(exported, "language_model", "LSTM"),
+    "GRU language model": partial(exported, "language_model", "GRU"),
+    "CRNN, two directions *": partial(exported, "text_reader"),
+    "BERT base, any size, 1 x 128": partial(exported, "encoder"),
+    "Llama step, any size, 255 before": partial(exported, "decoder"),
+    "U-Net with Resize *": partial(exported, "segmenter"),
+    "detector with NonMaxSuppression *": partial(exported, "detector"),
+    "random forest, 100 trees, 100 rows": partial(made, "sklearn_models", "forest", 100),
+    "ResNet-18, channels last *": partial(with_images, "residual_network"),
+    "convolutions of a sentence, channels last *": partial(with_images, "sentence_network"),
 }
+"""Convolutions decide the time of those with a star."""
 
 
-def run(name: str, model: Model, *, threads: int = 1, rounds: int = 9) -> Row:
+def run(
+    name: str,
+    make: Callable[[], tuple[ModelProto, list[np.ndarray]]],
+    *,
+    threads: int = 1,
+    rounds: int = 9,
+) -> Row:
     """Import, compile and time one model.
 
     Raises:
         LeftOutError: if what makes the model is not installed.
         SystemExit: if no peer is installed, or none has the same result.
     """
-    absent = [module for module in model.needs if importlib.util.find_spec(module) is None]
-    if absent:
-        raise LeftOutError(f"{' and '.join(absent)} not installed")
-    proto, arrays = model.make()
+    try:
+        proto, arrays = make()
+    except ModuleNotFoundError as error:
+        raise LeftOutError(str(error)) from error
     start = time.process_time()
     module = sw.from_onnx(proto)
     read = time.process_time()
@@ -123,8 +84,7 @@ def run(name: str, model: Model, *, threads: int = 1, rounds: int = 9) -> Row:
             refused[peer] = f"refuses the model: {str(error).strip().splitlines()[-1]}"
     result = timed(name, calls, threads, TOLERANCE, partial(measure, rounds=rounds))
     result = replace(result, missing=refused | dict(result.missing))
-    row = result.row(facts, None if model.convolutions else GOAL)
-    return {"model": name + " *" * model.convolutions, **row}
+    return result.row(facts, None if name.endswith("*") else GOAL)
 
 
 TABLES = [Table("model", MODELS, run)]

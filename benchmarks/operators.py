@@ -59,7 +59,7 @@ class Operator(Case):
 
     def module(self) -> sw.Module:
         if self.build is not None:
-            return built(self.build, self.arrays())
+            return built(self.build, *self.arrays())
         assert self.node is not None
         return sw.from_onnx(self.node.model(self.arrays()))
 

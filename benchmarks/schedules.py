@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
-import numpy as np
 from cases import CASES
 from harness import Row, Table
-from models import perceptron
+from models import Weights, built, perceptron
 from symbolic_batch import convolution, layer_norm, softmax
 
 import stepwell as sw
@@ -24,58 +24,41 @@ from stepwell.core.target import Target, named
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.loop.trace_text import parse_traces
 from stepwell.frontends import gnn
-from stepwell.frontends.builder import Builder
+from stepwell.frontends.builder import Value
 from stepwell.passes.loop.schedule import schedule_kernel
 
 
-def products(*sizes: tuple[int | str, ...]) -> sw.Module:
-    """The products of two stacks of matrices of these shapes."""
-    b = Builder("main")
-    left, right = (b.input(name, shape, "f32") for name, shape in zip("ab", sizes, strict=True))
-    b.output(b.matmul(left, right), name="y")
-    return b.module()
+def products(b: sw.Builder, x: Value, y: Value) -> Value:
+    """The products of two stacks of matrices."""
+    return b.matmul(x, y)
 
 
-def gelu() -> sw.Module:
-    """The gelu of any number of rows."""
-    b = Builder("main")
-    b.output(b.gelu(b.input("x", ("rows", 1024), "f32")), name="y")
-    return b.module()
-
-
-def columns(count: int) -> sw.Module:
-    """The exponentials of `count` concatenated tables."""
-    b = Builder("main")
-    tables = [b.input(f"x{n}", (40, 7), "f32") for n in range(count)]
-    b.output(b.exp(b.concat(tables, axis=1)), name="y")
-    return b.module()
+def columns(b: sw.Builder, *tables: Value) -> Value:
+    """The exponentials of concatenated tables."""
+    return b.exp(b.concat(tables, axis=1))
 
 
 def attention() -> sw.Module:
     """A graph attention layer of 4 heads, its graph an input of any size."""
-    random = np.random.default_rng(0)
-    weights, source, target = (
-        random.standard_normal(shape, np.float32) for shape in ((64, 64), (4, 16), (4, 16))
-    )
-    layer = gnn.GATConv(weights, source, target)
+    layer = gnn.GATConv(*map(Weights().array, (64, 4, 4), (64, 16, 16)))
     return gnn.Sequential(layer).to_module(gnn.GraphSpec(), sw.TensorSpec((None, 64), "f32"))
 
 
 OTHERS: dict[str, Callable[[], sw.Module]] = {
-    "MLP 784-128-10, any batch": lambda: perceptron("batch", 784, 128, 10),
-    "MLP 1024 x 4, any batch": lambda: perceptron("batch", *[1024] * 4),
-    "MLP 4096-4096-4096-1000, any batch": lambda: perceptron("batch", 4096, 4096, 4096, 1000),
-    "Product 512 x 512": lambda: products((512, 512), (512, 512)),
-    "Product of any size": lambda: products(("m", "k"), ("k", "n")),
-    "Products of a batch of 8": lambda: products((8, 100, 64), (8, 64, 100)),
-    "Products of any batch": lambda: products(("batch", 100, 64), ("batch", 64, 100)),
-    "Convolution 3x3, any batch": lambda: convolution(32, 28).build("batch"),
-    "Softmax, any rows": lambda: softmax(1024).build("rows"),
-    "Layer norm, any rows": lambda: layer_norm(1024).build("rows"),
-    "Gelu, any rows": gelu,
+    "MLP 784-128-10, any batch": partial(perceptron, "batch", 784, 128, 10),
+    "MLP 1024 x 4, any batch": partial(perceptron, "batch", *[1024] * 4),
+    "MLP 4096-4096-4096-1000, any batch": partial(perceptron, "batch", 4096, 4096, 4096, 1000),
+    "Product 512 x 512": partial(built, products, (512, 512), (512, 512)),
+    "Product of any size": partial(built, products, ("m", "k"), ("k", "n")),
+    "Products of a batch of 8": partial(built, products, (8, 100, 64), (8, 64, 100)),
+    "Products of any batch": partial(built, products, ("batch", 100, 64), ("batch", 64, 100)),
+    "Convolution 3x3, any batch": partial(built, convolution, ("batch", 32, 28, 28)),
+    "Softmax, any rows": partial(built, softmax, ("rows", 1024)),
+    "Layer norm, any rows": partial(built, layer_norm, ("rows", 1024)),
+    "Gelu, any rows": partial(built, lambda b, x: b.gelu(x), ("rows", 1024)),
     "Graph attention, any graph": attention,
-    "3 tables beside each other": lambda: columns(3),
-    "8 tables beside each other": lambda: columns(8),
+    "3 tables beside each other": partial(built, columns, *[(40, 7)] * 3),
+    "8 tables beside each other": partial(built, columns, *[(40, 7)] * 8),
 }
 """Programs beside those of `cases.py`."""
 

@@ -26,7 +26,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from deployed import GCN, MLP, RESNET50, Deployed
+from deployed import MODELS
 from harness import LeftOutError, Row, Table
 from peers import OURS
 from served import RUN_TIMES as CALLS
@@ -34,7 +34,7 @@ from served import RUN_TIMES as CALLS
 import stepwell as sw
 
 HERE = Path(__file__).resolve().parent
-MODELS = {"MLP": MLP, "GCN": GCN}
+SERVED = ("MLP", "GCN")
 BATCHES = (1, 4, 16)
 RUN_TIMES = tuple(CALLS)
 SERVERS = ((1, "loop"), (1, "pool"), (2, "loop"))
@@ -64,13 +64,13 @@ FILES = Path(tempfile.mkdtemp())
 atexit.register(shutil.rmtree, FILES)
 
 
-def file_of(name: str, run_time: str, deployed: Deployed) -> Path:
+def file_of(name: str, run_time: str) -> Path:
     """The file of a model for a run time."""
     path = FILES / f"{name}.{'onnx' if run_time == 'onnxruntime' else 'stepwell'}"
     if not path.exists() and path.suffix == ".onnx":
-        path.write_bytes(deployed.model().SerializeToString())
+        path.write_bytes(MODELS[name].proto().SerializeToString())
     if not path.exists():
-        deployed.compiled().save(path)
+        MODELS[name].compiled().save(path)
     return path
 
 
@@ -156,15 +156,14 @@ def served(
     if shutil.which("wrk") is None:
         raise LeftOutError("no wrk here, which makes requests (Debian's package wrk)")
     model, workers, where = case
-    deployed = MODELS[model]
-    inputs = {batch: deployed.inputs(batch) for batch in BATCHES}
+    inputs = {batch: MODELS[model].inputs(batch) for batch in BATCHES}
     bodies = bodies_of(model, inputs)
-    exe = sw.load(file_of(model, OURS, deployed))
+    exe = sw.load(file_of(model, OURS))
     expected = [exe(*arrays) for arrays in inputs.values()]
     up: dict[str, Server] = {}
     with ExitStack() as stack:
         for port, run_time in enumerate(RUN_TIMES, _FIRST_PORT):
-            what = ",".join([run_time, model, str(file_of(model, run_time, deployed)), where])
+            what = ",".join([run_time, model, str(file_of(model, run_time)), where])
             up[run_time] = Server(port, what, workers, bodies[0].read_bytes())
             stack.callback(up[run_time].end)
             if run_time != "no model":
@@ -185,7 +184,7 @@ def served(
 
 def memory(name: str, run_time: str) -> Row:
     """The memory that is one process's alone, where two have loaded ResNet-50 and called it."""
-    path = file_of("ResNet-50", run_time, RESNET50)
+    path = file_of("ResNet-50", run_time)
     command = [sys.executable, "-c", _HOLD, run_time, str(path)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": HERE}
     up: list[Any] = [subprocess.Popen(command, **pipes) for _ in range(2)]
@@ -232,10 +231,7 @@ def without_the_lock(name: str, case: tuple[str, int], *, rounds: int = 5) -> It
     """What two threads of Python do at a time, each calling a program for one thread."""
     model, batch = case
     inputs = MODELS[model].inputs(batch)
-    calls = {
-        who: partial(CALLS[who](str(file_of(model, who, MODELS[model]))), *inputs)
-        for who in RUN_TIMES[1:]
-    }
+    calls = {who: partial(CALLS[who](str(file_of(model, who))), *inputs) for who in RUN_TIMES[1:]}
     turns = [[[rate(c, n, 0.25) for n in (1, 2)] for c in calls.values()] for _ in range(rounds)]
     for who, pairs in zip(calls, zip(*turns, strict=True), strict=True):
         one, two = (median(column) for column in zip(*pairs, strict=True))
@@ -249,10 +245,10 @@ def without_the_lock(name: str, case: tuple[str, int], *, rounds: int = 5) -> It
 
 UP = {
     f"{model}, {workers} processes, calls in {where}": (model, workers, where)
-    for model in MODELS
+    for model in SERVED
     for workers, where in SERVERS
 }
-DIRECT = {f"{model}, batch {batch}": (model, batch) for model in MODELS for batch in (1, 16, 256)}
+DIRECT = {f"{model}, batch {batch}": (model, batch) for model in SERVED for batch in (1, 16, 256)}
 TABLES = [
     Table("server", UP, served),
     Table("ResNet-50 in two processes", {who: who for who in RUN_TIMES[1:]}, memory),

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from harness import Row, Table, timed
+from onnx import ModelProto
 from peers import OURS, Call, in_onnx
 from skl2onnx import to_onnx
 from sklearn.decomposition import PCA
@@ -56,15 +57,26 @@ MODELS: dict[str, Callable[[], Any]] = {
 }
 
 
-@cache
-def trained(name: str, threads: int) -> tuple[Any, sw.Executable]:
-    """A model of ONNX, and its program."""
+def proto_of(name: str) -> tuple[ModelProto, np.ndarray]:
+    """A trained model in ONNX, and the numbers of the examples."""
     x, classes, target = data()
     model = MODELS[name]()
     model.fit(x, classes if hasattr(model, "predict_proba") else target)
     # Without it the scores are a list of dictionaries.
     options = {"zipmap": False} if hasattr(model, "predict_proba") else None
-    proto = to_onnx(model, x[:1], options=options)
+    return to_onnx(model, x[:1], options=options), x
+
+
+def forest(rows: int) -> tuple[ModelProto, list[np.ndarray]]:
+    """A forest, and some rows for it."""
+    proto, x = proto_of("random forest, 100 trees, 3 classes")
+    return proto, [x[:rows]]
+
+
+@cache
+def trained(name: str, threads: int) -> tuple[Any, sw.Executable]:
+    """A model of ONNX, and its program."""
+    proto, _ = proto_of(name)
     return proto, sw.compile(sw.from_onnx(proto), threads=threads)
 
 

@@ -21,12 +21,12 @@ import gc
 import os
 import signal
 import tempfile
-import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ PATIENCE = 60
 ROWS = (1, 2, 3, 5, 8, 17, 33)
 """Sizes of the symbolic dimension."""
 TOLERANCE = 1e-4
+DONE = ("rounds", "calls", "forks", "saved", "updated", "refused", "signals")
 
 Arguments = tuple[Any, ...]
 
@@ -120,25 +121,6 @@ def selections(rng: np.random.Generator) -> Model:
 
 
 FAMILIES = (layers, images, graphs, selections)
-
-
-@dataclass
-class Counts:
-    """What was done so far."""
-
-    rounds: int = 0
-    calls: int = 0
-    forks: int = 0
-    saved: int = 0
-    updated: int = 0
-    refused: int = 0
-    signals: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def add(self, **more: int) -> None:
-        with self.lock:
-            for name, count in more.items():
-                setattr(self, name, getattr(self, name) + count)
 
 
 class DifferenceError(Exception):
@@ -232,11 +214,11 @@ class Round:
 
 
 @contextmanager
-def interrupted(counts: Counts) -> Iterator[None]:
+def interrupted(counts: Counter[str]) -> Iterator[None]:
     """A timer interrupts the process every few milliseconds."""
 
     def handler(number: int, frame: object) -> None:
-        counts.signals += 1
+        counts["signals"] += 1
 
     before = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 0.003, 0.003)
@@ -247,24 +229,24 @@ def interrupted(counts: Counts) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def play(turn: Round, counts: Counts, pool: ThreadPoolExecutor) -> Round:
+def play(turn: Round, counts: Counter[str], pool: ThreadPoolExecutor) -> Round:
     """One round; returns the next one, which is compiled meanwhile."""
     callers: list[Future[int]] = [
         pool.submit(turn.call, turn.exe, CALLS, "a thread") for _ in range(CALLERS)
     ]
     children = [turn.fork() for _ in range(CHILDREN)]
     following = Round(turn.seed + 1)
-    counts.add(calls=sum(caller.result() for caller in callers), forks=CHILDREN)
+    counts.update(calls=sum(caller.result() for caller in callers), forks=CHILDREN)
     for child in children:
         status = os.waitpid(child, 0)[1]
         if status:
             raise DifferenceError(f"a forked process ends with status {status}")
-    counts.add(refused=turn.refuse(), rounds=1)
+    counts.update(refused=turn.refuse(), rounds=1)
     if turn.seed % 4 == 0:
         turn.save()
-        counts.add(saved=1)
+        counts.update(saved=1)
     if turn.seed % 4 == 2:
-        counts.add(updated=turn.update())
+        counts.update(updated=turn.update())
     return following
 
 
@@ -280,7 +262,7 @@ def held() -> tuple[int, int, int, int]:
 
 def rows(name: str, _: None, *, minutes: float = 60.0, seed: int = 0) -> Iterator[Row]:
     """Run for so many minutes, from a seed; a row for each tenth, and what was done in the last."""
-    counts, begin = Counts(), time.monotonic()
+    counts, begin = Counter[str](), time.monotonic()
     following = Round(seed)
     with ThreadPoolExecutor(CALLERS) as pool, interrupted(counts):
         for tenth in range(1, 11):
@@ -297,7 +279,7 @@ def rows(name: str, _: None, *, minutes: float = 60.0, seed: int = 0) -> Iterato
                 "mappings": str(mappings),
                 "files": str(files),
                 "threads": str(threads),
-                **{name: str(n) for name, n in vars(counts).items() if isinstance(n, int)},
+                **{name: str(counts[name]) for name in DONE},
             }
 
 

@@ -10,10 +10,11 @@ from functools import partial
 
 import numpy as np
 from harness import Row, Table
+from models import built
 from scipy.sparse import csr_array
 
 import stepwell as sw
-from stepwell.frontends.builder import Builder, Value
+from stepwell.frontends.builder import Value
 from stepwell.tools.timing import measure
 
 SIZE = 1024
@@ -23,21 +24,22 @@ DENSITIES = (0.02, 0.1)
 
 def left(matrix: np.ndarray | csr_array, columns: int) -> sw.Module:
     """matrix times x."""
-    b = Builder()
-    x = b.input("x", (SIZE, columns))
-    b.output((b.spmm if isinstance(matrix, csr_array) else b.matmul)(b.constant(matrix), x))
-    return b.module()
+
+    def program(b: sw.Builder, x: Value) -> Value:
+        return (b.spmm if isinstance(matrix, csr_array) else b.matmul)(b.constant(matrix), x)
+
+    return built(program, (SIZE, columns))
 
 
 def right(matrix: np.ndarray | csr_array, columns: int) -> sw.Module:
     """x times the transposed matrix."""
-    b = Builder()
-    x: Value = b.input("x", (columns, SIZE))
-    if isinstance(matrix, csr_array):
-        b.output(b.transpose(b.spmm(b.constant(matrix), b.transpose(x, [1, 0])), [1, 0]))
-    else:
-        b.output(b.dense(x, b.constant(matrix)))
-    return b.module()
+
+    def program(b: sw.Builder, x: Value) -> Value:
+        if isinstance(matrix, csr_array):
+            return b.transpose(b.spmm(b.constant(matrix), b.transpose(x, [1, 0])), [1, 0])
+        return b.dense(x, b.constant(matrix))
+
+    return built(program, (columns, SIZE))
 
 
 def rows(name: str, case: tuple[str, int], *, rounds: int = 15) -> Iterator[Row]:

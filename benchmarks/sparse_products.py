@@ -16,6 +16,7 @@ from functools import cache, partial
 
 import numpy as np
 from harness import RATIO, Case, Row, Table, timed
+from models import built
 from peers import OURS, Call, in_torch
 from rich.text import Text
 from scipy.sparse import csr_array
@@ -49,10 +50,11 @@ class Product(Case):
 
     def module(self) -> sw.Module:
         """The program, which does not depend on the graph."""
-        b, short = sw.Builder("main"), self.dtype.replace("float", "f")
-        a = b.input("a", sw.SparseSpec((self.nodes, self.nodes), short))
-        b.output(b.spmm(a, b.input("x", (self.nodes, self.width), short)))
-        return sw.from_mlir(str(b.module()).replace("Width = 32", f"Width = {self.index[3:]}"))
+        short = self.dtype.replace("float", "f")
+        a = sw.SparseSpec((self.nodes, self.nodes), short)
+        x = sw.TensorSpec((self.nodes, self.width), short)
+        text = str(built(lambda b, a, x: b.spmm(a, x), a, x))
+        return sw.from_mlir(text.replace("Width = 32", f"Width = {self.index[3:]}"))
 
     def arrays(self) -> tuple[csr_array, np.ndarray]:
         rng, nodes = np.random.default_rng(0), self.nodes

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 from harness import LeftOutError, Row, Table
+from models import Weights, built
 
 import stepwell as sw
 from stepwell.tools.timing import duration
@@ -31,11 +32,8 @@ _TASKS = Path("/proc/self/task")
 
 def model() -> sw.Module:
     """A layer and a softmax: two regions of tiles in each call."""
-    b = sw.Builder("main")
-    weight = np.random.default_rng(0).standard_normal((256, 256), np.float32) / np.float32(16)
-    h = b.dense(b.input("x", (256, 256), "f32"), weight)
-    b.output(b.softmax(h, axis=1), name="y")
-    return b.module()
+    weight = Weights().scaled(256, 256)
+    return built(lambda b, x: b.softmax(b.dense(x, weight), axis=1), (256, 256))
 
 
 def _spin() -> None:

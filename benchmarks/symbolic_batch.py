@@ -11,10 +11,11 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from harness import Case, Row, Table
-from models import Weights, perceptron
+from models import Weights, built, layers
 from rich.text import Text
 
 import stepwell as sw
@@ -26,17 +27,18 @@ IMAGES = (1, 2, 3, 5, 8, 13)
 GOAL = 1.1
 """The largest acceptable ratio to the time of a program compiled for the batch."""
 
-Batch = int | str
-
 
 @dataclass(frozen=True)
 class Batches:
-    """A program for a batch (a number or the name of a size), and the shape of its input."""
+    """A function that makes a program of an input, its shape without the batch, and batches."""
 
-    build: Callable[[Batch], sw.Module]
+    program: Callable[..., Any]
     shape: tuple[int, ...]
-    """Without the batch, which comes first."""
     batches: Sequence[int] = BATCHES
+
+    def build(self, batch: int | str) -> sw.Module:
+        """The program for a batch, or for any by the name of a size."""
+        return built(self.program, (batch, *self.shape))
 
     def of_any(self, batch: int) -> OfAny:
         """The program for any batch, called with this one."""
@@ -60,67 +62,41 @@ class OfAny(Case):
 
 def mlp(*widths: int) -> Batches:
     """Dense layers with a bias, and relu between them."""
-    return Batches(lambda batch: perceptron(batch, *widths), widths[:1])
+    return Batches(lambda b, x: layers(b, x, *widths), widths[:1])
 
 
-def batched_matmul(rows: int, inner: int, columns: int) -> Batches:
+def products(b: Any, x: Any) -> Any:
     """A product of stacked matrices with a constant one, and one with themselves."""
-
-    def build(batch: Batch) -> sw.Module:
-        b, w = sw.Builder("main"), Weights()
-        x = b.input("x", (batch, rows, inner), "f32")
-        h = b.matmul(x, w.scaled(inner, columns))
-        b.output(b.matmul(h, b.transpose(h, [0, 2, 1])), name="y")
-        return b.module()
-
-    return Batches(build, (rows, inner))
+    h = b.matmul(x, Weights().scaled(64, 40))
+    return b.matmul(h, b.transpose(h, [0, 2, 1]))
 
 
-def convolution(channels: int, size: int) -> Batches:
-    """A padded 3 x 3 convolution with a bias and relu."""
-
-    def build(batch: Batch) -> sw.Module:
-        b, w = sw.Builder("main"), Weights()
-        x = b.pad(b.input("x", (batch, channels, size, size), "f32"), [0, 0, 1, 1], [0, 0, 1, 1])
-        h = b.add(b.conv(x, w.scaled(channels, channels, 3, 3)), w.scaled(channels, 1, 1))
-        b.output(b.relu(h), name="y")
-        return b.module()
-
-    return Batches(build, (channels, size, size), IMAGES)
+def convolution(b: Any, x: Any) -> Any:
+    """A padded 3 x 3 convolution of 32 channels with a bias and relu."""
+    w = Weights()
+    h = b.conv(b.pad(x, [0, 0, 1, 1], [0, 0, 1, 1]), w.scaled(32, 32, 3, 3))
+    return b.relu(b.add(h, w.scaled(32, 1, 1)))
 
 
-def softmax(columns: int) -> Batches:
+def softmax(b: Any, x: Any) -> Any:
     """Softmax of each row."""
-
-    def build(batch: Batch) -> sw.Module:
-        b = sw.Builder("main")
-        b.output(b.softmax(b.input("x", (batch, columns), "f32"), axis=1), name="y")
-        return b.module()
-
-    return Batches(build, (columns,))
+    return b.softmax(x, axis=1)
 
 
-def layer_norm(columns: int) -> Batches:
+def layer_norm(b: Any, x: Any) -> Any:
     """Layer norm of each row, with a scale and a shift."""
-
-    def build(batch: Batch) -> sw.Module:
-        b, w = sw.Builder("main"), Weights()
-        x = b.input("x", (batch, columns), "f32")
-        norm = b.layer_norm(x, w.scaled(columns), w.scaled(columns), axis=1, epsilon=1e-5)
-        b.output(norm, name="y")
-        return b.module()
-
-    return Batches(build, (columns,))
+    w, columns = Weights(), x.shape[1]
+    return b.layer_norm(x, w.scaled(columns), w.scaled(columns), axis=1, epsilon=1e-5)
 
 
 CASES = {
     "MLP 784-128-10": mlp(784, 128, 10),
     "MLP 1024 x 4": mlp(1024, 1024, 1024, 1024),
     "MLP 64-64-64": mlp(64, 64, 64),
-    "matmul of batches, 24 x 64 x 40": batched_matmul(24, 64, 40),
-    "conv 3 x 3, 32 channels, 28 x 28": convolution(32, 28),
-    "softmax of 512": softmax(512),
-    "layer norm of 512": layer_norm(512),
+    "matmul of batches, 24 x 64 x 40": Batches(products, (24, 64)),
+    "conv 3 x 3, 32 channels, 28 x 28": Batches(convolution, (32, 28, 28), IMAGES),
+    "softmax of 512": Batches(softmax, (512,)),
+    "layer norm of 512": Batches(layer_norm, (512,)),
 }
 
 

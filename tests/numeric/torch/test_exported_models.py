@@ -63,5 +63,5 @@ def test_exported(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", CHANNELS_LAST)
 def test_channels_last(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    make = getattr(importlib.import_module("channels_last_models"), name)
+    make = getattr(importlib.import_module("image_models"), name)
     as_expected(*make(*CHANNELS_LAST[name]), None)
