@@ -17,8 +17,9 @@ from ...core.refusal import FaultyOperator, refused
 from ...core.symbols import find_symbol
 from ...core.typed import owned, parent_of, returned
 from ...dialects.graph.buffers import buffer_types
-from ...dialects.graph.interfaces import GraphOp, element_type, faults_of, is_foreign, rank
+from ...dialects.graph.interfaces import GraphOp, element_type, is_foreign, rank
 from ...dialects.graph.nests.nest import Index
+from ...dialects.graph.nests.operators import written
 from ...dialects.graph.nests.proofs import (
     HINT,
     computed_indices,
@@ -99,8 +100,8 @@ def _built(
             for source, numbers in plan.followers.items()
         }
         writer = NestWriter(kernel, arguments, shapes, plan.writer, targets, rounding)
-        with writer.standing_for(plan.writer), faults_of(plan.writer):
-            plan.writer.write(writer)
+        with writer.standing_for(plan.writer):
+            written(plan.writer, writer)
         source_of |= writer.source_of
     pairs = list(zip(results, outputs, strict=True))
     nest = NestBuilder(kernel, arguments, pairs, shapes, plan, rounding)

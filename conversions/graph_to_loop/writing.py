@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
-from xdsl.ir import Attribute, SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineExpr
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineExpr
 
 from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
@@ -14,8 +13,7 @@ from ...core.typed import owned
 from ...dialects.graph import scalars
 from ...dialects.graph.combiners import COMBINERS
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
-from ...dialects.graph.nests.loop_nest import LoopNest
-from ...dialects.graph.nests.nest import Index, LocalBuffer, WritingNest
+from ...dialects.graph.nests.nest import Index, WritingNest
 from ...dialects.graph.plan.nest_plan import NestPlan
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.graph.visibility import StoredRounding
@@ -23,18 +21,6 @@ from ...dialects.loop.attrs import Combine
 from ...dialects.loop.ops import KernelOp
 from .arguments import KernelArgument
 from .nest import NestBuilder
-
-
-class _Local(LocalBuffer):
-    def __init__(self, nest: LoopNest, buffer: SSAValue) -> None:
-        self.nest, self.buffer = nest, buffer
-
-    def at(self, index: Index) -> SSAValue:
-        return self.nest.load_here(self.buffer, index)
-
-    def put(self, index: Index, value: SSAValue, combine: str | None = None) -> None:
-        self.nest.store(value, self.buffer, index, None if combine is None else Combine(combine))
-
 
 Targets = Mapping[SSAValue, Sequence[tuple[SSAValue, SSAValue]]]
 """For each result of the operator the results of the kernel that its elements give, and where
@@ -65,12 +51,6 @@ class NestWriter(NestBuilder, WritingNest):
         results = [pair for pairs in targets.values() for pair in pairs]
         super().__init__(kernel, arguments, results, shapes, NestPlan(), rounding)
         self.op, self.targets = op, targets
-
-    def local(self, shape: Index, type: Attribute) -> LocalBuffer:
-        """A buffer in the innermost open loop."""
-        sizes = [e.value if isinstance(e, AffineConstantExpr) else DYNAMIC_INDEX for e in shape]
-        symbolic = [e for e in shape if not isinstance(e, AffineConstantExpr)]
-        return _Local(self, self.allocate(MemRefType(type, sizes), symbolic))
 
     def write(self, result: int, index: Index, value: SSAValue) -> None:
         """Write an element, and what follows from it."""

@@ -12,7 +12,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, NoneAttr, SymbolRefAttr, TensorType
@@ -31,12 +31,15 @@ from ...core.refusal import OperationRefused
 from ...core.typed import tensor_type
 from .attrs import compute_type, is_reordered
 from .kinds import FusionKind
-from .nests.nest import Index, Nest, WritingNest
+from .nests.nest import Index, Nest
+from .nests.nest import WritingNest as WritingNest
 from .shape_facts import ShapeFacts
 from .shape_facts import text as text
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+    from .nests.body import KernelBody
 
     Array = np.ndarray | csr_array
 
@@ -184,11 +187,12 @@ class GraphOp(IRDLOperation, ABC):
         hint = "it has loops of its own" if self.fusion == FusionKind.NEST else "it is opaque"
         raise UnsupportedError(explain(self.name, fact, origin=origin(self), hint=hint))
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: KernelBody, *buffers: Any, **_: Any) -> None:
         """Write the results in loops of the operator's own, as one does whose `FUSION` is `NEST`.
 
         For what an element cannot say by itself: it depends on those before it, or many
-        elements go to one, or to a place that is computed.
+        elements go to one, or to a place that is computed. ``write(k, x, y)`` is given a buffer of
+        each operand and of each result: None for one that is left out, a tuple for several ones.
 
         Raises:
             UnsupportedError: if the operator has no such loops.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from xdsl.dialects import arith
@@ -119,7 +119,8 @@ class AggregateDenseOp(AggregationOp, DemandInterface):
                 found[filled] += rows[own][filled] @ w[part]
             return self.stored(found)
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         # The rows of one part that have entries are next to each other in a buffer, so that the
         # product is one of whole register tiles.
         zero = scalars.zero(nest, nest.compute_type(element_type(self.result)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i1, i64
@@ -27,12 +27,12 @@ from .interfaces import (
     GraphOp,
     ShapeFacts,
     Sizes,
-    WritingNest,
     element_type,
     text,
     widened,
 )
 from .kinds import Precision
+from .nests.nest import WritingNest
 from .ops_contraction import same_element_types
 from .traits import HalfPrecision
 
@@ -194,7 +194,8 @@ class AttentionOp(GraphOp):
             return e / total if scores.shape[-1] else e
         return np.where(total == 0, scores.dtype.type(0), e / total)
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         parts = Attention(
             self.q,
             self.k,

@@ -6,36 +6,30 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import i1, i32, i64
-from xdsl.ir import Attribute, SSAValue
-from xdsl.ir.affine import AffineExpr
+from xdsl.ir import Attribute
 from xdsl.irdl import operand_def, result_def, traits_def
 
 from ...core.dims import Shape
 from ...core.typed import dense_array
-from . import scalars
 from .attrs import FLOAT_TENSOR, I64_TENSOR
 from .constructors import operator
-from .guards import only_if
 from .interfaces import (
     FusionKind,
     GraphOp,
-    Index,
     ShapeFacts,
-    WritingNest,
     element_type,
     text,
     widened,
 )
+from .nests.body import KernelBody
+from .nests.buffers import Buffer, Index, Scalar
 from .order_keys import PlaceAt, key_bits, order_key
-from .sorting import known_size, sort_where
+from .sorting import sort_where
 from .traits import Discontinuous
 
 if TYPE_CHECKING:
     from .interfaces import Array
-
-_SIDES = tuple(map(AffineExpr.constant, range(4)))
 
 
 @operator()
@@ -105,80 +99,77 @@ class SuppressBoxesOp(GraphOp):
                 left = others[~_overlap(boxes[batch, best], boxes[batch, others], overlap)]
         return self.stored(result)
 
-    def write(self, nest: WritingNest) -> None:
-        nest.fill(0, lambda _: nest.constant(-1, i64))
-        if known_size(nest.extent(self.scores, 2)) == 0:
+    def write(
+        self,
+        k: KernelBody,
+        boxes: Buffer,
+        scores: Buffer,
+        most: Buffer,
+        overlap: Buffer,
+        least: Buffer,
+        result: Buffer,
+    ) -> None:
+        result.fill(-1)
+        if scores.shape[2] == 0:
             return
-        with nest.loops([nest.extent(self.scores, dim) for dim in range(2)]) as row:
-            box_at, count = self._candidates(nest, row)
-            self._choose(nest, row, box_at, count)
+        with k.loops(scores.shape[:2]) as row:
+            box_at, count = self._candidates(k, row, scores, least[()])
+            chosen = k.local((4, scores.shape[2]), boxes.type)
+            most_chosen, limit = most[()], overlap[()]
+            none = k.scalar(0, i64)
 
-    def _candidates(self, nest: WritingNest, row: Index) -> tuple[PlaceAt, AffineExpr]:
+            def choose(place: Index, count: Scalar) -> tuple[Scalar]:
+                """Choose a box, unless it overlaps one that is chosen."""
+                box = box_at(place)
+                own = [boxes[row[0], box, side] for side in range(4)]
+                # Without a branch: the next box overwrites one that is not chosen.
+                for side, value in enumerate(own):
+                    chosen[side, count] = value
+
+                def overlaps(other: Index, found: Scalar) -> Scalar:
+                    sides = [chosen[side, other] for side in range(4)]
+                    return found + k.cast(limit < _intersection_over_union(k, own, sides), i32)
+
+                is_open = count < most_chosen
+                earlier = k.where(is_open, count, none)
+                is_apart = k.equal(k.reduce(earlier, "add", k.scalar(0, i32), overlaps), 0)
+                chooses = is_open & is_apart
+                with k.only_if(chooses):
+                    result.update((*row, count), box)
+                return (count + k.cast(chooses, i64),)
+
+            k.carry(count, [none], choose)
+
+    def _candidates(
+        self, k: KernelBody, row: tuple[Index, ...], scores: Buffer, least: Scalar
+    ) -> tuple[PlaceAt, int | Index]:
         """The boxes of a class that take part, best first, and their number."""
-        kind, least = element_type(self.scores), nest.at(self.least, ())
+        kind = element_type(self.scores)
 
-        def keep(box: AffineExpr) -> SSAValue:
-            score = nest.at(self.scores, (*row, box))
-            low = scalars.less_equal(nest, score, least)
-            is_number = scalars.equal(nest, score, score)
-            return scalars.select(nest, low, nest.constant(False, i1), is_number)
+        def keep(box: Index) -> Scalar:
+            score = scores[(*row, box)]
+            return k.where(score <= least, k.scalar(False, i1), k.equal(score, score))
 
-        def key(box: AffineExpr) -> SSAValue:
-            return order_key(nest, nest.at(self.scores, (*row, box)), kind, True)
+        def key(box: Index) -> Scalar:
+            return k.apply(order_key, scores[(*row, box)], kind, True)
 
-        return sort_where(nest, nest.extent(self.scores, 2), keep, key, key_bits(kind))
-
-    def _choose(self, nest: WritingNest, row: Index, box_at: PlaceAt, number: AffineExpr) -> None:
-        """Choose boxes in order, unless they overlap one that is chosen."""
-        extent, kind = nest.extent(self.scores, 2), nest.compute_type(element_type(self.boxes))
-        chosen = nest.local((AffineExpr.constant(4), extent), kind)
-        most, limit = nest.at(self.most, ()), nest.at(self.overlap, ())
-        none, no = nest.constant(0, i64), nest.constant(0, i32)
-
-        def step(place: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            (count,), box = carried, box_at(place)
-            own = [nest.at(self.boxes, (row[0], nest.index(box), side)) for side in _SIDES]
-            # Without a branch: the next box overwrites one that is not chosen.
-            for side, value in zip(_SIDES, own, strict=True):
-                chosen.put((side, nest.index(count)), value)
-
-            def overlap(other: Index, found: SSAValue) -> SSAValue:
-                sides = [chosen.at((side, *other)) for side in _SIDES]
-                share = _intersection_over_union(nest, own, sides)
-                over = scalars.less(nest, limit, share)
-                return scalars.add(nest, found, scalars.convert(nest, over, i1, i32))
-
-            is_open = scalars.less(nest, count, most)
-            earlier = nest.index(scalars.select(nest, is_open, count, none))
-            is_apart = scalars.equal(nest, nest.reduce([earlier], "add", no, overlap), no)
-            chooses = nest.insert(arith.AndIOp(is_open, is_apart))
-            target = (*row, nest.index(count))
-            only_if(nest, chooses, lambda: nest.update(0, target, box))
-            return [scalars.add(nest, count, scalars.convert(nest, chooses, i1, i64))]
-
-        nest.serial(number, [none], step)
+        return sort_where(k, scores.shape[2], keep, key, key_bits(kind))
 
 
-def _intersection_over_union(
-    nest: WritingNest, a: Sequence[SSAValue], b: Sequence[SSAValue]
-) -> SSAValue:
+def _intersection_over_union(k: KernelBody, a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
     """The area that two boxes share as a fraction of what they cover; 0 where they share none."""
-    zero = scalars.zero(nest, a[0].type)
 
-    def area(box: Sequence[SSAValue]) -> SSAValue:
-        sides = [scalars.sub(nest, box[axis + 2], box[axis]) for axis in range(2)]
-        return scalars.mul(nest, *sides)
+    def area(box: Sequence[Scalar]) -> Scalar:
+        width, height = (box[axis + 2] - box[axis] for axis in range(2))
+        return width * height
 
-    low = [scalars.maximum(nest, a[axis], b[axis]) for axis in range(2)]
-    high = [scalars.minimum(nest, a[axis], b[axis]) for axis in range(2, 4)]
-    sides = [
-        scalars.maximum(nest, scalars.sub(nest, end, start), zero)
-        for start, end in zip(low, high, strict=True)
-    ]
-    common = scalars.mul(nest, *sides)
-    union = scalars.sub(nest, scalars.add(nest, area(a), area(b)), common)
-    share = scalars.divide(nest, common, union)
-    return scalars.select(nest, scalars.less(nest, zero, common), share, zero)
+    low = [k.maximum(a[axis], b[axis]) for axis in range(2)]
+    high = [k.minimum(a[axis], b[axis]) for axis in range(2, 4)]
+    width, height = (k.maximum(end - start, 0.0) for start, end in zip(low, high, strict=True))
+    common = width * height
+    union = area(a) + area(b) - common
+    share = common / union
+    return k.where(common > 0.0, share, 0.0)
 
 
 def _overlap(best: np.ndarray, others: np.ndarray, limit: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ matrix, whose entries are the edges in that order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from xdsl.dialects import arith
@@ -117,7 +117,8 @@ class SortEdgesOp(GraphOp, DemandInterface):
         np.cumsum(np.bincount(rows, minlength=targets.shape[0]), out=indptr[1:])
         return self.stored(indptr, columns[order], order)
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         begins, ranks = self._count(nest)
         size, edges = nest.extent(self.targets, 0), nest.extent(self.indices, 0)
         with nest.loops([size + 1]) as (place,):

@@ -8,7 +8,7 @@ Many graph networks take the self loops out of an edge list, and add one to each
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from xdsl.dialects.builtin import i32, i64
@@ -103,7 +103,8 @@ class SortEdgesWithLoopsOp(GraphOp, DemandInterface):
         order = np.argsort(rows, kind="stable")
         return self.stored(indptr, columns[order], np.array(len(rows)))
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         begins, ranks = self._count(nest)
         size, edges = nest.extent(self.nodes, 0), nest.extent(self.rows, 0)
         with nest.loops([size + 1]) as (place,):

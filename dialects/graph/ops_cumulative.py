@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, i1
@@ -23,11 +23,11 @@ from .interfaces import (
     FusionKind,
     Index,
     ShapeFacts,
-    WritingNest,
     element_type,
     rank,
     widened,
 )
+from .nests.nest import WritingNest
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -85,7 +85,8 @@ class CumulativeOp(AxisOp):
             found = np.concatenate([begin, before], axis)
         return self.stored(np.flip(found, axis) if self.reverse.value.data else found)
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         axis, dims = self.axis_from_front, range(rank(self.x))
         combiner, element = COMBINER_OF[self.kind.data], element_type(self.x)
         extent, type = nest.extent(self.x, axis), nest.compute_type(element)

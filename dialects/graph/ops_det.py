@@ -7,24 +7,20 @@ from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import i64
-from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import operand_def, result_def
 
 from ...core.dims import Dim, Shape, product
 from ...core.typed import dense_array
-from . import scalars
 from .attrs import FLOAT_TENSOR
 from .constructors import operator
-from .interfaces import FusionKind, GraphOp, ShapeFacts, Sizes, element_type, rank, widened
+from .interfaces import FusionKind, GraphOp, ShapeFacts, Sizes, widened
+from .nests.body import KernelBody
+from .nests.buffers import Buffer, Index, Scalar
 from .ops_ternary import wide_fma
-from .sorting import known_size
 
 if TYPE_CHECKING:
     from .interfaces import Array
-    from .nests.nest import LocalBuffer, WritingNest
 
 
 @operator()
@@ -63,16 +59,17 @@ class DetOp(GraphOp):
         with np.errstate(all="ignore"):
             return self.stored(_determinants(x))
 
-    def write(self, nest: WritingNest) -> None:
-        count = rank(self.x) - 2
-        size = nest.extent(self.x, count)
-        with nest.loops([nest.extent(self.x, axis) for axis in range(count)]) as outer:
-            one = nest.constant(1.0, nest.compute_type(element_type(self.x)))
-            rows = _Rows(nest, size, one)
-            with nest.loops([size, size]) as (row, column):
-                rows.matrix.put((row, column), nest.at(self.x, (*outer, row, column)))
-            found, is_regular = nest.serial(size, [one, one], rows.eliminate)
-            nest.write(0, outer, _unless_singular(nest, found, is_regular))
+    def write(self, k: KernelBody, x: Buffer, result: Buffer) -> None:
+        size = x.shape[-2]
+        with k.loops(x.shape[:-2]) as batch:
+            one = k.scalar(1.0, x.type)
+            rows = _Rows(k, size, k.local((size, size), x.type))
+            with k.loops(size, size) as (row, column):
+                rows.matrix[row, column] = x[(*batch, row, column)]
+            found, is_regular = k.carry(size, [one, one], rows.eliminate)
+            # The product of the pivots that are not 0; 0 if one was, or NaN if the product is NaN.
+            zero_or_nan = k.minimum(k.abs(found), 0.0)
+            result[batch] = k.where(k.equal(is_regular, 0.0), zero_or_nan, found)
 
 
 def _determinants(x: np.ndarray) -> np.ndarray:
@@ -98,76 +95,53 @@ def _determinants(x: np.ndarray) -> np.ndarray:
     return np.where(is_singular, zero_or_nan, found).reshape(x.shape[:-2])
 
 
-def _unless_singular(nest: WritingNest, found: SSAValue, is_regular: SSAValue) -> SSAValue:
-    """The product of the pivots that are not 0; 0 if one was, or NaN if the product is NaN."""
-    zero = scalars.zero(nest, found.type)
-    zero_or_nan = scalars.minimum(nest, nest.insert(math.AbsFOp(found)), zero)
-    return scalars.select(nest, scalars.equal(nest, is_regular, zero), zero_or_nan, found)
-
-
 class _Rows:
     """The rows of a matrix, in memory."""
 
-    def __init__(self, nest: WritingNest, size: AffineExpr, one: SSAValue) -> None:
-        self.nest, self.size, self.kind = nest, size, one.type
-        # No local buffer is empty.
-        own = AffineExpr.constant(1) if known_size(size) == 0 else size
-        self.matrix: LocalBuffer = nest.local((own, own), one.type)
+    def __init__(self, k: KernelBody, size: int | Index, matrix: Buffer) -> None:
+        self.k, self.size, self.matrix = k, size, matrix
 
-    def eliminate(self, place: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    def eliminate(self, place: Index, product: Scalar, is_regular: Scalar) -> tuple[Scalar, Scalar]:
         """Make a column 0 below the diagonal.
 
         Returns the product of the pivots so far that are not 0, and 0 if one of them is, else 1.
         """
-        nest, number = self.nest, scalars.from_index(self.nest, self.nest.value(place), i64)
+        k, matrix = self.k, self.matrix
+        number = k.cast(place, i64)
         best = self._largest(place, number)
-        self._exchange(place, nest.index(best))
-        pivot = self.matrix.at((place, place))
-        zero, one = scalars.zero(nest, self.kind), nest.constant(1.0, self.kind)
-        is_zero = scalars.equal(nest, pivot, zero)
+        self._exchange(place, k.index(best))
+        pivot = matrix[place, place]
+        is_zero = k.equal(pivot, 0.0)
         # Where the pivot is 0, what is divided is 0 or NaN.
-        divisor = scalars.select(nest, is_zero, one, pivot)
-
-        def subtract(row: AffineExpr, nothing: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            own = scalars.from_index(nest, nest.value(row), i64)
-            factor = scalars.divide(nest, self.matrix.at((row, place)), divisor)
-            factor = scalars.negative(nest, factor)
-            is_below = scalars.less(nest, number, own)
-            with nest.loops([self.size]) as (column,):
-                before = self.matrix.at((row, column))
-                after = scalars.fma(nest, factor, self.matrix.at((place, column)), before)
+        divisor = k.where(is_zero, 1.0, pivot)
+        with k.serial(self.size) as row:
+            own = k.cast(row, i64)
+            factor = -(matrix[row, place] / divisor)
+            is_below = number < own
+            with k.loops(self.size) as column:
+                before = matrix[row, column]
+                after = k.fma(factor, matrix[place, column], before)
                 # Other rows stay as they are, infinities included.
-                after = scalars.select(nest, is_below, after, before)
-                self.matrix.put((row, column), after)
-            return nothing
+                matrix[row, column] = k.where(is_below, after, before)
+        signed = -divisor
+        factor = k.where(k.equal(best, number), divisor, signed)
+        is_regular = k.where(is_zero, 0.0, is_regular)
+        return product * factor, is_regular
 
-        nest.serial(self.size, [], subtract)
-        product, is_regular = carried
-        signed = scalars.negative(nest, divisor)
-        factor = scalars.select(nest, scalars.equal(nest, best, number), divisor, signed)
-        is_regular = scalars.select(nest, is_zero, zero, is_regular)
-        return [scalars.mul(nest, product, factor), is_regular]
-
-    def _largest(self, place: AffineExpr, number: SSAValue) -> SSAValue:
+    def _largest(self, place: Index, number: Scalar) -> Scalar:
         """The row from a place on with the largest magnitude in the column of that place."""
-        nest = self.nest
+        k = self.k
 
-        def better(row: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            size, best = carried
-            own = scalars.from_index(nest, nest.value(row), i64)
-            x = nest.insert(math.AbsFOp(self.matrix.at((row, place))))
-            inside = scalars.less_equal(nest, number, own)
-            wins = nest.insert(arith.AndIOp(inside, scalars.less(nest, size, x)))
-            return [scalars.select(nest, wins, x, size), scalars.select(nest, wins, own, best)]
+        def better(row: Index, size: Scalar, best: Scalar) -> tuple[Scalar, Scalar]:
+            own = k.cast(row, i64)
+            x = k.abs(self.matrix[row, place])
+            wins = (number <= own) & (size < x)
+            return k.where(wins, x, size), k.where(wins, own, best)
 
-        least = nest.constant(-1.0, self.kind)
-        return nest.serial(self.size, [least, number], better)[1]
+        return k.carry(self.size, [k.scalar(-1.0, self.matrix.type), number], better)[1]
 
-    def _exchange(self, first: AffineExpr, second: AffineExpr) -> None:
-        def step(column: AffineExpr, nothing: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            pair = [self.matrix.at((row, column)) for row in (first, second)]
-            self.matrix.put((first, column), pair[1])
-            self.matrix.put((second, column), pair[0])
-            return nothing
-
-        self.nest.serial(self.size, [], step)
+    def _exchange(self, first: Index, second: Index) -> None:
+        with self.k.serial(self.size) as column:
+            pair = [self.matrix[row, column] for row in (first, second)]
+            self.matrix[first, column] = pair[1]
+            self.matrix[second, column] = pair[0]

@@ -15,12 +15,12 @@ from ...core.dims import Shape
 from ...core.errors import InputError
 from ...core.indices import explained_index, outside
 from ...core.provenance import origin
-from . import scalars
 from .attrs import INDEX_TENSOR, STORED_TENSOR
 from .axes import AxisOp
 from .constructors import operator
 from .demands import DemandInterface, IndexBound
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, rank
+from .positions import from_start
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -33,10 +33,7 @@ def place_of(
 
     A negative one counts from the back.
     """
-    where = scalars.to_index(nest, nest.at(indices, index))
-    size = nest.value(nest.extent(source, axis))
-    negative = scalars.less(nest, where, nest.value(AffineExpr.constant(0)))
-    return nest.index(scalars.select(nest, negative, scalars.add(nest, where, size), where))
+    return from_start(nest, nest.at(indices, index), nest.extent(source, axis))
 
 
 def checked_places(op: GraphOp, indices: np.ndarray, extent: int) -> np.ndarray:

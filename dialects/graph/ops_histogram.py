@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i64
@@ -24,10 +24,10 @@ from .interfaces import (
     Index,
     ShapeFacts,
     Sizes,
-    WritingNest,
     element_type,
     rank,
 )
+from .nests.nest import WritingNest
 from .op_builder import OpBuilder, V
 from .ops_arange import ArangeOp
 from .ops_gather import checked_places, place_of
@@ -95,7 +95,8 @@ class HistogramOp(GraphOp, DemandInterface):
             np.add.at(found, checked_places(self, x, bins), weights[0] if weights else 1)
         return self.stored(found)
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         type = nest.compute_type(element_type(self.result))
         nest.fill(0, lambda _: scalars.zero(nest, type))
 

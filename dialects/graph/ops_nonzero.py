@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import NoneAttr, i64
@@ -86,7 +86,8 @@ class NonzeroOp(GraphOp, DemandInterface):
         indices = np.nonzero(dense_array(arrays[0]))
         return self.stored(*indices, np.array(len(indices[0])))
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         extents = [nest.extent(self.x, dim) for dim in range(rank(self.x))]
         kind = nest.compute_type(element_type(self.x))
         nothing, one = scalars.zero(nest, kind), nest.constant(1, i64)

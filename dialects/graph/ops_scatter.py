@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from xdsl.dialects.builtin import i1
@@ -25,10 +25,10 @@ from .interfaces import (
     Index,
     ShapeFacts,
     Sizes,
-    WritingNest,
     element_type,
     rank,
 )
+from .nests.nest import WritingNest
 from .ops_gather import check_beside, place_of, places_beside, places_nd, shape_of_places
 
 if TYPE_CHECKING:
@@ -124,7 +124,8 @@ class ScatterElementsOp(ScatterOp, AxisOp, DemandInterface):
         places = places_beside(self, x, indices, self.axis_from_front)
         return (self.scattered(x, places, updates),)
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         axis = self.axis_from_front
         extents = [nest.extent(self.indices, dim) for dim in range(rank(self.indices))]
         nest.fill(0, lambda index: nest.at(self.x, index))
@@ -181,7 +182,8 @@ class ScatterNdOp(ScatterOp, DemandInterface):
         x, updates, *indices = cast(tuple[np.ndarray, ...], arrays)
         return (self.scattered(x, places_nd(self, x, indices), updates),)
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         outer = rank(self.indices[0])
         nest.fill(0, lambda index: nest.at(self.x, index))
         extents = [nest.extent(self.updates, dim) for dim in range(rank(self.updates))]

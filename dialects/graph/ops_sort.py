@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, i1, i64
-from xdsl.ir import Attribute, SSAValue
-from xdsl.ir.affine import AffineExpr
+from xdsl.ir import Attribute
 from xdsl.irdl import operand_def, prop_def, result_def
 
 from ...core.dims import Dim, Shape
@@ -20,16 +19,15 @@ from .constructors import operator
 from .demands import DemandInterface, SizeBound
 from .interfaces import (
     FusionKind,
-    Index,
     ShapeFacts,
-    WritingNest,
     element_type,
-    rank,
     widened,
 )
+from .nests.body import KernelBody
+from .nests.buffers import Buffer, Index, Scalar
 from .order_keys import MOST_PLACES, KeyAt, PlaceAt, key_bits, order_key
 from .selection import select_first
-from .sorting import RANKED, known_size, sort, sort_first
+from .sorting import RANKED, sort, sort_first
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -82,24 +80,24 @@ class OrderingOp(AxisOp, DemandInterface, ABC):
         return np.take_along_axis(x, places, axis), places
 
     @abstractmethod
-    def order(self, nest: WritingNest, extent: AffineExpr, key_at: KeyAt, bits: int) -> PlaceAt:
+    def order(self, k: KernelBody, extent: int | Index, key_at: KeyAt, bits: int) -> PlaceAt:
         """Where the elements of a row of the results come from."""
 
-    def write(self, nest: WritingNest) -> None:
-        axis, dims, kind = self.axis_from_front, range(rank(self.x)), element_type(self.x)
-        with nest.loops([nest.extent(self.x, dim) for dim in dims if dim != axis]) as rest:
+    def write(self, k: KernelBody, x: Buffer, values: Buffer, indices: Buffer) -> None:
+        axis, kind = self.axis_from_front, element_type(self.x)
+        with k.loops([*x.shape[:axis], *x.shape[axis + 1 :]]) as rest:
 
-            def own(place: AffineExpr) -> Index:
+            def own(place: Any) -> tuple[Any, ...]:
                 return (*rest[:axis], place, *rest[axis:])
 
-            def key_at(place: AffineExpr) -> SSAValue:
-                return order_key(nest, nest.at(self.x, own(place)), kind, self.is_descending)
+            def key_at(place: Index) -> Scalar:
+                return k.apply(order_key, x[own(place)], kind, self.is_descending)
 
-            place_at = self.order(nest, nest.extent(self.x, axis), key_at, key_bits(kind))
-            with nest.loops([nest.extent(self.values, axis)]) as (position,):
+            place_at = self.order(k, x.shape[axis], key_at, key_bits(kind))
+            with k.loops(values.shape[axis]) as position:
                 place = place_at(position)
-                nest.write(0, own(position), nest.at(self.x, own(nest.index(place))))
-                nest.write(1, own(position), place)
+                values[own(position)] = x[own(place)]
+                indices[own(position)] = place
 
 
 @operator(axis=-1, descending=False)
@@ -135,8 +133,8 @@ class SortOp(OrderingOp):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         return self.stored(*self.ordered(arrays[0]))
 
-    def order(self, nest: WritingNest, extent: AffineExpr, key_at: KeyAt, bits: int) -> PlaceAt:
-        return sort(nest, extent, key_at, bits)
+    def order(self, k: KernelBody, extent: int | Index, key_at: KeyAt, bits: int) -> PlaceAt:
+        return sort(k, extent, key_at, bits)
 
 
 @operator(axis=-1, largest=True)
@@ -181,10 +179,10 @@ class TopKOp(OrderingOp):
         found = (np.take(part, first, self.axis_from_front) for part in self.ordered(arrays[0]))
         return self.stored(*found)
 
-    def order(self, nest: WritingNest, extent: AffineExpr, key_at: KeyAt, bits: int) -> PlaceAt:
-        k, size = self.k.value.data, known_size(extent)
-        if 0 < k <= FEW or (size is not None and 0 < k <= min(MANY, size // SPARSE)):
-            return select_first(nest, extent, k, key_at, bits)
-        if k and (size is None or size >= max(RANKED, DENSE * k)):
-            return sort_first(nest, extent, k, key_at, bits)
-        return sort(nest, extent, key_at, bits)
+    def order(self, k: KernelBody, extent: int | Index, key_at: KeyAt, bits: int) -> PlaceAt:
+        count, size = self.k.value.data, extent if isinstance(extent, int) else None
+        if 0 < count <= FEW or (size is not None and 0 < count <= min(MANY, size // SPARSE)):
+            return select_first(k, extent, count, key_at, bits)
+        if count and (size is None or size >= max(RANKED, DENSE * count)):
+            return sort_first(k, extent, count, key_at, bits)
+        return sort(k, extent, key_at, bits)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import i64
-from xdsl.ir import Attribute, SSAValue
-from xdsl.ir.affine import AffineExpr
+from xdsl.ir import Attribute
 from xdsl.irdl import operand_def, prop_def, result_def, traits_def
 from xdsl.utils.exceptions import VerifyException
 
@@ -21,19 +22,16 @@ from .attrs import FLOAT_TENSOR, INDEX_TENSOR, ReduceKind, ReduceKindAttr
 from .combiners import COMBINER_OF
 from .constructors import operator
 from .demands import DemandInterface, IndexBound
-from .guards import only_if
 from .interfaces import (
     FusionKind,
     GraphOp,
-    Index,
     ShapeFacts,
-    WritingNest,
     element_type,
     widened,
 )
-from .nests.nest import LocalBuffer
-from .ops_gather import checked_places, place_of
-from .sorting import known_size
+from .nests.body import KernelBody
+from .nests.buffers import Buffer, Index, Scalar, ceil_div
+from .ops_gather import checked_places
 from .traits import Discontinuous
 
 if TYPE_CHECKING:
@@ -132,138 +130,129 @@ class TreeEnsembleOp(GraphOp, DemandInterface):
             found = combiner.ufunc(found, values[leaf[node]])
         return self.stored(found)
 
-    def write(self, nest: WritingNest) -> None:
+    def write(
+        self,
+        k: KernelBody,
+        x: Buffer,
+        threshold: Buffer,
+        feature: Buffer,
+        following: Buffer,
+        leaf: Buffer,
+        values: Buffer,
+        root: Buffer,
+        depth: Buffer,
+        result: Buffer,
+    ) -> None:
         # Rows of a tile go through one tree after the other, which stays in the cache; a few rows
         # go through several trees at a time. Each step is one of all: they do not wait for each
         # other.
-        combiner, kind = COMBINER_OF[self.kind.data], nest.compute_type(element_type(self.values))
-        rows, columns = nest.extent(self.x, 0), nest.extent(self.values, 1)
-        tile_size, init = AffineExpr.constant(_TILE), combiner.init(nest, kind)
-        nest.fill(0, lambda _: init)
-        with nest.loops([rows.ceil_div(_TILE)]) as (tile,):
+        combiner, rows, columns = COMBINER_OF[self.kind.data], x.shape[0], values.shape[1]
+        init = k.apply(combiner.init, values.type)
+        result.fill(init)
+        with k.loops(ceil_div(rows, _TILE)) as tile:
             first = tile * _TILE
-            left = nest.insert(arith.SubiOp(nest.value(rows), nest.value(first)))
-            count = nest.insert(arith.MinSIOp(left, nest.value(tile_size)))
-            # No local buffer is empty.
-            size = AffineExpr.constant(1) if known_size(columns) == 0 else columns
-            totals = nest.local((tile_size, size), kind)
-            nest.in_order([tile_size, columns], lambda own: totals.put(own, init))
-            walk = _Walk(self, nest, first, count, nest.local((tile_size,), i64))
-
-            def combine(own: Index, node: AffineExpr) -> None:
-                leaf = place_of(nest, self.leaf, (node,), self.values, 0)
-                value = nest.at(self.values, (leaf, own[1]))
-                totals.put(own, combiner.step(nest, totals.at(own), value))
-
-            def add(index: Index) -> None:
-                trees = walk.trees(*index)
+            count = k.minimum(k.value(rows) - k.value(first), k.value(_TILE))
+            totals = k.local((_TILE, columns), values.type)
+            with k.serial(_TILE, columns) as own:
+                totals[own] = init
+            nodes = _Nodes(x, threshold, feature, following)
+            walk = _Walk(k, nodes, first, count, root, depth)
+            with k.serial(walk.groups) as group:
+                trees = walk.trees(group)
                 walk.run(trees)
-                walk.for_each(
-                    trees,
-                    lambda tree, row, place: nest.in_order(
-                        [columns], lambda own: combine((row, *own), walk.node(place))
-                    ),
-                )
+                with walk.each(trees) as (_, row, place), k.serial(columns) as column:
+                    node = k.place(leaf[walk.node(place)], values.shape[0])
+                    value = values[node, column]
+                    totals[row, column] = k.apply(combiner.step, totals[row, column], value)
+            with k.serial(_TILE, columns) as (row, column), k.only_if(row < count):
+                result.update((first + row, column), totals[row, column])
 
-            def finish(own: Index) -> None:
-                row, column = own
-                is_row = nest.insert(arith.CmpiOp(nest.value(row), count, "slt"))
-                target = (first + row, column)
-                only_if(nest, is_row, lambda: nest.update(0, target, totals.at(own)))
 
-            nest.in_order([walk.groups], add)
-            nest.in_order([tile_size, columns], finish)
+class _Nodes(NamedTuple):
+    """The rows, and what the nodes of all trees say of their next ones."""
+
+    x: Buffer
+    threshold: Buffer
+    feature: Buffer
+    following: Buffer
 
 
 class _Walk:
     """The way of `count` rows from the first one on through an ensemble, by groups of trees.
 
-    `nodes` holds where each row is in each tree of a group, which has as many trees as fit.
+    A buffer holds where each row is in each tree of a group, which has as many trees as fit.
     """
 
     def __init__(
         self,
-        op: TreeEnsembleOp,
-        nest: WritingNest,
-        first: AffineExpr,
-        count: SSAValue,
-        nodes: LocalBuffer,
+        k: KernelBody,
+        nodes: _Nodes,
+        first: Index,
+        count: Scalar,
+        root: Buffer,
+        depth: Buffer,
     ) -> None:
-        self._op, self._nest, self._first, self._count, self._nodes = op, nest, first, count, nodes
-        tile = nest.value(AffineExpr.constant(_TILE))
-        self._group = nest.insert(arith.DivUIOp(tile, count))
-        self._all = nest.value(nest.extent(op.root, 0))
-        self.groups = nest.index(nest.insert(arith.CeilDivUIOp(self._all, self._group)))
+        self.k, self.nodes, self.first, self.count = k, nodes, first, count
+        self.root, self.depth, self.places = root, depth, k.local(_TILE, i64)
+        self.group = k.apply(arith.DivUIOp, k.value(_TILE), count)
+        self.all = k.value(root.shape[0])
+        self.groups = k.index(k.apply(arith.CeilDivUIOp, self.all, self.group))
 
-    def trees(self, group: AffineExpr) -> tuple[AffineExpr, SSAValue]:
+    def trees(self, group: Index) -> tuple[Index, Scalar]:
         """The first tree of a group, and the number of its trees."""
-        nest = self._nest
-        first = nest.insert(arith.MuliOp(nest.value(group), self._group))
-        left = nest.insert(arith.SubiOp(self._all, first))
-        return nest.index(first), nest.insert(arith.MinSIOp(left, self._group))
+        first = self.k.value(group) * self.group
+        left = self.all - first
+        return self.k.index(first), self.k.minimum(left, self.group)
 
-    def node(self, place: AffineExpr) -> AffineExpr:
+    def node(self, place: Index) -> Index:
         """The node at a place of the buffer."""
-        return self._nest.index(self._nodes.at((place,)))
+        return self.k.index(self.places[place])
 
-    def for_each(
+    @contextmanager
+    def each(
         self,
-        trees: tuple[AffineExpr, SSAValue],
-        body: Callable[[AffineExpr, AffineExpr, AffineExpr], None],
-        rows_of: Callable[[AffineExpr], SSAValue] | None = None,
-    ) -> None:
-        """Run `body` for each tree of a group and each row, with their place in the buffer.
+        trees: tuple[Index, Scalar],
+        rows_of: Callable[[Index], Scalar] | None = None,
+    ) -> Iterator[tuple[Index, Index, Index]]:
+        """Open loops over the trees of a group and the rows, with their place in the buffer.
 
         `rows_of` returns the number of rows that go on in a tree; without it, all do.
         """
-        nest, (first, number) = self._nest, trees
+        k, (first, number) = self.k, trees
+        with k.serial(number) as own:
+            tree, begin = first + own, k.index(k.value(own) * self.count)
+            rows = self.count if rows_of is None else rows_of(tree)
+            with k.serial(rows) as row:
+                yield tree, row, begin + row
 
-        def of_tree(index: Index) -> None:
-            (tree,) = index
-            start = nest.insert(arith.MuliOp(nest.value(tree), self._count))
-            begin, rows = nest.index(start), self._count
-            if rows_of is not None:
-                rows = rows_of(first + tree)
-            nest.in_order(
-                [nest.index(rows)], lambda own: body(first + tree, own[0], begin + own[0])
-            )
-
-        nest.in_order([nest.index(number)], of_tree)
-
-    def run(self, trees: tuple[AffineExpr, SSAValue]) -> None:
+    def run(self, trees: tuple[Index, Scalar]) -> None:
         """Let all rows go through the trees of a group, each to its depth."""
-        nest, op, (first, number) = self._nest, self._op, trees
+        k, (first, number) = self.k, trees
 
-        def begin(tree: AffineExpr, row: AffineExpr, place: AffineExpr) -> None:
-            root = place_of(nest, op.root, (tree,), op.threshold, 0)
-            self._nodes.put((place,), scalars.from_index(nest, nest.value(root), i64))
+        with self.each(trees) as (tree, _, place):
+            root = k.place(self.root[tree], self.nodes.threshold.shape[0])
+            self.places[place] = k.cast(root, i64)
+        none = k.value(0)
+        (deepest,) = k.carry(
+            number, [none], lambda tree, most: (k.maximum(most, self._depth(first + tree)),)
+        )
+        with k.serial(deepest) as done:
+            rows = partial(self._rows_left, done)
+            with self.each(trees, rows) as (_, row, place):
+                self._step(row, place)
 
-        def depth(tree: AffineExpr) -> SSAValue:
-            return scalars.to_index(nest, nest.at(op.depth, (tree,)))
+    def _depth(self, tree: Index) -> Scalar:
+        return self.k.apply(scalars.to_index, self.depth[tree])
 
-        def deeper(tree: AffineExpr, most: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            return [scalars.maximum(nest, most[0], depth(first + tree))]
+    def _rows_left(self, done: Index, tree: Index) -> Scalar:
+        """How many rows go on in a tree after some steps."""
+        return self.k.where(done < self._depth(tree), self.count, self.k.value(0))
 
-        def step(index: Index) -> None:
-            (done,) = map(nest.value, index)
-
-            def rows_of(tree: AffineExpr) -> SSAValue:
-                goes_on = nest.insert(arith.CmpiOp(done, depth(tree), "slt"))
-                return scalars.select(nest, goes_on, self._count, zero)
-
-            self.for_each(trees, self._step, rows_of)
-
-        self.for_each(trees, begin)
-        zero = nest.value(AffineExpr.constant(0))
-        (deepest,) = nest.serial(nest.index(number), [zero], deeper)
-        nest.in_order([nest.index(deepest)], step)
-
-    def _step(self, tree: AffineExpr, row: AffineExpr, place: AffineExpr) -> None:
+    def _step(self, row: Index, place: Index) -> None:
         """Let a row go to the next node."""
-        nest, op, node = self._nest, self._op, self.node(place)
-        left, right = (nest.value(AffineExpr.constant(side)) for side in range(2))
-        feature = place_of(nest, op.feature, (node,), op.x, 1)
-        x, threshold = nest.at(op.x, (self._first + row, feature)), nest.at(op.threshold, (node,))
-        side = scalars.select(nest, scalars.less_equal(nest, x, threshold), left, right)
-        following = place_of(nest, op.next, (node, nest.index(side)), op.threshold, 0)
-        self._nodes.put((place,), scalars.from_index(nest, nest.value(following), i64))
+        k, (x, threshold, feature, following), node = self.k, self.nodes, self.node(place)
+        column = k.place(feature[node], x.shape[1])
+        goes_left = x[self.first + row, column] <= threshold[node]
+        side = k.where(goes_left, k.value(0), k.value(1))
+        after = k.place(following[node, side], threshold.shape[0])
+        self.places[place] = k.cast(after, i64)

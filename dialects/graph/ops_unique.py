@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, i1, i64
-from xdsl.ir import Attribute, SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineExpr
+from xdsl.ir import Attribute
 from xdsl.irdl import operand_def, prop_def, result_def, traits_def
 
 from ...core.dims import Shape
 from ...core.typed import dense_array
-from . import scalars
 from .attrs import DENSE_TENSOR, I64_TENSOR
 from .constructors import operator
 from .demands import DemandInterface, SizeBound, SizeResult
-from .guards import only_if
-from .interfaces import FusionKind, GraphOp, ShapeFacts, WritingNest, element_type, widened
-from .nests.nest import LocalBuffer
-from .order_keys import MOST_PLACES, PlaceAt, key_bits, order_key
+from .interfaces import FusionKind, GraphOp, ShapeFacts, element_type, widened
+from .nests.body import KernelBody
+from .nests.buffers import Buffer, Index, Scalar
+from .order_keys import MOST_PLACES, KeyAt, PlaceAt, key_bits, key_type, order_key
 from .sorting import sort
 from .traits import Discontinuous
 
@@ -83,73 +80,61 @@ class UniqueOp(GraphOp, DemandInterface):
             inverse = np.argsort(order)[inverse]
         return self.stored(x[first], first, inverse, counts, np.array(len(first)))
 
-    def write(self, nest: WritingNest) -> None:
-        extent, kind = nest.extent(self.x, 0), element_type(self.x)
-
-        def key_at(place: AffineExpr) -> SSAValue:
-            return order_key(nest, nest.at(self.x, (place,)), kind, False)
-
-        place_at = sort(nest, extent, key_at, key_bits(kind))
-        # No local buffer is empty.
-        none = isinstance(extent, AffineConstantExpr) and extent.value == 0
-        size = AffineExpr.constant(1) if none else extent
-        firsts = nest.local((size,), i64)
-        self._find_firsts(nest, extent, place_at, firsts)
-        self._number(nest, extent, place_at, firsts, nest.local((size,), i64))
-
-    def _find_firsts(
-        self, nest: WritingNest, extent: AffineExpr, place_at: PlaceAt, firsts: LocalBuffer
-    ) -> None:
-        """Find the first place of each element's value."""
-        kind = element_type(self.x)
-        start = nest.value(AffineExpr.constant(0))
-
-        def step(position: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            first, last = carried
-            place = place_at(position)
-            key = order_key(nest, nest.at(self.x, (nest.index(place),)), kind, False)
-            same = scalars.equal(nest, key, last)
-            behind = scalars.less(nest, start, nest.value(position))
-            first = scalars.select(nest, nest.insert(arith.AndIOp(same, behind)), first, place)
-            firsts.put((nest.index(place),), first)
-            return [first, key]
-
-        key_type = order_key(nest, scalars.zero(nest, nest.compute_type(kind)), kind, False).type
-        nest.serial(extent, [nest.constant(0, i64), nest.constant(0, key_type)], step)
-
-    def _number(
+    def write(
         self,
-        nest: WritingNest,
-        extent: AffineExpr,
-        place_at: PlaceAt,
-        firsts: LocalBuffer,
-        numbers: LocalBuffer,
+        k: KernelBody,
+        x: Buffer,
+        values: Buffer,
+        indices: Buffer,
+        inverse: Buffer,
+        counts: Buffer,
+        count: Buffer,
     ) -> None:
-        """Number what is different in its order, and write all results."""
-        none, one = nest.constant(0, i64), nest.constant(1, i64)
+        (extent,), kind = x.shape, element_type(self.x)
+
+        def key_at(place: Any) -> Scalar:
+            return k.apply(order_key, x[place], kind, False)
+
+        place_at = sort(k, extent, key_at, key_bits(kind))
+        firsts = self._firsts(k, extent, place_at, key_at)
+        # Number what is different in its order.
+        numbers, none = k.local(extent, i64), k.scalar(0, i64)
         in_order = bool(self.sorted.value.data)
 
-        def step(position: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            (count,) = carried
-            own = scalars.from_index(nest, nest.value(position), i64)
+        def step(position: Index, number: Scalar) -> tuple[Scalar]:
+            own = k.cast(position, i64)
             place = place_at(position) if in_order else own
-            here, first = nest.index(place), firsts.at((nest.index(place),))
-            is_new = scalars.equal(nest, first, place)
+            here = k.index(place)
+            first = firsts[here]
+            is_new = k.equal(first, place)
+            with k.only_if(is_new):
+                numbers[here] = number
+                target = k.index(number)
+                values.update(target, x[here])
+                indices.update(target, place)
+                counts.update(target, none)
+            counts.accumulate(numbers[first], 1)
+            return (k.where(is_new, number + 1, number),)
 
-            def begin() -> None:
-                numbers.put((here,), count)
-                target = (nest.index(count),)
-                nest.update(0, target, nest.at(self.x, (here,)))
-                nest.update(1, target, place)
-                nest.update(3, target, none)
+        (total,) = k.carry(extent, [none], step)
+        count[()] = total
+        with k.serial(extent) as place:
+            inverse[place] = numbers[firsts[place]]
 
-            only_if(nest, is_new, begin)
-            number = numbers.at((nest.index(first),))
-            nest.update(3, (nest.index(number),), one, "add")
-            return [scalars.select(nest, is_new, scalars.add(nest, count, one), count)]
+    def _firsts(
+        self, k: KernelBody, extent: int | Index, place_at: PlaceAt, key_at: KeyAt
+    ) -> Buffer:
+        """The first place of each element's value."""
+        firsts = k.local(extent, i64)
+        start = k.value(0)
 
-        (count,) = nest.serial(extent, [none], step)
-        nest.write(4, (), count)
-        nest.in_order(
-            [extent], lambda own: nest.write(2, own, numbers.at((nest.index(firsts.at(own)),)))
-        )
+        def step(position: Index, first: Scalar, last: Scalar) -> tuple[Scalar, Scalar]:
+            place = place_at(position)
+            here = k.index(place)
+            key = key_at(here)
+            first = k.where(k.equal(key, last) & (start < position), first, place)
+            firsts[here] = first
+            return first, key
+
+        k.carry(extent, [k.scalar(0, i64), k.scalar(0, key_type(element_type(self.x)))], step)
+        return firsts

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import bf16, f16, f32, f64, i1, i32, i64
+from xdsl.dialects.builtin import IntegerType, bf16, f16, f32, f64, i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
-from xdsl.ir.affine import AffineExpr
 
 from ...core.typed import bits
 from . import scalars
 from .attrs import compute_type, is_float, is_unsigned
-from .nests.nest import Index, LocalBuffer, Scalars, WritingNest
+from .nests.body import KernelBody
+from .nests.buffers import Buffer, Index, Scalar
+from .nests.nest import Scalars
 
 PLACE_BITS = 32
 MOST_PLACES = (1 << 31) - 1
@@ -35,12 +37,17 @@ def key_bits(kind: Attribute) -> int:
     return _FLOAT_BITS.get(kind) or bits(kind)
 
 
+def key_type(kind: Attribute) -> IntegerType:
+    """The type of the keys of an element type."""
+    return i64 if key_bits(kind) > PLACE_BITS else i32
+
+
 def order_key(nest: Scalars, x: SSAValue, kind: Attribute, descending: bool) -> SSAValue:
     """An i32, or i64, that is less than another one where the scalar comes before that one.
 
     Zeros are equal, and so are NaNs, which come last, in a descending order first.
     """
-    computed, wide = compute_type(kind), i64 if key_bits(kind) > PLACE_BITS else i32
+    computed, wide = compute_type(kind), key_type(kind)
     if is_float(kind):
         key = _float_key(nest, x)
         if (unused := 32 - key_bits(kind)) > 0:
@@ -67,11 +74,11 @@ def _float_key(nest: Scalars, x: SSAValue) -> SSAValue:
     return scalars.select(nest, is_nan, largest, key)
 
 
-KeyAt = Callable[[AffineExpr], SSAValue]
+KeyAt = Callable[[Index], Scalar]
 """From the place of an element to its key: see `order_key`."""
-PlaceAt = Callable[[AffineExpr], SSAValue]
+PlaceAt = Callable[[Index], Scalar]
 """From a position in a sorted row to the place of its element, an i64."""
-Record = tuple[SSAValue, ...]
+Record = tuple[Scalar, ...]
 """A key and its place in one i64, or one i64 each."""
 
 
@@ -79,6 +86,7 @@ Record = tuple[SSAValue, ...]
 class Records:
     """What records of keys of some bits are made of."""
 
+    k: KernelBody
     bits: int
 
     @property
@@ -91,76 +99,61 @@ class Records:
         """The width of the type of keys."""
         return 32 if self.is_packed else 64
 
-    def of(self, nest: WritingNest, key: SSAValue, place: AffineExpr) -> Record:
+    def of(self, key: Scalar, place: Index) -> Record:
         """The record of a key at a place."""
-        own = scalars.from_index(nest, nest.value(place), i64)
+        own = self.k.cast(place, i64)
         if not self.is_packed:
             return key, own
-        wide = nest.insert(arith.ExtSIOp(key, i64))
-        high = nest.insert(arith.ShLIOp(wide, nest.constant(PLACE_BITS, i64)))
-        return (nest.insert(arith.OrIOp(high, own)),)
+        return ((self.k.cast(key, i64) << PLACE_BITS) | own,)
 
-    def lowest(self, nest: WritingNest) -> Record:
+    def lowest(self) -> Record:
         """What no record is less than."""
-        return self._repeated(nest.constant(-(1 << 63), i64))
+        return self._repeated(-(1 << 63))
 
-    def highest(self, nest: WritingNest) -> Record:
+    def highest(self) -> Record:
         """What is not less than any record."""
-        return self._repeated(nest.constant((1 << 63) - 1, i64))
+        return self._repeated((1 << 63) - 1)
 
-    def _repeated(self, scalar: SSAValue) -> Record:
-        return (scalar,) if self.is_packed else (scalar, scalar)
+    def _repeated(self, number: int) -> Record:
+        return (self.k.scalar(number, i64),) * (1 if self.is_packed else 2)
 
-    def key(self, nest: WritingNest, record: Record) -> SSAValue:
+    def key(self, record: Record) -> Scalar:
         """The key of a record, in the type of `order_key`."""
-        if not self.is_packed:
-            return record[0]
-        high = nest.insert(arith.ShRSIOp(record[0], nest.constant(PLACE_BITS, i64)))
-        return nest.insert(arith.TruncIOp(high, i32))
+        return self.k.cast(record[0] >> PLACE_BITS, i32) if self.is_packed else record[0]
 
-    def place(self, nest: WritingNest, record: Record) -> SSAValue:
+    def place(self, record: Record) -> Scalar:
         """The place of a record, an i64."""
-        if not self.is_packed:
-            return record[1]
-        mask = nest.constant((1 << PLACE_BITS) - 1, i64)
-        return nest.insert(arith.AndIOp(record[0], mask))
+        return record[0] & ((1 << PLACE_BITS) - 1) if self.is_packed else record[1]
 
-    def less(self, nest: WritingNest, a: Record, b: Record) -> SSAValue:
+    def less(self, a: Record, b: Record) -> Scalar:
         """Whether a record comes before another one."""
-        first = scalars.less(nest, a[0], b[0])
-        if self.is_packed:
-            return first
-        same = scalars.equal(nest, a[0], b[0])
-        before = nest.insert(arith.AndIOp(same, scalars.less(nest, a[1], b[1])))
-        return nest.insert(arith.OrIOp(first, before))
+        first = a[0] < b[0]
+        return first if self.is_packed else first | (self.k.equal(a[0], b[0]) & (a[1] < b[1]))
 
-    def clamped(self, nest: WritingNest, record: Record, low: Record, high: Record) -> Record:
+    def clamped(self, record: Record, low: Record, high: Record) -> Record:
         """A record, or `low` if it is less than that, or `high` if that is less."""
         if self.is_packed:
-            larger = scalars.maximum(nest, record[0], low[0])
-            return (scalars.minimum(nest, larger, high[0]),)
-        larger = self._chosen(nest, self.less(nest, record, low), low, record)
-        return self._chosen(nest, self.less(nest, high, larger), high, larger)
+            return (self.k.minimum(self.k.maximum(record[0], low[0]), high[0]),)
+        larger = self._chosen(self.less(record, low), low, record)
+        return self._chosen(self.less(high, larger), high, larger)
 
-    def _chosen(self, nest: WritingNest, first: SSAValue, a: Record, b: Record) -> Record:
-        return tuple(scalars.select(nest, first, x, y) for x, y in zip(a, b, strict=True))
+    def _chosen(self, first: Scalar, a: Record, b: Record) -> Record:
+        return tuple(self.k.where(first, x, y) for x, y in zip(a, b, strict=True))
 
-    def buffer(self, nest: WritingNest, shape: Index) -> RecordBuffer:
+    def buffer(self, *shape: int | Index) -> RecordBuffer:
         """A local buffer of records."""
-        return RecordBuffer([nest.local(shape, i64) for _ in range(1 if self.is_packed else 2)])
+        return RecordBuffer([self.k.local(shape, i64) for _ in range(1 if self.is_packed else 2)])
 
 
 @dataclass(frozen=True)
 class RecordBuffer:
     """A local buffer of records, in one for each of their scalars."""
 
-    parts: list[LocalBuffer]
+    parts: list[Buffer]
 
-    def at(self, index: Index) -> Record:
-        """The record at an index."""
-        return tuple(part.at(index) for part in self.parts)
+    def __getitem__(self, index: Any) -> Record:
+        return tuple(part[index] for part in self.parts)
 
-    def put(self, index: Index, record: Record) -> None:
-        """Change the record at an index."""
+    def __setitem__(self, index: Any, record: Record) -> None:
         for part, scalar in zip(self.parts, record, strict=True):
-            part.put(index, scalar)
+            part[index] = scalar

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
-from .interfaces import Nest
+from . import scalars
+from .nests.nest import Nest, Places
 
 
 def linearize(nest: Nest, index: Sequence[AffineExpr], sizes: Sequence[AffineExpr]) -> AffineExpr:
@@ -25,6 +27,13 @@ def delinearize(nest: Nest, linear: AffineExpr, sizes: Sequence[AffineExpr]) -> 
         linear, remainder = _divide(nest, linear, size)
         index.append(remainder)
     return [linear, *reversed(index)] if sizes else []
+
+
+def from_start(nest: Places, place: SSAValue, size: AffineExpr) -> AffineExpr:
+    """A place, an integer of which a negative one counts from the back."""
+    where, extent = scalars.to_index(nest, place), nest.value(size)
+    negative = scalars.less(nest, where, nest.value(AffineExpr.constant(0)))
+    return nest.index(scalars.select(nest, negative, scalars.add(nest, where, extent), where))
 
 
 def _times(nest: Nest, a: AffineExpr, b: AffineExpr) -> AffineExpr:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from xdsl.dialects.builtin import i32, i64
-from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineExpr
 
-from . import scalars
-from .guards import only_if
-from .nests.nest import Index, WritingNest
+from .nests.body import KernelBody
+from .nests.buffers import Index, Scalar
 from .order_keys import KeyAt, PlaceAt, Record, Records
 
 BLOCK = 32
@@ -18,23 +13,20 @@ BLOCK = 32
 FEW = 16
 """Up to this many records move one by one, more in vectors."""
 
-_ZERO = AffineExpr.constant(0)
-
 
 def select_first(
-    nest: WritingNest, extent: AffineExpr, count: int, key_at: KeyAt, bits: int
+    k: KernelBody, extent: int | Index, count: int, key_at: KeyAt, bits: int
 ) -> PlaceAt:
     """Where the first `count` elements come from, of a row that has as many.
 
     They are kept in order while the row is read. Of a block of it in which no key is less than
     that of the last one kept, nothing else is computed.
     """
-    start = AffineExpr.constant(count)
     blocks, rest = (extent - count) // BLOCK, (extent - count) % BLOCK
-    selection = _Selection(nest, Records(bits), count, key_at)
+    selection = _Selection(k, Records(k, bits), count, key_at)
     selection.fill()
-    selection.scan(start, blocks)
-    tail = start + blocks * BLOCK
+    selection.scan(count, blocks)
+    tail = blocks * BLOCK + count
     selection.take(tail, rest, lambda number: key_at(tail + number))
     return selection.place
 
@@ -45,96 +37,73 @@ class _Selection:
     In front of them is one that is not greater than any.
     """
 
-    def __init__(self, nest: WritingNest, form: Records, count: int, key_at: KeyAt) -> None:
-        self.nest, self.form, self.key_at = nest, form, key_at
-        self.count, self.is_small = AffineExpr.constant(count), count <= FEW
-        self.kept = form.buffer(nest, (AffineExpr.constant(count + 1),))
-        self.keys = nest.local((AffineExpr.constant(BLOCK),), i32 if form.is_packed else i64)
+    def __init__(self, k: KernelBody, form: Records, count: int, key_at: KeyAt) -> None:
+        self.k, self.form, self.count, self.key_at = k, form, count, key_at
+        self.kept = form.buffer(count + 1)
+        self.keys = k.local(BLOCK, i32 if form.is_packed else i64)
 
-    def place(self, position: AffineExpr) -> SSAValue:
+    def place(self, position: Index) -> Scalar:
         """The place of the element that is kept at a position."""
-        return self.form.place(self.nest, self.kept.at((position + 1,)))
+        return self.form.place(self.kept[position + 1])
 
     def fill(self) -> None:
         """Take as many elements as are kept."""
-        nest = self.nest
-        self.kept.put((_ZERO,), self.form.lowest(nest))
-        with nest.loops([self.count]) as (position,):
-            self.kept.put((position + 1,), self.form.highest(nest))
+        self.kept[0] = self.form.lowest()
+        with self.k.loops(self.count) as position:
+            self.kept[position + 1] = self.form.highest()
+        with self.k.serial(self.count) as place:
+            self._insert(self.form.of(self.key_at(place), place))
 
-        def step(place: AffineExpr, nothing: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            self._insert(self.form.of(nest, self.key_at(place), place))
-            return nothing
-
-        nest.serial(self.count, [], step)
-
-    def scan(self, start: AffineExpr, blocks: AffineExpr) -> None:
+    def scan(self, start: int, blocks: int | Index) -> None:
         """Take the elements of blocks."""
-        nest, size = self.nest, AffineExpr.constant(BLOCK)
-
-        def step(number: AffineExpr, nothing: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        k = self.k
+        with k.serial(blocks) as number:
             first = start + number * BLOCK
-            with nest.loops([size]) as (own,):
-                self.keys.put((own,), self.key_at(first + own))
-            is_less = scalars.less(nest, self._least(), self._bound())
-            only_if(nest, is_less, lambda: self.take(first, size, lambda at: self.keys.at((at,))))
-            return nothing
+            with k.loops(BLOCK) as own:
+                self.keys[own] = self.key_at(first + own)
+            with k.only_if(self._least() < self._bound()):
+                self.take(first, BLOCK, lambda own: self.keys[own])
 
-        nest.serial(blocks, [], step)
-
-    def _least(self) -> SSAValue:
+    def _least(self) -> Scalar:
         """The least key of a block."""
-        nest, width = self.nest, self.form.key_width
-
-        def less(own: Index, before: SSAValue) -> SSAValue:
-            return scalars.minimum(nest, before, self.keys.at(own))
-
-        init = nest.constant((1 << (width - 1)) - 1, i32 if width == 32 else i64)
-        return nest.reduce([AffineExpr.constant(BLOCK)], "min", init, less)
+        k, width = self.k, self.form.key_width
+        init = k.scalar((1 << (width - 1)) - 1, i32 if width == 32 else i64)
+        return k.reduce(BLOCK, "min", init, lambda own, before: k.minimum(before, self.keys[own]))
 
     # Of equal keys the record that is kept stays first: a new one precedes it by its key only.
-    def take(
-        self, start: AffineExpr, count: AffineExpr, key_of: Callable[[AffineExpr], SSAValue]
-    ) -> None:
+    def take(self, start: int | Index, count: int | Index, key_of: KeyAt) -> None:
         """Take elements, from `start` on, one by one."""
-        nest = self.nest
-
-        def step(number: AffineExpr, nothing: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        with self.k.serial(count) as number:
             key = key_of(number)
-            record = self.form.of(nest, key, start + number)
-            only_if(nest, scalars.less(nest, key, self._bound()), lambda: self._insert(record))
-            return nothing
+            record = self.form.of(key, start + number)
+            with self.k.only_if(key < self._bound()):
+                self._insert(record)
 
-        nest.serial(count, [], step)
-
-    def _bound(self) -> SSAValue:
+    def _bound(self) -> Scalar:
         """The key of the last record that is kept."""
-        return self.form.key(self.nest, self.kept.at((self.count,)))
+        return self.form.key(self.kept[self.count])
 
     # For a <= b, next to each other in order, what is at the place of b when r has been inserted is
     # a if r <= a, b if b <= r, else r.
     def _insert(self, record: Record) -> None:
         """Insert a record in order; those after it move by one place, and the last is dropped."""
-        nest = self.nest
-        if not self.is_small:
+        if self.count > FEW:
             self._insert_at_once(record)
             return
 
-        def step(number: AffineExpr, behind: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def step(number: Index, *behind: Scalar) -> Record:
             position = self.count - 1 - number
-            low = self.kept.at((position,))
-            inserted = self.form.clamped(nest, record, low, tuple(behind))
-            self.kept.put((position + 1,), inserted)
+            low = self.kept[position]
+            self.kept[position + 1] = self.form.clamped(record, low, behind)
             return low
 
-        nest.serial(self.count, self.kept.at((self.count,)), step)
+        self.k.carry(self.count, self.kept[self.count], step)
 
     def _insert_at_once(self, record: Record) -> None:
         """The same for many records, by way of another buffer."""
-        nest = self.nest
-        moved = self.form.buffer(nest, (self.count,))
-        with nest.loops([self.count]) as (position,):
-            low, high = self.kept.at((position,)), self.kept.at((position + 1,))
-            moved.put((position,), self.form.clamped(nest, record, low, high))
-        with nest.loops([self.count]) as (position,):
-            self.kept.put((position + 1,), moved.at((position,)))
+        moved = self.form.buffer(self.count)
+        with self.k.loops(self.count) as position:
+            low, high = self.kept[position], self.kept[position + 1]
+            moved[position] = self.form.clamped(record, low, high)
+        with self.k.loops(self.count) as position:
+            self.kept[position + 1] = moved[position]

@@ -8,16 +8,11 @@ branches on an element, and digits that all elements have in common are passed o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import i1, i32, i64
-from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineExpr
+from xdsl.dialects.builtin import i32, i64
 
-from . import scalars
-from .guards import only_if
-from .nests.nest import Index, WritingNest
+from .nests.body import KernelBody
+from .nests.buffers import Index, Scalar
 from .order_keys import PLACE_BITS, KeyAt, PlaceAt, Record, Records
 
 RANKED = 128
@@ -27,70 +22,51 @@ LONG = 1 << 15
 SHORT_DIGIT, LONG_DIGIT = 8, 11
 """The most bits of a digit, by the length of the row."""
 
-_ZERO = AffineExpr.constant(0)
 
-
-def sort(nest: WritingNest, extent: AffineExpr, key_at: KeyAt, bits: int) -> PlaceAt:
+def sort(k: KernelBody, extent: int | Index, key_at: KeyAt, bits: int) -> PlaceAt:
     """Sort a row of `extent` elements with keys of some bits; equal keys keep their order."""
-    known = known_size(extent)
-    if known is not None and known <= RANKED:
-        return _sort_by_ranks(nest, extent, key_at, Records(bits))
-    digit = LONG_DIGIT if known is not None and known >= LONG else SHORT_DIGIT
-    half = nest.constant(0, i64)
-    return _DigitSort(nest, extent, key_at, bits).sorted(digit, extent, half)
+    if isinstance(extent, int) and extent <= RANKED:
+        return _sort_by_ranks(k, extent, key_at, Records(k, bits))
+    digit = LONG_DIGIT if isinstance(extent, int) and extent >= LONG else SHORT_DIGIT
+    return _DigitSort(k, extent, key_at, bits).sorted(digit, extent, 0)
 
 
-def sort_first(
-    nest: WritingNest, extent: AffineExpr, count: int, key_at: KeyAt, bits: int
-) -> PlaceAt:
+def sort_first(k: KernelBody, extent: int | Index, count: int, key_at: KeyAt, bits: int) -> PlaceAt:
     """Where the first `count` elements come from, of a row that has as many.
 
     Only elements are sorted whose first digit is not greater than that of all of these.
     """
-    sort = _DigitSort(nest, extent, key_at, bits)
-    return sort.sorted(SHORT_DIGIT, sort.only_first(count), nest.constant(1, i64))
+    sort = _DigitSort(k, extent, key_at, bits)
+    return sort.sorted(SHORT_DIGIT, sort.only_first(count), 1)
 
 
 def sort_where(
-    nest: WritingNest, extent: AffineExpr, keep_at: PlaceAt, key_at: KeyAt, bits: int
-) -> tuple[PlaceAt, AffineExpr]:
+    k: KernelBody, extent: int | Index, keep_at: PlaceAt, key_at: KeyAt, bits: int
+) -> tuple[PlaceAt, int | Index]:
     """Where the elements that are kept come from, in the order of their keys, and their number.
 
     `keep_at` gives an i1 for each place of a row of `extent` elements.
     """
-    sort = _DigitSort(nest, extent, key_at, bits, keep_at)
-    return sort.sorted(SHORT_DIGIT, sort.extent, nest.constant(0, i64)), sort.extent
+    sort = _DigitSort(k, extent, key_at, bits, keep_at)
+    return sort.sorted(SHORT_DIGIT, sort.extent, 0), sort.extent
 
 
-def known_size(extent: AffineExpr) -> int | None:
-    """The size of a row, None if it is symbolic."""
-    return extent.value if isinstance(extent, AffineConstantExpr) else None
-
-
-def _sort_by_ranks(nest: WritingNest, extent: AffineExpr, key_at: KeyAt, form: Records) -> PlaceAt:
-    # No local buffer is empty.
-    size = AffineExpr.constant(1) if extent == _ZERO else extent
-    given, ranks = form.buffer(nest, (size,)), nest.local((size,), i64)
-    places = nest.local((size,), i64)
-    one, none = nest.constant(1, i64), nest.constant(0, i64)
-    with nest.loops([extent]) as (place,):
-        given.put((place,), form.of(nest, key_at(place), place))
-    with nest.loops([extent]) as (place,):
-        own = given.at((place,))
-
-        def count(other: Index, before: SSAValue) -> SSAValue:
-            less = form.less(nest, given.at(other), own)
-            return scalars.add(nest, before, scalars.select(nest, less, one, none))
-
-        ranks.put((place,), nest.reduce([extent], "add", none, count))
-
-    def scatter(place: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        rank = nest.index(ranks.at((place,)))
-        places.put((rank,), scalars.from_index(nest, nest.value(place), i64))
-        return carried
-
-    nest.serial(extent, [], scatter)
-    return lambda position: places.at((position,))
+def _sort_by_ranks(k: KernelBody, size: int, key_at: KeyAt, form: Records) -> PlaceAt:
+    given, ranks, places = form.buffer(size), k.local(size, i64), k.local(size, i64)
+    none, one = k.scalar(0, i64), k.scalar(1, i64)
+    with k.loops(size) as place:
+        given[place] = form.of(key_at(place), place)
+    with k.loops(size) as place:
+        own = given[place]
+        ranks[place] = k.reduce(
+            size,
+            "add",
+            none,
+            lambda other, before: before + k.where(form.less(given[other], own), one, none),
+        )
+    with k.serial(size) as place:
+        places[ranks[place]] = k.cast(place, i64)
+    return lambda position: places[position]
 
 
 class _DigitSort:
@@ -101,166 +77,131 @@ class _DigitSort:
 
     def __init__(
         self,
-        nest: WritingNest,
-        extent: AffineExpr,
+        k: KernelBody,
+        extent: int | Index,
         key_at: KeyAt,
         bits: int,
         keep_at: PlaceAt | None = None,
     ) -> None:
-        self.nest, self.extent, self.form = nest, extent, Records(bits)
+        self.k, self.extent, self.form = k, extent, Records(k, bits)
         # The first record is looked at even where there is none.
-        self.records = self.form.buffer(nest, (AffineExpr.constant(2), extent + 1))
+        self.records = self.form.buffer(2, extent + 1)
         shift = self.shift(bits - 1)
-        offset = nest.constant(-(1 << 63) if shift == 63 else 1 << shift, i64)
+        offset = -(1 << 63) if shift == 63 else 1 << shift
 
-        def record(place: AffineExpr) -> Record:
-            first, *rest = self.form.of(nest, key_at(place), place)
-            return scalars.add(nest, first, offset), *rest
+        def record(place: Index) -> Record:
+            first, *rest = self.form.of(key_at(place), place)
+            return first + offset, *rest
 
         if keep_at is None:
-            with nest.loops([extent]) as (place,):
-                self.records.put((_ZERO, place), record(place))
+            with k.loops(extent) as place:
+                self.records[0, place] = record(place)
             return
         keep = keep_at
 
-        def append(place: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            (count,) = carried
+        def append(place: Index, count: Scalar) -> tuple[Scalar]:
             # Without a branch: the next record overwrites one that is not kept.
-            self.records.put((_ZERO, nest.index(count)), record(place))
-            return [scalars.add(nest, count, scalars.convert(nest, keep(place), i1, i64))]
+            self.records[0, k.index(count)] = record(place)
+            return (count + k.cast(keep(place), i64),)
 
-        (count,) = nest.serial(extent, [nest.constant(0, i64)], append)
-        self.extent = nest.index(count)
+        (count,) = k.carry(extent, [k.scalar(0, i64)], append)
+        self.extent = k.index(count)
 
     def shift(self, bit: int) -> int:
         """The number of a bit of a key in the first scalar of its record."""
         return bit + (PLACE_BITS if self.form.is_packed else 0)
 
-    def digit(self, record: Record, shift: SSAValue, bits: int) -> SSAValue:
+    def digit(self, record: Record, shift: Scalar, bits: int) -> Scalar:
         """A part of a key, as an i64."""
-        mask = self.nest.constant((1 << bits) - 1, i64)
-        shifted = self.nest.insert(arith.ShRUIOp(record[0], shift))
-        return self.nest.insert(arith.AndIOp(shifted, mask))
+        return self.k.apply(arith.ShRUIOp, record[0], shift) & ((1 << bits) - 1)
 
-    def sorted(self, longest: int, extent: AffineExpr, half: SSAValue) -> PlaceAt:
+    def sorted(self, longest: int, extent: int | Index, half: int) -> PlaceAt:
         """Sort some records of a half by digits of at most `longest` bits."""
-        nest = self.nest
+        k = self.k
         passes = -(-self.form.bits // longest)
         digits = _Digits(self, passes, extent)
-        digits.count(nest.index(half))
-        (half,) = nest.serial(digits.passes, [half], digits.order)
+        digits.count(half)
+        (last,) = k.carry(passes, [k.scalar(half, i64)], digits.order)
+        return lambda position: self.form.place(self.records[last, position])
 
-        def place(position: AffineExpr) -> SSAValue:
-            return self.form.place(nest, self.records.at((nest.index(half), position)))
-
-        return place
-
-    def only_first(self, count: int) -> AffineExpr:
+    def only_first(self, count: int) -> Index:
         """Move records to the other half that may be among the first ones; return their number."""
-        nest, bits = self.nest, min(self.form.bits, LONG_DIGIT)
-        shift = nest.constant(self.shift(self.form.bits - bits), i64)
-        values = AffineExpr.constant(1 << bits)
-        counts = nest.local((values,), i32)
-        none, one = nest.constant(0, i32), nest.constant(1, i32)
-        with nest.loops([values]) as index:
-            counts.put(index, none)
+        k, bits = self.k, min(self.form.bits, LONG_DIGIT)
+        shift, start = k.scalar(self.shift(self.form.bits - bits), i64), k.scalar(0, i64)
+        values = 1 << bits
+        counts = k.local(values, i32)
+        with k.loops(values) as value:
+            counts[value] = 0
 
-        def digit(place: AffineExpr) -> tuple[Record, SSAValue]:
-            record = self.records.at((_ZERO, place))
+        def digit(place: Index) -> tuple[Record, Scalar]:
+            record = self.records[0, place]
             return record, self.digit(record, shift, bits)
 
-        def note(place: AffineExpr, nothing: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            counts.put((nest.index(digit(place)[1]),), one, "add")
-            return nothing
+        def enough(value: Index, before: Scalar, bound: Scalar) -> tuple[Scalar, Scalar]:
+            needed = before < count
+            return before + counts[value], bound + k.cast(needed, i64)
 
-        def enough(value: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            before, bound = carried
-            needed = scalars.less(nest, before, nest.constant(count, i32))
-            more = scalars.add(nest, before, counts.at((value,)))
-            return [more, scalars.add(nest, bound, scalars.convert(nest, needed, i1, i64))]
+        def move(place: Index, position: Scalar) -> tuple[Scalar]:
+            record, value = digit(place)
+            self.records[1, position] = record
+            return (position + k.cast(value < bound, i64),)
 
-        def move(place: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            (position,), (record, value) = carried, digit(place)
-            self.records.put((AffineExpr.constant(1), nest.index(position)), record)
-            needed = scalars.less(nest, value, bound)
-            return [scalars.add(nest, position, scalars.convert(nest, needed, i1, i64))]
-
-        nest.serial(self.extent, [], note)
-        start = nest.constant(0, i64)
-        _, bound = nest.serial(values, [none, start], enough)
-        (number,) = nest.serial(self.extent, [start], move)
-        return nest.index(number)
+        with k.serial(self.extent) as place:
+            counts.accumulate(digit(place)[1], 1)
+        _, bound = k.carry(values, [k.scalar(0, i32), start], enough)
+        (number,) = k.carry(self.extent, [start], move)
+        return k.index(number)
 
 
 class _Digits:
     """Orders records by each of the digits of their keys, the last one first."""
 
-    def __init__(self, sort: _DigitSort, passes: int, extent: AffineExpr) -> None:
-        self.sort, self.nest, self.extent = sort, sort.nest, extent
+    def __init__(self, sort: _DigitSort, passes: int, extent: int | Index) -> None:
+        self.sort, self.k, self.passes, self.extent = sort, sort.k, passes, extent
         self.bits = -(-sort.form.bits // passes)
-        self.number, self.passes = passes, AffineExpr.constant(passes)
-        self.values = AffineExpr.constant(1 << self.bits)
-        self.counts = sort.nest.local((self.passes, self.values), i32)
+        self.values = 1 << self.bits
+        self.counts = self.k.local((passes, self.values), i32)
 
-    def count(self, half: AffineExpr) -> None:
+    def count(self, half: int) -> None:
         """How often each digit has each value."""
-        nest, one = self.nest, self.nest.constant(1, i32)
-        with nest.loops([self.passes, self.values]) as index:
-            self.counts.put(index, nest.constant(0, i32))
+        with self.k.loops(self.passes, self.values) as index:
+            self.counts[index] = 0
+        with self.k.serial(self.extent) as place:
+            record = self.sort.records[half, place]
+            for number in range(self.passes):
+                shift = self.k.scalar(self.sort.shift(number * self.bits), i64)
+                self.counts.accumulate((number, self._of(record, shift)), 1)
 
-        def step(place: AffineExpr, nothing: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            record = self.sort.records.at((half, place))
-            for number in range(self.number):
-                shift = nest.constant(self.sort.shift(number * self.bits), i64)
-                self.counts.put((AffineExpr.constant(number), self._of(record, shift)), one, "add")
-            return nothing
+    def _of(self, record: Record, shift: Scalar) -> Index:
+        return self.k.index(self.sort.digit(record, shift, self.bits))
 
-        nest.serial(self.extent, [], step)
-
-    def _of(self, record: Record, shift: SSAValue) -> AffineExpr:
-        return self.nest.index(self.sort.digit(record, shift, self.bits))
-
-    def order(self, number: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    def order(self, number: Index, half: Scalar) -> tuple[Scalar]:
         """Order the records by one digit, unless all have the same; return their half."""
-        nest, (half,) = self.nest, carried
-        bits = nest.constant(self.bits, i64)
-        shift = scalars.mul(nest, scalars.from_index(nest, nest.value(number), i64), bits)
-        shift = scalars.add(nest, shift, nest.constant(self.sort.shift(0), i64))
-        source = nest.index(half)
-        other = nest.insert(arith.XOrIOp(half, nest.constant(1, i64)))
-        first = self._of(self.sort.records.at((source, _ZERO)), shift)
-        size = scalars.from_index(nest, nest.value(self.extent), i32)
-        differ = scalars.less(nest, self.counts.at((number, first)), size)
-
-        def order() -> None:
+        k = self.k
+        shift = k.cast(number, i64) * self.bits + self.sort.shift(0)
+        source, other = k.index(half), half ^ 1
+        first = self._of(self.sort.records[source, 0], shift)
+        size = k.cast(self.extent, i32)
+        differ = self.counts[number, first] < size
+        with k.only_if(differ):
             self._starts(number)
-            self._move(number, shift, source, nest.index(other))
+            self._move(number, shift, source, k.index(other))
+        return (k.where(differ, other, half),)
 
-        only_if(nest, differ, order)
-        return [scalars.select(nest, differ, other, half)]
-
-    def _starts(self, number: AffineExpr) -> None:
+    def _starts(self, number: Index) -> None:
         """Replace the count of each value by the number of records with a smaller one."""
-        nest = self.nest
 
-        def step(value: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            count = self.counts.at((number, value))
-            self.counts.put((number, value), carried[0])
-            return [scalars.add(nest, carried[0], count)]
+        def step(value: Index, before: Scalar) -> tuple[Scalar]:
+            count = self.counts[number, value]
+            self.counts[number, value] = before
+            return (before + count,)
 
-        nest.serial(self.values, [nest.constant(0, i32)], step)
+        self.k.carry(self.values, [self.k.scalar(0, i32)], step)
 
-    def _move(
-        self, number: AffineExpr, shift: SSAValue, source: AffineExpr, target: AffineExpr
-    ) -> None:
-        nest, one = self.nest, self.nest.constant(1, i32)
-
-        def step(place: AffineExpr, nothing: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            record = self.sort.records.at((source, place))
+    def _move(self, number: Index, shift: Scalar, source: Index, target: Index) -> None:
+        with self.k.serial(self.extent) as place:
+            record = self.sort.records[source, place]
             value = self._of(record, shift)
-            position = self.counts.at((number, value))
-            self.counts.put((number, value), scalars.add(nest, position, one))
-            self.sort.records.put((target, nest.index(position)), record)
-            return nothing
-
-        nest.serial(self.extent, [], step)
+            position = self.counts[number, value]
+            self.counts[number, value] = position + 1
+            self.sort.records[target, self.k.index(position)] = record

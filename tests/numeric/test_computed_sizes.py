@@ -28,9 +28,9 @@ from stepwell.dialects.graph.interfaces import (
     FusionKind,
     GraphOp,
     ShapeFacts,
-    WritingNest,
     element_type,
 )
+from stepwell.dialects.graph.nests.nest import WritingNest
 from stepwell.dialects.graph.shapes import SymbolicShapes
 from stepwell.frontends.builder import Value
 
@@ -429,7 +429,8 @@ class PositiveOp(GraphOp, DemandInterface):
         kept = arrays[0][arrays[0] > 0]
         return self.stored(kept, np.array(len(kept)))
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         kind = nest.compute_type(element_type(self.x))
         zero, ends = scalars.zero(nest, kind), [nest.constant(n, INDEX) for n in (0, 1)]
 

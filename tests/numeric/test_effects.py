@@ -185,7 +185,8 @@ class RowsOp(GraphOp):
         (x,) = arrays
         return self.stored(np.repeat(self.FACTOR * x.sum(1, keepdims=True), x.shape[1], 1))
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         nest.fill(0, lambda index: nest.constant(0.0, f32))
         with nest.loops([nest.extent(self.x, 0)]) as (row,):
             type(self).DOES(self, nest, row)
@@ -286,7 +287,9 @@ class EntriesOp(GraphOp):
     def reference(self, *arrays: Any) -> tuple[np.ndarray, ...]:
         return self.stored(arrays[0].toarray())
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
+
         def step(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
             value = nest.stored_entry(self.x, position)
             nest.update(0, (row, column), value)

@@ -43,7 +43,8 @@ class Outside(GraphOp):
     def reference(self, *arrays: object) -> tuple[Any, ...]:
         raise NotImplementedError
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         type(self).WRITES(self, nest)
 
     def extents(self, nest: WritingNest) -> list[AffineExpr]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from xdsl.dialects.builtin import ModuleOp
@@ -19,8 +19,8 @@ from stepwell.dialects.graph.interfaces import (
     FusionKind,
     Index,
     Nest,
-    WritingNest,
 )
+from stepwell.dialects.graph.nests.nest import WritingNest
 from stepwell.dialects.graph.nests.recording_nest import RecordingNest
 
 from .unary import Unary
@@ -43,7 +43,8 @@ class BehindOp(Faulty):
     name = "faulty.behind"
     FUSION: ClassVar[FusionKind] = FusionKind.NEST
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         nest.fill(0, lambda index: nest.at(self.x, index))
         with nest.loops([nest.extent(self.x, dim) for dim in range(2)]) as (row, column):
             nest.update(0, (row + 1, column), nest.at(self.x, (row, column)))
@@ -85,7 +86,8 @@ class LateLoopsOp(Faulty):
     name = "faulty.late_loops"
     FUSION: ClassVar[FusionKind] = FusionKind.NEST
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         nest.fill(0, lambda index: nest.at(self.x, index))
         if not isinstance(nest, RecordingNest):
             raise KeyError("late")

@@ -30,9 +30,9 @@ from stepwell.dialects.graph.interfaces import (
     Index,
     Nest,
     ShapeFacts,
-    WritingNest,
     element_type,
 )
+from stepwell.dialects.graph.nests.nest import WritingNest
 from stepwell.dialects.graph.sparse_forms import sparse_form
 from stepwell.dialects.graph.traits import KeepsNonnegative, RecomputeCost
 from stepwell.dialects.loop.loops import loops_in
@@ -74,7 +74,8 @@ class SmoothOp(Unary):
     name = "outside.smooth"
     FUSION: ClassVar[FusionKind] = FusionKind.NEST
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         kind = nest.compute_type(element_type(self.x))
         with nest.loops([nest.extent(self.x, 0)]) as (row,):
 
@@ -95,7 +96,8 @@ class Wrong(Unary):
 class CollidingOp(Wrong):
     name = "outside.colliding"
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         extents = [nest.extent(self.x, dim) for dim in range(2)]
         with nest.loops([*extents, AffineExpr.constant(2)]) as (row, column, again):
             value = scalars.from_index(nest, nest.value(again), f32)
@@ -106,7 +108,8 @@ class CollidingOp(Wrong):
 class OtherRankOp(Wrong):
     name = "outside.other_rank"
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         with nest.loops([nest.extent(self.x, 0)]) as (row,):
             nest.write(0, (row,), nest.at(self.x, (row, row)))
 
@@ -115,7 +118,8 @@ class OtherRankOp(Wrong):
 class OtherTypeOp(Wrong):
     name = "outside.other_type"
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         with nest.loops([nest.extent(self.x, dim) for dim in range(2)]) as index:
             nest.write(0, index, nest.value(index[0]))
 
@@ -124,7 +128,8 @@ class OtherTypeOp(Wrong):
 class OtherResultOp(Wrong):
     name = "outside.other_result"
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         with nest.loops([nest.extent(self.x, dim) for dim in range(2)]) as index:
             nest.write(0, index, nest.at(self.x, index))
             nest.write(1, index, nest.at(self.x, index))
@@ -134,7 +139,8 @@ class OtherResultOp(Wrong):
 class TwiceWrittenOp(Wrong):
     name = "outside.twice_written"
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         with nest.loops([nest.extent(self.x, dim) for dim in range(2)]) as index:
             nest.write(0, index, nest.at(self.x, index))
             nest.write(0, index, nest.constant(1.0, f32))
@@ -144,7 +150,8 @@ class TwiceWrittenOp(Wrong):
 class OtherCombinerOp(Wrong):
     name = "outside.other_combiner"
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         nest.fill(0, lambda index: nest.at(self.x, index))
         with nest.loops([nest.extent(self.x, dim) for dim in range(2)]) as index:
             nest.update(0, index, nest.at(self.x, index), "sub")
@@ -154,7 +161,7 @@ class OtherCombinerOp(Wrong):
 class NothingOp(Wrong):
     name = "outside.nothing"
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
         pass
 
 
@@ -162,7 +169,8 @@ class NothingOp(Wrong):
 class ForgetfulOp(Wrong):
     name = "outside.forgetful"
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         rows, columns = (nest.extent(self.x, dim) for dim in range(2))
         with nest.loops([rows - 1, columns]) as (row, column):
             nest.write(0, (row + 1, column), nest.at(self.x, (row, column)))
@@ -172,7 +180,8 @@ class ForgetfulOp(Wrong):
 class ChangedCarryOp(Wrong):
     name = "outside.changed_carry"
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         one = nest.constant(1.0, f32)
         nest.serial(nest.extent(self.x, 0), [one], lambda place, _: [nest.value(place)])
         with nest.loops([nest.extent(self.x, dim) for dim in range(2)]) as index:

@@ -21,7 +21,7 @@ from stepwell.dialects.graph.demands import (
     read_operands,
     size_results,
 )
-from stepwell.dialects.graph.interfaces import FusionKind, GraphOp, ShapeFacts, WritingNest
+from stepwell.dialects.graph.interfaces import FusionKind, GraphOp, ShapeFacts
 from stepwell.dialects.graph.traits import Discontinuous, HalfPrecision
 from stepwell.dialects.graph.visibility import jumps
 
@@ -83,7 +83,7 @@ class UnknownKindOp(GraphOp):
     def reference(self, *arrays: Any) -> tuple[Any, ...]:
         return arrays
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
         raise AssertionError
 
 

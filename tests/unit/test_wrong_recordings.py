@@ -40,7 +40,8 @@ class PushingOp(Wrong):
     name = "wrong.pushing"
     FUSION: ClassVar[FusionKind] = FusionKind.NEST
 
-    def write(self, nest: WritingNest) -> None:
+    def write(self, k: Any, *_: Any) -> None:
+        nest: WritingNest = k.nest
         with nest.loops([nest.extent(self.x, dim) for dim in range(2)]) as index:
             type(self).DOES(self, nest, index)
 

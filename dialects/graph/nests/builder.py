@@ -1,70 +1,50 @@
 """`KernelBuilder`: writes a `loop.kernel` from Python, statement by statement.
 
-Scalars take Python's operators, and so do indices; a buffer is read by `x[i, j]` and written
-by `y[i, j] = value`. See `kernels.py` for who calls it.
+See `body.py` for what is written with it, and `kernels.py` for who calls it.
 """
 
 from __future__ import annotations
 
-import difflib
-import operator
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any, NoReturn, cast
 
-from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import (
-    IntegerType,
-    TensorType,
-    f32,
-    f64,
-    i64,
-)
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.dialects import arith, math, memref
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ....core.building.arithmetic import INDEX
 from ....core.building.sizes import affine_size
 from ....core.dims import Dim, Shape, size_of_argument
-from ....core.dtypes import ELEMENT_TYPES, is_low_bit
 from ....core.errors import CompileError, explain
 from ...loop.ops import KernelOp, StoreOp
 from ...sparse_tensor import is_sparse
-from .. import low_bits, scalars
-from ..attrs import compute_type, is_float
+from .. import scalars
 from ..buffers import buffer_types
+from ..combiners import COMBINERS
 from ..interfaces import GraphOp, tensor_type
-from .buffers import (
-    Buffer,
-    Index,
-    Scalar,
-    SparseBuffer,
-    computable,
-    local_buffer,
-)
-from .errors import UnknownNameError, line_of_caller
-from .loops import KernelLoops
-
-NAMES = tuple(
-    sorted(
-        (
-            *("carry", "cast", "equal", "local", "loops", "max", "maximum", "minimum", "op"),
-            *("reduce", "reduce_several", "serial", "sum", "where"),
-            *scalars.FUNCTIONS,
-        )
-    )
-)
-"""What the author of a kernel uses of its builder; `docs/kernels-and-functions.md` lists it."""
+from .body import KernelBody
+from .buffers import Buffer, Index, Matrix, Row, Scalar, Stored
+from .errors import line_of_caller
+from .loop_nest import Memory
+from .nest import PlaceSteps
+from .written_nest import WrittenNest
 
 
-class KernelBuilder(KernelLoops):
+class KernelBuilder(KernelBody):
     """Writes the body of one kernel; see `kernels.Kernel`.
 
     Attributes:
         op: the operator that the kernel is for, with its attributes; None for a call.
     """
 
+    nest: WrittenNest
+
     def __init__(self, name: str, op: GraphOp | None) -> None:
-        super().__init__()
+        self._body = Block()
+        self.nest = WrittenNest(self._body)
         self.name, self.op = name, op
         self._sizes: dict[str, Index] = {}
 
@@ -72,54 +52,20 @@ class KernelBuilder(KernelLoops):
         self, fact: str, expected: object = None, got: object = None, hint: str | None = None
     ) -> CompileError:
         """An error that names the kernel, and the line that its author wrote."""
-        return CompileError(self._explained(fact, expected, got, hint))
-
-    def _explained(self, fact: str, expected: object, got: object, hint: str | None) -> str:
         subject, line = f'kernel "{self.name}"', line_of_caller()
-        return explain(subject, fact, expected=expected, got=got, origin=line, hint=hint)
+        return CompileError(
+            explain(subject, fact, expected=expected, got=got, origin=line, hint=hint)
+        )
 
-    # The interface that `scalars` needs.
+    def attempt(self) -> AbstractContextManager[None]:
+        """Loops that are opened within the context, and left by an exception, are not there."""
+        return self.nest.attempt()
 
-    def insert(self, op: Operation) -> SSAValue:
-        """Append an operation to the innermost loop; return its first result."""
-        return self.nest.insert(op)
-
-    def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:
-        """A scalar constant, at the top of the kernel and there only once."""
-        return self.nest.constant(value, type)
-
-    # Indices and sizes.
+    # Sizes.
 
     def variable(self, value: SSAValue) -> Index:
         """An index value as an index expression."""
         return Index(self, self.nest.variable(value))
-
-    def index(self, given: Any) -> Index:
-        """A number, an index, or a computed integer as an index.
-
-        Raises:
-            CompileError: if it is something else.
-        """
-        if isinstance(given, Index):
-            return given
-        if isinstance(given, Scalar) and isinstance(given.ssa.type, IntegerType):
-            return Index(self, self.nest.index(given.ssa))
-        return Index(self, AffineExpr.constant(self.number(given)))
-
-    def number(self, given: Any) -> int:
-        """An integer.
-
-        Raises:
-            CompileError: if it is something else, or does not fit into 64 bits.
-        """
-        try:
-            number = operator.index(given)
-        except TypeError:
-            got = type(given).__name__
-            raise self.error("wrong index", "an index or an integer", got) from None
-        if not -(2**63) <= number < 2**63:
-            raise self.error("wrong index", "an integer of 64 bits", number)
-        return number
 
     def size(self, dim: Dim, buffer: SSAValue, axis: int) -> int | Index:
         """A size in those of the operands; one that they do not say is that of the buffer."""
@@ -138,119 +84,83 @@ class KernelBuilder(KernelLoops):
         size = memref.DimOp(buffer, self.constant(axis, INDEX))
         return self.variable(self.nest.on_top(size))
 
-    # Scalars.
+    # Sums and maxima, whose type follows from their terms.
 
-    def scalar(self, given: Any, like: Attribute) -> SSAValue:
-        """A scalar, or a number as one of type `like`.
+    def sum(self, over: Any, term: Callable[..., Scalar]) -> Scalar:
+        """The sum of `term(index)`, iterating as `reduce` does."""
+        self._check_range("sum", "a + b", over, term)
+        zero = partial(scalars.zero, self)
+        return self._folded(over, "add", term, zero, self._added)
 
-        Raises:
-            CompileError: if it is something else.
+    def max(self, over: Any, term: Callable[..., Scalar]) -> Scalar:
+        """The largest `term(index)`; -inf or the smallest integer if there is none."""
+        self._check_range("max", "k.maximum(a, b)", over, term)
+        largest = COMBINERS["max"]
+        first, join = partial(largest.init, self), partial(largest.step, self)
+        return self._folded(over, largest.name, term, first, join)
+
+    def _check_range(self, name: str, of_two: str, over: Any, term: object) -> None:
+        """Refuse a reduction that is not over a range."""
+        hint = f"of two values it is {of_two}"
+        for extent in over if isinstance(over, tuple) else (over,):
+            if not isinstance(extent, (Row, Index, int)) or isinstance(extent, bool):
+                expected = "a number of iterations, or a.row(i)"
+                raise self.error(f"k.{name} is over a range", expected, type(extent).__name__, hint)
+        if not callable(term):
+            fact, expected = f"k.{name} of no function", f"k.{name}(n, lambda i: ..)"
+            raise self.error(fact, expected, type(term).__name__, hint)
+
+    def _folded(
+        self,
+        over: Any,
+        combine: str,
+        term: Callable[..., Scalar],
+        first: Callable[[Attribute], SSAValue],
+        join: Callable[[SSAValue, SSAValue], SSAValue],
+    ) -> Scalar:
+        """A reduction of terms.
+
+        Args:
+            over: what to iterate over; see `reduce`.
+            combine: how partial results join.
+            term: the term at an index.
+            first: what the reduction of terms of a type starts at.
+            join: the next result from the one so far and a term.
         """
-        if isinstance(given, Scalar):
-            return given.ssa
-        if isinstance(given, (bool, int, float)):
-            return self.constant(given, like)
-        got = type(given).__name__
-        raise self.error("wrong value", "a scalar or a number", got)
+        kind = self._type_of(over, term)
 
-    def cast(self, value: Scalar | Index | float, dtype: str) -> Scalar:
-        """A scalar, an index or a number as a scalar of an element type, such as "f32".
+        def step(*index: Any) -> Scalar:
+            value = self.scalar(term(*index[:-1]), kind)
+            return Scalar(self, join(index[-1].ssa, value.ssa))
 
-        It has a value of that type, in the one in which it is computed: f32 for f16, bf16 and
-        low-bit floats, a wider signed one for unsigned and low-bit integers.
-        """
-        if dtype not in ELEMENT_TYPES:
-            raise self.error("unknown element type", ", ".join(ELEMENT_TYPES), dtype)
-        target = ELEMENT_TYPES[dtype]
-        computable(self, target)
-        if isinstance(value, (int, float)):
-            number = value if isinstance(value, float) else self.number(value)
-            if is_float(target):
-                number, kind = float(number), compute_type(target)
+        return self.reduce(over, combine, Scalar(self, first(kind)), step)
+
+    def _type_of(self, over: Any, term: Callable[..., Any]) -> Attribute:
+        """The type of a term, found out by writing it down in a place that is thrown away."""
+        with self.nest.scrap() as variable:
+            if isinstance(over, Row):
+                first = over.matrix.stored(AffineExpr.constant(0))
+                given: tuple[Any, ...] = (self.variable(variable), first)
             else:
-                kind = f64 if isinstance(value, float) else i64
-            value = Scalar(self, self.constant(number, kind))
-        if isinstance(value, Index):
-            result = scalars.from_index(self, self.nest.value(value.expr), target)
-        else:
-            ssa = self._operand_of("cast", value)
-            result = scalars.convert(self, ssa, ssa.type, target)
-        if is_low_bit(target):
-            return Scalar(self, low_bits.decoded(self, result, target))
-        return Scalar(self, scalars.wrapped(self, result, target))
+                count = len(over) if isinstance(over, tuple) else 1
+                given = tuple(self.variable(variable) for _ in range(count))
+            result = term(*given)
+            if not isinstance(result, Scalar):
+                raise self.error(
+                    "a reduction of a value that is not a scalar", "a scalar", type(result).__name__
+                )
+            return result.ssa.type
 
-    def where(self, condition: Scalar, a: Any, b: Any) -> Scalar:
-        """a where the condition holds, else b."""
-        like = next((v.ssa.type for v in (a, b) if isinstance(v, Scalar)), f32)
-        chosen = self._operand_of("where", condition)
-        first, second = self.scalar(a, like), self.scalar(b, like)
-        return Scalar(self, scalars.select(self, chosen, first, second))
-
-    def maximum(self, a: Any, b: Any) -> Scalar:
-        """The larger of two scalars, or of a scalar and a number."""
-        return Scalar(self, scalars.maximum(self, *self._both("maximum", a, b)))
-
-    def minimum(self, a: Any, b: Any) -> Scalar:
-        """The smaller of two scalars, or of a scalar and a number."""
-        return Scalar(self, scalars.minimum(self, *self._both("minimum", a, b)))
-
-    def equal(self, a: Any, b: Any) -> Scalar:
-        """Whether two scalars, or a scalar and a number, are the same."""
-        return Scalar(self, scalars.equal(self, *self._both("equal", a, b)))
-
-    def _both(self, name: str, a: Any, b: Any) -> tuple[SSAValue, SSAValue]:
-        """Two operands of one type, of which one may be a number."""
-        like = next((v.ssa.type for v in (a, b) if isinstance(v, Scalar)), None)
-        if like is None:
-            raise self._not_scalar(name, a)
-        first, second = self.scalar(a, like), self.scalar(b, like)
-        if first.type != second.type:
-            raise self.error(f"k.{name} of different types", first.type, second.type)
-        return first, second
-
-    def _operand_of(self, name: str, given: Any) -> SSAValue:
-        if not isinstance(given, Scalar):
-            raise self._not_scalar(name, given)
-        return given.ssa
-
-    def _not_scalar(self, name: str, given: Any) -> CompileError:
-        fact, hint = f"k.{name} of something that is not a scalar", None
-        if isinstance(given, Index):
-            hint = 'k.cast(index, "f32") makes one of an index'
-        elif isinstance(given, Buffer):
-            hint = "an element of a buffer is one, x[i, j]"
-        return self.error(fact, "a scalar", type(given).__name__, hint)
-
-    def __getattr__(self, name: str) -> Callable[[Scalar], Scalar]:
-        """A function of one float, such as `exp`."""
-        if name.startswith("__"):
-            raise AttributeError(name)
-        if name not in scalars.FUNCTIONS:
-            near = difflib.get_close_matches(name, NAMES, 3)
-            near += [f"{name}imum"] if f"{name}imum" in NAMES else []
-            known = ", ".join(f"k.{one}" for one in near or NAMES)
-            hint = f"nearest: {known}" if near else f"there are {known}"
-            raise UnknownNameError(self._explained(f"there is no k.{name}", None, None, hint))
-
-        def function(x: Scalar) -> Scalar:
-            ssa = self._operand_of(name, x)
-            if not is_float(ssa.type):
-                raise self.error(f"{name} of a value that is not a float", "f32 or f64", ssa.type)
-            return Scalar(self, self.insert(scalars.FUNCTIONS[name](ssa)))
-
-        return function
-
-    # Memory.
-
-    def local(self, shape: int | Index | Sequence[int | Index], dtype: str = "f32") -> Buffer:
-        """A buffer in the innermost loop, whose elements are undefined at first.
-
-        A size is a number, or an index such as a size of an operand; a negative one means 0.
-
-        Raises:
-            CompileError: if there is no such element type, or a number is not positive.
-        """
-        return local_buffer(self, shape, dtype)
+    def _added(self, total: SSAValue, term: SSAValue) -> SSAValue:
+        """The sum of two scalars; a product that nothing else needs becomes part of it."""
+        # a * b + c, rounded once
+        product = term.owner
+        if isinstance(product, arith.MulfOp) and term.first_use is None:
+            left, right = product.lhs, product.rhs
+            product.detach()
+            product.erase()
+            return self.insert(math.FmaOp(left, right, total))
+        return scalars.add(self, total, term)
 
     # The whole.
 
@@ -263,8 +173,9 @@ class KernelBuilder(KernelLoops):
             Dim.symbol(s) if n < 0 else Dim.of(n)
             for s, n in zip(symbols, kind.get_shape(), strict=True)
         )
-        result = SparseBuffer(self, args, kind) if is_sparse(kind) else None
-        result = result or Buffer(self, args[0], kind, sizes)
+        result = (
+            SparseBuffer(self, args, kind) if is_sparse(kind) else self._dense(args[0], kind, sizes)
+        )
         for axis, (symbol, dim) in enumerate(zip(symbols, sizes, strict=True)):
             if not dim.is_static:
                 known = self.extent(args[0], axis) if isinstance(result, Buffer) else None
@@ -274,7 +185,16 @@ class KernelBuilder(KernelLoops):
     def result(self, kind: TensorType, sizes: Shape, name: str) -> Buffer:
         """Add an output, with its sizes in those of the operands."""
         (type,) = buffer_types(kind)
-        return Buffer(self, self._argument(type, name), kind, sizes)
+        return self._dense(self._argument(type, name), kind, sizes)
+
+    def _dense(self, memory: SSAValue, kind: TensorType, sizes: Shape) -> Buffer:
+        name, element = memory.name_hint or "", kind.element_type
+        elements = Stored(self, Memory(self.nest, memory), name, element)
+
+        def shape() -> tuple[int | Index, ...]:
+            return tuple(self.size(dim, memory, axis) for axis, dim in enumerate(sizes))
+
+        return Buffer(self, name, element, elements, len(sizes), shape)
 
     def _argument(self, type: Attribute, name: str) -> SSAValue:
         arg = self._body.insert_arg(type, len(self._body.args))
@@ -306,3 +226,38 @@ class KernelBuilder(KernelLoops):
         types = [arg.type for arg in args]
         count = len(types) - outputs
         return KernelOp(symbol, types[:count], types[count:], Region(self._body))
+
+
+class SparseBuffer(Matrix):
+    """A CSR operand in the buffers of its parts."""
+
+    def __init__(self, k: KernelBuilder, parts: Sequence[SSAValue], kind: TensorType) -> None:
+        self.k, self.parts, self.kind = k, parts, kind
+
+    @property
+    def shape(self) -> tuple[int | Index, int | Index]:
+        rows, columns = self.kind.get_shape()
+        counted = rows if rows >= 0 else self.k.extent(self.parts[0], 0) - 1
+        return counted, columns if columns >= 0 else self.k.variable(self.parts[3])
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        fact = f'"{self.parts[0].name_hint}" is sparse, and has no element at an index'
+        raise self.k.error(fact, "k.sum(a.row(i), lambda column, value: ..)")
+
+    def row(self, index: Index | int) -> Row:
+        return Row(self, self.k.index(index))
+
+    def stored(self, position: AffineExpr) -> Scalar:
+        values = Memory(self.k.nest, self.parts[2])
+        elements = Stored(self.k, values, self.parts[2].name_hint or "", self.kind.element_type)
+        return Scalar(self.k, elements.at((position,)))
+
+    def fold(
+        self,
+        row: AffineExpr,
+        combines: Sequence[str],
+        inits: Sequence[SSAValue],
+        step: PlaceSteps,
+    ) -> Sequence[SSAValue]:
+        pointers, indices = self.parts[:2]
+        return self.k.nest.reduce_entries(pointers, indices, row, combines, inits, step)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import UNKNOWN_LOC, IndexType, MemRefType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, UNKNOWN_LOC, IndexType, MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 from xdsl.traits import Pure
@@ -29,7 +29,7 @@ from ...loop.indices import Known
 from ...loop.inside import Inside, Reader
 from ...loop.loops import reduction
 from ...loop.syntax import compress
-from .nest import Index, PlaceSteps, SerialStep, Steps
+from .nest import Index, LocalBuffer, Loops, PlaceSteps, SerialStep, Steps
 
 NAMES = "ijlmnpqrstuv"
 """The names of parallel loops, by their depth."""
@@ -53,7 +53,7 @@ class Frame(Scope):
         return parent_of(self.block, loop.ForOp)
 
 
-class LoopNest(Scopes[Frame]):
+class LoopNest(Scopes[Frame], Loops):
     """The open loops of a kernel and their contents.
 
     Index expressions are over `variables`: loop variables, sizes and computed integers.
@@ -242,6 +242,12 @@ class LoopNest(Scopes[Frame]):
         self.note_write(buffer)
         self._place_here(loop.StoreOp(value, buffer, map, operands, combine=combine))
 
+    def local(self, shape: Index, type: Attribute) -> LocalBuffer:
+        """A buffer in the innermost open loop."""
+        sizes = [e.value if isinstance(e, AffineConstantExpr) else DYNAMIC_INDEX for e in shape]
+        symbolic = [e for e in shape if not isinstance(e, AffineConstantExpr)]
+        return Memory(self, self.allocate(MemRefType(type, sizes), symbolic))
+
     def allocate(self, kind: MemRefType, sizes: Sequence[AffineExpr] = ()) -> SSAValue:
         """A new local buffer in the innermost loop, with its symbolic sizes."""
         op = loop.LocalOp(kind, [self.value(size) for size in sizes])
@@ -387,6 +393,19 @@ class LoopNest(Scopes[Frame]):
             if frame in certain:
                 certain |= {self.scopes[frame.depth - 1]} if frame.fixed else frame.dependences
         return [f for f in self.scopes[1:] if f.conditional and f not in certain]
+
+
+class Memory(LocalBuffer):
+    """A buffer that is read and written in the innermost loop."""
+
+    def __init__(self, nest: LoopNest, buffer: SSAValue) -> None:
+        self.nest, self.buffer = nest, buffer
+
+    def at(self, index: Index) -> SSAValue:
+        return self.nest.load_here(self.buffer, index)
+
+    def put(self, index: Index, value: SSAValue, combine: str | None = None) -> None:
+        self.nest.store(value, self.buffer, index, None if combine is None else Combine(combine))
 
 
 def _scalar_key(op: Operation) -> object:

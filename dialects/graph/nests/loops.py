@@ -1,55 +1,112 @@
-"""The loops of a kernel that is written in Python: parallel, in order, reductions."""
+"""The loops of a kernel that is written in Python, and their indices."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from xdsl.dialects import arith, math
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.dialects.builtin import IndexType, IntegerType
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
-from ....core.dims import Dim
+from ....core.building.arithmetic import INDEX
 from ...loop.attrs import Combine, LoopKind
 from .. import scalars
-from ..combiners import COMBINERS
-from .buffers import Buffer, Index, KernelBody, Row, Scalar
-from .written_nest import WrittenNest
+from .buffers import Body, Index, Row, Scalar
+from .nest import Index as Indices
+from .nest import Loops
 
-Scalars = tuple[Scalar, ...]
+Extent = int | Index | Scalar
+"""A number of iterations: known, affine, or computed."""
+Totals = tuple[Scalar, ...]
 
 
-class KernelLoops(KernelBody):
-    """Opens and closes the loops of a kernel; see `KernelBuilder`."""
+class KernelLoops(Body):
+    """Opens and closes the loops of a kernel; see `KernelBody`."""
 
-    def __init__(self) -> None:
-        self._body = Block()
-        self.nest = WrittenNest(self._body)
+    nest: Loops
+    """Receives what is written."""
 
-    @contextmanager
-    def loops(self, *extents: int | Index) -> Iterator[Any]:
-        """Parallel loops from 0 to the extents; return one index, or a tuple of several."""
-        with self._loops(extents, LoopKind.PARALLEL) as index:
-            yield index
+    # The interface that `scalars` needs.
 
-    @contextmanager
-    def serial(self, *extents: int | Index) -> Iterator[Any]:
+    def insert(self, op: Operation) -> SSAValue:
+        """Append an operation on scalars; return its first result."""
+        return self.nest.insert(op)
+
+    def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:
+        """A scalar constant, at the top of the kernel and there only once."""
+        return self.nest.constant(value, type)
+
+    # Indices.
+
+    def index(self, given: Any) -> Index:
+        """A number, an index, or a computed integer as an index.
+
+        Raises:
+            CompileError: if it is something else.
+        """
+        if isinstance(given, Index):
+            return given
+        if isinstance(given, Scalar) and isinstance(given.ssa.type, IntegerType | IndexType):
+            return Index(self, self.nest.index(given.ssa))
+        return Index(self, AffineExpr.constant(self.number(given)))
+
+    def value(self, index: Index | int) -> Scalar:
+        """An index as a scalar of type `index`."""
+        return Scalar(self, self.nest.value(self.index(index).expr))
+
+    def number(self, given: Any) -> int:
+        """An integer.
+
+        Raises:
+            CompileError: if it is something else, or does not fit into 64 bits.
+        """
+        try:
+            number = operator.index(given)
+        except TypeError:
+            got = type(given).__name__
+            raise self.error("wrong index", "an index or an integer", got) from None
+        if not -(2**63) <= number < 2**63:
+            raise self.error("wrong index", "an integer of 64 bits", number)
+        return number
+
+    # Loops.
+
+    def attempt(self) -> AbstractContextManager[None]:
+        """What is done within the context is undone where an exception leaves it."""
+        return nullcontext()
+
+    def loops(self, *extents: Any) -> AbstractContextManager[Any]:
+        """Parallel loops from 0 to the extents; return one index, or a tuple of several.
+
+        Of a sequence of extents, such as `y.shape`, it is a tuple however many there are.
+        """
+        return self._loops(extents, LoopKind.PARALLEL)
+
+    def serial(self, *extents: Any) -> AbstractContextManager[Any]:
         """The same, but iterations keep their order: each may read what earlier ones wrote."""
-        with self._loops(extents, LoopKind.SERIAL) as index:
-            yield index
+        return self._loops(extents, LoopKind.SERIAL)
 
     @contextmanager
-    def _loops(self, extents: Sequence[int | Index], kind: LoopKind) -> Iterator[Any]:
-        bounds = [self._bound(extent) for extent in extents]
-        with self.nest.attempt(), self.nest.loops(bounds, kind) as variables:
+    def _loops(self, extents: Sequence[Any], kind: LoopKind) -> Iterator[Any]:
+        bounds = [self._bound(extent) for extent in _several(extents)]
+        with self.attempt(), self.nest.loops(bounds, kind) as variables:
             index = tuple(Index(self, variable) for variable in variables)
-            yield index[0] if len(index) == 1 else index
+            yield index[0] if len(index) == 1 and not _is_sequence(extents[0]) else index
+
+    @contextmanager
+    def only_if(self, condition: Scalar) -> Iterator[None]:
+        """Do what is within the context, which may store, where a condition holds."""
+        none, once = self.constant(0, INDEX), self.constant(1, INDEX)
+        times = self.nest.index(scalars.select(self, condition.ssa, once, none))
+        with self.attempt(), self.nest.loops([times], LoopKind.SERIAL):
+            yield
 
     def reduce(
         self,
-        over: int | Index | Row | tuple[int | Index, ...],
+        over: Extent | Row | Sequence[Extent],
         combine: str,
         init: Any,
         step: Callable[..., Any],
@@ -68,11 +125,11 @@ class KernelLoops(KernelBody):
 
     def reduce_several(
         self,
-        over: int | Index | Row | tuple[int | Index, ...],
+        over: Extent | Row | Sequence[Extent],
         combines: Sequence[str],
         inits: Sequence[Any],
         step: Callable[..., Any],
-    ) -> Scalars:
+    ) -> Totals:
         """A reduction of several values at once, such as a maximum and a sum.
 
         Args:
@@ -91,50 +148,52 @@ class KernelLoops(KernelBody):
                 raise self.error("wrong combiner", ", ".join(known), combine)
         if isinstance(over, Row):
             return self._reduce_row(over, combines, first, step)
-        bounds = [self._bound(e) for e in (over if isinstance(over, tuple) else (over,))]
+        bounds = [self._bound(extent) for extent in _several((over,))]
 
-        def own(index: Sequence[AffineExpr], totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def own(index: Indices, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
             return self._stepped(step, [Index(self, place) for place in index], totals)
 
-        with self.nest.attempt():
+        with self.attempt():
             return self._scalars(self.nest.reduce_several(bounds, combines, first, own))
 
     def _reduce_row(
         self, row: Row, combines: Sequence[str], inits: Sequence[SSAValue], step: Callable[..., Any]
-    ) -> Scalars:
-        pointers, indices, values = row.matrix.parts[:3]
-
+    ) -> Totals:
         def own(
             position: AffineExpr, column: AffineExpr, totals: Sequence[SSAValue]
         ) -> Sequence[SSAValue]:
-            stored = Buffer(self, values, row.matrix.kind, (Dim.of(0),))[Index(self, position)]
+            stored = row.matrix.stored(position)
             return self._stepped(step, (Index(self, column), stored), totals)
 
-        with self.nest.attempt():
-            place = row.index.expr
-            return self._scalars(
-                self.nest.reduce_entries(pointers, indices, place, combines, inits, own)
-            )
+        with self.attempt():
+            return self._scalars(row.matrix.fold(row.index.expr, combines, inits, own))
 
-    def carry(self, extent: int | Index, inits: Sequence[Any], step: Callable[..., Any]) -> Scalars:
+    def carry(
+        self, extent: Extent | Sequence[Extent], inits: Sequence[Any], step: Callable[..., Any]
+    ) -> Totals:
         """Values that each iteration of a loop passes to the next one, in order.
 
         Args:
-            extent: the number of iterations.
+            extent: the number of iterations, or several ones of nested loops.
             inits: the values of the first iteration, each a `Scalar`.
-            step: the next values, as many, from the index and the values so far; it may write
-                to buffers.
+            step: the next values, as many, from the index (or indices) and the values so far; it
+                may write to buffers.
 
         Returns:
             The values after the last iteration.
         """
-
-        def own(place: AffineExpr, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            return self._stepped(step, [Index(self, place)], totals)
-
         first = self._started(inits)
-        with self.nest.attempt():
-            return self._scalars(self.nest.serial(self._bound(extent), first, own))
+        bounds = [self._bound(bound) for bound in _several((extent,))]
+
+        def level(index: Indices, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            if len(index) == len(bounds):
+                return self._stepped(step, [Index(self, place) for place in index], totals)
+            return self.nest.serial(
+                bounds[len(index)], totals, lambda place, after: level((*index, place), after)
+            )
+
+        with self.attempt():
+            return self._scalars(level((), first))
 
     def _bound(self, extent: Any) -> AffineExpr:
         """A number of iterations."""
@@ -155,7 +214,7 @@ class KernelLoops(KernelBody):
             raise self.error("a loop carries nothing", "one value or more")
         return [init.ssa for init in inits]
 
-    def _scalars(self, values: Sequence[SSAValue]) -> Scalars:
+    def _scalars(self, values: Sequence[SSAValue]) -> Totals:
         return tuple(Scalar(self, value) for value in values)
 
     def _stepped(
@@ -166,86 +225,17 @@ class KernelLoops(KernelBody):
             got = f"{type(results).__name__}"
             got += f" of {len(results)}" if isinstance(results, tuple) else ""
             raise self.error("wrong results of a step", f"a tuple of {len(totals)}", got)
-        after = [self.scalar(new, old.type) for new, old in zip(results, totals, strict=True)]
+        after = [self.scalar(new, old.type).ssa for new, old in zip(results, totals, strict=True)]
         for new, old in zip(after, totals, strict=True):
             if new.type != old.type:
                 raise self.error("a loop changes the type that it carries", old.type, new.type)
         return after
 
-    # Sums and maxima, whose type follows from their terms.
 
-    def sum(self, over: Any, term: Callable[..., Scalar]) -> Scalar:
-        """The sum of `term(index)`, iterating as `reduce` does."""
-        self._check_range("sum", "a + b", over, term)
-        zero = partial(scalars.zero, self)
-        return self._folded(over, "add", term, zero, self._added)
+def _is_sequence(given: Any) -> bool:
+    return isinstance(given, Sequence) and not isinstance(given, str)
 
-    def max(self, over: Any, term: Callable[..., Scalar]) -> Scalar:
-        """The largest `term(index)`; -inf or the smallest integer if there is none."""
-        self._check_range("max", "k.maximum(a, b)", over, term)
-        largest = COMBINERS["max"]
-        first, join = partial(largest.init, self), partial(largest.step, self)
-        return self._folded(over, largest.name, term, first, join)
 
-    def _check_range(self, name: str, of_two: str, over: Any, term: object) -> None:
-        """Refuse a reduction that is not over a range."""
-        hint = f"of two values it is {of_two}"
-        for extent in over if isinstance(over, tuple) else (over,):
-            if not isinstance(extent, (Row, Index, int)) or isinstance(extent, bool):
-                expected = "a number of iterations, or a.row(i)"
-                raise self.error(f"k.{name} is over a range", expected, type(extent).__name__, hint)
-        if not callable(term):
-            fact, expected = f"k.{name} of no function", f"k.{name}(n, lambda i: ..)"
-            raise self.error(fact, expected, type(term).__name__, hint)
-
-    def _folded(
-        self,
-        over: Any,
-        combine: str,
-        term: Callable[..., Scalar],
-        first: Callable[[Attribute], SSAValue],
-        join: Callable[[SSAValue, SSAValue], SSAValue],
-    ) -> Scalar:
-        """A reduction of terms.
-
-        Args:
-            over: what to iterate over; see `reduce`.
-            combine: how partial results join.
-            term: the term at an index.
-            first: what the reduction of terms of a type starts at.
-            join: the next result from the one so far and a term.
-        """
-        kind = self._type_of(over, term)
-
-        def step(*index: Any) -> Scalar:
-            value = self.scalar(term(*index[:-1]), kind)
-            return Scalar(self, join(index[-1].ssa, value))
-
-        return self.reduce(over, combine, Scalar(self, first(kind)), step)
-
-    def _type_of(self, over: Any, term: Callable[..., Any]) -> Attribute:
-        """The type of a term, found out by writing it down in a place that is thrown away."""
-        with self.nest.scrap() as variable:
-            if isinstance(over, Row):
-                buffer = Buffer(self, over.matrix.parts[2], over.matrix.kind, (Dim.of(0),))
-                given: tuple[Any, ...] = (self.variable(variable), buffer[0])
-            else:
-                count = len(over) if isinstance(over, tuple) else 1
-                given = tuple(self.variable(variable) for _ in range(count))
-            result = term(*given)
-            if not isinstance(result, Scalar):
-                raise self.error(
-                    "a reduction of a value that is not a scalar", "a scalar", type(result).__name__
-                )
-            return result.ssa.type
-
-    def _added(self, total: SSAValue, term: SSAValue) -> SSAValue:
-        """The sum of two scalars; a product that nothing else needs becomes part of it."""
-        # a * b + c, rounded once
-        product = term.owner
-        if isinstance(product, arith.MulfOp) and term.first_use is None:
-            left, right = product.lhs, product.rhs
-            product.detach()
-            product.erase()
-            return self.insert(math.FmaOp(left, right, total))
-        return scalars.add(self, total, term)
+def _several(given: Sequence[Any]) -> Sequence[Any]:
+    """Extents, or those of a sequence that is given as the only one."""
+    return given[0] if len(given) == 1 and _is_sequence(given[0]) else given

@@ -14,6 +14,7 @@ from typing import Protocol
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
+from ...loop.attrs import LoopKind
 from ..attrs import compute_type
 
 Index = tuple[AffineExpr, ...]
@@ -36,6 +37,18 @@ class Scalars(Protocol):
         return compute_type(element_type)
 
 
+class Places(Scalars, Protocol):
+    """The same, with index expressions of integers."""
+
+    @abstractmethod
+    def index(self, value: SSAValue) -> AffineExpr:
+        """A computed integer as an index expression."""
+
+    @abstractmethod
+    def value(self, expr: AffineExpr) -> SSAValue:
+        """An index expression as a scalar of type `index`."""
+
+
 Step = Callable[[Index, SSAValue], SSAValue]
 """From the iteration indices and the accumulator to the new accumulator."""
 Steps = Callable[[Index, Sequence[SSAValue]], Sequence[SSAValue]]
@@ -48,7 +61,7 @@ SerialStep = Callable[[AffineExpr, Sequence[SSAValue]], Sequence[SSAValue]]
 """From the index of an iteration and the carried values to the next ones."""
 
 
-class Nest(Scalars):
+class Nest(Places):
     """What the conversion to loops offers to `GraphOp.value_at`.
 
     Index expressions are affine expressions whose dims are numbered by the nest: an operator
@@ -126,14 +139,6 @@ class Nest(Scalars):
     def count(self, matrix: SSAValue, row: AffineExpr) -> AffineExpr:
         """The number of stored entries of a row."""
 
-    @abstractmethod
-    def index(self, value: SSAValue) -> AffineExpr:
-        """A computed integer as an index expression."""
-
-    @abstractmethod
-    def value(self, expr: AffineExpr) -> SSAValue:
-        """An index expression as a scalar of type `index`."""
-
 
 class LocalBuffer(ABC):
     """A buffer of `WritingNest.local`."""
@@ -151,18 +156,14 @@ class LocalBuffer(ABC):
         """
 
 
-class WritingNest(Nest):
-    """What the conversion to loops offers to `GraphOp.write`: loops whose bodies have effects.
-
-    Operands are read as in `value_at`, so what computes them is fused. The elements of a result
-    are either written once each by `write`, and what follows elementwise is computed there as
-    well, or they get a first value by `fill` and are then changed by `update`. That each element is
-    written has to follow from the loops and indices: see `loop/coverage.py` and `loop/counted.py`.
-    """
+class Loops(Places, Protocol):
+    """A place for loops: see `WritingNest`."""
 
     @abstractmethod
-    def loops(self, extents: Sequence[AffineExpr]) -> AbstractContextManager[Index]:
-        """Open nested parallel loops within the context, and give their variables."""
+    def loops(
+        self, extents: Sequence[AffineExpr], kind: LoopKind = LoopKind.PARALLEL
+    ) -> AbstractContextManager[Index]:
+        """Open nested loops within the context, parallel or serial, and give their variables."""
 
     @abstractmethod
     def serial(
@@ -172,6 +173,34 @@ class WritingNest(Nest):
 
         `step` is given the index and the carried values, and returns their next values.
         """
+
+    @abstractmethod
+    def reduce_several(
+        self,
+        extents: Sequence[AffineExpr],
+        combines: Sequence[str],
+        inits: Sequence[SSAValue],
+        step: Steps,
+    ) -> Sequence[SSAValue]:
+        """Fold several accumulators at once over `extents`: see `Nest.reduce_several`."""
+
+    @abstractmethod
+    def local(self, shape: Index, type: Attribute) -> LocalBuffer:
+        """A buffer in the innermost open loop, each of whose iterations has its own.
+
+        Its elements are scalars of `type`, and undefined at first. Sizes are positive numbers, or
+        symbolic and not negative. No index is checked: an operator proves that each is inside.
+        """
+
+
+class WritingNest(Loops, Nest):
+    """What the conversion to loops offers to `GraphOp.write`: loops whose bodies have effects.
+
+    Operands are read as in `value_at`, so what computes them is fused. The elements of a result
+    are either written once each by `write`, and what follows elementwise is computed there as
+    well, or they get a first value by `fill` and are then changed by `update`. That each element is
+    written has to follow from the loops and indices: see `loop/coverage.py` and `loop/counted.py`.
+    """
 
     def in_order(self, extents: Sequence[AffineExpr], body: Callable[[Index], None]) -> None:
         """Run `body` for each index of an iteration space, in order."""
@@ -190,14 +219,6 @@ class WritingNest(Nest):
                 self.serial(extents[len(index)], [], step)
 
         level()
-
-    @abstractmethod
-    def local(self, shape: Index, type: Attribute) -> LocalBuffer:
-        """A buffer in the innermost open loop, each of whose iterations has its own.
-
-        Its elements are scalars of `type`, and undefined at first. Sizes are positive numbers, or
-        symbolic and not negative. No index is checked: an operator proves that each is inside.
-        """
 
     @abstractmethod
     def write(self, result: int, index: Index, value: SSAValue) -> None:

@@ -14,6 +14,7 @@ from ..interfaces import GraphOp, element_type, faults_of, names_a_symbol, rank
 from ..kinds import FusionKind
 from ..rearranging import ReshapeInterface
 from .accesses import Recording
+from .operators import written
 from .recording_nest import RecordingNest
 
 
@@ -43,8 +44,7 @@ class Recorder:
 def _recorded(op: GraphOp, result: int) -> Recording:
     nest = RecordingNest(op, result)
     if op.fusion == FusionKind.NEST:
-        with faults_of(op):
-            op.write(nest)
+        written(op, nest)
         return nest.finished()
     index = tuple(AffineExpr.dimension(n) for n in range(rank(op.results[result])))
     with faults_of(op):

@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from ....core.building.arithmetic import constant
+from ...loop.attrs import LoopKind
 from ...loop.bounds import constant_index
 from ...upstream.ops import RemfOp
 from ..attrs import compute_type
@@ -161,9 +162,13 @@ class RecordingNest(WritingNest):
             return self._closed(loops, inits, after)
 
     @contextmanager
-    def loops(self, extents: Sequence[AffineExpr]) -> Iterator[Index]:
+    def loops(
+        self, extents: Sequence[AffineExpr], kind: LoopKind = LoopKind.PARALLEL
+    ) -> Iterator[Index]:
         """Note a loop for each extent."""
-        with self._opened(self._over(RecordedLoopKind.PARALLEL, extents)) as loops:
+        in_order = kind == LoopKind.SERIAL
+        own = RecordedLoopKind.SERIAL if in_order else RecordedLoopKind.PARALLEL
+        with self._opened(self._over(own, extents)) as loops:
             yield tuple(self._variable(loop, AtomKind.LOOP) for loop in loops)
 
     def serial(
