@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, i1
-from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import operand_def, prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
@@ -21,13 +19,12 @@ from .combiners import COMBINER_OF
 from .constructors import operator
 from .interfaces import (
     FusionKind,
-    Index,
     ShapeFacts,
     element_type,
-    rank,
     widened,
 )
-from .nests.nest import WritingNest
+from .nests.body import KernelBody
+from .nests.buffers import Buffer, Index, Scalar
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -85,22 +82,21 @@ class CumulativeOp(AxisOp):
             found = np.concatenate([begin, before], axis)
         return self.stored(np.flip(found, axis) if self.reverse.value.data else found)
 
-    def write(self, k: Any, *_: Any) -> None:
-        nest: WritingNest = k.nest
-        axis, dims = self.axis_from_front, range(rank(self.x))
+    def write(self, k: KernelBody, x: Buffer, result: Buffer) -> None:
+        axis, extent = self.axis_from_front, x.shape[self.axis_from_front]
         combiner, element = COMBINER_OF[self.kind.data], element_type(self.x)
-        extent, type = nest.extent(self.x, axis), nest.compute_type(element)
-        init = combiner.key(nest, combiner.init(nest, type), element)
-        if self.kind.data == ReduceKind.SUM and is_float(type) and not self.exclusive.value.data:
+        exclusive, reverse = bool(self.exclusive.value.data), bool(self.reverse.value.data)
+        init = k.apply(combiner.key, k.apply(combiner.init, x.type), element)
+        if self.kind.data == ReduceKind.SUM and is_float(x.type) and not exclusive:
             # -0.0 + x == x  for every x, -0.0 included
-            init = nest.constant(-0.0, type)
-        with nest.loops([nest.extent(self.x, dim) for dim in dims if dim != axis]) as rest:
+            init = k.scalar(-0.0, x.type)
+        with k.loops([*x.shape[:axis], *x.shape[axis + 1 :]]) as rest:
 
-            def step(place: AffineExpr, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                own = extent - 1 - place if self.reverse.value.data else place
-                index: Index = (*rest[:axis], own, *rest[axis:])
-                total = combiner.joined(nest, totals[0], nest.at(self.x, index), element)
-                nest.write(0, index, totals[0] if self.exclusive.value.data else total)
-                return [total]
+            def step(place: Index, before: Scalar) -> tuple[Scalar]:
+                own = extent - 1 - place if reverse else place
+                index = (*rest[:axis], own, *rest[axis:])
+                total = k.apply(combiner.joined, before, x[index], element)
+                result[index] = before if exclusive else total
+                return (total,)
 
-            nest.serial(extent, [init], step)
+            k.carry(extent, [init], step)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i64
@@ -12,7 +12,6 @@ from xdsl.irdl import operand_def, opt_operand_def, prop_def, result_def
 
 from ...core.dims import Dim, Shape, product
 from ...core.typed import dense_array, tensor_type
-from . import scalars
 from .attrs import DENSE_TENSOR, INDEX_TENSOR, NUMERIC_TENSOR, i64_attr
 from .axes import CanonicalPropertiesInterface
 from .composite import CompositeOp
@@ -21,16 +20,16 @@ from .demands import DemandInterface, IndexBound
 from .interfaces import (
     FusionKind,
     GraphOp,
-    Index,
     ShapeFacts,
     Sizes,
     element_type,
     rank,
 )
-from .nests.nest import WritingNest
+from .nests.body import KernelBody
+from .nests.buffers import Buffer
 from .op_builder import OpBuilder, V
 from .ops_arange import ArangeOp
-from .ops_gather import checked_places, place_of
+from .ops_gather import checked_places
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -95,17 +94,11 @@ class HistogramOp(GraphOp, DemandInterface):
             np.add.at(found, checked_places(self, x, bins), weights[0] if weights else 1)
         return self.stored(found)
 
-    def write(self, k: Any, *_: Any) -> None:
-        nest: WritingNest = k.nest
-        type = nest.compute_type(element_type(self.result))
-        nest.fill(0, lambda _: scalars.zero(nest, type))
-
-        def count(own: Index) -> None:
-            place = place_of(nest, self.x, own, self.result, 0)
-            one = nest.constant(1, type) if self.weights is None else nest.at(self.weights, own)
-            nest.update(0, (place,), one, "add")
-
-        nest.in_order([nest.extent(self.x, dim) for dim in range(rank(self.x))], count)
+    def write(self, k: KernelBody, x: Buffer, weights: Buffer | None, result: Buffer) -> None:
+        result.fill(0)
+        with k.serial(x.shape) as own:
+            place = k.place(x[own], result.shape[0])
+            result.accumulate(place, 1 if weights is None else weights[own])
 
 
 @operator(axis=-1)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import NoneAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -20,19 +19,17 @@ from xdsl.irdl import (
 
 from ...core.dims import Shape, product
 from ...core.typed import dense_array
-from . import scalars
 from .attrs import DENSE_TENSOR, I64_TENSOR
 from .demands import DemandInterface, SizeResult
 from .interfaces import (
     FusionKind,
     GraphOp,
-    Index,
     ShapeFacts,
-    WritingNest,
-    element_type,
     rank,
     set_result_types,
 )
+from .nests.body import KernelBody
+from .nests.buffers import Buffer, Scalar
 from .traits import Discontinuous
 
 if TYPE_CHECKING:
@@ -86,37 +83,14 @@ class NonzeroOp(GraphOp, DemandInterface):
         indices = np.nonzero(dense_array(arrays[0]))
         return self.stored(*indices, np.array(len(indices[0])))
 
-    def write(self, k: Any, *_: Any) -> None:
-        nest: WritingNest = k.nest
-        extents = [nest.extent(self.x, dim) for dim in range(rank(self.x))]
-        kind = nest.compute_type(element_type(self.x))
-        nothing, one = scalars.zero(nest, kind), nest.constant(1, i64)
-
-        def step(index: Index, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            (count,) = carried
+    def write(self, k: KernelBody, x: Buffer, indices: tuple[Buffer, ...], count: Buffer) -> None:
+        def step(*given: Any) -> tuple[Scalar]:
+            *index, number = given
             # Without a branch: the next place overwrites that of a zero.
-            for number, place in enumerate(index):
-                own = scalars.from_index(nest, nest.value(place), i64)
-                nest.update(number, (nest.index(count),), own)
-            is_zero = scalars.equal(nest, nest.at(self.x, index), nothing)
-            return [scalars.select(nest, is_zero, count, scalars.add(nest, count, one))]
+            for places, place in zip(indices, index, strict=True):
+                places.update(number, k.cast(place, i64))
+            is_zero = k.equal(x[tuple(index)], 0)
+            return (k.where(is_zero, number, number + 1),)
 
-        (count,) = _in_order(nest, extents, [nest.constant(0, i64)], step)
-        nest.write(len(extents), (), count)
-
-
-def _in_order(
-    nest: WritingNest,
-    extents: Sequence[AffineExpr],
-    carried: Sequence[SSAValue],
-    step: Callable[[Index, Sequence[SSAValue]], Sequence[SSAValue]],
-    own: Index = (),
-) -> Sequence[SSAValue]:
-    """Run nested serial loops, which pass values on; returns the last ones."""
-    if len(own) == len(extents):
-        return step(own, carried)
-    return nest.serial(
-        extents[len(own)],
-        carried,
-        lambda place, values: _in_order(nest, extents, values, step, (*own, place)),
-    )
+        (total,) = k.carry(x.shape, [k.scalar(0, i64)], step)
+        count[()] = total
