@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 from xdsl.dialects.builtin import i1
-from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import operand_def, prop_def, result_def, var_operand_def
 
 from ...core.dims import Dim, Shape, product
@@ -22,14 +20,14 @@ from .demands import DemandInterface, IndexBound
 from .interfaces import (
     FusionKind,
     GraphOp,
-    Index,
     ShapeFacts,
     Sizes,
     element_type,
     rank,
 )
-from .nests.nest import WritingNest
-from .ops_gather import check_beside, place_of, places_beside, places_nd, shape_of_places
+from .nests.body import KernelBody
+from .nests.buffers import Buffer, Index, Scalar
+from .ops_gather import check_beside, places_beside, places_nd, shape_of_places
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -68,6 +66,13 @@ class ScatterOp(GraphOp, ABC):
             facts.fail("truth values cannot be combined", "none", self.combine)
         if self.combine is not None and is_low_bit(expected):
             facts.fail(f"elements of {expected} cannot be combined", "none", self.combine)
+
+    def join(self, result: Buffer, place: tuple[Index, ...], update: Scalar) -> None:
+        """Let an update replace the element at a place, or join it."""
+        if self.combine is None:
+            result.update(place, update)
+        else:
+            result.accumulate(place, update, self.combine)
 
     def scattered(
         self, x: np.ndarray, places: tuple[np.ndarray, ...], updates: np.ndarray
@@ -124,22 +129,19 @@ class ScatterElementsOp(ScatterOp, AxisOp, DemandInterface):
         places = places_beside(self, x, indices, self.axis_from_front)
         return (self.scattered(x, places, updates),)
 
-    def write(self, k: Any, *_: Any) -> None:
-        nest: WritingNest = k.nest
-        axis = self.axis_from_front
-        extents = [nest.extent(self.indices, dim) for dim in range(rank(self.indices))]
-        nest.fill(0, lambda index: nest.at(self.x, index))
-        with nest.loops(extents[:axis]) as before:
-
-            def step(place: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                with nest.loops(extents[axis + 1 :]) as after:
-                    own = (*before, place, *after)
-                    target = place_of(nest, self.indices, own, self.x, axis)
-                    update = nest.at(self.updates, own)
-                    nest.update(0, (*before, target, *after), update, self.combine)
-                return carried
-
-            nest.serial(extents[axis], [], step)
+    def write(
+        self, k: KernelBody, x: Buffer, indices: Buffer, updates: Buffer, result: Buffer
+    ) -> None:
+        axis, shape = self.axis_from_front, indices.shape
+        result.fill(lambda *index: x[index])
+        with (
+            k.loops(shape[:axis]) as before,
+            k.serial(shape[axis]) as place,
+            k.loops(shape[axis + 1 :]) as after,
+        ):
+            own = (*before, place, *after)
+            target = k.place(indices[own], x.shape[axis])
+            self.join(result, (*before, target, *after), updates[own])
 
 
 @operator(kind="none")
@@ -182,19 +184,17 @@ class ScatterNdOp(ScatterOp, DemandInterface):
         x, updates, *indices = cast(tuple[np.ndarray, ...], arrays)
         return (self.scattered(x, places_nd(self, x, indices), updates),)
 
-    def write(self, k: Any, *_: Any) -> None:
-        nest: WritingNest = k.nest
+    def write(
+        self,
+        k: KernelBody,
+        x: Buffer,
+        updates: Buffer,
+        indices: tuple[Buffer, ...],
+        result: Buffer,
+    ) -> None:
         outer = rank(self.indices[0])
-        nest.fill(0, lambda index: nest.at(self.x, index))
-        extents = [nest.extent(self.updates, dim) for dim in range(rank(self.updates))]
-
-        def update(own: Index) -> None:
-            places = [
-                place_of(nest, indices, own, self.x, axis)
-                for axis, indices in enumerate(self.indices)
-            ]
-            with nest.loops(extents[outer:]) as rest:
-                value = nest.at(self.updates, (*own, *rest))
-                nest.update(0, (*places, *rest), value, self.combine)
-
-        nest.in_order(extents[:outer], update)
+        result.fill(lambda *index: x[index])
+        with k.serial(updates.shape[:outer]) as own:
+            places = [k.place(one[own], x.shape[axis]) for axis, one in enumerate(indices)]
+            with k.loops(updates.shape[outer:]) as rest:
+                self.join(result, (*places, *rest), updates[(*own, *rest)])
