@@ -9,14 +9,13 @@ matrix, whose entries are the edges in that order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import i32, i64
-from xdsl.ir import Attribute, SSAValue
-from xdsl.ir.affine import AffineExpr
+from xdsl.ir import Attribute
 from xdsl.irdl import operand_def, result_def, traits_def
 
 from ...core.dims import Dim, Shape
@@ -25,7 +24,6 @@ from ...core.indices import explained, fault_of
 from ...core.provenance import origin
 from ...core.typed import bits
 from ..sparse_tensor import csr
-from . import scalars
 from .attrs import ANY_TENSOR, FLOAT_TENSOR, I32_TENSOR, INDEX_TENSOR, SPARSE_TENSOR
 from .constructors import operator
 from .demands import DemandInterface, IndexBound, SizeBound
@@ -34,12 +32,12 @@ from .interfaces import (
     GraphOp,
     ShapeFacts,
     SparseResultInterface,
-    WritingNest,
     element_type,
 )
-from .nests.nest import LocalBuffer
+from .nests.body import KernelBody
+from .nests.buffers import Buffer, Index, Scalar
 from .ops_check import AliasOp
-from .ops_gather import checked_places, place_of
+from .ops_gather import checked_places
 from .traits import Discontinuous, NeverNegative
 
 if TYPE_CHECKING:
@@ -117,73 +115,69 @@ class SortEdgesOp(GraphOp, DemandInterface):
         np.cumsum(np.bincount(rows, minlength=targets.shape[0]), out=indptr[1:])
         return self.stored(indptr, columns[order], order)
 
-    def write(self, k: Any, *_: Any) -> None:
-        nest: WritingNest = k.nest
-        begins, ranks = self._count(nest)
-        size, edges = nest.extent(self.targets, 0), nest.extent(self.indices, 0)
-        with nest.loops([size + 1]) as (place,):
-            nest.write(0, (place,), begins.at((place,)))
+    def write(
+        self,
+        k: KernelBody,
+        rows: Buffer,
+        columns: Buffer,
+        targets: Buffer,
+        sources: Buffer,
+        indptr: Buffer,
+        indices: Buffer,
+        order: Buffer,
+    ) -> None:
+        size, edges = targets.shape[0], indices.shape[0]
+
+        def row_of(edge: Index) -> Index:
+            return k.place(rows[edge], size)
+
+        begins, ranks = _counted(k, size, edges, row_of)
+        with k.loops(size + 1) as place:
+            indptr[place] = begins[place]
         # A column, and the edge in the upper half where it is needed: a store to a random place
         # takes as long for both.
         has_order = self.order.first_use is not None
-        words = nest.local((edges,), i64 if has_order else i32)
-
-        def put(own: tuple[AffineExpr, ...]) -> None:
-            begin = begins.at((self._row(nest, own[0]),))
-            place = nest.index(scalars.add(nest, begin, ranks.at(own)))
-            column = nest.value(place_of(nest, self.columns, own, self.sources, 0))
-            if not has_order:
-                words.put((place,), scalars.from_index(nest, column, i32))
-                return
-            high = nest.insert(arith.ShLIOp(_word(nest, nest.value(own[0])), _half(nest)))
-            words.put((place,), nest.insert(arith.OrIOp(_word(nest, column), high)))
-
-        nest.in_order([edges], put)
-        with nest.loops([edges]) as own:
-            word = words.at(own)
-            nest.write(1, own, nest.insert(arith.TruncIOp(word, i32)) if has_order else word)
+        words = k.local(edges, i64 if has_order else i32)
+        with k.serial(edges) as edge:
+            place = k.index(begins[row_of(edge)] + ranks[edge])
+            column = k.place(columns[edge], sources.shape[0])
+            if has_order:
+                words[place] = k.cast(column, i64) | (k.cast(edge, i64) << 32)
+            else:
+                words[place] = k.cast(column, i32)
+        with k.loops(edges) as edge:
+            indices[edge] = k.cast(words[edge], i32)
         if not has_order:
-            nest.fill(2, lambda _: nest.constant(0, i32))
+            order.fill(0)
             return
-        with nest.loops([edges]) as own:
-            high = nest.insert(arith.ShRUIOp(words.at(own), _half(nest)))
-            nest.write(2, own, nest.insert(arith.TruncIOp(high, i32)))
-
-    def _count(self, nest: WritingNest) -> tuple[LocalBuffer, LocalBuffer]:
-        """Where each row begins, and how many edges of its row come before each edge."""
-        size, edges = nest.extent(self.targets, 0), nest.extent(self.indices, 0)
-        begins, ranks = nest.local((size + 1,), i32), nest.local((edges,), i32)
-        zero, one = nest.constant(0, i32), nest.constant(1, i32)
-        with nest.loops([size + 1]) as own:
-            begins.put(own, zero)
-
-        def count(own: tuple[AffineExpr, ...]) -> None:
-            row = (self._row(nest, own[0]),)
-            before = begins.at(row)
-            ranks.put(own, before)
-            begins.put(row, scalars.add(nest, before, one))
-
-        def begin(row: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            found = begins.at((row,))
-            begins.put((row,), carried[0])
-            return [scalars.add(nest, carried[0], found)]
-
-        nest.in_order([edges], count)
-        # The last place is behind all rows, and begins where these end.
-        nest.serial(size + 1, [zero], begin)
-        return begins, ranks
-
-    def _row(self, nest: WritingNest, edge: AffineExpr) -> AffineExpr:
-        return place_of(nest, self.rows, (edge,), self.targets, 0)
+        with k.loops(edges) as edge:
+            high = k.apply(arith.ShRUIOp, words[edge], k.scalar(32, i64))
+            order[edge] = k.cast(high, i32)
 
 
-def _word(nest: WritingNest, index: SSAValue) -> SSAValue:
-    return scalars.from_index(nest, index, i64)
+def _counted(
+    k: KernelBody,
+    size: int | Index,
+    edges: int | Index,
+    row_of: Callable[[Index], Index],
+) -> tuple[Buffer, Buffer]:
+    """Where each of `size` rows begins, and how many edges of its row come before each edge."""
+    begins, ranks = k.local(size + 1, i32), k.local(edges, i32)
+    begins.fill(0)
+    with k.serial(edges) as edge:
+        row = row_of(edge)
+        before = begins[row]
+        ranks[edge] = before
+        begins[row] = before + 1
 
+    def begin(row: Index, before: Scalar) -> tuple[Scalar]:
+        found = begins[row]
+        begins[row] = before
+        return (before + found,)
 
-def _half(nest: WritingNest) -> SSAValue:
-    """Half of the bits of a word."""
-    return nest.constant(32, i64)
+    # The last place is behind all rows, and begins where these end.
+    k.carry(size + 1, [k.scalar(0, i32)], begin)
+    return begins, ranks
 
 
 @operator()

@@ -8,22 +8,21 @@ Many graph networks take the self loops out of an edge list, and add one to each
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 from xdsl.dialects.builtin import i32, i64
-from xdsl.ir import Attribute, SSAValue
-from xdsl.ir.affine import AffineExpr
+from xdsl.ir import Attribute
 from xdsl.irdl import operand_def, result_def, traits_def
 
 from ...core.dims import Dim, Shape
-from . import scalars
 from .attrs import ANY_TENSOR, I32_TENSOR, I64_TENSOR, INDEX_TENSOR
 from .constructors import operator
 from .demands import Demand, DemandInterface, IndexBound, SizeBound, SizeResult
-from .interfaces import FusionKind, GraphOp, ShapeFacts, WritingNest, element_type
-from .nests.nest import LocalBuffer
-from .ops_gather import checked_places, place_of
+from .interfaces import FusionKind, GraphOp, ShapeFacts, element_type
+from .nests.body import KernelBody
+from .nests.buffers import Buffer, Index, Scalar
+from .ops_gather import checked_places
 from .traits import Discontinuous, NeverNegative
 
 if TYPE_CHECKING:
@@ -103,63 +102,59 @@ class SortEdgesWithLoopsOp(GraphOp, DemandInterface):
         order = np.argsort(rows, kind="stable")
         return self.stored(indptr, columns[order], np.array(len(rows)))
 
-    def write(self, k: Any, *_: Any) -> None:
-        nest: WritingNest = k.nest
-        begins, ranks = self._count(nest)
-        size, edges = nest.extent(self.nodes, 0), nest.extent(self.rows, 0)
-        with nest.loops([size + 1]) as (place,):
-            nest.write(0, (place,), begins.at((place,)))
-
-        with nest.loops([edges + size]) as own:
-            nest.update(1, own, nest.constant(0, i32))
-
-        def put(own: tuple[AffineExpr, ...]) -> None:
+    def write(
+        self,
+        k: KernelBody,
+        rows: Buffer,
+        columns: Buffer,
+        nodes: Buffer,
+        indptr: Buffer,
+        indices: Buffer,
+        count: Buffer,
+    ) -> None:
+        size, edges = nodes.shape[0], rows.shape[0]
+        begins, ranks = self._count(k, rows, columns, size)
+        with k.loops(size + 1) as place:
+            indptr[place] = begins[place]
+        with k.loops(edges + size) as own:
+            indices.update(own, 0)
+        with k.serial(edges) as edge:
             # One that is left out goes to the place after all entries, where there is room for it.
-            begin = begins.at((self._row(nest, own),))
-            place = nest.index(scalars.add(nest, begin, ranks.at(own)))
-            column = nest.value(place_of(nest, self.columns, own, self.nodes, 0))
-            nest.update(1, (place,), scalars.from_index(nest, column, i32))
+            row, _ = self._row(k, rows, columns, size, edge)
+            place = k.index(begins[row] + ranks[edge])
+            indices.update(place, k.cast(k.place(columns[edge], size), i32))
+        with k.serial(size) as own:
+            indices.update(begins[own], k.cast(own, i32))
+        count[()] = k.cast(k.index(begins[size]), i64)
 
-        def put_loop(own: tuple[AffineExpr, ...]) -> None:
-            place = nest.index(begins.at(own))
-            nest.update(1, (place,), scalars.from_index(nest, nest.value(own[0]), i32))
-
-        nest.in_order([edges], put)
-        nest.in_order([size], put_loop)
-        total = nest.value(nest.index(begins.at((size,))))
-        nest.write(2, (), scalars.from_index(nest, total, i64))
-
-    def _count(self, nest: WritingNest) -> tuple[LocalBuffer, LocalBuffer]:
+    def _count(
+        self, k: KernelBody, rows: Buffer, columns: Buffer, size: int | Index
+    ) -> tuple[Buffer, Buffer]:
         """Where each row begins, and how many entries of its row come before each edge.
 
         What is left out is counted in a row after all others, and 0 comes before it.
         """
-        size, edges = nest.extent(self.nodes, 0), nest.extent(self.rows, 0)
-        begins, ranks = nest.local((size + 1,), i32), nest.local((edges,), i32)
-        zero, one = nest.constant(0, i32), nest.constant(1, i32)
-        with nest.loops([size + 1]) as own:
-            begins.put(own, one)
+        edges = rows.shape[0]
+        begins, ranks = k.local(size + 1, i32), k.local(edges, i32)
+        begins.fill(1)
+        with k.serial(edges) as edge:
+            row, is_loop = self._row(k, rows, columns, size, edge)
+            before = begins[row]
+            ranks[edge] = k.where(is_loop, 0, before)
+            begins[row] = before + 1
 
-        def count(own: tuple[AffineExpr, ...]) -> None:
-            row = (self._row(nest, own),)
-            before = begins.at(row)
-            ranks.put(own, scalars.select(nest, self._is_loop(nest, own), zero, before))
-            begins.put(row, scalars.add(nest, before, one))
+        def begin(row: Index, before: Scalar) -> tuple[Scalar]:
+            found = begins[row]
+            begins[row] = before
+            return (before + found,)
 
-        def begin(row: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            found = begins.at((row,))
-            begins.put((row,), carried[0])
-            return [scalars.add(nest, carried[0], found)]
-
-        nest.in_order([edges], count)
-        nest.serial(size + 1, [zero], begin)
+        k.carry(size + 1, [k.scalar(0, i32)], begin)
         return begins, ranks
 
-    def _is_loop(self, nest: WritingNest, edge: tuple[AffineExpr, ...]) -> SSAValue:
-        return scalars.equal(nest, nest.at(self.rows, edge), nest.at(self.columns, edge))
-
-    def _row(self, nest: WritingNest, edge: tuple[AffineExpr, ...]) -> AffineExpr:
-        """The row of an edge; of a self loop the one after all others."""
-        row = nest.value(place_of(nest, self.rows, edge, self.nodes, 0))
-        after = nest.value(nest.extent(self.nodes, 0))
-        return nest.index(scalars.select(nest, self._is_loop(nest, edge), after, row))
+    def _row(
+        self, k: KernelBody, rows: Buffer, columns: Buffer, size: int | Index, edge: Index
+    ) -> tuple[Index, Scalar]:
+        """The row of an edge, of a self loop the one after all others, and whether it is one."""
+        row = k.value(k.place(rows[edge], size))
+        is_loop = k.equal(rows[edge], columns[edge])
+        return k.index(k.where(is_loop, k.value(size), row)), is_loop
