@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineExpr
+from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import operand_def
 
 from ...core.dims import Dim, Shape
 from ...core.errors import InputError, explain
 from ...core.typed import dense_array, sparse_array
-from . import scalars
 from .attrs import FLOAT_TENSOR, SPARSE_TENSOR, AggregateKind
 from .constructors import operator
 from .demands import DemandInterface, SizeBound
-from .guards import only_if
 from .interfaces import (
     FusionKind,
-    Index,
     ShapeFacts,
     Sizes,
-    WritingNest,
-    element_type,
     widened,
 )
-from .nests.nest import LocalBuffer
+from .nests.body import KernelBody
+from .nests.buffers import Buffer, Index, Scalar, ceil_div
+from .nests.nest import Nest
+from .nests.operators import SparseOperand
 from .ops_aggregate import AggregationOp
 from .ops_contraction import same_element_types
 from .ops_sparse import require_csr
@@ -119,104 +116,63 @@ class AggregateDenseOp(AggregationOp, DemandInterface):
                 found[filled] += rows[own][filled] @ w[part]
             return self.stored(found)
 
-    def write(self, k: Any, *_: Any) -> None:
-        nest: WritingNest = k.nest
+    def write(self, k: KernelBody, a: SparseOperand, x: Buffer, w: Buffer, result: Buffer) -> None:
         # The rows of one part that have entries are next to each other in a buffer, so that the
         # product is one of whole register tiles.
-        zero = scalars.zero(nest, nest.compute_type(element_type(self.result)))
-        nodes, columns = (nest.extent(self.result, dim) for dim in range(2))
-        nest.fill(0, lambda _: zero)
-        with nest.loops([nodes.ceil_div(_TILE)]) as (tile,):
+        (nodes, columns), (parts, inner, _) = result.shape, w.shape
+        zero = k.scalar(0.0, result.type)
+        result.fill(zero)
+        with k.loops(ceil_div(nodes, _TILE)) as tile:
             first = tile * _TILE
-            left = nest.insert(arith.SubiOp(nest.value(nodes), nest.value(first)))
-            count = nest.insert(arith.MinSIOp(left, nest.value(AffineExpr.constant(_TILE))))
-            buffers = _Buffers(self, nest)
-            with nest.loops([AffineExpr.constant(_TILE), columns]) as own:
-                buffers.totals.put(own, zero)
-            self._add_parts(nest, buffers, (first, nest.index(count)))
-            with nest.loops([AffineExpr.constant(_TILE)]) as (node,):
-                inside = nest.insert(arith.CmpiOp(nest.value(node), count, "slt"))
-
-                def finish(node: AffineExpr = node) -> None:
-                    with nest.loops([columns]) as (column,):
-                        total = buffers.totals.at((node, column))
-                        nest.update(0, (first + node, column), total)
-
-                only_if(nest, inside, finish)
-
-    def _add_parts(
-        self, nest: WritingNest, buffers: _Buffers, tile: tuple[AffineExpr, AffineExpr]
-    ) -> None:
-        """Add the products of all parts of some nodes: the first one, and how many they are."""
-        parts, inner, columns = (nest.extent(self.w, dim) for dim in range(3))
-        zero = scalars.zero(nest, nest.compute_type(element_type(self.result)))
-        nodes = nest.value(nest.extent(self.result, 0))
-
-        def add(own: Index) -> None:
-            (part,), (first, count) = own, tile
-            before = nest.insert(arith.MuliOp(nest.value(part), nodes))
-            start = nest.index(before) + first
-            found = self._listed(nest, buffers.places, start, count)
-            with nest.loops([found]) as (place,):
-                row = start + nest.index(buffers.places.at((place,)))
-                with nest.loops([inner]) as (k,):
-                    message = self.reduced(
-                        nest, row, lambda _, column: nest.at(self.x, (column, k))
+            count = k.minimum(k.value(nodes) - k.value(first), k.value(_TILE))
+            # The nodes that have entries of a part, what their messages are combined to, and what
+            # all parts of each node add up to.
+            places, rows = k.local(_TILE, i32), k.local((_TILE, inner), result.type)
+            products, totals = (k.local((_TILE, columns), result.type) for _ in range(2))
+            with k.loops(_TILE, columns) as own:
+                totals[own] = zero
+            limit = k.index(count)
+            with k.serial(parts) as part:
+                start = k.index(k.value(part) * k.value(nodes)) + first
+                found = _listed(k, a, places, start, limit)
+                with k.loops(found) as place:
+                    row = start + k.index(places[place])
+                    with k.loops(inner) as own:
+                        rows[place, own] = self._message(k, row, x, own)
+                with k.loops(found, columns) as (place, column):
+                    products[place, column] = k.reduce(
+                        inner,
+                        "add",
+                        zero,
+                        lambda own, total: k.fma(rows[place, own], w[part, own, column], total),
                     )
-                    buffers.rows.put((place, k), message)
-            with nest.loops([found, columns]) as (place, column):
+                with k.serial(found) as place:
+                    node = k.index(places[place])
+                    with k.loops(columns) as column:
+                        totals.accumulate((node, column), products[place, column])
+            with k.loops(_TILE) as node, k.only_if(node < count), k.loops(columns) as column:
+                result.update((first + node, column), totals[node, column])
 
-                def step(k: Index, total: SSAValue) -> SSAValue:
-                    weight = nest.at(self.w, (part, *k, column))
-                    return scalars.fma(nest, buffers.rows.at((place, *k)), weight, total)
+    def _message(self, k: KernelBody, row: Index, x: Buffer, own: Index) -> Scalar:
+        """An element of the combined messages of a row, as `graph.aggregate` computes it."""
 
-                product = nest.reduce([inner], "add", zero, step)
-                buffers.products.put((place, column), product)
+        def message(_: AffineExpr, column: AffineExpr) -> SSAValue:
+            return x[Index(k, column), own].ssa
 
-            def join(own: Index) -> None:
-                node = nest.index(buffers.places.at(own))
-                with nest.loops([columns]) as (column,):
-                    product = buffers.products.at((*own, column))
-                    buffers.totals.put((node, column), product, "add")
-
-            nest.in_order([found], join)
-
-        nest.in_order([parts], add)
-
-    def _listed(
-        self, nest: WritingNest, places: LocalBuffer, start: AffineExpr, count: AffineExpr
-    ) -> AffineExpr:
-        """List those of `count` rows from `start` on that have entries; returns their number."""
-        none, one = (nest.value(AffineExpr.constant(n)) for n in range(2))
-
-        def step(node: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            # Without a branch: the next node overwrites one that has no entries.
-            places.put((nest.index(carried[0]),), scalars.from_index(nest, nest.value(node), i32))
-            entries = nest.value(nest.count(self.a, start + node))
-            is_empty = nest.insert(arith.CmpiOp(entries, none, "eq"))
-            more = nest.insert(arith.AddiOp(carried[0], one))
-            return [scalars.select(nest, is_empty, carried[0], more)]
-
-        return nest.index(nest.serial(count, [none], step)[0])
+        return Scalar(k, self.reduced(cast(Nest, k.nest), row.expr, message))
 
 
-class _Buffers:
-    """The buffers of a tile of nodes."""
+def _listed(k: KernelBody, a: SparseOperand, places: Buffer, start: Index, count: Index) -> Index:
+    """List those of `count` rows from `start` on that have entries; returns their number."""
 
-    def __init__(self, op: AggregateDenseOp, nest: WritingNest) -> None:
-        kind, tile = nest.compute_type(element_type(op.result)), AffineExpr.constant(_TILE)
-        # No local buffer is empty.
-        inner, columns = (
-            AffineExpr.constant(1) if extent == AffineConstantExpr(0) else extent
-            for extent in (nest.extent(op.w, dim) for dim in (1, 2))
-        )
-        self.places = nest.local((tile,), i32)
-        """The nodes that have entries of a part."""
-        self.rows = nest.local((tile, inner), kind)
-        """What their messages are combined to."""
-        self.products = nest.local((tile, columns), kind)
-        self.totals = nest.local((tile, columns), kind)
-        """What all parts of each node add up to."""
+    def step(node: Index, number: Scalar) -> tuple[Scalar]:
+        # Without a branch: the next node overwrites one that has no entries.
+        places[number] = k.cast(node, i32)
+        is_empty = k.equal(k.value(a.count(start + node)), 0)
+        return (k.where(is_empty, number, number + 1),)
+
+    (number,) = k.carry(count, [k.value(0)], step)
+    return k.index(number)
 
 
 def _nodes(rows: Dim, parts: Dim, facts: ShapeFacts) -> Dim:
