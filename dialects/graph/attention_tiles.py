@@ -10,19 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
-from xdsl.dialects import math
 from xdsl.dialects.builtin import i1
-from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineExpr
 
 from . import scalars
-from .attention import ROWS, ZERO, Attention, Visible, known, tiles_of
-from .guards import only_if
-from .interfaces import element_type, rank
-from .nests.nest import Index, LocalBuffer, WritingNest
-from .ops_elementwise import broadcast_index
+from .attention import ROWS, Attention, Visible, tiles_of
+from .nests.body import KernelBody
+from .nests.buffers import Buffer, Index, Scalar
 
 FEW_ROWS = 4
 """Up to so many rows read keys and values where they are: copies take longer than they save."""
@@ -32,31 +28,32 @@ ROWS_AT_ONCE, KEYS_AT_ONCE = 4, 32
 """Rows and keys are multiplied in groups of so many where their number is not known."""
 
 
-def write_attention(nest: WritingNest, op: Attention) -> None:
+def write_attention(k: KernelBody, op: Attention) -> None:
     """Write the result of an attention."""
-    shared, heads = _shared(nest, op), rank(op.q) - 3
+    shared = _shared(op)
     # Where two sizes are to be equal, loops have that of q, which is that of the result.
-    batch = [nest.extent(op.q, dim) for dim in range(heads)]
-    batch.append(nest.extent(op.k if shared > 1 else op.q, heads))
-    for tiles in tiles_of(nest.extent(op.q, rank(op.q) - 2), shared):
-        with nest.loops([*batch, tiles.count]) as (*outer, number):
-            first = tiles.start + number * tiles.step
-            keys = Visible(nest, op, tuple(outer[:-1]), first, tiles.size)
+    batch = [*op.q.shape[:-3], (op.k if shared > 1 else op.q).shape[-3]]
+    for tiles in tiles_of(op.q.shape[-2], shared):
+        with k.loops(*batch, tiles.count) as (*outer, number):
+            first = number * tiles.step + tiles.start
+            keys = Visible(k, op, tuple(outer[:-1]), first, tiles.size)
             kind = _OnlyBlock if keys.is_one_block else _Blocks
-            kind(nest, op, tuple(outer), first, keys, shared).write()
+            kind(k, op, tuple(outer), first, keys, shared).write()
 
 
-def _shared(nest: WritingNest, op: Attention) -> int:
+def _shared(op: Attention) -> int:
     """The number of heads of q for each one of k; 1 where both numbers are the same symbol."""
-    heads = [known(nest.extent(value, rank(value) - 3)) for value in (op.q, op.k)]
-    return 1 if heads[0] is None or not heads[1] else heads[0] // heads[1]
+    own, of_keys = op.q.shape[-3], op.k.shape[-3]
+    if isinstance(own, Index) or isinstance(of_keys, Index) or not of_keys:
+        return 1
+    return own // of_keys
 
 
 class _Tile:
     """A tile of queries, in loops over the batch and the heads of k.
 
     Args:
-        nest: receives the loops.
+        k: receives the loops.
         op: the operator.
         outer: the indices of the batch, and of a head of k.
         first: the first query.
@@ -66,28 +63,27 @@ class _Tile:
 
     def __init__(
         self,
-        nest: WritingNest,
+        k: KernelBody,
         op: Attention,
-        outer: Index,
-        first: AffineExpr,
+        outer: tuple[Index, ...],
+        first: Index,
         keys: Visible,
         shared: int,
     ) -> None:
-        self.nest, self.op, self.outer, self.first, self.keys = nest, op, outer, first, keys
-        self.queries, self.shared = keys.queries, shared
-        self.kind = nest.compute_type(element_type(op.q))
-        self.width, self.values = (nest.extent(x, rank(x) - 1) for x in (op.k, op.v))
-        self.block = AffineExpr.constant(keys.block)
-        queries = known(self.queries)
+        self.body, self.op, self.outer, self.first, self.keys = k, op, outer, first, keys
+        self.queries, self.shared, self.kind = keys.queries, shared, op.q.type
+        self.width, self.values, self.block = op.k.shape[-1], op.v.shape[-1], keys.block
         most = max(1, ROWS // shared) * shared
-        rows = -(-most // ROWS_AT_ONCE) * ROWS_AT_ONCE if queries is None else queries * shared
-        self.rows, self.start = AffineExpr.constant(rows), ZERO
-        self.zero, self.lowest = nest.constant(0.0, self.kind), nest.constant(-np.inf, self.kind)
-        self.is_direct = queries is not None and rows <= FEW_ROWS
+        self.rows = -(-most // ROWS_AT_ONCE) * ROWS_AT_ONCE
+        if isinstance(self.queries, int):
+            self.rows = self.queries * shared
+        self.start: int | Index = 0
+        self.zero, self.lowest = k.scalar(0.0, self.kind), k.scalar(-np.inf, self.kind)
+        self.is_direct = isinstance(self.queries, int) and self.rows <= FEW_ROWS
         self.q = self.local(self.rows, self.width)
         # Groups of rows and keys are whole: what is computed of more than there are is not read.
         groups = -(-keys.block // KEYS_AT_ONCE) * KEYS_AT_ONCE
-        columns = self.block if known(keys.keys) is not None else AffineExpr.constant(groups)
+        columns = self.block if isinstance(keys.keys, int) else groups
         if not self.is_direct:
             self.k = self.local(self.width, columns)
             self.v = self.local(self.block, self.values)
@@ -97,51 +93,50 @@ class _Tile:
             self.numbers = self.local(self.block)
             """The numbers of the keys in a block."""
 
-    def local(self, *shape: AffineExpr) -> LocalBuffer:
+    def local(self, *shape: int | Index) -> Buffer:
         """A buffer of the tile."""
-        return self.nest.local(shape, self.kind)
+        return self.body.local(shape, self.kind)
 
     # Loops.
 
     @contextmanager
-    def each_row(self) -> Iterator[AffineExpr]:
+    def each_row(self) -> Iterator[Index]:
         """Open loops over the rows, or over those in whole groups."""
-        if known(self.queries) is not None:
-            with self.nest.loops([self.rows]) as (row,):
+        if isinstance(self.queries, int):
+            with self.body.loops(self.rows) as row:
                 yield row
             return
         groups = (self.queries * self.shared + (ROWS_AT_ONCE - 1)) // ROWS_AT_ONCE
-        with self.nest.loops([groups, AffineExpr.constant(ROWS_AT_ONCE)]) as (group, own):
+        with self.body.loops(groups, ROWS_AT_ONCE) as (group, own):
             yield group * ROWS_AT_ONCE + own
 
     @contextmanager
-    def _each_key(self, count: AffineExpr) -> Iterator[AffineExpr]:
+    def _each_key(self, count: int | Index) -> Iterator[Index]:
         """Open loops over keys of a block, or if they are copied, over those in whole groups."""
-        if known(count) is not None or self.is_direct:
-            with self.nest.loops([count]) as (key,):
+        if isinstance(count, int) or self.is_direct:
+            with self.body.loops(count) as key:
                 yield key
             return
         groups = (count + (KEYS_AT_ONCE - 1)) // KEYS_AT_ONCE
-        with self.nest.loops([groups, AffineExpr.constant(KEYS_AT_ONCE)]) as (group, own):
+        with self.body.loops(groups, KEYS_AT_ONCE) as (group, own):
             yield group * KEYS_AT_ONCE + own
 
     @contextmanager
-    def each_query(self, *inner: AffineExpr) -> Iterator[Index]:
+    def each_query(self, *inner: int | Index) -> Iterator[tuple[Any, ...]]:
         """Open loops over the queries, the heads that share keys, and others in these."""
         if self.shared == 1:
-            with self.nest.loops([self.queries, *inner]) as (query, *others):
-                yield (query, ZERO, *others)
+            with self.body.loops(self.queries, *inner) as (query, *others):
+                yield (query, 0, *others)
             return
-        shared = AffineExpr.constant(self.shared)
-        with self.nest.loops([self.queries, shared, *inner]) as index:
+        with self.body.loops(self.queries, self.shared, *inner) as index:
             yield index
 
-    def head(self, head: AffineExpr) -> Index:
+    def head(self, head: int | Index) -> tuple[Index, ...]:
         """The batch and the head of q."""
         *batch, own = self.outer
         return (*batch, own * self.shared + head)
 
-    def row(self, query: AffineExpr, head: AffineExpr) -> AffineExpr:
+    def row(self, query: Index, head: int | Index) -> Index:
         """The row of a query of one of the heads."""
         return query * self.shared + head
 
@@ -149,166 +144,155 @@ class _Tile:
 
     def read_queries(self) -> None:
         """Copy the queries, scaled."""
-        nest, op = self.nest, self.op
+        k, op = self.body, self.op
         if max(op.window) >= 0:
-            with nest.loops([self.block]) as (key,):
-                self.numbers.put((key,), self._number(key))
-        scale = nest.constant(op.scale, self.kind)
+            with k.loops(self.block) as key:
+                self.numbers[key] = k.cast(key, self.kind)
         with self.each_query(self.width) as (query, head, column):
-            value = nest.at(op.q, (*self.head(head), self.first + query, column))
-            self.q.put((self.row(query, head), column), scalars.mul(nest, value, scale))
+            value = op.q[(*self.head(head), self.first + query, column)]
+            self.q[self.row(query, head), column] = value * op.scale
 
-    def score(self, start: AffineExpr, count: AffineExpr) -> None:
+    def score(self, start: int | Index, count: int | Index) -> None:
         """Read a block of keys and values, and compute its scores."""
-        nest = self.nest
         self.start = start
         if not self.is_direct:
             self._copy(start, count)
         with self.each_row() as row, self._each_key(count) as key:
-            self.scores.put((row, key), self._product(row, key))
+            self.scores[row, key] = self._product(row, key)
         if self.op.mask is not None or self.op.softcap > 0:
             self._change(start, count, self._changed)
         if max(self.op.window) >= 0:
-            is_cut = self.keys.is_cut(start, count)
-            only_if(nest, is_cut, lambda: self._change(start, count, self._windowed))
+            with self.body.only_if(self.keys.is_cut(start, count)):
+                self._change(start, count, self._windowed)
 
-    def _copy(self, start: AffineExpr, count: AffineExpr) -> None:
+    def _copy(self, start: int | Index, count: int | Index) -> None:
         """Copy the keys and values of a block."""
-        nest = self.nest
-        with nest.loops([count, self.width]) as (key, column):
-            self.k.put((column, key), nest.at(self.op.k, (*self.outer, start + key, column)))
-        with nest.loops([count, self.values]) as (key, column):
-            self.v.put((key, column), nest.at(self.op.v, (*self.outer, start + key, column)))
+        k, op = self.body, self.op
+        with k.loops(count, self.width) as (key, column):
+            self.k[column, key] = op.k[(*self.outer, start + key, column)]
+        with k.loops(count, self.values) as (key, column):
+            self.v[key, column] = op.v[(*self.outer, start + key, column)]
 
-    def _product(self, row: AffineExpr, key: AffineExpr) -> SSAValue:
+    def _product(self, row: Index, key: Index) -> Scalar:
         """The score of a query and a key."""
+        return self.body.reduce(
+            self.width,
+            "add",
+            self.zero,
+            lambda column, total: self.body.fma(self.q[row, column], self._key(key, column), total),
+        )
 
-        def step(column: Index, total: SSAValue) -> SSAValue:
-            q, k = self.q.at((row, *column)), self._key(key, column[0])
-            return scalars.fma(self.nest, q, k, total)
-
-        return self.nest.reduce([self.width], "add", self.zero, step)
-
-    def _key(self, key: AffineExpr, column: AffineExpr) -> SSAValue:
+    def _key(self, key: Index, column: Index) -> Scalar:
         """A number of a key of the block."""
         if self.is_direct:
-            return self.nest.at(self.op.k, (*self.outer, self.start + key, column))
-        return self.k.at((column, key))
+            return self.op.k[(*self.outer, self.start + key, column)]
+        return self.k[column, key]
 
-    def _value(self, key: AffineExpr, column: AffineExpr) -> SSAValue:
+    def _value(self, key: Index, column: Index) -> Scalar:
         """A number of the value of a key of the block."""
         if self.is_direct:
-            return self.nest.at(self.op.v, (*self.outer, self.start + key, column))
-        return self.v.at((key, column))
+            return self.op.v[(*self.outer, self.start + key, column)]
+        return self.v[key, column]
 
     def _change(
         self,
-        start: AffineExpr,
-        count: AffineExpr,
-        changed: Callable[[SSAValue, Index, AffineExpr], SSAValue],
+        start: int | Index,
+        count: int | Index,
+        changed: Callable[[Scalar, tuple[Any, ...], int | Index], Scalar],
     ) -> None:
         """Replace each score by what `changed` makes of it, its query and head, and its key."""
         with self.each_query(count) as (query, head, key):
             place = (self.row(query, head), key)
-            score = changed(self.scores.at(place), (query, head, key), start)
-            self.scores.put(place, score)
+            self.scores[place] = changed(self.scores[place], (query, head, key), start)
 
-    def _changed(self, score: SSAValue, place: Index, start: AffineExpr) -> SSAValue:
+    def _changed(self, score: Scalar, place: tuple[Any, ...], start: int | Index) -> Scalar:
         """A score that is capped, and to which the mask is added."""
-        nest, op, (query, head, key) = self.nest, self.op, place
+        k, op, (query, head, key) = self.body, self.op, place
         if op.softcap > 0:
-            cap = nest.constant(op.softcap, self.kind)
-            ratio = scalars.divide(nest, score, cap)
-            score = scalars.mul(nest, nest.insert(math.TanhOp(ratio)), cap)
+            score = k.tanh(score / op.softcap) * op.softcap
         if op.mask is None:
             return score
         index = (*self.head(head), self.first + query, start + key)
-        mask = nest.at(op.mask, broadcast_index(op.mask, index))
-        if element_type(op.mask) == i1:
-            return scalars.select(nest, mask, score, self.lowest)
-        return scalars.add(nest, score, mask)
+        sizes = op.mask.shape
+        own = zip(sizes, index[len(index) - len(sizes) :], strict=True)
+        mask = op.mask[tuple(0 if size == 1 else i for size, i in own)]
+        return k.where(mask, score, self.lowest) if mask.ssa.type == i1 else score + mask
 
-    def _windowed(self, score: SSAValue, place: Index, start: AffineExpr) -> SSAValue:
+    def _windowed(self, score: Scalar, place: tuple[Any, ...], start: int | Index) -> Scalar:
         """A score, or -inf where the query is not given the key."""
-        nest, (query, _, key), (left, right) = self.nest, place, self.op.window
-        own, number = self.keys.place + query - start, self.numbers.at((key,))
+        k, (query, _, key), (left, right) = self.body, place, self.op.window
+        # Numbers in the type of the scores are compared exactly.
+        own, number = self.keys.place + query - start, self.numbers[key]
         if right >= 0:
-            inside = scalars.less_equal(nest, number, self._number(own + right))
-            score = scalars.select(nest, inside, score, self.lowest)
+            inside = number <= k.cast(own + right, self.kind)
+            score = k.where(inside, score, self.lowest)
         if left >= 0:
-            inside = scalars.less_equal(nest, self._number(own - left), number)
-            score = scalars.select(nest, inside, score, self.lowest)
+            inside = k.cast(own - left, self.kind) <= number
+            score = k.where(inside, score, self.lowest)
         return score
-
-    def _number(self, expr: AffineExpr) -> SSAValue:
-        """An index in the type of the scores, to which those in a block are compared exactly."""
-        return scalars.from_index(self.nest, self.nest.value(expr), self.kind)
 
     # Exponentials.
 
-    def largest(self, row: AffineExpr, count: AffineExpr) -> SSAValue:
+    def largest(self, row: Index, count: int | Index) -> Scalar:
         """The largest score of a row."""
+        return self.body.reduce(
+            count,
+            "maxnum",
+            self.lowest,
+            lambda key, best: self.body.apply(scalars.maxnum, self.scores[row, key], best),
+        )
 
-        def step(key: Index, best: SSAValue) -> SSAValue:
-            return scalars.maxnum(self.nest, self.scores.at((row, *key)), best)
-
-        return self.nest.reduce([count], "maxnum", self.lowest, step)
-
-    def shift(self, top: SSAValue) -> SSAValue:
+    def shift(self, top: Scalar) -> Scalar:
         """What is subtracted from scores: the largest one, or 0 if all are -inf."""
-        nest = self.nest
-        return scalars.select(nest, scalars.equal(nest, top, self.lowest), self.zero, top)
+        return self.body.where(self.body.equal(top, self.lowest), self.zero, top)
 
-    def exponentials(self, row: AffineExpr, count: AffineExpr) -> SSAValue:
+    def exponentials(self, row: Index, count: int | Index) -> Scalar:
         """Make exponentials of the scores of a row, and return their sum."""
-        nest, base = self.nest, self.base.at((row,))
-        with nest.loops([count]) as (key,):
-            shifted = scalars.sub(nest, self.scores.at((row, key)), base)
-            self.scores.put((row, key), self.exponential(shifted))
-
-        def step(key: Index, total: SSAValue) -> SSAValue:
-            return scalars.add(nest, total, self.scores.at((row, *key)))
-
-        return nest.reduce([count], "add", self.zero, step)
+        base = self.base[row]
+        with self.body.loops(count) as key:
+            self.scores[row, key] = self.exponential(self.scores[row, key] - base)
+        return self.body.reduce(
+            count, "add", self.zero, lambda key, total: total + self.scores[row, key]
+        )
 
     # Denormal numbers take the processor a hundred times as long as others, and there are many: the
     # exponential of each -inf is rounded to 0 from one.
-    def exponential(self, shifted: SSAValue) -> SSAValue:
+    def exponential(self, shifted: Scalar) -> Scalar:
         """exp of a number that is not above 0, or 0 where that is denormal."""
-        nest, least = self.nest, self.nest.constant(LEAST, self.kind)
+        k, least = self.body, self.body.scalar(LEAST, self.kind)
         # A NaN is not less, so that it stays.
-        exponential = scalars.exp_of_difference(nest, scalars.maxnum(nest, least, shifted))
-        return scalars.select(nest, scalars.less(nest, shifted, least), self.zero, exponential)
+        raised = k.apply(scalars.maxnum, least, shifted)
+        exponential = k.apply(scalars.exp_of_difference, raised)
+        return k.where(shifted < least, self.zero, exponential)
 
-    def weighed(
-        self, row: AffineExpr, column: AffineExpr, count: AffineExpr, init: SSAValue
-    ) -> SSAValue:
+    def weighed(self, row: Index, column: Index, count: int | Index, init: Scalar) -> Scalar:
         """`init`, and the sum of the values of a block, weighed by the exponentials."""
-
-        def step(key: Index, total: SSAValue) -> SSAValue:
-            weight, value = self.scores.at((row, *key)), self._value(key[0], column)
-            return scalars.fma(self.nest, weight, value, total)
-
-        return self.nest.reduce([count], "add", init, step)
+        return self.body.reduce(
+            count,
+            "add",
+            init,
+            lambda key, total: self.body.fma(
+                self.scores[row, key], self._value(key, column), total
+            ),
+        )
 
     # The result.
 
-    def inverse(self, total: SSAValue) -> SSAValue:
+    def inverse(self, total: Scalar) -> Scalar:
         """1 / the sum of the exponentials of a row, or 1 where the result is 0 without it."""
-        nest, one = self.nest, self.nest.constant(1.0, self.kind)
+        k, keys = self.body, self.op.k.shape[-2]
         if self.op.safe:
-            none = scalars.equal(nest, total, self.zero)
+            none = k.equal(total, self.zero)
+        elif isinstance(keys, int) and keys:
+            return 1.0 / total
         else:
-            keys = nest.extent(self.op.k, rank(self.op.k) - 2)
-            if known(keys):
-                return scalars.divide(nest, one, total)
-            none = scalars.equal(nest, nest.value(keys), nest.value(ZERO))
-        return scalars.divide(nest, one, scalars.select(nest, none, one, total))
+            none = k.equal(k.value(keys), k.value(0))
+        return 1.0 / k.where(none, 1.0, total)
 
-    def put_result(self, place: Index, value: SSAValue) -> None:
+    def put_result(self, place: tuple[Any, ...], value: Scalar) -> None:
         """Write an element of the result: that of a query, a head and a column."""
         query, head, column = place
-        self.nest.write(0, (*self.head(head), self.first + query, column), value)
+        self.op.result[(*self.head(head), self.first + query, column)] = value
 
 
 class _OnlyBlock(_Tile):
@@ -316,20 +300,19 @@ class _OnlyBlock(_Tile):
 
     def write(self) -> None:
         """Write the results."""
-        nest, count = self.nest, self.block
+        count = self.block
         self.read_queries()
-        self.score(ZERO, count)
+        self.score(0, count)
         with self.each_row() as row:
-            self.base.put((row,), self.shift(self.largest(row, count)))
+            self.base[row] = self.shift(self.largest(row, count))
         with self.each_row() as row:
-            self.factor.put((row,), self.exponentials(row, count))
+            self.factor[row] = self.exponentials(row, count)
         with self.each_row() as row:
-            self.factor.put((row,), self.inverse(self.factor.at((row,))))
+            self.factor[row] = self.inverse(self.factor[row])
         with self.each_query(self.values) as (query, head, column):
             row = self.row(query, head)
             value = self.weighed(row, column, count, self.zero)
-            value = scalars.mul(nest, value, self.factor.at((row,)))
-            self.put_result((query, head, column), value)
+            self.put_result((query, head, column), value * self.factor[row])
 
 
 class _Blocks(_Tile):
@@ -337,48 +320,46 @@ class _Blocks(_Tile):
 
     def write(self) -> None:
         """Write the results."""
-        nest = self.nest
         self.top, self.sum = self.local(self.rows), self.local(self.rows)
         self.total = self.local(self.rows, self.values)
         self.read_queries()
         self._begin()
         self.keys.visit(self._take)
         with self.each_row() as row:
-            self.factor.put((row,), self.inverse(self.sum.at((row,))))
+            self.factor[row] = self.inverse(self.sum[row])
         with self.each_query(self.values) as (query, head, column):
             row = self.row(query, head)
-            value = scalars.mul(nest, self.total.at((row, column)), self.factor.at((row,)))
-            self.put_result((query, head, column), value)
+            self.put_result((query, head, column), self.total[row, column] * self.factor[row])
 
     def _begin(self) -> None:
         """Start with no keys."""
         with self.each_row() as row:
-            self.top.put((row,), self.lowest)
-            self.sum.put((row,), self.zero)
-        with self.each_row() as row, self.nest.loops([self.values]) as (column,):
-            self.total.put((row, column), self.zero)
+            self.top[row] = self.lowest
+            self.sum[row] = self.zero
+        with self.each_row() as row, self.body.loops(self.values) as column:
+            self.total[row, column] = self.zero
 
-    def _take(self, start: AffineExpr, count: AffineExpr) -> None:
+    def _take(self, start: int | Index, count: int | Index) -> None:
         """Take a block of keys into account."""
-        nest = self.nest
+        k = self.body
         self.score(start, count)
         with self.each_row() as row:
-            self.base.put((row,), self.largest(row, count))
+            self.base[row] = self.largest(row, count)
         # What one number of a row follows from is computed for all rows: they are lanes.
         with self.each_row() as row:
             self._raise_top(row)
         with self.each_row() as row:
-            total, before = self.exponentials(row, count), self.sum.at((row,))
-            self.sum.put((row,), scalars.fma(nest, before, self.factor.at((row,)), total))
-        with self.each_row() as row, nest.loops([self.values]) as (column,):
-            before = scalars.mul(nest, self.total.at((row, column)), self.factor.at((row,)))
-            self.total.put((row, column), self.weighed(row, column, count, before))
+            total, before = self.exponentials(row, count), self.sum[row]
+            self.sum[row] = k.fma(before, self.factor[row], total)
+        with self.each_row() as row, k.loops(self.values) as column:
+            before = self.total[row, column] * self.factor[row]
+            self.total[row, column] = self.weighed(row, column, count, before)
 
-    def _raise_top(self, row: AffineExpr) -> None:
+    def _raise_top(self, row: Index) -> None:
         """Find the largest score of a row so far, and the factor of what it keeps."""
-        nest, before = self.nest, self.top.at((row,))
-        top = scalars.maxnum(nest, self.base.at((row,)), before)
+        before = self.top[row]
+        top = self.body.apply(scalars.maxnum, self.base[row], before)
         base = self.shift(top)
-        self.top.put((row,), top)
-        self.base.put((row,), base)
-        self.factor.put((row,), self.exponential(scalars.sub(nest, before, base)))
+        self.top[row] = top
+        self.base[row] = base
+        self.factor[row] = self.exponential(before - base)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i1, i64
@@ -32,7 +32,8 @@ from .interfaces import (
     widened,
 )
 from .kinds import Precision
-from .nests.nest import WritingNest
+from .nests.body import KernelBody
+from .nests.buffers import Buffer
 from .ops_contraction import same_element_types
 from .traits import HalfPrecision
 
@@ -194,18 +195,27 @@ class AttentionOp(GraphOp):
             return e / total if scores.shape[-1] else e
         return np.where(total == 0, scores.dtype.type(0), e / total)
 
-    def write(self, k: Any, *_: Any) -> None:
-        nest: WritingNest = k.nest
+    def write(
+        self,
+        k: KernelBody,
+        q: Buffer,
+        keys: Buffer,
+        values: Buffer,
+        mask: Buffer | None,
+        lengths: Buffer | None,
+        result: Buffer,
+    ) -> None:
         parts = Attention(
-            self.q,
-            self.k,
-            self.v,
-            self.mask,
-            self.lengths,
+            q,
+            keys,
+            values,
+            mask,
+            lengths,
+            result,
             self.scale.value.data,
             self.softcap.value.data,
             self.window,
             bool(self.at_end.value.data),
             bool(self.safe.value.data),
         )
-        write_attention(nest, parts)
+        write_attention(k, parts)
