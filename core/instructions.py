@@ -111,8 +111,27 @@ SCALE = Instruction(
     (Form(X86, ("avx512f", "avx512vl"), 16),),
 )
 
+# A sum of two products of i16 wraps around only as all four are -2^15, and then to what i32 has.
+VPMADDWD = Instruction(
+    "vpmaddwd",
+    """
+    func.func @vpmaddwd(%a: vector<2xi16>, %b: vector<2xi16>) -> i32 {
+      %x = arith.extsi %a : vector<2xi16> to vector<2xi32>
+      %y = arith.extsi %b : vector<2xi16> to vector<2xi32>
+      %products = arith.muli %x, %y : vector<2xi32>
+      %r = vector.reduction <add>, %products : vector<2xi32> into i32
+      func.return %r : i32
+    }
+    """,
+    (
+        Form(X86, (), 4, "llvm.x86.sse2.pmadd.wd"),
+        Form(X86, ("avx2",), 8, "llvm.x86.avx2.pmadd.wd"),
+        Form(X86, ("avx512f", "avx512bw"), 16, "llvm.x86.avx512.pmaddw.d.512"),
+    ),
+)
+
 INSTRUCTIONS: Mapping[str, Instruction] = {
-    row.name: row for row in (FMA, EXTEND_F16, TRUNCATE_F16, SCALE)
+    row.name: row for row in (FMA, EXTEND_F16, TRUNCATE_F16, SCALE, VPMADDWD)
 }
 """All rows, by name."""
 
@@ -121,3 +140,9 @@ def architecture_of(triple: str) -> str:
     """The architecture that a triple names, by one name for each."""
     first = triple.partition("-")[0]
     return {"arm64": ARM}.get(first, first)
+
+
+def of_intrinsic(name: str) -> Instruction | None:
+    """The row with a form that LLVM calls by this name."""
+    rows = INSTRUCTIONS.values()
+    return next((row for row in rows if any(f.intrinsic == name for f in row.forms)), None)

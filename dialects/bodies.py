@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 
 from xdsl.dialects.builtin import VectorType
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.func import FuncOp, ReturnOp
 
 from ..core.instructions import Instruction
 from ..core.parsing import MlirParser
 from ..core.registry import make_context
+from .upstream.ops import ReductionOp
 
 
 @functools.cache
@@ -18,6 +19,18 @@ def body_of(instruction: Instruction) -> FuncOp:
     function = MlirParser(make_context(), instruction.body).parse_op()
     assert isinstance(function, FuncOp)
     return function
+
+
+@functools.cache
+def accumulator_of(instruction: Instruction) -> int | None:
+    """The number of the operand to which an instruction adds what it combines, if it does."""
+    function = body_of(instruction)
+    last = function.body.block.last_op
+    assert isinstance(last, ReturnOp)
+    reduction = last.arguments[0].owner
+    if not isinstance(reduction, ReductionOp) or reduction.kind.data.value != "add":
+        return None
+    return None if reduction.acc is None else list(function.args).index(reduction.acc)
 
 
 @functools.cache

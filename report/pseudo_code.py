@@ -32,6 +32,7 @@ from ..dialects.loop.attrs import Combine, LoopKind
 from ..dialects.loop.ops import (
     FoldOp,
     ForOp,
+    InstructionOp,
     KernelOp,
     LoadOp,
     LocalOp,
@@ -282,6 +283,8 @@ class _Writer:
             left, right = self.text(op.operands[0], binding), self.text(op.operands[1], binding + 1)
             return f"{left} {sign} {right}", binding
         name = _FUNCTIONS.get(type(op), op.name.partition(".")[2])
+        if isinstance(op, InstructionOp):
+            name = op.instruction.data
         return f"{name}({', '.join(map(self.text, op.operands))})", ATOM
 
     def _name(self, value: SSAValue, given: str | None = None) -> str:

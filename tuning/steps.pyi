@@ -471,6 +471,25 @@ class Steps:
                 it computes no scalar for its blocks.
         """
 
+    def tensorize(self, loop: str, instruction: str) -> Self:
+        """Compute a short reduction by an instruction of the processor.
+
+            s = reduce k to 2: s + x[i, k] * w[j, k]  ->  s = s + vpmaddwd(x[i, 0 : 2], w[j, 0 : 2])
+
+        The instruction is a row of `core/instructions.py`. It computes the same numbers: what it
+        combines has to be extended, with or without a sign, from elements that its operands hold.
+        A processor without it computes what its row says.
+
+        Args:
+            loop: the reduction.
+            instruction: the name of the row.
+
+        Raises:
+            ScheduleError: if there is no such instruction, or none that combines groups; if the loop
+                is no reduction of blocks by `add` of as many iterations as a group has elements, or if
+                its body is another one.
+        """
+
     def tiles(self, loop: str, order: str = "any") -> Self:
         """Turn the iterations of a loop into tiles that threads execute.
 

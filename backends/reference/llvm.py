@@ -28,13 +28,14 @@ from xdsl.interpreter import (
 from xdsl.ir import Attribute, Operation
 
 from ...core.errors import UnsupportedError, explain
+from ...core.instructions import of_intrinsic
 from ...core.provenance import origin
 from ...core.symbols import find_symbol
 from ...core.typed import vector_type
 from ...dialects.rt import ops as rt
 from ...dialects.upstream import ops as upstream
 from ...dialects.x86vector import SCALE
-from .instructions import scaled
+from .instructions import computed, scaled
 from .memory import Pointer, at, memory_of
 from .numbers import (
     LIBM,
@@ -180,11 +181,13 @@ class LlvmFunctions(InterpreterFunctions):
     def run_intrinsic(
         self, interpreter: Interpreter, op: llvm.CallIntrinsicOp, args: PythonValues
     ) -> PythonValues:
-        """Copy bytes, or scale by powers of two; prefetches do nothing."""
+        """Copy bytes, or compute an instruction; prefetches do nothing."""
         if op.intrin.data == "llvm.prefetch.p0":
             return ()
         if op.intrin.data == SCALE:
             return (scaled(op, args),)
+        if (instruction := of_intrinsic(op.intrin.data)) is not None:
+            return (computed(instruction, args),)
         if op.intrin.data != "llvm.memcpy.p0.p0.i64":
             raise UnsupportedError(explain(op.name, "cannot be run", got=op.intrin.data))
         target, source, size, _ = args

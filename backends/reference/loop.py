@@ -32,6 +32,7 @@ from ...dialects.loop.combiners import UFUNC
 from ...dialects.loop.ops import (
     FoldOp,
     ForOp,
+    InstructionOp,
     KernelOp,
     LoadOp,
     LocalOp,
@@ -43,6 +44,7 @@ from ...dialects.loop.ops import (
 )
 from ...dialects.loop.packing import pack_array
 from .decoded import Access, Loop
+from .instructions import computed
 from .lockstep import Lockstep
 from .numbers import dtype_of, shape_with, unknown
 
@@ -190,6 +192,13 @@ class LoopFunctions(InterpreterFunctions):
         (value,) = args
         fold = UFUNC[op.combine.data].reduce
         return (fold(value, axis=op.axis.value.data, keepdims=True).astype(value.dtype),)
+
+    @impl(InstructionOp)
+    def run_instruction(
+        self, interpreter: Interpreter, op: InstructionOp, args: PythonValues
+    ) -> PythonValues:
+        """Compute the body in each lane."""
+        return (np.broadcast_to(computed(op.row, args), op.result.type.get_shape()),)
 
     @impl(LocalOp)
     def run_local(self, interpreter: Interpreter, op: LocalOp, args: PythonValues) -> PythonValues:

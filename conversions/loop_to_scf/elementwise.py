@@ -8,6 +8,7 @@ from xdsl.dialects import affine, arith, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
     DenseIntOrFPElementsAttr,
+    DictionaryAttr,
     IndexType,
     IntegerAttr,
     IntegerType,
@@ -19,10 +20,11 @@ from ...core.algebra.expressions import Affine
 from ...core.typed import vector_type
 from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import Combine
-from ...dialects.loop.vectors import INTERLEAVE
+from ...dialects.loop.vectors import INTERLEAVE, INTRINSICS
 from ...dialects.upstream import ops as upstream
 from .blocks import Block, BroadcastBlock, ConstantBlock, FoldBlock, MappedBlock
 from .indices import Indices, fixed
+from .instructions import InstructionBlock
 from .state import State, StateTable, refuse
 
 ELEMENTWISE = StateTable()
@@ -139,6 +141,21 @@ def _affine(op: affine.ApplyOp | affine.MinOp, state: State) -> None:
 
 
 # Lanes.
+
+
+@ELEMENTWISE.on(loop.InstructionOp)
+def _instruction(op: loop.InstructionOp, state: State) -> None:
+    """A block whose machine vectors an instruction computes."""
+    operands = [state.block(operand) for operand in op.args]
+    kind, intrinsics = op.result.type, op.attributes.get(INTRINSICS)
+    if not isinstance(intrinsics, DictionaryAttr):
+        refuse(op, "its intrinsics are not known", hint="run loop-legalize-vectors before")
+    layout = state.layout(kind)
+    if any(one.merged > 1 for one in (layout, *(operand.layout for operand in operands))):
+        refuse(op, "merges axes", "machine vectors of each row")
+    state.values[op.result] = InstructionBlock(
+        state.emitter, layout, kind.element_type, op.row, operands, intrinsics.data
+    )
 
 
 @ELEMENTWISE.on(upstream.BroadcastOp, vector.BroadcastOp)

@@ -7,7 +7,9 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import AnyFloat, IntegerType
 from xdsl.ir import Attribute, Operation
 
+from ..bodies import accumulator_of
 from .attrs import Combine
+from .ops_instruction import InstructionOp
 
 _OPERATIONS: dict[Combine, tuple[type[Operation], type[Operation]]] = {
     Combine.ADD: (arith.AddfOp, arith.AddiOp),
@@ -58,4 +60,7 @@ _PLACES[Combine.ADD] |= {math.FmaOp: (2,), arith.SubfOp: (0,), arith.SubiOp: (0,
 
 def accumulating_places(combine: Combine, op: Operation) -> tuple[int, ...]:
     """The places of an operation that may take the accumulator, one of them at a time."""
+    if isinstance(op, InstructionOp) and combine == Combine.ADD:
+        place = accumulator_of(op.row)
+        return () if place is None else (place,)
     return _PLACES[combine].get(type(op), ())

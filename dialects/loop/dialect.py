@@ -19,7 +19,7 @@ from .vectors import VectorsAttr
 Loop = Dialect(
     "loop",
     [
-        *(ops.FoldOp, ops.ForOp, ops.KernelOp, ops.LoadOp, ops.LocalOp),
+        *(ops.FoldOp, ops.ForOp, ops.InstructionOp, ops.KernelOp, ops.LoadOp, ops.LocalOp),
         *(ops.OwnedOp, ops.PartitionPointOp, ops.PrefetchOp, ops.StoreOp, ops.YieldOp),
     ],
     [CombineAttr, LoopKindAttr, SpaceAttr, VectorsAttr],

@@ -1,8 +1,8 @@
 """Operations of the loop dialect.
 
-Kernels are here; loops are in `ops_loops.py`, operations on values in
-`ops_values.py`, hints in `ops_prefetch.py`, partitions of sparse work in `ops_partition.py`, and of
-what is written in `ops_owned.py`.
+Kernels are here; loops are in `ops_loops.py`, operations on values in `ops_values.py`, instructions
+of processors in `ops_instruction.py`, hints in `ops_prefetch.py`, partitions of sparse work in
+`ops_partition.py`, and of what is written in `ops_owned.py`.
 Parsing and printing are written by hand where an operation applies an affine map to index values
 (see `syntax.py`), names its loop variable or has numbers without a type; the declarative format
 has none of these.
@@ -46,6 +46,7 @@ from .arguments import ENTRIES, IN_PLACE, TEXTS, are_texts, attributes_of
 from .dependences import Dependence, access_text, dependences, unwritten
 from .loop_base import YieldOp
 from .ops_access import LoadOp, StoreOp
+from .ops_instruction import InstructionOp
 from .ops_loops import ForOp
 from .ops_owned import OwnedOp
 from .ops_partition import PartitionPointOp
@@ -63,6 +64,7 @@ __all__ = [
     "TRUSTED",
     "FoldOp",
     "ForOp",
+    "InstructionOp",
     "KernelOp",
     "LoadOp",
     "LocalOp",

@@ -24,6 +24,8 @@ VECTORS = "loop.vectors"
 """The attribute of a kernel with the machine vectors that its vectors consist of."""
 INTERLEAVE = "loop.interleave"
 """The attribute of an operation with the number of machine vectors of a row that it interleaves."""
+INTRINSICS = "loop.intrinsics"
+"""The attribute of an instruction with LLVM's names of it, by the number of lanes of the result."""
 
 Shape = tuple[int, ...]
 Row = tuple[int, ...]
@@ -56,6 +58,12 @@ class Cut:
         for number, width in chunks:
             found.append(Chunk(sum(chunk.lanes for chunk in found), number, width))
         return cls(lanes, tuple(found))
+
+    def in_groups(self, depth: int) -> Cut:
+        """The cut of rows with a group of elements for each lane."""
+        return Cut.of(
+            self.lanes * depth, [(part.lanes * depth, part.width * depth) for part in self.chunks]
+        )
 
     def __str__(self) -> str:
         return f"{self.lanes} = [{', '.join(map(str, self.chunks))}]"

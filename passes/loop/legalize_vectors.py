@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import AnyFloat, IntegerAttr, IntegerType, ModuleOp, VectorType, i64
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DictionaryAttr,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    StringAttr,
+    VectorType,
+    i64,
+)
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
@@ -18,9 +27,25 @@ from ...core.refusal import refused
 from ...core.target import Target, named
 from ...core.typed import bits
 from ...core.walks import operations_in
+from ...dialects.bodies import depth_of
 from ...dialects.loop.nests import EXPENSIVE, MOST_LANES
-from ...dialects.loop.ops import FoldOp, KernelOp, LoadOp, StoreOp, block_shape
-from ...dialects.loop.vectors import INTERLEAVE, VECTORS, Cut, Shape, Vectors, VectorsAttr
+from ...dialects.loop.ops import (
+    FoldOp,
+    InstructionOp,
+    KernelOp,
+    LoadOp,
+    StoreOp,
+    block_shape,
+)
+from ...dialects.loop.vectors import (
+    INTERLEAVE,
+    INTRINSICS,
+    VECTORS,
+    Cut,
+    Shape,
+    Vectors,
+    VectorsAttr,
+)
 from ...dialects.upstream import ops as upstream
 
 _REGISTERS_OF_A_FUNCTION = 3
@@ -60,9 +85,12 @@ def legalize_vectors(kernel: KernelOp, target: Target) -> Vectors | None:
     merged = [shape for shape in shapes if shape in found]
     masks = target.vector_bits >= 512
     lanes = dict.fromkeys(shape[-1] for shape in shapes if shape not in merged)
-    cuts = [_cut(number, most, masks) for number in lanes if number > 1]
+    cuts = {number: _cut(number, most, masks) for number in lanes if number > 1}
+    for op in ops:
+        if isinstance(op, InstructionOp):
+            _choose_forms(op, cuts, target)
     # Half of the registers are left for the computation in the loops.
-    vectors = Vectors(target.vector_registers // 2, tuple(cuts), tuple(merged))
+    vectors = Vectors(target.vector_registers // 2, tuple(cuts.values()), tuple(merged))
     kernel.attributes[VECTORS] = VectorsAttr(vectors)
     for op in ops:
         if type(op) in EXPENSIVE:
@@ -134,6 +162,15 @@ def _cut(lanes: int, most: int, masks: bool) -> Cut:
     return Cut.of(lanes, chunks)
 
 
+def _choose_forms(op: InstructionOp, cuts: dict[int, Cut], target: Target) -> None:
+    """Note the intrinsics of an instruction, and cut its operands in groups as its result."""
+    depth, lanes = depth_of(op.row), block_shape(op.result.type)[-1]
+    if depth > 1 and lanes in cuts:
+        cuts[lanes * depth] = cuts[lanes].in_groups(depth)
+    found = {str(f.lanes): StringAttr(f.intrinsic) for f in target.forms(op.row) if f.intrinsic}
+    op.attributes[INTRINSICS] = DictionaryAttr(found)
+
+
 def _interleave(op: Operation, vectors: Vectors, target: Target) -> None:
     """Note how many vectors of a row a function interleaves, if several."""
     op.attributes.pop(INTERLEAVE, None)
@@ -183,8 +220,9 @@ class LoopLegalizeVectorsPass(ModulePass):
 
     Requires: vectors of one axis or more.
     Leaves: every operation, and in kernels with vectors what `convert-loop-to-scf` needs to know
-    about the machine: the chunks of each row, how many machine vectors of a row an expensive
-    function interleaves, and how many loads may be hoisted out of their loops.
+    about the machine: the chunks of each row, LLVM's names of instructions, how many machine
+    vectors of a row an expensive function interleaves, and how many loads may be hoisted out of
+    their loops.
     """
 
     name = "loop-legalize-vectors"

@@ -103,6 +103,19 @@ NOT_LEGAL = {
           %v = loop.load %x ()[s0, s1] -> (s0, s1)() valid(0 : %n)
             : memref<2x4xf32>, vector<2x4xf32>
         }""",
+    "loop.instruction: its intrinsics are not known; run loop-legalize-vectors before": """
+        loop.kernel @k(%x: memref<8xi16>) -> (%y: memref<4xi32>)
+            attributes {loop.vectors = #loop.vectors<hoist 0, 8 = [8], 4 = [4]>} {
+          %v = loop.load %x ()[s0] -> (s0)() : memref<8xi16>, vector<8xi16>
+          %p = loop.instruction "vpmaddwd"(%v, %v) : (vector<8xi16>, vector<8xi16>) -> vector<4xi32>
+        }""",
+    "loop.instruction: merges axes, expected machine vectors of each row": """
+        loop.kernel @k(%x: memref<2x4xi16>) -> (%y: memref<4xi32>)
+            attributes {loop.vectors = #loop.vectors<hoist 0, 2 = [2], merged [2, 4]>} {
+          %v = loop.load %x ()[s0, s1] -> (s0, s1)() : memref<2x4xi16>, vector<2x4xi16>
+          %p = loop.instruction "vpmaddwd"(%v, %v) {loop.intrinsics = {}}
+            : (vector<2x4xi16>, vector<2x4xi16>) -> vector<2x2xi32>
+        }""",
     "math.exp: wrong loop.interleave, expected a number above 0, got 0 : i64": """
         loop.kernel @k(%x: memref<4xf32>) -> (%y: memref<4xf32>)
             attributes {loop.vectors = #loop.vectors<hoist 0, 4 = [4]>} {

@@ -149,6 +149,7 @@ def test_kernels_of_the_page_run() -> None:
         "products_of_rows": lambda x: x.prod(1),
         "doubled": lambda x: x + x,
         "added_in_turn": lambda x: np.bincount(np.arange(6) % 4, x),
+        "pairs": lambda x, w: (x.reshape(2, 1, 2) * w.reshape(4, 2)).sum(2),
         "histogram": lambda c: np.bincount(c, minlength=4),
         "first_lanes": lambda x: -x,
         "squares_backwards": lambda x: (x * x)[:, ::-1],

@@ -23,7 +23,9 @@ from dataclasses import dataclass, replace
 
 from xdsl.ir import SSAValue
 
+from ....core.instructions import Instruction
 from ....core.walks import operations_in
+from ....dialects.bodies import depth_of
 from ....dialects.loop.arguments import CONSTANT, PACKING
 from ....dialects.loop.attrs import Combine
 from ....dialects.loop.handles import Parts
@@ -46,6 +48,7 @@ from .accesses import (
     widest_bits,
 )
 from .cascades import cascade_sums
+from .instructions import instructions_for
 from .panels import (
     copy_panels,
     partly_kept,
@@ -83,6 +86,16 @@ class Roles:
     """Whether one of them is not contiguous along the lanes unless packed."""
     sums: int = 1
     """How many sums are computed at once."""
+    instruction: Instruction | None = None
+    """What combines several steps of the innermost reduction."""
+    group: str = ""
+    """The loop over these steps, inside of the reductions."""
+
+    def tensorize(self, schedule: Schedule, groups: Sequence[str]) -> None:
+        """Compute the loop over the steps by the instruction, in each of the nests."""
+        if self.instruction is not None:
+            for group in groups:
+                schedule.tensorize(group, self.instruction.name)
 
 
 @dataclass(frozen=True)
@@ -195,6 +208,18 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
     if (columns is not None and columns < 2) or rows == 0:
         return None
     lanes = lanes_for(schedule.target, schedule.for_loop(nest))
+    for row in instructions_for(schedule, roles.reductions[-1], roles.packed, lanes):
+        chosen = replace(roles, instruction=row)
+        if done := schedule.attempt(lambda roles=chosen: _schedule(schedule, nest, roles)):
+            return f"{done}, by {row.name}"
+    return _schedule(schedule, nest, roles)
+
+
+def _schedule(schedule: Schedule, nest: str, roles: Roles) -> str:
+    """Give a contraction of these roles its register tile."""
+    columns = schedule.extent(roles.lane)
+    rows = schedule.extent(roles.row) if roles.row is not None else 1
+    lanes = lanes_for(schedule.target, schedule.for_loop(nest))
     apart = bytes_between_rows(schedule, roles.row)
     tile = tuned_tile(schedule, lanes, rows, columns, apart, roles.sums)
     in_a_row = (roles.lane, *roles.reductions)
@@ -204,7 +229,11 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
     panels_outside = not _are_kept(schedule, roles, columns, rows)
     panels_outside = _order_panels(schedule, roles, panels, count, panels_outside)
     axes = [panels.inner]
-    if (several := _iterations_in_a_vector(schedule, roles, tile, lanes)) > 1:
+    if roles.instruction is not None:
+        steps = schedule.split(roles.reductions[-1], depth_of(roles.instruction))
+        reductions = (*roles.reductions[:-1], steps.outer)
+        roles = replace(roles, reductions=reductions, group=steps.inner)
+    elif (several := _iterations_in_a_vector(schedule, roles, tile, lanes)) > 1:
         halves = schedule.split(roles.reductions[0], several)
         roles = replace(roles, reductions=(halves.outer, halves.inner))
         axes.insert(0, halves.inner)
@@ -327,6 +356,7 @@ def _make_tile(
     if roles.row is not None:
         return cut_rows(schedule, roles, roles.row, axes[-1], tile)
     schedule.vectorize(*axes)
+    roles.tensorize(schedule, [roles.group])
     name = _innermost(schedule, roles)
     _unroll(schedule, name, _factor(schedule, name, tile.in_a_row))
     return Rows(panel, roles.reductions[-1:])
@@ -343,6 +373,7 @@ def cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile) 
             parts = schedule.split(row, size, "mask")
             tiles, inner = parts.outer, parts.inner
         schedule.vectorize(inner, lane)
+        roles.tensorize(schedule, [roles.group])
         _unroll(schedule, name, factors[size])
         return Rows(tiles, roles.reductions[-1:])
     # A batch of unknown size is as fast as one of a known size: there is a tile for each rest.
@@ -357,6 +388,7 @@ def cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile) 
         tail = "even"  # instead of a small last tile, which waits for its panels
     parts = schedule.split(row, size, tail, size + joined if joined else 0, alone)
     schedule.vectorize(*itertools.chain(*parts.nests(lane)))
+    roles.tensorize(schedule, parts.forwarded[roles.group])
     for number, (_, inside) in enumerate(parts.nests(name)):
         _unroll(schedule, inside, factors[number if 0 < number <= alone else size])
     return Rows(parts.outer, parts.forwarded[name])
@@ -402,8 +434,9 @@ def pack_panels(schedule: Schedule, roles: Roles, outer: str, inner: str) -> Non
         if roles.row is not None:
             names.insert(0, roles.row)
         between = [n for n in names if _variable(schedule, n) in used]
-        packed = schedule.takes(schedule.pack, argument, outer, *between, inner)
-        if not packed and roles.must_pack:
+        groups = [roles.group] if roles.instruction is not None else []
+        packed = schedule.takes(schedule.pack, argument, outer, *between, inner, *groups)
+        if not packed and (roles.must_pack or groups):
             raise ScheduleError(f"argument {argument} cannot be packed")
 
 

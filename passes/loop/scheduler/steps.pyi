@@ -78,6 +78,9 @@ class StepMethods:
     def stage_terms(self, loop: str) -> str:
         """Compute the scalars that a reduction over blocks combines in a loop of their own before it."""
 
+    def tensorize(self, loop: str, instruction: str) -> None:
+        """Compute a short reduction by an instruction of the processor."""
+
     def tiles(self, loop: str, order: str = "any") -> None:
         """Turn the iterations of a loop into tiles that threads execute."""
 

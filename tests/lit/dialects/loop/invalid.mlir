@@ -310,6 +310,55 @@ loop.kernel @k(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
 
 // -----
 
+loop.kernel @k(%x: memref<8xi16>) -> () {
+  %v = loop.load %x ()[s0] -> (s0)() : memref<8xi16>, vector<8xi16>
+  // expected-error @+1 {{loop.instruction: no such instruction, expected fma, }}
+  %p = loop.instruction "dot"(%v, %v) : (vector<8xi16>, vector<8xi16>) -> vector<4xi32>
+}
+
+// -----
+
+loop.kernel @k(%x: memref<8xi16>) -> () {
+  %v = loop.load %x ()[s0] -> (s0)() : memref<8xi16>, vector<8xi16>
+  // expected-error @+1 {{loop.instruction: wrong number of operands, expected 2, got 1}}
+  %p = loop.instruction "vpmaddwd"(%v) : (vector<8xi16>) -> vector<4xi32>
+}
+
+// -----
+
+loop.kernel @k(%x: memref<8xi16>) -> () {
+  %v = loop.load %x ()[s0] -> (s0)() : memref<8xi16>, vector<8xi16>
+  // expected-error @+1 {{loop.instruction: wrong result, expected a vector of i32, got vector<4xi16>}}
+  %p = loop.instruction "vpmaddwd"(%v, %v) : (vector<8xi16>, vector<8xi16>) -> vector<4xi16>
+}
+
+// -----
+
+loop.kernel @k(%x: memref<8xi16>) -> () {
+  %v = loop.load %x ()[s0] -> (s0)() : memref<8xi16>, vector<8xi16>
+  // expected-error @+1 {{loop.instruction: wrong operand, expected [6] of i16, got vector<8xi16>}}
+  %p = loop.instruction "vpmaddwd"(%v, %v) : (vector<8xi16>, vector<8xi16>) -> vector<3xi32>
+}
+
+// -----
+
+loop.kernel @k(%x: memref<8xi8>) -> () {
+  %v = loop.load %x ()[s0] -> (s0)() : memref<8xi8>, vector<8xi8>
+  // expected-error @+1 {{loop.instruction: wrong operand, expected [8] of i16, got vector<8xi8>}}
+  %p = loop.instruction "vpmaddwd"(%v, %v) : (vector<8xi8>, vector<8xi8>) -> vector<4xi32>
+}
+
+// -----
+
+loop.kernel @k(%x: memref<8xf32>) -> () {
+  %v = loop.load %x ()[s0] -> (s0)() : memref<8xf32>, vector<8xf32>
+  %w = loop.load %x ()[s0] -> (s0)() : memref<8xf32>, vector<4xf32>
+  // expected-error @+1 {{loop.instruction: wrong operand, expected [8] of f32, got vector<4xf32>}}
+  %p = loop.instruction "fma"(%v, %v, %w) : (vector<8xf32>, vector<8xf32>, vector<4xf32>) -> vector<8xf32>
+}
+
+// -----
+
 loop.kernel @k(%x: memref<4xf32>) -> () {
   %v = loop.load %x ()[s0] -> (s0)() : memref<4xf32>, vector<4xf32>
   // expected-error @+1 {{loop.fold: no such axis, expected below 1, got 1}}

@@ -87,6 +87,15 @@ loop.kernel @blocks(%x: memref<?x16xf32>, %n: index) -> (%y: memref<?xf32>) {
   loop.store %f, %y ()[s0, s1] -> (s0)() valid(0 : %e) : vector<4x1xf32>, memref<?xf32>
 }
 
+// CHECK-LABEL: loop.kernel @pairs
+// CHECK:       loop.instruction "vpmaddwd"(%a, %b) : (vector<2x2xi16>, vector<1x8xi16>) -> vector<2x4xi32>
+loop.kernel @pairs(%x: memref<4xi16>, %w: memref<8xi16>) -> (%y: memref<2x4xi32>) {
+  %a = loop.load %x ()[s0, s1] -> (s0 * 2 + s1)() : memref<4xi16>, vector<2x2xi16>
+  %b = loop.load %w ()[s0, s1] -> (s1)() : memref<8xi16>, vector<1x8xi16>
+  %p = loop.instruction "vpmaddwd"(%a, %b) : (vector<2x2xi16>, vector<1x8xi16>) -> vector<2x4xi32>
+  loop.store %p, %y ()[s0, s1] -> (s0, s1)() : vector<2x4xi32>, memref<2x4xi32>
+}
+
 // A hint may be for what lies behind the end of a row.
 // CHECK-LABEL: loop.kernel @hint
 // CHECK:       loop.prefetch %w (d0) -> (8, (d0 * 32))(%i) {note = "kept"} : memref<9x32xf32>

@@ -98,3 +98,18 @@ loop.kernel @limited_column(%x: memref<?xf32>, %n: index) -> (%y: memref<4x8xf32
   %w = vector.broadcast %e : vector<4x1xf32> to vector<4x8xf32>
   loop.store %w, %y ()[s0, s1] -> (s0, s1)() : vector<4x8xf32>, memref<4x8xf32>
 }
+
+// The operands of an instruction in groups are cut as its result, with a group for each lane.
+
+// CHECK-LABEL: loop.kernel @instruction
+// CHECK-SAME:    #loop.vectors<hoist 16, 2 = [2], 48 = [32, 16], 24 = [16, 8]>
+// CHECK:         loop.instruction "vpmaddwd"(%{{.*}}, %{{.*}}) {loop.intrinsics = {"4" = "llvm.x86.sse2.pmadd.wd", "8" = "llvm.x86.avx2.pmadd.wd", "16" = "llvm.x86.avx512.pmaddw.d.512"}}
+// V3-LABEL:    loop.kernel @instruction
+// V3-SAME:       #loop.vectors<hoist 8, 2 = [2], 48 = [16, 16, 16], 24 = [8, 8, 8]>
+// V3:            loop.instruction "vpmaddwd"(%{{.*}}, %{{.*}}) {loop.intrinsics = {"4" = "llvm.x86.sse2.pmadd.wd", "8" = "llvm.x86.avx2.pmadd.wd"}}
+loop.kernel @instruction(%x: memref<2xi16>, %w: memref<48xi16>) -> (%y: memref<24xi32>) {
+  %a = loop.load %x ()[s0] -> (s0)() : memref<2xi16>, vector<2xi16>
+  %b = loop.load %w ()[s0] -> (s0)() : memref<48xi16>, vector<48xi16>
+  %p = loop.instruction "vpmaddwd"(%a, %b) : (vector<2xi16>, vector<48xi16>) -> vector<24xi32>
+  loop.store %p, %y ()[s0] -> (s0)() : vector<24xi32>, memref<24xi32>
+}
