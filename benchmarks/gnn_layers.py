@@ -15,8 +15,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import torch
 from harness import Row, Table, processor_times, timed
 from peers import OURS, torch_call
+from torch_geometric import nn
 
 import stepwell as sw
 from stepwell.frontends import gnn
@@ -32,17 +34,15 @@ Calls = Callable[[int], tuple[Callable[[], Any], Callable[[], Any]]]
 
 def network(*widths: int) -> Any:
     """A linear layer, then others after a ReLU each."""
-    import torch
-
     made = [torch.nn.Linear(a, b) for a, b in pairwise(widths)]
     return torch.nn.Sequential(*(p for lin in made for p in (lin, torch.nn.ReLU())))
 
 
-def layers(nn: Any) -> list[gnn.Layer]:
+def layers(network: Any) -> list[gnn.Layer]:
     """The layers of a network."""
     return [
         gnn.Linear.from_state_dict(part.state_dict()) if hasattr(part, "weight") else gnn.ReLU()
-        for part in nn
+        for part in network
     ]
 
 
@@ -60,9 +60,6 @@ def layer(
     """
 
     def calls(threads: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
-        import torch
-        from torch_geometric import nn
-
         torch.manual_seed(0)
         given = [network(*a) if isinstance(a, tuple) else a for a in args or (WIDTH, WIDTH)]
         theirs = getattr(nn, kind)(*given, **options).eval()
@@ -92,9 +89,6 @@ def layer(
 
 def hetero(threads: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
     """A `SAGEConv` for each of four types of edges between two types of nodes."""
-    import torch
-    from torch_geometric import nn
-
     torch.manual_seed(0)
     rng, nodes = np.random.default_rng(0), ("author", "paper")
     kinds = [(source, "to", target) for source in nodes for target in nodes]

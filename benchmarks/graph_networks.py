@@ -27,9 +27,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import torch
 from cases import load, power_law_ends, words
 from harness import LeftOutError, Row, Table, timed
 from peers import OURS, Call, torch_call
+from torch_geometric.nn import GCN, RGCNConv, models
+from torch_geometric.utils import to_torch_csr_tensor
 
 import stepwell as sw
 from stepwell.core.dims import Dim
@@ -44,6 +47,7 @@ GOALS = {PYG: 8.0, "best": 3.0}
 NEAR = 1.25
 """No ratio is marked as missed where the time is below this multiple of the larger bound."""
 HEADS = 4
+ANY = torch.export.Dim.DYNAMIC
 ROUNDS, FEW_ROUNDS, LARGE = 9, 3, 100_000
 """Rounds, those of a graph of more nodes than that."""
 
@@ -134,9 +138,6 @@ class Network:
 
 def basic(kind: str, make: Callable[[], Graph], from_csr: bool = False) -> Network:
     """One of the models of `torch_geometric.nn.models` on a graph."""
-    import torch
-    from torch_geometric.nn import models
-
     graph = make()
     width, hidden, *_ = graph.widths
     layers, last = len(graph.widths) - 1, graph.widths[-1]
@@ -147,7 +148,7 @@ def basic(kind: str, make: Callable[[], Graph], from_csr: bool = False) -> Netwo
     model = getattr(models, kind)(width, hidden, layers, out, **options).eval()
     x, edges = torch.from_numpy(graph.features()), torch.from_numpy(graph.edges)
     csr = (x, _adjacency(graph)) if kind in ("GCN", "GraphSAGE", "GIN") else None
-    sizes = ({0: _any()}, {0: _any(), 1: _any()} if from_csr else {1: _any()})
+    sizes = ({0: ANY}, {0: ANY, 1: ANY} if from_csr else {1: ANY})
     return Network(model, (x, edges), sizes, csr, _work(kind, graph), from_csr)
 
 
@@ -172,9 +173,6 @@ def _work(kind: str, graph: Graph) -> Work:
 
 def cora() -> Network:
     """A GCN 1433-16-7 on Cora, whose features are a constant of the model, mostly zeros."""
-    import torch
-    from torch_geometric.nn import GCN
-
     data = load("cora.npz")
     counts = np.diff(data["x_indptr"])
     x = words(data).toarray()
@@ -196,20 +194,17 @@ def cora() -> Network:
     gathers = [(x.shape[1], 16, int(counts.sum())), (nodes, 16, count), (nodes, 7, count)]
     args = (torch.from_numpy(graph.edges),)
     csr = (_adjacency(graph),)
-    return Network(model, args, ({1: _any()},), csr, Work([(nodes, 16, 7)], gathers))
+    return Network(model, args, ({1: ANY},), csr, Work([(nodes, 16, 7)], gathers))
 
 
 def relations() -> Network:
     """One RGCN layer of 64 features with 20 relations, on the graph of TorchBench."""
-    import torch
-    from torch_geometric.nn import RGCNConv
-
     graph, count, width = uniform(), 20, 64
     torch.manual_seed(0)
     model = RGCNConv(width, width, count).eval()
     x, edges = torch.from_numpy(graph.features()), torch.from_numpy(graph.edges)
     kinds = torch.randint(0, count, (edges.shape[1],))
-    sizes = ({0: _any()}, {1: _any()}, {0: _any()})
+    sizes = ({0: ANY}, {1: ANY}, {0: ANY})
     # A relation's product is on the nodes that it reaches.
     reached = len(np.unique(kinds.numpy() * graph.nodes + graph.edges[1]))
     products = [(graph.nodes, width, width), (reached, width, width)]
@@ -217,17 +212,8 @@ def relations() -> Network:
     return Network(model, (x, edges, kinds), sizes, None, work)
 
 
-def _any() -> Any:
-    import torch
-
-    return torch.export.Dim.DYNAMIC
-
-
 def _adjacency(graph: Graph) -> Any:
     """The adjacency as layers take it: rows are targets."""
-    import torch
-    from torch_geometric.utils import to_torch_csr_tensor
-
     with warnings.catch_warnings():
         # PyTorch says once that its CSR tensors are in beta.
         warnings.simplefilter("ignore", UserWarning)
@@ -306,8 +292,6 @@ def peers(network: Network, threads: int) -> dict[str, Call]:
 
 def inductor(network: Network, threads: int) -> Call:
     """The model by `torch.compile`, without graph breaks where torch can do that."""
-    import torch
-
     torch.compiler.reset()
     flags: Any = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
     compiled = torch.compile(network.model)

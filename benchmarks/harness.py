@@ -135,13 +135,14 @@ def command(tables: Sequence[Table], name: str, about: str, arguments: Sequence[
         parser.add_argument(*names, default=argparse.SUPPRESS, **how)
     given = vars(parser.parse_args(arguments))
     only, markdown = given.pop("only"), given.pop("markdown")
-    names = [case for table in tables for case in table.cases]
-    if not any(only in case for case in names):
-        parser.error(f'no case has "{only}" in its name: {", ".join(names)}')
+    chosen = [table for table in tables if any(only in case for case in table.cases)]
+    if not chosen:
+        cases = ", ".join(case for table in tables for case in table.cases)
+        parser.error(f'no case has "{only}" in its name: {cases}')
     console = Console(width=200)
     if missing():
         console.print(f"not installed, left out: {', '.join(missing())}")
-    for table in tables:
+    for table in chosen:
         found: list[Row] = []
         try:
             found.extend(table.rows(only, given, console))
