@@ -41,7 +41,7 @@ def main() -> None:
     known, (name, *arguments) = modules(), sys.argv[1:] or [""]
     if name not in known:
         print(__doc__, *(f"{name:16} {line}" for name, line in known.items()), sep="\n")
-        raise SystemExit(name and f"there are no tables of {name}")
+        raise SystemExit(f"there are no tables of {name}" if name else 0)
     warnings.simplefilter("ignore")
     module = importlib.import_module(name)
     if arguments == ["--work"]:
