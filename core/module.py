@@ -83,10 +83,12 @@ class Module:
 
     @property
     def _read(self) -> Module:
-        assert self._unread is not None
         with _READING:
             if self._made is None:
+                assert self._unread is not None
                 self._made = self._unread.make()
+                # It holds the contents of files, of which the weights are copies now.
+                self._unread = None
             return self._made
 
     @property

@@ -80,6 +80,7 @@ def test_a_known_file_is_the_same_module(folder: Folder, path: Path) -> None:
         np.testing.assert_array_equal(module.weights["w"], W)
         assert module.decisions == anew.decisions
         assert unread_of(module) is None
+        assert module._unread is None  # and with it the contents of the file
     assert known.op is known.op is not copy.op
     other.weights = known.weights
     assert unread_of(other) is None
