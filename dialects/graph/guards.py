@@ -7,7 +7,7 @@ harmless by its index, or by a loop that does not run, not by what is done with 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import i1, i8
@@ -16,7 +16,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
 from . import scalars
 from .combiners import COMBINERS
-from .interfaces import Index, Nest, WritingNest
+from .interfaces import Index, Nest
 
 
 def clamped(
@@ -34,18 +34,6 @@ def is_inside(nest: Nest, place: AffineExpr, start: AffineExpr, extent: AffineEx
     own = nest.insert(arith.SubiOp(nest.value(place), nest.value(start)))
     # As unsigned numbers, negative ones are larger than any size.
     return nest.insert(arith.CmpiOp(own, nest.value(extent), "ult"))
-
-
-def only_if(nest: WritingNest, condition: SSAValue, body: Callable[[], None]) -> None:
-    """Run `body`, which has effects, where a condition holds."""
-    none, once = nest.value(AffineExpr.constant(0)), nest.value(AffineExpr.constant(1))
-    times = nest.index(scalars.select(nest, condition, once, none))
-
-    def step(_: AffineExpr, nothing: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        body()
-        return nothing
-
-    nest.serial(times, [], step)
 
 
 def guarded(

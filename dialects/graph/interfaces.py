@@ -32,7 +32,6 @@ from ...core.typed import tensor_type
 from .attrs import compute_type, is_reordered
 from .kinds import FusionKind
 from .nests.nest import Index, Nest
-from .nests.nest import WritingNest as WritingNest
 from .shape_facts import ShapeFacts
 from .shape_facts import text as text
 

@@ -17,11 +17,13 @@ from xdsl.irdl import irdl_op_definition, operand_def, result_def
 import stepwell as sw
 from stepwell.core.dims import Shape
 from stepwell.core.errors import CompileError, UnsupportedError
-from stepwell.dialects.graph import guards, scalars
+from stepwell.dialects.graph import scalars
 from stepwell.dialects.graph.attrs import FLOAT_TENSOR, SPARSE_TENSOR
-from stepwell.dialects.graph.interfaces import FusionKind, GraphOp, ShapeFacts, WritingNest
+from stepwell.dialects.graph.interfaces import FusionKind, GraphOp, ShapeFacts
+from stepwell.dialects.graph.nests.buffers import Scalar
 from stepwell.dialects.graph.nests.loop_nest import LoopNest
-from stepwell.dialects.graph.nests.nest import Index
+from stepwell.dialects.graph.nests.nest import Index, WritingNest
+from stepwell.dialects.graph.nests.operators import OperatorBody
 from stepwell.dialects.loop.indices import Known
 
 from .test_operators import random
@@ -252,7 +254,9 @@ def guards_update(op: RowsOp, nest: WritingNest, row: AffineExpr) -> None:
     def term(index: Index) -> SSAValue:
         value = nest.at(op.x, index)
         positive = scalars.less(nest, nest.constant(0.0, f32), value)
-        guards.only_if(nest, positive, lambda: nest.update(0, index, value))
+        k = OperatorBody(op, nest)
+        with k.only_if(Scalar(k, positive)):
+            nest.update(0, index, value)
         return value
 
     total(op, nest, row, term)

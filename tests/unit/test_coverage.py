@@ -22,14 +22,15 @@ from stepwell.core.registry import make_context
 from stepwell.dialects.graph import scalars
 from stepwell.dialects.graph.attrs import FLOAT_TENSOR, I64_TENSOR
 from stepwell.dialects.graph.demands import DemandInterface, SizeResult
-from stepwell.dialects.graph.guards import only_if
 from stepwell.dialects.graph.interfaces import (
     FusionKind,
     GraphOp,
-    Index,
     ShapeFacts,
-    WritingNest,
 )
+from stepwell.dialects.graph.nests.buffers import Scalar
+from stepwell.dialects.graph.nests.nest import WritingNest
+from stepwell.dialects.graph.nests.operators import OperatorBody
+from stepwell.dialects.loop.attrs import LoopKind
 from stepwell.dialects.loop.ops import KernelOp
 
 ANY = DYNAMIC_INDEX
@@ -130,7 +131,8 @@ def of_the_result(op: SameOp, nest: WritingNest) -> None:
 
 def reversed_rows(op: SameOp, nest: WritingNest) -> None:
     rows, columns = op.extents(nest)
-    nest.in_order([rows, columns], lambda i: nest.write(0, (rows - 1 - i[0], i[1]), one(nest)))
+    with nest.loops([rows, columns], LoopKind.SERIAL) as (row, column):
+        nest.write(0, (rows - 1 - row, column), one(nest))
 
 
 def first_row_and_others(op: SameOp, nest: WritingNest) -> None:
@@ -167,11 +169,9 @@ def again(op: SameOp, nest: WritingNest) -> None:
 
 
 def cast(op: SameOp, nest: WritingNest) -> None:
-    def write(index: Index) -> None:
-        own = scalars.from_index(nest, nest.value(index[1]), i64)
-        nest.write(0, (index[0], nest.index(own)), one(nest))
-
-    nest.in_order(op.extents(nest), write)
+    with nest.loops(op.extents(nest), LoopKind.SERIAL) as (row, column):
+        own = scalars.from_index(nest, nest.value(column), i64)
+        nest.write(0, (row, nest.index(own)), one(nest))
 
 
 def filled(op: SameOp, nest: WritingNest) -> None:
@@ -228,7 +228,9 @@ def the_diagonal(op: SameOp, nest: WritingNest) -> None:
 def some(op: SameOp, nest: WritingNest) -> None:
     with nest.loops(op.extents(nest)) as index:
         is_one = scalars.less(nest, nest.at(op.x, index), one(nest))
-        only_if(nest, is_one, lambda: nest.write(0, index, one(nest)))
+        k = OperatorBody(op, nest)
+        with k.only_if(Scalar(k, is_one)):
+            nest.write(0, index, one(nest))
 
 
 def below_the_diagonal(op: SameOp, nest: WritingNest) -> None:
@@ -308,12 +310,13 @@ def kept(
             is_less = scalars.less(nest, element, one(nest))
             other = scalars.less(nest, one(nest), element)
 
-            def copy() -> None:
-                with nest.loops([width - columns]) as (column,):
-                    target = nest.index(place(nest, count))
-                    nest.write(0, (target, column), nest.at(op.x, (row, column)))
-
-            only_if(nest, other if is_other else is_less, copy)
+            k = OperatorBody(op, nest)
+            with (
+                k.only_if(Scalar(k, other if is_other else is_less)),
+                nest.loops([width - columns]) as (column,),
+            ):
+                target = nest.index(place(nest, count))
+                nest.write(0, (target, column), nest.at(op.x, (row, column)))
             more = scalars.add(nest, count, nest.constant(step, i64))
             return [scalars.select(nest, is_less, more, count)]
 

@@ -32,6 +32,8 @@ from stepwell.dialects.graph.interfaces import (
     ShapeFacts,
     element_type,
 )
+from stepwell.dialects.graph.nests.body import KernelBody
+from stepwell.dialects.graph.nests.buffers import Buffer, Scalar
 from stepwell.dialects.graph.nests.nest import WritingNest
 from stepwell.dialects.graph.sparse_forms import sparse_form
 from stepwell.dialects.graph.traits import KeepsNonnegative, RecomputeCost
@@ -74,18 +76,15 @@ class SmoothOp(Unary):
     name = "outside.smooth"
     FUSION: ClassVar[FusionKind] = FusionKind.NEST
 
-    def write(self, k: Any, *_: Any) -> None:
-        nest: WritingNest = k.nest
-        kind = nest.compute_type(element_type(self.x))
-        with nest.loops([nest.extent(self.x, 0)]) as (row,):
+    def write(self, k: KernelBody, x: Buffer, result: Buffer) -> None:
+        with k.loops(x.shape[0]) as row:
 
-            def step(column: AffineExpr, before: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                half = scalars.mul(nest, nest.constant(0.5, kind), before[0])
-                new = scalars.add(nest, half, nest.at(self.x, (row, column)))
-                nest.write(0, (row, column), new)
-                return [new]
+            def step(column: Any, before: Scalar) -> tuple[Scalar]:
+                new = before * 0.5 + x[row, column]
+                result[row, column] = new
+                return (new,)
 
-            nest.serial(nest.extent(self.x, 1), [nest.constant(0.0, kind)], step)
+            k.carry(x.shape[1], [k.scalar(0.0, x.type)], step)
 
 
 class Wrong(Unary):

@@ -16,8 +16,8 @@ from xdsl.irdl import irdl_op_definition
 from stepwell.core.errors import UnsupportedError
 from stepwell.core.provenance import named
 from stepwell.dialects.graph import scalars
-from stepwell.dialects.graph.interfaces import FusionKind, Index, Nest, WritingNest
-from stepwell.dialects.graph.nests.nest import LocalBuffer
+from stepwell.dialects.graph.interfaces import FusionKind, Index, Nest
+from stepwell.dialects.graph.nests.nest import LocalBuffer, WritingNest
 from stepwell.dialects.graph.nests.recording import Recorder
 
 from .unary import Unary

@@ -202,24 +202,6 @@ class WritingNest(Loops, Nest):
     written has to follow from the loops and indices: see `loop/coverage.py` and `loop/counted.py`.
     """
 
-    def in_order(self, extents: Sequence[AffineExpr], body: Callable[[Index], None]) -> None:
-        """Run `body` for each index of an iteration space, in order."""
-        index: list[AffineExpr] = []
-
-        def step(place: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            index.append(place)
-            level()
-            index.pop()
-            return carried
-
-        def level() -> None:
-            if len(index) == len(extents):
-                body(tuple(index))
-            else:
-                self.serial(extents[len(index)], [], step)
-
-        level()
-
     @abstractmethod
     def write(self, result: int, index: Index, value: SSAValue) -> None:
         """Write an element of a result, which is a scalar in `compute_type`."""
