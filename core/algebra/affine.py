@@ -180,6 +180,15 @@ def affine(
     return total
 
 
+def dims_in(expr: AffineExpr) -> Sequence[int]:
+    """The positions of the dimensions in an expression, from left to right."""
+    if type(expr) is AffineDimExpr:  # an ABC: isinstance is slow
+        return (expr.position,)
+    if type(expr) is AffineBinaryOpExpr:
+        return (*dims_in(expr.lhs), *dims_in(expr.rhs))
+    return ()
+
+
 def with_dims(
     expr: AffineExpr,
     dims: Sequence[AffineExpr] | Mapping[int, AffineExpr],

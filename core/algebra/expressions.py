@@ -172,7 +172,7 @@ def joined(index: Affine) -> Affine:
                 parts = Polynomial.atom(quotient) * cut.divisor + Polynomial.atom(cut)
                 result += (cut.dividend - parts) * factor
     # The dividend may be a remainder as well.
-    return result if result == index else joined(result)
+    return index if result is index else joined(result)
 
 
 def without_remainders(value: Affine) -> Affine:

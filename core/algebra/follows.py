@@ -150,9 +150,11 @@ class _Search:
                 return Proof(value, (fact,))
         if self.steps <= 0 or self.depth > _DEEPEST:
             return Missing(value)
-        if (less := _without_pairs(value)) != value:
+        atoms = value.atoms
+        cuts = [a for a in atoms if isinstance(a, Quotient) and a.function is FLOOR]
+        if len(cuts) > 1 and (less := _without_pairs(value, cuts)) != value:
             return self.bounded(value, less, facts)
-        unknown = sorted((a for a in value.atoms if a not in self.known.sizes), key=_rank)
+        unknown = sorted([a for a in atoms if a not in self.known.sizes], key=_rank)
         if unknown:
             # Quotients first, as a variable may be in one; or the variable that came last.
             other = [a for a in unknown if not isinstance(a, Quotient)][:1]
@@ -287,15 +289,14 @@ def _simplest(value: Affine) -> Affine:
 
 
 # a floordiv d - b floordiv d <= (a - b) ceildiv d  where a - b is a number
-def _without_pairs(value: Affine) -> Affine:
+def _without_pairs(value: Affine, cuts: Sequence[Quotient]) -> Affine:
     """An upper bound in which no quotient is subtracted from one of nearly the same dividend."""
-    cuts = [a for a in value.atoms if isinstance(a, Quotient) and a.function is FLOOR]
     for one, other in itertools.permutations(cuts, 2):
         count = min(value.coefficient(one), -value.coefficient(other))
         apart = (one.dividend - other.dividend).number
         if count > 0 and one.divisor == other.divisor and apart is not None:
             pair = Polynomial.atom(one) - Polynomial.atom(other)
-            return _without_pairs(value + (-(-apart // one.divisor) - pair) * count)
+            return _without_pairs(value + (-(-apart // one.divisor) - pair) * count, cuts)
     return value
 
 
@@ -332,10 +333,12 @@ def _rank(atom: Atom) -> tuple[int, int]:
 
     A minimum comes right before the last variable in it, but after those that it may bound.
     """
+    if isinstance(atom, Variable):
+        return 1, -2 * atom.position
     if isinstance(atom, Quotient):
         return 0, -_depth(atom)
     last = max(v.position for v in variables(Polynomial.atom(atom)))
-    return 1, -2 * last - isinstance(atom, Least)
+    return 1, -2 * last - 1
 
 
 def _depth(atom: Atom) -> int:

@@ -1,50 +1,48 @@
-"""The range of an index: the smallest and the largest value of an affine expression."""
+"""Rebuilding loops with what is known of the indices in them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
-from ...core.algebra.affine import polynomial, value_of
+from ...core.algebra.affine import polynomial
 from ...core.algebra.affine import variable as atom
-from ...core.algebra.expressions import Affine, Atom, split, substituted, variables
+from ...core.algebra.expressions import Affine, Atom, substituted
+from ...core.algebra.follows import Knowledge, Proof, follows
 from ...core.algebra.polynomials import Polynomial
-from ...core.algebra.ranges import Range, Ranges
+from ...core.algebra.ranges import Ranges
 from .ops import KernelOp
 from .rebuild import Rebuild
 
 
-class RangedRebuild(Rebuild):
-    """A `Rebuild` that knows the ranges of the variables of new loops."""
+class RangedRebuild(Rebuild, Knowledge):
+    """A `Rebuild` that knows what the variables of new loops are below."""
 
     def __init__(self, kernel: KernelOp, changing: Sequence[Operation] | None = None) -> None:
         super().__init__(kernel, changing)
-        self.ranges: Ranges = Ranges()
-        self._last: dict[Atom, Affine] = {}
+        self.ranges = Ranges()
+        self._bounds: dict[Atom, list[Affine]] = {}
+        self._meanings: dict[Atom, Affine] = {}
 
-    def range_of(self, expr: AffineExpr) -> tuple[int, int] | None:
-        """The smallest and the largest value of an index; None where one is not known."""
-        low, high = self.ranges.of(polynomial(expr))
-        return None if low is None or high is None else (low, high)
+    def index(self, value: SSAValue) -> Affine:
+        """The expression of an old index."""
+        return substituted(polynomial(self.expr(value)), self._meanings)
 
-    def ends_of(self, expr: AffineExpr) -> Range:
-        """The smallest and the largest value of an index, where variables of symbolic loops are
-        bounded by their sizes; None where one is not known."""
-        value = polynomial(expr)
-        low, high = value, value
-        for variable, last in self._last.items():
-            factor, _ = split(value, variable)
-            number = None if factor is None else factor.number
-            if not number or variable in variables(value - Polynomial.atom(variable) * number):
-                continue
-            low = substituted(low, {variable: Polynomial.of(0) if number > 0 else last})
-            high = substituted(high, {variable: last if number > 0 else Polynomial.of(0)})
-        return self.ranges.of(low)[0], self.ranges.of(high)[1]
+    def means(self, value: SSAValue, meaning: Affine) -> None:
+        """Record what an old index that stays an operation equals."""
+        self._meanings[atom(self.expr(value))] = meaning
+
+    def is_below_0(self, value: Affine) -> bool:
+        """Whether a value is below 0 in every iteration of the loops around it."""
+        return isinstance(follows(value, self), Proof)
+
+    def facts_of(self, atom: Atom) -> Iterator[Affine]:
+        return (bound - 1 - Polynomial.atom(atom) for bound in self._bounds.get(atom, ()))
 
     def opened(self, variable: AffineExpr, bound: Sequence[AffineExpr]) -> None:
-        sizes = [n for expr in bound if (n := value_of(expr)) is not None]
-        self.ranges.know(atom(variable), 0, max(0, min(sizes) - 1) if sizes else None)
-        if not sizes:
-            self._last[atom(variable)] = polynomial(bound[0]) - 1
+        own, bounds = atom(variable), [substituted(polynomial(e), self._meanings) for e in bound]
+        sizes = [n for one in bounds if (n := one.number) is not None]
+        self.ranges.know(own, 0, max(0, min(sizes) - 1) if sizes else None)
+        self._bounds[own] = bounds

@@ -15,7 +15,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.parser.affine_parser import AffineParser
 from xdsl.printer import Printer
 
-from ...core.algebra.affine import with_dims
+from ...core.algebra.affine import dims_in, with_dims
 from .attrs import Combine
 
 INDEX = IndexType()
@@ -145,15 +145,13 @@ def compress(
         operands: index values, some of which may be unused.
         num_symbols: how many symbols (axes) the map has; they keep their numbers.
     """
-    # Affine expressions derive from an ABC, for which isinstance is slow.
     unique: dict[SSAValue, AffineExpr] = {}
     dims: dict[int, AffineExpr] = {}
     for expr in exprs:
-        for part in expr.dfs():
-            if type(part) is AffineDimExpr and part.position not in dims:
-                operand = operands[part.position]
-                if operand not in unique:
-                    unique[operand] = AffineExpr.dimension(len(unique))
-                dims[part.position] = unique[operand]
+        for position in dims_in(expr):
+            operand = operands[position]
+            if operand not in unique:
+                unique[operand] = AffineExpr.dimension(len(unique))
+            dims[position] = unique[operand]
     results = tuple(with_dims(expr, dims) for expr in exprs)
     return AffineMap(len(unique), num_symbols, results), list(unique)

@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from xdsl.ir.affine import AffineDimExpr, AffineExpr
+from xdsl.ir.affine import AffineExpr
 
+from ....core.algebra.affine import dims_in
 from .nest import Index
 
 
@@ -177,4 +178,4 @@ class Recording:
 
 def atoms_in(exprs: Iterable[AffineExpr]) -> set[int]:
     """The numbers of the atoms that expressions are made of."""
-    return {e.position for expr in exprs for e in expr.dfs() if isinstance(e, AffineDimExpr)}
+    return {position for expr in exprs for position in dims_in(expr)}

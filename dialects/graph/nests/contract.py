@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineExpr
+from xdsl.ir.affine import AffineExpr
 from xdsl.utils.exceptions import VerifyException
 
+from ....core.algebra.affine import dims_in
 from ....core.errors import UnsupportedError, explain
 from ....core.provenance import origin
 from ...loop.attrs import Combine
@@ -117,11 +118,10 @@ class Contract:
             if not isinstance(expr, AffineExpr):
                 got = expr.type if isinstance(expr, SSAValue) else type(expr).__name__
                 raise self.wrong("an index is not an index expression", "an AffineExpr", got)
-            for part in expr.dfs():
-                if isinstance(part, AffineDimExpr):
-                    if part.position >= len(self.loops_of):
-                        raise self.wrong("an index expression is of another nest")
-                    self.inside("the variable", self.loops_of[part.position])
+            for position in dims_in(expr):
+                if position >= len(self.loops_of):
+                    raise self.wrong("an index expression is of another nest")
+                self.inside("the variable", self.loops_of[position])
 
     def scalar(self, value: SSAValue) -> None:
         """Require a scalar of this nest, in the loop that computes it."""

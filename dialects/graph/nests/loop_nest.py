@@ -29,6 +29,7 @@ from ...loop.indices import Known
 from ...loop.inside import Inside, Reader
 from ...loop.loops import reduction
 from ...loop.syntax import compress
+from .accesses import atoms_in
 from .nest import Index, LocalBuffer, Loops, PlaceSteps, SerialStep, Steps
 
 NAMES = "ijlmnpqrstuv"
@@ -343,7 +344,7 @@ class LoopNest(Scopes[Frame], Loops):
 
     def frames_of(self, index: Sequence[AffineExpr], *values: SSAValue) -> frozenset[Frame]:
         """The loops on which index expressions and values depend."""
-        used = {e.position for expr in index for e in expr.dfs() if isinstance(e, AffineDimExpr)}
+        used = atoms_in(index)
         return self._depends_of([*(self.variables[position] for position in used), *values])
 
     def _depends_of(self, values: Sequence[SSAValue]) -> frozenset[Frame]:

@@ -265,8 +265,7 @@ class _ComputeAt(RangedRebuild):
         size, start = self.part.sizes[axis], self.starts()[axis]
         bound = [AffineExpr.constant(size)]
         end = minus(AffineExpr.constant(self.shape[axis]), start)
-        shortest = self.range_of(end)
-        if shortest is None or shortest[0] < size:
+        if not self.is_below_0(size - 1 - polynomial(end)):
             bound.append(end)
         name = self.name(loops[0].loop_name.data)
         with self.loop(name, bound, loops[0].kind.data, loops[0]) as place:

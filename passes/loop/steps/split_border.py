@@ -42,7 +42,6 @@ Leaves: a loop for the interior under the old name; the names of loops of the fi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from xdsl.dialects import arith, memref
@@ -51,7 +50,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
 from ....core.algebra.affine import minus, normalized, value_of, variable
-from ....core.algebra.ranges import Range
+from ....core.algebra.expressions import greatest, least
 from ....core.budgets import EXACT
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.handles import all_loops
@@ -68,10 +67,7 @@ from .split import loops_of_body
 
 STEP = "loop-split-border"
 
-_COMPUTED = ("arith.addi", "arith.subi", "arith.muli", "arith.minsi", "arith.maxsi")
-"""Operations on indices whose result may be an affine expression."""
-
-_BOUNDS = {"arith.minsi": min, "arith.maxsi": max}
+_EXTREMES = {"arith.minsi": least, "arith.maxsi": greatest}
 
 
 @primitive(EXACT, all_loops)
@@ -163,19 +159,10 @@ class _SplitBorder(RangedRebuild):
             self.bind(op.results[0], new)
         else:
             super().visit_other(op)
-            self.know_bounded(op)
             if isinstance(op, memref.DimOp):
                 self.ranges.know(variable(self.expr(op.result)), 0, None)
-
-    def know_bounded(self, op: Operation) -> None:
-        """The range of a minimum or maximum of indices."""
-        if op.name not in _BOUNDS or not isinstance(op.results[0].type, IndexType):
-            return
-        ranges = [self.range_of(self.expr(operand)) for operand in op.operands]
-        if ranges[0] is not None and ranges[1] is not None:
-            least, most = zip(ranges[0], ranges[1], strict=True)
-            bound = _BOUNDS[op.name]
-            self.ranges.know(variable(self.expr(op.results[0])), bound(least), bound(most))
+            elif op.name in _EXTREMES and isinstance(op.results[0].type, IndexType):
+                self.means(op.results[0], _EXTREMES[op.name](map(self.index, op.operands)))
 
     def folded(self, op: Operation) -> AffineExpr | SSAValue | bool | None:
         """The result of an operation in this part, None if unknown."""
@@ -216,36 +203,31 @@ class _SplitBorder(RangedRebuild):
                 if isinstance(left, AffineConstantExpr):
                     left, right = right, left
                 return normalized(left * right) if isinstance(right, AffineConstantExpr) else None
-        distance = self.range_of(minus(left, right))
-        if distance is None or distance[0] < 0 < distance[1]:
-            return None
-        takes_left = (distance[1] <= 0) == isinstance(op, arith.MinSIOp)
-        return left if takes_left else right
+        apart = self.index(op.operands[0]) - self.index(op.operands[1])
+        for smaller, larger, value in ((left, right, apart), (right, left, -apart)):
+            if self.is_below_0(value - 1):
+                return smaller if isinstance(op, arith.MinSIOp) else larger
+        return None
 
     def compared(self, op: arith.CmpiOp | CmpiOp) -> bool | None:
         """The outcome of a comparison that is the same in all iterations."""
         predicate = arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
-        left, right = self.expr(op.lhs), self.expr(op.rhs)
-        lowest, highest = _numbers(self.ends_of(left))
+        left, right = self.index(op.lhs), self.index(op.rhs)
         if predicate.startswith("u"):
-            if _numbers(self.ends_of(right))[0] < 0 or lowest < 0 <= highest:
+            if not self.is_below_0(-right - 1):
                 return None
-            if highest < 0:  # as an unsigned number it is above any other
+            if self.is_below_0(left):  # as an unsigned number it is above any other
                 return predicate in ("ugt", "uge")
-        least, most = _numbers(self.ends_of(minus(left, right)))
-        outcomes = {
-            "eq": (least == most == 0, not least <= 0 <= most),
-            "ne": (not least <= 0 <= most, least == most == 0),
-            "lt": (most < 0, least >= 0),
-            "le": (most <= 0, least > 0),
-            "gt": (least > 0, most <= 0),
-            "ge": (least >= 0, most < 0),
-        }
-        always, never = outcomes[predicate.lstrip("su") if len(predicate) > 2 else predicate]
-        return True if always else False if never else None
-
-
-def _numbers(ends: Range) -> tuple[float, float]:
-    """The ends of a range, infinite where one is not known."""
-    low, high = ends
-    return -math.inf if low is None else low, math.inf if high is None else high
+            if not self.is_below_0(-left - 1):
+                return None
+        if predicate.endswith(("gt", "ge")):
+            left, right = right, left
+        apart, below = left - right, self.is_below_0
+        if predicate in ("eq", "ne"):
+            is_equal = below(apart - 1) and below(-apart - 1)
+            decided = is_equal or below(apart) or below(-apart)
+            return is_equal == (predicate == "eq") if decided else None
+        strict = int(predicate.endswith("t"))
+        if below(apart - 1 + strict):
+            return True
+        return False if below(-apart - strict) else None

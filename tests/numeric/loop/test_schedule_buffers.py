@@ -135,6 +135,40 @@ def test_split_border(kernels, normal, same_compiled, rows, columns, low, high, 
     same_compiled(kernels.padded(rows, columns, low, high), inputs, schedule)
 
 
+@pytest.mark.parametrize("number", [-2, -1, 0, 1, 2, 3])
+def test_comparisons_in_the_parts_of_a_loop(normal, same_compiled, number) -> None:
+    """All comparisons of -1, of 0 and 1, and of 2 with a number, and the smaller and larger one."""
+    predicates = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+    bits = "\n".join(
+        f"""%c{bit} = arith.cmpi {predicate}, %j, %n : index
+    %b{bit} = arith.constant {2**bit}.0 : f32
+    %s{bit} = arith.select %c{bit}, %b{bit}, %zero : f32
+    loop.store %s{bit}, %y (d0) -> (d0, {bit})(%i) : f32, memref<4x12xf32>"""
+        for bit, predicate in enumerate(predicates)
+    )
+    text = f"""
+loop.kernel @compared(%x: memref<8xf32>) -> (%y: memref<4x12xf32>) {{
+  %n = arith.constant {number} : index
+  %first = arith.constant 0 : index
+  %last = arith.constant 3 : index
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1 : index
+  loop.for "i" %i to 4 {{
+    %j = arith.subi %i, %one : index
+    {bits}
+    %small = arith.minsi %j, %n : index
+    %low = arith.maxsi %small, %first : index
+    %v = loop.load %x (d0) -> (d0)(%low) : memref<8xf32>, f32
+    loop.store %v, %y (d0) -> (d0, 10)(%i) : f32, memref<4x12xf32>
+    %large = arith.maxsi %j, %n : index
+    %high = arith.minsi %large, %last : index
+    %w = loop.load %x (d0) -> (d0 + 2)(%high) : memref<8xf32>, f32
+    loop.store %w, %y (d0) -> (d0, 11)(%i) : f32, memref<4x12xf32>
+  }}
+}}"""
+    same_compiled(text, [normal(8), normal(4, 12)], lambda kernel: split_border(kernel, "i", 1, 1))
+
+
 def test_the_interior_runs_along_memory(kernels, normal, same_compiled) -> None:
     def schedule(kernel: KernelOp) -> KernelOp:
         with pytest.raises(ScheduleError, match=r"an index of loop\.load is computed from it"):
