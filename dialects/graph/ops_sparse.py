@@ -321,7 +321,9 @@ class NormalizeOp(GraphOp, SparseResultInterface):
         scale = degrees(matrix, loops, -0.5 if symmetric else -1.0)
         if loops:
             matrix = with_remaining_self_loops(matrix)
-        data = matrix.data * scale[rows_of(matrix)]
-        if symmetric:
-            data = data * scale[matrix.indices]
-        return (with_values(matrix, data.astype(given.dtype)),)
+        with np.errstate(all="ignore"):
+            data = matrix.data * scale[rows_of(matrix)]
+            if symmetric:
+                data = data * scale[matrix.indices]
+            data = data.astype(given.dtype)
+        return (with_values(matrix, data),)

@@ -15,10 +15,11 @@ the operators of a class, perhaps with a trait; on the right side it is the one 
 other operands. ``add(x, *v)`` is x where v is empty.
 
 The function is the condition of the rule. Its parameters are names of the identity, `op`, which is
-the operator that is replaced, and `weights`, the store of large constants. It returns whether the
-rule holds, or further names of the right side with their values. A function without parameters
-has no condition. One that takes the builder `b` may build such values, or returns the replacement,
-of which the right side is then a description; None if the rule does not hold.
+the operator that is replaced, `weights`, the store of large constants, and what else a pass gives
+the rule. It returns whether the rule holds, or further names of the right side with their values. A
+function without parameters has no condition. One that takes the builder `b` may build such values,
+or returns the replacement, of which the right side is then a description; None if the rule does not
+hold. An operator that was found and takes no operands of other types makes the rule not hold.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import Commutative, OpTrait
+from xdsl.utils.exceptions import VerifyException
 
 from ...core.exactness import Exactness
 from ...core.patterns.compiled import Find, compiled
@@ -87,7 +89,8 @@ class IdentityRule(RewritePattern):
         self.condition = condition
         self.families = families
         self.numbers: Mapping[str, float] = {}
-        self.weights = WeightStore()
+        self.given: Mapping[str, object] = {"weights": WeightStore()}
+        """What a pass gives the condition, by the names of its parameters."""
         self._asked = tuple(inspect.signature(condition).parameters)
         self._finders: dict[type[Operation], _Finder | None] = {}
 
@@ -97,10 +100,10 @@ class IdentityRule(RewritePattern):
         new.numbers, new._finders = numbers, {}
         return new
 
-    def with_weights(self, weights: WeightStore) -> IdentityRule:
-        """The rule with constants in this store."""
+    def with_given(self, **given: object) -> IdentityRule:
+        """The rule whose condition may ask for these values, by the names of its parameters."""
         new = copy.copy(self)
-        new.weights = weights
+        new.given = given
         return new
 
     @cached_property
@@ -145,20 +148,21 @@ class IdentityRule(RewritePattern):
         names = dict(zip(finder.names, values, strict=True))
         for name in self.families.keys() & names.keys():
             names[name] = names[name].owner
-        names |= {"op": op, "weights": self.weights}
-        builder = _Aside((*below, op)) if "b" in self._asked else None
+        names |= {"op": op, **self.given}
+        weights = cast(WeightStore, names["weights"]) if "weights" in self._asked else None
+        builder = _Aside((*below, op), weights) if "b" in self._asked else None
         result: object = True
         if self._asked:
             known = {**names, "b": builder}
             result = self.condition(*[known[name] for name in self._asked])
         if not isinstance(result, SSAValue) and result:
-            builder = builder or _Aside((*below, op))
+            builder = builder or _Aside((*below, op), weights)
             if isinstance(result, Mapping):
                 for name, value in result.items():
                     is_array = isinstance(value, np.ndarray)
                     names[name] = builder.constant(value) if is_array else value
             names[self.sides.root] = op
-            result = finder.right(builder, **names)
+            result = self._right(finder, builder, names)
         new = [] if builder is None else builder.taken()
         wanted = op.results[0].type
         if isinstance(result, SSAValue) and result.owner in new and _refines(wanted, result.type):
@@ -169,6 +173,15 @@ class IdentityRule(RewritePattern):
             return False
         rewriter.replace(op, new, (result,))
         return True
+
+    def _right(self, finder: _Finder, builder: _Aside, names: dict[str, object]) -> SSAValue | None:
+        """The replacement; None if an operator that was found takes no such operands."""
+        try:
+            return finder.right(builder, **names)
+        except VerifyException:
+            if not self.families:
+                raise
+            return None
 
 
 def _refines(type: Attribute, other: Attribute) -> bool:
@@ -188,9 +201,9 @@ def _classes(family: Family) -> tuple[type[Operation], ...]:
 class _Aside(InsertingBuilder):
     """Builds what is no part of the module until its type is known."""
 
-    def __init__(self, sources: Iterable[Operation]) -> None:
+    def __init__(self, sources: Iterable[Operation], weights: WeightStore | None) -> None:
         self._block = Block()
-        super().__init__(Builder(InsertPoint.at_end(self._block)), sources)
+        super().__init__(Builder(InsertPoint.at_end(self._block)), sources, weights)
 
     def apply(self, operator: Any, *args: Any, **kwargs: Any) -> Any:
         """Add an operator, or one that was found on other operands; a sum of one value is it."""

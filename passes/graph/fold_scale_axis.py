@@ -400,7 +400,7 @@ class GraphFoldScaleAxisPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         rules: list[RewritePattern] = [ScaleOfProduct(ctx), ProductOfScaled(ctx)]
         for each in (scale_of_rows, scale_of_columns):
-            rules.append(recorded(each.with_weights(weights_of(ctx)), ctx, _CONSTANTS))
+            rules.append(recorded(each.with_given(weights=weights_of(ctx)), ctx, _CONSTANTS))
         why = "a scaled copy of an argument would be stored"
         rules.append(recorded(product_of_scaled_rows, ctx, why))
         applier = GreedyRewritePatternApplier(permitted(op, rules), dce_enabled=True)

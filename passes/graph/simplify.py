@@ -64,7 +64,7 @@ class GraphSimplifyPass(ModulePass):
         weights = weights_of(ctx)
         on_constants = (*arithmetic.PATTERNS_ON_CONSTANTS, *movement.PATTERNS_ON_CONSTANTS)
         patterns: list[RewritePattern] = [*arithmetic.PATTERNS, *movement.PATTERNS]
-        patterns += [rule.with_weights(weights) for rule in on_constants]
+        patterns += [rule.with_given(weights=weights) for rule in on_constants]
         why = "the result takes fewer or cheaper operators"
         rules = permitted(op, [recorded(rule, ctx, why) for rule in patterns])
         walker = PatternRewriteWalker(GreedyRewritePatternApplier(rules, dce_enabled=True))

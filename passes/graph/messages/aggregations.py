@@ -210,7 +210,7 @@ def rules(weights: WeightStore) -> tuple[tuple[RewritePattern, ...], ...]:
     """The rules of each sweep: a softmax is found before its maximum has another form, and a sum by
     its weights where it has no other use.
     """
-    chosen = (chosen_twice, zero_without_entries.with_weights(weights), rows_with_entries)
+    chosen = (chosen_twice, zero_without_entries.with_given(weights=weights), rows_with_entries)
     softmax = (softmax_of_scores, softmax_of_scores_with_epsilon)
     sums = (reduce_columns, weighted_columns, mean_of_entries, mean_of_messages)
     return (*chosen, *softmax), sums, (sum_by_softmax, sum_by_reshaped_softmax)

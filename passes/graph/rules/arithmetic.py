@@ -132,7 +132,7 @@ def relu_of_nonnegative(x: SSAValue) -> bool:
     return is_nonnegative(x)
 
 
-def _bounds(op: graph.ReluOp | graph.ClipOp) -> tuple[float, float]:
+def bounds_of(op: graph.ReluOp | graph.ClipOp) -> tuple[float, float]:
     """The bounds of a relu or clip."""
     if isinstance(op, graph.ReluOp):
         return 0, inf
@@ -163,7 +163,7 @@ def clip_twice(
     t: SSAValue,
     x: SSAValue,
 ) -> SSAValue | None:
-    inner, outer = _bounds(g), _bounds(op)
+    inner, outer = bounds_of(g), bounds_of(op)
     if inner[0] > inner[1] or outer[0] > outer[1]:
         return None
     low, high = (_cut(bound, *outer) for bound in inner)

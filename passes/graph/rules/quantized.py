@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import cast
 
 import numpy as np
 from xdsl.ir import SSAValue
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from ....core.dtypes import dtype_of, is_low_bit
-from ....core.exactness import EXACT, states
+from ....core.exactness import EXACT
+from ....core.typed import owned
 from ....core.weights import WeightStore
 from ....dialects.graph import ops as graph
-from ....dialects.graph.attrs import PadMode, ints, is_float
+from ....dialects.graph.attrs import PadMode, is_float
 from ....dialects.graph.interfaces import (
     FusionKind,
     GraphOp,
@@ -22,12 +22,11 @@ from ....dialects.graph.interfaces import (
     tensor_type,
 )
 from ....dialects.graph.known import elements_of
-from ....dialects.graph.nests.recording import Recorder
 from ....dialects.graph.op_builder import InsertingBuilder
 from ....dialects.graph.plan.uses import Uses
-from ....dialects.graph.rewrites import on_other_operand
+from ....dialects.graph.rules import IdentityRule, rule
 from ....dialects.graph.traits import OrderStatisticInterface
-from .rooted import rooted
+from .arithmetic import bounds_of
 
 _OF_ELEMENTS = (FusionKind.ELEMENTWISE, FusionKind.BROADCAST, FusionKind.INJECTIVE)
 
@@ -69,133 +68,98 @@ def _is_low_bit(value: SSAValue) -> bool:
     return is_low_bit(element_type(value))
 
 
-@states(EXACT, "quantize(dequantize(q, s, z), s, z) == q")
-@dataclass
-class QuantizeWhatWasQuantized(RewritePattern):
-    """Remove a quantisation that undoes the dequantisation before it."""
-
-    weights: WeightStore
-
-    @rooted
-    def match_and_rewrite(self, op: graph.QuantizeOp, rewriter: PatternRewriter) -> None:
-        inner = op.x.owner
-        if not isinstance(inner, graph.DequantizeOp) or inner.x.type != op.result.type:
-            return
-        # (n * s) / s is n with an error of 2 roundings, far from a half for n of 17 bits.
-        if inner.along != op.along or not is_scale(op.scale, self.weights):
-            return
-        pairs = (inner.scale, op.scale), (inner.zero_point, op.zero_point)
-        if all(same_elements(a, b, self.weights) for a, b in pairs):
-            rewriter.replace(op, [], [inner.x])
+@rule("quantize(x := dequantize(q, s, z), t, y) == q  if t, y and the axis are those of x", EXACT)
+def quantize_what_was_quantized(
+    op: graph.QuantizeOp,
+    x: SSAValue,
+    s: SSAValue,
+    z: SSAValue,
+    t: SSAValue,
+    y: SSAValue,
+    weights: WeightStore,
+) -> bool:
+    # (n * s) / s is n with an error of 2 roundings, far from a half for n of 17 bits.
+    if owned(x, graph.DequantizeOp).along != op.along or not is_scale(t, weights):
+        return False
+    return same_elements(s, t, weights) and same_elements(z, y, weights)
 
 
-@states(
+@rule(
+    "quantize(y := f(x), s, z) == clip(quantize(x, s, z), quantize(a, s, z), quantize(b, s, z))  "
+    "for a relu or clip to a <= 0 <= b: rounding is monotonic, and NaN becomes the zero point, "
+    "which is quantize(0, s, z)",
     EXACT,
-    "quantize(clip(x, a, b)) == clip(quantize(x), quantize(a), quantize(b))  for a <= 0 <= "
-    "b; likewise relu(x), which is clip(x, 0, inf): rounding is monotonic, and NaN becomes "
-    "the zero point, which is quantize(0)",
+    f=graph.ReluOp | graph.ClipOp,
 )
-@dataclass
-class QuantizeWhatWasCut(RewritePattern):
-    """Clip the integers instead of the floats."""
-
-    weights: WeightStore
-
-    @rooted
-    def match_and_rewrite(self, op: graph.QuantizeOp, rewriter: PatternRewriter) -> None:
-        cut = op.x.owner
-        if not isinstance(cut, graph.ReluOp | graph.ClipOp) or not op.x.has_one_use():
-            return
-        low, high = (0.0, None) if isinstance(cut, graph.ReluOp) else cut.bounds
-        scale, zero = (elements_of(v, self.weights) for v in (op.scale, op.zero_point))
-        if scale is None or zero is None or op.along is not None or cut.x.type != op.x.type:
-            return
-        if (low or 0) > 0 or (0 if high is None else high) < 0 or _is_low_bit(op.result):
-            return
-        if not is_scale(op.scale, self.weights) or element_type(op.x) != element_type(op.scale):
-            return
-        limits = np.iinfo(dtype_of(element_type(op.result)))
-        bounds = [None if n is None else self._step(op, n, scale, zero) for n in (low, high)]
-        minimum = None if bounds[0] in (None, limits.min) else bounds[0]
-        maximum = None if bounds[1] in (None, limits.max) else bounds[1]
-        b = InsertingBuilder(rewriter, [cut, op])
-        new = b.quantize(cut.x, op.scale, op.zero_point)
-        if minimum is not None or maximum is not None:
-            new = b.clip(new, minimum, maximum)
-        rewriter.replace(op, (), [new])
-
-    @staticmethod
-    def _step(op: graph.QuantizeOp, number: float, scale: np.ndarray, zero: np.ndarray) -> int:
-        return int(cast(np.ndarray, op.reference(np.asarray(number, np.float32), scale, zero)[0]))
+def quantize_what_was_cut(
+    b: InsertingBuilder,
+    op: graph.QuantizeOp,
+    f: graph.ReluOp | graph.ClipOp,
+    y: SSAValue,
+    x: SSAValue,
+    s: SSAValue,
+    z: SSAValue,
+    weights: WeightStore,
+) -> SSAValue | None:
+    low, high = bounds_of(f)
+    scale, zero = (elements_of(v, weights) for v in (s, z))
+    if scale is None or zero is None or op.along is not None or x.type != y.type:
+        return None
+    if low > 0 or high < 0 or _is_low_bit(op.result) or not y.has_one_use():
+        return None
+    if not is_scale(s, weights) or element_type(y) != element_type(s):
+        return None
+    limits = np.iinfo(dtype_of(element_type(op.result)))
+    least, largest = (_step(op, bound, scale, zero) for bound in (low, high))
+    minimum = None if least == limits.min else least
+    maximum = None if largest == limits.max else largest
+    new: SSAValue = b.quantize(x, s, z)
+    return new if minimum is None and maximum is None else b.clip(new, minimum, maximum)
 
 
-@states(EXACT, "pad(dequantize(q, s, z), 0) == dequantize(pad(q, z), s, z)")
-@dataclass
-class PadOfDequantized(RewritePattern):
-    """Pad the integers instead of the floats."""
-
-    weights: WeightStore
-
-    @rooted
-    def match_and_rewrite(self, op: graph.PadOp, rewriter: PatternRewriter) -> None:
-        inner = op.x.owner
-        if not isinstance(inner, graph.DequantizeOp) or inner.along is not None:
-            return
-        zero = elements_of(inner.zero_point, self.weights)
-        if op.mode.data == PadMode.CONSTANT and op.number == 0 and zero is not None:
-            padded = graph.PadOp(inner.x, ints(op.low), ints(op.high), zero.item())
-            _dequantize(op, padded, inner, None, rewriter)
+def _step(op: graph.QuantizeOp, number: float, scale: np.ndarray, zero: np.ndarray) -> int:
+    """A number, quantised."""
+    return int(cast(np.ndarray, op.reference(np.asarray(number, np.float32), scale, zero)[0]))
 
 
-@states(
+@rule(
+    "pad(x := dequantize(q, s, z), low, high) == dequantize(pad(q, low, high, zero), s, z)  for a "
+    "padding of zeros, and one zero point, which is a constant",
     EXACT,
-    "move(dequantize(q)) == dequantize(move(q))",
-    "max(dequantize(q)) == dequantize(max(q))",
 )
-@dataclass
-class MoveOfDequantized(RewritePattern):
-    """Move the integers instead of the floats, or choose from them by their order."""
-
-    weights: WeightStore
-    uses: Uses = field(default_factory=lambda: Uses(Recorder()), init=False, repr=False)
-
-    def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
-        if not isinstance(op, GraphOp) or not op.operands or len(op.results) != 1:
-            return
-        inner = op.operands[0].owner
-        if not isinstance(inner, graph.DequantizeOp) or not self._commutes(op, inner):
-            return
-        axis = inner.along
-        if axis is not None:
-            axis = self.uses.place_of_axis(op, axis)
-            if axis is None:
-                return
-        moved = on_other_operand(op, inner.x)
-        if moved is not None:
-            _dequantize(op, moved, inner, axis, rewriter)
-
-    def _commutes(self, op: GraphOp, inner: graph.DequantizeOp) -> bool:
-        if op.refusal is not None or op.operands.count(inner.result) > 1 or _is_low_bit(inner.x):
-            return False
-        if isinstance(op, OrderStatisticInterface) and op.is_order_statistic:
-            return is_scale(inner.scale, self.weights)
-        return self.uses.moves(op)
+def pad_of_dequantized(
+    op: graph.PadOp, x: SSAValue, z: SSAValue, weights: WeightStore
+) -> Mapping[str, int] | None:
+    zero = elements_of(z, weights)
+    if zero is None or owned(x, graph.DequantizeOp).along is not None:
+        return None
+    return {"zero": zero.item()} if op.mode.data == PadMode.CONSTANT and op.number == 0 else None
 
 
-def _dequantize(
-    op: GraphOp,
-    moved: GraphOp,
-    inner: graph.DequantizeOp,
-    axis: int | None,
-    rewriter: PatternRewriter,
-) -> None:
-    """Replace an operator by one on integers, dequantised, unless that has another type."""
-    same = element_type(moved.results[0]) == element_type(inner.x)
-    new = graph.DequantizeOp(moved, inner.scale, inner.zero_point, axis) if same else None
-    if new is None or new.result.type != op.results[0].type:
-        for part in (new, moved):
-            if part is not None:
-                part.erase()
-        return
-    moved.location, new.location = op.location, inner.location
-    rewriter.replace(op, [moved, new], new.results)
+@rule(
+    "f(x := dequantize(q, s, z), *y) == dequantize(f(q, *y), s, z, axis)  for an f that moves "
+    "elements, or that chooses from them by their order, where f keeps the axis of x",
+    EXACT,
+    f=GraphOp,
+)
+def move_of_dequantized(
+    op: GraphOp, x: SSAValue, q: SSAValue, s: SSAValue, weights: WeightStore, uses: Uses
+) -> Mapping[str, int | None] | None:
+    if op.refusal is not None or op.operands.count(x) > 1 or _is_low_bit(q):
+        return None
+    if isinstance(op, OrderStatisticInterface) and op.is_order_statistic:
+        if not is_scale(s, weights):
+            return None
+    elif not uses.moves(op):
+        return None
+    axis = owned(x, graph.DequantizeOp).along
+    place = None if axis is None else uses.place_of_axis(op, axis)
+    return None if axis is not None and place is None else {"axis": place}
+
+
+RULES: tuple[IdentityRule, ...] = (
+    quantize_what_was_quantized,
+    quantize_what_was_cut,
+    pad_of_dequantized,
+    move_of_dequantized,
+)

@@ -95,7 +95,7 @@ def _integer_product(d: Drawing, zeros: tuple[int, ...]) -> None:
     b.output(getattr(b, form)(x, weights, *bias))
 
 
-@draws("FactorIsNarrow")
+@draws("FirstFactorIsNarrow", "SecondFactorIsNarrow")
 def narrow_factors(d: Drawing) -> None:
     _integer_product(d, (0, 0, -3, 255))
 

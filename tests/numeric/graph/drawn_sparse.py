@@ -136,7 +136,7 @@ def product_of_entries(d: Drawing) -> None:
     b.output(b.spmm(b.with_entries(a, _entries(d, a)), d.input("f32", columns, width)))
 
 
-@draws("UserOfEntries")
+@draws("UserOfEntries", "PatternOfEntries", "OtherEntries")
 def user_of_entries(d: Drawing) -> None:
     b, (rows, columns, width) = d.b, d.sizes(3)
     a = d.matrix(rows, columns)
@@ -144,6 +144,8 @@ def user_of_entries(d: Drawing) -> None:
     x = d.input("f32", columns, width)
     made = [
         lambda: b.degree(changed),
+        lambda: b.degree(changed, values=_entries(d, a)),
+        lambda: b.to_dense(changed, _entries(d, a)),
         lambda: b.spmm(b.with_entries(changed, _entries(d, changed)), x),
         lambda: b.at_entries(changed, x, axis=1),
         lambda: b.reduce_entries(changed, b.at_entries(a, x, axis=1), "max"),

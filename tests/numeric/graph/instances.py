@@ -16,8 +16,11 @@ from xdsl.utils.exceptions import VerifyException
 
 import stepwell as sw
 from stepwell.core.patterns.identity import CONSTANTS, names_in, side
+from stepwell.core.registry import make_context
 from stepwell.dialects.graph import identities
+from stepwell.dialects.graph.nests.recording import Recorder
 from stepwell.dialects.graph.op_builder import graph_operators
+from stepwell.dialects.graph.plan.uses import Uses
 from stepwell.dialects.graph.rules import IdentityRule
 from stepwell.tools.rule_list import canonicalizations_of
 
@@ -79,7 +82,10 @@ class AsStated(RewritePattern):
 def usable(rule: IdentityRule, module: sw.Module) -> RewritePattern:
     """A rule as it is used in a module."""
     own = rule.condition.__module__ == identities.__name__
-    return AsStated(rule) if own else rule.with_weights(module.weights)
+    if own:
+        return AsStated(rule)
+    ctx = make_context(module.weights)
+    return rule.with_given(weights=module.weights, uses=Uses(Recorder()), ctx=ctx)
 
 
 def instances(rule: IdentityRule, types: tuple[str, ...], **attributes: Any) -> Iterator[Proof]:
