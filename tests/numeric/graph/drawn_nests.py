@@ -14,7 +14,6 @@ def nest(d: Drawing) -> None:
     carried = ", ".join(f"{name} = %start : f32" for name in names)
     sums = ["%sum" if name == names[-1] else d.choices.among(name, "%start") for name in names]
     results = ", ".join(f"%r{n}" for n in range(kept + 1))
-    last = d.choices.choice(results.split(", "))
     numbers = range(max(rows, columns) + 2)
     constants = "\n".join(f"%c{n} = arith.constant {n} : index" for n in numbers)
     x, y = f"{rows}x{columns}xf32", f"{rows}xf32"
@@ -29,13 +28,14 @@ def nest(d: Drawing) -> None:
       %start = arith.constant 0.5 : f32
       {_idle(d, y)}
       loop.for "i" %i to {_bound(d, rows)} {{
-        {results} = loop.for "k" %k to {_bound(d, d.choices.among(0, columns))}
+        {results} = loop.for "k" %k to {_bound(d, d.choices.among(0, columns, columns))}
             serial carry({carried}) {{
           %v = loop.load %x {_access(d, "%i", "%k")} : memref<{x}>, f32
           %sum = arith.addf {names[-1]}, %v : f32
           loop.yield {", ".join(sums)} : {", ".join(["f32"] * len(sums))}
         }}
-        loop.store {last}, %y {_access(d, "%i")} : f32, memref<{y}>
+        %both = arith.addf %r0, %r{kept} : f32
+        loop.store %both, %y {_access(d, "%i")} : f32, memref<{y}>
       }}
     }}"""
 
