@@ -25,6 +25,7 @@ from xdsl.passes import ModulePass
 
 from ..core.budgets import EXACT
 from ..dialects.program import kept_attributes
+from ..dialects.stages import reach
 from ..dialects.upstream import ops as upstream
 from .to_llvm.calls import plain_call
 from .to_llvm.lowering import Lowering, LoweringTable, lower_module
@@ -146,3 +147,4 @@ class ConvertFuncToLlvmPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         lower_module(ctx, op, FUNC, ["func"])
+        reach(op, "llvm")

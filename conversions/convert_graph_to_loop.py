@@ -35,6 +35,7 @@ from ..dialects.graph.rearranging import is_alias
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.graph.visibility import StoredRounding
 from ..dialects.loop import ops as loop
+from ..dialects.stages import reach
 from .graph_to_loop.calls import Call, by_callee, call_dps, call_sizes, single_call
 from .graph_to_loop.kernel import build_kernel
 from .graph_to_loop.marks import is_constant, mark_constants, mark_entries, mark_in_place
@@ -179,6 +180,7 @@ class ConvertGraphToLoopPass(ModulePass):
                 Rewriter.erase_op(function)
         if not held_back():
             _refuse_rest(op)
+            reach(op, "kernels")
         # Operators are not rewritten any more, and later dialects do not know the attribute.
         op.attributes.pop(ROUNDING_ATTRIBUTE, None)
         users = by_callee([c for c in operations_in(op) if isinstance(c, graph.CallDpsOp)])

@@ -30,6 +30,7 @@ from ..dialects.graph import ops as graph
 from ..dialects.graph.interfaces import GraphOp
 from ..dialects.graph.signature import signature_attributes
 from ..dialects.rt import ops as rt
+from ..dialects.stages import reach
 from .graph_to_rt.arena import Arena
 from .graph_to_rt.calls import Calls
 from .graph_to_rt.checks import check_inputs, check_sizes, indices_of
@@ -161,7 +162,10 @@ class ConvertGraphToRtPass(ModulePass):
     """Whether indices are copied before they are checked, so that nothing can change them after."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in [f for f in op.ops if isinstance(f, func.FuncOp) and is_public(f)]:
+        public = [f for f in op.ops if isinstance(f, func.FuncOp) and is_public(f)]
+        if public:
+            reach(op, "buffers")
+        for function in public:
             _check(function)
             converted, arena = _convert(function, weights_of(ctx), self.copy_indices)
             Rewriter.replace_op(function, converted, [])

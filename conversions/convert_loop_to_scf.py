@@ -26,6 +26,7 @@ from ..core.actions import allowed, held_back
 from ..core.budgets import SUMS
 from ..core.walks import operations_in
 from ..dialects.loop.ops import KernelOp
+from ..dialects.stages import reach
 from .loop_to_scf.kernel import convert_kernel
 from .loop_to_scf.state import refuse
 
@@ -85,6 +86,7 @@ class ConvertLoopToScfPass(ModulePass):
             block.erase_op(kernel)
         if held_back():
             return
+        reach(op, "loops")
         for inner in operations_in(op):
             if inner.name.startswith("loop."):
                 refuse(inner, "is in no kernel", "a loop.kernel around it")

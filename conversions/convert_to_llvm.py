@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ..core.budgets import SUMS
+from ..dialects.stages import reach
 from .convert_arith_to_llvm import ARITH
 from .convert_cf_to_llvm import CF
 from .convert_func_to_llvm import FUNC
@@ -56,3 +57,4 @@ class ConvertToLlvmPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         table = ARITH | MATH | MEMREF | VECTOR | CF | FUNC
         lower_module(ctx, op, table, _SOURCES)
+        reach(op, "llvm")

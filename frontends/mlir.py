@@ -42,6 +42,7 @@ from ..dialects.graph.ops import CallDpsOp
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.loop.inside import readers_in
 from ..dialects.loop.ops import TRUSTED, KernelOp
+from ..dialects.stages import verify_stage
 
 
 def from_mlir(
@@ -72,6 +73,7 @@ def from_mlir(
     op = _parse(text, name)
     try:
         verify_module(op)
+        verify_stage(op)
     except DiagnosticException as error:
         facts = (f"{_place(o, op, text, name)}: {fact}" for o, fact in invalid_operations(op))
         raise ImportModelError(next(facts, f"{name}: {first_line(error)}")) from error

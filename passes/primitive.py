@@ -25,6 +25,7 @@ from ..core.context import decide
 from ..dialects.loop.handles import Forwarded
 from ..dialects.loop.nests import kernel_named
 from ..dialects.loop.ops import ForOp, KernelOp
+from ..dialects.stages import reach_scheduled
 
 Function = TypeVar("Function", bound=Callable[..., KernelOp])
 Handles: TypeAlias = Callable[[Mapping[str, ForOp], Forwarded, str], Any]
@@ -157,3 +158,4 @@ class PrimitivePass(ModulePass):
         options = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "kernel"}
         kernel = self.primitive.function(kernel_named(self.name, op, self.kernel), **options)
         decide(ctx, kernel, str(self), "the pipeline contains this step")
+        reach_scheduled(op)

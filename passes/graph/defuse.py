@@ -30,6 +30,7 @@ from ...dialects.graph.computed_sizes import SizeAttr
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.ops_call import CallLikeOp
 from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.stages import STAGE
 
 
 def inline(
@@ -225,3 +226,4 @@ class GraphDefusePass(ModulePass):
                 _merge_literals(block)
                 _sort(block)
         erase_unused(op, primitives)
+        op.attributes.pop(STAGE, None)

@@ -25,6 +25,7 @@ from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.plan.planner import obstacle
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.graph.views import is_view
+from ...dialects.stages import reach
 from .defuse import erase_unused, inline, sizes_in_caller
 from .fusion.edges import Edge, edges
 from .fusion.grouping import Grouping
@@ -182,6 +183,7 @@ class GraphFuseOpsPass(ModulePass):
                 continue
             for block in blocks_in(function):
                 self._fuse(ctx, block, function, outliner)
+        reach(op, "fused")
 
     def _fuse(self, ctx: Context, block: Block, function: func.FuncOp, outliner: Outliner) -> None:
         """Group the operators of a block of a function, and outline the groups."""

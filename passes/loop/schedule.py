@@ -23,6 +23,7 @@ from ...core.walks import operations_in
 from ...dialects.loop.nests import ScheduleError, perfect_nest
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.trace import structure_of, trace_of
+from ...dialects.stages import reach_scheduled
 from .scheduler.blocks import schedule_blocks
 from .scheduler.borders import cut_border
 from .scheduler.cascades import cascade_entries
@@ -311,6 +312,7 @@ class LoopSchedulePass(ModulePass):
             if trace := str(schedule):
                 why = "; ".join(dict.fromkeys(reasons)) or "nothing else fits"
                 decide(ctx, kernel, trace, why)
+        reach_scheduled(op)
 
     def _tuned(self, ctx: Context, kernel: KernelOp) -> bool:
         """Give a kernel the schedule that tuning found for it, if there is one that is legal."""

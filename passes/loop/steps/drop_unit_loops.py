@@ -18,6 +18,7 @@ from ....dialects.loop.ops import ForOp, KernelOp, YieldOp
 from ....dialects.loop.substitution import Substitution
 from ....dialects.loop.trace import noted
 from ....dialects.loop.unused import erase_unused
+from ....dialects.stages import reach_scheduled
 from ...primitive import primitive
 
 
@@ -115,3 +116,4 @@ class LoopDropUnitLoopsPass(ModulePass):
             left = drop_unit_loops(kernel)
             if gone := before - len(loop_names(left)):
                 decide(ctx, left, f"drop loops: {gone}", "they run once or never")
+        reach_scheduled(op)
