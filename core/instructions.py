@@ -130,8 +130,29 @@ VPMADDWD = Instruction(
     ),
 )
 
+# Unlike `vpdpbusds`, it does not saturate: the sum is that of i32.
+VPDPBUSD = Instruction(
+    "vpdpbusd",
+    """
+    func.func @vpdpbusd(%c: i32, %a: vector<4xi8>, %b: vector<4xi8>) -> i32 {
+      %x = arith.extui %a : vector<4xi8> to vector<4xi32>
+      %y = arith.extsi %b : vector<4xi8> to vector<4xi32>
+      %products = arith.muli %x, %y : vector<4xi32>
+      %r = vector.reduction <add>, %products, %c : vector<4xi32> into i32
+      func.return %r : i32
+    }
+    """,
+    (
+        Form(X86, ("avx512vl", "avx512vnni"), 4, "llvm.x86.avx512.vpdpbusd.128"),
+        Form(X86, ("avx512vl", "avx512vnni"), 8, "llvm.x86.avx512.vpdpbusd.256"),
+        Form(X86, ("avx512f", "avx512vnni"), 16, "llvm.x86.avx512.vpdpbusd.512"),
+        Form(X86, ("avxvnni",), 4, "llvm.x86.avx512.vpdpbusd.128"),
+        Form(X86, ("avxvnni",), 8, "llvm.x86.avx512.vpdpbusd.256"),
+    ),
+)
+
 INSTRUCTIONS: Mapping[str, Instruction] = {
-    row.name: row for row in (FMA, EXTEND_F16, TRUNCATE_F16, SCALE, VPMADDWD)
+    row.name: row for row in (FMA, EXTEND_F16, TRUNCATE_F16, SCALE, VPMADDWD, VPDPBUSD)
 }
 """All rows, by name."""
 

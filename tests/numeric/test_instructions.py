@@ -38,6 +38,7 @@ MNEMONICS = {
     "truncate_f16": "vcvtps2ph",
     "scale": "vscalefps",
     "vpmaddwd": "vpmaddwd",
+    "vpdpbusd": "vpdpbusd",
 }
 SPECIAL = [0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan, 1e-45, 6e-8, 3e38, 65520.0, 1100, -1100]
 ROUNDS = 1000

@@ -59,7 +59,9 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("target", targets(), ids=lambda target: target.name)
-@pytest.mark.parametrize(("x", "w"), [("ui8", "i8"), ("i8", "i8"), ("i8", "ui8"), ("i16", "i16")])
+@pytest.mark.parametrize(
+    ("x", "w"), [("ui8", "i8"), ("i8", "i8"), ("i8", "ui8"), ("ui8", "ui8"), ("i16", "i16")]
+)
 def test_products_are_exact(x: str, w: str, target: Target) -> None:
     for rows, k, columns in SHAPES:
         module, array = dense(rows, k, columns, x, w)
@@ -76,6 +78,19 @@ def test_pairs_are_combined(x: str) -> None:
     code = exe.ir("asm")
     assert "vpmaddwd" in code
     assert "vpmulld" not in code
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "used"),
+    [("ui8", "i8", "vpdpbusd"), ("i8", "ui8", "vpdpbusd"), ("i8", "i8", "vpmaddwd")],
+)
+@pytest.mark.parametrize("name", ["quads", "znver4"])
+def test_fours_are_combined(name: str, x: str, w: str, used: str) -> None:
+    """One factor has a sign and the other has none."""
+    quads = replace(named("x86-64-v3"), name="quads", features="+avxvnni")
+    module, _ = dense(8, 64, 32, x, w)
+    target = quads if name == "quads" else named(name)
+    assert f"tensorize(k1, {used})" in str(sw.schedule(module, "fused_dense", target=target))
 
 
 def test_what_is_not_combined() -> None:
