@@ -134,6 +134,8 @@ class IndexValues:
                     if factor is not None:
                         return self.of(one, side) * factor
             case arith.FloorDivSIOp() | arith.CeilDivSIOp():
+                # A quotient by 0 has no value, but is no error where its loop does not run: it
+                # may be any index, so that no access at it is proved.
                 divisor = constant_index(op.rhs)
                 if divisor is not None and divisor > 0:
                     function = FLOOR if isinstance(op, arith.FloorDivSIOp) else CEIL

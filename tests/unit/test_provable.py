@@ -86,3 +86,21 @@ def test_what_is_provable_of_kernels(request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--renew-public"):
         TABLE.write_text("".join(lines))
     assert "".join(lines) == TABLE.read_text()
+
+
+@pytest.mark.parametrize("divisor", [0, -1])
+@pytest.mark.parametrize("operation", ["floordivsi", "ceildivsi"])
+def test_a_quotient_by_no_positive_number_may_be_any_index(operation: str, divisor: int) -> None:
+    text = f"""
+loop.kernel @k(%x: memref<4xf32>) -> (%y: memref<4xf32>) {{
+  %d = arith.constant {divisor} : index
+  loop.for "i" %i to 4 {{
+    %j = arith.{operation} %i, %d : index
+    %v = loop.load %x (d0) -> (d0)(%j) : memref<4xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%j) : f32, memref<4xf32>
+  }}
+}}"""
+    (kernel,) = MlirParser(make_context(), text, "text").parse_module().ops
+    assert isinstance(kernel, KernelOp)
+    found = list(answers(kernel))
+    assert found[:2] == ["x[j] is inside: not proved", "y[j] is inside: not proved"]
