@@ -71,12 +71,6 @@ def definition(
     return function if function.node else None
 
 
-def has_definition(schema: OpSchema) -> bool:
-    """Whether ONNX defines an operator by others."""
-    defined = cast("_Definitions", schema)
-    return defined.has_function or defined.has_context_dependent_function
-
-
 def with_defaults(
     schema: OpSchema, attributes: Mapping[str, AttributeProto]
 ) -> dict[str, AttributeProto]:

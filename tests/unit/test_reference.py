@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import stepwell as sw
+from stepwell.core import errors
 from stepwell.core.registry import own_dialects
 from stepwell.dialects.graph import scalars
 from stepwell.dialects.graph.interfaces import GraphOp
@@ -26,7 +28,6 @@ from stepwell.dialects.graph.ops import (
 )
 from stepwell.tools.reference.constraints import property_type, value_type
 from stepwell.tools.reference.documents import document_of
-from stepwell.tools.reference.errors import kinds_of_errors
 from stepwell.tools.reference.examples import (
     Example,
     ModuleExample,
@@ -66,6 +67,16 @@ def test_guides_name_what_nests_have() -> None:
     found = [(path.name, *name) for path in guides for name in named.findall(path.read_text())]
     assert len(found) > 50
     assert [f for f in found if f[2] not in ("md", "py") and not hasattr(offered[f[1]], f[2])] == []
+
+
+def kinds_of_errors() -> str:
+    """A table of the errors that are raised on purpose, with what each of them is derived from."""
+    rows = list[tuple[str, str, str]]()
+    for name, kind in vars(errors).items():
+        if inspect.isclass(kind) and issubclass(kind, errors.StepwellError):
+            bases = ", ".join(f"`{base.__name__}`" for base in kind.__bases__)
+            rows.append((f"`{name}`", bases, inspect.getdoc(kind) or ""))
+    return table(("error", "is a", "raised where"), rows)
 
 
 def test_the_kinds_of_errors_are_listed(pytestconfig: pytest.Config) -> None:
