@@ -15,8 +15,8 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
 from ..core.errors import CompileError, explain, first_line
-from ..core.module import is_public
 from ..core.provenance import origin
+from ..core.public_function import is_public
 from ..core.stages import IR_STAGES
 from .graph.attrs import PRIMITIVE
 from .graph.interfaces import GraphOp
