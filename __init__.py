@@ -39,47 +39,52 @@ _PLACES = {
     "InputError": "core.errors",
     "InternalError": "core.errors",
     "MiscompilationError": "core.errors",
-    "Module": "core.module",
+    "Module": "core.ir.module",
     "Partition": "distributed.partition",
-    "PassHook": "core.context",
-    "SparseSpec": "core.specs",
+    "PassHook": "core.ir.context",
+    "SparseSpec": "core.boundary.specs",
     "StepwellError": "core.errors",
     "Target": "core.target",
     "TargetError": "core.errors",
-    "TensorSpec": "core.specs",
+    "TensorSpec": "core.boundary.specs",
     "Universe": "core.universe",
     "UnsupportedError": "core.errors",
-    "ValueSpec": "core.specs",
-    "WeightStore": "core.weights",
-    "bind_params": "binding",
+    "ValueSpec": "core.boundary.specs",
+    "WeightStore": "core.ir.weights",
+    "bind_params": "api.binding",
     "bisect": "diagnosis.bisection",
-    "compile": "compiler",
+    "compile": "api.compiler",
     "distribute": "distributed.distributing",
-    "export": "exporting",
+    "export": "api.exporting",
     "from_mlir": "frontends.mlir",
-    "from_onnx": "imported",
+    "from_onnx": "api.imported",
     "from_torch": "frontends.torch.importer",
     "kernel": "dialects.graph.nests.kernels",
-    "load": "loading",
+    "load": "api.loading",
     "load_ipython_extension": "report.display",
     "out_of_core": "distributed.out_of_core",
     "partition": "distributed.partitioning",
     "patterns": "",
-    "pipeline": "core.editable_pipeline",
+    "pipeline": "api.pipeline",
     "progress": "core.progress",
     "reduce": "diagnosis.reduction",
-    "register_function": "core.functions",
+    "register_function": "core.boundary.functions",
     "schedule": "tuning.kernel_schedule",
-    "to_mixed_precision": "precision",
+    "to_mixed_precision": "api.precision",
     "tune": "tuning.search",
 }
 
 if TYPE_CHECKING:
     from . import patterns
-    from .binding import bind_params
-    from .compiler import compile
-    from .core.context import PassHook
-    from .core.editable_pipeline import pipeline
+    from .api.binding import bind_params
+    from .api.compiler import compile
+    from .api.exporting import export
+    from .api.imported import from_onnx
+    from .api.loading import load
+    from .api.pipeline import pipeline
+    from .api.precision import to_mixed_precision
+    from .core.boundary.functions import register_function
+    from .core.boundary.specs import SparseSpec, TensorSpec, ValueSpec
     from .core.errors import (
         CompileError,
         ImportModelError,
@@ -90,13 +95,12 @@ if TYPE_CHECKING:
         TargetError,
         UnsupportedError,
     )
-    from .core.functions import register_function
-    from .core.module import Module
+    from .core.ir.context import PassHook
+    from .core.ir.module import Module
+    from .core.ir.weights import WeightStore
     from .core.progress import progress
-    from .core.specs import SparseSpec, TensorSpec, ValueSpec
     from .core.target import Target
     from .core.universe import Universe
-    from .core.weights import WeightStore
     from .diagnosis.bisection import bisect
     from .diagnosis.reduction import reduce
     from .dialects.graph.nests.kernels import kernel
@@ -104,13 +108,9 @@ if TYPE_CHECKING:
     from .distributed.out_of_core import out_of_core
     from .distributed.partition import Partition
     from .distributed.partitioning import partition
-    from .exporting import export
     from .frontends.builder import Builder
     from .frontends.mlir import from_mlir
     from .frontends.torch.importer import from_torch
-    from .imported import from_onnx
-    from .loading import load
-    from .precision import to_mixed_precision
     from .runtime.executable import Executable
     from .tuning.kernel_schedule import schedule
     from .tuning.search import tune

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from .compiler import compile
+from .api.compiler import compile
 from .core.errors import InputError, StepwellError, explain
 from .core.logs import logger
 from .frontends.torch.dtypes import array_of
 from .frontends.torch.graphs import TorchGraph, read_graph
 from .frontends.torch.joint import decompositions, index_buffers, partition, static_inputs
-from .frontends.torch.ops_random import is_seed
+from .frontends.torch.ops.random import is_seed
 from .frontends.torch.partitions import divided
 from .frontends.torch.places import described
 from .frontends.torch.results import allow_any_strides, results_of

@@ -27,13 +27,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 
-from .core.decisions import Decision
 from .core.errors import CompileError, StepwellError, explain
-from .core.module import Module
+from .core.ir.module import Module
+from .core.ir.weights import WeightStore
 from .core.patterns.pattern import Match, Pattern
 from .core.patterns.terms import Term
+from .core.pipelines.decisions import Decision
 from .core.registry import make_context
-from .core.weights import WeightStore
 from .frontends.builder import Builder, Value
 from .passes.patterns import vocabulary
 from .passes.patterns.grouping import group_module

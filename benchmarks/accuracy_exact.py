@@ -13,7 +13,7 @@ import numpy as np
 from accuracy_inputs import COLUMN_OF, GRAPH, NODES, ROW_OF
 from numpy.lib.stride_tricks import sliding_window_view
 
-from stepwell.dialects.graph.ops_activations import SELU_ALPHA, SELU_GAMMA
+from stepwell.dialects.graph.ops.elementwise.activations import SELU_ALPHA, SELU_GAMMA
 
 Array = np.ndarray
 EPSILON = 1e-5

@@ -35,7 +35,7 @@ from torch_geometric.nn import GCN, RGCNConv, models
 from torch_geometric.utils import to_torch_csr_tensor
 
 import stepwell as sw
-from stepwell.core.dims import Dim
+from stepwell.core.algebra.dims import Dim
 from stepwell.core.errors import ImportModelError
 from stepwell.runtime.limits import Limits, known_limits
 from stepwell.tools.timing import duration, measure

@@ -16,8 +16,8 @@ from scipy.sparse import random_array
 
 import stepwell as sw
 from stepwell.core.collector import without_collector
-from stepwell.core.module import Module
-from stepwell.core.pipelines import pipeline, run_passes
+from stepwell.core.ir.module import Module
+from stepwell.core.pipelines.staircase import pipeline, run_passes
 from stepwell.core.registry import make_context
 
 SIZES = (200, 500, 1000, 2000, 5000)

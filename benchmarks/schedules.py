@@ -18,7 +18,7 @@ from symbolic_batch import convolution, layer_norm, softmax
 
 import stepwell as sw
 from stepwell.core.collector import without_collector
-from stepwell.core.pipelines import pipeline, walk_stages
+from stepwell.core.pipelines.staircase import pipeline, walk_stages
 from stepwell.core.registry import make_context
 from stepwell.core.target import Target, named
 from stepwell.dialects.loop.ops import KernelOp

@@ -12,10 +12,10 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, SymbolRefA
 from xdsl.ir import Region
 
 from ..backends.llvm.images import Image
-from ..core.context import CompilerContext, PassHook
 from ..core.errors import StepwellError
+from ..core.ir.context import CompilerContext, PassHook
+from ..core.ir.walks import operations_in
 from ..core.processor import identity
-from ..core.walks import operations_in
 from ..dialects.loop.ops import SCHEDULE, KernelOp
 from ..dialects.program import EFFORT
 from ..runtime.artefacts.container import Writer, mapped_file

@@ -7,13 +7,13 @@ import os
 from pathlib import Path
 
 from ..core.errors import StepwellError
-from ..core.module import Module, unread_of
+from ..core.files.reading import ReadingError, read_bytes
+from ..core.ir.module import Module, unread_of
 from ..core.processor import identity
-from ..core.reading import ReadingError, read_bytes
-from ..core.records import default_path
-from ..core.request import Request
 from ..core.target import Target, host, this_machine
 from ..core.threads import available_cores
+from ..driver.request import Request
+from ..passes.loop.scheduler.records import default_path
 from .facts import Facts, OpaqueError, facts_of
 
 _LARGEST_RECORDS = 1 << 26

@@ -13,9 +13,9 @@ from typing import Any, cast
 import numpy as np
 from xdsl.ir import Attribute, Block, Data, Operation, ParametrizedAttribute, Region, SSAValue
 
-from ..core.digests import bytes_of, digests
-from ..core.module import Module
-from ..core.weights import WeightStore
+from ..core.files.digests import bytes_of, digests
+from ..core.ir.module import Module
+from ..core.ir.weights import WeightStore
 from .facts import Facts, OpaqueError, class_name, facts_of
 
 

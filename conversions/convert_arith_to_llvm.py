@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from ..core.budgets import EXACT
+from ..core.pipelines.budgets import EXACT
 from ..dialects.upstream import ops as upstream
 from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
 from .to_llvm.types import NO_FASTMATH, dense, element_of, fastmath_of, int_attr, lanes_of

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from ..core.budgets import EXACT
+from ..core.pipelines.budgets import EXACT
 from .to_llvm.lowering import Lowering, LoweringTable, lower_module
 from .to_llvm.types import numbers_attr
 

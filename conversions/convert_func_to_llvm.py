@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, Region
 from xdsl.passes import ModulePass
 
-from ..core.budgets import EXACT
+from ..core.pipelines.budgets import EXACT
 from ..dialects.program import kept_attributes
 from ..dialects.stages import reach
 from ..dialects.upstream import ops as upstream

@@ -18,12 +18,12 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from ..core.actions import allowed, held_back
-from ..core.budgets import SUMS
-from ..core.context import known_to
-from ..core.exactness import ROUNDING_ATTRIBUTE
-from ..core.refusal import refused
-from ..core.walks import operations_in
+from ..core.ir.context import known_to
+from ..core.ir.refusal import refused
+from ..core.ir.walks import operations_in
+from ..core.pipelines.actions import allowed, held_back
+from ..core.pipelines.budgets import SUMS
+from ..core.pipelines.exactness import ROUNDING_ATTRIBUTE
 from ..dialects.graph import ops as graph
 from ..dialects.graph.attrs import PRIMITIVE
 from ..dialects.graph.interfaces import GraphOp
@@ -31,9 +31,9 @@ from ..dialects.graph.nests.proofs import HINT, described, outside_of_call
 from ..dialects.graph.nests.recording import Recorder
 from ..dialects.graph.plan.nest_plan import NestPlan
 from ..dialects.graph.plan.planner import planned
+from ..dialects.graph.plan.visibility import StoredRounding
 from ..dialects.graph.rearranging import is_alias
-from ..dialects.graph.shapes import SymbolicShapes
-from ..dialects.graph.visibility import StoredRounding
+from ..dialects.graph.sizes.shapes import SymbolicShapes
 from ..dialects.loop import ops as loop
 from ..dialects.stages import reach
 from .graph_to_loop.calls import Call, by_callee, call_dps, call_sizes, single_call

@@ -19,13 +19,13 @@ from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriterListener
 from xdsl.rewriter import Rewriter
 
-from ..core.budgets import EXACT
-from ..core.context import count, decide, weights_of
-from ..core.dims import Dim
-from ..core.public_function import is_public
-from ..core.refusal import refused
-from ..core.walks import erase_dead, operations_in
-from ..core.weights import WeightStore
+from ..core.algebra.dims import Dim
+from ..core.ir.context import count, decide, weights_of
+from ..core.ir.public_function import is_public
+from ..core.ir.refusal import refused
+from ..core.ir.walks import erase_dead, operations_in
+from ..core.ir.weights import WeightStore
+from ..core.pipelines.budgets import EXACT
 from ..dialects.graph import ops as graph
 from ..dialects.graph.interfaces import GraphOp
 from ..dialects.graph.signature import signature_attributes

@@ -22,9 +22,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from ..core.actions import allowed, held_back
-from ..core.budgets import SUMS
-from ..core.walks import operations_in
+from ..core.ir.walks import operations_in
+from ..core.pipelines.actions import allowed, held_back
+from ..core.pipelines.budgets import SUMS
 from ..dialects.loop.ops import KernelOp
 from ..dialects.stages import reach
 from .loop_to_scf.kernel import convert_kernel

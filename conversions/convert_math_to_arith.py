@@ -24,13 +24,13 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.type import get_element_type_or_self
 
-from ..core.actions import allowed
-from ..core.budgets import APPROXIMATION
-from ..core.context import target_of
 from ..core.instructions import EXTEND_F16, FMA, TRUNCATE_F16
+from ..core.ir.context import target_of
+from ..core.ir.typed import is_splat
+from ..core.ir.walks import operations_in
+from ..core.pipelines.actions import allowed
+from ..core.pipelines.budgets import APPROXIMATION
 from ..core.target import Target, named
-from ..core.typed import is_splat
-from ..core.walks import operations_in
 from ..dialects.upstream import ops as upstream
 from .math_to_arith import (
     arcs,

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from ..core.budgets import APPROXIMATION
+from ..core.pipelines.budgets import APPROXIMATION
 from ..dialects.upstream import ops as upstream
 from .to_llvm.lowering import Lowering, LoweringTable, lower_module
 from .to_llvm.types import element_of, fastmath_of, lanes_of

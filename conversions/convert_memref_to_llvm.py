@@ -25,8 +25,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from ..core.budgets import EXACT
-from ..core.typed import memref_type
+from ..core.ir.typed import memref_type
+from ..core.pipelines.budgets import EXACT
 from ..dialects.program import EFFORT
 from ..dialects.rt import ops as rt
 from ..dialects.upstream import ops as upstream

@@ -27,12 +27,12 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from ..core.budgets import EXACT
-from ..core.context import index_bits_of
 from ..core.errors import explain
-from ..core.refusal import refused
+from ..core.ir.context import index_bits_of
+from ..core.ir.refusal import refused
+from ..core.ir.typed import integer_type, memref_type
+from ..core.pipelines.budgets import EXACT
 from ..core.threads import SOME_THREADS, are_threads
-from ..core.typed import integer_type, memref_type
 from ..dialects.loop.ops import KernelOp
 from ..dialects.program import needs_attributes
 from ..dialects.rt import ops as rt

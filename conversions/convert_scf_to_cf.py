@@ -24,12 +24,12 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriterListener
 
-from ..core.actions import allowed
-from ..core.budgets import EXACT
 from ..core.building.creation import created
 from ..core.building.tables import HandlerTable
-from ..core.typed import function_around
-from ..core.walks import erase_dead, operations_in
+from ..core.ir.typed import function_around
+from ..core.ir.walks import erase_dead, operations_in
+from ..core.pipelines.actions import allowed
+from ..core.pipelines.budgets import EXACT
 from ..dialects.program import UNROLL
 from ..dialects.upstream import ops as upstream
 from .to_llvm.types import numbers_attr

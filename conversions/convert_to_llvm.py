@@ -8,7 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from ..core.budgets import SUMS
+from ..core.pipelines.budgets import SUMS
 from ..dialects.stages import reach
 from .convert_arith_to_llvm import ARITH
 from .convert_cf_to_llvm import CF

@@ -23,8 +23,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from ..core.budgets import SUMS
-from ..core.typed import vector_type
+from ..core.ir.typed import vector_type
+from ..core.pipelines.budgets import SUMS
 from ..dialects import x86vector
 from ..dialects.upstream import ops as upstream
 from .to_llvm.addresses import (

@@ -35,7 +35,7 @@ def write_page(path: str | os.PathLike[str], text: str) -> None:
     Raises:
         StepwellError: if it cannot be written.
     """
-    from .writing import write_atomically
+    from .files.writing import write_atomically
 
     try:
         write_atomically(path, text.encode())

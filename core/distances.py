@@ -20,7 +20,7 @@ def scale(dtype: np.dtype[Any], digits: int) -> float:
 
 
 def distance(got: np.ndarray, expected: np.ndarray) -> tuple[float, int]:
-    """The distance of results, and the number of elements that differ: see `core.context.Change`.
+    """The distance of results, as in `Change` of a pass, and the number of elements that differ.
 
     Integers are equal or infinitely far apart.
     """

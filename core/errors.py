@@ -41,9 +41,9 @@ class MiscompilationError(CompileError):
     """A check found that a pass changed the results of a program.
 
     `pass_name` and `stage` identify the pass. `ulp` is the error of the result (see `Change`),
-    `limit` the allowed error (in the units of `core.budgets`). `function`, `operation` and `nodes`
-    locate the first difference, `call` is the number of the call of the function, from 1, and
-    `inputs` are the inputs of the program.
+    `limit` the allowed error (in the units of `core.pipelines.budgets`). `function`, `operation`
+    and `nodes` locate the first difference, `call` is the number of the call of the function, from
+    1, and `inputs` are the inputs of the program.
     """
 
     stage: str

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from xdsl.ir import Dialect
     from xdsl.passes import ModulePass
 
-    from .context import CompilerContext
+    from .ir.context import CompilerContext
+    from .ir.weights import WeightStore
     from .target import Target
-    from .weights import WeightStore
 
 _PACKAGE = __name__.rpartition(".core.")[0]
 _ROOT = Path(__file__).parent.parent
@@ -106,9 +106,9 @@ def make_context(
     weights: WeightStore | None = None, target: Target | None = None
 ) -> CompilerContext:
     """A context with every dialect registered; each is loaded when first used."""
-    from .context import CompilerContext
-    from .resources import builtin_dialect
-    from .weights import WeightStore
+    from .ir.context import CompilerContext
+    from .ir.resources import builtin_dialect
+    from .ir.weights import WeightStore
 
     ctx = CompilerContext(weights=weights if weights is not None else WeightStore(), target=target)
     for name, load in (dialects() | {"builtin": builtin_dialect}).items():

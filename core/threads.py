@@ -6,7 +6,7 @@ import os
 import re
 from typing import TypeGuard
 
-from .arrays import is_integer
+from .boundary.arrays import is_integer
 from .errors import TargetError, explain
 
 VARIABLE = "STEPWELL_NUM_THREADS"

@@ -1,8 +1,8 @@
 """`bisect`: which pass breaks a program, and which single step of that pass.
 
 The passes run one after the other, and the first one that fails is to blame. It is then rerun from
-the module before it, each time with only the first n of its actions (see `core.actions`), until
-there is an n that fails while n - 1 does not.
+the module before it, each time with only the first n of its actions (see `core.pipelines.actions`),
+until there is an n that fails while n - 1 does not.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from ..compilation import CODE_GENERATION
-from ..core.actions import Action
 from ..core.errors import InputError, MiscompilationError, StepwellError, explain
-from ..core.failures import Failure, Kind
-from ..core.module import Module
-from ..core.pass_text import pass_text
-from ..core.provenance import origin
+from ..core.ir.module import Module
+from ..core.ir.provenance import origin
+from ..core.pipelines.actions import Action
+from ..core.pipelines.pass_text import pass_text
 from ..core.registry import make_context
-from ..core.request import Request
 from ..core.target import Target
+from ..driver.compilation import CODE_GENERATION
+from ..driver.request import Request
 from .checking import Checker
 from .checks import LargeProgram
+from .failures import Failure, Kind
 from .full_size import FullSize
 from .reproducer import Reproducer, reproducer_at
 from .route import Attempt, Failing, Route

@@ -17,15 +17,15 @@ from xdsl.ir import Operation
 from ..backends.reference.interpreter import run
 from ..backends.reference.remembered import Remembered
 from ..backends.reference.writes import Writes
-from ..compilation import CODE_GENERATION, Compilation, Observer
-from ..core.budgets import SUMS, Budget, budget_of, together
-from ..core.context import Change, CompilerContext
 from ..core.distances import DIFFERENT, distance, elements_apart
 from ..core.errors import InputError, MiscompilationError, StepwellError, explain
-from ..core.module import Module
-from ..core.stages import IR_STAGES
-from ..core.walks import is_same
+from ..core.ir.context import Change, CompilerContext
+from ..core.ir.module import Module
+from ..core.ir.walks import is_same
+from ..core.pipelines.budgets import SUMS, Budget, budget_of, together
+from ..core.pipelines.stages import IR_STAGES
 from ..dialects.program import is_on_buffers
+from ..driver.compilation import CODE_GENERATION, Compilation, Observer
 from ..runtime.executable import Executable
 from ..runtime.interpreted import interpreted
 from ..runtime.lowered import lowered
@@ -50,7 +50,7 @@ class Checker(Observer):
         module: the module before the first pass.
         inputs: the inputs to run it on; None for made-up ones, which include edge values.
         max_ulp: how far a pass may move a result, in the unit of `Change`; None for the budget
-            that each pass states (see `core.budgets`).
+            that each pass states (see `core.pipelines.budgets`).
         expected: the correct results, if those of the module cannot be trusted; each pass is then
             compared with these, and the inputs have to be given.
         report: called with each change as soon as it is known.

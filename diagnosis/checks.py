@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..backends.reference.interpreter import run
-from ..compilation import Compilation, Observer
-from ..core.context import Change
 from ..core.errors import CompileError, InputError, InternalError, MiscompilationError
-from ..core.module import Module
+from ..core.ir.context import Change
+from ..core.ir.module import Module
+from ..driver.compilation import Compilation, Observer
 from .checking import Checker
 from .full_size import LocatingFullSize
 from .inspection import Inspection

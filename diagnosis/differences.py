@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from ..core.context import Change
 from ..core.distances import DIFFERENT, distance, scale, worst
 from ..core.dtype_names import is_real
 from ..core.errors import MiscompilationError, explain
-from ..core.provenance import names
-from ..core.typed import function_around
+from ..core.ir.context import Change
+from ..core.ir.provenance import names
+from ..core.ir.typed import function_around
 from .traces import Contents, Key, Trace
 
 

@@ -16,15 +16,15 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ..backends.reference.interpreter import run
 from ..backends.reference.numbers import unknown
-from ..compilation import CODE_GENERATION, Compilation, Observer
-from ..core.budgets import Budget, budget_of, together
-from ..core.context import Change, CompilerContext
 from ..core.errors import MiscompilationError
-from ..core.module import Module
-from ..core.typed import tensor_type
-from ..core.walks import is_same
+from ..core.ir.context import Change, CompilerContext
+from ..core.ir.module import Module
+from ..core.ir.typed import tensor_type
+from ..core.ir.walks import is_same
+from ..core.pipelines.budgets import Budget, budget_of, together
 from ..dialects.graph.ops import CallDpsOp
-from ..dialects.graph.shapes import SymbolicShapes
+from ..dialects.graph.sizes.shapes import SymbolicShapes
+from ..driver.compilation import CODE_GENERATION, Compilation, Observer
 from ..runtime.executable import Executable
 from .checking import OF_MACHINE_CODE, ON_TENSORS, Checker
 from .limits import Limits

@@ -19,11 +19,11 @@ from ..backends.reference.interpreter import run
 from ..core.distances import DIGITS, distance, scale
 from ..core.dtype_names import is_real
 from ..core.errors import StepwellError
-from ..core.module import Module
+from ..core.ir.module import Module
 from ..dialects.graph.interfaces import FusionKind, GraphOp
-from ..dialects.graph.matrices import with_values
 from ..dialects.graph.ops import ConstantOp
-from ..dialects.graph.shapes import SymbolicShapes, sizes_of
+from ..dialects.graph.ops.sparse.matrices import with_values
+from ..dialects.graph.sizes.shapes import SymbolicShapes, sizes_of
 from .traces import Key, Trace, dense
 
 if TYPE_CHECKING:

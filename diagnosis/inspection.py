@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..compilation import Compilation
 from ..core.errors import CompileError, explain
 from ..core.target import named
+from ..driver.compilation import Compilation
 from .reproducer import Reproducing
 
 if TYPE_CHECKING:
-    from ..core.fate import Fate
-    from ..core.weights import WeightStore
+    from ..core.ir.weights import WeightStore
     from ..runtime.executable import Executable
+    from ..runtime.fate import Fate
     from ..runtime.loaded import Program
     from ..runtime.machine_code import Generated, Source
     from ..runtime.profile import Calls, Profile

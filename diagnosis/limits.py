@@ -9,10 +9,10 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from ..core.budgets import Budget
-from ..core.context import Change
 from ..core.errors import MiscompilationError
-from ..core.module import Module
+from ..core.ir.context import Change
+from ..core.ir.module import Module
+from ..core.pipelines.budgets import Budget
 from .differences import Tolerance
 from .growth import digits_of, growth, longest_sum
 from .traces import Key, Trace

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..core.module import Module
+from ..core.ir.module import Module
 from ..core.target import Target
 from ..runtime.interpreted import interpreted
 from ..runtime.lowered import lowered

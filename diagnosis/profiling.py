@@ -17,19 +17,19 @@ import numpy as np
 from xdsl.dialects import func
 from xdsl.ir import Operation
 
-from ..compilation import Compilation
-from ..core import pipelines
-from ..core.arrays import is_integer
-from ..core.context import Work
-from ..core.dims import Dim
+from ..core.algebra.dims import Dim
+from ..core.boundary.arrays import is_integer
 from ..core.errors import InputError, StepwellError, explain
-from ..core.provenance import names
-from ..core.typed import tensor_type
-from ..dialects.graph.moved import bytes_of
+from ..core.ir.context import Work
+from ..core.ir.provenance import names
+from ..core.ir.typed import tensor_type
+from ..core.pipelines import staircase as pipelines
 from ..dialects.graph.nests.flops import kernel_flops
-from ..dialects.graph.ops_call import CallDpsOp, CallLikeOp
-from ..dialects.graph.shapes import SymbolicShapes
+from ..dialects.graph.ops.control.call import CallDpsOp, CallLikeOp
+from ..dialects.graph.plan.moved import bytes_of
+from ..dialects.graph.sizes.shapes import SymbolicShapes
 from ..dialects.rt import ops as rt
+from ..driver.compilation import Compilation
 from ..passes.rt.profile import timed_operations
 from ..runtime.executable import Executable
 from ..runtime.limits import Limits, known_limits

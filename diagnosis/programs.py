@@ -8,8 +8,8 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr, TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation
 
-from ..core.module import Module
-from ..core.public_function import NAME, argument_attrs, is_public
+from ..core.ir.module import Module
+from ..core.ir.public_function import NAME, argument_attrs, is_public
 from ..dialects.rt import ops as rt
 
 

@@ -22,13 +22,13 @@ from xdsl.ir import Operation
 from xdsl.traits import ConstantLike
 
 from ..core.errors import CompileError, InputError, StepwellError, explain
-from ..core.failures import Failure, Kind
-from ..core.module import Module
-from ..core.public_function import specs_of
-from ..core.request import Request
+from ..core.ir.module import Module
+from ..core.ir.public_function import specs_of
 from ..core.target import Target
+from ..driver.request import Request
 from .bisection import Bisection, first_failure, reproducer_of
 from .checking import Checker
+from .failures import Failure, Kind
 from .reproducer import Reproducer
 from .route import Route
 from .shrinking import KEEPING_INPUTS, SHRINKINGS, Shrinking, tidied

@@ -26,20 +26,20 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
-from ..compilation import CODE_GENERATION, Compilation, Observer
-from ..core import writing
-from ..core.archives import read_archive, write_archive
-from ..core.context import CompilerContext, PassHook
 from ..core.errors import CompileError, ImportModelError, InternalError, StepwellError, explain
-from ..core.failures import failure, is_defect
-from ..core.module import Module
-from ..core.parsing import MlirParser
-from ..core.pass_manager import run_steps
-from ..core.pass_text import pass_text
-from ..core.reading import read_text
+from ..core.files import writing
+from ..core.files.reading import read_text
+from ..core.ir.context import CompilerContext, PassHook
+from ..core.ir.module import Module
+from ..core.ir.parsing import MlirParser
+from ..core.pipelines.pass_manager import run_steps
+from ..core.pipelines.pass_text import pass_text
 from ..core.registry import make_context
-from ..core.request import Request
 from ..core.target import Target
+from ..driver.compilation import CODE_GENERATION, Compilation, Observer
+from ..driver.request import Request
+from ..runtime.archives import read_archive, write_archive
+from .failures import failure, is_defect
 
 FOLDER = "STEPWELL_REPRODUCERS"
 """The environment variable that names the folder for files written automatically."""

@@ -18,8 +18,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.rewriter import Rewriter
 
-from ..core.module import Module
-from ..core.public_function import NNZ
+from ..core.ir.module import Module
+from ..core.ir.public_function import NNZ
 from ..dialects.graph.interfaces import GraphOp, set_result_types
 from ..dialects.graph.ops import CallDpsOp, ConstantOp
 from .programs import programs

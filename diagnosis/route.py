@@ -8,24 +8,24 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from ..compilation import CODE_GENERATION, Compilation, Observer
-from ..core.actions import ActionCounter, counting
-from ..core.context import CompilerContext
 from ..core.errors import CompileError, explain
-from ..core.failures import Failure, Kind, failure
-from ..core.module import Module
-from ..core.pass_manager import run_steps
-from ..core.pipeline_text import parse_passes
+from ..core.ir.context import CompilerContext
+from ..core.ir.module import Module
+from ..core.pipelines.actions import ActionCounter, counting
+from ..core.pipelines.pass_manager import run_steps
+from ..core.pipelines.stages import IR_STAGES
+from ..core.pipelines.text import parse_passes
 from ..core.registry import make_context, passes
-from ..core.request import Request
-from ..core.settling import passes_of, settled
-from ..core.stages import IR_STAGES
 from ..core.target import Target, named
 from ..dialects.stages import stage_of
+from ..driver.compilation import CODE_GENERATION, Compilation, Observer
+from ..driver.request import Request
+from ..driver.settling import passes_of, settled
 from ..runtime.executable import Executable
 from ..runtime.loaded import Loaded
 from ..runtime.machine_code import machine_code
 from .checking import Checker
+from .failures import Failure, Kind, failure
 
 
 @dataclass

@@ -26,7 +26,7 @@ from xdsl.traits import ConstantLike, IsTerminator
 from xdsl.transforms.dead_code_elimination import region_dce
 
 from ..core.dtypes import dtype_of
-from ..core.module import Module
+from ..core.ir.module import Module
 from ..dialects.graph.ops import ConstantOp
 from ..dialects.sparse_tensor import is_sparse
 from ..passes.graph.dce import references

@@ -11,11 +11,11 @@ from xdsl.utils.exceptions import VerifyException
 
 from ..backends.reference.inputs import check_inputs
 from ..backends.reference.samples import small_inputs
-from ..core.dims import product
+from ..core.algebra.dims import product
 from ..core.errors import StepwellError
-from ..core.module import Module
+from ..core.ir.module import Module
 from ..dialects.graph.interfaces import GraphOp
-from ..dialects.graph.shapes import SymbolicShapes, sizes_of
+from ..dialects.graph.sizes.shapes import SymbolicShapes, sizes_of
 from ..dialects.program import named_weights
 from ..dialects.stages import stage_of
 from .resizing import resize, sizes_of_tensors

@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 
 from ..backends.reference.listeners import CallingOperations
 from ..backends.reference.memory import Pointer
-from ..core.provenance import names
+from ..core.ir.provenance import names
 from ..dialects.graph.ops import CallDpsOp
 from ..dialects.rt import ops as rt
 

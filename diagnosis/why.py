@@ -12,13 +12,13 @@ from xdsl.dialects import func, llvm
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
-from ..compilation import Compilation
-from ..core.context import CompilerContext, PassHook
 from ..core.errors import InputError, explain
-from ..core.fate import MOST, Change, Fate, Place, listed
-from ..core.printing import Listing
-from ..core.provenance import names
+from ..core.ir.context import CompilerContext, PassHook
+from ..core.ir.printing import Listing
+from ..core.ir.provenance import names
 from ..dialects.loop.ops import ForOp, KernelOp
+from ..driver.compilation import Compilation
+from ..runtime.fate import MOST, Change, Fate, Place, listed
 
 _GRAPH_STAGES = ("graph", "optimized", "fused")
 """The stages whose operations are listed one by one."""

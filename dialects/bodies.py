@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.dialects.func import FuncOp, ReturnOp
 
 from ..core.instructions import Instruction
-from ..core.parsing import MlirParser
+from ..core.ir.parsing import MlirParser
 from ..core.registry import make_context
 from .upstream.ops import ReductionOp
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from xdsl.dialects.builtin import ModuleOp
 
-from ..core import pipelines
 from ..core.errors import UnsupportedError, explain
+from ..core.ir.provenance import origin
+from ..core.ir.walks import operations_in
+from ..core.pipelines import staircase as pipelines
 from ..core.plugins import plugins
-from ..core.provenance import origin
 from ..core.registry import own_dialects, own_passes
-from ..core.walks import operations_in
 
 UPSTREAM = ("func", "arith", "cf", "llvm", "math", "memref", "scf", "vector")
 """The dialects of upstream that stages have."""

@@ -43,10 +43,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation
 from xdsl.parser import Parser
 
+from ..core.boundary.signature import Signature
 from ..core.errors import CompileError, explain
-from ..core.public_function import Program, face_of
-from ..core.signature import Signature
-from ..core.walks import operations_in
+from ..core.ir.public_function import Program, face_of
+from ..core.ir.walks import operations_in
 from .graph.buffers import buffer_types
 from .graph.signature import COMPUTED, arguments_of, signature_of
 from .rt.abi import ITERATION_WORDS

@@ -15,15 +15,15 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
 from ..core.errors import CompileError, explain, first_line
-from ..core.provenance import origin
-from ..core.public_function import is_public
-from ..core.stages import IR_STAGES
+from ..core.ir.provenance import origin
+from ..core.ir.public_function import is_public
+from ..core.pipelines.stages import IR_STAGES
 from .graph.attrs import PRIMITIVE
 from .graph.interfaces import GraphOp
-from .graph.ops_call import CallDpsOp, CallPackedOp
-from .graph.ops_check import AliasOp
-from .graph.ops_constant import ConstantOp
-from .graph.shapes import SymbolicShapes
+from .graph.ops.control.call import CallDpsOp, CallPackedOp
+from .graph.ops.control.check import AliasOp
+from .graph.ops.sources.constant import ConstantOp
+from .graph.sizes.shapes import SymbolicShapes
 from .graph.views import is_view
 from .loop.ops import ForOp, KernelOp
 from .program import is_on_buffers

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ..core.boundary.specs import ValueSpec
 from ..core.dtype_names import dtype_named
 from ..core.errors import InputError, explain
-from ..core.specs import ValueSpec
 from .partition import Partition
 from .program import SplitProgram
-from .rows import Rows, rows_of
+from .storage.rows import Rows, rows_of
 
 
 def arguments_of(

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from ..core.errors import StepwellError, explain
 from ..core.logs import logger
-from .blocks import hostname
 from .engines import Engine, Worker, WorkerLostError
+from .storage.blocks import hostname
 
 _LOG = logger("distributed")
 

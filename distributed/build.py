@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from ..core.progress import report
-from .arrays import Folder, Store, append_array
 from .edges import LARGEST, Chunk, Edges
 from .errors import error
 from .partition import Partition, array_name, assembled, facts_of
 from .progress import reported
+from .storage.arrays import Folder, Store, append_array
 
 BUCKET = 1 << 24
 """The number of entries that are sorted at a time; a longer row is sorted at once."""

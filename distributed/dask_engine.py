@@ -13,8 +13,8 @@ from time import monotonic
 from typing import Any
 
 from ..core.errors import StepwellError, explain
-from .blocks import hostname
 from .engines import Engine, Worker, lost
+from .storage.blocks import hostname
 
 _TRIES = 3
 """How often data is sent to a worker that is there; Dask waits for half a minute each time."""

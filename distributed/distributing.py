@@ -9,12 +9,11 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from ..compiler import compile
+from ..api.compiler import compile
+from ..core.boundary.specs import ValueSpec
 from ..core.errors import InputError, explain
-from ..core.module import Module
-from ..core.specs import ValueSpec
+from ..core.ir.module import Module
 from ..runtime.executable import Executable
-from .blocks import hostname
 from .driver import Run
 from .engines import Engine, LocalEngine
 from .partition import Partition
@@ -23,6 +22,7 @@ from .plan import Plan
 from .program import SplitProgram, split
 from .report import Machine, Report, report
 from .schedule import Traffic
+from .storage.blocks import hostname
 
 
 def distribute(

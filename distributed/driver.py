@@ -22,15 +22,16 @@ import numpy as np
 
 from ..core.errors import InputError, StepwellError, explain
 from ..core.progress import report
-from . import folders, tasks
+from . import tasks
 from .assignment import Assignment
-from .blocks import BlockLostError, hostname
 from .combining import combined
 from .engines import WorkerLostError
 from .placement import Placement, Room
-from .rings import has_rings
-from .rows import scatter
 from .schedule import Schedule, Traffic
+from .storage import folders
+from .storage.blocks import BlockLostError, hostname
+from .storage.rings import has_rings
+from .storage.rows import scatter
 from .tasks import Halo, Made, Setting
 from .values import Values
 

@@ -8,10 +8,10 @@ from xdsl.ir import Block, BlockArgument, SSAValue
 from xdsl.rewriter import Rewriter
 
 from ..core.errors import CompileError, explain
-from ..core.public_function import argument_attrs
+from ..core.ir.public_function import argument_attrs
 from ..dialects.graph import ops as graph
-from ..dialects.graph.shapes import SymbolicShapes
-from ..dialects.graph.size_attributes import argument_attributes
+from ..dialects.graph.sizes.attributes import argument_attributes
+from ..dialects.graph.sizes.shapes import SymbolicShapes
 
 _HINT = "edges that are sorted by csr_from_edges, as of gnn.EdgeListSpec(); or use gnn.GraphSpec()"
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arrays import csr_of, is_integer
-from ..core.reading import ReadingError, map_npy
+from ..core.boundary.arrays import csr_of, is_integer
+from ..core.files.reading import ReadingError, map_npy
 from ..frontends.arrays import is_scipy
 from ..frontends.gnn.graph import Graph
 from .errors import damaged, error

@@ -21,7 +21,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Self
 
 from ..core.errors import InputError, StepwellError, explain
-from .blocks import hostname
+from .storage.blocks import hostname
 
 
 class WorkerLostError(StepwellError):

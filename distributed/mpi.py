@@ -16,11 +16,11 @@ import numpy as np
 
 from ..core.errors import InputError, explain
 from . import tasks
-from .blocks import Block
 from .combining import combined
 from .distributing import Distributed
 from .partition import Part
 from .schedule import Traffic
+from .storage.blocks import Block
 from .tasks import Job, Made, PartSource, Setting
 
 

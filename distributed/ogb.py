@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from ..core.errors import InputError
-from ..core.reading import ReadingError, opened
+from ..core.files.reading import ReadingError, opened
 from .errors import damaged, error
 
 Piece = tuple[np.ndarray, np.ndarray, None]

@@ -13,23 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler import compile
-from ..core.arrays import is_integer
+from ..api.compiler import compile
+from ..core.boundary.arrays import is_integer
+from ..core.boundary.specs import ValueSpec
 from ..core.errors import InputError, UnsupportedError, explain
-from ..core.module import Module
-from ..core.specs import ValueSpec
+from ..core.ir.module import Module
 from ..core.target import available_cores, stated_threads
 from ..runtime.executable import Executable
 from .arguments import arguments_of
-from .pages import memory_limit
 from .partition import Partition
 from .program import SplitProgram, split
 from .report import Machine, TileReport
-from .results import Result, result_of
-from .rows import Mapped, Rows
+from .storage.pages import memory_limit
+from .storage.results import Result, result_of
+from .storage.rows import Mapped, Rows
+from .storage.work import Work, key_of
 from .tile_run import TileRun
 from .tiling import Tiling
-from .work import Work, key_of
 
 _UNITS = {"KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40}
 

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.arrays import csr_sharing
+from ..core.boundary.arrays import csr_sharing
 from ..core.dtype_names import dtype_named
 from ..core.errors import InputError, explain
-from .arrays import HEADER, Folder, read_folder
 from .errors import damaged, error, unwritten
+from .storage.arrays import HEADER, Folder, read_folder
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

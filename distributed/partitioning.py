@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arrays import is_integer
+from ..core.boundary.arrays import is_integer
 from ..core.progress import report
-from .arrays import Memory
 from .build import Census, build, count, even_ranges
 from .edges import Edges, edges_of
 from .errors import error, unwritten
 from .metis import metis_labels
 from .partition import Partition, new_folder
 from .progress import reported
+from .storage.arrays import Memory
 
 
 def partition(

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import StepwellError, explain
-from . import folders
-from .blocks import Block, KeptMaps
 from .engines import Engine, Worker
 from .partition import Partition
+from .storage import folders
+from .storage.blocks import Block, KeptMaps
 from .tasks import Job, PartSource
 
 _MEMORY = Path("/dev/shm")

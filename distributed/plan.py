@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from ..core.boundary.specs import ValueSpec
 from ..core.dtype_names import dtype_named
 from ..core.errors import InputError, explain
-from ..core.specs import ValueSpec
 from ..runtime.executable import Executable
 from ..runtime.results import given
 from .arguments import arguments_of
 from .partition import Partition
 from .program import SplitProgram
-from .rows import Sparse
 from .schedule import Schedule
+from .storage.rows import Sparse
 from .tasks import Job, StageCode
 
 

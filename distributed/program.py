@@ -13,18 +13,18 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import SSAValue
 
-from ..core.context import CompilerContext
-from ..core.decisions import Decision
+from ..core.boundary.specs import ValueSpec
 from ..core.errors import CompileError, InputError, explain
-from ..core.module import Module
-from ..core.pipelines import run_passes
+from ..core.ir.context import CompilerContext
+from ..core.ir.module import Module
+from ..core.ir.symbols import find_symbol
+from ..core.ir.typed import returned
+from ..core.pipelines.decisions import Decision
+from ..core.pipelines.staircase import run_passes
 from ..core.registry import make_context
-from ..core.specs import ValueSpec
-from ..core.symbols import find_symbol
-from ..core.typed import returned
 from ..dialects.graph.attrs import ReduceKind
 from ..dialects.graph.ops import CombineOp, ExchangeOp
-from ..dialects.graph.shapes import SymbolicShapes
+from ..dialects.graph.sizes.shapes import SymbolicShapes
 from ..passes.graph.halo.alignment import graph_of
 from ..passes.graph.halo.emission import WHOLE_PART
 from .edge_lists import take_graph

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from ..core.dims import Dim, scaled
+from ..core.algebra.dims import Dim, scaled
 from ..core.dtype_names import dtype_named
 from ..dialects.graph.interfaces import GraphOp
-from ..dialects.graph.shapes import SymbolicShapes
+from ..dialects.graph.sizes.shapes import SymbolicShapes
 from .partition import Part, Partition
 from .program import Input, SplitProgram, Stage
 from .tiles import Tile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..core.specs import ValueSpec
+from ..core.boundary.specs import ValueSpec
 from ..dialects.graph.attrs import ReduceKind
 
 

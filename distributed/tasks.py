@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.boundary.specs import ValueSpec
 from ..core.dtype_names import dtype_named
 from ..core.errors import InputError, explain
-from ..core.specs import ValueSpec
-from . import folders
-from .blocks import Block, hostname
 from .partition import ring_to_csr, rows_to_csr
-from .rows import gather, rows_of
+from .storage import folders
+from .storage.blocks import Block, hostname
+from .storage.rows import gather, rows_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -67,7 +67,7 @@ class StageCode:
 
 @functools.lru_cache(maxsize=64)
 def _fitted(data: bytes) -> Executable:
-    from ..loading import fitted
+    from ..api.loading import fitted
 
     return fitted(data)
 

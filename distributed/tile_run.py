@@ -9,18 +9,18 @@ import numpy as np
 
 from ..dialects.graph.attrs import ReduceKind
 from ..runtime.executable import Executable
-from .buffers import Buffers, KeptRows
-from .columns import nodes_of
 from .combining import combined
-from .new_files import NewRows
 from .partition import Part, Partition
 from .program import Stage
 from .progress import Visits
-from .results import Result
-from .rows import Mapped, Rows, gather
+from .storage.buffers import Buffers, KeptRows
+from .storage.columns import nodes_of
+from .storage.new_files import NewRows
+from .storage.results import Result
+from .storage.rows import Mapped, Rows, gather
+from .storage.work import Work
 from .tiles import Tile
 from .tiling import Tiling
-from .work import Work
 
 _NUMBERS = 32
 """The bytes for the numbers of a row that is written in another order."""

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.dtype_names import dtype_named
-from ..core.reading import amount
-from .columns import Columns, entries_of
+from ..core.files.reading import amount
 from .errors import error
 from .partition import Part, csr_of_parts
-from .rows import check_files
+from .storage.columns import Columns, entries_of
+from .storage.rows import check_files
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dims import Dim, product
+from ..core.algebra.dims import Dim, product
 from ..core.dtype_names import dtype_named
 from ..runtime.executable import Executable
-from .columns import Columns, KeptColumns, NoColumns, referenced
 from .partition import Part, Partition
 from .program import Input, SplitProgram
 from .report import Machine, StageWork, TileCost, TileReport
-from .rows import Rows, check_files, row_bytes
+from .storage.columns import Columns, KeptColumns, NoColumns, referenced
+from .storage.rows import Rows, check_files, row_bytes
 from .tiles import Cost, Tile, tiles
 
 _EXTRA = 56

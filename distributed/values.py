@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from ..core.boundary.specs import ValueSpec
 from ..core.dtype_names import dtype_named
-from ..core.specs import ValueSpec
 from . import tasks
-from .blocks import Block
 from .placement import Placement, Room
-from .rings import ring_rows
 from .schedule import Schedule
+from .storage.blocks import Block
+from .storage.rings import ring_rows
 from .tasks import Setting
 
 _COLUMNS = np.iinfo(np.int32).max

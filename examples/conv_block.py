@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 import stepwell as sw
-from stepwell.core.pipelines import pipeline, run_passes
+from stepwell.core.pipelines.staircase import pipeline, run_passes
 from stepwell.core.registry import make_context
 
 RANDOM = np.random.default_rng(0)

@@ -9,11 +9,11 @@ import numpy as np
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute
 
-from ..core.arrays import csr_of, plain_array, refuse_mask
+from ..core.boundary.arrays import csr_of, plain_array, refuse_mask
 from ..core.dtypes import ELEMENT_TYPES, LOW_BIT_FLOATS, dtype_of, element_type_of
 from ..core.errors import InputError, UnsupportedError, explain
 from ..dialects.graph.attrs import is_float
-from ..dialects.graph.matrices import with_sorted_rows, with_values
+from ..dialects.graph.ops.sparse.matrices import with_sorted_rows, with_values
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

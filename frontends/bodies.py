@@ -8,8 +8,8 @@ from typing import Any
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i64
 from xdsl.ir import Attribute, Block, SSAValue
 
-from ..core.arrays import is_integer
-from ..core.typed import tensor_type
+from ..core.boundary.arrays import is_integer
+from ..core.ir.typed import tensor_type
 from ..dialects.graph.interfaces import rank
 from .diagnostics import input_error
 from .values import Operand, Value

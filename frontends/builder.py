@@ -31,17 +31,17 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ..core.boundary.specs import SparseSpec, TensorSpec
 from ..core.dtypes import element_type_of
 from ..core.errors import CompileError
-from ..core.module import Module
-from ..core.provenance import named
-from ..core.public_function import NAME
-from ..core.specs import SparseSpec, TensorSpec
-from ..core.weights import WeightStore
+from ..core.ir.module import Module
+from ..core.ir.provenance import named
+from ..core.ir.public_function import NAME
+from ..core.ir.weights import WeightStore
 from ..dialects.graph.interfaces import GraphOp, element_type
 from ..dialects.graph.op_builder import Arguments, parameters_of
-from ..dialects.graph.ops_constant import ConstantOp
-from ..dialects.graph.sparse_forms import sparse_form
+from ..dialects.graph.ops.sources.constant import ConstantOp
+from ..dialects.graph.ops.sparse.sparse_forms import sparse_form
 from ..dialects.loop.ops import KernelOp
 from ..dialects.sparse_tensor import csr, is_sparse
 from .arrays import (

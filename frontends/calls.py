@@ -10,12 +10,12 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ..core.dims import Dim, Shape, size_of_argument
-from ..core.specs import TensorSpec
-from ..core.typed import tensor_type
+from ..core.algebra.dims import Dim, Shape, size_of_argument
+from ..core.boundary.specs import TensorSpec
+from ..core.ir.typed import tensor_type
 from ..dialects.graph.nests.kernels import Kernel
-from ..dialects.graph.ops_call import CallDpsOp, CallPackedOp
-from ..dialects.graph.shapes import SymbolicShapes
+from ..dialects.graph.ops.control.call import CallDpsOp, CallPackedOp
+from ..dialects.graph.sizes.shapes import SymbolicShapes
 from ..dialects.loop.ops import KernelOp
 from .diagnostics import input_error, reworded
 from .parts import BuilderPart

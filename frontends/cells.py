@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..dialects.graph.ops_select import WHOLE_END
+from ..dialects.graph.ops.moves.select import WHOLE_END
 from .values import Value
 
 Activation = Callable[[Value], Value]

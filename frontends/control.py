@@ -15,12 +15,12 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, LocationAttr, NoneAttr, TensorT
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ..core.arrays import is_integer
-from ..core.typed import tensor_type
+from ..core.boundary.arrays import is_integer
+from ..core.ir.typed import tensor_type
 from ..dialects.graph.interfaces import rank
-from ..dialects.graph.ops_control import YieldOp
-from ..dialects.graph.ops_if import IfOp, joined
-from ..dialects.graph.ops_loop import LoopOp
+from ..dialects.graph.ops.control.conditional import IfOp, joined
+from ..dialects.graph.ops.control.loop import LoopOp
+from ..dialects.graph.ops.control.regions import YieldOp
 from .bodies import (
     Structure,
     block_for,

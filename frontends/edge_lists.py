@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.arrays import is_integer
+from ..core.boundary.arrays import is_integer
 from ..core.dtypes import ELEMENT_TYPES
-from ..dialects.graph.ops_constant import ConstantOp
+from ..dialects.graph.ops.sources.constant import ConstantOp
 from .diagnostics import input_error
 from .parts import BuilderPart
 from .values import Operand, Value

@@ -13,20 +13,20 @@ from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp, NoneAttr, TensorT
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 
-from ..core.dominance import verify_module
 from ..core.dtypes import dtype_of
 from ..core.errors import ImportModelError, explain, first_line, shortened
-from ..core.invalid import invalid_operations, place_in_text
-from ..core.module import Module
-from ..core.parsing import MlirParser
-from ..core.provenance import origin
-from ..core.reading import ReadingError, read_text
-from ..core.refusal import InvalidProgram
+from ..core.files.reading import ReadingError, read_text
+from ..core.files.versions import KEY
+from ..core.ir.dominance import verify_module
+from ..core.ir.invalid import invalid_operations, place_in_text
+from ..core.ir.module import Module
+from ..core.ir.parsing import MlirParser
+from ..core.ir.provenance import origin
+from ..core.ir.refusal import InvalidProgram
+from ..core.ir.symbols import find_symbol
+from ..core.ir.typed import function_around
+from ..core.ir.weights import WeightStore
 from ..core.registry import make_context
-from ..core.symbols import find_symbol
-from ..core.typed import function_around
-from ..core.versions import KEY
-from ..core.weights import WeightStore
 from ..dialects.graph.nests.proofs import (
     HINT,
     counts_in,
@@ -39,9 +39,9 @@ from ..dialects.graph.nests.proofs import (
     uncovered_of_call,
 )
 from ..dialects.graph.ops import CallDpsOp
-from ..dialects.graph.shapes import SymbolicShapes
-from ..dialects.loop.inside import readers_in
+from ..dialects.graph.sizes.shapes import SymbolicShapes
 from ..dialects.loop.ops import TRUSTED, KernelOp
+from ..dialects.loop.proofs.inside import readers_in
 from ..dialects.stages import verify_stage
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Attribute
 
-from ..core.arrays import is_integer
+from ..core.boundary.arrays import is_integer
 from ..dialects.graph.attrs import accumulator_type
 from ..dialects.graph.interfaces import FusionKind, GraphOp
-from ..dialects.graph.ops_quantize import ScaledOp
-from ..dialects.graph.ops_quantized import QuantizedContractionOp
+from ..dialects.graph.ops.elementwise.quantize import ScaledOp
+from ..dialects.graph.ops.products.quantized import QuantizedContractionOp
 from .values import Operand, Value
 
 _OF_MIXED_TYPES = (ScaledOp, QuantizedContractionOp)

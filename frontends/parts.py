@@ -11,7 +11,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ..core.provenance import named
+from ..core.ir.provenance import named
 from ..dialects.graph.op_builder import OpBuilder
 from .diagnostics import caller_location
 from .values import Operand, Value

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..core.typed import tensor_type
-from ..dialects.graph.ops_select import WHOLE_END
+from ..core.ir.typed import tensor_type
+from ..dialects.graph.ops.moves.select import WHOLE_END
 from .cells import Activation, Cell, Gru, Lstm, Parameters, Rnn, columns
 from .diagnostics import input_error
 from .parts import BuilderPart

@@ -15,10 +15,10 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 
-from ..core.arrays import is_integer
-from ..core.public_function import DIMS, argument_attrs
-from ..core.specs import SparseSpec, TensorSpec
-from ..dialects.graph.shapes import SymbolicShapes
+from ..core.boundary.arrays import is_integer
+from ..core.boundary.specs import SparseSpec, TensorSpec
+from ..core.ir.public_function import DIMS, argument_attrs
+from ..dialects.graph.sizes.shapes import SymbolicShapes
 from ..dialects.sparse_tensor import csr
 from .arrays import element_type_named
 from .diagnostics import input_error

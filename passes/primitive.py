@@ -20,8 +20,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from ..core.budgets import Budget
-from ..core.context import decide
+from ..core.ir.context import decide
+from ..core.pipelines.budgets import Budget
 from ..dialects.loop.handles import Forwarded
 from ..dialects.loop.nests import kernel_named
 from ..dialects.loop.ops import ForOp, KernelOp

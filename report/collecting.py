@@ -10,15 +10,15 @@ from typing import Any
 from xdsl.dialects import func
 from xdsl.ir import Operation
 
-from ..compilation import CODE_GENERATION, Compilation
-from ..core.explanation import record
-from ..core.module import Module
+from ..core.ir.module import Module
+from ..core.pipelines.explanation import record
+from ..core.pipelines.stages import IR_STAGES, TEXT_STAGES
 from ..core.progress import report as report_step
-from ..core.stages import IR_STAGES, TEXT_STAGES
 from ..dialects.graph.interfaces import GraphOp
 from ..dialects.graph.kinds import FusionKind
 from ..dialects.loop.ops import KernelOp
 from ..dialects.loop.trace import trace_of
+from ..driver.compilation import CODE_GENERATION, Compilation
 from ..runtime.profile import Calls
 from .document import Function, Graph, Kernel, Mark, Memory, Operator, Report, Stage, Trial
 from .edge_lists import EdgeList, edge_lists_of

@@ -11,10 +11,10 @@ from typing import Any
 
 from xdsl.dialects import func
 
+from ..core.boundary.specs import ValueSpec
 from ..core.display import ScheduledKernel
-from ..core.module import Module
-from ..core.printing import module_text
-from ..core.specs import ValueSpec
+from ..core.ir.module import Module
+from ..core.ir.printing import module_text
 from ..dialects.graph.nests.kernels import Kernel
 from ..frontends.gnn.graph import Graph
 from ..runtime.executable import Executable

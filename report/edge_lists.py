@@ -9,12 +9,12 @@ import numpy as np
 from xdsl.dialects import func
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from ..core.dims import Dim
-from ..core.public_function import specs_of
+from ..core.algebra.dims import Dim
+from ..core.ir.public_function import specs_of
 from ..dialects.graph import ops as graph
 from ..dialects.graph.attrs import ints
 from ..dialects.graph.interfaces import rank
-from ..dialects.graph.shapes import SymbolicShapes
+from ..dialects.graph.sizes.shapes import SymbolicShapes
 
 
 @dataclass(frozen=True)

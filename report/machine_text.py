@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 from ..backends.llvm import jit
 from ..backends.llvm.debug import LineInfo
 from ..backends.llvm.translate import translate
-from ..core.printing import Listing
+from ..core.ir.printing import Listing
 from ..core.target import Target
 from .marking import Marks
 

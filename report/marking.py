@@ -23,8 +23,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Operation
 
-from ..core.printing import AliasPrinter, CountedLines, aliases_text
-from ..core.provenance import leaves, names_of
+from ..core.ir.printing import AliasPrinter, CountedLines, aliases_text
+from ..core.ir.provenance import leaves, names_of
 from .document import Mark
 
 ELIDED = 16

@@ -8,11 +8,11 @@ from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from ..core.dims import Dim
+from ..core.algebra.dims import Dim
+from ..core.boundary.specs import ValueSpec
 from ..core.dtypes import byte_size
-from ..core.public_function import specs_of
-from ..core.specs import ValueSpec
-from ..core.typed import memref_type
+from ..core.ir.public_function import specs_of
+from ..core.ir.typed import memref_type
 from ..dialects.rt import ops as rt
 from .document import Memory, Slot
 from .marking import Marks

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import ConstantLike
 
-from ..core.public_function import specs_of
+from ..core.ir.public_function import specs_of
 from ..dialects.sparse_tensor import is_sparse
 from .document import Edge, Graph, Operator
 from .marking import Marks, printed

@@ -7,8 +7,8 @@ import time
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from ..core.context import CompilerContext, PassHook
 from ..core.instrumentation.ir_text import changed, difference, window
+from ..core.ir.context import CompilerContext, PassHook
 from .document import Difference, PassRun
 from .marking import Printed, printed, symbol
 

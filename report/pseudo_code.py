@@ -27,7 +27,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from ..core.typed import is_splat
+from ..core.ir.typed import is_splat
 from ..dialects.loop.attrs import Combine, LoopKind
 from ..dialects.loop.ops import (
     FoldOp,

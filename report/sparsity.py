@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from ..core.arguments import Csr
-from ..core.module import Module
+from ..core.boundary.arguments import Csr
+from ..core.ir.module import Module
 from .document import Pattern
 from .edge_lists import EdgeList
 
@@ -28,7 +28,7 @@ def patterns_of(
 
     Args:
         module: the module.
-        inputs: arguments of a call as `core.arguments.taken` returns them, or none.
+        inputs: arguments of a call as `core.boundary.arguments.taken` returns them, or none.
         edge_lists: those among the inputs.
         sizes: the symbolic sizes of the call.
     """

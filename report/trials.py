@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..compilation import Compilation
-from ..core import pipelines
-from ..core.records import Records, default_path, read_records
+from ..core.pipelines import staircase as pipelines
 from ..core.target import Target
 from ..dialects.loop.ops import KernelOp
 from ..dialects.loop.trace import structure_of
+from ..driver.compilation import Compilation
 from ..passes.loop.schedule import schedule_kernel
 from ..passes.loop.scheduler.predictions import Predictions
+from ..passes.loop.scheduler.records import Records, default_path, read_records
 from .document import Trial
 
 

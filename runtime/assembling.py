@@ -14,9 +14,9 @@ from ..backends.llvm.assembled import KERNEL, Assembled, MappedProgram
 from ..backends.llvm.boundary.code import ENTRY
 from ..backends.llvm.elf import image_of
 from ..backends.llvm.images import Image, system_function
-from ..core.module import Module
+from ..core.ir.module import Module
+from ..core.ir.walks import operations_in
 from ..core.target import Target
-from ..core.walks import operations_in
 from ..dialects.rt.abi import PARALLEL_TILES
 from .functions import callback
 from .loaded import Program

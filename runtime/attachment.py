@@ -12,7 +12,7 @@ from .vectorcall import attach, fast_type
 
 if TYPE_CHECKING:
     from ..backends.llvm.boundary.layout import Boundary
-    from ..core.decisions import Decision
+    from ..core.pipelines.decisions import Decision
     from .artefacts.reading import Artefact
     from .staircase import Staircase
 

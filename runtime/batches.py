@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..core.boundary.specs import ValueSpec
 from ..core.dtype_names import dtype_named
 from ..core.errors import InputError, explain
-from ..core.specs import ValueSpec
 
 
 class Called(Protocol):

@@ -11,12 +11,12 @@ from xdsl.dialects.builtin import AffineMapAttr
 from xdsl.ir.affine import AffineMap
 
 from ..core.algebra.affine import DivisorError
-from ..core.arrays import csr_sharing
+from ..core.boundary.arrays import csr_sharing
 from ..core.dtype_names import as_buffer
 from ..core.dtypes import dtype_of
 from ..core.errors import CompileError, explain
-from ..core.reading import ReadingError, amount, check_size, memory
-from ..core.weights import WeightStore
+from ..core.files.reading import ReadingError, amount, check_size, memory
+from ..core.ir.weights import WeightStore
 from ..dialects.loop.packing import pack_array
 from ..dialects.program import EXTREMES, Constant
 

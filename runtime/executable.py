@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ..core import arguments
-from ..core.argument_order import graph_first, in_order
+from ..core.boundary import arguments
+from ..core.boundary.argument_order import graph_first, in_order
+from ..core.boundary.nested_arguments import flattened
+from ..core.boundary.specs import ValueSpec
 from ..core.display import displayed, write_page
 from ..core.errors import CompileError, TargetError, explain
 from ..core.folding import folded
-from ..core.nested_arguments import flattened
-from ..core.specs import ValueSpec
-from ..core.stages import TEXT_STAGES, check_stage
+from ..core.pipelines.stages import TEXT_STAGES, check_stage
 from . import attachment, objects, results
 from .artefacts import container
 from .frames import Frames
@@ -27,13 +27,13 @@ from .vectorcall import boundary
 
 if TYPE_CHECKING:
     from ..backends.llvm.boundary.layout import Boundary
-    from ..core.context import Change
-    from ..core.decisions import Decision
-    from ..core.fate import Fate
-    from ..core.weights import WeightStore
+    from ..core.ir.context import Change
+    from ..core.ir.weights import WeightStore
+    from ..core.pipelines.decisions import Decision
     from .artefacts.reading import Artefact
     from .artefacts.verifying import Verification
     from .attachment import Decisions
+    from .fate import Fate
     from .profile import Profile
     from .staircase import Staircase
 
@@ -319,7 +319,7 @@ class Executable:
         Raises:
             InputError: if there is no such format.
         """
-        from ..core.explanation import explanation
+        from ..core.pipelines.explanation import explanation
 
         return explanation(self.decisions, format)
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ..core.arrays import csr_sharing
+from ..core.boundary.arrays import csr_sharing
+from ..core.boundary.functions import call, registered
 from ..core.dtype_names import dtype_named
-from ..core.functions import call, registered
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arguments import IndexDtypes
-from ..core.dims import Dim, Shape
-from ..core.signature import Signature
-from ..core.specs import ValueSpec
+from ..core.algebra.dims import Dim, Shape
+from ..core.boundary.arguments import IndexDtypes
+from ..core.boundary.signature import Signature
+from ..core.boundary.specs import ValueSpec
 from ..dialects.rt.statuses import Failure
 from .functions import Callee, Operand
 

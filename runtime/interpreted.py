@@ -25,7 +25,7 @@ from ..backends.reference.remembered import Remembered
 from ..backends.reference.rt import CallEnds, Context
 from ..core.dtypes import dtype_of, element_type_of
 from ..core.errors import CompileError, explain
-from ..core.symbols import find_symbol
+from ..core.ir.symbols import find_symbol
 from ..dialects.rt.abi import Word
 from .executable import Executable
 from .functions import callback, guarded

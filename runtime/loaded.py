@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..backends.llvm.boundary.plan import ARGUMENTS, LARGEST_ARENA, Plan
-from ..core import arguments
+from ..core.algebra.multiples import misfit
+from ..core.boundary import arguments
+from ..core.boundary.specs import ValueSpec
 from ..core.errors import InputError, StepwellError, explain
-from ..core.multiples import misfit
-from ..core.specs import ValueSpec
 from ..dialects.rt.abi import ARENA_TOO_SMALL, WORDS, Word
 from . import results
 from .frames import Claim, Frame, Frames, no_memory

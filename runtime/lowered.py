@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Attribute
 
-from ..core.module import Module
+from ..core.ir.module import Module
 from ..dialects.program import (
     Constant,
     Function,

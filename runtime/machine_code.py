@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.module import Module
-from ..core.printing import Listing
+from ..core.ir.module import Module
+from ..core.ir.printing import Listing
+from ..core.ir.weights import WeightStore
 from ..core.target import Target
-from ..core.weights import WeightStore
 from .functions import callback
 from .interface import Interface
 from .loaded import Program

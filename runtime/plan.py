@@ -17,11 +17,11 @@ from ..backends.llvm.boundary.plan import (
     RECORDS,
     RESIZED,
 )
-from ..core.arguments import Argument
-from ..core.dims import Dim, SizeQuotient
+from ..core.algebra.dims import Dim, SizeQuotient
+from ..core.boundary.arguments import Argument
+from ..core.boundary.signature import Signature
+from ..core.boundary.specs import ValueSpec
 from ..core.dtype_names import dtype_named
-from ..core.signature import Signature
-from ..core.specs import ValueSpec
 from .objects import dtype_word, look_for_scipy, matrix_types
 
 

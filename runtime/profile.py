@@ -144,7 +144,8 @@ class Profile:
 class Calls:
     """What is known of calls of a program, for a report: nothing by default.
 
-    `inputs` are their arguments as `core.arguments.taken` returns them, `sizes` the symbolic sizes.
+    `inputs` are their arguments as `core.boundary.arguments.taken` returns them, `sizes` the
+    symbolic sizes.
     """
 
     profile: Profile | None = None

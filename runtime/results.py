@@ -9,11 +9,11 @@ from typing import Any, cast
 import numpy as np
 
 from ..backends.llvm.boundary.plan import LARGE_RESULT, LINE
-from ..core.arrays import array_of_tensor, is_tensor, plain_array, refuse_mask
+from ..core.boundary.arrays import array_of_tensor, is_tensor, plain_array, refuse_mask
+from ..core.boundary.signature import Signature
+from ..core.boundary.specs import ValueSpec
 from ..core.dtype_names import dtype_named
 from ..core.errors import InputError, explain
-from ..core.signature import Signature
-from ..core.specs import ValueSpec
 from .frames import no_memory
 
 

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from ..core.fate import Fate
-    from ..core.weights import WeightStore
+    from ..core.ir.weights import WeightStore
+    from .fate import Fate
     from .loaded import Program
     from .machine_code import Generated, Source
     from .profile import Calls, Profile

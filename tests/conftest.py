@@ -21,8 +21,8 @@ from xdsl.irdl import OpDef
 from xdsl.traits import SameOperandsAndResultType
 
 import stepwell as sw
-from stepwell.core import pass_manager
-from stepwell.core.stages import STAGES
+from stepwell.core.pipelines import pass_manager
+from stepwell.core.pipelines.stages import STAGES
 
 from . import harness
 from .guards.memory import memory

@@ -38,7 +38,7 @@ def cache(
 
 def _described(folder: Folder) -> str:
     """The folder, its entries, their size and its limit, and how often they were used."""
-    from ..core.reading import amount
+    from ..core.files.reading import amount
 
     entries, uses = folder.entries(), folder.uses()
     programs, kernels = (

@@ -17,11 +17,11 @@ from .models import ARTEFACT, load_model, parse_shapes, read_or_make_inputs, sta
 from .progress import passes_shown
 
 if TYPE_CHECKING:
-    from ..compilation import Compilation
-    from ..core.context import PassHook
-    from ..core.module import Module
-    from ..core.request import Request
-    from ..core.specs import ValueSpec
+    from ..core.boundary.specs import ValueSpec
+    from ..core.ir.context import PassHook
+    from ..core.ir.module import Module
+    from ..driver.compilation import Compilation
+    from ..driver.request import Request
     from ..runtime.executable import Executable
     from .models import Program
 
@@ -100,7 +100,7 @@ class CompileOptions(ModelOptions):
 
     def compiled(self, module: Module, hooks: Sequence[PassHook] = ()) -> tuple[Executable, float]:
         """The program of a module, and the seconds that it took to compile it."""
-        from ..compiler import compiled
+        from ..api.compiler import compiled
 
         request = self.request(module)
         start = time.perf_counter()
@@ -142,7 +142,7 @@ class CompileOptions(ModelOptions):
         Raises:
             InputError: if options say how to compile.
         """
-        from ..loading import load
+        from ..api.loading import load
 
         for option in fields(self):
             if getattr(self, option.name) != option.default:
@@ -157,7 +157,7 @@ class CompileOptions(ModelOptions):
         Raises:
             StepwellError: if a file that an option names cannot be read.
         """
-        from ..core.request import Request
+        from ..driver.request import Request
 
         passes, traces = (
             None if path is None else read_option(option, path)
@@ -179,8 +179,8 @@ class CompileOptions(ModelOptions):
 
     def way_down(self, module: Module, hooks: Sequence[PassHook] = ()) -> Compilation:
         """The compilation of a module; this machine need not be able to run the target."""
-        from ..compilation import Compilation
         from ..diagnosis.reproducer import Reproducing
+        from ..driver.compilation import Compilation
 
         return Compilation.of(self.request(module), (*hooks, Reproducing()))
 
@@ -224,7 +224,7 @@ def read_option(option: str, path: Path) -> str:
     Raises:
         StepwellError: if it cannot be read.
     """
-    from ..core.reading import LARGEST_LIST, ReadingError, read_text
+    from ..core.files.reading import LARGEST_LIST, ReadingError, read_text
 
     try:
         return read_text(path, LARGEST_LIST)

@@ -16,7 +16,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from ..core.module import Module
+from ..core.ir.module import Module
 from .timing import duration, measure
 
 DATA = Path(__file__).resolve().parent / "demo_data"

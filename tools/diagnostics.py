@@ -18,10 +18,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 
-from ..core.decisions import Decision
-from ..core.invalid import invalid_operations
-from ..core.provenance import places
-from ..core.refusal import operation_of
+from ..core.ir.invalid import invalid_operations
+from ..core.ir.provenance import places
+from ..core.ir.refusal import operation_of
+from ..core.pipelines.decisions import Decision
 from .messages import worded
 
 _BEGIN = re.compile(r"expected-(error|warning|remark|note)(-re)?\s*(?:@([^\s{]+))?\s*\{\{")

@@ -14,26 +14,26 @@ from typing import IO
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
 
-from ..core.archives import read_archive
-from ..core.context import CompilerContext, PassHook
-from ..core.dominance import verify_module
 from ..core.errors import InputError, StepwellError, explain, first_line
-from ..core.invalid import invalid_operations, place_in_text
-from ..core.module import Module
-from ..core.parsing import MlirParser
-from ..core.pass_manager import run_steps
-from ..core.pipeline_text import canonical, parse_passes
-from ..core.reading import LARGEST_TEXT, ReadingError, read_bytes, read_stream
+from ..core.files.reading import LARGEST_TEXT, ReadingError, read_bytes, read_stream
+from ..core.files.writing import is_device, write_atomically
+from ..core.ir.context import CompilerContext, PassHook
+from ..core.ir.dominance import verify_module
+from ..core.ir.invalid import invalid_operations, place_in_text
+from ..core.ir.module import Module
+from ..core.ir.parsing import MlirParser
+from ..core.ir.weights import WeightStore
+from ..core.pipelines.pass_manager import run_steps
+from ..core.pipelines.text import canonical, parse_passes
 from ..core.registry import make_context
 from ..core.target import named
-from ..core.weights import WeightStore
-from ..core.writing import is_device, write_atomically
 from ..diagnosis.reproducer import (
     defects_named,
     defects_reported,
     differing_versions,
     from_metadata,
 )
+from ..runtime.archives import read_archive
 from .driver_arguments import DriverArguments
 from .driver_options import instrument_options, pipeline_text
 from .instruments import Instruments
@@ -279,7 +279,7 @@ class StepwellOptMain(DriverArguments):
         pipeline, ctx.target = found.request.pipeline, named(found.request.target)
         if found.machine_code:
             # Compile the reproducer to machine code.
-            from ..compiler import compiled
+            from ..api.compiler import compiled
 
             check = False if found.inputs is None else found.inputs
             compiled(found.request, check=check, max_ulp=found.max_ulp)

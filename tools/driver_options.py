@@ -190,7 +190,7 @@ def pipeline_text(args: argparse.Namespace) -> str:
 
 
 def _read(option: str, path: str) -> str:
-    from ..core.reading import LARGEST_LIST, ReadingError, read_text
+    from ..core.files.reading import LARGEST_LIST, ReadingError, read_text
 
     try:
         return read_text(path, LARGEST_LIST)

@@ -39,8 +39,8 @@ def export(
 
     Without `--threads` the library has no threads.
     """
+    from ..api.exporting import exported
     from ..backends.c.interface import identifier
-    from ..exporting import exported
 
     module = options.load(model)
     with passes_shown("exporting"):

@@ -16,9 +16,9 @@ from .outputs import check_output
 from .progress import passes_shown
 
 if TYPE_CHECKING:
-    from ..core.request import Request
     from ..diagnosis.bisection import Bisection
     from ..diagnosis.reduction import Reduction
+    from ..driver.request import Request
 
 _MOST_LINES = 40
 """The number of lines of a diff that are shown; a reproducer has all of them."""

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..core.decisions import Decision
 from ..core.errors import StepwellError, explain
 from ..core.instrumentation.report import Report, write_json, write_text
+from ..core.pipelines.decisions import Decision
 
 if TYPE_CHECKING:
-    from ..core.context import PassHook
     from ..core.instrumentation.ir_printer import IRPrinter
     from ..core.instrumentation.ir_tree import IRTree
     from ..core.instrumentation.pass_statistics import PassStatistics
     from ..core.instrumentation.pass_timing import PassTiming
     from ..core.instrumentation.remarks import Remarks
+    from ..core.ir.context import PassHook
 
 ELIDED_ABOVE = 16
 """By default, constants with more elements are omitted from printed IR."""
@@ -114,7 +114,7 @@ class Instruments:
         if self._timing is None:
             yield
             return
-        from ..core.context import CompilerContext
+        from ..core.ir.context import CompilerContext
 
         with CompilerContext(hooks=[self._timing]).phase(name):
             yield
@@ -188,7 +188,7 @@ class Instruments:
     def _passes(self, option: str, text: str | None) -> list[str] | Literal["all"]:
         names = _listed(text)
         if names:
-            from ..core.pipeline_text import check_known
+            from ..core.pipelines.text import check_known
 
             check_known(names, set(self._available()), option)
         return names

@@ -15,9 +15,9 @@ from rich.text import Text
 
 from ..core.errors import CompileError, StepwellError
 from ..core.errors import explain as explained
-from ..core.explanation import explanation, sections
 from ..core.folding import folded
-from ..core.stages import IR_STAGES, STAGES, check_stage
+from ..core.pipelines.explanation import explanation, sections
+from ..core.pipelines.stages import IR_STAGES, STAGES, check_stage
 from . import finding
 from .bench import bench
 from .cache import cache
@@ -38,10 +38,10 @@ from .tune import tune
 from .why import why
 
 if TYPE_CHECKING:
-    from ..compilation import Compilation
-    from ..core.context import PassHook
-    from ..core.decisions import Decision
-    from ..core.module import Module
+    from ..core.ir.context import PassHook
+    from ..core.ir.module import Module
+    from ..core.pipelines.decisions import Decision
+    from ..driver.compilation import Compilation
     from ..runtime.executable import Executable
 
 app = typer.Typer(
@@ -178,7 +178,7 @@ def _write_stage(reached: str | Module, output: Path | None, brief: bool) -> Non
         text = reached if isinstance(reached, str) else reached.text()
         sys.stdout.write(folded(text) if brief else text)
         return
-    from ..core.writing import write_atomically
+    from ..core.files.writing import write_atomically
 
     try:
         if isinstance(reached, str):
@@ -239,7 +239,7 @@ def pipeline(
     These are the passes that `compile` runs; `compile`, `run` and `explain` take an edited text
     with `--pipeline FILE`.
     """
-    from ..core import pipelines
+    from ..core.pipelines import staircase as pipelines
     from ..core.target import default_threads, named
 
     count = default_threads(named(target)) if threads is None else threads

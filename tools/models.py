@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..core.boundary.specs import ValueSpec
 from ..core.errors import ImportModelError, InputError, StepwellError, explain
-from ..core.specs import ValueSpec
 
 if TYPE_CHECKING:
-    from ..core.module import Module
+    from ..core.ir.module import Module
     from ..runtime.executable import Executable
 
     Program = Callable[[], Module]
@@ -50,7 +50,7 @@ def load_model(path: Path, shapes: Mapping[str, tuple[int, ...]], trusted: bool 
 
         return from_torch(path)
     if path.suffix == ARTEFACT:
-        from ..loading import load
+        from ..api.loading import load
 
         return stage_in(load(path), "optimized")
     from .. import from_mlir
@@ -158,7 +158,7 @@ def read_array(path: Path, option: str = "--input") -> Any:
     Raises:
         InputError: if it is neither.
     """
-    from ..core.reading import ReadingError, opened_npz, read_npy
+    from ..core.files.reading import ReadingError, opened_npz, read_npy
 
     try:
         if path.suffix != ".npz":

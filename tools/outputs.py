@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..core.errors import InputError, explain
-from ..core.stages import IR_STAGES
+from ..core.pipelines.stages import IR_STAGES
 from .models import ARTEFACT
 
 _TEXTS = {"llvm-ir": (".ll",), "asm": (".s", ".S", ".asm")}

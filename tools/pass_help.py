@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from xdsl.passes import ModulePass
 from xdsl.utils.hints import type_repr
 
-from ..core.pipeline_text import check_known
+from ..core.pipelines.text import check_known
 from ..core.registry import own_passes, passes
 
 

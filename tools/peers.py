@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..core.boundary.specs import ValueSpec
 from ..core.errors import StepwellError, explain
-from ..core.module import Module
-from ..core.specs import ValueSpec
+from ..core.ir.module import Module
 
 Call = Callable[[], object]
 

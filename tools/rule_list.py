@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 from xdsl.pattern_rewriter import RewritePattern
 from xdsl.traits import HasCanonicalizationPatternsTrait
 
-from ..core.exactness import Exactness
+from ..core.pipelines.exactness import Exactness
 from ..core.registry import own_dialects, own_passes
 from ..dialects.graph.rules import IdentityRule
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..core.stages import IR_STAGES, check_stage
+from ..core.pipelines.stages import IR_STAGES, check_stage
 from .command import CompileOptions, ModelPath, out
 from .grouped import grouped
 from .models import read_inputs, write_arrays
@@ -67,6 +67,6 @@ def verify(
 
     `stepwell verify model.stepwell`
     """
-    from ..loading import load
+    from ..api.loading import load
 
     out.print(str(load(program).verify()), highlight=False)

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 from xdsl.targets.mlir import MLIRTarget
 
-from ..core.printing import module_text
+from ..core.ir.printing import module_text
 
 
 @dataclass(frozen=True)

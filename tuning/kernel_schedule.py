@@ -12,20 +12,20 @@ from xdsl.utils.exceptions import VerifyException
 
 from ..backends.llvm.machine import check_runs_here
 from ..backends.reference.samples import random_inputs
-from ..compilation import Compilation
 from ..core.display import ScheduledKernel, displayed
 from ..core.errors import CompileError, MiscompilationError, explain, first_line
-from ..core.module import Module
-from ..core.pipelines import threads_of
-from ..core.records import Record, default_path, write_records
-from ..core.request import Request
+from ..core.ir.module import Module
+from ..core.pipelines.staircase import threads_of
 from ..core.target import Target
 from ..dialects.loop.nests import ScheduleError, kernel_named, loops_of
 from ..dialects.loop.ops import SCHEDULE, KernelOp
 from ..dialects.loop.trace import structure_of, trace_of
 from ..dialects.loop.trace_text import Step, parse_traces
+from ..driver.compilation import Compilation
+from ..driver.request import Request
 from ..passes.loop.schedule import schedule_kernel
 from ..passes.loop.scheduler.predictions import Predictions
+from ..passes.loop.scheduler.records import Record, default_path, write_records
 from ..passes.loop.scheduler.replay import take
 from .measuring import Bench
 from .steps import Steps

@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler import compile as compile_module
+from ..api.compiler import compile as compile_module
 from ..core.collector import without_collector
 from ..core.errors import StepwellError
-from ..core.module import Module
+from ..core.ir.module import Module
 from ..core.target import Target
 from ..frontends.mlir import from_mlir
 

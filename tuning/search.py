@@ -22,22 +22,28 @@ from typing import Any
 
 from ..backends.llvm.machine import check_runs_here
 from ..backends.reference.samples import random_inputs
-from ..compilation import Compilation
 from ..core.errors import CompileError, StepwellError, explain
+from ..core.ir.module import Module
 from ..core.logs import logger
-from ..core.module import Module
-from ..core.pipelines import passes_in
+from ..core.pipelines.staircase import passes_in
 from ..core.progress import report
-from ..core.records import Record, Records, default_path, read_records, write_records
-from ..core.request import Request
 from ..core.target import Target, default_threads, named
-from ..core.worker import Worker
 from ..dialects.loop.ops import ForOp, KernelOp
 from ..dialects.loop.trace import structure_of
+from ..driver.compilation import Compilation
+from ..driver.request import Request
 from ..passes.loop.schedule import schedule_kernel
 from ..passes.loop.scheduler.accesses import cost
 from ..passes.loop.scheduler.knobs import ANALYTIC, CHOICES, Knobs
 from ..passes.loop.scheduler.predictions import Predictions
+from ..passes.loop.scheduler.records import (
+    Record,
+    Records,
+    default_path,
+    read_records,
+    write_records,
+)
+from .worker import Worker
 
 _LOG = logger("tuning")
 

@@ -9,11 +9,11 @@ from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
-from ...core.dims import Dim, Shape, product
+from ...core.algebra.dims import Dim, Shape, product
+from ...core.boundary.signature import Signature
+from ...core.boundary.specs import ValueSpec
 from ...core.dtype_names import dtype_named
 from ...core.errors import CompileError, explain
-from ...core.signature import Signature
-from ...core.specs import ValueSpec
 from ...core.target import Target
 from ...dialects.rt.statuses import Failure
 

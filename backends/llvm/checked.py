@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...core.errors import CompileError, explain
-from ...core.provenance import origin
+from ...core.ir.provenance import origin
 
 _MOST_ALIGNMENT = 1 << 32
 _ORDERINGS = {llvm.LoadOp: (1, 2, 4, 7), llvm.StoreOp: (1, 2, 5, 7)}

@@ -11,7 +11,7 @@ whose code is inlined into a kernel. So `gdb`, which LLVM's linker notifies of c
     !3 = distinct !DISubprogram(name: "fused_dense_relu", ...)
 
 An instruction of several nodes belongs to one such function, named after all of them. Lines are
-those of the text that the program was compiled from, see `core.printing.Listing`.
+those of the text that the program was compiled from, see `core.ir.printing.Listing`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from llvmlite import ir
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import FileLineColLoc, LocationAttr
 
-from ...core.printing import Listing
-from ...core.provenance import leaves, names_of
+from ...core.ir.printing import Listing
+from ...core.ir.provenance import leaves, names_of
 
 _MOST_NAMES = 8
 _DWARF, _VERSION = 4, 3

@@ -21,7 +21,7 @@ from xdsl.ir import Attribute
 
 from ...core.errors import CompileError, InternalError, explain
 from ...core.exclusive import close_after, exclusive
-from ...core.printing import Listing
+from ...core.ir.printing import Listing
 from ...core.target import Target, host
 from ...dialects.program import EFFORT, UNROLL
 from ...dialects.rt.abi import PARALLEL_TILES

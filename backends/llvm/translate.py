@@ -14,10 +14,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region
 from xdsl.utils.exceptions import LLVMTranslationException
 
-from ...core.control_flow import definitions_first
 from ...core.errors import CompileError, explain
-from ...core.printing import Listing
-from ...core.provenance import origin
+from ...core.ir.control_flow import definitions_first
+from ...core.ir.printing import Listing
+from ...core.ir.provenance import origin
 from ...core.target import Target
 from ...dialects.program import EFFORT, UNROLL
 from .debug import DebugInfo

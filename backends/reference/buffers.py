@@ -31,8 +31,8 @@ from xdsl.interpreter import (
 from xdsl.ir import Attribute, Operation
 
 from ...core.errors import CompileError, UnsupportedError, explain
-from ...core.provenance import origin
-from ...core.typed import memref_type
+from ...core.ir.provenance import origin
+from ...core.ir.typed import memref_type
 from ...dialects.rt import ops as rt
 from ...dialects.upstream import ops as upstream
 from .loop import outside

@@ -11,12 +11,12 @@ import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ...core.dims import LARGEST_SIZE, Shape
+from ...core.algebra.dims import LARGEST_SIZE, Shape
 from ...core.errors import InputError, explain
-from ...core.provenance import origin
-from ...core.typed import dense_array
-from ...dialects.graph.computed_sizes import DIFFERS, OUT_OF_RANGE
-from ...dialects.graph.shapes import SymbolicShapes
+from ...core.ir.provenance import origin
+from ...core.ir.typed import dense_array
+from ...dialects.graph.sizes.computed import DIFFERS, OUT_OF_RANGE
+from ...dialects.graph.sizes.shapes import SymbolicShapes
 
 if TYPE_CHECKING:
     from ...dialects.graph.interfaces import Array

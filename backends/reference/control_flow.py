@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...core.dims import Dim
+from ...core.algebra.dims import Dim
 from ...core.dtypes import dtype_of
 from ...core.errors import InputError, explain, in_iteration
-from ...core.provenance import origin
-from ...core.typed import dense_array, tensor_type
+from ...core.ir.provenance import origin
+from ...core.ir.typed import dense_array, tensor_type
 from ...dialects.graph.ops import IfOp, LoopOp
 from .computed_sizes import Frame, with_computed
 

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from ...core.dims import Dim
-from ...core.module import Module
+from ...core.algebra.dims import Dim
+from ...core.ir.module import Module
 from ...dialects.graph.demands import IndexBound, demands, read_operands
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.kinds import FusionKind
-from ...dialects.graph.ops_cast import CastOp
-from ...dialects.graph.ops_check import CheckIndicesOp
+from ...dialects.graph.ops.control.check import CheckIndicesOp
+from ...dialects.graph.ops.elementwise.cast import CastOp
 from ...dialects.graph.rearranging import is_alias
-from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.graph.sizes.shapes import SymbolicShapes
 from ...dialects.stages import stage_of
 
 _MOVES = (FusionKind.INJECTIVE, FusionKind.BROADCAST)

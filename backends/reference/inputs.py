@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
-from ...core.arguments import Csr, sizes, taken
+from ...core.boundary.arguments import Csr, sizes, taken
+from ...core.boundary.indices import explained, fault_of
 from ...core.errors import CompileError, InputError
-from ...core.indices import explained, fault_of
-from ...core.module import Module
+from ...core.ir.module import Module
 from ...dialects.graph.signature import arguments_of
-from ...dialects.graph.size_guards import check_guards, guards_of
+from ...dialects.graph.sizes.guards import check_guards, guards_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -17,17 +17,17 @@ from xdsl.interpreter import Interpreter
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ...core.boundary.functions import call, registered
 from ...core.dtype_names import as_buffer
 from ...core.dtypes import dtype_of
 from ...core.errors import CompileError, InputError, UnsupportedError, explain
-from ...core.functions import call, registered
-from ...core.module import Module
-from ...core.provenance import origin
-from ...core.symbols import find_symbol
-from ...dialects.graph.computed_sizes import bounds_of
+from ...core.ir.module import Module
+from ...core.ir.provenance import origin
+from ...core.ir.symbols import find_symbol
 from ...dialects.graph.interfaces import GraphOp, element_type, tensor_type
 from ...dialects.graph.ops import CallDpsOp, CallPackedOp, ConstantOp, IfOp, LoopOp, YieldOp
-from ...dialects.graph.shapes import SymbolicShapes, sizes_of
+from ...dialects.graph.sizes.computed import bounds_of
+from ...dialects.graph.sizes.shapes import SymbolicShapes, sizes_of
 from ...dialects.loop.ops import KernelOp
 from ...dialects.sparse_tensor import index_type, position_type
 from .computed_sizes import Frame, cut, with_computed

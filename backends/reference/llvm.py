@@ -29,9 +29,9 @@ from xdsl.ir import Attribute, Operation
 
 from ...core.errors import UnsupportedError, explain
 from ...core.instructions import of_intrinsic
-from ...core.provenance import origin
-from ...core.symbols import find_symbol
-from ...core.typed import vector_type
+from ...core.ir.provenance import origin
+from ...core.ir.symbols import find_symbol
+from ...core.ir.typed import vector_type
 from ...dialects.rt import ops as rt
 from ...dialects.upstream import ops as upstream
 from ...dialects.x86vector import SCALE

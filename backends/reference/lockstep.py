@@ -18,7 +18,7 @@ from xdsl.dialects import scf
 from xdsl.interpreter import Interpreter
 from xdsl.ir import Operation, SSAValue
 
-from ...core.walks import operations_in
+from ...core.ir.walks import operations_in
 from ...dialects.loop.ops import StoreOp
 from .lanes import Conflict
 from .listeners import JointListener

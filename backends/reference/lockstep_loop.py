@@ -11,7 +11,7 @@ from xdsl.dialects import affine, arith, scf, vector
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Operation, SSAValue
 
-from ...core.typed import memref_type
+from ...core.ir.typed import memref_type
 from ...dialects.loop.combiners import UFUNC
 from ...dialects.loop.ops import FoldOp, ForOp, LoadOp, LocalOp, PrefetchOp, StoreOp
 from ...dialects.upstream import ops as upstream

@@ -11,7 +11,7 @@ from xdsl.dialects import memref, scf, vector
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerType
 from xdsl.ir import Operation, SSAValue
 
-from ...core.typed import memref_type, vector_type
+from ...core.ir.typed import memref_type, vector_type
 from ...dialects.rt import ops as rt
 from ...dialects.upstream import ops as upstream
 from .lanes import Lanes

@@ -25,8 +25,8 @@ from xdsl.interpreter import (
 from xdsl.ir import Operation
 
 from ...core.errors import CompileError, InputError, explain
-from ...core.provenance import origin
-from ...core.typed import memref_type
+from ...core.ir.provenance import origin
+from ...core.ir.typed import memref_type
 from ...dialects.loop.arguments import PACKING
 from ...dialects.loop.combiners import UFUNC
 from ...dialects.loop.ops import (

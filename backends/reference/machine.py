@@ -26,7 +26,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import InterpretationError
 
 from ...core.errors import CompileError, UnsupportedError, explain
-from ...core.provenance import origin
+from ...core.ir.provenance import origin
 from ...dialects.loop.ops import KernelOp
 from ...dialects.upstream import ops as upstream
 from . import buffers, vectors

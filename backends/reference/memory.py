@@ -15,7 +15,7 @@ from xdsl.interpreter import Interpreter
 from xdsl.ir import Operation
 
 from ...core.errors import CompileError, explain
-from ...core.provenance import origin
+from ...core.ir.provenance import origin
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 from xdsl.ir import Operation
 
 from ...core.building.creation import copied
-from ...core.walks import is_same, operations_in
+from ...core.ir.walks import is_same, operations_in
 from ...dialects.loop.ops import KernelOp
 from ...dialects.rt import ops as rt
 

@@ -21,11 +21,11 @@ from xdsl.interpreter import (
 )
 from xdsl.ir import Operation
 
+from ...core.boundary.indices import fault_of, outside, outside_from_front, wrong_offset
 from ...core.dtype_names import as_buffer
 from ...core.errors import CompileError, explain
-from ...core.indices import fault_of, outside, outside_from_front, wrong_offset
-from ...core.provenance import origin
-from ...core.typed import function_around, memref_type
+from ...core.ir.provenance import origin
+from ...core.ir.typed import function_around, memref_type
 from ...dialects.rt import ops as rt
 from .lockstep import Lockstep
 from .memory import Pointer

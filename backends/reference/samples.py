@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.boundary.specs import ValueSpec
 from ...core.dtype_names import dtype_named, is_real
 from ...core.errors import InputError, explain
-from ...core.module import Module
-from ...core.specs import ValueSpec
+from ...core.ir.module import Module
 from .index_inputs import index_limits
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from ...core.dims import Dim, size_of_argument, size_of_result
+from ...core.algebra.dims import Dim, size_of_argument, size_of_result
 from ...core.errors import InputError, explain
-from ...core.provenance import origin
+from ...core.ir.provenance import origin
 from ...dialects.graph.demands import SizeBound, demands
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.ops import CallDpsOp
-from ...dialects.graph.shapes import sizes_of
+from ...dialects.graph.sizes.shapes import sizes_of
 from ...dialects.loop.arguments import (
     FITS,
     SizeCondition,

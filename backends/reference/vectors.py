@@ -10,7 +10,7 @@ from xdsl.dialects import vector
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Operation
 
-from ...core.typed import vector_type
+from ...core.ir.typed import vector_type
 from ...dialects import x86vector
 from ...dialects.upstream import ops as upstream
 from .instructions import scaled

@@ -9,12 +9,12 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
 
-from ...core.refusal import refused
-from ...core.typed import tensor_type
+from ...core.ir.refusal import refused
+from ...core.ir.typed import tensor_type
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.demands import IndexBound, OffsetBound, SizeBound, demands
 from ...dialects.graph.interfaces import GraphOp
-from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.graph.sizes.shapes import SymbolicShapes
 from ...dialects.loop.arguments import BOUNDS, CONSTANT, INDPTR, OFFSETS, SIZES, SizeCondition
 from ...dialects.sparse_tensor import is_sparse
 

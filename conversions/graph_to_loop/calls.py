@@ -11,12 +11,12 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from ...core.dims import Shape
-from ...core.typed import function_around, tensor_type
+from ...core.algebra.dims import Shape
+from ...core.ir.typed import function_around, tensor_type
 from ...dialects.graph import ops as graph
-from ...dialects.graph.computed_sizes import SizeAttr
-from ...dialects.graph.shapes import SymbolicShapes
-from ...dialects.graph.size_attributes import EQUAL, equal_attribute
+from ...dialects.graph.sizes.attributes import EQUAL, equal_attribute
+from ...dialects.graph.sizes.computed import SizeAttr
+from ...dialects.graph.sizes.shapes import SymbolicShapes
 
 Call = graph.CallDpsOp | graph.CallPackedOp
 CallT = TypeVar("CallT", func.CallOp, graph.CallDpsOp)

@@ -12,10 +12,10 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.errors import UnsupportedError, explain
-from ...core.provenance import fuse, origin
-from ...core.refusal import FaultyOperator, refused
-from ...core.symbols import find_symbol
-from ...core.typed import owned, parent_of, returned
+from ...core.ir.provenance import fuse, origin
+from ...core.ir.refusal import FaultyOperator, refused
+from ...core.ir.symbols import find_symbol
+from ...core.ir.typed import owned, parent_of, returned
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.interfaces import GraphOp, element_type, is_foreign, rank
 from ...dialects.graph.nests.nest import Index
@@ -29,14 +29,14 @@ from ...dialects.graph.nests.proofs import (
     outside_of,
     uncovered,
 )
-from ...dialects.graph.ops_call import CallDpsOp
+from ...dialects.graph.ops.control.call import CallDpsOp
 from ...dialects.graph.plan.nest_plan import NestPlan, ResultNest
+from ...dialects.graph.plan.visibility import StoredRounding
 from ...dialects.graph.rearranging import ReshapeInterface
-from ...dialects.graph.shapes import SymbolicShapes
-from ...dialects.graph.visibility import StoredRounding
+from ...dialects.graph.sizes.shapes import SymbolicShapes
 from ...dialects.loop import ops as loop
-from ...dialects.loop.dependences import dependences
-from ...dialects.loop.inside import Reader, buffer_of
+from ...dialects.loop.proofs.dependences import dependences
+from ...dialects.loop.proofs.inside import Reader, buffer_of
 from .arguments import argument_attrs, arguments_of
 from .nest import NestBuilder
 from .writing import NestWriter

@@ -9,13 +9,13 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ...core.typed import function_around
+from ...core.ir.typed import function_around
 from ...dialects.graph import ops as graph
 from ...dialects.graph.rearranging import is_alias
-from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.graph.sizes.shapes import SymbolicShapes
 from ...dialects.loop import ops as loop
 from ...dialects.loop.arguments import CONSTANT, ENTRIES, IN_PLACE
-from ...dialects.loop.in_place import overwritable
+from ...dialects.loop.proofs.in_place import overwritable
 from ...dialects.sparse_tensor import is_sparse
 from .calls import Call
 

@@ -21,17 +21,17 @@ from xdsl.ir.affine import AffineExpr
 
 from ...core.building.arithmetic import INDEX
 from ...core.errors import InternalError, UnsupportedError, explain
-from ...core.provenance import origin
-from ...core.typed import owned, tensor_type
-from ...dialects.graph import scalars
+from ...core.ir.provenance import origin
+from ...core.ir.typed import owned, tensor_type
 from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type, faults_of
+from ...dialects.graph.nests import scalars
 from ...dialects.graph.nests.loop_nest import Frame, LoopNest
 from ...dialects.graph.nests.nest import Index, Nest, PlaceSteps
 from ...dialects.graph.nests.proofs import known_in
 from ...dialects.graph.plan.local_buffers import local_type
 from ...dialects.graph.plan.nest_plan import NestPlan
-from ...dialects.graph.shapes import SymbolicShapes
-from ...dialects.graph.visibility import StoredRounding
+from ...dialects.graph.plan.visibility import StoredRounding
+from ...dialects.graph.sizes.shapes import SymbolicShapes
 from ...dialects.loop.ops import KernelOp
 from .arguments import KernelArgument, SparseArgument
 from .sizes import ArgumentSizes

@@ -8,11 +8,11 @@ from xdsl.dialects import arith, memref
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
+from ...core.algebra.dims import Dim
 from ...core.building.arithmetic import INDEX
 from ...core.building.sizes import affine_size
-from ...core.dims import Dim
 from ...dialects.graph.nests.loop_nest import LoopNest
-from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.graph.sizes.shapes import SymbolicShapes
 from .arguments import KernelArgument, SparseArgument
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from xdsl.dialects import func
 from xdsl.ir import BlockArgument, SSAValue
 
-from ...core.context import Work
-from ...core.dims import Dim
-from ...core.provenance import names
+from ...core.algebra.dims import Dim
+from ...core.ir.context import Work
+from ...core.ir.provenance import names
 from ...dialects.graph.interfaces import GraphOp
-from ...dialects.graph.moved import bytes_of
-from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.graph.plan.moved import bytes_of
+from ...dialects.graph.sizes.shapes import SymbolicShapes
 
 
 def work_of(function: func.FuncOp, shapes: SymbolicShapes) -> tuple[Work, ...]:

@@ -8,15 +8,15 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ...core.errors import UnsupportedError, explain
-from ...core.provenance import origin
-from ...core.typed import owned
-from ...dialects.graph import scalars
+from ...core.ir.provenance import origin
+from ...core.ir.typed import owned
 from ...dialects.graph.combiners import COMBINERS
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
+from ...dialects.graph.nests import scalars
 from ...dialects.graph.nests.nest import Index, WritingNest
 from ...dialects.graph.plan.nest_plan import NestPlan
-from ...dialects.graph.shapes import SymbolicShapes
-from ...dialects.graph.visibility import StoredRounding
+from ...dialects.graph.plan.visibility import StoredRounding
+from ...dialects.graph.sizes.shapes import SymbolicShapes
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.ops import KernelOp
 from .arguments import KernelArgument

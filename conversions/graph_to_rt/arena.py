@@ -9,13 +9,13 @@ from xdsl.dialects import arith, memref
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from ...core.actions import allowed
-from ...core.dims import Dim, Shape, product
+from ...core.algebra.dims import Dim, Shape, product
 from ...core.dtypes import byte_size
 from ...core.errors import explain
-from ...core.provenance import fuse
-from ...core.refusal import refused
-from ...core.typed import memref_type, tensor_type
+from ...core.ir.provenance import fuse
+from ...core.ir.refusal import refused
+from ...core.ir.typed import memref_type, tensor_type
+from ...core.pipelines.actions import allowed
 from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.rearranging import is_alias

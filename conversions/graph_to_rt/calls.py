@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import DYNAMIC_INDEX, FunctionType, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ...core.refusal import refused
-from ...core.typed import tensor_type
+from ...core.ir.refusal import refused
+from ...core.ir.typed import tensor_type
 from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import buffer_types, storage_type
 from ...dialects.rt import ops as rt

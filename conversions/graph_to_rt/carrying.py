@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Block, OpResult, SSAValue
 
-from ...core.typed import tensor_type
+from ...core.ir.typed import tensor_type
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import ShapeFacts, unknown_sizes
 from .function import Producer

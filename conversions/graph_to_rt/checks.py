@@ -9,11 +9,11 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import FloatAttr, IndexType, f64, i32, i64
 from xdsl.ir import Operation, SSAValue
 
-from ...core.dims import Dim
+from ...core.algebra.dims import Dim
 from ...core.errors import explain
-from ...core.provenance import origin
-from ...core.refusal import refused
-from ...core.typed import tensor_type
+from ...core.ir.provenance import origin
+from ...core.ir.refusal import refused
+from ...core.ir.typed import tensor_type
 from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.demands import SizeBound, demands
@@ -29,7 +29,7 @@ from ...dialects.loop.arguments import (
     size_conditions,
     texts_of,
 )
-from ...dialects.loop.segments import is_row_pointer
+from ...dialects.loop.proofs.segments import is_row_pointer
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
 from .constants import Constants, as_type

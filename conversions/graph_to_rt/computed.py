@@ -9,12 +9,12 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import i64
 from xdsl.ir import Operation, SSAValue
 
+from ...core.algebra.dims import LARGEST_SIZE, Dim
+from ...core.algebra.multiples import misfit
 from ...core.building.arithmetic import INDEX
-from ...core.dims import LARGEST_SIZE, Dim
 from ...core.errors import explain
-from ...core.multiples import misfit
-from ...core.provenance import origin
-from ...dialects.graph.computed_sizes import DIFFERS, OUT_OF_RANGE, ComputedSize
+from ...core.ir.provenance import origin
+from ...dialects.graph.sizes.computed import DIFFERS, OUT_OF_RANGE, ComputedSize
 from ...dialects.rt import ops as rt
 from .arena import Arena
 from .checks import check_product

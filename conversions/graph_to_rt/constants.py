@@ -8,9 +8,9 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, MemRefType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ...core.refusal import refused
-from ...core.typed import owned, tensor_type
-from ...core.weights import WeightStore
+from ...core.ir.refusal import refused
+from ...core.ir.typed import owned, tensor_type
+from ...core.ir.weights import WeightStore
 from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.loop import ops as loop

@@ -20,18 +20,18 @@ from xdsl.dialects.utils import split_dynamic_index_list
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from ...core.dims import Dim, Shape, product
+from ...core.algebra.dims import Dim, Shape, product
 from ...core.errors import explain
-from ...core.provenance import origin
-from ...core.public_function import NAME
-from ...core.refusal import refused
-from ...core.symbols import find_symbol
-from ...core.typed import returned, tensor_type
+from ...core.ir.provenance import origin
+from ...core.ir.public_function import NAME
+from ...core.ir.refusal import refused
+from ...core.ir.symbols import find_symbol
+from ...core.ir.typed import returned, tensor_type
 from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import buffer_types
-from ...dialects.graph.computed_sizes import bounds_of
-from ...dialects.graph.shapes import SymbolicShapes
-from ...dialects.graph.size_attributes import argument_attributes
+from ...dialects.graph.sizes.attributes import argument_attributes
+from ...dialects.graph.sizes.computed import bounds_of
+from ...dialects.graph.sizes.shapes import SymbolicShapes
 from ...dialects.loop import ops as loop
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse, part_count

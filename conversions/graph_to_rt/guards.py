@@ -5,8 +5,8 @@ from __future__ import annotations
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from ...core.refusal import refused
-from ...dialects.graph.size_guards import Guard, guards_of
+from ...core.ir.refusal import refused
+from ...dialects.graph.sizes.guards import Guard, guards_of
 from ...dialects.rt import ops as rt
 from ...dialects.rt.abi import DETAIL_WORDS
 from .function import BufferFunction

@@ -10,8 +10,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...core.building.arithmetic import INDEX, constant
 from ...core.errors import explain
-from ...core.provenance import origin
-from ...core.typed import tensor_type
+from ...core.ir.provenance import origin
+from ...core.ir.typed import tensor_type
 from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.interfaces import ShapeFacts, unknown_sizes

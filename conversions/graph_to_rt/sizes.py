@@ -6,10 +6,10 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from ...core.algebra.dims import Dim, SizeQuotient
 from ...core.building.arithmetic import INDEX, summed
-from ...core.dims import Dim, SizeQuotient
-from ...core.refusal import refused
-from ...core.typed import memref_type
+from ...core.ir.refusal import refused
+from ...core.ir.typed import memref_type
 
 
 class Sizes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...core.dims import Dim
+from ...core.algebra.dims import Dim
 
 
 @dataclass(frozen=True)

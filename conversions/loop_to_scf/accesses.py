@@ -39,7 +39,7 @@ from ...core.algebra.expressions import (
 )
 from ...core.algebra.polynomials import Polynomial
 from ...core.building.arithmetic import INDEX
-from ...core.typed import memref_type
+from ...core.ir.typed import memref_type
 from ...dialects.loop.vectors import Chunk, Layout, Row
 from .contents import Contents
 from .indices import Indices, NotLinearError, fixed

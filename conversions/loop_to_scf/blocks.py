@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...core.building.creation import created
-from ...core.typed import is_splat
+from ...core.ir.typed import is_splat
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.combiners import combining, neutral_value
 from ...dialects.loop.vectors import INTERLEAVE, Chunk, Layout, Row

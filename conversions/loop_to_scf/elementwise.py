@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from ...core.algebra.expressions import Affine
-from ...core.typed import vector_type
+from ...core.ir.typed import vector_type
 from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.vectors import INTERLEAVE, INTRINSICS

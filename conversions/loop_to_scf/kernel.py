@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Block, Region
 
-from ...dialects.loop.in_place import sharing
 from ...dialects.loop.ops import KernelOp
+from ...dialects.loop.proofs.in_place import sharing
 from .elementwise import ELEMENTWISE, elementwise
 from .loops import LOOPS
 from .memory import MEMORY

@@ -11,7 +11,7 @@ from xdsl.ir.affine import AffineMap
 
 from ...core.algebra.expressions import ZERO, Affine
 from ...core.building.arithmetic import INDEX
-from ...core.typed import float_type
+from ...core.ir.typed import float_type
 from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import Combine, LoopKind
 from ...dialects.upstream import ops as upstream

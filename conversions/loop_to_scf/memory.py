@@ -19,7 +19,7 @@ from xdsl.ir import Attribute
 from ...core.algebra.affine import DivisorError
 from ...core.algebra.expressions import ZERO, Affine
 from ...core.dtypes import byte_size
-from ...core.typed import memref_type
+from ...core.ir.typed import memref_type
 from ...dialects.loop import ops as loop
 from ...dialects.upstream import ops as upstream
 from .accesses import Access

@@ -8,7 +8,7 @@ from xdsl.ir import Region, SSAValue
 
 from ...core.algebra.expressions import ZERO, Affine
 from ...core.building.arithmetic import INDEX
-from ...core.typed import memref_type
+from ...core.ir.typed import memref_type
 from ...dialects.loop import ops as loop
 from ...dialects.upstream import ops as upstream
 from .state import State, StateTable

@@ -19,7 +19,7 @@ from ...core.algebra.affine import DivisorError
 from ...core.algebra.expressions import Affine
 from ...core.algebra.polynomials import Polynomial
 from ...core.building.tables import Handler, HandlerTable
-from ...core.refusal import refused
+from ...core.ir.refusal import refused
 from ...dialects.loop import ops as loop
 from ...dialects.loop.vectors import VECTORS, Layout, VectorsAttr
 from .accesses import Buffers

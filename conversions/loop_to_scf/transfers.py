@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import AnyFloat, VectorType
 from xdsl.ir import Operation, SSAValue
 
 from ...core.algebra.expressions import Affine
-from ...core.typed import memref_type
+from ...core.ir.typed import memref_type
 from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.vectors import Chunk, Row

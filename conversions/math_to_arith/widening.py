@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.utils.type import get_element_type_or_self
 
-from ...core.walks import operations_in
+from ...core.ir.walks import operations_in
 from ...dialects.upstream import ops as upstream
 from ...dialects.upstream.element_types import with_element_type
 

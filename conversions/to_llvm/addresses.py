@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ...core.algebra.polynomials import Polynomial
 from ...core.building.arithmetic import multiplied
-from ...core.typed import memref_type
+from ...core.ir.typed import memref_type
 from ...dialects.upstream import ops as upstream
 from .lowering import Lowering
 from .types import PTR, alignment, element_of, int_attr, numbers_attr, stored, with_element_type

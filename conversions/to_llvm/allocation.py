@@ -8,7 +8,7 @@ from string import Template
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntegerType
 
-from ...core.parsing import MlirParser
+from ...core.ir.parsing import MlirParser
 from ...core.registry import make_context
 from ...dialects.rt import ops as rt
 

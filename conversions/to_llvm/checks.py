@@ -12,7 +12,7 @@ from string import Template
 
 from xdsl.dialects.builtin import IntegerType, i64
 
-from ...core.indices import CsrFault
+from ...core.boundary.indices import CsrFault
 from ...dialects.rt import ops as rt
 from .searches import Function, parsed
 
@@ -233,8 +233,8 @@ def check_offsets(element: IntegerType, index: IntegerType) -> Function:
 def check_csr(pointer: IntegerType, column: IntegerType, index: IntegerType) -> Function:
     """`(indptr, indices, columns, details) -> i1`: whether they are a CSR matrix.
 
-    It checks `core.indices.RULES`, in their order. If one does not hold, the details are its
-    `CsrFault`, a position and a value.
+    It checks `core.boundary.indices.RULES`, in their order. If one does not hold, the details are
+    its `CsrFault`, a position and a value.
     """
     begin, first = _widened("%begin", "%value", pointer)
     above, high = _widened("%above", "%high", pointer)

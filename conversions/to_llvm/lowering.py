@@ -33,13 +33,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import ConstantLike, IsolatedFromAbove
 
-from ...core.actions import allowed, is_counting
 from ...core.algebra.polynomials import Polynomial
 from ...core.building.tables import HandlerTable
-from ...core.context import index_bits_of
-from ...core.control_flow import definitions_first
-from ...core.refusal import refused
-from ...core.typed import bits, float_type
+from ...core.ir.context import index_bits_of
+from ...core.ir.control_flow import definitions_first
+from ...core.ir.refusal import refused
+from ...core.ir.typed import bits, float_type
+from ...core.pipelines.actions import allowed, is_counting
 from .places import Places
 from .types import NotLowerableError, dense, int_attr, parts_of, with_element_type
 

@@ -21,7 +21,7 @@ from typing import TypeAlias
 from xdsl.dialects import func, llvm
 from xdsl.dialects.builtin import IntegerType
 
-from ...core.parsing import MlirParser
+from ...core.ir.parsing import MlirParser
 from ...core.registry import make_context
 
 Function: TypeAlias = func.FuncOp | llvm.FuncOp

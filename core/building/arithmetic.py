@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineExpr
 
 from ..algebra.polynomials import AtomT, Monomial, Polynomial
-from ..typed import float_type
+from ..ir.typed import float_type
 
 INDEX = IndexType()
 

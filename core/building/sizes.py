@@ -7,7 +7,7 @@ from collections.abc import Callable
 from xdsl.ir.affine import AffineExpr
 
 from ..algebra.affine import affine
-from ..dims import Dim, SizeQuotient
+from ..algebra.dims import Dim, SizeQuotient
 
 
 def affine_size(

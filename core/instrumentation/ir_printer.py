@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from xdsl.dialects.builtin import ModuleOp
 
-from ..context import CompilerContext, PassHook
-from ..pass_text import pass_text
-from ..printing import module_text
+from ..ir.context import CompilerContext, PassHook
+from ..ir.printing import module_text
+from ..pipelines.pass_text import pass_text
 from .ir_text import changed, difference, text_of_wrong, texts_by_symbol
 from .report import Reporter
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
-from ..printing import module_text
+from ..ir.printing import module_text
 
 _CONTEXT = 3
 """The number of unchanged lines that a diff shows around changed ones."""

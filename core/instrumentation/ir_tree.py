@@ -7,10 +7,10 @@ from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
-from ..context import CompilerContext, PassHook
 from ..errors import StepwellError, explain
-from ..printing import module_text
-from ..writing import write_atomically
+from ..files.writing import write_atomically
+from ..ir.context import CompilerContext, PassHook
+from ..ir.printing import module_text
 from .ir_text import text_of_wrong
 
 

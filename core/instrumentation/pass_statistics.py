@@ -10,8 +10,8 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from ..actions import ActionCounter, counting
-from ..context import CompilerContext, PassHook
+from ..ir.context import CompilerContext, PassHook
+from ..pipelines.actions import ActionCounter, counting
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class StatisticsReport:
 class PassStatistics(PassHook):
     """Counts the operations that passes create and erase, their decisions, and uses of patterns.
 
-    Actions of passes without patterns count as uses; see `core.actions`. The counters that passes
-    keep with `core.context.count` are added.
+    Actions of passes without patterns count as uses; see `core.pipelines.actions`. The counters
+    that passes keep with `core.ir.context.count` are added.
     """
 
     def __init__(self) -> None:

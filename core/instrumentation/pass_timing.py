@@ -9,8 +9,8 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from ..context import CompilerContext, PassHook
-from ..pass_text import pass_text
+from ..ir.context import CompilerContext, PassHook
+from ..pipelines.pass_text import pass_text
 
 
 @dataclass

@@ -9,9 +9,9 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from ..context import CompilerContext, PassHook
-from ..decisions import Decision
-from ..explanation import record
+from ..ir.context import CompilerContext, PassHook
+from ..pipelines.decisions import Decision
+from ..pipelines.explanation import record
 
 KINDS = ("passed", "missed", "analysis")
 

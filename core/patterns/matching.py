@@ -20,9 +20,9 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.traits import Commutative
 
-from ..dominance import dependents_between
 from ..errors import explain
-from ..provenance import origin
+from ..ir.dominance import dependents_between
+from ..ir.provenance import origin
 from .terms import (
     Captured,
     Constrained,

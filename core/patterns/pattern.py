@@ -12,8 +12,8 @@ from typing import Any
 from xdsl.ir import Operation, SSAValue
 
 from ..errors import CompileError, StepwellError, explain
-from ..module import Module
-from ..provenance import names
+from ..ir.module import Module
+from ..ir.provenance import names
 from .matching import Failure, Matcher, described, operations
 from .terms import Constrained, OneOf, Operator, Result, Term, Wildcard, is_constant, subterms
 

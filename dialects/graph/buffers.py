@@ -15,7 +15,7 @@ from xdsl.ir import Attribute
 
 from ...core.bounded_cache import bounded_cache
 from ...core.dtypes import is_low_bit
-from ...core.typed import bits
+from ...core.ir.typed import bits
 from ..sparse_tensor import index_type, is_sparse, position_type
 from .attrs import is_unsigned
 

@@ -12,9 +12,9 @@ from xdsl.ir import Attribute, SSAValue
 from ...core.dtypes import element_type_of
 from ..loop.attrs import Combine
 from ..loop.combiners import UFUNC, neutral_value
-from . import scalars
 from .attrs import ReduceKind, compute_type, is_reordered
 from .buffers import storage_type
+from .nests import scalars
 from .nests.nest import Scalars
 
 

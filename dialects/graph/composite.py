@@ -17,12 +17,11 @@ from xdsl.irdl import OpDef, VariadicDef, irdl_op_definition
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import VerifyException
 
+from ...core.algebra.dims import Dim, Shape, product
 from ...core.bounded_cache import bounded_cache
-from ...core.dims import Dim, Shape, product
 from ...core.dtypes import dtype_of
 from ...core.errors import UnsupportedError, explain
-from ...core.provenance import origin
-from . import scalars
+from ...core.ir.provenance import origin
 from .attrs import compute_type, is_half
 from .constructors import constructor
 from .interfaces import (
@@ -38,9 +37,10 @@ from .interfaces import (
     tensor_type,
     unknown_sizes,
 )
+from .nests import scalars
 from .nests.nest import PlaceSteps, Steps
 from .op_builder import InsertingBuilder, OpBuilder
-from .ops_elementwise import broadcast_index, broadcast_shapes
+from .ops.elementwise.bases import broadcast_index, broadcast_shapes
 
 if TYPE_CHECKING:
     from .interfaces import Array

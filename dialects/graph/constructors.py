@@ -40,7 +40,8 @@ def operator(**defaults: Any) -> Callable[[type[OperatorT]], type[OperatorT]]:
 
     It takes the operands and properties that have no default, those that have one, None for an
     optional operand, and `result_type`. Type checkers know it as a method of builders, and from
-    `ops.pyi`. An operator has a constructor of its own where a default depends on its operands.
+    `ops/__init__.pyi`. An operator has a constructor of its own where a default depends on its
+    operands.
 
     Args:
         defaults: those of properties, in the order of the parameters. An optional property that has

@@ -14,7 +14,7 @@ from typing import TypeVar
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 
-from ...core.dims import Dim
+from ...core.algebra.dims import Dim
 from ..loop.arguments import SizeCondition
 
 

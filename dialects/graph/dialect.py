@@ -9,7 +9,7 @@ calls on buffers.
 
 from __future__ import annotations
 
-from types import ModuleType
+from collections.abc import Iterable
 from typing import TypeVar
 
 from xdsl.ir import Attribute, Dialect, Operation
@@ -19,16 +19,21 @@ from . import ops
 DefinedT = TypeVar("DefinedT", Operation, Attribute)
 
 
-def _definitions(kind: type[DefinedT], *modules: ModuleType) -> list[type[DefinedT]]:
-    """The classes of the dialect that modules define or import."""
-    names = (value for module in modules for value in vars(module).values())
+def _definitions(kind: type[DefinedT], values: Iterable[object]) -> list[type[DefinedT]]:
+    """The classes of the dialect among values."""
     # `issubclass` of an abstract class would look through all of its subclasses.
-    found = (value for value in names if isinstance(value, type) and kind in value.__mro__)
+    found = (value for value in values if isinstance(value, type) and kind in value.__mro__)
     return [value for value in found if getattr(value, "name", "").startswith("graph.")]
+
+
+def _attributes() -> list[type[Attribute]]:
+    """The attributes that the files of operators define or import."""
+    values = (value for module in ops.modules() for value in vars(module).values())
+    return sorted({*_definitions(Attribute, values)}, key=lambda attribute: attribute.name)
 
 
 Graph = Dialect(
     "graph",
-    _definitions(Operation, ops),
-    sorted({*_definitions(Attribute, *ops.MODULES)}, key=lambda attribute: attribute.name),
+    _definitions(Operation, ops.operators().values()),
+    _attributes(),
 )

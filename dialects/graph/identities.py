@@ -1,6 +1,6 @@
 """Identities that scalar functions satisfy, as canonicalisation patterns of their operators.
 
-A row of `ops_functions.py` names those of its function. All are bitwise exact.
+A row of `ops/elementwise/functions.py` names those of its function. All are bitwise exact.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 from xdsl.traits import Commutative
 
-from ...core.exactness import EXACT
+from ...core.pipelines.exactness import EXACT
 from .attrs import is_unsigned
 from .interfaces import element_type
-from .ops_binary import BinaryOp
-from .ops_elementwise import UnaryOp
+from .ops.elementwise.bases import UnaryOp
+from .ops.elementwise.binary import BinaryOp
 from .rules import rule
 
 

@@ -22,18 +22,18 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import DiagnosticException, VerifyException
 
+from ...core.algebra.dims import Dim, Shape, product
 from ...core.bounded_cache import bounded_cache
-from ...core.dims import Dim, Shape, product
 from ...core.dtypes import dtype_of, element_type_of
 from ...core.errors import StepwellError, UnsupportedError, explain
-from ...core.provenance import origin
-from ...core.refusal import OperationRefused
-from ...core.typed import tensor_type
+from ...core.ir.provenance import origin
+from ...core.ir.refusal import OperationRefused
+from ...core.ir.typed import tensor_type
 from .attrs import compute_type, is_reordered
 from .kinds import FusionKind
 from .nests.nest import Index, Nest
-from .shape_facts import ShapeFacts
-from .shape_facts import text as text
+from .sizes.facts import ShapeFacts
+from .sizes.facts import text as text
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

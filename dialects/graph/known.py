@@ -11,8 +11,8 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 
 from ...core.dtype_names import is_real
-from ...core.provenance import fuse
-from ...core.weights import WeightStore
+from ...core.ir.provenance import fuse
+from ...core.ir.weights import WeightStore
 from . import ops as graph
 from .attrs import is_float
 from .interfaces import GraphOp, element_type, tensor_type

@@ -34,18 +34,18 @@ from xdsl.irdl import (
 from ...core.dtype_names import is_cut
 from ...core.dtypes import ELEMENT_TYPES, dtype_of, element_type_of
 from ...core.errors import explain
-from ...core.provenance import fuse, named
+from ...core.ir.provenance import fuse, named
 from ...core.registry import dialects, own_dialects
 from .attrs import TensorConstraint
 from .interfaces import GraphOp, element_type
-from .ops_constant import ConstantOp
+from .ops.sources.constant import ConstantOp
 from .traits import AddedByPasses
 
 if TYPE_CHECKING:
     from xdsl.builder import Builder
     from xdsl.ir import Dialect, Operation
 
-    from ...core.weights import WeightStore
+    from ...core.ir.weights import WeightStore
 
 LARGEST_LITERAL = 16
 """The largest constant, in elements, that is not in the weight store."""

@@ -8,7 +8,7 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
-from . import scalars
+from .nests import scalars
 from .nests.nest import Nest, Places
 
 

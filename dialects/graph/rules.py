@@ -5,10 +5,10 @@
         return not is_constant(x)
 
 The identity says what is replaced by what, and its exactness what may differ: see
-`core/patterns/identity.py` and `core/exactness.py`. The names `c` and `d` are constants, a number
-is a constant of that number everywhere, and ``(t := x * c)`` names the value of an operator.
-Operands of commutative operators match in either order, those of a family only if all in it are
-commutative. Operands that are not written must be absent; attributes may be anything.
+`core/patterns/identity.py` and `core/pipelines/exactness.py`. The names `c` and `d` are constants,
+a number is a constant of that number everywhere, and ``(t := x * c)`` names the value of an
+operator. Operands of commutative operators match in either order, those of a family only if all in
+it are commutative. Operands that are not written must be absent; attributes may be anything.
 ``dense(x, w, *v)`` matches with and without a bias, and ``concat([*before, x, *after])`` each
 operand of a list: such a name is a tuple of values. A name in the place of an operator stands for
 the operators of a class, perhaps with a trait; on the right side it is the one that was found, on
@@ -41,11 +41,11 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import Commutative, OpTrait
 from xdsl.utils.exceptions import VerifyException
 
-from ...core.exactness import Exactness
+from ...core.ir.weights import WeightStore
 from ...core.patterns.compiled import Find, compiled
 from ...core.patterns.identity import CONSTANTS, Identity, side
 from ...core.patterns.terms import Captured, Constraint, Operator, Rest, Term, Wildcard
-from ...core.weights import WeightStore
+from ...core.pipelines.exactness import Exactness
 from .interfaces import GraphOp, compatible
 from .op_builder import InsertingBuilder, graph_operators, parameters_of
 from .rewrites import on_operands

@@ -24,18 +24,18 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr, TensorT
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ...core.arguments import Argument, IndexDtypes
-from ...core.dims import Dim, Shape
+from ...core.algebra.dims import Dim, Shape
+from ...core.boundary.arguments import Argument, IndexDtypes
+from ...core.boundary.signature import Signature
+from ...core.boundary.specs import ValueSpec
 from ...core.dtype_names import dtype_named
 from ...core.errors import CompileError, explain
-from ...core.public_function import ARGUMENTS, RESULTS, SIGNATURE, Program, face_of, specs_of
-from ...core.signature import Signature
-from ...core.specs import ValueSpec
-from ...core.typed import tensor_type
+from ...core.ir.public_function import ARGUMENTS, RESULTS, SIGNATURE, Program, face_of, specs_of
+from ...core.ir.typed import tensor_type
 from ..sparse_tensor import format_of, index_type, is_sparse, position_type
 from .interfaces import unknown_sizes
-from .shapes import SymbolicShapes
-from .size_attributes import EQUAL, equal_attribute, equal_sizes
+from .sizes.attributes import EQUAL, equal_attribute, equal_sizes
+from .sizes.shapes import SymbolicShapes
 
 SIZES = "graph.sizes"
 ENTRIES = "graph.entries"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from xdsl.dialects import func
 
 from .interfaces import GraphOp
-from .ops_call import CallPackedOp
-from .ops_constant import ConstantOp
-from .ops_control import ControlFlowOp
+from .ops.control.call import CallPackedOp
+from .ops.control.regions import ControlFlowOp
+from .ops.sources.constant import ConstantOp
 from .rearranging import is_alias
-from .shapes import SymbolicShapes
+from .sizes.shapes import SymbolicShapes
 
 
 def is_view(op: GraphOp, shapes: SymbolicShapes) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 
-from ...core.dims import Dim
+from ...core.algebra.dims import Dim
 
 CONSTANT = "loop.constant"
 """Every call passes a constant of the program."""

@@ -13,7 +13,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, Affine
 
 from ...core.algebra.affine import normalized
 from ...core.building.arithmetic import INDEX, computed
-from .bounds import constant_index
+from .proofs.bounds import constant_index
 from .syntax import compress
 
 EmittedOp = TypeVar("EmittedOp", bound=Operation)

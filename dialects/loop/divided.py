@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
 from ...core.algebra.affine import rounded_up_quotient
-from ...core.typed import memref_type
+from ...core.ir.typed import memref_type
 from .attrs import LoopKind
 from .loops import bound_of
 from .nests import check_number, plain_loop, refusal

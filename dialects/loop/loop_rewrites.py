@@ -8,10 +8,10 @@ from xdsl.dialects.builtin import AffineMapAttr
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
-from ...core.exactness import EXACT, states
-from .bounds import iterations, shortened
+from ...core.pipelines.exactness import EXACT, states
 from .loop_base import LoopBase, YieldOp
 from .ops_access import StoreOp
+from .proofs.bounds import iterations, shortened
 
 
 @states(EXACT, "for i to min(%c4, %n + 0) == for i to min(4, %n)")

@@ -11,9 +11,9 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from ...core.algebra.affine import DivisorError, polynomial, value_of, variable
 from ...core.algebra.ranges import Ranges
 from .attrs import Combine, LoopKind
-from .bounds import filled_in, iterations
 from .ops_loops import ForOp
 from .ops_owned import OwnedOp
+from .proofs.bounds import filled_in, iterations
 
 
 def reduction(

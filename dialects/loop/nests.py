@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...core.errors import explain
-from ...core.provenance import origin
+from ...core.ir.provenance import origin
 from ..upstream.ops import RemfOp
 from .attrs import LoopKind
 from .loops import loops_in

@@ -40,10 +40,8 @@ from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
 from xdsl.utils.hints import isa
 
 from ...core.building.creation import initialize
-from ...core.refusal import operation_of
-from .accumulators import check_combiners
+from ...core.ir.refusal import operation_of
 from .arguments import ENTRIES, IN_PLACE, TEXTS, are_texts, attributes_of
-from .dependences import Dependence, access_text, dependences, unwritten
 from .loop_base import YieldOp
 from .ops_access import LoadOp, StoreOp
 from .ops_instruction import InstructionOp
@@ -52,8 +50,10 @@ from .ops_owned import OwnedOp
 from .ops_partition import PartitionPointOp
 from .ops_prefetch import PrefetchOp
 from .ops_values import FoldOp, LocalOp, block_shape, element_type, refuse
-from .outside import outside
-from .segments import is_row_pointer
+from .proofs.accumulators import check_combiners
+from .proofs.dependences import Dependence, access_text, dependences, unwritten
+from .proofs.outside import outside
+from .proofs.segments import is_row_pointer
 from .trace_text import STEPS, is_trace
 from .vectors import VECTORS, VectorsAttr
 

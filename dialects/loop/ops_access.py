@@ -33,12 +33,12 @@ from xdsl.traits import MemoryReadEffect
 
 from ...core.bounded_cache import bounded_cache
 from ...core.building.creation import initialize
-from ...core.exactness import EXACT, states
-from ...core.typed import memref_type
+from ...core.ir.typed import memref_type
+from ...core.pipelines.exactness import EXACT, states
 from .attrs import Combine, CombineAttr
-from .bounds import shortened
 from .effects import StoreEffects
 from .ops_values import block_shape, element_type, refuse
+from .proofs.bounds import shortened
 from .syntax import INDEX, parse_applied_map, print_applied_map
 
 

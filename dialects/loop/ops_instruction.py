@@ -17,7 +17,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 
 from ...core.instructions import INSTRUCTIONS, Instruction
-from ...core.typed import vector_type
+from ...core.ir.typed import vector_type
 from ..bodies import body_of, depth_of
 from .ops_values import element_type, refuse
 

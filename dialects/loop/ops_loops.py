@@ -22,11 +22,11 @@ from xdsl.traits import NoTerminator
 
 from ...core.algebra.affine import DivisorError
 from .attrs import LoopKind
-from .bounds import filled_in
 from .effects import LoopEffects
 from .loop_base import LoopBase, YieldOp
 from .loop_rewrites import LOOP_REWRITES
 from .ops_values import refuse
+from .proofs.bounds import filled_in
 from .syntax import (
     INDEX,
     parse_bound,

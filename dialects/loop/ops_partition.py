@@ -16,7 +16,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect
 
-from ...core.typed import memref_type
+from ...core.ir.typed import memref_type
 from .ops_values import refuse
 from .syntax import INDEX
 

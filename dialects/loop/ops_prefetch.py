@@ -11,7 +11,7 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, 
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from ...core.typed import memref_type
+from ...core.ir.typed import memref_type
 from .ops_values import refuse
 from .syntax import INDEX, parse_applied_map, print_applied_map
 

@@ -28,9 +28,9 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryAllocEffect, Pure
 
 from ...core.errors import explain
-from ...core.provenance import origin
-from ...core.refusal import InvalidOperation
-from ...core.typed import memref_type, vector_type
+from ...core.ir.provenance import origin
+from ...core.ir.refusal import InvalidOperation
+from ...core.ir.typed import memref_type, vector_type
 from .attrs import Combine, CombineAttr, SpaceAttr
 
 

@@ -20,10 +20,9 @@ from xdsl.rewriter import Rewriter
 
 from ...core.algebra.affine import with_dims
 from ...core.building.creation import created
-from ...core.walks import operations_in
+from ...core.ir.walks import operations_in
 from .attrs import Combine, LoopKind
 from .bindings import Bindings
-from .bounds import without_repeats
 from .handles import forward
 from .loops import enclosing
 from .ops import (
@@ -35,6 +34,7 @@ from .ops import (
     YieldOp,
     block_shape,
 )
+from .proofs.bounds import without_repeats
 from .unused import erase_unused
 
 

@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import AffineMapAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
-from .bounds import constant_index, without_repeats
 from .ops import ForOp, KernelOp
+from .proofs.bounds import constant_index, without_repeats
 from .rebuild import Rebuild
 
 

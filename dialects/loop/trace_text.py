@@ -16,8 +16,8 @@ from typing import Protocol, TypeAlias
 from xdsl.utils.exceptions import PassFailedException
 
 from ...core.errors import CompileError, explain
-from ...core.reading import ReadingError
-from ...core.versions import TRACE
+from ...core.files.reading import ReadingError
+from ...core.files.versions import TRACE
 
 StepArgument = str | int
 """An argument of a step: the name of a loop, a word, or a number."""

@@ -18,7 +18,7 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 
-from ...core.walks import operations_in
+from ...core.ir.walks import operations_in
 from .abi import ITERATION_WORDS
 from .attrs import ContextType
 from .statuses import Failure

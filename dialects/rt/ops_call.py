@@ -35,7 +35,7 @@ from xdsl.traits import SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.errors import explain
-from ...core.symbols import find_symbol
+from ...core.ir.symbols import find_symbol
 from ..sparse_tensor import part_count
 from .attrs import ContextType
 from .buffers import verify_contiguous, verify_slot

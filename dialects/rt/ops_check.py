@@ -19,8 +19,8 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from xdsl.traits import ConstantLike, HasCanonicalizationPatternsTrait
 from xdsl.utils.exceptions import VerifyException
 
-from ...core.exactness import EXACT, states
-from ...core.typed import memref_type
+from ...core.ir.typed import memref_type
+from ...core.pipelines.exactness import EXACT, states
 from .abi import DETAIL_WORDS
 from .attrs import ContextType
 from .buffers import verify_index_buffer

@@ -15,7 +15,7 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.errors import explain
-from ...core.typed import memref_type
+from ...core.ir.typed import memref_type
 from .abi import RECORD_WORDS, TABLE_WORDS
 from .buffers import verify_contiguous
 

@@ -25,7 +25,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from ...core.typed import memref_type
+from ...core.ir.typed import memref_type
 from .attrs import ARENA_TYPE, ContextType
 from .buffers import verify_contiguous, verify_slot
 

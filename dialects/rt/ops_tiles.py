@@ -26,7 +26,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from ...core.exactness import EXACT, states
+from ...core.pipelines.exactness import EXACT, states
 
 
 @irdl_op_definition

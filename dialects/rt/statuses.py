@@ -11,7 +11,7 @@ from ...core.errors import in_iteration
 from .abi import DETAIL_WORDS
 
 if TYPE_CHECKING:
-    from ...core.wording import Case
+    from ...core.boundary.wording import Case
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Failure:
 
     def explain(self, words: Sequence[int]) -> str:
         """What went wrong; `words` are those of the context from its details on."""
-        from ...core.wording import worded
+        from ...core.boundary.wording import worded
 
         text = self.beginning + worded(self.cases, words[: self.detail_words])
         for loop, number in zip(self.loops, words[DETAIL_WORDS:], strict=False):
@@ -51,7 +51,7 @@ class Failure:
     @property
     def cases(self) -> Sequence[Case]:
         """The texts of the message; it has the first that applies."""
-        from ...core.wording import Case
+        from ...core.boundary.wording import Case
 
         if self.kind == "function":
             return (Case(f'registered function "{self.subject}" failed'),)
@@ -68,6 +68,6 @@ def _about_indices() -> Mapping[str, Sequence[Case]]:
 
     Loading a program does without them.
     """
-    from ...core.indices import CSR, INDEX, OFFSETS, PLACE
+    from ...core.boundary.indices import CSR, INDEX, OFFSETS, PLACE
 
     return dict(zip(_INDICES, (CSR, INDEX, PLACE, OFFSETS), strict=True))

@@ -12,7 +12,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from ...core.typed import memref_type
+from ...core.ir.typed import memref_type
 
 
 class ReinterpretCastOp(memref_dialect.ReinterpretCastOp):

@@ -27,7 +27,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.type import get_element_type_or_self
 
-from ...core.typed import memref_type, vector_type
+from ...core.ir.typed import memref_type, vector_type
 from .element_types import check_shapes
 from .ops_arith import ARITH_NO_FLAGS
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.arrays import is_integer, refuse_mask
+from ...core.boundary.arrays import is_integer, refuse_mask
 from ...core.display import displayed
 from ...core.dtype_names import dtype_named
 from ...core.errors import InputError, explain
-from ...dialects.graph.matrices import with_values
+from ...dialects.graph.ops.sparse.matrices import with_values
 from ..arrays import is_scipy
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...core.boundary.specs import Key
 from ...core.errors import InputError
-from ...core.module import Module
-from ...core.public_function import state_paths
-from ...core.specs import Key
+from ...core.ir.module import Module
+from ...core.ir.public_function import state_paths
 from ..builder import Builder, Value
 from .context import Context
 from .graph import EdgeListSpec, Graph, GraphSpec

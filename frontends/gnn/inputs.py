@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ...core.arrays import refuse_mask
+from ...core.boundary.arrays import refuse_mask
+from ...core.boundary.specs import SparseSpec, TensorSpec
 from ...core.dtype_names import dtype_named
 from ...core.errors import InputError, explain
-from ...core.specs import SparseSpec, TensorSpec
-from ...dialects.graph.matrices import rows_of, with_remaining_self_loops
-from ...dialects.graph.ops_select import WHOLE_END
+from ...dialects.graph.ops.moves.select import WHOLE_END
+from ...dialects.graph.ops.sparse.matrices import rows_of, with_remaining_self_loops
 from ..arrays import is_scipy
 from ..builder import Builder, Value
 from .context import Batch, Context

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core.arrays import refuse_mask
+from ...core.boundary.arrays import refuse_mask
 from ..builder import Value
 from .context import Context
 from .layers import Layer

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ...dialects.graph.ops_select import WHOLE_END
+from ...dialects.graph.ops.moves.select import WHOLE_END
 from ..builder import Builder, Value
 from .activations import ReLU
 from .context import Context

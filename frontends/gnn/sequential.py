@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.module import Module
+from ...core.ir.module import Module
 from ...dialects.sparse_tensor import is_sparse
 from ..builder import Builder, Value
 from .context import Context

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.arrays import is_integer, refuse_mask
+from ...core.boundary.arrays import is_integer, refuse_mask
 from ...core.errors import InputError, explain
 from ...dialects.sparse_tensor import is_sparse
 from ..builder import Value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.dims import Dim
+from ...core.algebra.dims import Dim
 from .nodes import ModelNode
 from .shapes import broadcast, reshaped, transposed
 from .values import Value

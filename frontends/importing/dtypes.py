@@ -6,7 +6,7 @@ import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Attribute
 
-from ...core.dims import Shape
+from ...core.algebra.dims import Shape
 from ...core.dtypes import element_type_of
 from ...core.errors import UnsupportedError
 from .diagnostics import UnsupportedNodeError

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...core.dims import Dim, product
+from ...core.algebra.dims import Dim, product
 from .nodes import ModelNode
 from .selection import sliced, whole
 from .shapes import reshaped, transposed, unsqueezed

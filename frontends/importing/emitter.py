@@ -13,11 +13,11 @@ import numpy as np
 from xdsl.dialects.builtin import LocationAttr, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...core.dims import Dim, Shape, SizeQuotient
+from ...core.algebra.dims import Dim, Shape, SizeQuotient
+from ...core.algebra.multiples import Multiples
 from ...core.dtypes import dtype_of, is_low_bit
-from ...core.multiples import Multiples
-from ...core.provenance import named
-from ...core.weights import WeightStore
+from ...core.ir.provenance import named
+from ...core.ir.weights import WeightStore
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import GraphOp, ShapeFacts, element_type, tensor_type
 from ..specs import identifier

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from ...core.dims import Dim
+from ...core.algebra.dims import Dim
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import GraphOp
 from .elementwise import cast

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...core.dims import Dim
+from ...core.algebra.dims import Dim
 from .formulas import Term
 from .nodes import ModelNode
 from .resizing import Numbers, cubic, linear

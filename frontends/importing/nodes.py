@@ -12,12 +12,12 @@ from xdsl.dialects.builtin import LocationAttr, TensorType
 from xdsl.ir import Block, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ...core.dims import Dim, Shape
+from ...core.algebra.dims import Dim, Shape
 from ...core.dtype_names import is_cut
 from ...core.dtypes import dtype_of
 from ...core.errors import ImportModelError, explain
-from ...core.provenance import named
-from ...core.typed import dense_array
+from ...core.ir.provenance import named
+from ...core.ir.typed import dense_array
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import GraphOp, tensor_type
 from ...dialects.graph.op_builder import Arguments, OpBuilder

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from ...core.dims import Dim
+from ...core.algebra.dims import Dim
 from .elementwise import cast
 from .nodes import ModelNode
 from .shapes import places_of, product_along, unsqueezed

@@ -8,12 +8,12 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.ir import Block, Region
 
-from ...core.dims import Shape
-from ...core.module import Module
-from ...core.multiples import Multiples
-from ...core.public_function import argument_attrs
-from ...core.weights import WeightStore
-from ...dialects.graph.size_attributes import EQUAL, equal_attribute
+from ...core.algebra.dims import Shape
+from ...core.algebra.multiples import Multiples
+from ...core.ir.module import Module
+from ...core.ir.public_function import argument_attrs
+from ...core.ir.weights import WeightStore
+from ...dialects.graph.sizes.attributes import EQUAL, equal_attribute
 from .values import Value
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import Block, Region
 
-from ...core.dims import Dim, Shape
+from ...core.algebra.dims import Dim, Shape
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import text
 from ..captures import captured

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from ...core.dims import Dim
+from ...core.algebra.dims import Dim
 from ...core.dtype_names import is_real
 from .formulas import Term
 from .nodes import ModelNode

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...core.dims import Dim
-from ...dialects.graph.ops_select import WHOLE_END
+from ...core.algebra.dims import Dim
+from ...dialects.graph.ops.moves.select import WHOLE_END
 from .nodes import ModelNode, Number
 from .shapes import places_of, sliced_to, transposed, unsqueezed
 from .values import Value

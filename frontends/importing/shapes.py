@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...core.dims import Dim, Shape, SizeQuotient, product
+from ...core.algebra.dims import Dim, Shape, SizeQuotient, product
 from ...core.dtypes import is_low_bit
 from ...dialects.graph import ops as graph
-from ...dialects.graph.ops_select import WHOLE_END
+from ...dialects.graph.ops.moves.select import WHOLE_END
 from .dtypes import element_type
 from .nodes import ModelNode
 from .values import Value, is_static

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.ir import SSAValue
 
-from ...core.dims import Dim, Shape
+from ...core.algebra.dims import Dim, Shape
 
 _MOST_SYMBOLIC = 64  # entries of an array of dimensions; a shape has no more
 _MOST_TERMS = 32

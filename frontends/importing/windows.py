@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...core.dims import Dim
+from ...core.algebra.dims import Dim
 from ...core.dtype_names import is_real
 from .elementwise import cast, is_nan
 from .nodes import ModelNode

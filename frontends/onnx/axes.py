@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...core.dims import Dim, product
+from ...core.algebra.dims import Dim, product
 from ..importing.nodes import Number
 from ..importing.shapes import reshaped, unsqueezed
 from ..importing.values import Value

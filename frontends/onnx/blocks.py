@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...core.dims import Dim
+from ...core.algebra.dims import Dim
 from ..importing.nodes import Number
 from ..importing.selection import apart
 from ..importing.shapes import broadcast, places_of, reshaped, transposed, unsqueezed

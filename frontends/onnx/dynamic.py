@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i64
 
-from ...core.dims import Dim, product
+from ...core.algebra.dims import Dim, product
 from ...dialects.graph import ops as graph
 from ..importing.dtypes import element_type
 from ..importing.nodes import Number

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 
-from ...core.dims import Dim
+from ...core.algebra.dims import Dim
 from ...dialects.graph import ops as graph
 from ..importing.dtypes import element_type
 from ..importing.elementwise import remainder

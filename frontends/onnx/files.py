@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from ...core.reading import ReadingError, check_size, memory, opened, read_bytes, size_of
+from ...core.files.reading import ReadingError, check_size, memory, opened, read_bytes, size_of
 from .diagnostics import broken
 
 _LARGEST_FILE = (1 << 31) - 1  # a protobuf message cannot be larger

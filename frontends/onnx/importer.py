@@ -18,10 +18,10 @@ from onnx import (
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block
 
-from ...core.decisions import Decision
-from ...core.module import Module
-from ...core.provenance import named
-from ...core.weights import WeightStore
+from ...core.ir.module import Module
+from ...core.ir.provenance import named
+from ...core.ir.weights import WeightStore
+from ...core.pipelines.decisions import Decision
 from ..importing.diagnostics import (
     LeftToDefinitionError,
     Problem,

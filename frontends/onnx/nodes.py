@@ -9,8 +9,8 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 
-from ...core.dims import Dim
-from ...core.provenance import named
+from ...core.algebra.dims import Dim
+from ...core.ir.provenance import named
 from ..importing.dtypes import element_type
 from ..importing.emitter import Emitter
 from ..importing.nodes import LARGEST_FOLDED, ModelNode

@@ -3,7 +3,7 @@
     @converts("Softmax", since=13)
     def softmax(node: Node) -> Value: ...
 
-The files `ops_*.py` beside this one are imported when a model is first read. Other packages
+The files of the folder `ops` are imported when a model is first read. Other packages
 register operators of their own domains, or better conversions of ONNX's, with the same decorator.
 """
 
@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import functools
 import importlib
+import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ...core.plugins import load_importers
+from . import ops
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,9 +80,9 @@ def evaluates(operator: str, *, since: int, domain: str = "") -> Callable[[Evalu
 
 @functools.cache
 def load_conversions() -> None:
-    """Import the files of this folder that register conversions."""
-    for path in sorted(Path(__file__).parent.glob("ops_*.py")):
-        importlib.import_module(f".{path.stem}", __package__)
+    """Import the files that register conversions."""
+    for file in sorted(file.name for file in pkgutil.iter_modules(ops.__path__)):
+        importlib.import_module(f"{ops.__name__}.{file}")
     load_importers("onnx")
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import GraphProto, ValueInfoProto
 
-from ...core.arrays import is_integer
-from ...core.dims import Dim, Shape
+from ...core.algebra.dims import Dim, Shape
+from ...core.boundary.arrays import is_integer
 from ..importing.diagnostics import Problem, UnsupportedNodeError
 from ..importing.sizes import check_shape
 from .diagnostics import broken

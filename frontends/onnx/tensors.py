@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 from onnx import TensorProto
 
-from ...core.reading import ReadingError, check_size, memory
+from ...core.files.reading import ReadingError, check_size, memory
 from ..importing.diagnostics import UnsupportedNodeError
 from ..importing.sizes import LARGEST_TENSOR, check_shape, shown
 from .diagnostics import broken

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from ...core.dims import Dim
+from ...core.algebra.dims import Dim
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import GraphOp
 from ..importing.elementwise import floor_quotient, modulo

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...dialects.graph.size_guards import Guard
+from ...dialects.graph.sizes.guards import Guard
 from .sizes import ENDLESS, Sizes
 
 _LEAST = 2

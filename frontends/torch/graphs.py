@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...core.dims import Dim
+from ...core.algebra.dims import Dim
 from ...core.errors import StepwellError
-from ...core.module import Module
-from ...core.provenance import named
+from ...core.ir.module import Module
+from ...core.ir.provenance import named
 from ..importing.diagnostics import UnsupportedNodeError
 from ..importing.program import module_of
 from ..importing.shapes import transposed

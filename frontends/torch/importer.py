@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Block
 
-from ...core.dims import Dim, Shape
+from ...core.algebra.dims import Dim, Shape
 from ...core.errors import ImportModelError, explain
-from ...core.module import Module
-from ...core.provenance import named
-from ...core.public_function import state_paths
-from ...core.weights import WeightStore
-from ...dialects.graph.size_guards import GUARDS, guards_attribute
+from ...core.ir.module import Module
+from ...core.ir.provenance import named
+from ...core.ir.public_function import state_paths
+from ...core.ir.weights import WeightStore
+from ...dialects.graph.sizes.guards import GUARDS, guards_attribute
 from ..importing.diagnostics import Problem, UnsupportedNodeError, unsupported
 from ..importing.emitter import Emitter, hint
 from ..importing.program import module_of

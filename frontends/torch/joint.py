@@ -14,7 +14,7 @@ from typing import Any
 
 from .exporting import core_operators
 from .library import library
-from .ops_random import random_uniform
+from .ops.random import random_uniform
 
 
 def static_inputs() -> list[int]:

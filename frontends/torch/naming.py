@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
-from ...core.specs import Key
+from ...core.boundary.specs import Key
 from .library import library
 
 

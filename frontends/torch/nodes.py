@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...core.dims import Dim
+from ...core.algebra.dims import Dim
 from ..importing.elementwise import cast
 from ..importing.emitter import Emitter
 from ..importing.nodes import ModelNode

@@ -9,7 +9,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import LocationAttr
 
-from ...core.provenance import named, placed
+from ...core.ir.provenance import named, placed
 
 _FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+), in .*(?:\n\s+(.+))?', re.MULTILINE)
 _OWN = str(Path(__file__).parent)

@@ -5,7 +5,7 @@
 
 A function has the parameters of the operator's schema, with its defaults: tensors and sizes come as
 values, everything else as in the exported program. Where memory is laid out (device, layout,
-memory_format, pin_memory) has no meaning here and is left out. The files `ops_*.py` beside this
+memory_format, pin_memory) has no meaning here and is left out. The files of the folder `ops`
 one are imported when a model is first read; other packages register operators of their own
 libraries with the same decorator.
 """
@@ -15,11 +15,12 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib
+import pkgutil
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from ...core.plugins import load_importers
+from . import ops
 
 Conversion = Callable[..., Any]
 """From a node and its arguments to a `Value`, or to a list with one for each result."""
@@ -39,9 +40,9 @@ def converts(*targets: str) -> Callable[[Conversion], Conversion]:
 
 @functools.cache
 def load_conversions() -> None:
-    """Import the files of this folder that register conversions."""
-    for path in sorted(Path(__file__).parent.glob("ops_*.py")):
-        importlib.import_module(f".{path.stem}", __package__)
+    """Import the files that register conversions."""
+    for file in sorted(file.name for file in pkgutil.iter_modules(ops.__path__)):
+        importlib.import_module(f"{ops.__name__}.{file}")
     load_importers("torch")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import TensorType
 
-from ...core.dims import Dim, Shape
+from ...core.algebra.dims import Dim, Shape
 from ...dialects.sparse_tensor import csr
 from ..importing.diagnostics import Problem, UnsupportedNodeError
 from ..importing.dtypes import tensor_type

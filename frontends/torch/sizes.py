@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.dims import Dim, Shape
+from ...core.algebra.dims import Dim, Shape
 from ..importing.values import Value
 
 ENDLESS = 1 << 48

@@ -12,10 +12,10 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ...core.actions import allowed
-from ...core.budgets import SUMS
-from ...core.context import decide, target_of
-from ...core.exactness import Exactness
+from ...core.ir.context import decide, target_of
+from ...core.pipelines.actions import allowed
+from ...core.pipelines.budgets import SUMS
+from ...core.pipelines.exactness import Exactness
 from ...core.target import Target, named
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import GraphOp, rank, tensor_type
@@ -89,7 +89,7 @@ def _choose(ctx: Context, ops: Sequence[Operation], blocking: Blocking) -> Layou
         decide(ctx, convs, what, "a vector then holds channels of one position", cost)
 
     layouts = choose_layouts(ops, blocking, note)
-    # Actions that are not allowed are left out; see `core.actions`.
+    # Actions that are not allowed are left out; see `core.pipelines.actions`.
     parts = [part for part in layouts.parts() if not allowed("use blocks of channels", part[0])]
     back = {op for part in parts for op in part}
     return Layouts(ops, layouts.convs - back, blocking) if back else layouts

@@ -11,17 +11,17 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ...core.actions import allowed
-from ...core.budgets import SUMS
-from ...core.context import count, decide, target_of
-from ...core.dims import Dim, Shape, product
+from ...core.algebra.dims import Dim, Shape, product
 from ...core.dtypes import byte_size
-from ...core.exactness import Exactness
-from ...core.typed import function_around, tensor_type
+from ...core.ir.context import count, decide, target_of
+from ...core.ir.typed import function_around, tensor_type
+from ...core.pipelines.actions import allowed
+from ...core.pipelines.budgets import SUMS
+from ...core.pipelines.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import GraphOp, rank, set_result_types
 from ...dialects.graph.rearranging import BatchInterface
-from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.graph.sizes.shapes import SymbolicShapes
 from .rules.permission import Permission
 
 _MOST_ROWS = 8

@@ -14,19 +14,19 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
-from ...core.budgets import EXACT
-from ...core.context import decide, weights_of
+from ...core.boundary.specs import ValueSpec
 from ...core.dtypes import dtype_of
 from ...core.errors import explain
-from ...core.exactness import Exactness
-from ...core.provenance import named
-from ...core.public_function import face_of, is_public, specs_of
-from ...core.specs import ValueSpec
-from ...core.undo import all_or_nothing
-from ...core.weights import WeightStore
+from ...core.ir.context import decide, weights_of
+from ...core.ir.provenance import named
+from ...core.ir.public_function import face_of, is_public, specs_of
+from ...core.ir.undo import all_or_nothing
+from ...core.ir.weights import WeightStore
+from ...core.pipelines.budgets import EXACT
+from ...core.pipelines.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import tensor_type
-from ...dialects.graph.shapes import SymbolicShapes, sizes_of
+from ...dialects.graph.sizes.shapes import SymbolicShapes, sizes_of
 from ...dialects.sparse_tensor import is_sparse
 from .rules.specialization import Specializer
 

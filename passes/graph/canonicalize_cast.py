@@ -10,11 +10,11 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ...core.actions import allowed
-from ...core.budgets import EXACT
-from ...core.context import decide
 from ...core.dtypes import dtype_of
-from ...core.exactness import Exactness
+from ...core.ir.context import decide
+from ...core.pipelines.actions import allowed
+from ...core.pipelines.budgets import EXACT
+from ...core.pipelines.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.demands import read_operands
 from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type

@@ -19,9 +19,9 @@ from xdsl.pattern_rewriter import (
 )
 from xdsl.traits import Commutative
 
-from ...core.budgets import SUMS
-from ...core.exactness import EXACT, OPEN, ROUNDING, states
-from ...core.weights import WeightStore
+from ...core.ir.weights import WeightStore
+from ...core.pipelines.budgets import SUMS
+from ...core.pipelines.exactness import EXACT, OPEN, ROUNDING, states
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import is_half
 from ...dialects.graph.axes import CanonicalPropertiesInterface

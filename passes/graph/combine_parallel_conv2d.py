@@ -10,9 +10,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from ...core.budgets import SUMS
-from ...core.context import target_of
-from ...core.exactness import Exactness
+from ...core.ir.context import target_of
+from ...core.pipelines.budgets import SUMS
+from ...core.pipelines.exactness import Exactness
 from ...core.target import Target, named
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import GraphOp, element_type, rank

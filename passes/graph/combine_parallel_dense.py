@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from ...core.budgets import SUMS
-from ...core.exactness import Exactness
+from ...core.pipelines.budgets import SUMS
+from ...core.pipelines.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import element_type, rank
 from ...dialects.graph.known import is_constant, sizes_of

@@ -13,15 +13,15 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import region_dce
 
-from ...core.actions import allowed
-from ...core.budgets import SUMS
-from ...core.context import count, decide
-from ...core.exactness import Exactness
+from ...core.ir.context import count, decide
+from ...core.pipelines.actions import allowed
+from ...core.pipelines.budgets import SUMS
+from ...core.pipelines.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE
-from ...dialects.graph.chains import Cost
 from ...dialects.graph.op_builder import InsertingBuilder
-from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.graph.plan.chains import Cost
+from ...dialects.graph.sizes.shapes import SymbolicShapes
 from .messages.before_gather import BeforeGather, before_gather
 from .rules.permission import Permission
 

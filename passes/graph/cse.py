@@ -13,11 +13,11 @@ from xdsl.traits import Commutative, ConstantLike
 from xdsl.transforms.common_subexpression_elimination import CSEDriver
 from xdsl.transforms.dead_code_elimination import dce
 
-from ...core.actions import allowed
-from ...core.budgets import EXACT
-from ...core.context import decide
-from ...core.exactness import Exactness
-from ...core.provenance import fuse
+from ...core.ir.context import decide
+from ...core.ir.provenance import fuse
+from ...core.pipelines.actions import allowed
+from ...core.pipelines.budgets import EXACT
+from ...core.pipelines.exactness import Exactness
 
 
 class _Driver(CSEDriver):

@@ -15,9 +15,9 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import ConstantLike, SymbolOpInterface
 from xdsl.transforms.dead_code_elimination import region_dce
 
-from ...core.budgets import EXACT
-from ...core.context import decide
-from ...core.exactness import Exactness
+from ...core.ir.context import decide
+from ...core.pipelines.budgets import EXACT
+from ...core.pipelines.exactness import Exactness
 from ...dialects.graph.attrs import PRIMITIVE
 
 

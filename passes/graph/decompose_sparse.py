@@ -11,19 +11,19 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
 
-from ...core.budgets import SUMS
-from ...core.exactness import OPEN
-from ...core.typed import owned
+from ...core.ir.typed import owned
+from ...core.pipelines.budgets import SUMS
+from ...core.pipelines.exactness import OPEN
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import NormalizeKind
 from ...dialects.graph.interfaces import GraphOp, rank, set_result_types
 from ...dialects.graph.known import sizes_of
 from ...dialects.graph.nests.recording import Recorder
 from ...dialects.graph.op_builder import InsertingBuilder
-from ...dialects.graph.ops_select import WHOLE_END
+from ...dialects.graph.ops.moves.select import WHOLE_END
+from ...dialects.graph.ops.sparse.sparse_forms import by_rows_and_columns
 from ...dialects.graph.plan.uses import Uses
 from ...dialects.graph.rules import rule
-from ...dialects.graph.sparse_forms import by_rows_and_columns
 from ...dialects.graph.traits import ReadsPattern, TakesEntries
 from .rules.recorded import recorded
 

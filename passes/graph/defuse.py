@@ -15,21 +15,21 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from ...core.actions import allowed
-from ...core.budgets import EXACT
-from ...core.context import decide
-from ...core.dims import Dim, Shape
+from ...core.algebra.dims import Dim, Shape
 from ...core.errors import explain
-from ...core.exactness import Exactness
-from ...core.provenance import fuse, names, origin
-from ...core.typed import function_around
-from ...core.walks import blocks_in
+from ...core.ir.context import decide
+from ...core.ir.provenance import fuse, names, origin
+from ...core.ir.typed import function_around
+from ...core.ir.walks import blocks_in
+from ...core.pipelines.actions import allowed
+from ...core.pipelines.budgets import EXACT
+from ...core.pipelines.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE
-from ...dialects.graph.computed_sizes import SizeAttr
 from ...dialects.graph.interfaces import GraphOp
-from ...dialects.graph.ops_call import CallLikeOp
-from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.graph.ops.control.call import CallLikeOp
+from ...dialects.graph.sizes.computed import SizeAttr
+from ...dialects.graph.sizes.shapes import SymbolicShapes
 from ...dialects.stages import STAGE
 
 

@@ -16,15 +16,15 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
 
-from ...core.actions import allowed
-from ...core.budgets import ROUNDING
-from ...core.context import CompilerContext, count, decide
-from ...core.dims import Dim, scaled
+from ...core.algebra.dims import Dim, scaled
 from ...core.dtypes import dtype_of
-from ...core.exactness import Exactness
-from ...core.public_function import is_public
-from ...core.typed import owned
-from ...core.weights import WeightStore
+from ...core.ir.context import CompilerContext, count, decide
+from ...core.ir.public_function import is_public
+from ...core.ir.typed import owned
+from ...core.ir.weights import WeightStore
+from ...core.pipelines.actions import allowed
+from ...core.pipelines.budgets import ROUNDING
+from ...core.pipelines.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import FusionKind, GraphOp
 from ...dialects.sparse_tensor import is_sparse

@@ -19,11 +19,11 @@ from xdsl.pattern_rewriter import (
     RewritePattern,
 )
 
-from ...core.budgets import SUMS
-from ...core.context import decide, weights_of
-from ...core.exactness import SPECIAL, states
-from ...core.typed import owned, tensor_type
-from ...core.weights import WeightStore
+from ...core.ir.context import decide, weights_of
+from ...core.ir.typed import owned, tensor_type
+from ...core.ir.weights import WeightStore
+from ...core.pipelines.budgets import SUMS
+from ...core.pipelines.exactness import SPECIAL, states
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PadMode
 from ...dialects.graph.interfaces import GraphOp, element_type, rank

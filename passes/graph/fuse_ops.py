@@ -12,18 +12,18 @@ from xdsl.ir import Block
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from ...core.actions import allowed
-from ...core.budgets import EXACT
-from ...core.context import count, decide
-from ...core.dims import Dim, scaled
-from ...core.exactness import Exactness
-from ...core.provenance import inlined_for
-from ...core.walks import blocks_in
+from ...core.algebra.dims import Dim, scaled
+from ...core.ir.context import count, decide
+from ...core.ir.provenance import inlined_for
+from ...core.ir.walks import blocks_in
+from ...core.pipelines.actions import allowed
+from ...core.pipelines.budgets import EXACT
+from ...core.pipelines.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.plan.planner import obstacle
-from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.graph.sizes.shapes import SymbolicShapes
 from ...dialects.graph.views import is_view
 from ...dialects.stages import reach
 from .defuse import erase_unused, inline, sizes_in_caller

@@ -10,17 +10,17 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ...core.actions import allowed
-from ...core.budgets import EXACT
-from ...core.context import count, decide
-from ...core.dims import Dim, Shape, product
-from ...core.exactness import Exactness
-from ...core.typed import function_around
+from ...core.algebra.dims import Dim, Shape, product
+from ...core.ir.context import count, decide
+from ...core.ir.typed import function_around
+from ...core.pipelines.actions import allowed
+from ...core.pipelines.budgets import EXACT
+from ...core.pipelines.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.demands import read_operands
 from ...dialects.graph.interfaces import FusionKind, GraphOp
-from ...dialects.graph.ops_call import CallLikeOp
-from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.graph.ops.control.call import CallLikeOp
+from ...dialects.graph.sizes.shapes import SymbolicShapes
 from ...dialects.sparse_tensor import is_sparse
 
 _FREE = (FusionKind.ELEMENTWISE, FusionKind.BROADCAST, FusionKind.INJECTIVE)

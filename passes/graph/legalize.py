@@ -15,22 +15,22 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
-from ...core.actions import allowed
-from ...core.budgets import SUMS
-from ...core.context import decide, known_to, target_of
 from ...core.errors import StepwellError, explain
-from ...core.exactness import Exactness
+from ...core.ir.context import decide, known_to, target_of
+from ...core.ir.provenance import fuse
+from ...core.ir.refusal import refused
+from ...core.ir.typed import function_around
+from ...core.ir.undo import all_or_nothing
+from ...core.pipelines.actions import allowed
+from ...core.pipelines.budgets import SUMS
+from ...core.pipelines.exactness import Exactness
 from ...core.plugins import legalizations
-from ...core.provenance import fuse
-from ...core.refusal import refused
 from ...core.target import Target
-from ...core.typed import function_around
-from ...core.undo import all_or_nothing
 from ...dialects.graph.dialect import Graph
 from ...dialects.graph.interfaces import GraphOp, tensor_type
 from ...dialects.graph.nests.kernels import Kernel
 from ...dialects.graph.ops import CallDpsOp, ConstantOp
-from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.graph.sizes.shapes import SymbolicShapes
 from ...dialects.loop.ops import KernelOp
 from .rules import legalization
 from .rules.permission import Permission

@@ -16,9 +16,9 @@ from xdsl.pattern_rewriter import (
 )
 from xdsl.rewriter import Rewriter
 
-from ...core.budgets import ROUNDING
-from ...core.exactness import EXACT, states
-from ...core.provenance import inlined
+from ...core.ir.provenance import inlined
+from ...core.pipelines.budgets import ROUNDING
+from ...core.pipelines.exactness import EXACT, states
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import is_half
 from ...dialects.graph.composite import CompositeOp

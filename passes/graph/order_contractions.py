@@ -14,16 +14,18 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ...core.actions import allowed
-from ...core.budgets import SUMS
-from ...core.context import decide
-from ...core.exactness import Exactness
-from ...core.provenance import names
-from ...core.public_function import NAME
-from ...core.typed import owned
+from ...core.ir.context import decide
+from ...core.ir.provenance import names
+from ...core.ir.public_function import NAME
+from ...core.ir.typed import owned
+from ...core.pipelines.actions import allowed
+from ...core.pipelines.budgets import SUMS
+from ...core.pipelines.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE
-from ...dialects.graph.chains import (
+from ...dialects.graph.interfaces import GraphOp, set_result_types
+from ...dialects.graph.op_builder import InsertingBuilder
+from ...dialects.graph.plan.chains import (
     Chain,
     Costs,
     Factor,
@@ -32,10 +34,8 @@ from ...dialects.graph.chains import (
     chain_of,
     operands_of,
 )
-from ...dialects.graph.interfaces import GraphOp, set_result_types
-from ...dialects.graph.op_builder import InsertingBuilder
-from ...dialects.graph.shapes import SymbolicShapes
-from ...dialects.graph.size_attributes import argument_attributes
+from ...dialects.graph.sizes.attributes import argument_attributes
+from ...dialects.graph.sizes.shapes import SymbolicShapes
 from .rules.permission import Permission
 
 _LISTED = 5

@@ -17,11 +17,11 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
-from ...core.budgets import SUMS
-from ...core.context import weights_of
 from ...core.dtypes import dtype_of
-from ...core.exactness import SPECIAL, Exactness, states
-from ...core.weights import WeightStore
+from ...core.ir.context import weights_of
+from ...core.ir.weights import WeightStore
+from ...core.pipelines.budgets import SUMS
+from ...core.pipelines.exactness import SPECIAL, Exactness, states
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import is_float
 from ...dialects.graph.interfaces import GraphOp, element_type, rank

@@ -19,18 +19,18 @@ from xdsl.pattern_rewriter import (
 )
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ...core.actions import allowed
-from ...core.budgets import SUMS
-from ...core.context import count, decide, weights_of
-from ...core.dims import Dim
-from ...core.exactness import Exactness
-from ...core.walks import blocks_in
-from ...core.weights import WeightStore
+from ...core.algebra.dims import Dim
+from ...core.ir.context import count, decide, weights_of
+from ...core.ir.walks import blocks_in
+from ...core.ir.weights import WeightStore
+from ...core.pipelines.actions import allowed
+from ...core.pipelines.budgets import SUMS
+from ...core.pipelines.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE, ScatterKind
 from ...dialects.graph.interfaces import element_type
 from ...dialects.graph.op_builder import InsertingBuilder
-from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.graph.sizes.shapes import SymbolicShapes
 from .messages.aggregations import rules
 from .messages.edge_lists import Scatter, is_float_tensor, scatter_of, width_of
 from .messages.entry_order import EdgeValues, EntryOrder

@@ -12,12 +12,12 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
 
-from ...core.budgets import SUMS
-from ...core.context import decide, weights_of
 from ...core.dtypes import dtype_of, ui8
-from ...core.exactness import EXACT, OPEN
-from ...core.typed import owned
-from ...core.weights import WeightStore
+from ...core.ir.context import decide, weights_of
+from ...core.ir.typed import owned
+from ...core.ir.weights import WeightStore
+from ...core.pipelines.budgets import SUMS
+from ...core.pipelines.exactness import EXACT, OPEN
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.known import elements_of, sizes_of

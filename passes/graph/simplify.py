@@ -15,8 +15,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker, RewritePattern
 
-from ...core.budgets import SUMS
-from ...core.context import weights_of
+from ...core.ir.context import weights_of
+from ...core.pipelines.budgets import SUMS
 from .rules import arithmetic, movement
 from .rules.permission import permitted
 from .rules.recorded import recorded

@@ -13,18 +13,18 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ...core.actions import allowed
-from ...core.budgets import SUMS
-from ...core.context import decide, weights_of
-from ...core.exactness import Exactness
-from ...core.provenance import fuse
-from ...core.typed import owned
-from ...core.weights import WeightStore
+from ...core.ir.context import decide, weights_of
+from ...core.ir.provenance import fuse
+from ...core.ir.typed import owned
+from ...core.ir.weights import WeightStore
+from ...core.pipelines.actions import allowed
+from ...core.pipelines.budgets import SUMS
+from ...core.pipelines.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.interfaces import GraphOp, element_type, rank, set_result_types
 from ...dialects.graph.known import elements_of, sizes_of
-from ...dialects.graph.sparse_forms import keeps_zero, sparse_form
+from ...dialects.graph.ops.sparse.sparse_forms import keeps_zero, sparse_form
 from ...dialects.sparse_tensor import csr
 from .rules.permission import Permission
 

@@ -10,12 +10,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from ...core.actions import allowed
-from ...core.budgets import EXACT
-from ...core.context import count, decide
-from ...core.exactness import Exactness
-from ...core.public_function import is_public
-from ...dialects.graph.shapes import SymbolicShapes
+from ...core.ir.context import count, decide
+from ...core.ir.public_function import is_public
+from ...core.pipelines.actions import allowed
+from ...core.pipelines.budgets import EXACT
+from ...core.pipelines.exactness import Exactness
+from ...dialects.graph.sizes.shapes import SymbolicShapes
 from .halo.alignment import Alignment, graph_of
 from .halo.emission import Emission
 from .halo.stages import Prices, Stages

@@ -15,12 +15,12 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from ...core.actions import allowed
-from ...core.budgets import STORAGE
-from ...core.context import decide, weights_of
 from ...core.errors import explain
-from ...core.exactness import Exactness
-from ...core.walks import blocks_in
+from ...core.ir.context import decide, weights_of
+from ...core.ir.walks import blocks_in
+from ...core.pipelines.actions import allowed
+from ...core.pipelines.budgets import STORAGE
+from ...core.pipelines.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type

@@ -11,10 +11,10 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ...core.actions import allowed
-from ...core.budgets import EXACT
-from ...core.context import count, decide
-from ...core.exactness import Exactness
+from ...core.ir.context import count, decide
+from ...core.pipelines.actions import allowed
+from ...core.pipelines.budgets import EXACT
+from ...core.pipelines.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import FusionKind, GraphOp, ShapeFacts, unknown_sizes
 

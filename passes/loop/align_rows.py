@@ -15,11 +15,11 @@ from xdsl.ir import Block, OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from ...core.budgets import EXACT
-from ...core.context import decide
+from ...core.ir.context import decide
+from ...core.pipelines.budgets import EXACT
 from ...dialects.graph import ops as graph
-from ...dialects.loop.in_place import sharing
 from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, PrefetchOp, StoreOp
+from ...dialects.loop.proofs.in_place import sharing
 from .steps.prefetch import LINE_BITS
 
 _LINE = LINE_BITS // 8

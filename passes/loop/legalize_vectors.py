@@ -20,13 +20,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from ...core.actions import allowed
-from ...core.budgets import EXACT
-from ...core.context import decide, target_of
-from ...core.refusal import refused
+from ...core.ir.context import decide, target_of
+from ...core.ir.refusal import refused
+from ...core.ir.typed import bits
+from ...core.ir.walks import operations_in
+from ...core.pipelines.actions import allowed
+from ...core.pipelines.budgets import EXACT
 from ...core.target import Target, named
-from ...core.typed import bits
-from ...core.walks import operations_in
 from ...dialects.bodies import depth_of
 from ...dialects.loop.nests import EXPENSIVE, MOST_LANES
 from ...dialects.loop.ops import (

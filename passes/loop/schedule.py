@@ -13,13 +13,13 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from ...core.budgets import SUMS
-from ...core.context import decide, known_to, target_of
 from ...core.errors import explain, first_line
+from ...core.ir.context import decide, known_to, target_of
+from ...core.ir.walks import operations_in
+from ...core.pipelines.budgets import SUMS
 from ...core.plugins import schedule_rules
 from ...core.target import Target, named
 from ...core.threads import SOME_THREADS, are_threads
-from ...core.walks import operations_in
 from ...dialects.loop.nests import ScheduleError, perfect_nest
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.trace import structure_of, trace_of

@@ -9,16 +9,16 @@ from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
-from ...core.context import decide
 from ...core.errors import CompileError, explain
+from ...core.ir.context import decide
+from ...core.ir.walks import blocks_in
 from ...core.patterns.matching import described
 from ...core.patterns.pattern import Match, Pattern
-from ...core.walks import blocks_in
 from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.demands import size_results
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.nests.recording import Recorder
-from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.graph.sizes.shapes import SymbolicShapes
 from ..graph.fusion.outlining import Outliner, has_kernel
 from .cutting import Part, parts
 

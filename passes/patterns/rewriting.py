@@ -18,11 +18,11 @@ from xdsl.pattern_rewriter import (
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import DiagnosticException
 
-from ...core.context import CompilerContext, decide
 from ...core.errors import CompileError, StepwellError, explain, first_line
+from ...core.ir.context import CompilerContext, decide
+from ...core.ir.provenance import fuse, origin
+from ...core.ir.weights import WeightStore
 from ...core.patterns.pattern import Match, Pattern
-from ...core.provenance import fuse, origin
-from ...core.weights import WeightStore
 from ...dialects.graph.interfaces import GraphOp, compatible, set_result_types
 from ..graph.fusion.outlining import bring_together
 

@@ -17,9 +17,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from ...core.actions import allowed
-from ...core.budgets import EXACT
-from ...core.walks import operations_in
+from ...core.ir.walks import operations_in
+from ...core.pipelines.actions import allowed
+from ...core.pipelines.budgets import EXACT
 from ...dialects.rt import ops as rt
 
 

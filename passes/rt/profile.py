@@ -13,10 +13,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from ...core.budgets import EXACT
-from ...core.context import weights_of
 from ...core.errors import explain
-from ...core.public_function import is_public
+from ...core.ir.context import weights_of
+from ...core.ir.public_function import is_public
+from ...core.pipelines.budgets import EXACT
 from ...dialects.program import is_on_buffers
 from ...dialects.rt import ops as rt
 

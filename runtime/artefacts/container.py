@@ -19,9 +19,9 @@ from zipfile import ZIP64_LIMIT, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
 
-from ...core import writing
 from ...core.errors import ImportModelError, explain
-from ...core.reading import ReadingError, opened
+from ...core.files import writing
+from ...core.files.reading import ReadingError, opened
 
 MANIFEST = "manifest.json"
 _COMMENT = b"stepwell manifest sha256 "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.formats import Format
+from ...core.files.formats import Format
 
 FORMAT = 3
 """The version of the container, and of the keys of the manifest."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import AffineMapAttr
 
-from ...core.weights import WeightStore
+from ...core.ir.weights import WeightStore
 from ...dialects.loop.packing import unpack_array
 from ...dialects.program import Constant, constants_in
 from ..constants import renewed

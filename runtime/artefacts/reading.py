@@ -16,10 +16,10 @@ from ...backends.llvm.assembled import Assembled, MappedProgram
 from ...backends.llvm.boundary.layout import Layout
 from ...backends.llvm.images import Image, can_be_mapped, system_function
 from ...core import processor
+from ...core.boundary.functions import found
 from ...core.errors import TargetError, explain
-from ...core.functions import found
-from ...core.reading import ReadingError
-from ...core.stages import STAGES
+from ...core.files.reading import ReadingError
+from ...core.pipelines.stages import STAGES
 from ...core.threads import most_threads
 from ...dialects.rt.abi import PARALLEL_TILES
 from ..functions import callback
@@ -29,7 +29,7 @@ from .container import Archive
 from .manifest import ABI, MANIFESTS
 
 if TYPE_CHECKING:
-    from ...core.decisions import Decision
+    from ...core.pipelines.decisions import Decision
     from ...dialects.program import Constant
 
 ENTRY = "stepwell_entry"
@@ -209,7 +209,7 @@ def _input(parts: list[np.ndarray]) -> Any:
 
 
 def _decision(entry: Mapping[str, Any]) -> Decision:
-    from ...core.decisions import Decision
+    from ...core.pipelines.decisions import Decision
 
     return Decision(
         entry["subject"],

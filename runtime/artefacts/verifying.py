@@ -11,7 +11,7 @@ import numpy as np
 from ...core.distances import distance
 from ...core.dtype_names import is_real
 from ...core.errors import MiscompilationError, explain
-from ...core.reading import amount
+from ...core.files.reading import amount
 from .reading import Artefact
 
 LARGEST_ULP = 4096.0

@@ -17,13 +17,13 @@ from ...backends.llvm.elf import image_of
 from ...backends.llvm.images import Image
 from ...backends.llvm.thread_limit import MOST_THREADS, with_limit
 from ...backends.reference.samples import small_inputs
-from ...core.decisions import Decision
+from ...core.boundary.functions import place_of
 from ...core.errors import CompileError, InputError, StepwellError, TargetError, explain
-from ...core.explanation import as_json
-from ...core.functions import place_of
+from ...core.ir.weights import WeightStore
+from ...core.pipelines.decisions import Decision
+from ...core.pipelines.explanation import as_json
 from ...core.processor import NEEDS
 from ...core.target import Target, needs_of
-from ...core.weights import WeightStore
 from ...dialects.rt.abi import PARALLEL_TILES
 from ..loaded import Program
 from ..machine_code import Generated, Source, generated_of

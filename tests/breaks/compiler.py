@@ -15,7 +15,7 @@ COMPILER = (
     ),
     Break(
         "a sum with 0.0 is its other term, -0.0 too",
-        "dialects/graph/ops_functions.py",
+        "dialects/graph/ops/elementwise/functions.py",
         "known.neutral_operand.of(e=-0.0)",
         "known.neutral_operand.of(e=0.0)",
         "tests/numeric/graph/test_exactness.py::test_an_exact_rule_keeps_all_bits",
@@ -36,7 +36,7 @@ COMPILER = (
     ),
     Break(
         "a number that is not below a bound is not above it either",
-        "dialects/graph/scalars.py",
+        "dialects/graph/nests/scalars.py",
         "return max(least, bound), max(largest, bound)",
         "return max(least, bound), bound",
         "tests/numeric/test_unsigned.py::"
@@ -243,7 +243,7 @@ COMPILER = (
     ),
     Break(
         "a result is written over an operand of which another element is read later",
-        "dialects/loop/in_place.py",
+        "dialects/loop/proofs/in_place.py",
         "and list(load.indices) == list(store.indices)",
         "and len(load.indices) == len(store.indices)",
         "tests/numeric/test_in_place.py",
@@ -257,35 +257,35 @@ COMPILER = (
     ),
     Break(
         "a local buffer may be read before it is filled",
-        "dialects/loop/dependences.py",
+        "dialects/loop/proofs/dependences.py",
         "fresh = op.buffer in outputs or isinstance(op.buffer.owner, LocalOp)",
         "fresh = op.buffer in outputs",
         "tests/numeric/loop/test_dependences.py::test_a_local_buffer_is_filled_before_it_is_read",
     ),
     Break(
         "stores that accumulate by different operations are taken to commute",
-        "dialects/loop/dependences.py",
+        "dialects/loop/proofs/dependences.py",
         "return first.accumulates == second.accumulates",
         "return second.accumulates is not None",
         "tests/numeric/loop/test_accumulating_stores.py::test_other_accumulations_do_not_commute",
     ),
     Break(
         "a loop of one iteration becomes its body though its condition may not hold",
-        "dialects/graph/loop_rewrites.py",
+        "dialects/graph/ops/control/loop_rewrites.py",
         "elif 1 in known and op.condition is None and self._is_static(op):",
         "elif 1 in known and self._is_static(op):",
         "tests/lit/dialects/graph/canonicalize-control.mlir",
     ),
     Break(
         "two sizes that differ by a number are taken to agree",
-        "dialects/graph/shape_facts.py",
+        "dialects/graph/sizes/facts.py",
         "if difference.is_static:",
         "if difference.is_static and expected.is_static:",
         "tests/unit/test_graph_shapes.py::test_sizes_that_differ_by_a_number_cannot_agree",
     ),
     Break(
         "a count above the limit of a loop replaces the limit",
-        "dialects/graph/loop_rewrites.py",
+        "dialects/graph/ops/control/loop_rewrites.py",
         "(op.limit is None or number <= op.limit.value.data)",
         "(op.limit is None or number >= op.limit.value.data)",
         "tests/lit/dialects/graph/canonicalize-control.mlir",
@@ -313,7 +313,7 @@ COMPILER = (
     ),
     Break(
         "a result may jump with every float operand of an operator that names some",
-        "dialects/graph/visibility.py",
+        "dialects/graph/plan/visibility.py",
         "return stated.operands is None or operand in stated.operands",
         "return True",
         "tests/unit/test_stated_facts.py::test_operands_with_which_a_result_jumps",
@@ -555,14 +555,14 @@ COMPILER = (
     ),
     Break(
         "an index beyond its dimension counts as one of the next row when dimensions are merged",
-        "dialects/loop/coverage.py",
+        "dialects/loop/proofs/coverage.py",
         "if low is None or high is None or most is None or low < 0 or high >= most:",
         "if low is None or high is None or most is None:",
         "tests/numeric/loop/test_coverage.py::test_loops_that_do_not_reach_all",
     ),
     Break(
         "a counter that grows counts elements that are not stored",
-        "dialects/loop/counted.py",
+        "dialects/loop/proofs/counted.py",
         "return is_next(end, step.counter) and is_covered(self.known, self.output, step=step)",
         "return is_next(end, step.counter)",
         "tests/numeric/loop/test_counted.py::test_counts_that_are_not",

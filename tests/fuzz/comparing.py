@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 import stepwell as sw
-from stepwell.compilation import Compilation
-from stepwell.core.budgets import SUMS, Budget, together
 from stepwell.core.distances import distance, scale, worst
 from stepwell.core.dtype_names import is_real
-from stepwell.core.exactness import with_rounding
-from stepwell.core.pipelines import pipeline, run_passes
+from stepwell.core.pipelines.budgets import SUMS, Budget, together
+from stepwell.core.pipelines.exactness import with_rounding
+from stepwell.core.pipelines.staircase import pipeline, run_passes
 from stepwell.core.registry import make_context, own_passes
-from stepwell.core.request import Request
 from stepwell.core.target import named
 from stepwell.diagnosis.growth import digits_of, growth, longest_sum
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 
 from ..harness import results
 from .choices import Choices

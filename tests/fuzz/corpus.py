@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 import stepwell as sw
 from stepwell.core.dtype_names import dtype_named
 from stepwell.core.dtypes import element_type_of
-from stepwell.core.module import Module
+from stepwell.core.ir.module import Module
 from stepwell.diagnosis.reduction import reduce
 
 from .comparing import Way, compare

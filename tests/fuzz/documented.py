@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import BlockArgument, SSAValue
 
 from stepwell.backends.reference.numbers import dtype_of
-from stepwell.core.typed import memref_type
+from stepwell.core.ir.typed import memref_type
 from stepwell.dialects.loop.ops import ForOp, KernelOp
 
 from ..numeric.loop.conftest import parse

@@ -17,9 +17,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from stepwell.core.dominance import verify_module
-from stepwell.core.module import Module
-from stepwell.core.parsing import MlirParser
+from stepwell.core.ir.dominance import verify_module
+from stepwell.core.ir.module import Module
+from stepwell.core.ir.parsing import MlirParser
 from stepwell.core.registry import make_context
 
 from .damage import Rng

@@ -11,10 +11,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 from stepwell.backends.reference.machine import run_kernel
 from stepwell.core.distances import distance
-from stepwell.core.pipelines import pipeline
+from stepwell.core.ir.weights import WeightStore
+from stepwell.core.pipelines.staircase import pipeline
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
-from stepwell.core.weights import WeightStore
 from stepwell.dialects.loop.ops import KernelOp
 
 from ..numeric.loop.conftest import Kernels, parse, run_compiled

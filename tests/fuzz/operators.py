@@ -23,7 +23,7 @@ from xdsl.irdl import BaseAttr, OptOperandDef, RangeConstraint, VarOperandDef, V
 from xdsl.utils.exceptions import VerifyException
 
 from stepwell.core.dtypes import ELEMENT_TYPES
-from stepwell.core.typed import tensor_type
+from stepwell.core.ir.typed import tensor_type
 from stepwell.dialects.graph.dialect import Graph
 from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.dialects.graph.ops import CallDpsOp, CallPackedOp, ConstantOp, IfOp, LoopOp

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from stepwell.core.context import CompilerContext, PassHook
+from stepwell.core.ir.context import CompilerContext, PassHook
 
 
 class DifferenceError(Exception):

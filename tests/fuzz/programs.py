@@ -19,17 +19,17 @@ from xdsl.pattern_rewriter import PatternRewriterListener
 
 import stepwell as sw
 from stepwell.backends.reference.sizes import check_sizes
+from stepwell.core.boundary.specs import SparseSpec
 from stepwell.core.dtype_names import is_real
 from stepwell.core.dtypes import element_type_of
-from stepwell.core.module import Module
-from stepwell.core.specs import SparseSpec
-from stepwell.core.typed import tensor_type
-from stepwell.core.walks import erase_dead
+from stepwell.core.ir.module import Module
+from stepwell.core.ir.typed import tensor_type
+from stepwell.core.ir.walks import erase_dead
 from stepwell.dialects.graph.demands import DemandInterface, SizeOperand, demands
 from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.dialects.graph.kinds import FusionKind
 from stepwell.dialects.graph.ops import AttentionOp
-from stepwell.dialects.graph.visibility import jumps
+from stepwell.dialects.graph.plan.visibility import jumps
 from stepwell.dialects.sparse_tensor import is_sparse
 from stepwell.frontends.values import Value
 

@@ -20,19 +20,19 @@ from scipy.sparse import csr_array, save_npz
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 
 import stepwell as sw
-from stepwell.core.archives import read_archive
+from stepwell.core.boundary.specs import ValueSpec
 from stepwell.core.dtype_names import dtype_named
-from stepwell.core.pipeline_text import entries
-from stepwell.core.pipelines import pipeline, pipeline_text
-from stepwell.core.reading import ReadingError
-from stepwell.core.records import Record, read_records, write_records
-from stepwell.core.specs import ValueSpec
-from stepwell.core.stages import IR_STAGES
-from stepwell.core.weights import WeightStore
+from stepwell.core.files.reading import ReadingError
+from stepwell.core.ir.weights import WeightStore
+from stepwell.core.pipelines.stages import IR_STAGES
+from stepwell.core.pipelines.staircase import pipeline, pipeline_text
+from stepwell.core.pipelines.text import entries
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.loop.nests import ScheduleError
 from stepwell.frontends.mlir import from_mlir
+from stepwell.passes.loop.scheduler.records import Record, read_records, write_records
 from stepwell.passes.loop.scheduler.replay import read_traces
+from stepwell.runtime.archives import read_archive
 from stepwell.tools.command import read_option
 from stepwell.tools.models import read_array
 

@@ -11,10 +11,10 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 import stepwell as sw
-from stepwell.core.context import CompilerContext
-from stepwell.core.pipelines import run_passes
+from stepwell.core.ir.context import CompilerContext
+from stepwell.core.ir.walks import is_same
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import own_passes
-from stepwell.core.walks import is_same
 from stepwell.dialects.loop.nests import loop_names, loops_of
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.passes.loop.steps.split import TAILS

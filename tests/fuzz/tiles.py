@@ -9,10 +9,10 @@ import numpy as np
 
 import stepwell as sw
 from stepwell.core.distances import distance
-from stepwell.core.module import Module
-from stepwell.core.pipelines import pipeline, run_passes
+from stepwell.core.ir.module import Module
+from stepwell.core.ir.weights import WeightStore
+from stepwell.core.pipelines.staircase import pipeline, run_passes
 from stepwell.core.registry import make_context
-from stepwell.core.weights import WeightStore
 from stepwell.runtime.interpreted import interpreted
 from stepwell.runtime.lowered import lowered
 

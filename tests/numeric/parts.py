@@ -7,7 +7,7 @@ import socket
 import numpy as np
 
 import stepwell as sw
-from stepwell.core.module import Module
+from stepwell.core.ir.module import Module
 from stepwell.frontends import gnn
 
 WIDTH = 6

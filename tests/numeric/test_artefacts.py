@@ -501,7 +501,7 @@ def test_a_file_of_each_format_is_read(version: int) -> None:
 def test_where_there_is_no_compiler_a_program_runs(
     saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "stepwell.compilation", None)
+    monkeypatch.setitem(sys.modules, "stepwell.driver.compilation", None)
     exe = sw.load(saved)
     same(exe(X), network()(X))
     with pytest.raises(sw.CompileError, match=r"needs the compiler, and stepwell.* is not"):
@@ -628,9 +628,9 @@ def test_functions_that_another_process_finds_are_saved_by_name(
     exe = sw.compile(sw.from_mlir(TEXT.replace("FUNCTION", "found")))
     exe.save(path)
     x = floats(4)
-    monkeypatch.setattr("stepwell.core.functions._FUNCTIONS", {})
+    monkeypatch.setattr("stepwell.core.boundary.functions._FUNCTIONS", {})
     same([sw.load(path)(x)], [-x])
-    monkeypatch.setattr("stepwell.core.functions._FUNCTIONS", {})
+    monkeypatch.setattr("stepwell.core.boundary.functions._FUNCTIONS", {})
     monkeypatch.delattr(sys.modules[__name__], "found")
     with pytest.raises(sw.CompileError, match="is not registered, and not found where it was"):
         sw.load(path)

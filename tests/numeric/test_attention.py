@@ -11,10 +11,10 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 import stepwell as sw
-from stepwell.compilation import Compilation
 from stepwell.core.dtypes import element_type_of
-from stepwell.core.request import Request
-from stepwell.dialects.graph import attention as cut
+from stepwell.dialects.graph.ops.products import attention_cuts as cut
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 
 from ..harness import RNG, cases, close, onnx_results
 
@@ -27,7 +27,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, size in SMALL.items():
         monkeypatch.setattr(cut, name, size)
     # The tiles have the number of rows in a name of their own.
-    monkeypatch.setattr("stepwell.dialects.graph.attention_tiles.ROWS", SMALL["ROWS"])
+    monkeypatch.setattr("stepwell.dialects.graph.ops.products.attention_tiles.ROWS", SMALL["ROWS"])
 
 
 @dataclass

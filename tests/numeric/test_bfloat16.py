@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.core.weights import WeightStore
+from stepwell.core.ir.weights import WeightStore
 from stepwell.frontends.builder import Value
 
 from ..harness import as_reference, close, floats

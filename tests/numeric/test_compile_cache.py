@@ -18,13 +18,13 @@ import pytest
 from xdsl.dialects.builtin import StringAttr
 
 import stepwell as sw
-from stepwell import cached, compiler
+from stepwell.api import cached, compiler
 from stepwell.backends.llvm.jit import CompiledModule, LinkedObject
 from stepwell.caching import sources
 from stepwell.caching.folder import Folder
-from stepwell.core.decisions import Decision
-from stepwell.core.request import Request
+from stepwell.core.pipelines.decisions import Decision
 from stepwell.core.target import named
+from stepwell.driver.request import Request
 from stepwell.runtime import objects
 from stepwell.runtime.artefacts import reading
 from stepwell.tools.main import main
@@ -317,7 +317,7 @@ sources._CLOCKS_DIFFER_BY = -(10**18)
 module = sw.from_mlir(sys.argv[1])
 exe = sw.compile(module)
 print(exe(np.load(sys.argv[2])).sum())
-print(*sorted({"llvmlite.binding", "stepwell.compilation"} & set(sys.modules)))
+print(*sorted({"llvmlite.binding", "stepwell.driver.compilation"} & set(sys.modules)))
 """
 
 
@@ -332,7 +332,7 @@ def test_another_process_finds_it_without_llvm_and_passes(tmp_path: Path) -> Non
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
         found.append(done.stdout.splitlines())
     assert found[0][0] == found[1][0]
-    assert found[0][1] == "llvmlite.binding stepwell.compilation"
+    assert found[0][1] == "llvmlite.binding stepwell.driver.compilation"
     assert found[1][1] == ""
 
 

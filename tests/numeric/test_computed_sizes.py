@@ -16,12 +16,11 @@ from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 
 import stepwell as sw
+from stepwell.core.algebra.dims import Dim, Shape
 from stepwell.core.building.arithmetic import INDEX
-from stepwell.core.dims import Dim, Shape
 from stepwell.core.dtype_names import dtype_named
-from stepwell.core.module import Module
-from stepwell.core.stages import TEXT_STAGES
-from stepwell.dialects.graph import scalars
+from stepwell.core.ir.module import Module
+from stepwell.core.pipelines.stages import TEXT_STAGES
 from stepwell.dialects.graph.attrs import FLOAT_TENSOR, I64_TENSOR
 from stepwell.dialects.graph.demands import DemandInterface, SizeResult
 from stepwell.dialects.graph.interfaces import (
@@ -30,8 +29,9 @@ from stepwell.dialects.graph.interfaces import (
     ShapeFacts,
     element_type,
 )
+from stepwell.dialects.graph.nests import scalars
 from stepwell.dialects.graph.nests.nest import WritingNest
-from stepwell.dialects.graph.shapes import SymbolicShapes
+from stepwell.dialects.graph.sizes.shapes import SymbolicShapes
 from stepwell.frontends.builder import Value
 
 from ..harness import RNG, as_onnx, cases, close, same

@@ -9,7 +9,7 @@ import pytest
 
 import stepwell as sw
 from stepwell.core.errors import InputError
-from stepwell.dialects.graph.ops_select import WHOLE_END
+from stepwell.dialects.graph.ops.moves.select import WHOLE_END
 
 from ..harness import close, floats
 from .test_control_flow import at_stages, checked, flag

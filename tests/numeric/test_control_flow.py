@@ -11,10 +11,10 @@ import pytest
 import scipy.sparse as sp
 
 import stepwell as sw
-from stepwell.compilation import Compilation
+from stepwell.core.boundary.specs import SparseSpec
 from stepwell.core.errors import InputError
-from stepwell.core.request import Request
-from stepwell.core.specs import SparseSpec
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 
 from ..harness import cases, close, floats
 

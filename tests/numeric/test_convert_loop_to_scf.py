@@ -19,7 +19,7 @@ from xdsl.parser import Parser
 
 from stepwell.backends.llvm.jit import Effort, check_runs_here, compile_module
 from stepwell.core.errors import TargetError
-from stepwell.core.pipelines import pipeline, run_passes
+from stepwell.core.pipelines.staircase import pipeline, run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
 

@@ -14,10 +14,11 @@ import pytest
 
 import stepwell as sw
 from stepwell.core.errors import StepwellError
-from stepwell.distributed import blocks, dask_engine, tasks
+from stepwell.distributed import dask_engine, tasks
 from stepwell.distributed.dask_engine import DaskEngine
 from stepwell.distributed.distributing import distribute
 from stepwell.distributed.engines import WorkerLostError
+from stepwell.distributed.storage import blocks
 
 from ..harness import cases, close, package
 from .dying import dying

@@ -23,14 +23,15 @@ import stepwell as sw
 from stepwell.core.errors import CompileError, InputError, StepwellError
 from stepwell.core.progress import Step, followed
 from stepwell.dialects.graph.attrs import ReduceKind
-from stepwell.distributed import blocks, tasks
-from stepwell.distributed.blocks import Block
+from stepwell.distributed import tasks
 from stepwell.distributed.combining import combined
 from stepwell.distributed.distributing import Distributed, distribute
 from stepwell.distributed.engines import LocalEngine, Worker, lost
 from stepwell.distributed.partition import Partition
 from stepwell.distributed.report import Machine
-from stepwell.distributed.rows import Mapped, gather, scatter
+from stepwell.distributed.storage import blocks
+from stepwell.distributed.storage.blocks import Block
+from stepwell.distributed.storage.rows import Mapped, gather, scatter
 from stepwell.frontends import gnn
 
 from ..harness import RNG, cases, close

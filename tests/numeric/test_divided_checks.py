@@ -9,7 +9,7 @@ import pytest
 
 import stepwell as sw
 from stepwell.conversions.to_llvm.searches import FEWEST_PARTS, MOST_PARTS, PART_BITS
-from stepwell.core.indices import explained_index, explained_offset
+from stepwell.core.boundary.indices import explained_index, explained_offset
 
 LEAST = PART_BITS // 64
 """How many 64-bit indices a part has at least."""

@@ -14,8 +14,8 @@ from onnx.helper import np_dtype_to_tensor_dtype as tensor_dtype
 
 import stepwell as sw
 from stepwell.core.dtype_names import dtype_named
-from stepwell.core.module import Module
-from stepwell.core.stages import TEXT_STAGES
+from stepwell.core.ir.module import Module
+from stepwell.core.pipelines.stages import TEXT_STAGES
 from stepwell.frontends.builder import Value
 
 from ..harness import RNG, close

@@ -15,16 +15,16 @@ from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 
 import stepwell as sw
-from stepwell.core.dims import Shape
+from stepwell.core.algebra.dims import Shape
 from stepwell.core.errors import CompileError, UnsupportedError
-from stepwell.dialects.graph import scalars
 from stepwell.dialects.graph.attrs import FLOAT_TENSOR, SPARSE_TENSOR
 from stepwell.dialects.graph.interfaces import FusionKind, GraphOp, ShapeFacts
+from stepwell.dialects.graph.nests import scalars
 from stepwell.dialects.graph.nests.buffers import Scalar
 from stepwell.dialects.graph.nests.loop_nest import LoopNest
 from stepwell.dialects.graph.nests.nest import Index, WritingNest
 from stepwell.dialects.graph.nests.operators import OperatorBody
-from stepwell.dialects.loop.indices import Known
+from stepwell.dialects.loop.proofs.indices import Known
 
 from .test_operators import random
 

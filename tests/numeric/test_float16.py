@@ -11,7 +11,7 @@ from xdsl.parser import Parser
 
 import stepwell as sw
 from stepwell.backends.llvm.jit import compile_module
-from stepwell.core.pipelines import run_passes
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import host, named
 

@@ -30,7 +30,7 @@ from xdsl.utils.exceptions import VerifyException
 import stepwell as sw
 from stepwell.core.dtype_names import is_real
 from stepwell.core.dtypes import ELEMENT_TYPES, dtype_of
-from stepwell.core.pipelines import run_passes
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
 from stepwell.dialects.graph.dialect import Graph
 from stepwell.dialects.graph.interfaces import FusionKind, GraphOp

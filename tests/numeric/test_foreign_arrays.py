@@ -15,8 +15,8 @@ import pytest
 from scipy.sparse import coo_array, coo_matrix, csc_array, csr_array
 
 import stepwell as sw
-from stepwell.core.archives import read_archive, write_archive
 from stepwell.frontends import gnn
+from stepwell.runtime.archives import read_archive, write_archive
 
 from ..harness import close, same
 

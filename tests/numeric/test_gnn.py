@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stepwell as sw
+from stepwell.core.boundary.specs import SparseSpec, TensorSpec
 from stepwell.core.errors import InputError
-from stepwell.core.module import Module
-from stepwell.core.specs import SparseSpec, TensorSpec
+from stepwell.core.ir.module import Module
 from stepwell.frontends import gnn
 
 from ..harness import floats

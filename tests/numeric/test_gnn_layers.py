@@ -12,8 +12,8 @@ import pytest
 import scipy.sparse as sp
 
 import stepwell as sw
+from stepwell.core.boundary.specs import SparseSpec, TensorSpec
 from stepwell.core.errors import InputError
-from stepwell.core.specs import SparseSpec, TensorSpec
 from stepwell.frontends import gnn
 
 from ..harness import cases, close, floats, package

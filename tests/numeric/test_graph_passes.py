@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects import func
 
-from stepwell.core.context import CompilerContext
-from stepwell.core.module import Module
-from stepwell.core.pipelines import pipeline, run_passes
+from stepwell.core.boundary.specs import SparseSpec
+from stepwell.core.ir.context import CompilerContext
+from stepwell.core.ir.module import Module
+from stepwell.core.pipelines.staircase import pipeline, run_passes
 from stepwell.core.registry import make_context
-from stepwell.core.specs import SparseSpec
 from stepwell.dialects.graph.ops import ConstantOp, NormalizeOp
 from stepwell.frontends.builder import Builder, Value
 

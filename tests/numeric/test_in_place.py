@@ -13,10 +13,10 @@ from xdsl.utils.exceptions import VerifyException
 
 import stepwell as sw
 from stepwell.conversions.graph_to_rt.slots import Lifetime, plan_arena
-from stepwell.core.dims import Dim
+from stepwell.core.algebra.dims import Dim
 from stepwell.core.registry import make_context
-from stepwell.dialects.loop.in_place import overwritable
 from stepwell.dialects.loop.ops import KernelOp
+from stepwell.dialects.loop.proofs.in_place import overwritable
 
 from ..harness import close, floats
 

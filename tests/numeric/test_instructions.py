@@ -16,7 +16,7 @@ from stepwell.backends.llvm.jit import CompiledModule, compile_module
 from stepwell.backends.reference.instructions import computed
 from stepwell.backends.reference.numbers import dtype_of
 from stepwell.core.instructions import INSTRUCTIONS, SCALE, Form, Instruction
-from stepwell.core.pipelines import run_passes
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import host, named
 from stepwell.dialects.bodies import body_of, depth_of

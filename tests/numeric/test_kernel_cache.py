@@ -209,7 +209,7 @@ def test_functions_that_several_kernels_use_are_in_each() -> None:
       llvm.call @a() : () -> () llvm.call @b() : () -> () llvm.call @c() : () -> () llvm.return
     }
     """
-    from stepwell.core.parsing import MlirParser
+    from stepwell.core.ir.parsing import MlirParser
     from stepwell.core.registry import make_context
 
     module = MlirParser(make_context(), text).parse_module()

@@ -11,8 +11,8 @@ import pytest
 
 import stepwell as sw
 from stepwell.core.errors import CompileError
-from stepwell.core.records import read_records
 from stepwell.passes.loop.scheduler.primitives import PRIMITIVES
+from stepwell.passes.loop.scheduler.records import read_records
 from stepwell.tools.main import main
 from stepwell.tuning import kernel_schedule
 from stepwell.tuning.steps import Steps

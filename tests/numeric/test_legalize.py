@@ -16,7 +16,7 @@ import stepwell as sw
 from stepwell.core import plugins
 from stepwell.core.dtypes import ELEMENT_TYPES, dtype_of
 from stepwell.core.errors import CompileError
-from stepwell.core.pipelines import pipeline, pipeline_text, run_passes
+from stepwell.core.pipelines.staircase import pipeline, pipeline_text, run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import Target, host, named
 from stepwell.core.universe import Universe

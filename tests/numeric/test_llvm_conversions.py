@@ -20,8 +20,8 @@ import pytest
 from xdsl.parser import Parser
 
 from stepwell.backends.llvm.jit import CompiledModule, Effort, compile_module
-from stepwell.core.indices import CsrFault
-from stepwell.core.pipelines import run_passes
+from stepwell.core.boundary.indices import CsrFault
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import host
 from stepwell.dialects.rt import ops as rt

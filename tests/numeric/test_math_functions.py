@@ -30,7 +30,7 @@ from xdsl.utils.type import get_element_type_or_self
 from stepwell.backends.llvm.jit import compile_module
 from stepwell.backends.reference.machine import Machine, call
 from stepwell.conversions.convert_math_to_arith import ConvertMathToArithPass
-from stepwell.core.pipelines import run_passes
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import host
 from stepwell.dialects.upstream.ops import AT_MOST_64

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array, random_array
 
 import stepwell as sw
-from stepwell.core.pipelines import run_passes
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
 
 from ..harness import RNG, floats

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.core.dims import Dim
-from stepwell.core.pipelines import pipeline, pipeline_text, run_passes
+from stepwell.core.algebra.dims import Dim
+from stepwell.core.pipelines.staircase import pipeline, pipeline_text, run_passes
 from stepwell.core.registry import make_context
 from stepwell.frontends.builder import Value
 

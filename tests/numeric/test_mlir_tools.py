@@ -21,8 +21,8 @@ from xdsl.dialects import func
 import stepwell as sw
 from stepwell.backends.llvm.boundary.code import ENTRY
 from stepwell.backends.llvm.jit import CompiledModule, Effort
-from stepwell.core.pipelines import run_passes
-from stepwell.core.public_function import is_public
+from stepwell.core.ir.public_function import is_public
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import host
 from stepwell.runtime.executable import Executable

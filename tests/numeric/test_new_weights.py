@@ -12,8 +12,8 @@ import pytest
 from scipy.sparse import csr_array
 
 import stepwell as sw
-from stepwell.core import pipelines
 from stepwell.core.errors import InputError
+from stepwell.core.pipelines import staircase as pipelines
 
 from ..harness import close, floats
 

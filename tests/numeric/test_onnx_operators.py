@@ -21,8 +21,8 @@ from onnx.helper import (
 )
 from onnx.numpy_helper import from_array
 
-from stepwell.compiler import compile
-from stepwell.imported import from_onnx
+from stepwell.api.compiler import compile
+from stepwell.api.imported import from_onnx
 
 from ..harness import as_onnx, results
 

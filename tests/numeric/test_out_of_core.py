@@ -21,10 +21,10 @@ import scipy.sparse as sp
 
 import stepwell as sw
 from stepwell.core.progress import Step, followed
-from stepwell.distributed.columns import Columns, KeptColumns, nodes_of, referenced
 from stepwell.distributed.out_of_core import OutOfCore
 from stepwell.distributed.partition import Partition
 from stepwell.distributed.report import Machine
+from stepwell.distributed.storage.columns import Columns, KeptColumns, nodes_of, referenced
 from stepwell.distributed.tile_run import TileRun
 from stepwell.distributed.tiles import tiles
 from stepwell.frontends import gnn
@@ -287,7 +287,7 @@ def test_other_features_that_begin_alike(
     sage: OutOfCore, visits: Visits, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """One number is another: of a file its date is, and of an array in memory a hash."""
-    monkeypatch.setattr("stepwell.distributed.work._SAMPLE", 2)
+    monkeypatch.setattr("stepwell.distributed.storage.work._SAMPLE", 2)
     other, path, y = X.copy(), tmp_path / "x.npy", tmp_path / "y.npy"
     other[7, 3] += 1
     np.save(path, X)
@@ -329,7 +329,7 @@ class Versioned(Features):
 def test_rows_with_a_version_continue(
     sage: OutOfCore, visits: Visits, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("stepwell.distributed.work._SAMPLE", 2)
+    monkeypatch.setattr("stepwell.distributed.storage.work._SAMPLE", 2)
     features, y = Versioned(X), tmp_path / "y.npy"
     every = visits.during(lambda: sage(features, out=y))
     visits.during(lambda: sage(features, out=y), every - 1)
@@ -351,7 +351,7 @@ def test_maps_of_files_continue(
     sage: OutOfCore, visits: Visits, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Those to read; the numbers of others count, and those of large ones are not known."""
-    monkeypatch.setattr("stepwell.distributed.work._SAMPLE", 2)
+    monkeypatch.setattr("stepwell.distributed.storage.work._SAMPLE", 2)
     path, other, y = tmp_path / "x.npy", tmp_path / "other.npy", tmp_path / "y.npy"
     twice = np.stack([X, X])
     twice[1, 7, 3] += 1
@@ -366,7 +366,7 @@ def test_maps_of_files_continue(
         return np.load(path, mmap_mode=mode)
 
     assert not visited_again(maps("r+")[0], maps("r+")[0])
-    monkeypatch.setattr("stepwell.distributed.work._SMALL", 0)
+    monkeypatch.setattr("stepwell.distributed.storage.work._SMALL", 0)
     assert not visited_again(maps()[0], maps()[0])
     assert not visited_again(maps()[1], np.asarray(maps())[1][:])
     assert visited_again(maps()[0], maps()[1])

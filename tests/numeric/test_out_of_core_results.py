@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.distributed import results
 from stepwell.distributed.out_of_core import OutOfCore
+from stepwell.distributed.storage import results
+from stepwell.distributed.storage.work import Work
 from stepwell.distributed.tile_run import TileRun
-from stepwell.distributed.work import Work
 
 from ..harness import RNG, floats, package
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.core.pipelines import pipeline
+from stepwell.core.pipelines.staircase import pipeline
 from stepwell.tools import stepwell_opt
 
 

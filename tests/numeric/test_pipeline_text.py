@@ -11,12 +11,12 @@ import pytest
 from scipy.sparse import random_array
 
 import stepwell as sw
-from stepwell.compilation import Compilation
-from stepwell.core.editable_pipeline import Pipeline
-from stepwell.core.pipeline_text import entries, plain
-from stepwell.core.pipelines import OPT_LEVELS, pipeline, pipeline_text, split_pipeline
+from stepwell.api.pipeline import Pipeline
+from stepwell.core.pipelines.staircase import OPT_LEVELS, pipeline, pipeline_text, split_pipeline
+from stepwell.core.pipelines.text import entries, plain
 from stepwell.core.registry import make_context
-from stepwell.core.request import Request
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends import gnn
 from stepwell.tools import main as command
 from stepwell.tools import stepwell_opt

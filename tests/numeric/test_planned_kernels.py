@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 
 import stepwell as sw
 from stepwell.conversions.convert_graph_to_loop import ConvertGraphToLoopPass
-from stepwell.core.provenance import named, names
+from stepwell.core.ir.provenance import named, names
 from stepwell.core.registry import make_context
 from stepwell.dialects.graph.interfaces import GraphOp, tensor_type
 from stepwell.dialects.graph.nests.recording import Recorder
@@ -22,7 +22,7 @@ from stepwell.dialects.graph.ops import SoftmaxOp
 from stepwell.dialects.graph.plan import local_buffers
 from stepwell.dialects.graph.plan.local_buffers import local_type
 from stepwell.dialects.graph.plan.planner import plan_nests
-from stepwell.dialects.graph.shapes import SymbolicShapes
+from stepwell.dialects.graph.sizes.shapes import SymbolicShapes
 from stepwell.dialects.loop.loops import extent_of
 from stepwell.dialects.loop.ops import ForOp, KernelOp, LocalOp
 from stepwell.frontends.values import Value

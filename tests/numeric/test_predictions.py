@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.compilation import Compilation
-from stepwell.core.request import Request
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.loop.trace import structure_of, trace_of
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.passes.loop.scheduler.predictions import Predictions, instructions
 
 

@@ -25,11 +25,11 @@ from xdsl.traits import ConstantLike, IsTerminator
 
 import stepwell as sw
 from stepwell.backends.reference.samples import random_inputs
-from stepwell.core import pipelines
-from stepwell.core.module import Module
-from stepwell.core.provenance import names
+from stepwell.core.boundary.specs import SparseSpec, TensorSpec
+from stepwell.core.ir.module import Module
+from stepwell.core.ir.provenance import names
+from stepwell.core.pipelines import staircase as pipelines
 from stepwell.core.registry import make_context
-from stepwell.core.specs import SparseSpec, TensorSpec
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.stages import stage_of
 from stepwell.frontends import gnn

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.dialects.graph.threefry import first_word_of
+from stepwell.dialects.graph.ops.sources.threefry import first_word_of
 
 from ..harness import RNG
 from .test_operators import LEVELS, check_all

@@ -20,11 +20,12 @@ import pytest
 
 import stepwell as sw
 from stepwell.core.errors import StepwellError
-from stepwell.distributed import folders, tasks
-from stepwell.distributed.blocks import Block
+from stepwell.distributed import tasks
 from stepwell.distributed.distributing import Distributed, distribute
 from stepwell.distributed.engines import LocalEngine, Worker, lost
 from stepwell.distributed.report import Machine
+from stepwell.distributed.storage import folders
+from stepwell.distributed.storage.blocks import Block
 
 from ..harness import cases, close
 from .dying import dying

@@ -13,9 +13,9 @@ from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_te
 from onnx.numpy_helper import from_array
 
 import stepwell as sw
-from stepwell.compilation import Compilation
 from stepwell.core.errors import ImportModelError
-from stepwell.core.request import Request
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 
 from ..harness import cases, close, floats
 from .recurrent import Layer

@@ -16,9 +16,9 @@ from xdsl.passes import ModulePass
 
 import stepwell as sw
 from stepwell.backends.llvm import operations
-from stepwell.core import pass_manager
-from stepwell.core.context import CompilerContext, PassHook
 from stepwell.core.errors import InternalError
+from stepwell.core.ir.context import CompilerContext, PassHook
+from stepwell.core.pipelines import pass_manager
 from stepwell.core.registry import passes
 from stepwell.diagnosis.reproducer import FOLDER
 from stepwell.dialects.loop.ops import ForOp

@@ -11,8 +11,8 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import stepwell as sw
-from stepwell.compilation import Compilation
-from stepwell.core.request import Request
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends.builder import Value
 
 from ..harness import RNG, as_reference, cases, close, floats

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.compilation import Compilation
-from stepwell.core.request import Request
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends.builder import Value
 
 from ..harness import RNG, as_reference, cases, close

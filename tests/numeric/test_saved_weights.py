@@ -36,7 +36,7 @@ def test_weights_can_be_replaced(saved: Path, monkeypatch: pytest.MonkeyPatch) -
     old = {name: weights[name] for name in weights}
     new = {name: array * np.float32(-0.5) for name, array in old.items()}
     with monkeypatch.context() as changed:
-        changed.setattr("stepwell.compilation.machine_code", None)
+        changed.setattr("stepwell.driver.compilation.machine_code", None)
         exe.update(new)
         moved = exe(X)
         exe.update(old)

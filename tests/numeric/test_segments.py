@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stepwell as sw
-from stepwell.core.indices import wrong_offset
+from stepwell.core.boundary.indices import wrong_offset
 from stepwell.frontends.builder import Value
 
 from ..harness import RNG, as_reference, cases

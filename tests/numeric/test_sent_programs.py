@@ -13,7 +13,7 @@ import stepwell as sw
 from ..harness import floats, package, same
 
 X = floats(5, 16)
-COMPILERS = "sorted({'llvmlite', 'stepwell.compilation'} & {*__import__('sys').modules})"
+COMPILERS = "sorted({'llvmlite', 'stepwell.driver.compilation'} & {*__import__('sys').modules})"
 """What a process has imported that compiles, as an expression."""
 LIMIT = 300
 """Seconds for a process to start and compute, on a busy machine."""

@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import stepwell as sw
-from stepwell.compilation import Compilation
-from stepwell.core.request import Request
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends.builder import Value
 
 from ..harness import RNG

@@ -69,7 +69,7 @@ def test_code_of_a_host_with_narrow_vectors(monkeypatch: pytest.MonkeyPatch) -> 
     def missing(*_: object) -> Any:
         raise sw.CompileError("load: this needs the compiler, and xdsl is not installed")
 
-    loading = importlib.import_module("stepwell.loading")
+    loading = importlib.import_module("stepwell.api.loading")
     monkeypatch.setattr(loading, "recompiled", missing)
     kept = loading.fitted(data)
     assert kept._artefact is not None

@@ -14,9 +14,9 @@ import pytest
 from scipy.sparse import csr_array
 
 import stepwell as sw
-from stepwell.core.pipelines import pipeline, walk_stages
+from stepwell.core.pipelines.stages import IR_STAGES
+from stepwell.core.pipelines.staircase import pipeline, walk_stages
 from stepwell.core.registry import make_context
-from stepwell.core.stages import IR_STAGES
 from stepwell.core.target import host
 from stepwell.frontends import gnn
 

@@ -12,11 +12,11 @@ import pytest
 from scipy.sparse import csr_array, random_array
 
 import stepwell as sw
-from stepwell.compilation import Compilation
-from stepwell.core.request import Request
-from stepwell.core.stages import IR_STAGES
+from stepwell.core.pipelines.stages import IR_STAGES
 from stepwell.dialects.program import named_weights
 from stepwell.dialects.stages import stage_of
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends import gnn
 
 from ..harness import RNG, cases, close, floats, restart, results, same

@@ -15,12 +15,12 @@ from xdsl.dialects.builtin import AffineMapAttr
 from xdsl.ir.affine import AffineMap
 
 import stepwell as sw
-from stepwell.compilation import Compilation
-from stepwell.core.request import Request
-from stepwell.core.weights import WeightStore
+from stepwell.core.ir.weights import WeightStore
 from stepwell.dialects.loop.loops import enclosing
 from stepwell.dialects.loop.ops import KernelOp, StoreOp
 from stepwell.dialects.program import named_weights
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends import gnn
 from stepwell.tools.main import main
 

@@ -14,21 +14,21 @@ import pytest
 from xdsl.dialects.builtin import StringAttr
 
 import stepwell as sw
-from stepwell.compilation import Compilation
 from stepwell.core.errors import CompileError, StepwellError
-from stepwell.core.pipelines import pipeline
+from stepwell.core.pipelines.staircase import pipeline
 from stepwell.core.progress import Step, followed
-from stepwell.core.records import Record, read_records, write_records
-from stepwell.core.request import Request
 from stepwell.core.target import Target, host
-from stepwell.core.worker import Worker
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.loop.trace import structure_of
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends import gnn
+from stepwell.passes.loop.scheduler.records import Record, read_records, write_records
 from stepwell.tools.main import main
 from stepwell.tuning import search
 from stepwell.tuning.measuring import Bench
 from stepwell.tuning.search import Progress, tune
+from stepwell.tuning.worker import Worker
 
 from ..harness import close, floats, package
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.core.pipelines import pipeline, pipeline_text
+from stepwell.core.pipelines.staircase import pipeline, pipeline_text
 
 from ..harness import cases, close
 from .test_operators import random

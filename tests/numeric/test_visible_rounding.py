@@ -12,10 +12,10 @@ from onnx import TensorProto, helper
 
 import stepwell as sw
 from stepwell.core.errors import CompileError
-from stepwell.core.pipelines import run_passes
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
 from stepwell.dialects.graph.ops import FloorOp
-from stepwell.dialects.graph.visibility import Visibility
+from stepwell.dialects.graph.plan.visibility import Visibility
 
 from ..harness import RNG, floats, onnx_results, same
 

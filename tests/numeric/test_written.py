@@ -18,8 +18,8 @@ from onnx import NodeProto
 from onnx.helper import make_node
 
 import stepwell as sw
-from stepwell.compilation import Compilation
-from stepwell.core.request import Request
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends.builder import Value
 
 from ..harness import RNG, as_onnx, as_reference, cases, close

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
 
 import stepwell as sw
-from stepwell.core.indices import RULES, CsrFault, explained
+from stepwell.core.boundary.indices import RULES, CsrFault, explained
 from stepwell.runtime.executable import Executable
 
 ROWS = 4

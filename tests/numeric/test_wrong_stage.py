@@ -9,11 +9,11 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 import stepwell as sw
-from stepwell.core.failures import is_defect
-from stepwell.core.pass_manager import run_steps
-from stepwell.core.pipelines import pipeline, run_passes, walk_stages
+from stepwell.core.pipelines.pass_manager import run_steps
+from stepwell.core.pipelines.stages import IR_STAGES
+from stepwell.core.pipelines.staircase import pipeline, run_passes, walk_stages
 from stepwell.core.registry import make_context, own_passes
-from stepwell.core.stages import IR_STAGES
+from stepwell.diagnosis.failures import is_defect
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 import stepwell as sw
-from stepwell.core.argument_order import graph_first, in_order
-from stepwell.core.specs import ValueSpec
+from stepwell.core.boundary.argument_order import graph_first, in_order
+from stepwell.core.boundary.specs import ValueSpec
 from stepwell.frontends import gnn
 
 from ..harness import RNG, floats, package

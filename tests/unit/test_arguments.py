@@ -10,8 +10,8 @@ import pytest
 from scipy.sparse import coo_array, csc_array, csr_array
 
 import stepwell as sw
-from stepwell.core import arguments
-from stepwell.core.specs import ValueSpec
+from stepwell.core.boundary import arguments
+from stepwell.core.boundary.specs import ValueSpec
 
 X = ValueSpec("x", ("n", 3), "f32")
 A = ValueSpec("a", ("n", 4), "f32", "csr", "e")

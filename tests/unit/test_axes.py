@@ -11,8 +11,8 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.irdl import operand_def, result_def
 
 import stepwell as sw
-from stepwell.core.dims import Shape
-from stepwell.core.pipelines import run_passes
+from stepwell.core.algebra.dims import Shape
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
 from stepwell.dialects.graph.attrs import FLOAT_TENSOR, ints
 from stepwell.dialects.graph.axes import AxesOp, AxisOp

@@ -26,12 +26,12 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import stepwell as sw
-from stepwell.compilation import Compilation
-from stepwell.core.pipelines import pipeline, pipeline_text, walk_stages
+from stepwell.core.pipelines.stages import IR_STAGES
+from stepwell.core.pipelines.staircase import pipeline, pipeline_text, walk_stages
 from stepwell.core.registry import make_context
-from stepwell.core.request import Request
-from stepwell.core.stages import IR_STAGES
 from stepwell.core.target import host
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends import gnn
 from stepwell.tools import main as stepwell_command
 from stepwell.tools import stepwell_opt

@@ -9,8 +9,16 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from stepwell.core.budgets import APPROXIMATION, EXACT, ROUNDING, SUMS, Budget, budget_of, together
-from stepwell.core.nested_pass import NestedPass
+from stepwell.core.pipelines.budgets import (
+    APPROXIMATION,
+    EXACT,
+    ROUNDING,
+    SUMS,
+    Budget,
+    budget_of,
+    together,
+)
+from stepwell.core.pipelines.nested import NestedPass
 from stepwell.core.registry import own_passes
 
 

@@ -11,9 +11,9 @@ import pytest
 import scipy.sparse as sp
 from xdsl.dialects.builtin import DenseResourceAttr
 
+from stepwell.core.boundary.specs import SparseSpec, TensorSpec
 from stepwell.core.errors import InputError
-from stepwell.core.module import Module
-from stepwell.core.specs import SparseSpec, TensorSpec
+from stepwell.core.ir.module import Module
 from stepwell.dialects.graph.dialect import Graph
 from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.dialects.graph.ops import ConstantOp

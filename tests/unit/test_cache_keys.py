@@ -47,10 +47,10 @@ from stepwell.caching.keys import key_of, surroundings_of
 from stepwell.caching.structure import structure_digest, weights_facts
 from stepwell.core import processor
 from stepwell.core import target as targets
-from stepwell.core.decisions import Decision
-from stepwell.core.digests import digests
-from stepwell.core.provenance import named
-from stepwell.core.request import Request
+from stepwell.core.files.digests import digests
+from stepwell.core.ir.provenance import named
+from stepwell.core.pipelines.decisions import Decision
+from stepwell.driver.request import Request
 
 W = np.arange(12, dtype=np.float32).reshape(4, 3)
 A = csr_array(np.eye(4, dtype=np.float32)[[1, 0, 0, 3]])

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array, csr_matrix
 
 import stepwell as sw
-from stepwell.core.dims import Dim
+from stepwell.core.algebra.dims import Dim
 from stepwell.frontends import gnn
 from stepwell.runtime import making, objects, vectorcall
 from stepwell.runtime.executable import Executable

@@ -13,12 +13,14 @@ from xdsl.context import Context
 from xdsl.dialects import test
 
 import stepwell as sw
-from stepwell.core import pipelines, provenance, registry
-from stepwell.core.context import CompilerContext, decide
+from stepwell.core import registry
 from stepwell.core.errors import explain
-from stepwell.core.stages import IR_STAGES, check_stage
+from stepwell.core.ir import provenance
+from stepwell.core.ir.context import CompilerContext, decide
+from stepwell.core.ir.weights import WeightStore
+from stepwell.core.pipelines import staircase as pipelines
+from stepwell.core.pipelines.stages import IR_STAGES, check_stage
 from stepwell.core.target import named
-from stepwell.core.weights import WeightStore
 
 
 def small_module() -> sw.Module:

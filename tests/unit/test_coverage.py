@@ -15,11 +15,10 @@ from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 
 from stepwell.backends.reference.machine import run_kernel
-from stepwell.core.dims import Shape
+from stepwell.core.algebra.dims import Shape
 from stepwell.core.errors import UnsupportedError
-from stepwell.core.pipelines import run_passes
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
-from stepwell.dialects.graph import scalars
 from stepwell.dialects.graph.attrs import FLOAT_TENSOR, I64_TENSOR
 from stepwell.dialects.graph.demands import DemandInterface, SizeResult
 from stepwell.dialects.graph.interfaces import (
@@ -27,6 +26,7 @@ from stepwell.dialects.graph.interfaces import (
     GraphOp,
     ShapeFacts,
 )
+from stepwell.dialects.graph.nests import scalars
 from stepwell.dialects.graph.nests.buffers import Scalar
 from stepwell.dialects.graph.nests.nest import WritingNest
 from stepwell.dialects.graph.nests.operators import OperatorBody

@@ -14,11 +14,11 @@ from xdsl.ir.core import IRWithUses, Use
 from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser
 
-from stepwell.core import patched
 from stepwell.core.building.creation import copied, created, initialize
-from stepwell.core.printing import module_text
+from stepwell.core.ir import patched
+from stepwell.core.ir.printing import module_text
+from stepwell.core.ir.walks import blocks_in
 from stepwell.core.registry import dialects, make_context
-from stepwell.core.walks import blocks_in
 
 READ = (
     Operation.__init__,

@@ -10,7 +10,7 @@ import pytest
 
 import stepwell as sw
 from stepwell.backends.llvm import jit
-from stepwell.core.printing import listing
+from stepwell.core.ir.printing import listing
 from stepwell.core.target import host
 
 SCOPE = re.compile(r'!(\d+) = distinct !DISubprogram\(.*line: (\d+), name: "([^"]*)", .*')

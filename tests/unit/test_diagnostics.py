@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from xdsl.utils.exceptions import PassFailedException
 
-from stepwell.core.decisions import Decision
+from stepwell.core.pipelines.decisions import Decision
 from stepwell.tools import stepwell_opt
 from stepwell.tools.diagnostics import Diagnostic, Diagnostics
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell.core.dims import Dim, SizeQuotient, product
+from stepwell.core.algebra.dims import Dim, SizeQuotient, product
 
 NAMES = ("batch", "N", "E")
 SIZES = {"batch": 3, "N": 5, "E": 7}

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from stepwell.core.errors import InputError
-from stepwell.core.reading import memory
-from stepwell.distributed.buffers import Buffers
-from stepwell.distributed.direct import BLOCK, DirectFile
-from stepwell.distributed.new_files import NewRows
-from stepwell.distributed.pages import memory_limit
-from stepwell.distributed.rows import Mapped, gather, rows_of
+from stepwell.core.files.reading import memory
+from stepwell.distributed.storage.buffers import Buffers
+from stepwell.distributed.storage.direct import BLOCK, DirectFile
+from stepwell.distributed.storage.new_files import NewRows
+from stepwell.distributed.storage.pages import memory_limit
+from stepwell.distributed.storage.rows import Mapped, gather, rows_of
 
 from ..harness import RNG, floats
 

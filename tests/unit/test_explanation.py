@@ -9,9 +9,10 @@ import pytest
 from xdsl.dialects import test
 
 import stepwell as sw
-from stepwell.core import explanation, provenance
-from stepwell.core.context import CompilerContext, decide
-from stepwell.core.decisions import Decision
+from stepwell.core.ir import provenance
+from stepwell.core.ir.context import CompilerContext, decide
+from stepwell.core.pipelines import explanation
+from stepwell.core.pipelines.decisions import Decision
 
 
 def noted(*names: str) -> list[test.TestOp]:

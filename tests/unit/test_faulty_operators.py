@@ -11,10 +11,10 @@ from xdsl.irdl import irdl_op_definition
 from xdsl.parser import Parser
 
 from stepwell.core.errors import CompileError
-from stepwell.core.pipelines import run_passes
+from stepwell.core.ir.weights import WeightStore
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
-from stepwell.core.weights import WeightStore
 from stepwell.dialects.graph.interfaces import (
     FusionKind,
     Index,

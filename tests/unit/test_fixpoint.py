@@ -16,8 +16,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import HasCanonicalizationPatternsTrait
 
 from stepwell.core.errors import CompileError
-from stepwell.core.pass_manager import run_steps
-from stepwell.core.pipelines import run_passes
+from stepwell.core.pipelines.pass_manager import run_steps
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
 from stepwell.dialects.graph import ops as graph
 from stepwell.tools import stepwell_opt

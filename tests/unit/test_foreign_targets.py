@@ -17,10 +17,10 @@ import pytest
 import stepwell as sw
 from stepwell.backends.llvm import jit
 from stepwell.backends.llvm.machine import machine
-from stepwell.compilation import Compilation
-from stepwell.core.pipelines import pipeline
-from stepwell.core.request import Request
+from stepwell.core.pipelines.staircase import pipeline
 from stepwell.core.target import Target, named
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends import gnn
 from stepwell.tools.main import main
 

@@ -10,8 +10,8 @@ import pytest
 from xdsl.dialects.builtin import BytesAttr, StringAttr
 
 from stepwell.core.errors import ImportModelError
-from stepwell.core.module import Module
-from stepwell.core.weights import WeightStore
+from stepwell.core.ir.module import Module
+from stepwell.core.ir.weights import WeightStore
 from stepwell.frontends.builder import Builder
 from stepwell.frontends.mlir import from_mlir
 

@@ -11,7 +11,7 @@ from xdsl.dialects import func
 from xdsl.ir import SSAValue
 
 import stepwell as sw
-from stepwell.core.context import CompilerContext
+from stepwell.core.ir.context import CompilerContext
 from stepwell.core.registry import make_context
 from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.dialects.graph.plan.nest_plan import NestPlan

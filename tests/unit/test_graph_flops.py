@@ -8,7 +8,7 @@ from xdsl.parser import Parser
 
 from stepwell.core.registry import make_context
 from stepwell.dialects.graph.interfaces import GraphOp
-from stepwell.dialects.graph.shapes import SymbolicShapes
+from stepwell.dialects.graph.sizes.shapes import SymbolicShapes
 
 STEPS = "strides = [2, 2] dilations = [1, 1]"
 WORK = {

@@ -18,7 +18,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from stepwell.core.dtypes import element_type_of
 from stepwell.core.errors import CompileError, InputError, UnsupportedError
-from stepwell.core.weights import WeightStore
+from stepwell.core.ir.weights import WeightStore
 from stepwell.dialects import sparse_tensor
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph.interfaces import GraphOp

@@ -7,10 +7,10 @@ from xdsl.dialects import func
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
-from stepwell.core.dims import Dim
+from stepwell.core.algebra.dims import Dim
 from stepwell.core.registry import make_context
-from stepwell.dialects.graph.shape_facts import text
-from stepwell.dialects.graph.shapes import SymbolicShapes
+from stepwell.dialects.graph.sizes.facts import text
+from stepwell.dialects.graph.sizes.shapes import SymbolicShapes
 
 CSR = (
     "#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), "

@@ -15,22 +15,22 @@ from xdsl.parser import Parser
 
 import stepwell as sw
 from stepwell.backends.reference.machine import run_kernel
-from stepwell.compilation import Compilation
-from stepwell.core.pipelines import run_passes
+from stepwell.core.ir.weights import WeightStore
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
-from stepwell.core.request import Request
 from stepwell.core.target import named
-from stepwell.core.weights import WeightStore
-from stepwell.dialects.graph import scalars
-from stepwell.dialects.graph.guards import guarded, is_inside
 from stepwell.dialects.graph.interfaces import (
     FusionKind,
     Index,
     Nest,
     element_type,
 )
+from stepwell.dialects.graph.nests import scalars
+from stepwell.dialects.graph.nests.guards import guarded, is_inside
 from stepwell.dialects.loop.loops import enclosing
 from stepwell.dialects.loop.ops import ForOp, KernelOp, LoadOp
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends import gnn
 
 from .unary import Unary

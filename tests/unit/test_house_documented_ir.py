@@ -16,11 +16,11 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.parser import Parser
 
-from stepwell.core.context import CompilerContext
 from stepwell.core.dtypes import dtype_of
-from stepwell.core.pipelines import parse_passes, run_passes
+from stepwell.core.ir.context import CompilerContext
+from stepwell.core.ir.weights import WeightStore
+from stepwell.core.pipelines.staircase import parse_passes, run_passes
 from stepwell.core.registry import make_context, own_passes
-from stepwell.core.weights import WeightStore
 from stepwell.dialects.stages import STAGE
 
 LONGEST = 12

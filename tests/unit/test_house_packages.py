@@ -11,8 +11,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = (
-    *("backends", "caching", "conversions", "core", "diagnosis", "dialects", "distributed"),
-    *("frontends", "passes", "report", "runtime", "tools", "tuning"),
+    *("api", "backends", "caching", "conversions", "core", "diagnosis", "dialects", "distributed"),
+    *("driver", "frontends", "passes", "report", "runtime", "tools", "tuning"),
 )
 
 

@@ -15,10 +15,10 @@ import pytest
 from onnx import TensorProto, defs, helper, numpy_helper
 
 import stepwell as sw
-from stepwell import imported
+from stepwell.api import imported
 from stepwell.caching import sources
 from stepwell.caching.folder import Folder
-from stepwell.core.module import unread_of
+from stepwell.core.ir.module import unread_of
 from stepwell.frontends.onnx import registry
 from stepwell.frontends.onnx.nodes import Node
 from stepwell.frontends.onnx.registry import converts

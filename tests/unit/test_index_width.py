@@ -10,7 +10,7 @@ from xdsl.parser import Parser
 
 from stepwell.backends.llvm import jit
 from stepwell.core.errors import CompileError
-from stepwell.core.pipelines import run_passes
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import Target, named
 

@@ -15,14 +15,14 @@ from xdsl.dialects.builtin import ModuleOp, i32
 from xdsl.passes import ModulePass
 
 import stepwell as sw
-from stepwell.core.actions import is_counting
 from stepwell.core.instrumentation.ir_printer import IRPrinter
 from stepwell.core.instrumentation.ir_tree import IRTree
 from stepwell.core.instrumentation.pass_statistics import PassStatistics
 from stepwell.core.instrumentation.pass_timing import PassTiming
-from stepwell.core.pass_manager import run_steps
+from stepwell.core.pipelines.actions import is_counting
+from stepwell.core.pipelines.pass_manager import run_steps
+from stepwell.core.pipelines.stages import IR_STAGES
 from stepwell.core.registry import make_context, passes
-from stepwell.core.stages import IR_STAGES
 from stepwell.tools import main as command
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepwell.distributed.buffers import KeptRows
+from stepwell.distributed.storage.buffers import KeptRows
 
 
 def test_tiles_put_their_rows_before_those_that_stay() -> None:

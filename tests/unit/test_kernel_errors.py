@@ -15,7 +15,7 @@ import scipy.sparse as sp
 import stepwell as sw
 from stepwell.dialects.graph.nests.body import NAMES
 from stepwell.dialects.graph.nests.builder import KernelBuilder
-from stepwell.dialects.graph.scalars import FUNCTIONS
+from stepwell.dialects.graph.nests.scalars import FUNCTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 

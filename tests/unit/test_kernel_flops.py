@@ -10,11 +10,11 @@ import pytest
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, f32
 
 import stepwell as sw
-from stepwell.core.parsing import MlirParser
+from stepwell.core.ir.parsing import MlirParser
 from stepwell.core.registry import make_context
 from stepwell.dialects.graph.nests.sizes import KernelSizes, NoValueError
-from stepwell.dialects.graph.ops_call import CallDpsOp
-from stepwell.dialects.graph.shapes import SymbolicShapes
+from stepwell.dialects.graph.ops.control.call import CallDpsOp
+from stepwell.dialects.graph.sizes.shapes import SymbolicShapes
 from stepwell.dialects.loop.loops import loops_in
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.sparse_tensor import csr

@@ -15,7 +15,7 @@ from xdsl.parser import Parser
 import stepwell as sw
 from stepwell.backends.llvm import jit, machine
 from stepwell.core.errors import CompileError, InternalError, TargetError
-from stepwell.core.pipelines import run_passes
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.processor import NEEDS
 from stepwell.core.registry import make_context
 from stepwell.core.target import Target, host, named

@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 import stepwell as sw
-from stepwell import cached
+from stepwell.api import cached
 from stepwell.caching import sources
 from stepwell.core import progress
 from stepwell.core.logs import NAMES

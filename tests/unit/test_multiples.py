@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from stepwell.core.dims import Dim
-from stepwell.core.multiples import Multiples, as_multiple, misfit
+from stepwell.core.algebra.dims import Dim
+from stepwell.core.algebra.multiples import Multiples, as_multiple, misfit
 
 N, M = Dim.symbol("n"), Dim.symbol("m")
 SIZES = st.builds(

@@ -21,8 +21,8 @@ from stepwell.dialects.graph.nests.recording import Recorder
 from stepwell.dialects.graph.plan.nest_plan import MOST_OPERATORS, NestPlan
 from stepwell.dialects.graph.plan.planner import plan_nests, planned
 from stepwell.dialects.graph.plan.uses import Uses
-from stepwell.dialects.graph.shapes import SymbolicShapes
-from stepwell.dialects.graph.visibility import StoredRounding
+from stepwell.dialects.graph.plan.visibility import StoredRounding
+from stepwell.dialects.graph.sizes.shapes import SymbolicShapes
 
 CSR = "#sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>"
 D = [AffineExpr.dimension(number) for number in range(4)]

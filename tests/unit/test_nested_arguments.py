@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.core.nested_arguments import flattened
-from stepwell.core.specs import ValueSpec
+from stepwell.core.boundary.nested_arguments import flattened
+from stepwell.core.boundary.specs import ValueSpec
 from stepwell.frontends import gnn
 
 from ..harness import floats, package

@@ -11,9 +11,9 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, i32
 from xdsl.passes import ModulePass
 
 import stepwell as sw
-from stepwell.core.nested_pass import NestedPass
-from stepwell.core.parsing import MlirParser
-from stepwell.core.pass_manager import run_steps
+from stepwell.core.ir.parsing import MlirParser
+from stepwell.core.pipelines.nested import NestedPass
+from stepwell.core.pipelines.pass_manager import run_steps
 from stepwell.core.registry import make_context
 
 TEXT = """

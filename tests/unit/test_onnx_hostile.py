@@ -28,8 +28,8 @@ from onnx.helper import (
 from onnx.numpy_helper import from_array
 
 from stepwell import ImportModelError
+from stepwell.api.imported import from_onnx
 from stepwell.frontends.onnx import importer
-from stepwell.imported import from_onnx
 
 
 @pytest.fixture(autouse=True)

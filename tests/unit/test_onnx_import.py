@@ -24,11 +24,11 @@ from onnx.helper import (
 from onnx.numpy_helper import from_array
 
 import stepwell as sw
-from stepwell.core.provenance import names
+from stepwell.api.imported import from_onnx
+from stepwell.core.ir.provenance import names
 from stepwell.frontends.importing.values import Value
 from stepwell.frontends.onnx.nodes import Node
 from stepwell.frontends.onnx.registry import converts, supported
-from stepwell.imported import from_onnx
 
 WEIGHTS = {"w0": (4, 3), "b0": (4,), "w1": (2, 4), "b1": (2,)}
 

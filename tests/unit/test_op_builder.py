@@ -13,9 +13,9 @@ from xdsl.ir import Block, Operation
 from xdsl.rewriter import InsertPoint
 
 import stepwell as sw
-from stepwell.core.provenance import named
-from stepwell.core.typed import owned
-from stepwell.core.weights import WeightStore
+from stepwell.core.ir.provenance import named
+from stepwell.core.ir.typed import owned
+from stepwell.core.ir.weights import WeightStore
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph.dialect import Graph
 from stepwell.dialects.graph.op_builder import (

@@ -16,10 +16,11 @@ from pathlib import Path
 import pytest
 from xdsl.irdl import VariadicDef
 
-from stepwell.dialects.graph import op_builder, ops, ops_functions
+from stepwell.dialects.graph import op_builder, ops
 from stepwell.dialects.graph.dialect import Graph
 from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.dialects.graph.op_builder import operators_of, parameters_of, signature_of
+from stepwell.dialects.graph.ops.elementwise import functions as ops_functions
 from stepwell.passes.loop.scheduler import steps as scheduler_steps
 from stepwell.passes.loop.scheduler.primitives import PRIMITIVES
 from stepwell.passes.primitive import Primitive
@@ -175,7 +176,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 {}
 
-MODULES: list[ModuleType]
+def modules() -> list[ModuleType]: ...
+def operators() -> dict[str, type]: ...
 
 '''
 
@@ -185,9 +187,9 @@ FUNCTIONS_HEAD = '''\
 import numpy as np
 from xdsl.ir import SSAValue
 
-from .interfaces import Nest
-from .ops_binary import BinaryOp, ComparisonOp
-from .ops_elementwise import FloatUnaryOp, UnaryOp
+from ...interfaces import Nest
+from .bases import FloatUnaryOp, UnaryOp
+from .binary import BinaryOp, ComparisonOp
 
 class _Made:
     def scalar(self, nest: Nest, *operands: SSAValue) -> SSAValue: ...
@@ -252,13 +254,13 @@ def operators_stub() -> str:
 
 
 def exports_stub() -> str:
-    origins = {module.__name__: module.__name__.rpartition(".")[2] for module in ops.MODULES}
+    prefix = f"{ops.__name__}."
+    exported = {**ops.operators(), "splat_of": ops.splat_of, "yielded": ops.yielded}
     names = sorted(
-        (origins[value.__module__], name.islower(), name.lower(), name)
-        for name, value in vars(ops).items()
-        if getattr(value, "__module__", None) in origins
+        (value.__module__.removeprefix(prefix), name.islower(), name.lower(), name)
+        for name, value in exported.items()
     )
-    derived = [name for *_, name in names if hasattr(vars(ops)[name].__init__, "__signature__")]
+    derived = [name for *_, name in names if hasattr(exported[name].__init__, "__signature__")]
     lines = (
         f"from .{origin} import {name} as {f'_{name}' if name in derived else name}"
         for origin, *_, name in names
@@ -271,7 +273,7 @@ def exports_stub() -> str:
 def constructor_of(name: str) -> str:
     """The declaration of a constructor that is derived."""
     parameters = []
-    for parameter in inspect.signature(vars(ops)[name].__init__).parameters.values():
+    for parameter in inspect.signature(ops.operators()[name].__init__).parameters.values():
         kind = "" if parameter.name == "self" else f": {parameter.annotation}"
         default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
         parameters.append(f"{parameter.name}{kind}{default}")
@@ -280,7 +282,7 @@ def constructor_of(name: str) -> str:
 
 def functions_stub() -> str:
     place = ops_functions.__name__
-    made = [kind for kind in vars(ops).values() if getattr(kind, "__module__", None) == place]
+    made = [kind for kind in ops.operators().values() if kind.__module__ == place]
     lines = (f"class {kind.__name__}(_Made, {kind.__bases__[0].__name__}): ..." for kind in made)
     return formatted(FUNCTIONS_HEAD + "\n".join(lines), (), FUNCTIONS)
 

@@ -11,7 +11,7 @@ from xdsl.parser import Parser
 
 from stepwell.core.registry import make_context
 from stepwell.dialects.loop.ops import KernelOp
-from stepwell.dialects.loop.outside import outside
+from stepwell.dialects.loop.proofs.outside import outside
 
 
 def kernel(body: str, shape: str = "4x6") -> KernelOp:

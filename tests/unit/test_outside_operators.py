@@ -16,13 +16,12 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, tra
 from xdsl.parser import Parser
 
 from stepwell.backends.reference.machine import run_kernel
-from stepwell.core.dims import Shape
+from stepwell.core.algebra.dims import Shape
 from stepwell.core.errors import CompileError
-from stepwell.core.pipelines import run_passes
+from stepwell.core.ir.weights import WeightStore
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
-from stepwell.core.weights import WeightStore
-from stepwell.dialects.graph import scalars
 from stepwell.dialects.graph.attrs import FLOAT_TENSOR, SPARSE_TENSOR
 from stepwell.dialects.graph.interfaces import (
     FusionKind,
@@ -32,10 +31,11 @@ from stepwell.dialects.graph.interfaces import (
     ShapeFacts,
     element_type,
 )
+from stepwell.dialects.graph.nests import scalars
 from stepwell.dialects.graph.nests.body import KernelBody
 from stepwell.dialects.graph.nests.buffers import Buffer, Scalar
 from stepwell.dialects.graph.nests.nest import WritingNest
-from stepwell.dialects.graph.sparse_forms import sparse_form
+from stepwell.dialects.graph.ops.sparse.sparse_forms import sparse_form
 from stepwell.dialects.graph.traits import KeepsNonnegative, RecomputeCost
 from stepwell.dialects.loop.loops import loops_in
 from stepwell.dialects.loop.ops import KernelOp

@@ -14,11 +14,10 @@ from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
 
 import stepwell as sw
-from stepwell.core.dims import Shape
-from stepwell.core.pipelines import run_passes
+from stepwell.core.algebra.dims import Shape
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
-from stepwell.dialects.graph import scalars
 from stepwell.dialects.graph.attrs import (
     DENSE_TENSOR,
     FLOAT_TENSOR,
@@ -27,7 +26,6 @@ from stepwell.dialects.graph.attrs import (
     i64_array,
     ints,
 )
-from stepwell.dialects.graph.guards import clamped
 from stepwell.dialects.graph.interfaces import (
     FusionKind,
     GraphOp,
@@ -36,6 +34,8 @@ from stepwell.dialects.graph.interfaces import (
     ShapeFacts,
     element_type,
 )
+from stepwell.dialects.graph.nests import scalars
+from stepwell.dialects.graph.nests.guards import clamped
 from stepwell.dialects.graph.ops import MulOp
 from stepwell.dialects.graph.remapped_axes import BlockableInterface
 from stepwell.dialects.graph.traits import Homogeneous, OrderStatisticInterface

@@ -16,9 +16,9 @@ from xdsl.utils.exceptions import PassFailedException
 
 import stepwell as sw
 from stepwell.core import plugins
-from stepwell.core.context import CompilerContext, PassHook
-from stepwell.core.pass_manager import run_steps
-from stepwell.core.pipelines import pipeline, pipeline_text
+from stepwell.core.ir.context import CompilerContext, PassHook
+from stepwell.core.pipelines.pass_manager import run_steps
+from stepwell.core.pipelines.staircase import pipeline, pipeline_text
 from stepwell.core.registry import make_context
 from stepwell.dialects.graph import ops as graph
 from stepwell.tools import stepwell_opt
@@ -272,7 +272,7 @@ def test_only_hooks_are_hooks(module: sw.Module) -> None:
 def test_a_wrong_pass_of_a_late_stage_is_found_before_any_runs(module: sw.Module) -> None:
     log: list[str] = []
     texts = {"llvm": "no-such-pass"}
-    from stepwell.core.pipelines import pipeline
+    from stepwell.core.pipelines.staircase import pipeline
 
     with pytest.raises(sw.CompileError, match="unknown pass"):
         sw.compile(module, pipeline=pipeline() | texts, hooks=[Told(log)])

@@ -16,8 +16,8 @@ from xdsl.pattern_rewriter import PatternRewriter, PatternRewriteWalker, Rewrite
 from xdsl.utils.exceptions import ParseError
 from xdsl.utils.mlir_lexer import MLIRLexer
 
-from stepwell.core import patched
-from stepwell.core.parsing import MlirParser
+from stepwell.core.ir import patched
+from stepwell.core.ir.parsing import MlirParser
 from stepwell.core.registry import make_context
 
 WALKER = "73287fe10eb6792fb1d714c1345ff1b2a5ec1bb8b4491bd262019e9360e754ae"
@@ -30,8 +30,8 @@ class Nothing(RewritePattern):
 
 
 def test_the_walker_is_the_one_that_was_read() -> None:
-    """Look at the new walker, and at `core/actions.py` and
-    `core/fixpoint.py`, before the digest is changed."""
+    """Look at the new walker, and at `core/pipelines/actions.py` and
+    `core/pipelines/fixpoint.py`, before the digest is changed."""
     assert metadata.version("xdsl").startswith(f"{patched.CHECKED_VERSION}.")
     source = inspect.getsource(PatternRewriteWalker)
     assert hashlib.sha256(source.encode()).hexdigest() == WALKER

@@ -18,7 +18,7 @@ from stepwell import patterns as p
 from stepwell.core.registry import make_context
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph.interfaces import FusionKind
-from stepwell.dialects.graph.ops_elementwise import UnaryOp
+from stepwell.dialects.graph.ops.elementwise.bases import UnaryOp
 from stepwell.frontends.builder import Value
 
 Build = Callable[..., Any]

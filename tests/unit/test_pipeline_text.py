@@ -8,7 +8,7 @@ import pytest
 
 import stepwell as sw
 from stepwell.core import registry
-from stepwell.core.pipeline_text import canonical, parse_passes
+from stepwell.core.pipelines.text import canonical, parse_passes
 
 
 def read(text: str) -> str:

@@ -14,8 +14,9 @@ from xdsl.transforms.canonicalize import CanonicalizePass
 from xdsl.universe import Universe
 
 import stepwell as sw
-from stepwell.core import pipelines, plugins, registry
+from stepwell.core import plugins, registry
 from stepwell.core import universe as interface
+from stepwell.core.pipelines import staircase as pipelines
 from stepwell.core.target import named
 from stepwell.dialects.graph.ops import ReluOp
 from stepwell.frontends import gnn

@@ -15,11 +15,11 @@ import scipy.sparse as sp
 
 import stepwell as sw
 from stepwell.backends.llvm.jit import assembly
-from stepwell.compilation import Compilation
-from stepwell.core import pipelines
 from stepwell.core.errors import InputError, StepwellError
-from stepwell.core.request import Request
+from stepwell.core.pipelines import staircase as pipelines
 from stepwell.core.target import host, named
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends import gnn
 from stepwell.runtime import limits as machine
 from stepwell.runtime.limits import known_limits

@@ -12,16 +12,16 @@ import pytest
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerType
 from xdsl.utils.exceptions import ParseError, VerifyException
 
-from stepwell.core.dims import Dim
-from stepwell.core.parsing import MlirParser
+from stepwell.core.algebra.dims import Dim
+from stepwell.core.ir.parsing import MlirParser
+from stepwell.core.ir.typed import memref_type
 from stepwell.core.registry import make_context
-from stepwell.core.typed import memref_type
-from stepwell.dialects.loop.coverage import is_covered
-from stepwell.dialects.loop.dependences import dependences, unwritten
-from stepwell.dialects.loop.indices import Known
-from stepwell.dialects.loop.inside import Inside, Unproved, as_text, readers_in
 from stepwell.dialects.loop.loops import loops_in
 from stepwell.dialects.loop.ops import KernelOp
+from stepwell.dialects.loop.proofs.coverage import is_covered
+from stepwell.dialects.loop.proofs.dependences import dependences, unwritten
+from stepwell.dialects.loop.proofs.indices import Known
+from stepwell.dialects.loop.proofs.inside import Inside, Unproved, as_text, readers_in
 
 LIT = Path(__file__).parents[1] / "lit"
 TABLE = Path(__file__).with_name("provable.txt")

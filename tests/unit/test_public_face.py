@@ -23,8 +23,9 @@ import typer
 from xdsl.irdl import OptionalDef, VariadicDef
 
 import stepwell as sw
-from stepwell.core import registry, universe, versions
-from stepwell.core.stages import STAGES
+from stepwell.core import registry, universe
+from stepwell.core.files import versions
+from stepwell.core.pipelines.stages import STAGES
 from stepwell.frontends import gnn
 from stepwell.tools import main as command
 from stepwell.tools.driver_arguments import DriverArguments
@@ -35,23 +36,23 @@ RENEW = "make public"
 LONGEST = 100
 
 GIVEN = (
-    *("core.decisions.Decision", "core.fate.Fate", "frontends.builder.Value"),
+    *("core.pipelines.decisions.Decision", "runtime.fate.Fate", "frontends.builder.Value"),
     *("dialects.graph.nests.builder.KernelBuilder", "core.patterns.pattern.Match"),
     *("runtime.executable.Executable", "runtime.profile.Profile", "runtime.profile.Row"),
     *("distributed.out_of_core.OutOfCore", "distributed.partition.Part"),
     *("distributed.partition.Partition", "tuning.kernel_schedule.KernelSchedule"),
     "tuning.kernel_schedule.ScheduleTime",
-    *("exporting.Exported", "runtime.artefacts.verifying.Verification"),
+    *("api.exporting.Exported", "runtime.artefacts.verifying.Verification"),
 )
 """Classes whose objects users are given, and do not make."""
 
 BESIDE = (
-    "core.context.Change",
-    "core.decisions.Decision",
-    "core.fate.Fate",
+    "core.ir.context.Change",
+    "core.pipelines.decisions.Decision",
+    "runtime.fate.Fate",
     "distributed.out_of_core.OutOfCore",
     "distributed.partition.Part",
-    "exporting.Exported",
+    "api.exporting.Exported",
     "tuning.kernel_schedule.KernelSchedule",
     "tuning.kernel_schedule.ScheduleTime",
     "dialects.graph.nests.builder.KernelBuilder",

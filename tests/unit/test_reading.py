@@ -16,9 +16,8 @@ import pytest
 from safetensors.numpy import save_file
 
 import stepwell as sw
-from stepwell.core.archives import read_archive
-from stepwell.core.pipeline_text import entries
-from stepwell.core.reading import (
+from stepwell.core.boundary.specs import ValueSpec
+from stepwell.core.files.reading import (
     DEEPEST_JSON,
     ReadingError,
     amount,
@@ -28,12 +27,13 @@ from stepwell.core.reading import (
     read_stream,
     read_text,
 )
-from stepwell.core.records import read_records
-from stepwell.core.specs import ValueSpec
-from stepwell.core.weights import WeightStore
+from stepwell.core.ir.weights import WeightStore
+from stepwell.core.pipelines.text import entries
 from stepwell.dialects.loop.nests import ScheduleError
 from stepwell.frontends.mlir import from_mlir
+from stepwell.passes.loop.scheduler.records import read_records
 from stepwell.passes.loop.scheduler.replay import read_traces
+from stepwell.runtime.archives import read_archive
 from stepwell.tools.command import read_option
 from stepwell.tools.models import read_array
 
@@ -139,7 +139,7 @@ def test_an_array_has_the_data_it_claims(tmp_path: Path, claim: str) -> None:
 def test_an_archive_fits_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     np.savez_compressed(tmp_path / "x.npz", a=np.zeros(1000), b=np.zeros(1000))
     assert sorted(read_npz(tmp_path / "x.npz")) == ["a", "b"]
-    monkeypatch.setattr("stepwell.core.reading.memory", lambda: 10_000)
+    monkeypatch.setattr("stepwell.core.files.reading.memory", lambda: 10_000)
     with pytest.raises(ReadingError, match=re.escape("at most 9.766 KiB, got 15.62 KiB")):
         read_npz(tmp_path / "x.npz")
 

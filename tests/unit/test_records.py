@@ -11,8 +11,14 @@ import pytest
 
 import stepwell as sw
 from stepwell.core.errors import CompileError
-from stepwell.core.records import Record, Records, default_path, read_records, write_records
 from stepwell.core.target import named
+from stepwell.passes.loop.scheduler.records import (
+    Record,
+    Records,
+    default_path,
+    read_records,
+    write_records,
+)
 
 V4 = named("x86-64-v4")
 FIRST = Record("k1", "x86-64-v4", 2, "split(i, 4)", 0.8, kept=True, kernel="dense")

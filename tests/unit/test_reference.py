@@ -15,8 +15,8 @@ import pytest
 import stepwell as sw
 from stepwell.core import errors
 from stepwell.core.registry import own_dialects
-from stepwell.dialects.graph import scalars
 from stepwell.dialects.graph.interfaces import GraphOp
+from stepwell.dialects.graph.nests import scalars
 from stepwell.dialects.graph.nests.nest import WritingNest
 from stepwell.dialects.graph.ops import (
     ClipOp,

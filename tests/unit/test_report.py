@@ -20,16 +20,16 @@ import scipy.sparse as sp
 from rich.console import Console
 
 import stepwell as sw
-from stepwell.compilation import Compilation
 from stepwell.core import progress
 from stepwell.core.errors import InputError, StepwellError
+from stepwell.core.pipelines.stages import STAGES
 from stepwell.core.progress import Step
-from stepwell.core.records import Record, write_records
-from stepwell.core.request import Request
-from stepwell.core.stages import STAGES
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.loop.trace import structure_of
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends import gnn
+from stepwell.passes.loop.scheduler.records import Record, write_records
 from stepwell.report.collecting import PSEUDO, collect
 from stepwell.report.document import Function, Report
 from stepwell.report.model_graph import module_path

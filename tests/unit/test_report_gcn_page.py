@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.compilation import Compilation
-from stepwell.core.records import Record, write_records
-from stepwell.core.request import Request
 from stepwell.core.target import named
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.loop.trace import structure_of
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends import gnn
+from stepwell.passes.loop.scheduler.records import Record, write_records
 
 from ..harness import floats
 from .browser import (

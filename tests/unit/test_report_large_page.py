@@ -12,8 +12,8 @@ import onnx
 import pytest
 
 import stepwell as sw
-from stepwell.compilation import Compilation
-from stepwell.core.request import Request
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.report.collecting import collect
 from stepwell.report.page import page as page_of
 from stepwell.runtime.profile import Calls

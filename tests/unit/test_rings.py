@@ -11,11 +11,11 @@ import pytest
 
 import stepwell as sw
 from stepwell.core.errors import InputError, StepwellError
-from stepwell.distributed import blocks
-from stepwell.distributed.blocks import Block
 from stepwell.distributed.engines import LocalEngine
-from stepwell.distributed.pages import populate
-from stepwell.distributed.rings import ring_rows
+from stepwell.distributed.storage import blocks
+from stepwell.distributed.storage.blocks import Block
+from stepwell.distributed.storage.pages import populate
+from stepwell.distributed.storage.rings import ring_rows
 
 F32 = np.dtype(np.float32)
 

@@ -14,11 +14,11 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import Commutative
 
 import stepwell as sw
-from stepwell.core.exactness import EXACT, ROUNDING, SPECIAL, Exactness, states
+from stepwell.core.ir.provenance import names
 from stepwell.core.patterns.identity import side
 from stepwell.core.patterns.matching import Matcher
 from stepwell.core.patterns.terms import Rest, subterms
-from stepwell.core.provenance import names
+from stepwell.core.pipelines.exactness import EXACT, ROUNDING, SPECIAL, Exactness, states
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.dialects.graph.known import sizes_of

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepwell.core.reading import map_npy
-from stepwell.distributed import folders
-from stepwell.distributed.blocks import Block
+from stepwell.core.files.reading import map_npy
+from stepwell.distributed.storage import folders
+from stepwell.distributed.storage.blocks import Block
 
 HOLDING = """
 import sys

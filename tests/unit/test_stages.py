@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.compilation import Compilation
-from stepwell.core.pipelines import pipeline, run_passes
+from stepwell.core.pipelines.stages import IR_STAGES
+from stepwell.core.pipelines.staircase import pipeline, run_passes
 from stepwell.core.registry import make_context
-from stepwell.core.request import Request
-from stepwell.core.stages import IR_STAGES
 from stepwell.dialects.stages import STAGE, reach, stage_of
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 
 W = np.arange(12, dtype=np.float32).reshape(3, 4)
 

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 
 from stepwell.core import registry
-from stepwell.core.dims import Dim, Shape
+from stepwell.core.algebra.dims import Dim, Shape
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph.attrs import FLOAT_TENSOR
 from stepwell.dialects.graph.demands import (
@@ -22,8 +22,8 @@ from stepwell.dialects.graph.demands import (
     size_results,
 )
 from stepwell.dialects.graph.interfaces import FusionKind, GraphOp, ShapeFacts
+from stepwell.dialects.graph.plan.visibility import jumps
 from stepwell.dialects.graph.traits import Discontinuous, HalfPrecision
-from stepwell.dialects.graph.visibility import jumps
 
 OPERATORS = [op for op in registry.own_dialects()["graph"]().operations if issubclass(op, GraphOp)]
 

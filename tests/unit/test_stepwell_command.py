@@ -16,8 +16,8 @@ from scipy.sparse import csr_array, save_npz
 
 import stepwell as sw
 from stepwell.backends.reference.samples import random_inputs
-from stepwell.core.specs import ValueSpec
-from stepwell.core.stages import STAGES
+from stepwell.core.boundary.specs import ValueSpec
+from stepwell.core.pipelines.stages import STAGES
 from stepwell.frontends import gnn
 from stepwell.runtime.executable import Executable
 from stepwell.tools import main as command

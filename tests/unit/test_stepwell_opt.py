@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from xdsl.universe import Universe
 
+from stepwell.core.ir.weights import WeightStore
 from stepwell.core.registry import own_dialects, own_passes
-from stepwell.core.weights import WeightStore
 from stepwell.tools import stepwell_opt
 
 ADD = """func.func @f(%a: i32) -> i32 {

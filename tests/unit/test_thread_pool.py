@@ -17,7 +17,7 @@ from xdsl.parser import Parser
 from stepwell.backends.llvm import thread_pool
 from stepwell.backends.llvm.jit import CompiledModule, compile_module
 from stepwell.core.errors import CompileError
-from stepwell.core.pipelines import run_passes
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import host
 

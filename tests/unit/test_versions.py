@@ -13,14 +13,16 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.core import parsing, records, versions, weights
-from stepwell.core.reading import ReadingError
-from stepwell.core.records import Record, read_records, write_records
-from stepwell.core.versions import Format, stated_in
-from stepwell.core.weights import WeightStore
+from stepwell.core.files import versions
+from stepwell.core.files.reading import ReadingError
+from stepwell.core.files.versions import Format, stated_in
+from stepwell.core.ir import parsing, weights
+from stepwell.core.ir.weights import WeightStore
 from stepwell.dialects.loop import trace_text
 from stepwell.dialects.loop.nests import ScheduleError
 from stepwell.dialects.loop.trace_text import Step, parse_traces
+from stepwell.passes.loop.scheduler import records
+from stepwell.passes.loop.scheduler.records import Record, read_records, write_records
 from stepwell.tools import stepwell_opt
 
 NEWER = "its version is newer than this Stepwell can read, expected 1, got 9; install a newer"

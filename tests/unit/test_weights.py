@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from stepwell.core.errors import ImportModelError, StepwellError
-from stepwell.core.weights import WeightStore
+from stepwell.core.ir.weights import WeightStore
 
 
 def test_names_are_unique_and_fit_the_text() -> None:

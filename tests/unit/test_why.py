@@ -10,8 +10,8 @@ import pytest
 
 import stepwell as sw
 from stepwell.core.errors import InputError
-from stepwell.core.fate import Fate, Place
-from stepwell.core.stages import IR_STAGES
+from stepwell.core.pipelines.stages import IR_STAGES
+from stepwell.runtime.fate import Fate, Place
 from stepwell.tools import main as command
 
 from ..harness import floats

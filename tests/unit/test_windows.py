@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from stepwell.core.dims import Dim
-from stepwell.dialects.graph.ops_pad_same import same_padding
+from stepwell.core.algebra.dims import Dim
+from stepwell.dialects.graph.ops.moves.pad_same import same_padding
 from stepwell.frontends.importing.windows import Axis
 
 axes = st.builds(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepwell.core.wording import Case, Detail, pieces, worded
+from stepwell.core.boundary.wording import Case, Detail, pieces, worded
 
 
 def test_pieces() -> None:

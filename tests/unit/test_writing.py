@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.core.writing import write_atomically, written
+from stepwell.core.files.writing import write_atomically, written
 from stepwell.tools.stepwell_opt import main
 
 

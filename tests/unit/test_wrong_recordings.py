@@ -14,9 +14,9 @@ from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import irdl_op_definition
 
 from stepwell.core.errors import UnsupportedError
-from stepwell.core.provenance import named
-from stepwell.dialects.graph import scalars
+from stepwell.core.ir.provenance import named
 from stepwell.dialects.graph.interfaces import FusionKind, Index, Nest
+from stepwell.dialects.graph.nests import scalars
 from stepwell.dialects.graph.nests.nest import LocalBuffer, WritingNest
 from stepwell.dialects.graph.nests.recording import Recorder
 

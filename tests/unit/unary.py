@@ -7,7 +7,7 @@ from typing import Any
 
 from xdsl.irdl import operand_def, result_def
 
-from stepwell.core.dims import Shape
+from stepwell.core.algebra.dims import Shape
 from stepwell.dialects.graph.attrs import ANY_TENSOR
 from stepwell.dialects.graph.interfaces import GraphOp, ShapeFacts
 

@@ -23,11 +23,11 @@ from xdsl.traits import IsTerminator
 
 from ...backends.reference.machine import run_kernel
 from ...core.dtypes import dtype_of
-from ...core.module import Module
-from ...core.parsing import MlirParser
+from ...core.ir.module import Module
+from ...core.ir.parsing import MlirParser
+from ...core.ir.typed import memref_type, tensor_type
+from ...core.ir.weights import WeightStore
 from ...core.registry import make_context
-from ...core.typed import memref_type, tensor_type
-from ...core.weights import WeightStore
 from ...dialects.graph.demands import IndexBound, OffsetBound, demands
 from ...dialects.loop.ops import KernelOp
 from ...dialects.sparse_tensor import csr, is_sparse

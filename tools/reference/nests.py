@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ...dialects.graph import scalars
+from ...dialects.graph.nests import scalars
 from ...dialects.graph.nests.body import NAMES, KernelBody
 from ...dialects.graph.nests.buffers import Buffer
 from ...dialects.graph.nests.loops import KernelLoops
@@ -32,7 +32,7 @@ _OF_OPERATORS = ("apply", "place", "scalar", "value")
 """What is offered beside the names of kernels."""
 
 _SCALARS = """\
-The functions of `stepwell.dialects.graph.scalars` take the nest, in which they place their
+The functions of `stepwell.dialects.graph.nests.scalars` take the nest, in which they place their
 operations. Where they take a `kind`, it is the element type that says how integers are compared
 and divided; the scalars are in the type in which it is computed."""
 

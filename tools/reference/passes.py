@@ -7,8 +7,8 @@ import re
 
 from xdsl.passes import ModulePass
 
-from ...core.budgets import EXACT, budget_of
-from ...core.exactness import Exactness
+from ...core.pipelines.budgets import EXACT, budget_of
+from ...core.pipelines.exactness import Exactness
 from ...core.registry import own_passes
 from ..pass_help import options_of
 from .markdown import page, table

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from ...core.boundary.functions import register_function
+from ...core.boundary.specs import ValueSpec
 from ...core.dtype_names import dtype_named
 from ...core.dtypes import dtype_of
 from ...core.errors import StepwellError
-from ...core.functions import register_function
-from ...core.module import Module
-from ...core.parsing import MlirParser
+from ...core.ir.module import Module
+from ...core.ir.parsing import MlirParser
+from ...core.ir.typed import memref_type
+from ...core.ir.walks import operations_in
+from ...core.ir.weights import WeightStore
 from ...core.registry import make_context
-from ...core.specs import ValueSpec
-from ...core.typed import memref_type
-from ...core.walks import operations_in
-from ...core.weights import WeightStore
 from ...dialects.program import is_on_buffers
 from ...dialects.rt.ops import ConstantOp
 from ...frontends.mlir import from_mlir

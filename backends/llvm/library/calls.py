@@ -8,9 +8,9 @@ from typing import Any
 
 from llvmlite import ir
 
-from ....core.dims import product
+from ....core.algebra.dims import product
+from ....core.boundary.wording import Case, Detail, pieces
 from ....core.errors import explain, in_iteration
-from ....core.wording import Case, Detail, pieces
 from ....dialects.rt.abi import ARENA_TOO_SMALL, DETAIL_WORDS, Word
 from ...c.interface import CInterface, Code
 from .emitter import BYTE, PTR, STATUS, WORD, Emitter, struct_of

@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ....core.dims import Dim, SizeQuotient
+from ....core.algebra.dims import Dim, SizeQuotient
 from ....core.errors import explain
 from ...c.interface import Code, Field
 from ..linking import PTR

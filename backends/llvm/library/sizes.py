@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ....core.dims import LARGEST_SIZE, Dim
+from ....core.algebra.dims import LARGEST_SIZE, Dim
 from ....core.errors import explain
 from ...c.interface import CInterface, Code, Field, symbols_of
 from .emitter import STATUS, WORD, Emitter, struct_of

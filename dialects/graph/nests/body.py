@@ -15,10 +15,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ....core.dtypes import ELEMENT_TYPES, is_low_bit
 from ....core.errors import StepwellError
-from .. import low_bits, scalars
 from ..attrs import compute_type, is_float
 from ..buffers import storage_type
 from ..positions import from_start
+from . import low_bits, scalars
 from .buffers import Buffer, Index, Scalar, Stored, computable
 from .errors import UnknownNameError
 from .loops import KernelLoops

@@ -13,10 +13,10 @@ from xdsl.ir.affine import AffineExpr
 from ....core.algebra.affine import normalized
 from ....core.dtypes import is_low_bit
 from ....core.errors import StepwellError
-from .. import low_bits, scalars
 from ..attrs import compute_type, is_float, is_reordered
 from ..buffers import storage_type
 from ..combiners import COMBINERS
+from . import low_bits, scalars
 from .nest import Index as Indices
 from .nest import LocalBuffer, PlaceSteps, Scalars
 

@@ -15,16 +15,16 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineExpr
 
+from ....core.algebra.dims import Dim, Shape, size_of_argument
 from ....core.building.arithmetic import INDEX
 from ....core.building.sizes import affine_size
-from ....core.dims import Dim, Shape, size_of_argument
 from ....core.errors import CompileError, explain
 from ...loop.ops import KernelOp, StoreOp
 from ...sparse_tensor import is_sparse
-from .. import scalars
 from ..buffers import buffer_types
 from ..combiners import COMBINERS
 from ..interfaces import GraphOp, tensor_type
+from . import scalars
 from .body import KernelBody
 from .buffers import Buffer, Index, Matrix, Row, Scalar, Stored
 from .errors import line_of_caller

@@ -11,7 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ....core.algebra.affine import dims_in
 from ....core.errors import UnsupportedError, explain
-from ....core.provenance import origin
+from ....core.ir.provenance import origin
 from ...loop.attrs import Combine
 from ...sparse_tensor import is_sparse
 from ..attrs import compute_type

@@ -8,7 +8,7 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import IndexType, IntegerType, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
-from ....core.dims import Dim, size_of_argument
+from ....core.algebra.dims import Dim, size_of_argument
 from ...loop.ops import ForOp, KernelOp, StoreOp
 from ...upstream.ops import RemfOp
 from .sizes import KernelSizes, NoValueError

@@ -20,10 +20,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ....core.dims import Dim, Shape, size_of_argument
+from ....core.algebra.dims import Dim, Shape, size_of_argument
 from ....core.display import displayed
 from ....core.errors import CompileError, InputError, StepwellError, explain
-from ....core.provenance import locate, origin
+from ....core.ir.provenance import locate, origin
 from ...loop.arguments import BOUNDS, OFFSETS, SIZES
 from ...loop.ops import KernelOp
 from ...sparse_tensor import is_sparse

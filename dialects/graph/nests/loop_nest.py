@@ -20,14 +20,14 @@ from xdsl.traits import Pure
 
 from ....core.building.arithmetic import INDEX, computed, constant
 from ....core.building.scopes import Scope, Scopes, may_trap
-from ....core.provenance import fuse
-from ....core.typed import parent_of
-from ....core.walks import is_same
+from ....core.ir.provenance import fuse
+from ....core.ir.typed import parent_of
+from ....core.ir.walks import is_same
 from ...loop import ops as loop
 from ...loop.attrs import Combine, LoopKind
-from ...loop.indices import Known
-from ...loop.inside import Inside, Reader
 from ...loop.loops import reduction
+from ...loop.proofs.indices import Known
+from ...loop.proofs.inside import Inside, Reader
 from ...loop.syntax import compress
 from .accesses import atoms_in
 from .nest import Index, LocalBuffer, Loops, PlaceSteps, SerialStep, Steps

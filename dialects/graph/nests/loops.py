@@ -13,7 +13,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
 from ....core.building.arithmetic import INDEX
 from ...loop.attrs import Combine, LoopKind
-from .. import scalars
+from . import scalars
 from .buffers import Body, Index, Row, Scalar
 from .nest import Index as Indices
 from .nest import Loops

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
 from ....core.errors import UnsupportedError, explain
-from ....core.provenance import origin
+from ....core.ir.provenance import origin
 from ...sparse_tensor import is_sparse
 from ..attrs import compute_type
 from ..interfaces import GraphOp, element_type, faults_of, rank

@@ -13,20 +13,20 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
 
-from ....core.dims import Dim, Shape, size_of_argument, size_of_result
-from ....core.symbols import find_symbol
-from ....core.typed import memref_type, returned
+from ....core.algebra.dims import Dim, Shape, size_of_argument, size_of_result
+from ....core.ir.symbols import find_symbol
+from ....core.ir.typed import memref_type, returned
 from ...loop.arguments import FITS, texts_of
-from ...loop.counted import is_counted
-from ...loop.coverage import Coverage, is_covered
-from ...loop.indices import Known
-from ...loop.inside import Inside, Reader, Unproved, as_text, indices_of, readers_in
 from ...loop.ops import KernelOp, LoadOp, PrefetchOp
-from ..computed_sizes import bounds_of
+from ...loop.proofs.counted import is_counted
+from ...loop.proofs.coverage import Coverage, is_covered
+from ...loop.proofs.indices import Known
+from ...loop.proofs.inside import Inside, Reader, Unproved, as_text, indices_of, readers_in
 from ..interfaces import GraphOp, declared_shape, tensor_type, unknown_sizes
-from ..ops_call import CallDpsOp
-from ..shape_facts import ShapeFacts, text
-from ..shapes import SymbolicShapes
+from ..ops.control.call import CallDpsOp
+from ..sizes.computed import bounds_of
+from ..sizes.facts import ShapeFacts, text
+from ..sizes.shapes import SymbolicShapes
 from .sizes import Sizes, known_of, known_of_call
 
 HINT = "clamp the index, or guard the access"

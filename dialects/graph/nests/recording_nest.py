@@ -17,7 +17,7 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineDimExpr
 
 from ....core.building.arithmetic import constant
 from ...loop.attrs import LoopKind
-from ...loop.bounds import constant_index
+from ...loop.proofs.bounds import constant_index
 from ...upstream.ops import RemfOp
 from ..attrs import compute_type
 from ..interfaces import GraphOp, element_type, rank, tensor_type

@@ -9,12 +9,12 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
-from ....core.dims import Dim, size_of_argument, size_of_result
-from ....core.typed import memref_type
+from ....core.algebra.dims import Dim, size_of_argument, size_of_result
+from ....core.ir.typed import memref_type
 from ...loop.arguments import BOUNDS, OFFSETS, texts_of
-from ...loop.in_place import overwritable
-from ...loop.indices import Known, KnownIndices
 from ...loop.ops import ForOp, KernelOp
+from ...loop.proofs.in_place import overwritable
+from ...loop.proofs.indices import Known, KnownIndices
 from ...sparse_tensor import is_sparse, part_count
 
 Sizes: TypeAlias = Sequence[Dim | None]

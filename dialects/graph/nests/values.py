@@ -18,16 +18,16 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.traits import is_side_effect_free
 
 from ....core.algebra.affine import normalized
-from ....core.dims import Shape, size_of_argument
-from ....core.typed import memref_type, owned
+from ....core.algebra.dims import Shape, size_of_argument
+from ....core.ir.typed import memref_type, owned
 from ...loop.arguments import BOUNDS, OFFSETS, PACKING, SIZES
 from ...loop.attrs import LoopKind
-from ...loop.bounds import constant_index
 from ...loop.loops import loops_in
 from ...loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp, YieldOp
+from ...loop.proofs.bounds import constant_index
 from ...sparse_tensor import is_sparse
-from .. import scalars
 from ..interfaces import FusionKind, Index, Nest, tensor_type
+from . import scalars
 from .sizes import KernelSizes, NoValueError
 
 

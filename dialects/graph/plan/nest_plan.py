@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
-from ....core.dims import Dim, Shape
+from ....core.algebra.dims import Dim, Shape
 from ..interfaces import GraphOp, Index
 
 MOST_OPERATORS = 100

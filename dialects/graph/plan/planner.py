@@ -18,7 +18,7 @@ from ..demands import SizeOperand, demands, read_operands
 from ..interfaces import GraphOp, Sizes, rank, tensor_type
 from ..kinds import FusionKind
 from ..nests.recording import Recorder, is_reshape
-from ..shapes import SymbolicShapes
+from ..sizes.shapes import SymbolicShapes
 from .group_values import GroupValues
 from .nest_plan import MOST_OPERATORS, NestPlan, PlannedLoop, Refusal, ResultNest
 from .walk import Walk

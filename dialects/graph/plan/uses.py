@@ -14,7 +14,7 @@ from ...sparse_tensor import is_sparse
 from ..interfaces import FusionKind, GraphOp, names_a_symbol, tensor_type
 from ..nests.accesses import AtomKind, Read, RecordedLoopKind, Recording, atoms_in
 from ..nests.recording import Recorder, is_reshape
-from ..ops_constant import ConstantOp
+from ..ops.sources.constant import ConstantOp
 from ..traits import RecomputeCost
 
 CHEAP = 6

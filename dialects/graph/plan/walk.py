@@ -16,8 +16,8 @@ from typing import Self
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
+from ....core.algebra.dims import Dim
 from ....core.algebra.injective import are_apart, is_injective
-from ....core.dims import Dim
 from ..attrs import compute_type
 from ..buffers import storage_type
 from ..interfaces import GraphOp, Index, element_type, rank, tensor_type

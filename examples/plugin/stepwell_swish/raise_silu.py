@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from xdsl.passes import ModulePass
 
 from stepwell import patterns as p
-from stepwell.core.budgets import ROUNDING
+from stepwell.core.pipelines.budgets import ROUNDING
 
 from .dialect import SiluOp
 

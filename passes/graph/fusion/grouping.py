@@ -17,11 +17,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from ....core.dims import Shape
+from ....core.algebra.dims import Shape
 from ....dialects.graph.demands import read_operands
 from ....dialects.graph.interfaces import FusionKind, GraphOp, Sizes, tensor_type
 from ....dialects.graph.nests.recording import Recorder
-from ....dialects.graph.ops_constant import ConstantOp
+from ....dialects.graph.ops.sources.constant import ConstantOp
 from ....dialects.graph.plan.nest_plan import MOST_OPERATORS, NestPlan
 from ....dialects.graph.plan.planner import plan_nests
 from ....dialects.graph.plan.uses import Uses

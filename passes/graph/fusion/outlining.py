@@ -11,10 +11,10 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ....core.building.creation import copied
-from ....core.dominance import dependents_between
-from ....core.provenance import fuse
-from ....core.typed import owned
-from ....core.walks import is_same
+from ....core.ir.dominance import dependents_between
+from ....core.ir.provenance import fuse
+from ....core.ir.typed import owned
+from ....core.ir.walks import is_same
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import PRIMITIVE
 from ....dialects.graph.demands import read_operands

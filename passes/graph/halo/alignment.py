@@ -14,9 +14,9 @@ from xdsl.dialects import func
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
-from ....core.dims import Dim
+from ....core.algebra.dims import Dim
 from ....core.errors import StepwellError
-from ....core.refusal import refused
+from ....core.ir.refusal import refused
 from ....dialects.graph.interfaces import GraphOp
 from ....dialects.graph.kinds import FusionKind
 from ....dialects.graph.nests.accesses import (
@@ -29,7 +29,7 @@ from ....dialects.graph.nests.accesses import (
 )
 from ....dialects.graph.nests.recording import Recorder
 from ....dialects.graph.partitions import OverParts, PartitionInterface
-from ....dialects.graph.shapes import SymbolicShapes
+from ....dialects.graph.sizes.shapes import SymbolicShapes
 from ....dialects.sparse_tensor import is_sparse
 
 PASS = "graph-split-at-halo"

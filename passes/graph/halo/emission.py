@@ -9,12 +9,12 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, LocationAttr, Strin
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ....core.dims import Dim
-from ....core.public_function import DIMS, NNZ, argument_attrs
-from ....core.typed import returned
+from ....core.algebra.dims import Dim
+from ....core.ir.public_function import DIMS, NNZ, argument_attrs
+from ....core.ir.typed import returned
 from ....dialects.graph import ops as graph
 from ....dialects.graph.partitions import PartitionInterface
-from ....dialects.graph.size_attributes import argument_attributes, argument_names
+from ....dialects.graph.sizes.attributes import argument_attributes, argument_names
 from .alignment import Access, Alignment, Space
 from .stages import Stage, Stages
 

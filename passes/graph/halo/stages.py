@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from xdsl.dialects import func
 from xdsl.ir import Operation, SSAValue
 
-from ....core.dims import Dim, product
+from ....core.algebra.dims import Dim, product
 from ....core.dtypes import byte_size
-from ....core.typed import returned
+from ....core.ir.typed import returned
 from ....dialects.graph.interfaces import GraphOp, element_type
 from ....dialects.sparse_tensor import is_sparse
 from .alignment import Access, Alignment, Space

@@ -10,14 +10,14 @@ from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 
 from ....core.dtypes import dtype_of
-from ....core.exactness import EXACT, OPEN, ROUNDING
-from ....core.weights import WeightStore
+from ....core.ir.weights import WeightStore
+from ....core.pipelines.exactness import EXACT, OPEN, ROUNDING
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import AggregateKind
 from ....dialects.graph.interfaces import element_type, rank
 from ....dialects.graph.known import reshape_target, sizes_of
 from ....dialects.graph.op_builder import InsertingBuilder
-from ....dialects.graph.ops_aggregate import reduce_columns
+from ....dialects.graph.ops.sparse.aggregate import reduce_columns
 from ....dialects.graph.rules import rule
 from .edge_lists import number_of
 

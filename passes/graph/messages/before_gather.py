@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
-from ....core.dims import Dim, Shape, product
+from ....core.algebra.dims import Dim, Shape, product
 from ....core.dtypes import dtype_of
-from ....core.exactness import EXACT, ROUNDING, Exactness, states
-from ....core.typed import owned
+from ....core.ir.typed import owned
+from ....core.pipelines.exactness import EXACT, ROUNDING, Exactness, states
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import is_float
-from ....dialects.graph.chains import Cost
 from ....dialects.graph.interfaces import (
     FusionKind,
     GraphOp,
@@ -24,6 +23,7 @@ from ....dialects.graph.interfaces import (
     tensor_type,
 )
 from ....dialects.graph.op_builder import InsertingBuilder
+from ....dialects.graph.plan.chains import Cost
 from ....dialects.sparse_tensor import is_sparse
 from .linear_terms import Ends, Term, ends_of, terms_of
 

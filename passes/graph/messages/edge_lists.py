@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
-from ....core.dims import Dim, product
+from ....core.algebra.dims import Dim, product
 from ....core.dtypes import dtype_of
-from ....core.weights import WeightStore
+from ....core.ir.weights import WeightStore
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import FLOAT_TENSOR, ReduceKind, ScatterKind, ints
 from ....dialects.graph.interfaces import FusionKind, GraphOp, Sizes, element_type, rank

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ....core.dims import Dim, product
+from ....core.algebra.dims import Dim, product
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import ScatterKind
 from ....dialects.graph.combiners import COMBINERS

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from xdsl.ir import SSAValue
 
-from ....core.dims import Dim, Shape
+from ....core.algebra.dims import Dim, Shape
 from ....dialects.graph import ops as graph
 from ....dialects.graph.interfaces import Sizes, rank
 from ....dialects.graph.op_builder import InsertingBuilder

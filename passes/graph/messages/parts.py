@@ -9,13 +9,13 @@ from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import Rewriter
 
-from ....core.exactness import OPEN, states
+from ....core.pipelines.exactness import OPEN, states
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import ints
 from ....dialects.graph.interfaces import rank
 from ....dialects.graph.known import elements_of
 from ....dialects.graph.op_builder import InsertingBuilder
-from ....dialects.graph.ops_aggregate_parts import KINDS
+from ....dialects.graph.ops.sparse.aggregate_parts import KINDS
 from ..rules.rooted import rooted
 from .edge_lists import Facts
 

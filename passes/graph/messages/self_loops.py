@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from ....core.dims import product
-from ....core.exactness import OPEN, states
-from ....core.weights import WeightStore
+from ....core.algebra.dims import product
+from ....core.ir.weights import WeightStore
+from ....core.pipelines.exactness import OPEN, states
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import ReduceKind, ints
 from ....dialects.graph.interfaces import element_type, rank

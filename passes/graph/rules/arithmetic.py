@@ -10,8 +10,8 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from ....core.dtypes import LOW_BIT_FLOATS, ui32, ui64
-from ....core.exactness import EXACT, ROUNDING, SPECIAL
-from ....core.weights import WeightStore
+from ....core.ir.weights import WeightStore
+from ....core.pipelines.exactness import EXACT, ROUNDING, SPECIAL
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import holds_all_values, is_float, is_half
 from ....dialects.graph.interfaces import element_type

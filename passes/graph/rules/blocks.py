@@ -14,8 +14,8 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, f32, f64
 from xdsl.ir import Block, Operation, SSAValue
 
+from ....core.ir.walks import blocks_in
 from ....core.target import Target
-from ....core.walks import blocks_in
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import PRIMITIVE, ints
 from ....dialects.graph.interfaces import GraphOp, element_type, rank

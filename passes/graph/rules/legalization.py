@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....core.exactness import ROUNDING, states
+from ....core.pipelines.exactness import ROUNDING, states
 from ....core.target import Target
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import is_float, is_half

@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from xdsl.ir import SSAValue
 
-from ....core.exactness import EXACT, SPECIAL
-from ....core.typed import owned
-from ....core.weights import WeightStore
+from ....core.ir.typed import owned
+from ....core.ir.weights import WeightStore
+from ....core.pipelines.exactness import EXACT, SPECIAL
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import ReduceKind, is_float, is_half
 from ....dialects.graph.interfaces import element_type, rank
 from ....dialects.graph.known import elements_of, reshape_target, sizes_of
-from ....dialects.graph.ops_binary import BinaryOp
-from ....dialects.graph.ops_reduction import keeps_one
-from ....dialects.graph.ops_select import WHOLE_END, concat_one
+from ....dialects.graph.ops.elementwise.binary import BinaryOp
+from ....dialects.graph.ops.moves.select import WHOLE_END, concat_one
+from ....dialects.graph.ops.reductions.reduction import keeps_one
 from ....dialects.graph.rules import IdentityRule, rule
 
 

@@ -16,17 +16,17 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ....core.actions import allowed
-from ....core.context import decide
-from ....core.exactness import Exactness
-from ....core.provenance import fuse
+from ....core.ir.context import decide
+from ....core.ir.provenance import fuse
+from ....core.pipelines.actions import allowed
+from ....core.pipelines.exactness import Exactness
 from ....dialects.graph import ops as graph
 from ....dialects.graph.composite import CompositeOp
 from ....dialects.graph.interfaces import FusionKind, GraphOp, rank, set_result_types
 from ....dialects.graph.known import is_constant, sizes_of
-from ....dialects.graph.ops_binary import BinaryOp
-from ....dialects.graph.ops_elementwise import UnaryOp
-from ....dialects.graph.ops_select import WHOLE_END
+from ....dialects.graph.ops.elementwise.bases import UnaryOp
+from ....dialects.graph.ops.elementwise.binary import BinaryOp
+from ....dialects.graph.ops.moves.select import WHOLE_END
 from .permission import Permission
 
 

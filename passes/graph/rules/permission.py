@@ -8,10 +8,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from ....core.exactness import Exactness, Rounding, rounding_of
+from ....core.pipelines.exactness import Exactness, Rounding, rounding_of
 from ....dialects.graph.attrs import is_float
 from ....dialects.graph.interfaces import GraphOp, element_type
-from ....dialects.graph.visibility import Visibility
+from ....dialects.graph.plan.visibility import Visibility
 from .rooted import may_replace
 
 _ORDER = (Exactness.EXACT, Exactness.OPEN, Exactness.ROUNDING, Exactness.SPECIAL)

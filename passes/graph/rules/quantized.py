@@ -9,9 +9,9 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from ....core.dtypes import dtype_of, is_low_bit
-from ....core.exactness import EXACT
-from ....core.typed import owned
-from ....core.weights import WeightStore
+from ....core.ir.typed import owned
+from ....core.ir.weights import WeightStore
+from ....core.pipelines.exactness import EXACT
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import PadMode, is_float
 from ....dialects.graph.interfaces import (

@@ -8,9 +8,9 @@ from xdsl.context import Context
 from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from ....core.actions import name_of
-from ....core.context import decide
-from ....core.exactness import Exactness
+from ....core.ir.context import decide
+from ....core.pipelines.actions import name_of
+from ....core.pipelines.exactness import Exactness
 from .rooted import roots_of
 
 

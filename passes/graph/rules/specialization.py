@@ -21,23 +21,23 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
-from ....core.dims import Dim, Shape
+from ....core.algebra.dims import Dim, Shape
 from ....core.errors import explain
-from ....core.provenance import origin
-from ....core.public_function import DIMS, NNZ
-from ....core.symbols import find_symbol
-from ....core.typed import tensor_type
+from ....core.ir.provenance import origin
+from ....core.ir.public_function import DIMS, NNZ
+from ....core.ir.symbols import find_symbol
+from ....core.ir.typed import tensor_type
 from ....dialects.graph.buffers import buffer_types
-from ....dialects.graph.ops_call import CallDpsOp, CallLikeOp
-from ....dialects.graph.ops_loop import LoopOp
-from ....dialects.graph.shapes import SymbolicShapes
-from ....dialects.graph.size_attributes import (
+from ....dialects.graph.ops.control.call import CallDpsOp, CallLikeOp
+from ....dialects.graph.ops.control.loop import LoopOp
+from ....dialects.graph.sizes.attributes import (
     EQUAL,
     argument_attributes,
     equal_attribute,
     equal_sizes,
 )
-from ....dialects.graph.size_guards import GUARDS, guards_attribute, guards_of
+from ....dialects.graph.sizes.guards import GUARDS, guards_attribute, guards_of
+from ....dialects.graph.sizes.shapes import SymbolicShapes
 from ....dialects.loop.ops import KernelOp
 
 Known = Mapping[str, int]

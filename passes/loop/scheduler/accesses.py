@@ -21,9 +21,9 @@ from ....core.algebra.affine import coefficient, polynomial
 from ....core.algebra.affine import variable as atom_of
 from ....core.algebra.expressions import ZERO, joined, variables
 from ....core.algebra.polynomials import Polynomial
+from ....core.ir.typed import memref_type
+from ....core.ir.walks import operations_in
 from ....core.target import Target
-from ....core.typed import memref_type
-from ....core.walks import operations_in
 from ....dialects.loop.loops import enclosing, extent_of
 from ....dialects.loop.nests import EXPENSIVE
 from ....dialects.loop.ops import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ....core.typed import memref_type
+from ....core.ir.typed import memref_type
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.loops import extent_of, loops_in
 from ....dialects.loop.nests import perfect_nest

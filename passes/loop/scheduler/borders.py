@@ -10,11 +10,11 @@ from __future__ import annotations
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from ....dialects.loop.bounds import constant_index
-from ....dialects.loop.indices import IndexValues
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.nests import loop_names
 from ....dialects.loop.ops import ForOp
+from ....dialects.loop.proofs.bounds import constant_index
+from ....dialects.loop.proofs.indices import IndexValues
 from ....dialects.upstream.ops import CmpiOp
 from .accesses import cost
 from .schedule import Schedule

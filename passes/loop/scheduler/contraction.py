@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from xdsl.ir import SSAValue
 
 from ....core.instructions import Instruction
-from ....core.walks import operations_in
+from ....core.ir.walks import operations_in
 from ....dialects.bodies import depth_of
 from ....dialects.loop.arguments import CONSTANT, PACKING
 from ....dialects.loop.attrs import Combine

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 
-from ....core.typed import memref_type
+from ....core.ir.typed import memref_type
 from ..steps.prefetch import lines_of
 from ..steps.prefetch_entries import reads_of_columns
 from .panels import bytes_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ....core.instructions import INSTRUCTIONS, Instruction
-from ....core.typed import memref_type
+from ....core.ir.typed import memref_type
 from ....dialects.bodies import depth_of
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.ops import LoadOp

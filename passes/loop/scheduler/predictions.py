@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from ....core.target import Target
-from ....dialects.graph.ops_call import CallDpsOp
+from ....dialects.graph.ops.control.call import CallDpsOp
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.nests import ScheduleError
 from ....dialects.loop.ops import ForOp, KernelOp, block_shape

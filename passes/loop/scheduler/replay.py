@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
-from ....core.actions import allowed
 from ....core.building.creation import copied
 from ....core.errors import explain
-from ....core.reading import LARGEST_LIST, ReadingError, read_text
+from ....core.files.reading import LARGEST_LIST, ReadingError, read_text
+from ....core.pipelines.actions import allowed
 from ....dialects.loop.nests import Consumed, ScheduleError, kernel_named
 from ....dialects.loop.ops import KernelOp
 from ....dialects.loop.trace_text import Step, StepArgument, parse_traces

@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ....core.actions import allowed
 from ....core.building.creation import copied
+from ....core.pipelines.actions import allowed
 from ....core.target import Target
 from ....dialects.loop.handles import forwarding
 from ....dialects.loop.loops import extent_of
@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 
 class HeldBackError(Exception):
-    """A schedule is to end before its next step; see `core.actions`."""
+    """A schedule is to end before its next step; see `core.pipelines.actions`."""
 
 
 class Schedule(StepMethods):

@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ....core.typed import memref_type
+from ....core.ir.typed import memref_type
 from ....dialects.loop.loops import extent_of, loops_in
 from ....dialects.loop.nests import body_of, perfect_nest
 from ....dialects.loop.ops import ForOp, LocalOp, StoreOp

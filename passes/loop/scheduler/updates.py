@@ -15,8 +15,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ....core.ir.typed import memref_type
 from ....core.target import Target
-from ....core.typed import memref_type
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.nests import body_of, perfect_nest

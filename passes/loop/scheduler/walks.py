@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from xdsl.ir import Block, SSAValue
 
-from ....core.walks import operations_in
+from ....core.ir.walks import operations_in
 from ....dialects.loop.loops import loops_in
 from ....dialects.loop.ops import ForOp, LoadOp
 from ..steps.merge import range_of

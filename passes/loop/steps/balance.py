@@ -45,7 +45,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from ....core.algebra.affine import minus, rounded_up_quotient
-from ....core.budgets import SUMS
+from ....core.pipelines.budgets import SUMS
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.handles import parts
 from ....dialects.loop.loops import bound_of, enclosing

@@ -46,9 +46,9 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ....core.algebra.affine import minus, remainder, rounded_up_quotient, value_of
-from ....core.budgets import SUMS
 from ....core.building.arithmetic import constant
-from ....core.typed import owned
+from ....core.ir.typed import owned
+from ....core.pipelines.budgets import SUMS
 from ....dialects.loop.attrs import Combine
 from ....dialects.loop.combiners import combining, neutral_value
 from ....dialects.loop.names import free_names

@@ -51,13 +51,13 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from ....core.algebra.affine import expression, minus, normalized, polynomial
 from ....core.algebra.expressions import ZERO, Quotient, variables
 from ....core.algebra.polynomials import Polynomial
-from ....core.budgets import EXACT
-from ....core.typed import memref_type, resized
-from ....dialects.loop.in_place import read_in, written_in
+from ....core.ir.typed import memref_type, resized
+from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.loops import enclosing, extent_of, is_made_in, most_iterations
 from ....dialects.loop.nests import Consumed, perfect_nest, plain_loop, refusal
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp
-from ....dialects.loop.ranges import RangedRebuild
+from ....dialects.loop.proofs.in_place import read_in, written_in
+from ....dialects.loop.proofs.ranges import RangedRebuild
 from ....dialects.loop.trace import noted
 from ...primitive import primitive
 

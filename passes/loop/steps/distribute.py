@@ -49,11 +49,10 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.traits import is_side_effect_free
 
-from ....core.budgets import EXACT
-from ....core.typed import memref_type, resized
+from ....core.ir.typed import memref_type, resized
+from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.handles import all_loops
-from ....dialects.loop.in_place import read_in, written_in
 from ....dialects.loop.loops import most_iterations
 from ....dialects.loop.names import free_names
 from ....dialects.loop.nests import (
@@ -70,6 +69,7 @@ from ....dialects.loop.ops import (
     LocalOp,
     StoreOp,
 )
+from ....dialects.loop.proofs.in_place import read_in, written_in
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
 from ...primitive import primitive

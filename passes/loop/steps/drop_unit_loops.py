@@ -10,8 +10,8 @@ from xdsl.ir import Block, Operation
 from xdsl.ir.affine import AffineExpr
 from xdsl.passes import ModulePass
 
-from ....core.budgets import EXACT
-from ....core.context import decide
+from ....core.ir.context import decide
+from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.nests import Consumed, loop_names, loops_of
 from ....dialects.loop.ops import ForOp, KernelOp, YieldOp

@@ -36,7 +36,7 @@ from __future__ import annotations
 from xdsl.ir.affine import AffineExpr
 
 from ....core.algebra.affine import normalized, quotient, remainder
-from ....core.budgets import EXACT
+from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.handles import one_loop
 from ....dialects.loop.loops import extent_of

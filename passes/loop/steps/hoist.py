@@ -40,12 +40,12 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from ....core.budgets import EXACT
 from ....core.building.scopes import TRAPPING
-from ....dialects.loop.in_place import written_in
+from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.nests import Consumed, loop_named, refusal
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp, YieldOp
+from ....dialects.loop.proofs.in_place import written_in
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
 from ...primitive import primitive

@@ -46,14 +46,14 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from ....core.budgets import EXACT
 from ....core.building.creation import copied
-from ....core.typed import owned
+from ....core.ir.typed import owned
+from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.handles import forward
-from ....dialects.loop.in_place import read_in, written_in
 from ....dialects.loop.nests import Consumed, loop_named, loops_named, refusal
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, YieldOp
+from ....dialects.loop.proofs.in_place import read_in, written_in
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
 from ...primitive import primitive

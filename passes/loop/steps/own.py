@@ -45,15 +45,15 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 from xdsl.traits import is_side_effect_free
 
 from ....core.algebra.affine import rounded_up_quotient
-from ....core.budgets import EXACT
 from ....core.building.arithmetic import INDEX
+from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.divided import Divided, divisible_loop
 from ....dialects.loop.handles import Forwarded
-from ....dialects.loop.in_place import written_in
 from ....dialects.loop.names import free_names
 from ....dialects.loop.nests import Consumed, body_of, loop_names, refusal
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, OwnedOp, StoreOp, YieldOp
+from ....dialects.loop.proofs.in_place import written_in
 from ....dialects.loop.trace import noted
 from ...primitive import primitive
 

@@ -46,12 +46,12 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from ....core.algebra.affine import normalized, value_of
-from ....core.budgets import EXACT
+from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.arguments import CONSTANT, PACKING
-from ....dialects.loop.bounds import constant_index
 from ....dialects.loop.loops import bound_of, most_iterations
 from ....dialects.loop.nests import Consumed, input_numbered, loop_named, refusal
 from ....dialects.loop.ops import KernelOp, LoadOp
+from ....dialects.loop.proofs.bounds import constant_index
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
 from ...primitive import primitive

@@ -43,8 +43,8 @@ from __future__ import annotations
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation
 
-from ....core.budgets import EXACT
-from ....core.typed import resized
+from ....core.ir.typed import resized
+from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.nests import MOST_LANES, Consumed, check_number, loop_named, refusal
 from ....dialects.loop.ops import KernelOp, LocalOp, StoreOp
 from ....dialects.loop.rebuild import Rebuild

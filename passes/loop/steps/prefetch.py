@@ -50,9 +50,9 @@ from xdsl.ir import Block, Operation
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineSymExpr
 
 from ....core.algebra.affine import normalized, value_of
-from ....core.budgets import EXACT
-from ....core.typed import memref_type
-from ....core.walks import operations_in
+from ....core.ir.typed import memref_type
+from ....core.ir.walks import operations_in
+from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.loops import enclosing, extent_of
 from ....dialects.loop.nests import Consumed, check_number, loop_named, refusal
 from ....dialects.loop.ops import (

@@ -45,8 +45,8 @@ from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from ....core.budgets import EXACT
 from ....core.building.arithmetic import INDEX, constant
+from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.nests import Consumed, check_number, loop_named, refusal
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp
 from ....dialects.loop.trace import noted

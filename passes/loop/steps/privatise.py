@@ -45,18 +45,18 @@ from xdsl.dialects.builtin import AnyFloat, MemRefType
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
-from ....core.budgets import EXACT
 from ....core.building.arithmetic import constant
-from ....core.typed import memref_type
+from ....core.ir.typed import memref_type
+from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.attrs import Combine, LoopKind
 from ....dialects.loop.combiners import neutral_value
 from ....dialects.loop.divided import Divided, divisible_loop
 from ....dialects.loop.handles import Forwarded
-from ....dialects.loop.in_place import written_in
 from ....dialects.loop.loops import enclosing
 from ....dialects.loop.names import free_names
 from ....dialects.loop.nests import MOST_COPIES, Consumed, check_number, loop_names, refusal
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp
+from ....dialects.loop.proofs.in_place import written_in
 from ....dialects.loop.trace import noted
 from ...primitive import primitive
 

@@ -39,8 +39,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
-from ....core.budgets import SUMS
 from ....core.building.creation import copied
+from ....core.pipelines.budgets import SUMS
 from ....dialects.loop.loops import enclosing
 from ....dialects.loop.nests import (
     Consumed,

@@ -39,10 +39,10 @@ from __future__ import annotations
 from xdsl.ir import Operation
 from xdsl.traits import is_side_effect_free
 
-from ....core.budgets import EXACT
-from ....dialects.loop.in_place import written_in
+from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.nests import Consumed, loop_named, refusal
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp
+from ....dialects.loop.proofs.in_place import written_in
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
 from ...primitive import primitive

@@ -40,10 +40,8 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ....core.algebra.affine import minus, quotient, remainder, rounded_up_quotient, value_of
-from ....core.budgets import SUMS
-from ....dialects.loop.bounds import without_repeats
+from ....core.pipelines.budgets import SUMS
 from ....dialects.loop.handles import parts
-from ....dialects.loop.indices import may_be_negative
 from ....dialects.loop.loops import bound_of, extent_of, loops_in
 from ....dialects.loop.names import free_names, free_suffix
 from ....dialects.loop.nests import (
@@ -56,6 +54,8 @@ from ....dialects.loop.nests import (
     refusal,
 )
 from ....dialects.loop.ops import ForOp, KernelOp
+from ....dialects.loop.proofs.bounds import without_repeats
+from ....dialects.loop.proofs.indices import may_be_negative
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
 from ...primitive import primitive

@@ -51,15 +51,15 @@ from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
 from ....core.algebra.affine import minus, normalized, value_of, variable
 from ....core.algebra.expressions import greatest, least
-from ....core.budgets import EXACT
+from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.handles import all_loops
-from ....dialects.loop.indices import IndexValues
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.names import free_suffix
 from ....dialects.loop.nests import Consumed, loop_names, plain_loop, refusal
 from ....dialects.loop.ops import ForOp, KernelOp
-from ....dialects.loop.ranges import RangedRebuild
+from ....dialects.loop.proofs.indices import IndexValues
+from ....dialects.loop.proofs.ranges import RangedRebuild
 from ....dialects.loop.trace import noted
 from ....dialects.upstream.ops import CmpiOp
 from ...primitive import primitive

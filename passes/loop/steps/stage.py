@@ -49,9 +49,8 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
-from ....core.budgets import EXACT
+from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.attrs import LoopKind
-from ....dialects.loop.in_place import written_in
 from ....dialects.loop.loops import enclosing, extent_of, is_made_in
 from ....dialects.loop.names import free_name
 from ....dialects.loop.nests import Consumed, input_numbered, loop_names, plain_loop, refusal
@@ -64,6 +63,7 @@ from ....dialects.loop.ops import (
     block_shape,
     element_type,
 )
+from ....dialects.loop.proofs.in_place import written_in
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
 from ...primitive import primitive

@@ -46,12 +46,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ....core.algebra.affine import coefficient, minus, quotient, remainder, value_of
-from ....core.budgets import EXACT
-from ....core.typed import memref_type
+from ....core.ir.typed import memref_type
+from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.handles import all_loops
-from ....dialects.loop.in_place import written_in
-from ....dialects.loop.indices import may_be_negative
 from ....dialects.loop.loops import bound_of, extent_of, is_made_in
 from ....dialects.loop.names import free_names, free_suffix
 from ....dialects.loop.nests import (
@@ -64,6 +62,8 @@ from ....dialects.loop.nests import (
     refusal,
 )
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp
+from ....dialects.loop.proofs.in_place import written_in
+from ....dialects.loop.proofs.indices import may_be_negative
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
 from ...primitive import primitive

@@ -48,7 +48,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.traits import is_side_effect_free
 
-from ....core.budgets import EXACT
+from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.handles import Forwarded
 from ....dialects.loop.loops import extent_of

@@ -48,8 +48,8 @@ from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
-from ....core.budgets import EXACT
 from ....core.instructions import INSTRUCTIONS, Instruction
+from ....core.pipelines.budgets import EXACT
 from ....dialects.bodies import accumulator_of, body_of, depth_of
 from ....dialects.loop.attrs import Combine
 from ....dialects.loop.loops import extent_of

@@ -31,7 +31,7 @@ Leaves: a loop of kind `tiles`, or `alternating_tiles`.
 
 from __future__ import annotations
 
-from ....core.budgets import EXACT
+from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.attrs import LoopKind, LoopKindAttr
 from ....dialects.loop.loops import enclosing
 from ....dialects.loop.nests import Consumed, ScheduleError, loop_named, plain_loop, refusal

@@ -39,7 +39,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerAttr, i64
 
-from ....core.budgets import SUMS
+from ....core.pipelines.budgets import SUMS
 from ....dialects.loop.attrs import LoopKind, LoopKindAttr
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.nests import MOST_COPIES, Consumed, check_number, loop_named, refusal

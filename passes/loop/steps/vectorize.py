@@ -51,9 +51,9 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineSymExpr
 
 from ....core.algebra.affine import coefficient
-from ....core.budgets import SUMS
 from ....core.building.arithmetic import INDEX, constant
-from ....core.typed import memref_type
+from ....core.ir.typed import memref_type
+from ....core.pipelines.budgets import SUMS
 from ....dialects.loop.attrs import Combine
 from ....dialects.loop.axes import NONE, Axes, AxisSet
 from ....dialects.loop.combiners import combining, neutral_value

@@ -11,11 +11,11 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import strategies as st
 
-from stepwell.core.context import CompilerContext
-from stepwell.core.module import Module
-from stepwell.core.pipelines import run_passes
+from stepwell.core.boundary.specs import SparseSpec
+from stepwell.core.ir.context import CompilerContext
+from stepwell.core.ir.module import Module
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
-from stepwell.core.specs import SparseSpec
 from stepwell.frontends.builder import Builder, Value
 
 from ...harness import close

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 
 import stepwell as sw
 from stepwell.core.errors import CompileError
-from stepwell.core.pipelines import run_passes
+from stepwell.core.ir.weights import WeightStore
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
-from stepwell.core.weights import WeightStore
 
 from ...harness import floats
 

@@ -14,7 +14,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import TensorType
 
 import stepwell as sw
-from stepwell.core.pipelines import pipeline, run_passes
+from stepwell.core.pipelines.staircase import pipeline, run_passes
 from stepwell.core.registry import make_context
 from stepwell.dialects.sparse_tensor import is_sparse
 from stepwell.frontends import gnn

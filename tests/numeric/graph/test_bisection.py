@@ -29,9 +29,9 @@ from stepwell.conversions.convert_arith_to_llvm import ARITH
 from stepwell.conversions.convert_scf_to_cf import STRUCTURED
 from stepwell.conversions.graph_to_rt import slots
 from stepwell.conversions.math_to_arith import polynomials
-from stepwell.core.failures import Kind
-from stepwell.core.pipelines import pipeline
+from stepwell.core.pipelines.staircase import pipeline
 from stepwell.core.registry import passes
+from stepwell.diagnosis.failures import Kind
 from stepwell.dialects.graph import identities
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph.rules import IdentityRule

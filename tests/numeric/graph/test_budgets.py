@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 
 import stepwell as sw
 from stepwell.conversions.math_to_arith import polynomials
-from stepwell.core.pipelines import run_passes
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context, passes
 from stepwell.diagnosis.checking import Checker
 from stepwell.dialects.graph import ops as graph

@@ -29,16 +29,16 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 import stepwell as sw
-from stepwell.compilation import Compilation
-from stepwell.core.pipelines import pipeline
+from stepwell.core.pipelines.staircase import pipeline
 from stepwell.core.registry import passes
-from stepwell.core.request import Request
 from stepwell.core.target import host
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.loop import ops as loop
 from stepwell.dialects.loop.attrs import Combine, CombineAttr
 from stepwell.dialects.rt import ops as rt
 from stepwell.dialects.upstream import ops as upstream
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends import gnn
 
 

@@ -17,8 +17,8 @@ from xdsl.passes import ModulePass
 
 import stepwell as sw
 from stepwell.backends.llvm import operations
-from stepwell.core.budgets import EXACT, ROUNDING
-from stepwell.core.context import Change
+from stepwell.core.ir.context import Change
+from stepwell.core.pipelines.budgets import EXACT, ROUNDING
 from stepwell.core.registry import passes
 from stepwell.diagnosis import checks, limits
 from stepwell.diagnosis import smaller as sizes

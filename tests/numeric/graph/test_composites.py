@@ -20,7 +20,7 @@ from stepwell.dialects.graph.attrs import FLOAT_TENSOR
 from stepwell.dialects.graph.composite import CompositeOp, composite
 from stepwell.dialects.graph.interfaces import FusionKind, GraphOp
 from stepwell.dialects.graph.op_builder import OpBuilder, V, parameters_of
-from stepwell.dialects.graph.ops_activations import ActivationOp
+from stepwell.dialects.graph.ops.elementwise.activations import ActivationOp
 
 from ...harness import cases, results
 

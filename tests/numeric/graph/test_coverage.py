@@ -12,14 +12,14 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, ModuleOp, TensorType
 from xdsl.ir import Block, Region, SSAValue
 
 from stepwell.backends.reference.machine import run_kernel
-from stepwell.core.dims import Dim
+from stepwell.core.algebra.dims import Dim
 from stepwell.core.dtypes import dtype_of
 from stepwell.core.errors import UnsupportedError
-from stepwell.core.pipelines import run_passes
+from stepwell.core.ir.typed import memref_type, returned, tensor_type
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
-from stepwell.core.typed import memref_type, returned, tensor_type
 from stepwell.dialects.graph.interfaces import FusionKind, GraphOp
-from stepwell.dialects.graph.shapes import SymbolicShapes
+from stepwell.dialects.graph.sizes.shapes import SymbolicShapes
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.sparse_tensor import is_sparse
 

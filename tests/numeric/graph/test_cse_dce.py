@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 import stepwell as sw
-from stepwell.core.provenance import names
+from stepwell.core.ir.provenance import names
 
 X = np.array([1.5, -0.0, np.nan, -np.inf], np.float32)
 Y = np.array([-2.0, 0.0, 1.0, 3.0], np.float32)

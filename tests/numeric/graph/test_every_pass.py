@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import stepwell as sw
-from stepwell.core.module import Module
-from stepwell.core.pipelines import pipeline
+from stepwell.core.ir.module import Module
+from stepwell.core.pipelines.staircase import pipeline
 from stepwell.core.registry import own_passes
 
 from ...harness import cases, close, same

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from xdsl.parser import Parser
 
 import stepwell as sw
-from stepwell.compilation import Compilation
+from stepwell.core.pipelines.stages import IR_STAGES, TEXT_STAGES
 from stepwell.core.registry import make_context
-from stepwell.core.request import Request
-from stepwell.core.stages import IR_STAGES, TEXT_STAGES
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends import gnn
 
 from ...harness import RNG, close, floats

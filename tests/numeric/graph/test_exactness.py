@@ -24,8 +24,8 @@ from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriteWalker, RewritePattern
 
 import stepwell as sw
-from stepwell.core.exactness import Exactness
-from stepwell.core.pipelines import run_passes
+from stepwell.core.pipelines.exactness import Exactness
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
 from stepwell.dialects.graph.dialect import Graph
 from stepwell.dialects.graph.rules import IdentityRule

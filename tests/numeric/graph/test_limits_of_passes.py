@@ -18,7 +18,7 @@ from xdsl.ir import Operation, SSAValue
 import stepwell as sw
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph.interfaces import FusionKind, GraphOp
-from stepwell.dialects.graph.ops_sparse import RowOp
+from stepwell.dialects.graph.ops.sparse.products import RowOp
 
 from ...harness import RNG, floats
 

@@ -14,11 +14,11 @@ import pytest
 from xdsl.dialects import func
 
 import stepwell as sw
-from stepwell.compilation import Compilation
-from stepwell.core.module import Module
-from stepwell.core.request import Request
+from stepwell.core.ir.module import Module
 from stepwell.dialects.graph.interfaces import GraphOp
-from stepwell.dialects.graph.shapes import SymbolicShapes
+from stepwell.dialects.graph.sizes.shapes import SymbolicShapes
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 
 from ...harness import cases, close, results
 

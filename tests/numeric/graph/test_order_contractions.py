@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import stepwell as sw
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph.interfaces import GraphOp
-from stepwell.dialects.graph.shapes import SymbolicShapes
+from stepwell.dialects.graph.sizes.shapes import SymbolicShapes
 from stepwell.dialects.sparse_tensor import is_sparse
 from stepwell.frontends import gnn
 from stepwell.frontends.builder import Builder, Value

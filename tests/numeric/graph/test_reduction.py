@@ -16,11 +16,11 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 import stepwell as sw
-from stepwell.compilation import Compilation
 from stepwell.core.registry import passes
-from stepwell.core.request import Request
 from stepwell.diagnosis.reduction import Command
 from stepwell.dialects.graph import ops as graph
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.tools import main, stepwell_opt
 
 from ...harness import cases, floats

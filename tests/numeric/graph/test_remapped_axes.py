@@ -11,10 +11,10 @@ from xdsl.dialects.builtin import TensorType, f32
 from xdsl.ir import Attribute, Block, SSAValue
 
 from stepwell.core import registry
-from stepwell.core.typed import tensor_type
+from stepwell.core.ir.typed import tensor_type
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph.interfaces import GraphOp, set_result_types
-from stepwell.dialects.graph.ops_select import WHOLE_END
+from stepwell.dialects.graph.ops.moves.select import WHOLE_END
 from stepwell.dialects.graph.remapped_axes import BlockableInterface, TransposableInterface
 
 from ...harness import close, floats

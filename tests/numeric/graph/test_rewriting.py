@@ -21,9 +21,9 @@ from xdsl.pattern_rewriter import (
 
 import stepwell as sw
 from stepwell import patterns as p
-from stepwell.core.decisions import Decision
-from stepwell.core.pipelines import run_passes
-from stepwell.core.provenance import names
+from stepwell.core.ir.provenance import names
+from stepwell.core.pipelines.decisions import Decision
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph.interfaces import GraphOp

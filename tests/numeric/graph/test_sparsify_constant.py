@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stepwell as sw
-from stepwell.compilation import Compilation
-from stepwell.core.request import Request
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends.builder import Builder, Value
 
 from ...harness import RNG, as_reference, floats

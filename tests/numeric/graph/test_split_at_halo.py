@@ -15,11 +15,11 @@ from xdsl.ir import SSAValue
 
 import stepwell as sw
 from stepwell.core.errors import CompileError, InputError
-from stepwell.core.module import Module
-from stepwell.core.pipelines import run_passes
+from stepwell.core.ir.module import Module
+from stepwell.core.ir.symbols import find_symbol
+from stepwell.core.ir.typed import returned
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
-from stepwell.core.symbols import find_symbol
-from stepwell.core.typed import returned
 from stepwell.dialects.graph.ops import ExchangeOp
 from stepwell.frontends import gnn
 from stepwell.passes.graph.halo.cuts import Costs, cheapest

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.sparse import random_array
 
 import stepwell as sw
-from stepwell.core.pipelines import pipeline, run_passes
+from stepwell.core.pipelines.staircase import pipeline, run_passes
 from stepwell.core.registry import make_context
 from stepwell.frontends import gnn
 from stepwell.frontends.builder import Builder

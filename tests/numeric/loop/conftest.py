@@ -14,8 +14,8 @@ from xdsl.parser import Parser
 
 from stepwell.backends.llvm.jit import CompiledModule, Effort, compile_module
 from stepwell.backends.reference.machine import run_kernel
-from stepwell.core.context import PassHook
-from stepwell.core.pipelines import pipeline, run_passes
+from stepwell.core.ir.context import PassHook
+from stepwell.core.pipelines.staircase import pipeline, run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
 from stepwell.dialects.loop.ops import KernelOp

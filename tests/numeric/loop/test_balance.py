@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 import stepwell as sw
 from stepwell.backends.reference.machine import Machine, call, run_kernel
 from stepwell.core.errors import CompileError
-from stepwell.core.pipelines import pipeline, run_passes
+from stepwell.core.pipelines.staircase import pipeline, run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
 from stepwell.frontends import gnn

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepwell.backends.reference.machine import run_kernel
-from stepwell.core.dims import Dim
-from stepwell.core.parsing import MlirParser
+from stepwell.core.algebra.dims import Dim
+from stepwell.core.ir.parsing import MlirParser
 from stepwell.core.registry import make_context
-from stepwell.dialects.loop.counted import is_counted
-from stepwell.dialects.loop.indices import Known
 from stepwell.dialects.loop.ops import KernelOp
+from stepwell.dialects.loop.proofs.counted import is_counted
+from stepwell.dialects.loop.proofs.indices import Known
 
 TEXT = """loop.kernel @k(%x: memref<?x?xi64>) -> (%y: memref<?x4xi64>, %n: memref<i64>) {{
   %c0 = arith.constant 0 : index

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from xdsl.dialects import affine, memref
 from xdsl.ir import Block, SSAValue
 
-from stepwell.core.dims import Dim
-from stepwell.core.parsing import MlirParser
+from stepwell.core.algebra.dims import Dim
+from stepwell.core.ir.parsing import MlirParser
 from stepwell.core.registry import make_context
-from stepwell.dialects.loop.bounds import constant_index
-from stepwell.dialects.loop.coverage import is_covered
-from stepwell.dialects.loop.indices import Known
 from stepwell.dialects.loop.ops import ForOp, KernelOp, StoreOp
 from stepwell.dialects.loop.ops_values import block_shape
+from stepwell.dialects.loop.proofs.bounds import constant_index
+from stepwell.dialects.loop.proofs.coverage import is_covered
+from stepwell.dialects.loop.proofs.indices import Known
 
 KERNEL = """loop.kernel @k(%x: memref<?x?xf32>) -> (%y: memref<{type}xf32>) {{
   %c0 = arith.constant 0 : index

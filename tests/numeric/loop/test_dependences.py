@@ -18,9 +18,9 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 import stepwell as sw
 from stepwell.core.registry import make_context
-from stepwell.dialects.loop.dependences import dependences, unwritten
 from stepwell.dialects.loop.nests import ScheduleError
 from stepwell.dialects.loop.ops import KernelOp
+from stepwell.dialects.loop.proofs.dependences import dependences, unwritten
 from stepwell.passes.loop.scheduler.replay import replay
 from stepwell.passes.loop.steps.vectorize import vectorize
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.core.pipelines import pipeline
+from stepwell.core.pipelines.staircase import pipeline
 from stepwell.core.target import Target, named
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.loop.trace import trace_of

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.compilation import Compilation
-from stepwell.core.pipelines import run_passes
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
-from stepwell.core.request import Request
 from stepwell.core.target import named
 from stepwell.dialects.loop.ops import KernelOp
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.passes.loop.legalize_vectors import legalize_vectors
 from stepwell.passes.loop.steps.vectorize import vectorize
 

@@ -10,12 +10,12 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp, VectorType
 
 import stepwell as sw
-from stepwell.compilation import Compilation
-from stepwell.core.context import CompilerContext
-from stepwell.core.request import Request
+from stepwell.core.ir.context import CompilerContext
 from stepwell.core.target import Target, named
 from stepwell.dialects.loop.ops import FoldOp, ForOp, KernelOp, LocalOp
 from stepwell.dialects.loop.trace import trace_of
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.passes.loop.schedule import LoopSchedulePass, schedule_kernel
 from stepwell.passes.loop.scheduler.knobs import Knobs
 from stepwell.passes.loop.scheduler.register_tile import choose_tile, partial_sums

@@ -13,16 +13,16 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.parser import Parser
 
 import stepwell as sw
-from stepwell.compilation import Compilation
 from stepwell.core.errors import CompileError
-from stepwell.core.pipelines import run_passes
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
-from stepwell.core.request import Request
 from stepwell.core.target import named
 from stepwell.dialects.loop.nests import ScheduleError
 from stepwell.dialects.loop.ops import SCHEDULE, KernelOp
 from stepwell.dialects.loop.trace import structure_of, trace_of
 from stepwell.dialects.loop.trace_text import parse_traces
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends import gnn
 from stepwell.passes.loop.schedule import schedule_kernel
 from stepwell.passes.loop.scheduler.primitives import PRIMITIVES

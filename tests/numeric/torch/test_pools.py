@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.compilation import Compilation
 from stepwell.core.errors import ImportModelError, InputError
-from stepwell.core.request import Request
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends.torch.replacements import exportable_parts
 
 from ...harness import package

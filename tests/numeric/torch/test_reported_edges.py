@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import stepwell as sw
-from stepwell.compilation import Compilation
-from stepwell.core.dims import Dim
-from stepwell.core.request import Request
+from stepwell.core.algebra.dims import Dim
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.report.edge_lists import EdgeList, End, edge_lists_of
 
 from ...harness import cases, package

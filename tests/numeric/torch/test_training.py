@@ -12,7 +12,7 @@ from scipy.sparse import random_array
 
 from stepwell.core.errors import InputError
 from stepwell.dynamo import stepwell
-from stepwell.frontends.torch.ops_random import random_uniform
+from stepwell.frontends.torch.ops.random import random_uniform
 
 from ...harness import package
 from .compared import TOLERANCE, torch

@@ -1,0 +1,160 @@
+"""Programs that were compiled before, in the cache of the user; see `docs/cache.md`.
+
+What a hit needs is imported at the top: neither the passes nor LLVM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any
+
+from .. import IMPORTED_NS
+from ..caching.facts import Facts
+from ..caching.folder import Folder, folder_of_user
+from ..caching.keys import key_of, surroundings_of
+from ..caching.memory import FolderMemory
+from ..caching.sources import Stamp, sources_digest, stamp
+from ..core.errors import StepwellError
+from ..core.ir.module import Module
+from ..core.logs import logger
+from ..driver.request import Request
+from ..runtime import objects
+from ..runtime.artefacts.container import Writer, mapped_file
+from ..runtime.artefacts.reading import Artefact
+from ..runtime.executable import Executable, program_of
+from ..runtime.making import cached_executable
+from ..runtime.staircase import Deferred
+from .loading import restored
+
+if TYPE_CHECKING:
+    from ..core.target import Target
+    from ..diagnosis.inspection import Inspection
+    from ..driver.compilation import Compilation
+    from ..runtime.loaded import Program
+
+_LOG = logger("cache")
+
+_ENDING = ".program"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the program of a request is, or will be, in the cache."""
+
+    request: Request
+    folder: Folder
+    name: str
+    digest: str
+    """The digest of the compiler."""
+    sources: Stamp
+    """The state of its files when the name was found."""
+    surroundings: Facts
+    """What decided then, beside the arguments and the compiler."""
+
+    def program(self) -> Executable | None:
+        """The program; None if it is not there, is damaged, or does not run here."""
+        try:
+            _LOG.debug("looking for %s", self.name)
+            with self.folder.read(self.name) as file:
+                archive = mapped_file(self.name, file)
+            archive.check()
+            entry = Artefact(archive)
+            # Its stages are those of the module as it is now.
+            asked = replace(self.request, module=self.request.module.clone())
+            stages = Deferred(partial(_stages, asked, entry))
+            made = cached_executable(entry, stages)
+        except FileNotFoundError:
+            _LOG.debug("not there: %s", self.name)
+            return None
+        except (OSError, StepwellError) as error:
+            _LOG.warning("cannot use %s: %s", self.name, error)
+            return None
+        with suppress(OSError):  # A folder that is read-only is used as well.
+            self.folder.count_use()
+        return made
+
+    def keep(self, exe: Executable, compilation: Compilation) -> None:
+        """Write a program to the cache; if that is impossible, the next process compiles it, too.
+
+        Args:
+            exe: the program.
+            compilation: its compilation, with the passes that have run.
+        """
+        from ..runtime.artefacts.writing import write_entry
+
+        program, target = program_of(exe), compilation.target
+        layout = objects.layout() if objects.are_known() else None
+        facts = _facts(compilation)
+
+        def write(file: IO[bytes]) -> None:
+            writer = Writer(file)
+            write_entry(writer, program, target, exe.decisions, layout, facts)
+            writer.end()
+
+        try:
+            if self._is_current():
+                self.folder.keep(self.name, write)
+        except (OSError, StepwellError) as error:
+            _LOG.warning("cannot keep %s: %s", self.name, error)
+
+    def with_kernels(self, compilation: Compilation) -> Compilation:
+        """A compilation that takes kernels from the cache, and keeps those that are not there."""
+        from ..backends.llvm.images import can_be_mapped
+        from ..caching.kernels import KernelCache
+        from ..runtime.assembling import assembled
+
+        if not can_be_mapped():
+            return compilation
+        kernels = KernelCache(self.folder, self.digest, lambda: stamp() == self.sources)
+
+        def code(module: Module, target: Target) -> Program:
+            parts = assembled(module, target, kernels.known, kernels.apart)
+            kernels.keep(parts.made)
+            return parts.program
+
+        return replace(compilation, observers=(kernels, *compilation.observers), code=code)
+
+    def _is_current(self) -> bool:
+        """Whether what was compiled is still what the name says."""
+        return stamp() == self.sources and surroundings_of(self.request) == self.surroundings
+
+
+def place_of(request: Request) -> Place | None:
+    """Where the program of a request is in the cache; None if there is no cache for it.
+
+    Raises:
+        StepwellError: if an environment variable of the cache has no valid value.
+    """
+    folder = folder_of_user()
+    if folder is None or folder.trouble(make=True) is not None:
+        return None
+    sources = sources_digest(FolderMemory(folder), IMPORTED_NS)
+    surroundings = surroundings_of(request)
+    if sources is None or surroundings is None:
+        return None
+    digest, state = sources
+    key = key_of(request, digest, surroundings)
+    if key is None:
+        return None
+    return Place(request, folder, key + _ENDING, digest, state, surroundings)
+
+
+def _facts(compilation: Compilation) -> Mapping[str, Any]:
+    """What the manifest of an entry says about a compilation."""
+    recipe = compilation.request.recipe(compilation.start)
+    return {"source": {"recipe": recipe}, "form": compilation.form}
+
+
+def _stages(asked: Request, entry: Artefact) -> Inspection:
+    """The stages of the program of an entry, from the module of a request."""
+    from ..core.pipelines.exactness import with_rounding
+    from ..diagnosis.inspection import Inspection
+    from ..driver.compilation import Compilation
+
+    module, facts = asked.module, entry.manifest
+    begun = module if asked.rounding is None else with_rounding(module, asked.rounding)
+    request = Request.of_recipe(begun, facts["source"]["recipe"])
+    return Inspection(Compilation(request, form=facts["form"]), restored=restored)

@@ -1,0 +1,232 @@
+"""`compile`: lower a module stage by stage to an `Executable`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..core.collector import without_collector
+from ..core.errors import CompileError, explain
+from ..core.ir.module import Module
+from ..core.logs import logger
+from ..core.target import Target, named
+from ..driver.request import Request
+from ..runtime.executable import Executable
+from .cached import Place, place_of
+from .loading import restored
+
+if TYPE_CHECKING:
+    from ..core.ir.context import PassHook
+    from ..dialects.loop.trace_text import Schedules
+    from ..driver.compilation import Compilation, Observer
+
+_LOG = logger("compile")
+
+
+def compile(
+    module: Module,
+    target: str | Target = "host",
+    threads: int | None = None,
+    opt_level: int = 3,
+    pipeline: str | Mapping[str, str] | None = None,
+    legalize: Mapping[str, Any] | None = None,
+    check: bool | Sequence[object] = False,
+    max_ulp: float | None = None,
+    hooks: Sequence[PassHook] = (),
+    records: str | Path | bool | None = None,
+    verify_each: bool = False,
+    copy_indices: bool = False,
+    rounding: str | None = None,
+    schedule: Schedules | None = None,
+) -> Executable:
+    """Compile a module to machine code, or take the program from the cache (`docs/cache.md`).
+
+    Args:
+        module: the module, from a frontend; it is not changed.
+        target: "host", the name of a processor (see `core.target`), or a `Target`.
+        threads: the maximum number of threads of a call, up to 256; None for the value of the
+            environment variable `STEPWELL_NUM_THREADS`, else the number of cores.
+        opt_level: 0 (a scalar kernel for every operator) to 3.
+        pipeline: the passes to run instead of those for `opt_level` and `threads`: those of
+            `stepwell.pipeline()` with some of your own, a text as `stepwell pipeline` prints it, or
+            the text of each stage by its name. See `docs/pipeline.md`.
+        legalize: replacements by operator name: a `stepwell.kernel`, or a rule. A custom pipeline
+            must then contain `graph-legalize`. See `docs/kernels-and-functions.md`.
+        check: whether to run the module after each pass and compare its results with those before
+            the pass, on generated inputs; or the inputs to run it on. See `docs/checking.md`.
+        max_ulp: the limit for the error of a checked pass; None for a limit that allows sums to be
+            reordered.
+        records: the database of schedules that `tune` has found; None for that of
+            `STEPWELL_TUNING`, or of the user, False for none. See `docs/scheduling.md`.
+        hooks: objects that are notified before and after each pass, and may skip it. See
+            `docs/driver.md`.
+        verify_each: whether to verify the module after each pass. Otherwise it is verified at the
+            end of all stages with `pipeline` or `check`, and else, if operators or rules of other
+            packages take part, at the end of `optimized` and `kernels`.
+        copy_indices: whether a call copies the indices of sparse matrices and of gathers before it
+            checks them. By default it checks them in place, and nothing may write to them until it
+            returns: a concurrent write can crash the process. See `docs/calls.md`.
+        rounding: how rewrites may change the roundings of floats. "unseen", the default: freely
+            where no comparison, rounding to integers, cast to integers or quantisation follows,
+            elsewhere only if operators leave them unspecified (the order of a sum, the roundings
+            inside a normalisation); "kept": not at all; "free": freely everywhere. The same holds
+            for the rounding of f16 and bf16 that a fused kernel does not store. None for the
+            attribute `graph.rounding` of the module. See `docs/canonical-forms.md`.
+        schedule: the traces of kernels by their names, ``{"fused_dense": "split(j, 16); ..."}``, as
+            text or as what `stepwell.schedule` returned; or such schedules, or a text like that of
+            `stepwell compile --schedule`. Other kernels are scheduled as usual. See
+            `docs/scheduling.md`.
+
+    Raises:
+        CompileError: if the module is invalid or contains something that cannot be compiled, or
+            if the pipeline is malformed, stops short, or does not use `legalize`; if a step of a
+            schedule is not legal, or there is no kernel of its name.
+        InternalError: if a pass crashes, or produces invalid IR; the error names a reproducer file.
+            See `docs/debugging.md`.
+        TargetError: if the target is unknown, this machine cannot run code for it
+            (`stepwell compile --emit asm` still prints the code), or `STEPWELL_NUM_THREADS` is not
+            a number.
+    """
+    if not isinstance(module, Module):
+        fact, hint = "not a module", "from_onnx, from_torch and from_mlir read models"
+        got = type(module).__name__
+        text = explain("compile", fact, expected="stepwell.Module", got=got, hint=hint)
+        raise CompileError(text)
+    if not isinstance(hooks, Sequence):
+        expected, got = "a sequence of stepwell.PassHook", type(hooks).__name__
+        raise CompileError(explain("compile", "wrong hooks", expected=expected, got=got))
+    request = Request(
+        module,
+        target,
+        threads,
+        opt_level,
+        pipeline,
+        legalize,
+        records,
+        copy_indices,
+        rounding,
+        None if schedule is None else _traces(schedule),
+    )
+    return compiled(request, hooks, check, max_ulp, verify_each)
+
+
+def compiled(
+    request: Request,
+    hooks: Sequence[PassHook] = (),
+    check: bool | Sequence[object] = False,
+    max_ulp: float | None = None,
+    verify_each: bool = False,
+) -> Executable:
+    """The program of a request, compiled or from the cache; see `compile`.
+
+    Raises:
+        CompileError, InputError, InternalError, TargetError: see `compile`.
+    """
+    # Hooks see the passes run.
+    plain = check is False and max_ulp is None and verify_each is False and not len(hooks)
+    place = place_of(request) if plain else None
+    begun, name = time.perf_counter(), request.module.name
+    with without_collector():
+        known = None if place is None else place.program()
+        if known is not None:
+            _LOG.info("%s: from the cache in %.3f s", name, time.perf_counter() - begun)
+            return known
+        found = _compilation(request)
+        checker = _checker(found, check, max_ulp)
+        # The checker comes first, and so runs last after a pass: other hooks do not measure it.
+        observers = (*checker, *_checked_hooks(hooks))
+        usual = request.pipeline is None and not checker
+        verified = "pass" if verify_each else "kernels" if usual else "stage"
+        exe = _finished(replace(found, observers=observers, verify=verified), place)
+        _LOG.info("%s: compiled in %.3f s", name, time.perf_counter() - begun)
+        return exe
+
+
+def _traces(schedule: Schedules) -> str:
+    """The text of traces; not imported without a schedule, as a hit of the cache takes less."""
+    from ..dialects.loop.trace_text import traces_text
+
+    return traces_text(schedule)
+
+
+def _compilation(request: Request) -> Compilation:
+    """The compilation of a request, for this machine.
+
+    Raises:
+        CompileError, TargetError: see `compile`.
+    """
+    from ..backends.llvm.machine import check_runs_here
+    from ..driver.compilation import Compilation
+
+    check_runs_here(named(request.target))
+    return Compilation.of(request)
+
+
+def _finished(compilation: Compilation, place: Place | None) -> Executable:
+    """The program of a compilation, which the cache then has at a place.
+
+    Raises:
+        CompileError, InternalError: see `compile`.
+    """
+    from ..backends.llvm.elf import LinkerError
+    from ..diagnosis.inspection import Inspection
+    from ..diagnosis.reproducer import Reproducing
+
+    done: list[Compilation] = []
+
+    def stages(found: Compilation) -> Inspection:
+        done.append(found)
+        return Inspection(found, restored=restored)
+
+    plain = replace(compilation, observers=(*compilation.observers, Reproducing()))
+    if place is None:
+        return plain.executable(stages)
+    try:
+        exe = place.with_kernels(plain).executable(stages)
+    except LinkerError:
+        exe = plain.executable(stages)
+    place.keep(exe, *done)
+    return exe
+
+
+def _checker(
+    compilation: Compilation, check: bool | Sequence[object], max_ulp: float | None
+) -> Sequence[Observer]:
+    """What checks the results of passes, if requested.
+
+    Raises:
+        CompileError: if the limit is invalid, or given without a check.
+        InputError: if the inputs do not fit.
+        MiscompilationError: if a pass changes results of a program with smaller sizes.
+    """
+    if isinstance(check, bool) and not check:
+        if max_ulp is not None:
+            raise CompileError(explain("compile", "max_ulp without check", expected="check=True"))
+        return ()
+    if not isinstance(check, bool | Sequence):
+        expected, got = "True, False, or inputs", type(check).__name__
+        raise CompileError(explain("compile", "wrong check", expected=expected, got=got))
+    if max_ulp is not None and not max_ulp >= 0:
+        raise CompileError(explain("compile", "wrong max_ulp", expected="0 or more", got=max_ulp))
+    from ..diagnosis.checks import checker_of
+
+    return (checker_of(compilation, None if isinstance(check, bool) else check, max_ulp),)
+
+
+def _checked_hooks(hooks: Sequence[PassHook]) -> Sequence[PassHook]:
+    """The hooks, after a check of their types.
+
+    Raises:
+        CompileError: if one is not a hook.
+    """
+    from ..core.ir.context import PassHook
+
+    for hook in hooks:
+        if not isinstance(hook, PassHook):
+            got = type(hook).__name__
+            error = explain("compile", "not a hook", expected="stepwell.PassHook", got=got)
+            raise CompileError(error)
+    return hooks

@@ -1,0 +1,39 @@
+"""The names of the stages of the staircase, in order."""
+
+from __future__ import annotations
+
+from ..errors import CompileError, explain
+
+IR_STAGES = (
+    "graph",
+    "optimized",
+    "fused",
+    "kernels",
+    "scheduled",
+    "buffers",
+    "loops",
+    "llvm",
+)
+"""The stages that are modules, each lowered from the one before it."""
+
+TEXT_STAGES = ("llvm-ir", "asm")
+"""The stages that are text for people, written by the backend."""
+
+STAGES = IR_STAGES + TEXT_STAGES
+
+
+def check_stage(stage: str) -> str:
+    """Return `stage` if it is the name of a stage.
+
+    Raises:
+        CompileError: if it is not, naming the nearest stage.
+    """
+    if stage in STAGES:
+        return stage
+    import difflib
+
+    near = difflib.get_close_matches(str(stage), STAGES, 1)
+    hint = f'did you mean "{near[0]}"' if near else None
+    raise CompileError(
+        explain("stage", "unknown name", expected=", ".join(STAGES), got=f'"{stage}"', hint=hint)
+    )

@@ -1,0 +1,161 @@
+"""`blocked_conv`: a convolution of images whose channels are blocked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
+
+from .....core.algebra.dims import Dim, Shape
+from .....core.ir.typed import dense_array
+from ...attrs import I64_ARRAY, NUMERIC_TENSOR, i64_attr, ints
+from ...demands import DemandInterface, SizeBound
+from ...interfaces import (
+    FusionKind,
+    GraphOp,
+    Index,
+    Nest,
+    ShapeFacts,
+    Sizes,
+    element_type,
+    rank,
+    tensor_type,
+    text,
+    widened,
+)
+from ...nests import scalars
+from .contraction import flops_of_products, same_element_types
+from .window import check_steps, place_in, positions, step_properties, window_bounds, windows_of
+
+if TYPE_CHECKING:
+    from ...interfaces import Array
+
+
+@irdl_op_definition
+class BlockedConvOp(GraphOp, DemandInterface):
+    """`graph.conv` for x of shape [N, C/b, *sizes, b] and w of shape [M, C, *window].
+
+    y[n, i, p, j] = bias[m] + sum over c, l, k of x[n, c, p * strides + k * dilations, l] *
+    w[m, c * b + l, k]  for m = i * block + j; y has the shape [N, M/block, *places, block].
+
+    The b channels of a block are adjacent in memory, so that a vector holds channels of one
+    position for any strides and number of positions. Filters are as in `graph.conv`: constant
+    ones are packed for the register tile when the kernel is scheduled. There are no groups.
+
+    %y = graph.blocked_conv %x, %w, %b strides = [2, 2] dilations = [1, 1] block = 2
+        : (tensor<1x1x3x4x2xf32>, tensor<4x2x2x2xf32>, tensor<4xf32>) -> tensor<1x2x1x2x2xf32>
+    """
+
+    name = "graph.blocked_conv"
+    FUSION: ClassVar[FusionKind] = FusionKind.CONTRACTION
+
+    x = operand_def(NUMERIC_TENSOR)
+    w = operand_def(NUMERIC_TENSOR)
+    bias = opt_operand_def(NUMERIC_TENSOR)
+    strides = prop_def(I64_ARRAY)
+    dilations = prop_def(I64_ARRAY)
+    block = prop_def(IntegerAttr.constr(i64))
+    result = result_def(NUMERIC_TENSOR)
+
+    assembly_format = (
+        "$x `,` $w (`,` $bias^)? `strides` `=` $strides `dilations` `=` $dilations "
+        "`block` `=` $block attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        w: SSAValue | Operation,
+        bias: SSAValue | Operation | None = None,
+        strides: Sequence[int] | None = None,
+        dilations: Sequence[int] | None = None,
+        block: int = 1,
+        result_type: Attribute | None = None,
+    ) -> None:
+        """Without `strides` and `dilations` they are 1."""
+        properties = step_properties(rank(SSAValue.get(x)) - 3, strides, dilations)
+        properties["block"] = i64_attr(block)
+        super().__init__(operands=[x, w, bias], properties=properties, result_type=result_type)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        same_element_types(self, facts)
+        x, w, *bias = shapes
+        if len(x) < 4:
+            facts.fail("x has no dimension for a window", "rank >= 4", f"rank {len(x)}")
+        if len(w) != len(x) - 1:
+            facts.fail("w does not fit x", f"rank {len(x) - 1}", f"rank {len(w)}")
+        strides, dilations = ints(self.strides), ints(self.dilations)
+        check_steps(len(x) - 3, facts, strides=strides, dilations=dilations)
+        filters = self._checked_filters(w, x[-1], facts)
+        facts.equal(w[1], x[1] * x[-1].value, "channels of x differ from those of w")
+        if bias and len(bias[0]) != 1:
+            facts.fail("bias is not a vector", "rank 1", f"rank {len(bias[0])}")
+        if bias:
+            facts.equal(w[0], bias[0][0], "length of bias differs from the filters of w")
+        axes = enumerate(zip(x[2:-1], w[2:], strides, dilations, strict=True))
+        places = [
+            positions(2 + i, dim, window.value, stride, dilation, facts)
+            for i, (dim, window, stride, dilation) in axes
+        ]
+        block = self.block.value.data
+        return [(x[0], Dim.of(filters // block), *places, Dim.of(block))]
+
+    def _checked_filters(self, w: Shape, width: Dim, facts: ShapeFacts) -> int:
+        """The number of filters; checks that the sizes of filters and blocks are static."""
+        if not width.is_static or width.value < 1:
+            facts.fail("the block of x is not a number", "sizes of 1 or more", text([width]))
+        if not all(dim.is_static and dim.value > 0 for dim in w):
+            facts.fail("w has a size that is not a number", "sizes of 1 or more", text(w))
+        block, filters = self.block.value.data, w[0].value
+        if block < 1 or filters % block:
+            facts.fail("the block does not divide the filters", f"a divisor of {filters}", block)
+        return filters
+
+    @property
+    def demands(self) -> tuple[SizeBound, ...]:
+        window = tensor_type(self.w).get_shape()[2:]
+        return window_bounds(self.x, 2, window, ints(self.strides), ints(self.dilations))
+
+    def flops(self, sizes: Sizes) -> Dim:
+        return flops_of_products(sizes, self.result, sizes.shape(self.w)[1:])
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x, w, *bias = (widened(dense_array(array)) for array in arrays)
+        count, block = w.ndim - 2, self.block.value.data
+        strides, dilations = ints(self.strides), ints(self.dilations)
+        windows = windows_of(np.moveaxis(x, -1, 2), w.shape[2:], strides, dilations)
+        filters = w.reshape(w.shape[0], x.shape[1], x.shape[-1], *w.shape[2:])
+        over = [1, 2, *range(3 + count, 3 + 2 * count)], list(range(1, 3 + count))
+        with np.errstate(all="ignore"):
+            total = np.tensordot(windows, filters, over)
+            if bias:
+                total = total + bias[0]
+            total = total.reshape(*total.shape[:-1], w.shape[0] // block, block)
+            return self.stored(np.ascontiguousarray(np.moveaxis(total, -2, 1)))
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        image, outer, *place, inner = index
+        filter = outer * self.block.value.data + inner
+        width = tensor_type(self.x).get_shape()[-1]
+        strides, dilations = ints(self.strides), ints(self.dilations)
+
+        def step(k: Index, total: SSAValue) -> SSAValue:
+            channels, *offset, channel = k
+            own = place_in(place, offset, strides, dilations)
+            x = nest.at(self.x, (image, channels, *own, channel))
+            w = nest.at(self.w, (filter, channels * width + channel, *offset))
+            return scalars.fma(nest, x, w, total)
+
+        window = [nest.extent(self.w, dim) for dim in range(2, rank(self.w))]
+        blocks, lanes = nest.extent(self.x, 1), nest.extent(self.x, rank(self.x) - 1)
+        return nest.reduce([blocks, *window, lanes], "add", self._initial(nest, filter), step)
+
+    def _initial(self, nest: Nest, filter: AffineExpr) -> SSAValue:
+        if self.bias is not None:
+            return nest.at(self.bias, (filter,))
+        return scalars.zero(nest, nest.compute_type(element_type(self.x)))

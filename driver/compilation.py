@@ -1,0 +1,327 @@
+"""`Compilation`: a module, and everything that determines how it is lowered.
+
+Compiling, printing a stage, running one, profiling, checking and bisecting are the same lowering
+with different observers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from ..core.boundary.new_weights import replaced
+from ..core.errors import CompileError, StepwellError, explain
+from ..core.ir.context import CompilerContext, PassHook, Verification
+from ..core.ir.module import Module
+from ..core.ir.printing import Listing, listing
+from ..core.ir.weights import WeightStore
+from ..core.logs import logger
+from ..core.pipelines import staircase as pipelines
+from ..core.pipelines.pass_text import pass_text
+from ..core.pipelines.stages import IR_STAGES, STAGES, TEXT_STAGES, check_stage
+from ..core.progress import report
+from ..core.registry import make_context
+from ..core.target import Target, named
+from ..dialects.foreign import check_dialects
+from ..dialects.program import check_interface, constants_in, is_on_buffers, named_weights
+from ..dialects.stages import stage_of
+from ..runtime.constants import renewed
+from ..runtime.executable import Executable
+from ..runtime.loaded import Program
+from ..runtime.lowered import lowered
+from ..runtime.machine_code import Generated, Source, generated, machine_code
+from ..runtime.making import executable
+from ..runtime.staircase import Staircase
+from .request import Request
+from .settling import settled
+
+_DECIDED = "optimized"
+"""The stage after which no pass of this package looks at the elements of weights."""
+
+_LOG = logger("passes")
+
+CODE_GENERATION = "code generation"
+"""`CompilerContext.pass_name` during code generation."""
+
+
+class Observer(PassHook):
+    """A hook that also observes whole compilations: their failures and their results."""
+
+    def failed(
+        self, error: Exception, ctx: CompilerContext, compilation: Compilation
+    ) -> StepwellError | None:
+        """The error to raise instead of one of passes or code generation; None to keep it.
+
+        The context holds the name of the pass that failed, or `CODE_GENERATION`.
+        """
+
+    def compiled(self, exe: Executable, compilation: Compilation) -> None:
+        """Look at a program, and at its compilation with the passes that have run."""
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """A settled request, and the observers of its passes.
+
+    Every method lowers a new copy of the module.
+
+    Args:
+        request: the settled request.
+        observers: hooks notified of each pass, the last one innermost; see `Observer`.
+        verify: when to verify the module.
+        code: makes machine code of stage `llvm`; None for one object file with the lines of nodes.
+        form: a digest of the module at stage `optimized`; None before it was reached.
+    """
+
+    request: Request
+    observers: Sequence[PassHook] = ()
+    verify: Verification = "stage"
+    code: Callable[[Module, Target], Program] | None = None
+    form: str | None = None
+
+    @staticmethod
+    def of(request: Request, observers: Sequence[PassHook] = ()) -> Compilation:
+        """The compilation of a request, which is settled for a copy of its module.
+
+        Raises:
+            CompileError: if the module is invalid, or the arguments contradict each other.
+            TargetError: if the target is unknown.
+        """
+        module = request.module
+        module.verify()
+        found = Compilation(settled(request, stage_of(module.op)), tuple(observers))
+        check_dialects(module.op, found.passes)
+        check_interface(module.program)
+        return found
+
+    @property
+    def module(self) -> Module:
+        """The module to lower."""
+        return self.request.module
+
+    @property
+    def target(self) -> Target:
+        """The target of passes and code generation."""
+        return named(self.request.target)
+
+    @property
+    def passes(self) -> Mapping[str, str]:
+        """The passes that lead to each stage."""
+        return self.request.passes
+
+    @cached_property
+    def start(self) -> str:
+        """The stage of the module."""
+        return stage_of(self.module.op)
+
+    @cached_property
+    def listing(self) -> Listing:
+        """The line of each node of the model in the text of the module."""
+        name = self.module.program.sym_name.data
+        return listing(self.module.op, f"{name}.{self.start}.mlir")
+
+    def begin(self) -> tuple[Module, CompilerContext]:
+        """A copy of the module, and a context for its passes."""
+        work = self.module.clone()
+        ctx = make_context(work.weights, self.target)
+        ctx.legalize, ctx.schedules = self.request.legalize or {}, self.request.schedules or {}
+        ctx.verify = self.verify
+        ctx.hooks += self.observers
+        ctx.decisions += work.decisions
+        return work, ctx
+
+    def descend(self, work: Module, ctx: CompilerContext) -> Iterator[str]:
+        """Lower the module that `begin` returned in place, and yield each stage reached."""
+        with self._observed(ctx):
+            for stage, _ in pipelines.walk_stages(ctx, work.op, self.passes, self.start):
+                yield stage
+
+    @property
+    def _observers(self) -> list[Observer]:
+        return [observer for observer in self.observers if isinstance(observer, Observer)]
+
+    def as_run(self, ctx: CompilerContext) -> Compilation:
+        """This compilation with the passes that have run in a context, and no observers."""
+        later = IR_STAGES[IR_STAGES.index(self.start) + 1 :]
+        applied = {stage: ",".join(map(pass_text, ctx.applied.get(stage, ()))) for stage in later}
+        return replace(self.running(applied), observers=(), verify="stage", code=None)
+
+    def running(self, passes: Mapping[str, str]) -> Compilation:
+        """This compilation with other passes."""
+        return replace(self, request=replace(self.request, pipeline=passes))
+
+    def of_module(self, module: Module) -> Compilation:
+        """This compilation of another module at the same stage."""
+        return replace(self, request=replace(self.request, module=module))
+
+    def at(self, stage: str) -> Module:
+        """The module at a stage that is IR.
+
+        Raises:
+            CompileError: if the compilation has no such stage.
+        """
+        check_stage(stage)
+        work, ctx = self.begin()
+        if stage in self.descend(work, ctx):
+            return work
+        raise CompileError(explain("stage", f'"{stage}" is before', got=f'"{self.start}"'))
+
+    def unscheduled(self) -> Module:
+        """The module as `loop-schedule` takes it.
+
+        Raises:
+            CompileError: if the passes schedule nothing.
+        """
+        stage, passes = pipelines.until_schedules(self.passes)
+        return self.running(passes).at(stage)
+
+    def text(self, stage: str) -> str:
+        """The text of a stage.
+
+        Raises:
+            CompileError: if the compilation has no such stage.
+        """
+        if stage not in TEXT_STAGES:
+            return self.at(stage).text()
+        from ..backends.llvm import jit
+
+        work = self.at("llvm")
+        if stage == "llvm-ir":
+            return jit.llvm_ir(work.op, self.target, self.listing)
+        ir = jit.llvm_ir(work.op, self.target)
+        return jit.assembly(ir, self.target, jit.effort_of(work.op))
+
+    def weights(self, stage: str) -> WeightStore:
+        """The arrays that the text of a stage names; for text stages, those of `llvm`.
+
+        Raises:
+            CompileError: if the compilation has no such stage.
+        """
+        work = self.at("llvm" if stage in TEXT_STAGES else stage)
+        return work.weights.only(named_weights(work.op))
+
+    def run(self, stage: str, inputs: Sequence[object]) -> Any:
+        """The results of a stage that is IR, interpreted.
+
+        Raises:
+            CompileError: if the compilation has no such stage, or it makes an invalid access.
+            InputError: if the inputs do not fit.
+        """
+        from ..runtime.interpreted import interpreted
+
+        work = self.at(stage)
+        if not is_on_buffers(work.program):
+            return work.run_reference(*inputs)
+        return interpreted(work.op, lowered(work))(*inputs)
+
+    def executable(self, staircase: Callable[[Compilation], Staircase]) -> Executable:
+        """Machine code that can be called.
+
+        Args:
+            staircase: returns the `Staircase` of a compilation, which has the passes that have run
+                and no observers.
+
+        Raises:
+            CompileError: if a pass refuses the module.
+        """
+        work, ctx = self.begin()
+        form = None
+        for stage in self.descend(work, ctx):
+            form = _form_of(work) if stage == _DECIDED else form
+        program = self._machine_code(work, ctx)
+        again = replace(self.as_run(ctx), form=form)
+        stages = STAGES[STAGES.index(self.start) :]
+        exe = executable(program, staircase(again), stages, ctx.decisions)
+        for observer in self._observers:
+            observer.compiled(exe, again)
+        return exe
+
+    def generated(self, target: Target | None = None) -> Generated:
+        """The LLVM IR of the program for a target, by default its own.
+
+        Raises:
+            CompileError: if a pass refuses the module.
+        """
+        wanted = self if target is None else replace(self, request=self.request.on(target))
+        work, ctx = wanted.begin()
+        for _ in wanted.descend(work, ctx):
+            pass
+        return generated(work, wanted.target)
+
+    def source(self) -> Source:
+        """The IR of which the program can be compiled again: stage `optimized`, or a later one."""
+        later = IR_STAGES.index(self.start) > IR_STAGES.index(_DECIDED)
+        stage = self.start if later else _DECIDED
+        work = self.at(stage)
+        store, recipe = work.weights.only(named_weights(work.op)), self.request.recipe(stage)
+        return Source(work.text(locations=True), store, recipe)
+
+    def updated(self, program: Program, given: Mapping[str, object]) -> tuple[Program, Compilation]:
+        """The program with new weights, and its compilation.
+
+        The passes that look at the elements of weights run again. If they decide as before, the
+        code is that of the old program.
+
+        Args:
+            program: the result of this compilation.
+            given: arrays by the names that callers know.
+
+        Raises:
+            InputError: if names, shapes or dtypes differ from those of the module.
+            CompileError: if a pass refuses the module with these weights.
+        """
+        new = self.of_module(Module(self.module.op, replaced(self.module.weights, given)))
+        work, ctx = new.begin()
+        form = None
+        for stage in new.descend(work, ctx):
+            if stage != _DECIDED:
+                continue
+            form = _form_of(work)
+            if form == self.form and self._decides_early:
+                constants = constants_in(program.interface.packing)
+                arrays = renewed(constants, program.constants, work.weights)
+                return replace(program, constants=arrays), new
+        found = new._machine_code(work, ctx)
+        return found, replace(new.as_run(ctx), form=form)
+
+    def known(self) -> Compilation:
+        """This compilation of a module at stage `optimized`, of which code was made before."""
+        return replace(self, form=_form_of(self.module))
+
+    @property
+    def _decides_early(self) -> bool:
+        """Whether no pass after stage `optimized` looks at the elements of weights."""
+        later = IR_STAGES[IR_STAGES.index(_DECIDED) + 1 :]
+        usual = pipelines.passes_in({stage: pipelines.own_pipeline()[stage] for stage in later})
+        return usual >= pipelines.passes_in({stage: self.passes.get(stage, "") for stage in later})
+
+    def _machine_code(self, work: Module, ctx: CompilerContext) -> Program:
+        """The code of the module at stage `llvm`."""
+        ctx.stage, ctx.pass_name = "asm", CODE_GENERATION
+        done = sum(map(len, ctx.applied.values()))
+        report(CODE_GENERATION, done, done + 1)
+        _LOG.debug(CODE_GENERATION, extra={"done": done, "left": 1})
+        with self._observed(ctx), ctx.phase("codegen"):
+            if self.code is not None:
+                return self.code(work, self.target)
+            return machine_code(work, self.target, self.listing)
+
+    @contextmanager
+    def _observed(self, ctx: CompilerContext) -> Iterator[None]:
+        """Let observers replace an exception."""
+        try:
+            yield
+        except Exception as error:
+            for observer in self._observers:
+                if (raised := observer.failed(error, ctx, self)) is not None:
+                    raise raised from error
+            raise
+
+
+def _form_of(module: Module) -> str:
+    """A digest of the text of a module, which has the names of weights but not their elements."""
+    return hashlib.sha256(module.text().encode()).hexdigest()

@@ -1,0 +1,171 @@
+"""`If`, `Loop` and `Scan`, whose subgraphs become regions."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from onnx import GraphProto
+from xdsl.ir import Block
+
+from ....core.algebra.dims import Dim
+from ...importing.regions import conditional, iterated, scanned
+from ...importing.shapes import unsqueezed
+from ...importing.values import Value
+from ..nodes import Node
+from ..registry import converts
+
+_MOST_UNROLLED = 64
+"""Loops are unrolled up to this many nodes, in which the numbers of iterations are known."""
+
+
+@converts("If", since=1)
+def if_(node: Node) -> Sequence[Value | None]:
+    # A branch that is never taken need not be supported.
+    condition, branches = node.input(0), ("then_branch", "else_branch")
+    bodies = [node.attr_graph(name) for name in branches]
+    if condition.contents is not None:
+        return node.convert(bodies[0 if condition.contents.any() else 1], [])
+    forms: list[list[int | None]] = []
+
+    def branch(body: GraphProto) -> list[Value]:
+        results = node.convert(body, [])
+        forms.append([None if value.items is None else len(value.items) for value in results])
+        return [part for value in results for part in value.items or [value]]
+
+    found = conditional(node, condition, [functools.partial(branch, body) for body in bodies])
+    if forms[0] != forms[1]:
+        raise node.unsupported("the branches give sequences of different lengths")
+    rest, results = iter(found), list[Value]()
+    for count in forms[0]:
+        items = list(itertools.islice(rest, 1 if count is None else count))
+        first = items[0]
+        results.append(first if count is None else Value("", first.dtype, (), items=items))
+    return results
+
+
+@converts("Loop", since=1)
+def loop(node: Node) -> Sequence[Value | None]:
+    """Iterations up to a number, and while a condition holds."""
+    most, condition, body = node.optional(0), node.optional(1), node.attr_graph("body")
+    inits = [node.operand(number) for number in range(2, len(node.inputs))]
+    if condition is not None and condition.contents is not None:
+        if not condition.contents.any() and len(body.output) == 1 + len(inits):
+            return inits
+        condition = None if condition.contents.any() else condition
+    count = None if most is None or most.contents is None else _count(most)
+    if count is not None and node.is_computed(count):
+        count = None
+    if condition is None and count is not None and count.is_static:
+        results = _unrolled(node, body, count.value, inits)
+        if results is not None:
+            return results
+    for number, init in enumerate(inits):
+        if init.items is not None:
+            fact = f"loop state {number} is a sequence"
+            least = f"a known number of iterations, of at most {_MOST_UNROLLED} nodes in all"
+            raise node.unsupported(f"{fact}, which needs {least}")
+
+    def iteration(values: Sequence[Value]) -> list[Value]:
+        number, *state = values
+        return node.convert(body, [number, node.known(np.array(True)), *state])
+
+    return iterated(node, iteration, inits, most, condition, count)
+
+
+def _unrolled(
+    node: Node, body: GraphProto, count: int, inits: Sequence[Value]
+) -> list[Value] | None:
+    """The results of a short loop, iteration by iteration, in which numbers are known.
+
+    None if it is long, or a condition is not known.
+    """
+    if count * len(body.node) > _MOST_UNROLLED or (not count and len(body.output) > 1 + len(inits)):
+        return None
+    block, rows = Block(), list[list[Value]]()
+    state = list(inits)
+    with node.inside(block):
+        for number in range(count):
+            values = [node.known(np.array(number)), node.known(np.array(True)), *state]
+            goes_on, *results = node.convert(body, values)
+            if goes_on.contents is None:
+                block.erase(safe_erase=False)
+                return None
+            state, stacked = results[: len(inits)], results[len(inits) :]
+            rows.append([unsqueezed(node, value, [0]) for value in stacked])
+            if not goes_on.contents.all():
+                break
+        stacks = [node.concat(row, axis=0) for row in zip(*rows, strict=True)]
+    node.take(block)
+    return [*state, *stacks]
+
+
+@converts("Scan", since=8)
+def scan_of_batches(node: Node) -> Sequence[Value | None]:
+    """For each element of a batch: slices of some operands in turn, with others carried along."""
+    body, count = node.attr_graph("body"), node.attr_int("num_scan_inputs")
+    if node.optional(0) is not None:
+        raise node.unsupported("sequence lengths are not supported")
+    operands = [node.input(number) for number in range(1, len(node.inputs))]
+    _check_scanned(node, count, operands)
+    directions = node.attr_ints("directions") or [0] * count
+
+    def element(values: Sequence[Value]) -> list[Value]:
+        each = functools.partial(node.convert, body)
+        return scanned(node, each, values[:-count], values[-count:], directions)
+
+    return scanned(node, element, [], operands)
+
+
+@converts("Scan", since=9)
+def scan(node: Node) -> Sequence[Value | None]:
+    """Slices of some operands in turn, with others carried along."""
+    body, count = node.attr_graph("body"), node.attr_int("num_scan_inputs")
+    operands = node.variadic()
+    _check_scanned(node, count, operands)
+    inits, tensors = operands[:-count], operands[-count:]
+    outputs = len(body.output) - len(inits)
+    taken, stored = (
+        node.attr_ints(f"scan_{name}_directions") or [0] * length
+        for name, length in (("input", count), ("output", outputs))
+    )
+    axes = _axes(node, "scan_input_axes", [value.rank for value in tensors])
+    moved = [_moved(node, v, axis, 0) for v, axis in zip(tensors, axes, strict=True)]
+    found = scanned(node, functools.partial(node.convert, body), inits, moved, taken, stored)
+    state, stacks = found[: len(inits)], found[len(inits) :]
+    axes = _axes(node, "scan_output_axes", [value.rank for value in stacks])
+    return [*state, *(_moved(node, v, 0, axis) for v, axis in zip(stacks, axes, strict=True))]
+
+
+def _check_scanned(node: Node, count: int, operands: Sequence[Value]) -> None:
+    if not 0 < count <= len(operands):
+        raise node.broken("wrong num_scan_inputs", f"1 to {len(operands)}", count)
+    for value in operands[-count:]:
+        if value.rank == 0:
+            raise node.broken("a scalar is scanned", "a tensor of rank 1 or more", "rank 0")
+
+
+def _axes(node: Node, name: str, ranks: Sequence[int]) -> list[int]:
+    """The axes of scanned inputs or outputs, counted from the front."""
+    given = node.attr_ints(name) or [0] * len(ranks)
+    if len(given) != len(ranks):
+        raise node.broken(f"wrong number of {name}", len(ranks), len(given))
+    return [node.axis(axis, rank) for axis, rank in zip(given, ranks, strict=True)]
+
+
+def _moved(node: Node, value: Value, source: int, target: int) -> Value:
+    """A tensor with an axis moved to another place."""
+    if source == target:
+        return value
+    order = [axis for axis in range(value.rank) if axis != source]
+    order.insert(target, source)
+    return node.transpose(value, permutation=order)
+
+
+def _count(most: Value) -> Dim:
+    """A known number of iterations; a negative one counts as 0."""
+    assert most.contents is not None
+    number = most.contents.reshape(-1)[0]
+    return number if isinstance(number, Dim) else Dim.of(max(0, int(number)))
