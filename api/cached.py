@@ -22,7 +22,7 @@ from ..core.ir.module import Module
 from ..core.logs import logger
 from ..driver.request import Request
 from ..runtime import objects
-from ..runtime.artefacts.container import Writer, mapped_file
+from ..runtime.artefacts.container import ArtefactWriter, mapped_file
 from ..runtime.artefacts.reading import Artefact
 from ..runtime.executable import Executable, program_of
 from ..runtime.making import cached_executable
@@ -41,7 +41,7 @@ _ENDING = ".program"
 
 
 @dataclass(frozen=True)
-class Place:
+class CachePlace:
     """Where the program of a request is, or will be, in the cache."""
 
     request: Request
@@ -90,7 +90,7 @@ class Place:
         facts = _facts(compilation)
 
         def write(file: IO[bytes]) -> None:
-            writer = Writer(file)
+            writer = ArtefactWriter(file)
             write_entry(writer, program, target, exe.decisions, layout, facts)
             writer.end()
 
@@ -122,7 +122,7 @@ class Place:
         return stamp() == self.sources and surroundings_of(self.request) == self.surroundings
 
 
-def place_of(request: Request) -> Place | None:
+def place_of(request: Request) -> CachePlace | None:
     """Where the program of a request is in the cache; None if there is no cache for it.
 
     Raises:
@@ -139,7 +139,7 @@ def place_of(request: Request) -> Place | None:
     key = key_of(request, digest, surroundings)
     if key is None:
         return None
-    return Place(request, folder, key + _ENDING, digest, state, surroundings)
+    return CachePlace(request, folder, key + _ENDING, digest, state, surroundings)
 
 
 def _facts(compilation: Compilation) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ from ..core.logs import logger
 from ..core.target import Target, named
 from ..driver.request import Request
 from ..runtime.executable import Executable
-from .cached import Place, place_of
+from .cached import CachePlace, place_of
 from .loading import restored
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _compilation(request: Request) -> Compilation:
     return Compilation.of(request)
 
 
-def _finished(compilation: Compilation, place: Place | None) -> Executable:
+def _finished(compilation: Compilation, place: CachePlace | None) -> Executable:
     """The program of a compilation, which the cache then has at a place.
 
     Raises:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ..core.pipelines.staircase import pipeline as texts_of
 from ..core.pipelines.staircase import pipeline_text, split_pipeline
-from ..core.pipelines.text import Entry, check_known, entries
+from ..core.pipelines.text import PassEntry, check_known, entries
 from ..core.target import Target, default_threads, named
 
 
@@ -81,7 +81,7 @@ class Pipeline(Mapping[str, str]):
         return _of([made for at, one in own for made in (new if at in places else [one])])
 
     @property
-    def _entries(self) -> list[Entry]:
+    def _entries(self) -> list[PassEntry]:
         return [entry for text in self._stages.values() for entry in entries(text)]
 
     def _places(self, name: str) -> list[int]:
@@ -94,7 +94,7 @@ class Pipeline(Mapping[str, str]):
         return _of([*own[:place], *entries(passes), *own[place:]])
 
 
-def _of(passes: Iterable[Entry]) -> Pipeline:
+def _of(passes: Iterable[PassEntry]) -> Pipeline:
     return Pipeline(",".join(map(str, passes)))
 
 

@@ -30,7 +30,7 @@ from scipy.sparse import csr_array, eye_array
 
 import stepwell as sw
 from stepwell.frontends import gnn
-from stepwell.runtime.limits import Limits, measure_limits
+from stepwell.runtime.limits import MachineLimits, measure_limits
 from stepwell.tools.timing import ROUNDS, duration, measure
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -288,7 +288,7 @@ CASES: dict[str, tuple[Callable[[], Model], Goals | None]] = {
 
 
 @cache
-def limits_of(threads: int) -> Limits:
+def limits_of(threads: int) -> MachineLimits:
     """The limits of this machine, measured anew."""
     return measure_limits(threads)
 

@@ -37,7 +37,7 @@ from torch_geometric.utils import to_torch_csr_tensor
 import stepwell as sw
 from stepwell.core.algebra.dims import Dim
 from stepwell.core.errors import ImportModelError
-from stepwell.runtime.limits import Limits, known_limits
+from stepwell.runtime.limits import MachineLimits, known_limits
 from stepwell.tools.timing import duration, measure
 
 TOLERANCE = 1e-4
@@ -97,7 +97,7 @@ class Work:
     products: Sequence[tuple[int, int, int]]
     gathers: Sequence[tuple[int, int, int]]
 
-    def bounds(self, limits: Limits) -> tuple[float, float]:
+    def bounds(self, limits: MachineLimits) -> tuple[float, float]:
         """The seconds that the products and the gathers take at least."""
         flops = sum(2.0 * m * k * n for m, k, n in self.products)
         moved = (

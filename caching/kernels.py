@@ -18,7 +18,7 @@ from ..core.ir.walks import operations_in
 from ..core.processor import identity
 from ..dialects.loop.ops import SCHEDULE, KernelOp
 from ..dialects.program import EFFORT
-from ..runtime.artefacts.container import Writer, mapped_file
+from ..runtime.artefacts.container import ArtefactWriter, mapped_file
 from .facts import Facts, OpaqueError, facts_of
 from .folder import Folder
 from .structure import structure_digest
@@ -98,7 +98,7 @@ class KernelCache(PassHook):
 
 
 def _write(image: Image, file: IO[bytes]) -> None:
-    writer = Writer(file)
+    writer = ArtefactWriter(file)
     writer.add(_CODE, image.data)
     writer.close({"facts": image.to_dict()})
 

@@ -27,7 +27,7 @@ _CLOCKS_DIFFER_BY = 2 * 10**9
 """How many nanoseconds the clock of a file system may be behind that of the process."""
 
 
-class Memory(Protocol):
+class TextMemory(Protocol):
     """Remembers texts by name."""
 
     def recall(self, name: str) -> str | None:
@@ -62,7 +62,7 @@ def stamp() -> Stamp:
     return Stamp(hashed.hexdigest(), latest)
 
 
-def sources_digest(memory: Memory, imported_ns: int) -> tuple[str, Stamp] | None:
+def sources_digest(memory: TextMemory, imported_ns: int) -> tuple[str, Stamp] | None:
     """The digest of the compiler, and the state of the files of which it was made.
 
     Args:
@@ -80,7 +80,7 @@ def sources_digest(memory: Memory, imported_ns: int) -> tuple[str, Stamp] | None
         return None
 
 
-def _known(begun: Stamp, memory: Memory, imported_ns: int) -> tuple[str, Stamp] | None:
+def _known(begun: Stamp, memory: TextMemory, imported_ns: int) -> tuple[str, Stamp] | None:
     if begun.changed > imported_ns - _CLOCKS_DIFFER_BY or imported_ns > time.time_ns():
         return None
     name = f"sources-{begun.digest}"

@@ -32,10 +32,10 @@ from ..dialects.graph.signature import signature_attributes
 from ..dialects.rt import ops as rt
 from ..dialects.stages import reach
 from .graph_to_rt.arena import Arena
-from .graph_to_rt.calls import Calls
+from .graph_to_rt.calls import CallConversion
 from .graph_to_rt.checks import check_inputs, check_sizes, indices_of
 from .graph_to_rt.constants import Constants
-from .graph_to_rt.function import BufferFunction, Place, Producer, location_of
+from .graph_to_rt.function import BufferFunction, BufferPlace, Producer, location_of
 from .graph_to_rt.guards import check_guards
 
 _TAKEN = (graph.ControlFlowOp, graph.YieldOp, GraphOp, func.ReturnOp)
@@ -62,14 +62,14 @@ def _convert(
         if not isinstance(value.owner, Producer) or value in indices or value in function.in_arena:
             continue
         if function.shapes.is_computed(*function.shapes.shape(value)):
-            function.places.setdefault(value, Place(buffers[0]))
+            function.places.setdefault(value, BufferPlace(buffers[0]))
         else:
             function.buffers.setdefault(value, buffers)
     arena = Arena(function, indices)
     arena.begin()
     if indices:
         check_inputs(function)
-    calls = Calls(function, constants, arena)
+    calls = CallConversion(function, constants, arena)
     for op in source.body.block.ops:
         if not isinstance(op, func.ReturnOp):
             calls.convert(op)
@@ -106,7 +106,7 @@ def _copy_result(
         assert isinstance(value.owner, Operation)
         (kind,) = (buffer.type for buffer in given)
         shape = function.shapes.shape(value)
-        buffers = [function.view_at(Place(buffers[0]), kind, shape, value.owner)]
+        buffers = [function.view_at(BufferPlace(buffers[0]), kind, shape, value.owner)]
     for source, target in zip(given, buffers, strict=True):
         if source is not target:
             function.append(memref.CopyOp(source, target))

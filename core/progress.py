@@ -19,7 +19,7 @@ AFTER = 2.0
 
 
 @dataclass(frozen=True)
-class Step:
+class ProgressStep:
     """A step of something that takes long.
 
     `text` says what begins or was done, `done` and `total` are steps or seconds, and `note` is how
@@ -32,18 +32,18 @@ class Step:
     note: str
 
 
-_FOLLOWERS: list[Callable[[Step], None]] = []
+_FOLLOWERS: list[Callable[[ProgressStep], None]] = []
 
 
 def report(text: str, done: float, total: float | None, note: str = "") -> None:
     """Report a step to those who follow; by default its note is the number of steps."""
     for follow in tuple(_FOLLOWERS):
         steps = f"{done:g}" if total is None else f"{done:g}/{total:g}"
-        follow(Step(text, done, total, note or steps))
+        follow(ProgressStep(text, done, total, note or steps))
 
 
 @contextmanager
-def followed(follow: Callable[[Step], None]) -> Iterator[None]:
+def followed(follow: Callable[[ProgressStep], None]) -> Iterator[None]:
     """Call a function for each step that is reported meanwhile, on the thread that does it."""
     _FOLLOWERS.append(follow)
     try:
@@ -114,7 +114,7 @@ class _Bar:
         self._timer.daemon = True
         self._timer.start()
 
-    def __call__(self, step: Step) -> None:
+    def __call__(self, step: ProgressStep) -> None:
         """Show a step; the first one of something else begins a new estimate."""
         if step.done < self._done:
             self._progress.reset(self._task)

@@ -203,7 +203,7 @@ def named(name: str | Target) -> Target:
 
 
 @dataclass(frozen=True)
-class Machine:
+class HostMachine:
     """What the operating system reports about this machine; None where it does not."""
 
     l1_bytes: int | None
@@ -216,9 +216,9 @@ class Machine:
 
 
 @functools.cache
-def this_machine() -> Machine:
+def this_machine() -> HostMachine:
     """The machine this runs on, as the operating system describes it."""
-    return Machine(
+    return HostMachine(
         l1_bytes=_cache("index0", "size"),
         l1_ways=_cache("index0", "ways_of_associativity"),
         l2_bytes=_cache("index2", "size"),

@@ -28,7 +28,7 @@ from ..driver.compilation import CODE_GENERATION
 from ..driver.request import Request
 from .checking import Checker
 from .checks import LargeProgram
-from .failures import Failure, Kind
+from .failures import Failure, FailureKind
 from .full_size import FullSize
 from .reproducer import Reproducer, reproducer_at
 from .route import Attempt, Failing, Route
@@ -203,7 +203,7 @@ def first_failure(
         return None if failing is None else FirstFailure(route, failing)
     small, module = route.of_module(large.small.module), large.small.module
     failing = _descended(small, lambda: Checker(module, None, max_ulp))
-    if failing is not None and failing.failure.kind is not Kind.REFUSAL:
+    if failing is not None and failing.failure.kind is not FailureKind.REFUSAL:
         return FirstFailure(small, failing, large.small)
     failing = _descended(route, lambda: FullSize(route.module, large.samples, max_ulp))
     return None if failing is None else FirstFailure(route, failing)
@@ -213,7 +213,7 @@ def _descended(route: Route, checker: Callable[[], Checker | FullSize]) -> Faili
     """The first pass that crashes or makes the module invalid, else the first wrong result."""
     # Crashes and invalid modules are found without running the program.
     found = route.descend(None)
-    if found is not None and found.failure.kind is not Kind.REFUSAL:
+    if found is not None and found.failure.kind is not FailureKind.REFUSAL:
         return found
     observer = checker()
     wrong = route.descend(observer)
@@ -272,7 +272,7 @@ def _with_action(route: Route, failing: Failing, found: Bisection) -> Bisection:
     ends = {
         "actions": len(whole.counter.taken),
         "ir_before": failing.before.text(),
-        "ir_after": "" if failing.failure.kind is Kind.CRASH else _text(whole.op),
+        "ir_after": "" if failing.failure.kind is FailureKind.CRASH else _text(whole.op),
     }
     found = dataclasses.replace(found, **ends)
     if whole.failure != failing.failure:
@@ -300,7 +300,7 @@ def _with_action(route: Route, failing: Failing, found: Bisection) -> Bisection:
         actions=max(found.actions, high),
         otherwise=good.failure,
         ir_before=_text(good.op),
-        ir_after="" if failing.failure.kind is Kind.CRASH else _text(bad.op),
+        ir_after="" if failing.failure.kind is FailureKind.CRASH else _text(bad.op),
         reproducer=dataclasses.replace(found.reproducer, notes=notes),
     )
 

@@ -30,11 +30,11 @@ from ..runtime.executable import Executable
 from ..runtime.interpreted import interpreted
 from ..runtime.lowered import lowered
 from .differences import Blame, alike, miscompilation
-from .limits import Limits
+from .limits import ValueLimits
 from .machine_calls import called_alone
 from .single_call import SingleCall
 from .smaller import made_up
-from .traces import Calls, Trace, dense, results_of
+from .traces import CallTracer, Trace, dense, results_of
 
 OF_MACHINE_CODE = SUMS
 """Machine code reorders sums and may call functions of a library."""
@@ -74,7 +74,7 @@ class Checker(Observer):
         self._report = report
         self._expected = None if expected is None else tuple(expected)
         self._inputs = made_up(module) if inputs is None else [list(inputs)]
-        self._limits = Limits(module, max_ulp)
+        self._limits = ValueLimits(module, max_ulp)
         self._stated: list[Budget] = []
         self._single = single
         self._remembered = Remembered() if single is None else single.replayed()
@@ -279,7 +279,7 @@ class Checker(Observer):
             trace.results = tuple(map(dense, results))
             return trace
         kept = None if self._single is None else self._single.trace
-        all_of = [Calls(trace, kept), *listeners]
+        all_of = [CallTracer(trace, kept), *listeners]
         program = interpreted(module.op, lowered(module), all_of, remembered=known)
         trace.results = results_of(program(*inputs))
         return trace

@@ -18,7 +18,7 @@ from ..core.errors import InternalError, MiscompilationError, StepwellError, fir
 from ..core.ir.refusal import InvalidProgram
 
 
-class Kind(Enum):
+class FailureKind(Enum):
     """The kinds of failures."""
 
     CRASH = "crash"
@@ -39,7 +39,7 @@ class Failure:
     types. `message` is one line for people.
     """
 
-    kind: Kind
+    kind: FailureKind
     pass_name: str
     place: str
     message: str
@@ -51,7 +51,7 @@ class Failure:
         return hash(self._key)
 
     @property
-    def _key(self) -> tuple[Kind, str, str]:
+    def _key(self) -> tuple[FailureKind, str, str]:
         return self.kind, self.pass_name, self.place
 
 
@@ -59,7 +59,7 @@ def failure(error: Exception, pass_name: str) -> Failure:
     """The failure that an exception of a pass represents."""
     root = _root(error)
     kind = kind_of(root)
-    if kind is Kind.CRASH:
+    if kind is FailureKind.CRASH:
         frames = _frames(root.__traceback__)
         place = f"{type(root).__name__} in {frames[-1] if frames else '?'}"
         text = " ".join(str(root).split())[:200]
@@ -69,7 +69,7 @@ def failure(error: Exception, pass_name: str) -> Failure:
     if not message.startswith(f"{pass_name}: "):
         message = f"{pass_name}: {message}"
     place = ""
-    if kind is not Kind.RESULT or _NOT_RUN in message:
+    if kind is not FailureKind.RESULT or _NOT_RUN in message:
         # The message up to the expected value, without names, numbers and types.
         place = re.split(r", expected |, got |; ", message)[0]
         while (shorter := _DETAILS.sub("", place)) != place:
@@ -78,24 +78,24 @@ def failure(error: Exception, pass_name: str) -> Failure:
     return Failure(kind, pass_name, place, message)
 
 
-def kind_of(error: Exception) -> Kind:
+def kind_of(error: Exception) -> FailureKind:
     """The kind of failure that an exception represents."""
     root = _root(error)
     if isinstance(root, MiscompilationError):
-        return Kind.RESULT
+        return FailureKind.RESULT
     if isinstance(root, InvalidProgram):
-        return Kind.REFUSAL
+        return FailureKind.REFUSAL
     if isinstance(root, VerifyException):
-        return Kind.VERIFICATION
+        return FailureKind.VERIFICATION
     if isinstance(root, InternalError):
-        return Kind.CRASH
+        return FailureKind.CRASH
     known = (StepwellError, PassFailedException, ParseError, RecursionError, MemoryError)
-    return Kind.REFUSAL if isinstance(root, known) else Kind.CRASH
+    return FailureKind.REFUSAL if isinstance(root, known) else FailureKind.CRASH
 
 
 def is_defect(error: Exception) -> bool:
     """Whether only a defect of the compiler can cause an exception."""
-    return kind_of(error) in (Kind.CRASH, Kind.VERIFICATION)
+    return kind_of(error) in (FailureKind.CRASH, FailureKind.VERIFICATION)
 
 
 def _root(error: Exception) -> Exception:

@@ -27,7 +27,7 @@ from ..dialects.graph.sizes.shapes import SymbolicShapes
 from ..driver.compilation import CODE_GENERATION, Compilation, Observer
 from ..runtime.executable import Executable
 from .checking import OF_MACHINE_CODE, ON_TENSORS, Checker
-from .limits import Limits
+from .limits import ValueLimits
 from .machine_calls import called_alone, natives_of
 from .single_call import SingleCall
 from .traces import Contents, Trace, dense, results_of
@@ -54,7 +54,7 @@ class FullSize(Observer):
         changes: tuple[Change, ...] = (),
     ) -> None:
         self._module, self._samples, self._max_ulp = module.clone(), samples, max_ulp
-        self._limits, self._changes = Limits(module, max_ulp), changes
+        self._limits, self._changes = ValueLimits(module, max_ulp), changes
         self._wanted = [_reference(module, arrays) for arrays in samples]
         self._state = module.op.clone()
         self._budgets: tuple[list[Budget], list[Budget]] = ([], [OF_MACHINE_CODE])

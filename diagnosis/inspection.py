@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..runtime.fate import Fate
     from ..runtime.loaded import Program
     from ..runtime.machine_code import Generated, Source
-    from ..runtime.profile import Calls, Profile
+    from ..runtime.profile import CallFacts, Profile
     from .profiling import Profiler
 
 
@@ -110,7 +110,7 @@ class Inspection:
             self._profiler = profiling.profiler(self._compilation)
         return self._profiler.run(inputs, repeat)
 
-    def report(self, calls: Calls) -> str:
+    def report(self, calls: CallFacts) -> str:
         """A page about the program: the model, its kernels at every stage, passes, decisions.
 
         Raises:

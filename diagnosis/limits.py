@@ -18,7 +18,7 @@ from .growth import digits_of, growth, longest_sum
 from .traces import Key, Trace
 
 
-class Limits:
+class ValueLimits:
     """The limits for the values of a program.
 
     Args:

@@ -9,7 +9,7 @@ from ..core.ir.module import Module
 from ..core.target import Target
 from ..runtime.interpreted import interpreted
 from ..runtime.lowered import lowered
-from .traces import Calls, Trace, results_of
+from .traces import CallTracer, Trace, results_of
 
 Natives = Mapping[str, Callable[..., Any]]
 
@@ -37,10 +37,10 @@ def called_alone(
         target: what to make machine code for.
         inputs: the inputs of the program.
         natives: the machine code, if there is some already.
-        known: see `Calls`.
+        known: see `CallTracer`.
     """
     trace = Trace()
     code = natives_of(module, target) if natives is None else natives
-    program = interpreted(module.op, lowered(module), [Calls(trace, known)], code)
+    program = interpreted(module.op, lowered(module), [CallTracer(trace, known)], code)
     trace.results = results_of(program(*inputs))
     return trace

@@ -32,7 +32,7 @@ from ..dialects.rt import ops as rt
 from ..driver.compilation import Compilation
 from ..passes.rt.profile import timed_operations
 from ..runtime.executable import Executable
-from ..runtime.limits import Limits, known_limits
+from ..runtime.limits import MachineLimits, known_limits
 from ..runtime.machine_code import machine_code
 from ..runtime.making import executable
 from ..runtime.profile import Profile, Row
@@ -314,7 +314,7 @@ def _sum(counts: Sequence[int | None]) -> int | None:
 
 
 def _amounts(
-    site: Site, seconds: float, calls: int, sizes: Mapping[str, int], limits: Limits
+    site: Site, seconds: float, calls: int, sizes: Mapping[str, int], limits: MachineLimits
 ) -> tuple[Amount, dict[str, Amount]]:
     """The amount of a site in one run, and the part of each of its nodes.
 

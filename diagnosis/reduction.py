@@ -28,7 +28,7 @@ from ..core.target import Target
 from ..driver.request import Request
 from .bisection import Bisection, first_failure, reproducer_of
 from .checking import Checker
-from .failures import Failure, Kind
+from .failures import Failure, FailureKind
 from .reproducer import Reproducer
 from .route import Route
 from .shrinking import KEEPING_INPUTS, SHRINKINGS, Shrinking, tidied
@@ -165,7 +165,7 @@ class SameFailure:
         route = self.route.of_module(module)
         try:
             checker = None
-            if self._failure.kind is Kind.RESULT:
+            if self._failure.kind is FailureKind.RESULT:
                 checker = Checker(module, self._inputs, self._max_ulp)
         except StepwellError:
             return False

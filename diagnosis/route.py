@@ -25,7 +25,7 @@ from ..runtime.executable import Executable
 from ..runtime.loaded import Loaded
 from ..runtime.machine_code import machine_code
 from .checking import Checker
-from .failures import Failure, Kind, failure
+from .failures import Failure, FailureKind, failure
 
 
 @dataclass
@@ -156,7 +156,7 @@ class Route:
         if number == len(self.steps):
             generated = self._generate(work, checker)
             return None if generated is None else generated.failure
-        failing = Failing(number, work, Failure(Kind.CRASH, "", "", ""), checker)
+        failing = Failing(number, work, Failure(FailureKind.CRASH, "", "", ""), checker)
         return self.attempt(failing, None).failure
 
     def attempt(self, failing: Failing, limit: int | None) -> Attempt:

@@ -92,7 +92,7 @@ class Trace:
                     arrays[place] = arrays[place].viewed(typed.dtype, typed.size)
 
 
-class Calls(CallingOperations):
+class CallTracer(CallingOperations):
     """Keeps the arrays that functions on buffers write.
 
     Args:

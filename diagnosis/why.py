@@ -18,7 +18,7 @@ from ..core.ir.printing import Listing
 from ..core.ir.provenance import names
 from ..dialects.loop.ops import ForOp, KernelOp
 from ..driver.compilation import Compilation
-from ..runtime.fate import MOST, Change, Fate, Place, listed
+from ..runtime.fate import MOST, Fate, NodeChange, NodePlace, listed
 
 _GRAPH_STAGES = ("graph", "optimized", "fused")
 """The stages whose operations are listed one by one."""
@@ -39,7 +39,7 @@ def fate(compilation: Compilation, node: str) -> Fate:
     watch = _Watch(node)
     observed = replace(compilation, observers=(*compilation.observers, watch))
     work, ctx = observed.begin()
-    stages: dict[str, tuple[Place, ...]] = {}
+    stages: dict[str, tuple[NodePlace, ...]] = {}
     for stage in observed.descend(work, ctx):
         stages[stage] = tuple(_places(work.op, node, stage in _GRAPH_STAGES))
     return Fate(
@@ -67,7 +67,7 @@ class _Watch(PassHook):
 
     def __init__(self, node: str) -> None:
         self.node = node
-        self.changes: list[Change] = []
+        self.changes: list[NodeChange] = []
         self.vanished: str | None = None
         self._before: list[Operation] = []
         self._names: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class _Watch(PassHook):
         """Record the operations that remain."""
         after = _kinds(_of(op, self.node))
         if ctx.stage in _GRAPH_STAGES and after != self._names:
-            self.changes.append(Change(ctx.stage, ctx.pass_name, self._names, after))
+            self.changes.append(NodeChange(ctx.stage, ctx.pass_name, self._names, after))
         if self._names and not after:
             self.vanished = f"nothing is left of it after {ctx.pass_name} ({ctx.stage}): "
             self.vanished += self._reason(ctx)
@@ -116,7 +116,7 @@ def _kinds(ops: Iterable[Operation]) -> tuple[str, ...]:
     return tuple(sorted(op.name for op in ops))
 
 
-def _places(module: ModuleOp, node: str, as_text: bool) -> Iterator[Place]:
+def _places(module: ModuleOp, node: str, as_text: bool) -> Iterator[NodePlace]:
     """The operations of a node in each function of a module."""
     for function in module.ops:
         found = list(_of(function, node))
@@ -126,7 +126,7 @@ def _places(module: ModuleOp, node: str, as_text: bool) -> Iterator[Place]:
         in_full = as_text and len(found) <= MOST
         texts = tuple(map(_text, found)) if in_full else (listed(_kinds(found)),)
         others = dict.fromkeys(name for op in found for name in names(op) if name != node)
-        yield Place(_symbol(function), texts, len(found), count, tuple(others), _loops(found))
+        yield NodePlace(_symbol(function), texts, len(found), count, tuple(others), _loops(found))
 
 
 def _loops(ops: Iterable[Operation]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import functools
 
 from xdsl.dialects.builtin import VectorType
 from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import BlockArgument
 
 from ..core.instructions import Instruction
 from ..core.ir.parsing import MlirParser
@@ -30,7 +31,7 @@ def accumulator_of(instruction: Instruction) -> int | None:
     reduction = last.arguments[0].owner
     if not isinstance(reduction, ReductionOp) or reduction.kind.data.value != "add":
         return None
-    return None if reduction.acc is None else list(function.args).index(reduction.acc)
+    return reduction.acc.index if isinstance(reduction.acc, BlockArgument) else None
 
 
 @functools.cache

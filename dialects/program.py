@@ -53,7 +53,7 @@ from .rt.abi import ITERATION_WORDS
 from .rt.attrs import ContextType
 from .rt.failures import failing_operations
 from .rt.ops import CallPackedOp, ConstantOp
-from .rt.statuses import Failure
+from .rt.statuses import CallFailure
 
 CONSTANTS, FUNCTIONS, FAILURES = "rt.constants", "rt.functions", "rt.failures"
 EFFORT = "rt.effort"
@@ -95,7 +95,7 @@ class Needs:
 
     constants: tuple[Constant, ...]
     functions: tuple[Function, ...]
-    failures: tuple[Failure, ...]
+    failures: tuple[CallFailure, ...]
 
 
 _Entry = TypeVar("_Entry", Constant, Function)
@@ -245,7 +245,7 @@ def _functions(function: Operation) -> _Slots[Function]:
     ]
 
 
-def _failures(function: Operation) -> list[Failure]:
+def _failures(function: Operation) -> list[CallFailure]:
     if FAILURES in function.attributes:
         return [_read_failure(*entry) for entry in _entries(function, FAILURES)]
     return [op.failure for op in failing_operations(function)]
@@ -279,7 +279,7 @@ def _function_entry(slot: int, function: Function) -> DictionaryAttr:
     return DictionaryAttr({**data, "type": function.type})
 
 
-def _failure_entry(failure: Failure) -> DictionaryAttr:
+def _failure_entry(failure: CallFailure) -> DictionaryAttr:
     data: dict[str, Attribute] = {"kind": StringAttr(failure.kind)}
     data["subject"] = StringAttr(failure.subject)
     if failure.details:
@@ -340,11 +340,11 @@ def _read_function(
             raise wrong()
 
 
-def _read_failure(data: Mapping[str, Attribute], wrong: Callable[[], CompileError]) -> Failure:
+def _read_failure(data: Mapping[str, Attribute], wrong: Callable[[], CompileError]) -> CallFailure:
     count, loops = data.get("details", IntegerAttr(0, i64)), data.get("loops", ArrayAttr([]))
     match data:
         case {"kind": StringAttr() as kind, "subject": StringAttr() as subject} if (
-            kind.data in Failure.KINDS
+            kind.data in CallFailure.KINDS
             and isinstance(count, IntegerAttr)
             and isinstance(loops, ArrayAttr)
             and len(loops) <= ITERATION_WORDS
@@ -352,7 +352,7 @@ def _read_failure(data: Mapping[str, Attribute], wrong: Callable[[], CompileErro
             names = [loop for loop in loops if isinstance(loop, StringAttr)]
             if len(names) == len(loops):
                 around = tuple(name.data for name in names)
-                return Failure(kind.data, subject.data, count.value.data, around)
+                return CallFailure(kind.data, subject.data, count.value.data, around)
             raise wrong()
         case _:
             raise wrong()

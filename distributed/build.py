@@ -20,7 +20,7 @@ from .edges import LARGEST, Chunk, Edges
 from .errors import error
 from .partition import Partition, array_name, assembled, facts_of
 from .progress import reported
-from .storage.arrays import Folder, Store, append_array
+from .storage.arrays import ArrayFolder, Store, append_array
 
 BUCKET = 1 << 24
 """The number of entries that are sorted at a time; a longer row is sorted at once."""
@@ -110,7 +110,7 @@ def build(edges: Edges, census: Census, part_of: np.ndarray, parts: int, store: 
     _write(store, "bounds", plan.bounds)
     if not order.is_identity:
         _write(store, "order", order.nodes)
-    spill = _Spill(plan, store.path if isinstance(store, Folder) else None)
+    spill = _Spill(plan, store.path if isinstance(store, ArrayFolder) else None)
     try:
         spill.fill(reported(edges, "sorting edges", number, 3 * number), order.ranks())
         for index in range(parts):
@@ -118,7 +118,7 @@ def build(edges: Edges, census: Census, part_of: np.ndarray, parts: int, store: 
     finally:
         spill.remove()
     _write_sends(store, plan)
-    if isinstance(store, Folder):
+    if isinstance(store, ArrayFolder):
         store.finish(facts_of(order.inner))
     return assembled(store.arrays(), order.inner)
 

@@ -27,7 +27,7 @@ from .assignment import Assignment
 from .combining import combined
 from .engines import WorkerLostError
 from .placement import Placement, Room
-from .schedule import Schedule, Traffic
+from .schedule import ExchangeSchedule, Traffic
 from .storage import folders
 from .storage.blocks import BlockLostError, hostname
 from .storage.rings import has_rings
@@ -57,7 +57,7 @@ class Run:
         placement: Placement,
         room: Room,
         whole: Mapping[str, Any],
-        schedule: Schedule,
+        schedule: ExchangeSchedule,
         tries: int,
     ) -> None:
         self.placement, self.room = placement, room

@@ -20,7 +20,7 @@ from .combining import combined
 from .distributing import Distributed
 from .partition import Part
 from .schedule import Traffic
-from .storage.blocks import Block
+from .storage.blocks import PartBlock
 from .tasks import Job, Made, PartSource, Setting
 
 
@@ -87,7 +87,7 @@ class _Rank:
         self.source = PartSource(rank, None, self.part)
         self.job: Job = plan.job(in_memory=True)
         self.setting = Setting(whole)
-        self.blocks: dict[str, Block] = {}
+        self.blocks: dict[str, PartBlock] = {}
         for name, value in rows.items():
             exchanged = name in self.schedule.exchanged
             nodes = partition.nodes(rank)

@@ -25,9 +25,9 @@ from .partition import Partition
 from .program import SplitProgram, split
 from .report import Machine, TileReport
 from .storage.pages import memory_limit
-from .storage.results import Result, result_of
-from .storage.rows import Mapped, Rows
-from .storage.work import Work, key_of
+from .storage.results import ResultPlace, result_of
+from .storage.rows import MappedRows, Rows
+from .storage.work import WorkFolder, key_of
 from .tile_run import TileRun
 from .tiling import Tiling
 
@@ -176,10 +176,10 @@ class OutOfCore:
         # Whether memory holds the files as well; else the page cache would only cost time.
         direct = self._memory + self._tiling.file_bytes(rows) > memory_limit()
         for own in rows.values():
-            if direct and isinstance(own, Mapped):
+            if direct and isinstance(own, MappedRows):
                 own.use_direct_io()
         key = key_of(text, weights, self._partition, rows, whole)
-        with closing(Work(place, key)) as work, ThreadPoolExecutor(2 * self._threads) as pool:
+        with closing(WorkFolder(place, key)) as work, ThreadPoolExecutor(2 * self._threads) as pool:
             run = TileRun(self._tiling, self._partition, rows, whole, work, pool, direct)
             run.run()
             for (_, value), target in zip(program.outputs, targets, strict=True):
@@ -206,7 +206,7 @@ class OutOfCore:
         return self._tiling.report(machine or Machine())
 
 
-def _beside(targets: Sequence[Result]) -> Path:
+def _beside(targets: Sequence[ResultPlace]) -> Path:
     paths = [target.path for target in targets if target.path is not None]
     if not paths:
         fact = "results in arrays need a folder for intermediate results"

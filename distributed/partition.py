@@ -26,7 +26,7 @@ from ..core.boundary.arrays import csr_sharing
 from ..core.dtype_names import dtype_named
 from ..core.errors import InputError, explain
 from .errors import damaged, error, unwritten
-from .storage.arrays import HEADER, Folder, read_folder
+from .storage.arrays import HEADER, ArrayFolder, read_folder
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -169,12 +169,12 @@ class Partition:
     @property
     def folder(self) -> Path | None:
         """Where it is stored, or None where it is in memory."""
-        return self._arrays.path if isinstance(self._arrays, Folder) else None
+        return self._arrays.path if isinstance(self._arrays, ArrayFolder) else None
 
     @property
     def key(self) -> str:
         """What tells it from others that its folder has had; empty where it is in memory."""
-        return self._arrays.key if isinstance(self._arrays, Folder) else ""
+        return self._arrays.key if isinstance(self._arrays, ArrayFolder) else ""
 
     def nodes(self, index: int) -> np.ndarray:
         """int64 (n,): the original numbers of the nodes of a part, in the order of its rows."""
@@ -266,7 +266,7 @@ def assembled(arrays: Mapping[str, np.ndarray], inner: Sequence[int]) -> Partiti
     """The partition that consists of named arrays."""
     parts = len(inner)
     missing = [name for name in _names(parts) if name not in arrays]
-    path = arrays.path / HEADER if isinstance(arrays, Folder) else Path()
+    path = arrays.path / HEADER if isinstance(arrays, ArrayFolder) else Path()
     if missing:
         raise damaged(path, f'no array "{missing[0]}"')
     bounds, order = np.array(arrays["bounds"]), arrays.get("order")
@@ -301,7 +301,7 @@ def _divides(bounds: np.ndarray, count: int) -> bool:
     return bool(bounds[0] == 0 and bounds[-1] == count and np.all(bounds[1:] >= bounds[:-1]))
 
 
-def new_folder(path: str | os.PathLike[str]) -> Folder:
+def new_folder(path: str | os.PathLike[str]) -> ArrayFolder:
     """A folder for a new partition.
 
     Raises:
@@ -314,4 +314,4 @@ def new_folder(path: str | os.PathLike[str]) -> Folder:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as reason:
         raise unwritten(folder, reason) from reason
-    return Folder(folder, {}, uuid.uuid4().hex)
+    return ArrayFolder(folder, {}, uuid.uuid4().hex)

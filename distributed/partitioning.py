@@ -15,7 +15,7 @@ from .errors import error, unwritten
 from .metis import metis_labels
 from .partition import Partition, new_folder
 from .progress import reported
-from .storage.arrays import Memory
+from .storage.arrays import ArraysInMemory
 
 
 def partition(
@@ -59,7 +59,7 @@ def partition(
     census = count(reported(edges, "counting edges"))
     part_of = _part_of(edges, census, int(parts), by)
     if out is None:
-        return build(edges, census, part_of, int(parts), Memory())
+        return build(edges, census, part_of, int(parts), ArraysInMemory())
     folder = new_folder(out)
     try:
         return build(edges, census, part_of, int(parts), folder)

@@ -17,7 +17,7 @@ from ..core.errors import StepwellError, explain
 from .engines import Engine, Worker
 from .partition import Partition
 from .storage import folders
-from .storage.blocks import Block, KeptMaps
+from .storage.blocks import KeptMaps, PartBlock
 from .tasks import Job, PartSource
 
 _MEMORY = Path("/dev/shm")
@@ -88,7 +88,7 @@ class Room:
 
     def __init__(self, engine: Engine, folder: str | None, needed: int) -> None:
         self._engine, self._folder, self._needed = engine, folder, needed
-        self._spares: dict[tuple[int | None, tuple[int, ...], np.dtype[Any]], list[Block]] = {}
+        self._spares: dict[tuple[int | None, tuple[int, ...], np.dtype[Any]], list[PartBlock]] = {}
         self._kept: dict[str, Any] = {}
         self._place: str | None = None
         self._removal = weakref.finalize(self, lambda: None)
@@ -155,12 +155,14 @@ class Room:
         has_room = _MEMORY.is_dir() and _free_memory() > _SPARE * self._needed
         return str(_MEMORY) if has_room else tempfile.gettempdir()
 
-    def take(self, part: int | None, shape: Sequence[int], dtype: np.dtype[Any]) -> Block | None:
+    def take(
+        self, part: int | None, shape: Sequence[int], dtype: np.dtype[Any]
+    ) -> PartBlock | None:
         """A block of a part, or a ring of all, that is not needed any more, if there is one."""
         spares = self._spares.get((part, tuple(shape), dtype))
         return spares.pop() if spares else None
 
-    def give(self, part: int | None, block: Block) -> None:
+    def give(self, part: int | None, block: PartBlock) -> None:
         """Take back a block of a part, or a ring of all, that is not needed any more."""
         if self.is_kept:
             self._spares.setdefault((part, block.shape, block.dtype), []).append(block)

@@ -17,7 +17,7 @@ from ..runtime.results import given
 from .arguments import arguments_of
 from .partition import Partition
 from .program import SplitProgram
-from .schedule import Schedule
+from .schedule import ExchangeSchedule
 from .storage.rows import Sparse
 from .tasks import Job, StageCode
 
@@ -53,9 +53,9 @@ class Plan:
         return [spec for spec, _ in self.program.outputs]
 
     @functools.cached_property
-    def schedule(self) -> Schedule:
+    def schedule(self) -> ExchangeSchedule:
         """What is exchanged, and how long it is needed."""
-        return Schedule(
+        return ExchangeSchedule(
             [stage.received for stage in self.program.stages],
             {value: self.program.last_use(value) for value in self.program.specs},
             self.program.combined,

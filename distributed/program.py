@@ -50,7 +50,7 @@ _BEFORE = (
 
 
 @dataclass(frozen=True)
-class Input:
+class StageInput:
     """An argument of a stage, or of the program: which value it is, and of which nodes.
 
     Attributes:
@@ -63,7 +63,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Stage:
+class PartStage:
     """A function of values of one part.
 
     Attributes:
@@ -75,7 +75,7 @@ class Stage:
     """
 
     module: Module
-    inputs: tuple[Input, ...]
+    inputs: tuple[StageInput, ...]
     results: tuple[str, ...]
     received: tuple[str, ...]
     whole: bool
@@ -85,13 +85,13 @@ class Stage:
         """The values whose rows entries of the graph refer to."""
         return frozenset(i.value for i in self.inputs if i.halo)
 
-    def includes_rows(self, given: Input) -> bool:
+    def includes_rows(self, given: StageInput) -> bool:
         """Whether another argument begins with the rows of this one."""
         return self.whole and not given.halo and given.value in self.along_edges
 
 
 @dataclass(frozen=True)
-class Sizes:
+class PartSizes:
     """The names that a program has for the sizes of a part."""
 
     nodes: str
@@ -118,9 +118,9 @@ class SplitProgram:
 
     inputs: tuple[ValueSpec, ...]
     outputs: tuple[tuple[ValueSpec, str], ...]
-    stages: tuple[Stage, ...]
+    stages: tuple[PartStage, ...]
     graph: str
-    sizes: Sizes
+    sizes: PartSizes
     specs: Mapping[str, ValueSpec]
     combined: Mapping[str, ReduceKind]
     module: Module
@@ -186,13 +186,13 @@ def split(module: Module, sent: int = 64) -> SplitProgram:
 
 
 def _read(module: Module, context: CompilerContext, unweighted: bool) -> SplitProgram:
-    reader = _Reader(module)
+    reader = _StageReader(module)
     main = module.main
     names = reader.names
     graph = next(spec for spec in module.inputs if spec.format and _is_graph(spec))
     outputs = tuple(zip(module.outputs, (names[v] for v in returned(main)), strict=True))
     specs = {spec.name: spec for spec in module.inputs} | reader.specs
-    sizes = Sizes(str(graph.shape[0]), str(graph.shape[1]), str(graph.nnz))
+    sizes = PartSizes(str(graph.shape[0]), str(graph.shape[1]), str(graph.nnz))
     # Parts know the sizes of the graph, and workers make room for results before a call.
     known = {sizes.nodes, sizes.columns, sizes.edges}
     for one in specs.values():
@@ -211,14 +211,14 @@ def _is_graph(spec: ValueSpec) -> bool:
     return all(isinstance(size, str) for size in spec.shape)
 
 
-class _Reader:
+class _StageReader:
     """Reads the stages out of the public function of a module."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
         self.names: dict[SSAValue, str] = {}
         """The names of values by rows."""
-        self.stages: list[Stage] = []
+        self.stages: list[PartStage] = []
         self.specs: dict[str, ValueSpec] = {}
         self.combined: dict[str, ReduceKind] = {}
         self._around: dict[SSAValue, str] = {}
@@ -240,7 +240,7 @@ class _Reader:
         assert isinstance(callee, func.FuncOp)
         module = self._alone(callee)
         inputs = tuple(
-            Input(self._around[v], True) if v in self._around else Input(self.names[v])
+            StageInput(self._around[v], True) if v in self._around else StageInput(self.names[v])
             for v in call.operands
         )
         number = len(self.stages)
@@ -250,7 +250,7 @@ class _Reader:
         results = tuple(self.names[result] for result in call.results)
         received, self._pending = tuple(self._pending), []
         whole = WHOLE_PART in callee.attributes
-        self.stages.append(Stage(module, inputs, results, received, whole))
+        self.stages.append(PartStage(module, inputs, results, received, whole))
 
     def _alone(self, function: func.FuncOp) -> Module:
         """A stage as a module of its own."""

@@ -10,7 +10,7 @@ from ..core.dtype_names import dtype_named
 from ..dialects.graph.interfaces import GraphOp
 from ..dialects.graph.sizes.shapes import SymbolicShapes
 from .partition import Part, Partition
-from .program import Input, SplitProgram, Stage
+from .program import PartStage, SplitProgram, StageInput
 from .tiles import Tile
 
 
@@ -55,7 +55,7 @@ class Timed:
 
 
 @dataclass(frozen=True)
-class Cost(Timed):
+class StageCost(Timed):
     """What a stage costs on a part.
 
     Attributes:
@@ -94,7 +94,7 @@ class Report:
         costs: for each stage those of each part.
     """
 
-    costs: tuple[tuple[Cost, ...], ...]
+    costs: tuple[tuple[StageCost, ...], ...]
 
     @property
     def exchanged(self) -> list[int]:
@@ -244,7 +244,7 @@ class Size:
 class StageWork:
     """What a stage takes, in sizes of a part or a tile."""
 
-    def __init__(self, program: SplitProgram, stage: Stage) -> None:
+    def __init__(self, program: SplitProgram, stage: PartStage) -> None:
         self.program, self.stage = program, stage
         function = stage.module.main
         shapes = SymbolicShapes(function)
@@ -253,7 +253,9 @@ class StageWork:
         self.width = sum(self._row(value) for value in stage.received)
         """The bytes of what is exchanged before the stage, for one node."""
 
-    def cost(self, number: int, part: Part, machine: Machine, near: bool, on_disk: bool) -> Cost:
+    def cost(
+        self, number: int, part: Part, machine: Machine, near: bool, on_disk: bool
+    ) -> StageCost:
         halo, size = len(part.halo), Size.of(part)
         received = halo * self.width
         sent = sum(len(rows) for rows in part.sends) * self.width
@@ -268,7 +270,7 @@ class StageWork:
             seconds["network"] = travel
         sizes = size.rows, size.entries, halo
         counts = received, sent, moved, flops
-        return Cost(number, part.index, *sizes, *counts, seconds=seconds)
+        return StageCost(number, part.index, *sizes, *counts, seconds=seconds)
 
     def cost_of_tile(
         self, number: int, part: Part, tile: Tile, columns: int, machine: Machine
@@ -285,7 +287,7 @@ class StageWork:
         size = Size(tile.end - tile.first, tile.matrix.shape[1], tile.matrix.nnz)
         graph = 4 if part.values is None else 4 + part.values.itemsize
         read = self._read(size, columns)
-        if Input(self.program.graph) in self.stage.inputs:
+        if StageInput(self.program.graph) in self.stage.inputs:
             read += graph * size.entries + 8 * size.rows
         written = sum(self._sliced(size, name) for name in self.stage.results)
         flops, moved = self._at(size, self.flops), self._moved(size)

@@ -1,4 +1,4 @@
-"""`Schedule`, what a run exchanges and for how long, and `Traffic`, what it has moved."""
+"""`ExchangeSchedule`, what a run exchanges and for how long, and `Traffic`, what it has moved."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Traffic:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class ExchangeSchedule:
     """What is exchanged, and how long it is needed.
 
     Attributes:

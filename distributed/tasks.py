@@ -16,7 +16,7 @@ from ..core.dtype_names import dtype_named
 from ..core.errors import InputError, explain
 from .partition import ring_to_csr, rows_to_csr
 from .storage import folders
-from .storage.blocks import Block, hostname
+from .storage.blocks import PartBlock, hostname
 from .storage.rows import gather, rows_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..runtime.executable import Executable
     from .partition import Part
 
-Blocks = Mapping[str, Block]
+Blocks = Mapping[str, PartBlock]
 """Blocks of one part by the names of their values."""
 
 
@@ -113,12 +113,12 @@ class Setting:
         """How many nodes a part reads: its own and the halo, or all."""
         return self.ring or part.num_rows + len(part.halo)
 
-    def block(self, name: str, part: Part, shape: Sequence[int], dtype: Any) -> Block:
+    def block(self, name: str, part: Part, shape: Sequence[int], dtype: Any) -> PartBlock:
         """A new block for a value of a part. An attempt that is repeated gets another one."""
         if self.place is not None and self.host != hostname():
             folders.join_folder(self.place)
         unique = f"{name}.{part.index}.{uuid.uuid4().hex[:12]}"
-        return Block.create(self.place, unique, shape, np.dtype(dtype), self.kept)
+        return PartBlock.create(self.place, unique, shape, np.dtype(dtype), self.kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +190,7 @@ class Made:
         sent: those that travelled.
     """
 
-    blocks: dict[str, Block] = field(default_factory=dict)
+    blocks: dict[str, PartBlock] = field(default_factory=dict)
     shared: int = 0
     sent: int = 0
 
@@ -201,8 +201,8 @@ def load(
     rows: np.ndarray,
     source: Any,
     exchanged: bool,
-    spare: Block | None = None,
-) -> Block:
+    spare: PartBlock | None = None,
+) -> PartBlock:
     """Rows of an argument of the program as a block.
 
     Args:
@@ -243,7 +243,7 @@ def receive(given: PartSource, blocks: Blocks, received: Sequence[str], *halos: 
     return Made(sent=_receive(given.open(), blocks, received, halos)[1])
 
 
-def array_of_block(block: Block, count: int | None) -> np.ndarray:
+def array_of_block(block: PartBlock, count: int | None) -> np.ndarray:
     """A block, or its first rows, to be sent elsewhere."""
     return block.open_rows(... if count is None else slice(count))
 
@@ -327,10 +327,10 @@ def compute(
 
 def _begun(
     job: Job, number: int, setting: Setting, given: PartSource, blocks: Blocks, spares: Blocks
-) -> tuple[_Call, dict[str, Block]]:
+) -> tuple[_Call, dict[str, PartBlock]]:
     """A stage on a part, and the blocks for its results."""
     stage, part = job.stages[number], given.open()
-    made: dict[str, Block] = {}
+    made: dict[str, PartBlock] = {}
     for name, spec in zip(stage.results, stage.specs, strict=True):
         shape = shape_of(job, part, spec, name in stage.exchanged)
         dtype = dtype_named(spec.dtype)

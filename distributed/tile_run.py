@@ -11,14 +11,14 @@ from ..dialects.graph.attrs import ReduceKind
 from ..runtime.executable import Executable
 from .combining import combined
 from .partition import Part, Partition
-from .program import Stage
+from .program import PartStage
 from .progress import Visits
-from .storage.buffers import Buffers, KeptRows
+from .storage.buffers import KeptRows, TileBuffers
 from .storage.columns import nodes_of
 from .storage.new_files import NewRows
-from .storage.results import Result
-from .storage.rows import Mapped, Rows, gather
-from .storage.work import Work
+from .storage.results import ResultPlace
+from .storage.rows import MappedRows, Rows, gather
+from .storage.work import WorkFolder
 from .tiles import Tile
 from .tiling import Tiling
 
@@ -45,7 +45,7 @@ class TileRun:
         partition: Partition,
         rows: Mapping[str, Rows],
         whole: Mapping[str, np.ndarray],
-        work: Work,
+        work: WorkFolder,
         pool: Executor,
         direct: bool,
     ) -> None:
@@ -54,7 +54,7 @@ class TileRun:
         self._rows, self._whole, self._work, self._pool = rows, dict(whole), work, pool
         self._direct = direct
         count = max(len(stage.inputs) + len(stage.results) for stage in program.stages)
-        self._buffers = Buffers(tiling.arrays, count)
+        self._buffers = TileBuffers(tiling.arrays, count)
         self._first_entries = np.cumsum([0, *(part.num_entries for part in tiling.parts)])
         read = {i.value for stage in program.stages for i in stage.inputs}
         self._original = {value for _, value in program.outputs if value not in read}
@@ -75,7 +75,7 @@ class TileRun:
                 if value not in self._rows and self._program.last_use(value) == number:
                     self._work.discard(value)
 
-    def _run_stage(self, number: int, stage: Stage, exe: Executable, visits: Visits) -> None:
+    def _run_stage(self, number: int, stage: PartStage, exe: Executable, visits: Visits) -> None:
         made = {
             name: self._work.create(name, *self._tiling.layout(name), self._direct)
             for name in stage.results
@@ -109,7 +109,7 @@ class TileRun:
 
     def _run_tile(
         self,
-        stage: Stage,
+        stage: PartStage,
         exe: Executable,
         part: Part,
         tile: Tile,
@@ -190,7 +190,7 @@ class TileRun:
         """What has the rows of a value."""
         if value in self._rows:
             return self._rows[value]
-        rows = Mapped(self._stored(value), named=True)
+        rows = MappedRows(self._stored(value), named=True)
         if self._direct:
             rows.use_direct_io()
         return rows
@@ -206,7 +206,7 @@ class TileRun:
             array = self._buffers.take((len(wanted), *rows.shape[1:]), rows.dtype)
         return gather(rows, wanted, array, self._pool)
 
-    def deliver(self, value: str, target: Result) -> None:
+    def deliver(self, value: str, target: ResultPlace) -> None:
         """Hand over a result in the original order of nodes."""
         if value in self._original or not self._program.is_of_rows(value):
             target.take(self._stored(value), self._work.path(value))

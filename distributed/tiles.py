@@ -15,7 +15,7 @@ from ..core.dtype_names import dtype_named
 from ..core.files.reading import amount
 from .errors import error
 from .partition import Part, csr_of_parts
-from .storage.columns import Columns, entries_of
+from .storage.columns import TileColumns, entries_of
 from .storage.rows import check_files
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Tile:
     columns: np.ndarray
 
 
-def tiles(columns: Columns, dtype: str, cost: Cost, budget: int) -> Iterator[Tile]:
+def tiles(columns: TileColumns, dtype: str, cost: Cost, budget: int) -> Iterator[Tile]:
     """The rows of a part in tiles that cost at most `budget` bytes, in order.
 
     Args:
@@ -70,7 +70,7 @@ def tiles(columns: Columns, dtype: str, cost: Cost, budget: int) -> Iterator[Til
 
 
 def _largest(
-    columns: Columns, first: int, goal: int, cost: Cost, budget: int
+    columns: TileColumns, first: int, goal: int, cost: Cost, budget: int
 ) -> tuple[int, np.ndarray]:
     """The end of a tile that is about as large as the budget, and its own columns.
 
@@ -118,7 +118,7 @@ def _end(part: Part, first: int, goal: int) -> int:
 
 
 def _fitting(
-    columns: Columns, first: int, end: int, cost: Cost, budget: int
+    columns: TileColumns, first: int, end: int, cost: Cost, budget: int
 ) -> tuple[np.ndarray, int] | None:
     """The own columns of a tile and what it costs; None if that is too much.
 
@@ -147,7 +147,7 @@ def _middle(part: Part, first: int, end: int) -> int:
     return first + 1 + bisect_left(middles, goal, key=lambda row: _weight(part, row))
 
 
-def _tile(columns: Columns, dtype: str, first: int, end: int, own: np.ndarray) -> Tile:
+def _tile(columns: TileColumns, dtype: str, first: int, end: int, own: np.ndarray) -> Tile:
     part, count = columns.part, columns.entries(first, end)
     indptr, values = np.zeros(end - first + 1, np.int64), None
     indices, filled = np.empty(count, np.int32), 0

@@ -13,9 +13,9 @@ from ..core.algebra.dims import Dim, product
 from ..core.dtype_names import dtype_named
 from ..runtime.executable import Executable
 from .partition import Part, Partition
-from .program import Input, SplitProgram
+from .program import SplitProgram, StageInput
 from .report import Machine, StageWork, TileCost, TileReport
-from .storage.columns import Columns, KeptColumns, NoColumns, referenced
+from .storage.columns import KeptColumns, NoColumns, TileColumns, referenced
 from .storage.rows import Rows, check_files, row_bytes
 from .tiles import Cost, Tile, tiles
 
@@ -80,10 +80,10 @@ class Tiling:
         """
         stage, kept = self.program.stages[number], self.kept(number)
         for part in filter(lambda part: part.num_rows, self.parts):
-            if Input(self.program.graph) not in stage.inputs:
+            if StageInput(self.program.graph) not in stage.inputs:
                 columns = NoColumns(part)
             elif kept is None:
-                columns = Columns(part, stage.whole)
+                columns = TileColumns(part, stage.whole)
             else:
                 columns = KeptColumns(part, stage.whole, kept)
             for tile in tiles(columns, self._dtype, self._cost(number), self._budget(part)):

@@ -13,8 +13,8 @@ from ..core.boundary.specs import ValueSpec
 from ..core.dtype_names import dtype_named
 from . import tasks
 from .placement import Placement, Room
-from .schedule import Schedule
-from .storage.blocks import Block
+from .schedule import ExchangeSchedule
+from .storage.blocks import PartBlock
 from .storage.rings import ring_rows
 from .tasks import Setting
 
@@ -31,11 +31,11 @@ class Values:
         schedule: what is exchanged.
     """
 
-    def __init__(self, placement: Placement, room: Room, schedule: Schedule) -> None:
+    def __init__(self, placement: Placement, room: Room, schedule: ExchangeSchedule) -> None:
         self._placement, self._room, self._schedule = placement, room, schedule
         self._partition = placement.partition
-        self._rings: dict[str, Block] = {}
-        self.of: list[dict[str, Block]] = []
+        self._rings: dict[str, PartBlock] = {}
+        self.of: list[dict[str, PartBlock]] = []
         """The blocks of each part, by the names of values."""
         self.missing: set[str] = set()
         """The files that were found to be gone since they were last forgotten."""
@@ -61,9 +61,11 @@ class Values:
             shape = setting.ring, *(size for size in spec.shape[1:] if isinstance(size, int))
             dtype, name = np.dtype(dtype_named(spec.dtype)), f"ring.{uuid.uuid4().hex[:12]}"
             given = setting.place, name, shape, dtype, setting.kept
-            self._rings[value] = self._room.take(None, shape, dtype) or Block.create_ring(*given)
+            self._rings[value] = self._room.take(None, shape, dtype) or PartBlock.create_ring(
+                *given
+            )
 
-    def spare(self, part: int, value: str) -> Block | None:
+    def spare(self, part: int, value: str) -> PartBlock | None:
         """A block for a value of a part: its rows of a ring, or one that is used again, if any."""
         if value in self._rings:
             return self._rings[value].from_row(int(self._partition.bounds[part]))

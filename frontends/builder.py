@@ -51,7 +51,7 @@ from .arrays import (
     equal,
     is_scipy,
 )
-from .calls import Calls
+from .calls import CallMethods
 from .captures import block_of
 from .control import ControlFlow
 from .diagnostics import input_error, reworded
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from .arrays import Array
 
 
-class Builder(Calls, ControlFlow, EdgeLists, Selections, Recurrences):
+class Builder(CallMethods, ControlFlow, EdgeLists, Selections, Recurrences):
     """A function of tensors, written by calling its operators in order.
 
     Args:

@@ -23,7 +23,7 @@ from .specs import result_type
 from .values import Operand, Value
 
 
-class Calls(BuilderPart):
+class CallMethods(BuilderPart):
     """The part of a `Builder` that calls what is not an operator."""
 
     _kernels: dict[tuple[Any, ...], KernelOp]

@@ -19,8 +19,18 @@ from ..dialects.graph.kinds import FusionKind
 from ..dialects.loop.ops import KernelOp
 from ..dialects.loop.trace import trace_of
 from ..driver.compilation import CODE_GENERATION, Compilation
-from ..runtime.profile import Calls
-from .document import Function, Graph, Kernel, Mark, Memory, Operator, Report, Stage, Trial
+from ..runtime.profile import CallFacts
+from .document import (
+    ArenaTimeline,
+    Mark,
+    ModelGraph,
+    ModelOperator,
+    ReportDocument,
+    ReportedKernel,
+    ReportedStage,
+    StageFunction,
+    Trial,
+)
 from .edge_lists import EdgeList, edge_lists_of
 from .machine_text import machine_texts
 from .marking import WHOLE, Marks, is_name, number_nodes, number_operations, printed, symbol
@@ -44,28 +54,28 @@ _NUMBERED = "scheduled"
 """The stage whose operations later stages are traced back to."""
 
 
-def collect(compilation: Compilation, calls: Calls | None = None) -> Report:
+def collect(compilation: Compilation, calls: CallFacts | None = None) -> ReportDocument:
     """Lower a module once more, and collect what a report shows.
 
     Raises:
         CompileError: if a pass refuses the module.
     """
-    return _Collector(compilation, calls or Calls()).report()
+    return _Collector(compilation, calls or CallFacts()).report()
 
 
 class _Collector:
     """Looks at a compilation, from stage to stage."""
 
-    def __init__(self, compilation: Compilation, calls: Calls) -> None:
+    def __init__(self, compilation: Compilation, calls: CallFacts) -> None:
         self.changes = PassChanges()
         observers = (*compilation.observers, self.changes)
         self.compilation = replace(compilation, observers=observers, verify="kernels")
         self.calls = calls
         self.marks = Marks()
-        self.stages: list[Stage] = []
-        self.pseudo: list[Function] = []
-        self.kernels: dict[str, Kernel] = {}
-        self.memory: Memory | None = None
+        self.stages: list[ReportedStage] = []
+        self.pseudo: list[StageFunction] = []
+        self.kernels: dict[str, ReportedKernel] = {}
+        self.memory: ArenaTimeline | None = None
         self.trials: tuple[Trial, ...] = ()
         self.edge_lists: tuple[EdgeList, ...] = ()
         self.owners: dict[int, int] = {}
@@ -78,14 +88,14 @@ class _Collector:
         self.called: list[tuple[str, tuple[int, ...]]] = []
         """The calls of these functions, in order, with the nodes that each computes."""
 
-    def report(self) -> Report:
+    def report(self) -> ReportDocument:
         """The document."""
         module, target = self.compilation.module, self.compilation.target
         work, ctx = self.compilation.begin()
         nodes = number_nodes(work.op, self.compilation.start in _OF_OPERATORS)
         # Past the level of operators the graph is empty.
         if self.compilation.start not in _WITH_GRAPH:
-            graph = Graph((), ())
+            graph = ModelGraph((), ())
         else:
             graph = model_graph(work.main, self.marks, nodes)
         for stage in self.compilation.descend(work, ctx):
@@ -94,10 +104,12 @@ class _Collector:
         report_step(CODE_GENERATION, done, done + 1)
         texts = machine_texts(work.op, self.compilation.target, self.marks)
         for name, found in zip(TEXT_STAGES, texts, strict=True):
-            functions = (Function(f.name, (), "\n".join(f.lines), tuple(f.marks)) for f in found)
-            self.stages.append(Stage(name, tuple(functions)))
+            functions = (
+                StageFunction(f.name, (), "\n".join(f.lines), tuple(f.marks)) for f in found
+            )
+            self.stages.append(ReportedStage(name, tuple(functions)))
         profile = self.calls.profile
-        return Report(
+        return ReportDocument(
             title=module.program.sym_name.data,
             version=importlib.metadata.version("stepwell"),
             target={"name": target.name, "cpu": target.cpu, "vector_bits": target.vector_bits},
@@ -134,7 +146,7 @@ class _Collector:
             self._keep_kernels(kernels)
         if stage == "buffers":
             self.memory = memory_of(work.main, self.marks, self.calls.sizes)
-        self.stages.append(Stage(stage, tuple(map(self._function, work.op.ops))))
+        self.stages.append(ReportedStage(stage, tuple(map(self._function, work.op.ops))))
 
     def _keep_kernels(self, kernels: Iterable[KernelOp]) -> None:
         """Keep the kernels of a stage, and their pseudo-code."""
@@ -142,7 +154,7 @@ class _Collector:
         for number, op in enumerate(kernels):
             name = symbol(op)
             nodes = self.groups.get(name) or self._nodes_of(op)
-            self.kernels[name] = Kernel(name, nodes, trace_of(op))
+            self.kernels[name] = ReportedKernel(name, nodes, trace_of(op))
             origins = [origin for inner in op.walk() for origin in self.marks.of(inner).origins]
             self.owners.update(dict.fromkeys(origins, number))
             lines = pseudo_code(op)
@@ -151,20 +163,20 @@ class _Collector:
             ]
             text = "\n".join(line for line, _ in lines)
             marks = tuple(map(self.marks.number, found))
-            self.pseudo.append(Function(name, (number,), text, marks))
+            self.pseudo.append(StageFunction(name, (number,), text, marks))
 
-    def _all_stages(self) -> Iterator[Stage]:
+    def _all_stages(self) -> Iterator[ReportedStage]:
         if self.pseudo:
-            yield Stage(PSEUDO, tuple(self.pseudo))
+            yield ReportedStage(PSEUDO, tuple(self.pseudo))
         for stage in self.stages:
             functions = [replace(f, kernels=self._kernels_of(f)) for f in stage.functions]
-            yield Stage(stage.name, tuple(functions))
+            yield ReportedStage(stage.name, tuple(functions))
 
-    def _function(self, op: Operation) -> Function:
+    def _function(self, op: Operation) -> StageFunction:
         found = self.changes.printed.get(op) or printed(op)
-        return Function(symbol(op), (), found.text, found.marks(op, self.marks))
+        return StageFunction(symbol(op), (), found.text, found.marks(op, self.marks))
 
-    def _kernels_of(self, function: Function) -> tuple[int, ...]:
+    def _kernels_of(self, function: StageFunction) -> tuple[int, ...]:
         """The kernels that a function belongs to: that of its name, or those of its lines."""
         if function.name == self.compilation.module.program.sym_name.data:
             return ()
@@ -185,14 +197,14 @@ class _Collector:
                 moves = inner.fusion in (FusionKind.INJECTIVE, FusionKind.BROADCAST)
                 yield inner.name, moves, self.marks.of(inner).nodes
 
-    def _with_kernels(self, graph: Graph) -> Graph:
+    def _with_kernels(self, graph: ModelGraph) -> ModelGraph:
         """The graph with the kernels that compute each operator, the main one first."""
         by_node: dict[int, list[int]] = {}
         for number, kernel in enumerate(self.kernels.values()):
             for node in kernel.nodes:
                 by_node.setdefault(node, []).append(number)
         names = list(self.kernels)
-        operators: list[Operator] = []
+        operators: list[ModelOperator] = []
         for one in graph.operators:
             found = dict.fromkeys(k for n in one.nodes for k in by_node.get(n, ()))
             ranked = sorted(found, key=lambda k: -self._share(names[k], one))
@@ -200,13 +212,13 @@ class _Collector:
             operators.append(replace(one, kernels=tuple(ranked), call=call))
         return replace(graph, operators=tuple(operators))
 
-    def _call(self, kernel: str, operator: Operator) -> int:
+    def _call(self, kernel: str, operator: ModelOperator) -> int:
         """The number of the first call of a kernel that computes an operator, else -1."""
         nodes = set(operator.nodes)
         calls = enumerate(self.called)
         return next((n for n, (name, own) in calls if name == kernel and nodes & {*own}), -1)
 
-    def _share(self, kernel: str, operator: Operator) -> int:
+    def _share(self, kernel: str, operator: ModelOperator) -> int:
         """How much of an operator a kernel computes: 2 if it has the operator itself, 1 if it
         computes a part of it, 0 if it only moves elements for it."""
         nodes = set(operator.nodes)

@@ -19,7 +19,7 @@ from ..dialects.graph.nests.kernels import Kernel
 from ..frontends.gnn.graph import Graph
 from ..runtime.executable import Executable
 from ..runtime.profile import HEADINGS, Profile, Row
-from .document import Pattern
+from .document import SparsityPattern
 from .marking import ELIDED
 from .sparsity import pattern
 
@@ -118,7 +118,7 @@ def _matrix(matrix: Any) -> str | None:
     return spy(f"sparse matrix of {matrix.dtype}", found)
 
 
-def spy(title: str, found: Pattern) -> str:
+def spy(title: str, found: SparsityPattern) -> str:
     """A sparse matrix: where entries are, and how long rows are."""
     rows, columns = found.shape
     facts = [
@@ -130,7 +130,7 @@ def spy(title: str, found: Pattern) -> str:
     return _box(title, _facts(facts), drawings)
 
 
-def _cells(found: Pattern) -> str:
+def _cells(found: SparsityPattern) -> str:
     """The grid of a pattern as SVG."""
     down = len(found.cells) // found.columns
     most = max(found.cells, default=0) or 1
@@ -149,7 +149,7 @@ def _cells(found: Pattern) -> str:
     )
 
 
-def _lengths(found: Pattern) -> str:
+def _lengths(found: SparsityPattern) -> str:
     """The histogram of row lengths as a table with bars."""
     most = max((rows for _, rows in found.lengths), default=0) or 1
     starts = [least for least, _ in found.lengths]

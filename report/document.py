@@ -28,7 +28,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Function:
+class StageFunction:
     """A function of a stage: its text, and for each line the number of its mark.
 
     `kernels` are numbers of the kernels that it belongs to: none for the program itself.
@@ -41,15 +41,15 @@ class Function:
 
 
 @dataclass(frozen=True)
-class Stage:
+class ReportedStage:
     """The functions of a stage, in order."""
 
     name: str
-    functions: tuple[Function, ...]
+    functions: tuple[StageFunction, ...]
 
 
 @dataclass(frozen=True)
-class Kernel:
+class ReportedKernel:
     """A kernel: its name, its nodes by number, and the trace of its schedule."""
 
     name: str
@@ -58,7 +58,7 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Operator:
+class ModelOperator:
     """An operator of the model, an input or a result.
 
     `kind` is the name of the operation, "input" or "output". `nodes` and `kernels` are numbers,
@@ -77,7 +77,7 @@ class Operator:
 
 
 @dataclass(frozen=True)
-class Edge:
+class ModelEdge:
     """A value that one operator computes and another one reads, by their numbers."""
 
     source: int
@@ -86,15 +86,15 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Graph:
+class ModelGraph:
     """The operators of the model, and the values between them."""
 
-    operators: tuple[Operator, ...]
-    edges: tuple[Edge, ...]
+    operators: tuple[ModelOperator, ...]
+    edges: tuple[ModelEdge, ...]
 
 
 @dataclass(frozen=True)
-class Difference:
+class PassDiff:
     """What a pass changed in a function: a unified diff, "" if it is too long to be shown.
 
     `removed` and `added` count lines.
@@ -113,11 +113,11 @@ class PassRun:
     stage: str
     name: str
     seconds: float
-    differences: tuple[Difference, ...]
+    differences: tuple[PassDiff, ...]
 
 
 @dataclass(frozen=True)
-class Slot:
+class ArenaSlot:
     """A buffer in the arena: its bytes, and the first and the last step at which it is used."""
 
     name: str
@@ -129,16 +129,16 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Memory:
+class ArenaTimeline:
     """The arena over time: the calls of the program, in order, and the buffers between them."""
 
     size: int
     steps: tuple[str, ...]
-    slots: tuple[Slot, ...]
+    slots: tuple[ArenaSlot, ...]
 
 
 @dataclass(frozen=True)
-class Pattern:
+class SparsityPattern:
     """Where a sparse matrix has entries.
 
     `cells` counts entries in each cell of a grid over the matrix, row by row, `columns` cells in a
@@ -170,7 +170,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Report:
+class ReportDocument:
     """All that a page shows. Numbers of nodes and kernels are places in `nodes` and `kernels`.
 
     `nodes` has the name of each operator of the model; operators of one node have the same name.
@@ -182,16 +182,16 @@ class Report:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     nodes: tuple[str, ...]
-    kernels: tuple[Kernel, ...]
-    graph: Graph
-    stages: tuple[Stage, ...]
+    kernels: tuple[ReportedKernel, ...]
+    graph: ModelGraph
+    stages: tuple[ReportedStage, ...]
     marks: tuple[Mark, ...]
     """Mark 0 is empty."""
     decisions: tuple[Mapping[str, Any], ...]
     passes: tuple[PassRun, ...]
     profile: Mapping[str, Any] | None = None
-    memory: Memory | None = None
-    patterns: tuple[Pattern, ...] = ()
+    memory: ArenaTimeline | None = None
+    patterns: tuple[SparsityPattern, ...] = ()
     trials: tuple[Trial, ...] = ()
     schema: int = field(default=SCHEMA)
 

@@ -14,7 +14,7 @@ from ..core.dtypes import byte_size
 from ..core.ir.public_function import specs_of
 from ..core.ir.typed import memref_type
 from ..dialects.rt import ops as rt
-from .document import Memory, Slot
+from .document import ArenaSlot, ArenaTimeline
 from .marking import Marks
 
 _ARITHMETIC: dict[type[Operation], Callable[[int, int], int]] = {
@@ -30,7 +30,7 @@ _ARITHMETIC: dict[type[Operation], Callable[[int, int], int]] = {
 _CALLS = (rt.CallOp, rt.CallPackedOp, rt.ParallelTilesOp, memref.CopyOp)
 
 
-def memory_of(main: func.FuncOp, marks: Marks, sizes: Mapping[str, int]) -> Memory | None:
+def memory_of(main: func.FuncOp, marks: Marks, sizes: Mapping[str, int]) -> ArenaTimeline | None:
     """The arena of a function at stage `buffers`.
 
     Args:
@@ -43,8 +43,8 @@ def memory_of(main: func.FuncOp, marks: Marks, sizes: Mapping[str, int]) -> Memo
     """
     calls = [op for op in main.body.block.walk() if isinstance(op, _CALLS)]
     steps: dict[Operation, int] = {op: number for number, op in enumerate(calls)}
-    known = _Sizes(main, sizes)
-    slots: list[Slot] = []
+    known = _SizeValues(main, sizes)
+    slots: list[ArenaSlot] = []
     for view in main.body.block.walk():
         if not isinstance(view, memref.ViewOp) or not isinstance(view.source.owner, rt.ArenaOp):
             continue
@@ -55,11 +55,11 @@ def memory_of(main: func.FuncOp, marks: Marks, sizes: Mapping[str, int]) -> Memo
         if used:
             name = view.result.name_hint or "buffer"
             nodes = marks.of(view).nodes
-            slots.append(Slot(name, nodes, offset, size, min(used), max(used)))
+            slots.append(ArenaSlot(name, nodes, offset, size, min(used), max(used)))
     if not slots:
         return None
     size = max(slot.offset + slot.size for slot in slots)
-    return Memory(size, tuple(map(_label, calls)), tuple(slots))
+    return ArenaTimeline(size, tuple(map(_label, calls)), tuple(slots))
 
 
 def _label(op: Operation) -> str:
@@ -81,7 +81,7 @@ def _users(value: SSAValue, steps: Mapping[Operation, int]) -> Iterator[Operatio
             op = op.parent_op()
 
 
-class _Sizes:
+class _SizeValues:
     """The values of sizes and offsets, as far as they follow from the sizes of arguments."""
 
     def __init__(self, main: func.FuncOp, sizes: Mapping[str, int]) -> None:

@@ -12,14 +12,14 @@ from xdsl.traits import ConstantLike
 
 from ..core.ir.public_function import specs_of
 from ..dialects.sparse_tensor import is_sparse
-from .document import Edge, Graph, Operator
+from .document import ModelEdge, ModelGraph, ModelOperator
 from .marking import Marks, printed
 
 _LINE = re.compile(r":\d+$")
 """The end of the name of a node without a name: that of a line of Python."""
 
 
-def model_graph(main: func.FuncOp, marks: Marks, nodes: Sequence[str]) -> Graph:
+def model_graph(main: func.FuncOp, marks: Marks, nodes: Sequence[str]) -> ModelGraph:
     """The operators of a function at the level of the graph dialect.
 
     Args:
@@ -31,12 +31,14 @@ def model_graph(main: func.FuncOp, marks: Marks, nodes: Sequence[str]) -> Graph:
     lines = {op: text.line(line) for line, op in text.begun if op.parent is block}
     inputs, outputs = specs_of(main)
     numbers: dict[SSAValue, int] = {}
-    operators: list[Operator] = []
-    edges: list[Edge] = []
+    operators: list[ModelOperator] = []
+    edges: list[ModelEdge] = []
 
-    def add(operator: Operator, results: Sequence[SSAValue], operands: Iterator[SSAValue]) -> None:
+    def add(
+        operator: ModelOperator, results: Sequence[SSAValue], operands: Iterator[SSAValue]
+    ) -> None:
         known = dict.fromkeys(value for value in operands if value in numbers)
-        edges.extend(Edge(numbers[v], len(operators), _type(v.type)) for v in known)
+        edges.extend(ModelEdge(numbers[v], len(operators), _type(v.type)) for v in known)
         numbers.update(dict.fromkeys(results, len(operators)))
         operators.append(operator)
 
@@ -48,18 +50,18 @@ def model_graph(main: func.FuncOp, marks: Marks, nodes: Sequence[str]) -> Graph:
                 add(_end(spec.name, "output", str(spec)), [], iter([value]))
         elif not op.has_trait(ConstantLike):
             add(_operator(op, marks, nodes, lines[op]), op.results, _read(op))
-    return Graph(tuple(operators), tuple(edges))
+    return ModelGraph(tuple(operators), tuple(edges))
 
 
-def _end(name: str, kind: str, text: str) -> Operator:
-    return Operator(name, kind, text, (), (), (), ())
+def _end(name: str, kind: str, text: str) -> ModelOperator:
+    return ModelOperator(name, kind, text, (), (), (), ())
 
 
-def _operator(op: Operation, marks: Marks, names: Sequence[str], text: str) -> Operator:
+def _operator(op: Operation, marks: Marks, names: Sequence[str], text: str) -> ModelOperator:
     nodes = tuple(dict.fromkeys(node for inner in op.walk() for node in marks.of(inner).nodes))
     name = names[nodes[0]] if nodes else op.name
     types = tuple(_type(result.type) for result in op.results)
-    return Operator(name, op.name, text, types, nodes, (), module_path(name))
+    return ModelOperator(name, op.name, text, types, nodes, (), module_path(name))
 
 
 def _read(op: Operation) -> Iterator[SSAValue]:

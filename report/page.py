@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from string import Template
 
-from .document import Report
+from .document import ReportDocument
 
 VENDORED = ("d3.min.js", "dagre.min.js")
 """Libraries from npm; their licences are beside them."""
@@ -48,7 +48,7 @@ class Page(str):
         return f'<iframe srcdoc="{source}" style="{style}" title="report"></iframe>'
 
 
-def page(report: Report) -> Page:
+def page(report: ReportDocument) -> Page:
     """The page of a document."""
     # The time of compression would be in the bytes.
     packed = gzip.compress(report.json().encode(), 9, mtime=0)

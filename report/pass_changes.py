@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 
 from ..core.instrumentation.ir_text import changed, difference, window
 from ..core.ir.context import CompilerContext, PassHook
-from .document import Difference, PassRun
+from .document import PassDiff, PassRun
 from .marking import Printed, printed, symbol
 
 LONGEST = 400
@@ -53,14 +53,14 @@ class PassChanges(PassHook):
         self._texts = {symbol(function): one.text for function, one in self.printed.items()}
         return self._texts
 
-    def _difference(self, name: str, before: str | None, after: str | None) -> Difference:
+    def _difference(self, name: str, before: str | None, after: str | None) -> PassDiff:
         old, new = ("" if text is None else text for text in (before, after))
         spans = window(old.splitlines(), new.splitlines())
         removed, added = (span.stop - span.start for span in spans)
         if max(removed, added) > LONGEST:
-            return Difference(name, removed, added, "")
+            return PassDiff(name, removed, added, "")
         text = difference(name, before, after)
         lines = text.splitlines()[2:]
         removed, added = (sum(line.startswith(sign) for line in lines) for sign in "-+")
         self._left -= len(text)
-        return Difference(name, removed, added, text if self._left > 0 else "")
+        return PassDiff(name, removed, added, text if self._left > 0 else "")

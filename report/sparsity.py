@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.boundary.arguments import Csr
 from ..core.ir.module import Module
-from .document import Pattern
+from .document import SparsityPattern
 from .edge_lists import EdgeList
 
 GRID = 96
@@ -23,7 +23,7 @@ def patterns_of(
     inputs: Sequence[object],
     edge_lists: Sequence[EdgeList] = (),
     sizes: Mapping[str, int] | None = None,
-) -> tuple[Pattern, ...]:
+) -> tuple[SparsityPattern, ...]:
     """The patterns of the sparse constants of a module, and of its sparse inputs.
 
     Args:
@@ -32,7 +32,7 @@ def patterns_of(
         edge_lists: those among the inputs.
         sizes: the symbolic sizes of the call.
     """
-    found: list[Pattern] = []
+    found: list[SparsityPattern] = []
     for name in module.weights:
         array = module.weights[name]
         if not isinstance(array, np.ndarray):
@@ -47,20 +47,24 @@ def patterns_of(
     return tuple(found)
 
 
-def pattern(name: str, shape: tuple[int, int], indptr: np.ndarray, indices: np.ndarray) -> Pattern:
+def pattern(
+    name: str, shape: tuple[int, int], indptr: np.ndarray, indices: np.ndarray
+) -> SparsityPattern:
     """The pattern of a CSR matrix."""
     rows = np.repeat(np.arange(shape[0]), np.diff(indptr))
     return _of_entries(name, shape, rows, indices.astype(np.int64))
 
 
-def _of_entries(name: str, shape: tuple[int, int], row: np.ndarray, column: np.ndarray) -> Pattern:
+def _of_entries(
+    name: str, shape: tuple[int, int], row: np.ndarray, column: np.ndarray
+) -> SparsityPattern:
     """The pattern of a matrix with entries in these rows and columns."""
     rows, columns = shape
     lengths = np.bincount(row, minlength=rows)
     across, down = max(1, min(GRID, columns)), max(1, min(GRID, rows))
     place = row * down // max(rows, 1) * across + column * across // max(columns, 1)
     cells = np.bincount(place, minlength=across * down)
-    return Pattern(
+    return SparsityPattern(
         name,
         shape,
         len(column),

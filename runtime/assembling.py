@@ -26,7 +26,7 @@ _EXTERNAL = llvm.LinkageAttr("external")
 
 
 @dataclass(frozen=True)
-class Parts:
+class AssembledParts:
     """A program whose kernels are images, and those of them that were made for it, by name."""
 
     program: Program
@@ -35,7 +35,7 @@ class Parts:
 
 def assembled(
     module: Module, target: Target, known: Mapping[str, Image], apart: Collection[str]
-) -> Parts:
+) -> AssembledParts:
     """The machine code of a module at stage `llvm`, which is changed.
 
     Args:
@@ -54,7 +54,7 @@ def assembled(
     code = MappedProgram(images, _address)
     functions = tuple(map(callback, found.interface.functions))
     entry = code.address(ENTRY)
-    return Parts(Program(found.interface, found.constants, functions, entry, code), made)
+    return AssembledParts(Program(found.interface, found.constants, functions, entry, code), made)
 
 
 def _image(module: ModuleOp, target: Target, public: str | None) -> Image:

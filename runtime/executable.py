@@ -22,7 +22,7 @@ from .artefacts import container
 from .frames import Frames
 from .loaded import Loaded, Program
 from .objects import look_for_scipy
-from .profile import Calls
+from .profile import CallFacts
 from .vectorcall import boundary
 
 if TYPE_CHECKING:
@@ -181,11 +181,11 @@ class Executable:
             InputError: if the inputs do not fit.
             StepwellError: if the file cannot be written.
         """
-        calls = Calls()
+        calls = CallFacts()
         if inputs:
             checked = arguments.taken(self._loaded.signature.arguments, inputs)
             sizes = self._loaded.sizes(checked)
-            calls = Calls(self.profile(*inputs, repeat=repeat), checked, sizes)
+            calls = CallFacts(self.profile(*inputs, repeat=repeat), checked, sizes)
         page = self._way_down.report(calls)
         if path is not None:
             write_page(path, page)
@@ -278,10 +278,10 @@ class Executable:
 
     def __reduce__(self) -> tuple[Callable[[bytes], Executable], tuple[bytes]]:
         file = io.BytesIO()
-        self._write(container.Writer(file), None)
+        self._write(container.ArtefactWriter(file), None)
         return self._way_down.restored(), (file.getvalue(),)
 
-    def _write(self, writer: container.Writer, targets: Sequence[str] | None) -> None:
+    def _write(self, writer: container.ArtefactWriter, targets: Sequence[str] | None) -> None:
         """Write the program as an artefact."""
         if self._artefact is not None and targets is None:
             writer.copy(self._artefact.archive)

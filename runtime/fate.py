@@ -18,7 +18,7 @@ MOST = 8
 
 
 @dataclass(frozen=True)
-class Place:
+class NodePlace:
     """The operations of a node in a function of a stage.
 
     `operations` are those of the node: the text of a few operations of the model, else names and
@@ -43,7 +43,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Change:
+class NodeChange:
     """A pass that changed the operations of a node: their names before and after it."""
 
     stage: str
@@ -64,9 +64,9 @@ class Fate:
     """
 
     node: str
-    stages: Mapping[str, tuple[Place, ...]]
+    stages: Mapping[str, tuple[NodePlace, ...]]
     lines: tuple[str, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[NodeChange, ...]
     decisions: tuple[Decision, ...]
     vanished: str | None
 

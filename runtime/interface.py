@@ -16,7 +16,7 @@ from ..core.algebra.dims import Dim, Shape
 from ..core.boundary.arguments import IndexDtypes
 from ..core.boundary.signature import Signature
 from ..core.boundary.specs import ValueSpec
-from ..dialects.rt.statuses import Failure
+from ..dialects.rt.statuses import CallFailure
 from .functions import Callee, Operand
 
 
@@ -31,7 +31,7 @@ class Interface:
     signature: Signature
     constants: tuple[str, ...]
     functions: tuple[Callee, ...]
-    failures: tuple[Failure, ...]
+    failures: tuple[CallFailure, ...]
     packing: str = ""
     """How constants are made of weights, as text (`dialects.program.constants_in`); empty where
     that is not known."""
@@ -146,5 +146,5 @@ def _operand(entry: Mapping[str, Any]) -> Operand:
     return Operand(entry["dtype"], tuple(entry["shape"]), pair)
 
 
-def _failure(entry: Mapping[str, Any]) -> Failure:
-    return Failure(entry["kind"], entry["subject"], entry["details"], tuple(entry["loops"]))
+def _failure(entry: Mapping[str, Any]) -> CallFailure:
+    return CallFailure(entry["kind"], entry["subject"], entry["details"], tuple(entry["loops"]))

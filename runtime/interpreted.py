@@ -22,7 +22,7 @@ from ..backends.reference.machine import Machine, call
 from ..backends.reference.memory import Memory
 from ..backends.reference.numbers import unknown
 from ..backends.reference.remembered import Remembered
-from ..backends.reference.rt import CallEnds, Context
+from ..backends.reference.rt import CallEnds, RuntimeContext
 from ..core.dtypes import dtype_of, element_type_of
 from ..core.errors import CompileError, explain
 from ..core.ir.symbols import find_symbol
@@ -53,13 +53,15 @@ def interpreted(
         remembered: results of earlier runs.
     """
     functions = tuple(map(callback, program.interface.functions))
-    entry = _ENTRY(guarded(_Run(module, program, functions, listeners, natives, remembered)))
+    entry = _ENTRY(
+        guarded(_InterpretedRun(module, program, functions, listeners, natives, remembered))
+    )
     address = ctypes.cast(entry, ctypes.c_void_p).value or 0
     made = Program(program.interface, program.constants, functions, address, entry)
     return Executable(Loaded(made))
 
 
-class _Run:
+class _InterpretedRun:
     """Runs a frame like compiled code."""
 
     def __init__(
@@ -86,7 +88,7 @@ class _Run:
         words = _view(address, (size,), np.dtype(np.int64))
         arena = self._add_tables(machine.memory, words)
         tables = self.program.constants, self.functions
-        context = Context(machine.memory.add(words), words, arena.view(np.int8), *tables)
+        context = RuntimeContext(machine.memory.add(words), words, arena.view(np.int8), *tables)
         taken = iter(words[ARGUMENTS:])
         flat = isinstance(self.function, llvm.FuncOp)
         arguments: list[Any] = [context.pointer if flat else context]

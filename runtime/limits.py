@@ -33,7 +33,7 @@ _LEAST, _MOST = 1 << 16, 1 << 28
 
 
 @dataclass(frozen=True)
-class Limits:
+class MachineLimits:
     """Single-precision GFLOP/s on registers, and GB/s read from a buffer of a given size.
 
     Measurements are cached in the object.
@@ -41,7 +41,7 @@ class Limits:
 
     gflops: float
     threads: int
-    _reads: _Kernel
+    _reads: _LimitLoops
     _runs: int
     known: dict[int, float] = field(default_factory=dict[int, float])
     """Measured GB/s, by the size of the buffer in bytes."""
@@ -91,23 +91,23 @@ class Limits:
         return self.threads * share * row_bytes / seconds / 1e9
 
 
-def measure_limits(threads: int, runs: int = _RUNS) -> Limits:
+def measure_limits(threads: int, runs: int = _RUNS) -> MachineLimits:
     """Measure the limits of this machine with a number of threads; the best run counts."""
     target = host()
-    kernel = _Kernel(target)
+    kernel = _LimitLoops(target)
     seconds = _best(lambda _: kernel.multiply_add(_STEPS), threads, runs)
     lanes = kernel.vector_bytes // 4
     work = threads * _STEPS * _chains(target) * lanes * 2
-    return Limits(work / seconds / 1e9, threads, kernel, runs)
+    return MachineLimits(work / seconds / 1e9, threads, kernel, runs)
 
 
 @functools.cache
-def known_limits(threads: int) -> Limits:
+def known_limits(threads: int) -> MachineLimits:
     """The limits of this machine, measured quickly and once per process."""
     return measure_limits(threads, _QUICK_RUNS)
 
 
-class _Kernel:
+class _LimitLoops:
     """Loops in machine code: multiply-adds on registers, reads of a buffer, and of rows of it."""
 
     def __init__(self, target: Target) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.llvm.boundary.plan import ARGUMENTS, LARGEST_ARENA, Plan
+from ..backends.llvm.boundary.plan import ARGUMENTS, LARGEST_ARENA, CallPlan
 from ..core.algebra.multiples import misfit
 from ..core.boundary import arguments
 from ..core.boundary.specs import ValueSpec
@@ -61,7 +61,7 @@ class Loaded:
         self.frames = Frames(frame_size(self.signature), *tables)
         if plan is not None and claim is not None:
             self.frames.claim = claim
-            plan.words[Plan.FRAMES] = self.frames.head
+            plan.words[CallPlan.FRAMES] = self.frames.head
 
     def sizes(self, checked: Sequence[np.ndarray | arguments.Csr]) -> dict[str, int]:
         """The sizes of the symbols in a call.

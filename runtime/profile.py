@@ -141,7 +141,7 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class Calls:
+class CallFacts:
     """What is known of calls of a program, for a report: nothing by default.
 
     `inputs` are their arguments as `core.boundary.arguments.taken` returns them, `sizes` the

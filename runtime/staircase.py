@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .fate import Fate
     from .loaded import Program
     from .machine_code import Generated, Source
-    from .profile import Calls, Profile
+    from .profile import CallFacts, Profile
 
 
 class Staircase(Protocol):
@@ -37,7 +37,7 @@ class Staircase(Protocol):
         """The fate of a node."""
         ...
 
-    def report(self, calls: Calls) -> str:
+    def report(self, calls: CallFacts) -> str:
         """A page about the program, with what is known of its calls."""
         ...
 
@@ -92,7 +92,7 @@ class Deferred:
         """The fate of a node."""
         return self._made.why(node)
 
-    def report(self, calls: Calls) -> str:
+    def report(self, calls: CallFacts) -> str:
         """A page about the program, with what is known of its calls."""
         return self._made.report(calls)
 

@@ -27,7 +27,7 @@ LEADERS = [0, 33]
 
 
 @dataclass(frozen=True)
-class Case:
+class DemoCase:
     """One model with data to score it on."""
 
     name: str
@@ -44,7 +44,7 @@ class Case:
         return int((logits.argmax(axis=1) == self.labels)[self.scored].sum())
 
 
-def karate() -> Case:
+def karate() -> DemoCase:
     """GCNConv 34-16, relu, GCNConv 16-2 on the karate club; features are one-hot."""
     import networkx as nx
     from scipy.sparse import csr_array
@@ -62,7 +62,7 @@ def karate() -> Case:
     loops = graph.to_csr().toarray() + features
     scale = 1 / np.sqrt(loops.sum(axis=1))
     p = csr_array(scale[:, None] * loops * scale[None, :])
-    return Case(
+    return DemoCase(
         "karate",
         "GCN 34-16-2 on Zachary's karate club",
         module,
@@ -73,7 +73,7 @@ def karate() -> Case:
     )
 
 
-def digits() -> Case:
+def digits() -> DemoCase:
     """Dense 64-128, relu, dense 128-10 on 8x8 handwritten digits; any batch."""
     from .. import Builder
 
@@ -86,7 +86,7 @@ def digits() -> Case:
     with np.load(DATA / "digits.npz") as data:
         images = (data["images"].reshape(-1, 64) / np.float32(16))[TRAINED_DIGITS:]
         labels = data["labels"][TRAINED_DIGITS:]
-    return Case(
+    return DemoCase(
         "digits",
         f"MLP 64-128-10 on handwritten digits, batch {len(images)}",
         b.module(),
@@ -116,7 +116,7 @@ def demonstrate(console: Console, save: Path | None) -> None:
         console.print(f"Now try: stepwell compile {save / 'digits.mlir'} --emit scheduled")
 
 
-def _show(case: Case) -> tuple[list[str], str]:
+def _show(case: DemoCase) -> tuple[list[str], str]:
     """A row of the table, and a summary of the compilation."""
     from .. import compile as compile_module
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..core.errors import StepwellError, explain
-from ..core.instrumentation.report import Report, write_json, write_text
+from ..core.instrumentation.report import HookReport, write_json, write_text
 from ..core.pipelines.decisions import Decision
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Instruments:
 
     def finish(self) -> None:
         """Print the statistics and times."""
-        reports: list[Report] = []
+        reports: list[HookReport] = []
         if self._statistics is not None:
             reports.append(self._statistics.report())
         if self._timing is not None:

@@ -43,7 +43,7 @@ from ..passes.loop.scheduler.records import (
     read_records,
     write_records,
 )
-from .worker import Worker
+from .worker import WorkerProcess
 
 _LOG = logger("tuning")
 
@@ -146,7 +146,7 @@ def tune(
         kernels.save(Path(folder) / "module.mlir")
         (Path(folder) / "inputs.pickle").write_bytes(pickle.dumps(given))
         (Path(folder) / "options.json").write_text(json.dumps(options))
-        with Worker(worker_command(folder), timeout_s) as worker:
+        with WorkerProcess(worker_command(folder), timeout_s) as worker:
             search = _Search(worker, unscheduled, chosen, count, path, progress)
             return search.run(budget_s)
 
@@ -202,7 +202,7 @@ class _Search:
 
     def __init__(
         self,
-        worker: Worker,
+        worker: WorkerProcess,
         module: Module,
         target: Target,
         threads: int,

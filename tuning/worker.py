@@ -15,7 +15,7 @@ from typing import Any
 from ..core.errors import CompileError, explain
 
 
-class Worker:
+class WorkerProcess:
     """A process that answers lines of JSON, and is restarted if it dies or hangs.
 
     Args:
@@ -28,7 +28,7 @@ class Worker:
         self.process: subprocess.Popen[bytes] | None = None
         self._read = b""
 
-    def __enter__(self) -> Worker:
+    def __enter__(self) -> WorkerProcess:
         return self
 
     def __exit__(

@@ -15,7 +15,7 @@ from ...core.boundary.specs import ValueSpec
 from ...core.dtype_names import dtype_named
 from ...core.errors import CompileError, explain
 from ...core.target import Target
-from ...dialects.rt.statuses import Failure
+from ...dialects.rt.statuses import CallFailure
 
 
 class Code(IntEnum):
@@ -158,7 +158,7 @@ class CInterface:
     model: str
     target: Target
     signature: Signature
-    failures: tuple[Failure, ...]
+    failures: tuple[CallFailure, ...]
     pooled: bool
     takes_memory: bool
     linked_weights: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from .images import Image, Mapped
+from .images import Image, MappedImage
 
 
 @dataclass(frozen=True)
@@ -40,18 +40,20 @@ class MappedProgram:
         resolve: returns the address of a function outside of them, by name.
 
     Raises:
-        StepwellError: see `Mapped`.
+        StepwellError: see `MappedImage`.
     """
 
     def __init__(self, images: Assembled, resolve: Callable[[str], int]) -> None:
         self.images = images
-        self._kernels = {name: Mapped(image, resolve) for name, image in images.kernels.items()}
+        self._kernels = {
+            name: MappedImage(image, resolve) for name, image in images.kernels.items()
+        }
 
         def address(name: str) -> int:
             kernel = self._kernels.get(name)
             return resolve(name) if kernel is None else kernel.address(KERNEL)
 
-        self._main = Mapped(images.main, address)
+        self._main = MappedImage(images.main, address)
 
     def address(self, name: str) -> int:
         """The address of a function of the first image."""

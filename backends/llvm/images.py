@@ -84,7 +84,7 @@ def can_be_mapped() -> bool:
     return sys.platform == "linux" and platform.machine() == "x86_64" and sys.maxsize > 1 << 32
 
 
-class Mapped:
+class MappedImage:
     """An image in memory; the code stays while this object lives.
 
     Args:
@@ -132,7 +132,7 @@ class Mapped:
             raise StepwellError(explain("machine code", f"lacks {name}"))
         return self.base + self._image.symbols[name]
 
-    def keep_forever(self) -> Mapped:
+    def keep_forever(self) -> MappedImage:
         """Never free the memory, also not when the interpreter ends: threads may run the code."""
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
         return self

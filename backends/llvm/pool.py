@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 
 from ...dialects.rt.abi import PARALLEL_TILES
-from .images import Image, Mapped, system_function
+from .images import Image, MappedImage, system_function
 
 FORGET = "stepwell_forget_workers"
 """The function that makes the pool forget its threads, in the child of a fork."""
@@ -43,5 +43,5 @@ def entry(start: Callable[[], tuple[int, int]]) -> int:
 
 def mapped(image: Image) -> tuple[int, int]:
     """The two addresses of a pool that is an image."""
-    code = Mapped(image, system_function).keep_forever()
+    code = MappedImage(image, system_function).keep_forever()
     return code.address(PARALLEL_TILES), code.address(FORGET)

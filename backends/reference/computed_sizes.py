@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Frame:
+class FunctionFrame:
     """A call of a function: its shapes, the sizes of this call, and how its blocks are run.
 
     `bounded` are the arguments that hold sizes whose upper bounds the caller has checked.
@@ -31,7 +31,7 @@ class Frame:
 
     shapes: SymbolicShapes
     sizes: Mapping[str, int]
-    run: Callable[[Block, Sequence[Array], Frame], tuple[Array, ...] | None]
+    run: Callable[[Block, Sequence[Array], FunctionFrame], tuple[Array, ...] | None]
     bounded: frozenset[SSAValue] = frozenset()
 
     def run_body(self, block: Block, arguments: Sequence[Array]) -> tuple[Array, ...]:
@@ -40,8 +40,8 @@ class Frame:
 
 
 def with_computed(
-    op: Operation, values: Sequence[SSAValue], arrays: Sequence[Array], frame: Frame
-) -> Frame:
+    op: Operation, values: Sequence[SSAValue], arrays: Sequence[Array], frame: FunctionFrame
+) -> FunctionFrame:
     """The frame with the sizes of an operation that some of its values hold, or have.
 
     Raises:
@@ -70,7 +70,7 @@ def with_computed(
         raise InputError(str(error)) from error
 
 
-def cut(op: Operation, arrays: Sequence[Array], frame: Frame) -> tuple[Array, ...]:
+def cut(op: Operation, arrays: Sequence[Array], frame: FunctionFrame) -> tuple[Array, ...]:
     """The results of a call, which are the beginnings of arrays of upper bounds."""
     return tuple(
         _beginning(dense_array(array), frame.shapes.shape(value), frame.sizes)

@@ -13,19 +13,19 @@ from ...core.errors import InputError, explain, in_iteration
 from ...core.ir.provenance import origin
 from ...core.ir.typed import dense_array, tensor_type
 from ...dialects.graph.ops import IfOp, LoopOp
-from .computed_sizes import Frame, with_computed
+from .computed_sizes import FunctionFrame, with_computed
 
 if TYPE_CHECKING:
     from ...dialects.graph.interfaces import Array
 
 
-def run_if(op: IfOp, operands: Sequence[Array], frame: Frame) -> tuple[Array, ...]:
+def run_if(op: IfOp, operands: Sequence[Array], frame: FunctionFrame) -> tuple[Array, ...]:
     """Run one of the two regions."""
     condition, *captures = operands
     return frame.run_body(op.bodies[0 if _holds(condition) else 1], captures)
 
 
-def run_loop(op: LoopOp, operands: Sequence[Array], frame: Frame) -> tuple[Array, ...]:
+def run_loop(op: LoopOp, operands: Sequence[Array], frame: FunctionFrame) -> tuple[Array, ...]:
     """Run iterations.
 
     Raises:
@@ -60,7 +60,9 @@ def run_loop(op: LoopOp, operands: Sequence[Array], frame: Frame) -> tuple[Array
     return (*carried, *stacks)
 
 
-def _iteration(op: LoopOp, number: int, arguments: Sequence[Array], frame: Frame) -> list[Array]:
+def _iteration(
+    op: LoopOp, number: int, arguments: Sequence[Array], frame: FunctionFrame
+) -> list[Array]:
     """What an iteration yields; its errors say which one it was."""
     try:
         return list(frame.run_body(op.body.block, arguments))
@@ -69,7 +71,9 @@ def _iteration(op: LoopOp, number: int, arguments: Sequence[Array], frame: Frame
         raise InputError(in_iteration(str(error), number, loop)) from error
 
 
-def _count(op: LoopOp, times: Array | None, sliced: Sequence[Array], frame: Frame) -> int | None:
+def _count(
+    op: LoopOp, times: Array | None, sliced: Sequence[Array], frame: FunctionFrame
+) -> int | None:
     """The number of iterations, if it is known."""
     if times is not None:
         return int(dense_array(times))
@@ -78,7 +82,7 @@ def _count(op: LoopOp, times: Array | None, sliced: Sequence[Array], frame: Fram
     return sliced[0].shape[0] if sliced else None
 
 
-def _stack(op: LoopOp, number: int, rows: Sequence[Array], frame: Frame) -> np.ndarray:
+def _stack(op: LoopOp, number: int, rows: Sequence[Array], frame: FunctionFrame) -> np.ndarray:
     """A stacked result."""
     result = op.stacks[number]
     _, *sizes = frame.shapes.shape(result)

@@ -33,7 +33,7 @@ class Loop:
 
 
 @dataclass(frozen=True)
-class Access:
+class DecodedAccess:
     """The attributes of a load or a store.
 
     `lanes` are the lane indices along each axis; `limited` are the axes along which only the first
@@ -51,9 +51,11 @@ class Access:
     accumulates: Combine | None
 
     @staticmethod
-    def of(op: LoadOp | StoreOp, kind: Attribute, accumulates: Combine | None = None) -> Access:
+    def of(
+        op: LoadOp | StoreOp, kind: Attribute, accumulates: Combine | None = None
+    ) -> DecodedAccess:
         shape, dims = block_shape(kind), len(op.indices)
         lanes = list(np.ogrid[tuple(slice(0, n) for n in shape)]) if shape else []
         scalar, limited = not isinstance(kind, VectorType), op.limited.get_values()
         place, element = evaluator(op.map.data), element_type(kind)
-        return Access(op, scalar, shape, element, place, dims, lanes, limited, accumulates)
+        return DecodedAccess(op, scalar, shape, element, place, dims, lanes, limited, accumulates)

@@ -30,7 +30,7 @@ from ...dialects.graph.sizes.computed import bounds_of
 from ...dialects.graph.sizes.shapes import SymbolicShapes, sizes_of
 from ...dialects.loop.ops import KernelOp
 from ...dialects.sparse_tensor import index_type, position_type
-from .computed_sizes import Frame, cut, with_computed
+from .computed_sizes import FunctionFrame, cut, with_computed
 from .control_flow import run_if, run_loop
 from .inputs import check_inputs
 from .machine import run_kernel
@@ -91,13 +91,13 @@ class _Run:
         arguments: Sequence[Array],
         bounded: frozenset[SSAValue] = frozenset(),
     ) -> tuple[Array, ...]:
-        """Run a function with a body; for `bounded` see `Frame`."""
+        """Run a function with a body; for `bounded` see `FunctionFrame`."""
         shapes = self._shapes_of(function)
         try:
             sizes = shapes.solve(dict(enumerate(map(sizes_of, arguments))))
         except VerifyException as error:
             raise InputError(str(error)) from error
-        frame = Frame(shapes, sizes, self._run_block, bounded)
+        frame = FunctionFrame(shapes, sizes, self._run_block, bounded)
         returned = self._run_block(function.body.block, arguments, frame)
         if returned is None:
             name = f"@{function.sym_name.data}"
@@ -105,7 +105,7 @@ class _Run:
         return returned
 
     def _run_block(
-        self, block: Block, arguments: Sequence[Array], frame: Frame
+        self, block: Block, arguments: Sequence[Array], frame: FunctionFrame
     ) -> tuple[Array, ...] | None:
         """Run a block; returns what its terminator gives, None where it has none."""
         values: dict[SSAValue, Array] = dict(zip(block.args, arguments, strict=True))
@@ -144,7 +144,9 @@ class _Run:
                 raise CompileError(str(error)) from error
         return self._shapes[function]
 
-    def _results(self, op: Operation, operands: Sequence[Array], frame: Frame) -> tuple[Array, ...]:
+    def _results(
+        self, op: Operation, operands: Sequence[Array], frame: FunctionFrame
+    ) -> tuple[Array, ...]:
         if isinstance(op, ConstantOp):
             return (op.array(self.module.weights),)
         if isinstance(op, GraphOp):
@@ -162,7 +164,7 @@ class _Run:
         return self.call(callee, operands, frozenset(a for a, v in pairs if v in holders))
 
 
-def _destinations(op: CallPackedOp | CallDpsOp, frame: Frame) -> list[np.ndarray]:
+def _destinations(op: CallPackedOp | CallDpsOp, frame: FunctionFrame) -> list[np.ndarray]:
     """The arrays for the results of a call, with undefined values."""
     results: list[np.ndarray] = []
     own = {n: s for n, s in frame.shapes.computed.items() if s.value in op.results}
@@ -183,7 +185,7 @@ def _destinations(op: CallPackedOp | CallDpsOp, frame: Frame) -> list[np.ndarray
 def _call_dps(
     op: CallDpsOp,
     operands: Sequence[Array],
-    frame: Frame,
+    frame: FunctionFrame,
     listeners: Sequence[Interpreter.Listener],
     remembered: Remembered | None,
 ) -> tuple[Array, ...]:

@@ -54,7 +54,7 @@ _WORD = np.dtype(np.int64)
 
 
 @dataclass(frozen=True)
-class Function:
+class FunctionAddress:
     """The address of a function of the module."""
 
     name: SymbolRefAttr
@@ -154,7 +154,7 @@ class LlvmFunctions(InterpreterFunctions):
         """The address of a function, or of a variable."""
         found = find_symbol(op, op.global_name)
         if not isinstance(found, llvm.GlobalOp):
-            return (Function(op.global_name),)
+            return (FunctionAddress(op.global_name),)
         memory = memory_of(interpreter)
         if found not in memory.variables:
             value = found.value.value.data if isinstance(found.value, IntegerAttr) else 0
@@ -330,7 +330,12 @@ COMPUTATIONS: Mapping[type[Operation], Meaning] = {
 
 
 def _run_tiles(
-    interpreter: Interpreter, body: Function, context: Pointer, count: int, threads: int, order: int
+    interpreter: Interpreter,
+    body: FunctionAddress,
+    context: Pointer,
+    count: int,
+    threads: int,
+    order: int,
 ) -> PythonValues:
     """Run tiles, whose order is unspecified."""
     for tile in reversed(range(int(count))):

@@ -22,7 +22,7 @@ from ...core.ir.walks import operations_in
 from ...dialects.loop.ops import StoreOp
 from .lanes import Conflict
 from .listeners import JointListener
-from .lockstep_core import TERMINATORS, Run, UnsuitableError
+from .lockstep_core import TERMINATORS, LockstepRun, UnsuitableError
 from .lockstep_loop import LOOP_RULES
 from .lockstep_scf import STRUCTURED_RULES, VIEWS, stored_to
 from .memory import watchers_of
@@ -69,8 +69,8 @@ def run(interpreter: Interpreter, op: Operation, serial: set[Operation]) -> bool
     """
     stores, listeners = _stores(op), watchers_of(interpreter)
 
-    def attempt(*notified: Interpreter.Listener) -> Run:
-        return Run(interpreter, op, _RULES, stores, serial, notified)
+    def attempt(*notified: Interpreter.Listener) -> LockstepRun:
+        return LockstepRun(interpreter, op, _RULES, stores, serial, notified)
 
     while op not in serial:
         tried = attempt()

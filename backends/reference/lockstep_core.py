@@ -70,7 +70,7 @@ class Iterations:
     """Whether the order of the iterations is known, as that of `scf.for`."""
 
 
-class Run:
+class LockstepRun:
     """A run of a loop. Values that are the same in all lanes are those of the interpreter.
 
     Args:
@@ -273,7 +273,7 @@ class Run:
             self.values[argument] = Laned(lanes, value) if np.ndim(value) else value
 
 
-Rule = Callable[[Run, Any, Lanes], None]
+Rule = Callable[[LockstepRun, Any, Lanes], None]
 """Runs an operation in all lanes."""
 
 TERMINATORS = (YieldOp, scf.YieldOp, rt.YieldOp)

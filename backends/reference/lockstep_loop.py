@@ -16,13 +16,13 @@ from ...dialects.loop.combiners import UFUNC
 from ...dialects.loop.ops import FoldOp, ForOp, LoadOp, LocalOp, PrefetchOp, StoreOp
 from ...dialects.upstream import ops as upstream
 from .affine import evaluator
-from .decoded import Access, Loop
+from .decoded import DecodedAccess, Loop
 from .lanes import Lanes
-from .lockstep_core import Iterations, Laned, Rule, Run, UnsuitableError, paths
+from .lockstep_core import Iterations, Laned, LockstepRun, Rule, UnsuitableError, paths
 from .numbers import dtype_of, fused, shape_of, shape_with, unknown
 
 
-def _loop(run: Run, op: ForOp, lanes: Lanes) -> None:
+def _loop(run: LockstepRun, op: ForOp, lanes: Lanes) -> None:
     """Run a loop in each lane."""
     loop = Loop.of(op)
     iterations = _iterations(run, loop, lanes)
@@ -32,7 +32,7 @@ def _loop(run: Run, op: ForOp, lanes: Lanes) -> None:
         run.together(op, op.body.block, iterations, lanes)
 
 
-def _iterations(run: Run, loop: Loop, lanes: Lanes) -> Iterations:
+def _iterations(run: LockstepRun, loop: Loop, lanes: Lanes) -> Iterations:
     bounds = loop.bound([run.value(value, lanes)[0] for value in loop.bounds])
     if loop.matrix is None:
         count = functools.reduce(np.minimum, bounds)
@@ -52,7 +52,7 @@ def _iterations(run: Run, loop: Loop, lanes: Lanes) -> Iterations:
     return Iterations(end - first, variables)
 
 
-def _local(run: Run, op: LocalOp, lanes: Lanes) -> None:
+def _local(run: LockstepRun, op: LocalOp, lanes: Lanes) -> None:
     """Allocate a buffer for each lane."""
     if run.is_laned(op.operands):
         raise UnsuitableError
@@ -61,9 +61,9 @@ def _local(run: Run, op: LocalOp, lanes: Lanes) -> None:
     run.allocate(op.result, shape, lanes, lambda size: unknown(size, kind.element_type))
 
 
-def _load(run: Run, op: LoadOp, lanes: Lanes) -> None:
+def _load(run: LockstepRun, op: LoadOp, lanes: Lanes) -> None:
     """Read an element or a block in each lane."""
-    access = Access.of(op, op.result.type)
+    access = DecodedAccess.of(op, op.result.type)
     elements, places, valid = _places(run, access, op.buffer, op.operands[1:], lanes)
     if run.is_tracked(op.buffer, elements):
         run.accesses.read(elements, places, paths(lanes, valid))
@@ -72,9 +72,9 @@ def _load(run: Run, op: LoadOp, lanes: Lanes) -> None:
     run.values[op.result] = Laned(lanes, block)
 
 
-def _store(run: Run, op: StoreOp, lanes: Lanes) -> None:
+def _store(run: LockstepRun, op: StoreOp, lanes: Lanes) -> None:
     """Write an element or a block in each lane."""
-    access = Access.of(op, op.value.type, op.accumulates)
+    access = DecodedAccess.of(op, op.value.type, op.accumulates)
     elements, places, valid = _places(run, access, op.buffer, op.operands[2:], lanes)
     run.accesses.write(elements, places, paths(lanes, valid))
     values = np.broadcast_to(run.all(op.value, lanes), valid.shape)[valid]
@@ -85,7 +85,11 @@ def _store(run: Run, op: StoreOp, lanes: Lanes) -> None:
 
 
 def _places(
-    run: Run, access: Access, buffer: SSAValue, operands: Sequence[SSAValue], lanes: Lanes
+    run: LockstepRun,
+    access: DecodedAccess,
+    buffer: SSAValue,
+    operands: Sequence[SSAValue],
+    lanes: Lanes,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The elements of a buffer, the places of those that lanes access, and which are valid."""
     shape, rank = (lanes.count, *access.shape), len(access.shape)
@@ -106,13 +110,13 @@ def _places(
     return elements, places + (0 if np.ndim(first) else first), valid
 
 
-def _fold(run: Run, op: FoldOp, lanes: Lanes) -> None:
+def _fold(run: LockstepRun, op: FoldOp, lanes: Lanes) -> None:
     """Combine the elements along an axis."""
     array, axis = run.all(op.operands[0], lanes), op.axis.value.data + 1
     run.set(op.results[0], UFUNC[op.combine.data].reduce(array, axis=axis, keepdims=True), lanes)
 
 
-def _apply(run: Run, op: affine.ApplyOp | affine.MinOp, lanes: Lanes) -> None:
+def _apply(run: LockstepRun, op: affine.ApplyOp | affine.MinOp, lanes: Lanes) -> None:
     """Run an affine map; of several results, the least."""
     numbers = [run.value(value, lanes)[0] for value in op.operands]
     found = functools.reduce(np.minimum, evaluator(op.map.data)(numbers))
@@ -122,7 +126,7 @@ def _apply(run: Run, op: affine.ApplyOp | affine.MinOp, lanes: Lanes) -> None:
         run.values[op.results[0]] = int(found)
 
 
-def _bitcast(run: Run, op: Operation, lanes: Lanes) -> None:
+def _bitcast(run: LockstepRun, op: Operation, lanes: Lanes) -> None:
     """Run a cast to a type of the same size."""
     array, kinds = run.all(op.operands[0], lanes), (op.operands[0].type, op.results[0].type)
     source, target = map(dtype_of, kinds)
@@ -131,7 +135,7 @@ def _bitcast(run: Run, op: Operation, lanes: Lanes) -> None:
     run.set(op.results[0], np.ascontiguousarray(array).view(target), lanes)
 
 
-def _broadcast(run: Run, op: Operation, lanes: Lanes) -> None:
+def _broadcast(run: LockstepRun, op: Operation, lanes: Lanes) -> None:
     """Repeat a number or a vector."""
     source, result = op.operands[0], op.results[0]
     array, shape = run.all(source, lanes), shape_of(result.type)
@@ -139,12 +143,12 @@ def _broadcast(run: Run, op: Operation, lanes: Lanes) -> None:
     run.set(result, array.reshape(lanes.count, *inner), lanes)
 
 
-def _fma(run: Run, op: vector.FMAOp, lanes: Lanes) -> None:
+def _fma(run: LockstepRun, op: vector.FMAOp, lanes: Lanes) -> None:
     """Run a product and a sum with one rounding."""
     run.set(op.res, fused(op, *(run.all(value, lanes) for value in op.operands)), lanes)
 
 
-def _choose(run: Run, op: scf.IfOp, lanes: Lanes) -> None:
+def _choose(run: LockstepRun, op: scf.IfOp, lanes: Lanes) -> None:
     """Run the one or the other region in each lane."""
     condition, laned = run.value(op.cond, lanes)
     chosen = np.broadcast_to(np.asarray(condition, bool), lanes.count)

@@ -15,11 +15,11 @@ from ...core.ir.typed import memref_type, vector_type
 from ...dialects.rt import ops as rt
 from ...dialects.upstream import ops as upstream
 from .lanes import Lanes
-from .lockstep_core import Iterations, Laned, Rule, Run, UnsuitableError, Window, paths
+from .lockstep_core import Iterations, Laned, LockstepRun, Rule, UnsuitableError, Window, paths
 from .numbers import COMBINE, REDUCTIONS, dtype_of, shape_of, shape_with, unknown
 
 
-def _loop(run: Run, op: scf.ForOp, lanes: Lanes) -> None:
+def _loop(run: LockstepRun, op: scf.ForOp, lanes: Lanes) -> None:
     """Run a loop in each lane: in order, if it carries values or iterations depend on others."""
     first, end, step = (run.value(value, lanes)[0] for value in (op.lb, op.ub, op.step))
     if np.any(np.less_equal(step, 0)):
@@ -39,7 +39,7 @@ def _loop(run: Run, op: scf.ForOp, lanes: Lanes) -> None:
         run.together(op, block, iterations, lanes)
 
 
-def _tiles(run: Run, op: rt.ParallelTilesOp, lanes: Lanes) -> None:
+def _tiles(run: LockstepRun, op: rt.ParallelTilesOp, lanes: Lanes) -> None:
     """Run the tiles, whose order is unspecified."""
     count, *captured = op.operands
     for argument, value in zip(op.body.block.args[1:], captured, strict=True):
@@ -50,7 +50,7 @@ def _tiles(run: Run, op: rt.ParallelTilesOp, lanes: Lanes) -> None:
 
 
 def _places(
-    run: Run, buffer: SSAValue, indices: Sequence[SSAValue], lanes: Lanes, checked: bool
+    run: LockstepRun, buffer: SSAValue, indices: Sequence[SSAValue], lanes: Lanes, checked: bool
 ) -> tuple[np.ndarray, Any, int]:
     """The elements of a buffer, the place that indices name, and where the buffer ends.
 
@@ -68,7 +68,7 @@ def _places(
 
 
 def _accessed(
-    run: Run,
+    run: LockstepRun,
     buffer: SSAValue,
     indices: Sequence[SSAValue],
     lanes: Lanes,
@@ -98,7 +98,12 @@ def _accessed(
 
 
 def _read(
-    run: Run, op: Operation, buffer: SSAValue, found: Any, rest: np.ndarray | None, lanes: Lanes
+    run: LockstepRun,
+    op: Operation,
+    buffer: SSAValue,
+    found: Any,
+    rest: np.ndarray | None,
+    lanes: Lanes,
 ) -> None:
     elements, places, valid = found
     if run.is_tracked(buffer, elements):
@@ -111,13 +116,13 @@ def _read(
     run.values[op.results[0]] = Laned(lanes, array)
 
 
-def _write(run: Run, value: SSAValue, found: Any, lanes: Lanes) -> None:
+def _write(run: LockstepRun, value: SSAValue, found: Any, lanes: Lanes) -> None:
     elements, places, valid = found
     run.accesses.write(elements, places, paths(lanes, valid))
     elements[places] = np.broadcast_to(run.all(value, lanes), valid.shape)[valid]
 
 
-def _load(run: Run, op: memref.LoadOp | vector.LoadOp, lanes: Lanes) -> None:
+def _load(run: LockstepRun, op: memref.LoadOp | vector.LoadOp, lanes: Lanes) -> None:
     """Read a number or contiguous ones; once, if all lanes read the same."""
     buffer, *indices = op.operands
     (width,) = shape_of(op.results[0].type) or (0,)
@@ -130,7 +135,7 @@ def _load(run: Run, op: memref.LoadOp | vector.LoadOp, lanes: Lanes) -> None:
     _read(run, op, buffer, found, None, lanes)
 
 
-def _store(run: Run, op: memref.StoreOp | vector.StoreOp, lanes: Lanes) -> None:
+def _store(run: LockstepRun, op: memref.StoreOp | vector.StoreOp, lanes: Lanes) -> None:
     """Write a number or contiguous ones."""
     value, buffer, *indices = op.operands
     (width,) = shape_of(value.type) or (0,)
@@ -138,7 +143,7 @@ def _store(run: Run, op: memref.StoreOp | vector.StoreOp, lanes: Lanes) -> None:
     _write(run, value, _accessed(run, buffer, indices, lanes, offsets), lanes)
 
 
-def _masked_load(run: Run, op: vector.MaskedLoadOp, lanes: Lanes) -> None:
+def _masked_load(run: LockstepRun, op: vector.MaskedLoadOp, lanes: Lanes) -> None:
     """Read the contiguous numbers that a mask enables."""
     buffer, *indices, mask, rest = op.operands
     enabled, offsets = run.all(mask, lanes), np.arange(*shape_of(mask.type))
@@ -146,14 +151,14 @@ def _masked_load(run: Run, op: vector.MaskedLoadOp, lanes: Lanes) -> None:
     _read(run, op, buffer, found, run.all(rest, lanes), lanes)
 
 
-def _masked_store(run: Run, op: vector.MaskedStoreOp, lanes: Lanes) -> None:
+def _masked_store(run: LockstepRun, op: vector.MaskedStoreOp, lanes: Lanes) -> None:
     """Write the contiguous numbers that a mask enables."""
     buffer, *indices, mask, value = op.operands
     enabled, offsets = run.all(mask, lanes), np.arange(*shape_of(mask.type))
     _write(run, value, _accessed(run, buffer, indices, lanes, offsets, enabled), lanes)
 
 
-def _gather(run: Run, op: upstream.GatherOp, lanes: Lanes) -> None:
+def _gather(run: LockstepRun, op: upstream.GatherOp, lanes: Lanes) -> None:
     """Read the numbers that a mask enables, each at its own offset."""
     buffer, *indices, offsets, mask, rest = op.operands
     places, enabled = run.all(offsets, lanes).astype(np.int64), run.all(mask, lanes)
@@ -161,7 +166,7 @@ def _gather(run: Run, op: upstream.GatherOp, lanes: Lanes) -> None:
     _read(run, op, buffer, found, run.all(rest, lanes), lanes)
 
 
-def _alloca(run: Run, op: memref.AllocaOp, lanes: Lanes) -> None:
+def _alloca(run: LockstepRun, op: memref.AllocaOp, lanes: Lanes) -> None:
     """Allocate a buffer for each lane."""
     if run.is_laned(op.operands):
         raise UnsuitableError
@@ -170,7 +175,7 @@ def _alloca(run: Run, op: memref.AllocaOp, lanes: Lanes) -> None:
     run.allocate(op.memref, shape, lanes, lambda size: unknown(size, kind.element_type))
 
 
-def _dim(run: Run, op: memref.DimOp, lanes: Lanes) -> None:
+def _dim(run: LockstepRun, op: memref.DimOp, lanes: Lanes) -> None:
     """A size."""
     number, laned = run.value(op.index, lanes)
     if laned:
@@ -178,7 +183,7 @@ def _dim(run: Run, op: memref.DimOp, lanes: Lanes) -> None:
     run.values[op.result] = run.window(op.source, lanes)[2][int(number)]
 
 
-def _view(run: Run, op: Operation, first: Any, shape: Sequence[int], lanes: Lanes) -> None:
+def _view(run: LockstepRun, op: Operation, first: Any, shape: Sequence[int], lanes: Lanes) -> None:
     """A part of a buffer that begins at a place of it."""
     buffer, result = op.operands[0], op.results[0]
     elements, begin, sizes = run.window(buffer, lanes)
@@ -190,7 +195,7 @@ def _view(run: Run, op: Operation, first: Any, shape: Sequence[int], lanes: Lane
     run.values[result] = Window(root, elements, at, tuple(shape))
 
 
-def _whole(run: Run, op: memref.CastOp | memref.CollapseShapeOp, lanes: Lanes) -> None:
+def _whole(run: LockstepRun, op: memref.CastOp | memref.CollapseShapeOp, lanes: Lanes) -> None:
     """The same elements in another shape."""
     sizes = run.window(op.operands[0], lanes)[2]
     shape = memref_type(op.results[0]).get_shape()
@@ -201,7 +206,7 @@ def _whole(run: Run, op: memref.CastOp | memref.CollapseShapeOp, lanes: Lanes) -
     _view(run, op, 0, sizes, lanes)
 
 
-def _reinterpret(run: Run, op: upstream.ReinterpretCastOp, lanes: Lanes) -> None:
+def _reinterpret(run: LockstepRun, op: upstream.ReinterpretCastOp, lanes: Lanes) -> None:
     """A contiguous part of a buffer in another shape."""
     _, *dynamic = op.operands
     numbers = iter([run.value(value, lanes)[0] for value in dynamic])
@@ -211,7 +216,7 @@ def _reinterpret(run: Run, op: upstream.ReinterpretCastOp, lanes: Lanes) -> None
     _view(run, op, first, shape, lanes)
 
 
-def _slice(run: Run, op: rt.SliceOp, lanes: Lanes) -> None:
+def _slice(run: LockstepRun, op: rt.SliceOp, lanes: Lanes) -> None:
     """An element of a buffer along its first dimension."""
     shape = run.window(op.operands[0], lanes)[2]
     number = run.value(op.operands[1], lanes)[0]
@@ -220,21 +225,21 @@ def _slice(run: Run, op: rt.SliceOp, lanes: Lanes) -> None:
     _view(run, op, np.multiply(number, math.prod(shape[1:])), shape[1:], lanes)
 
 
-def _mask(run: Run, op: vector.CreateMaskOp, lanes: Lanes) -> None:
+def _mask(run: LockstepRun, op: vector.CreateMaskOp, lanes: Lanes) -> None:
     """Enable the first numbers."""
     result, (count,) = op.results[0], op.operands
     places = np.arange(*shape_of(result.type))
     run.set(result, places < run.aligned(count, lanes, 1), lanes)
 
 
-def _extract(run: Run, op: vector.ExtractOp, lanes: Lanes) -> None:
+def _extract(run: LockstepRun, op: vector.ExtractOp, lanes: Lanes) -> None:
     """One number of a vector."""
     source, *dynamic = op.operands
     array, at = run.all(source, lanes), _position(run, op, dynamic, lanes)
     run.set(op.results[0], array[np.arange(lanes.count), at], lanes)
 
 
-def _insert(run: Run, op: vector.InsertOp, lanes: Lanes) -> None:
+def _insert(run: LockstepRun, op: vector.InsertOp, lanes: Lanes) -> None:
     """Replace one number of a vector."""
     source, target, *dynamic = op.operands
     array, at = run.all(target, lanes).copy(), _position(run, op, dynamic, lanes)
@@ -243,7 +248,7 @@ def _insert(run: Run, op: vector.InsertOp, lanes: Lanes) -> None:
 
 
 def _position(
-    run: Run,
+    run: LockstepRun,
     op: vector.ExtractOp | vector.InsertOp,
     dynamic: Sequence[SSAValue],
     lanes: Lanes,
@@ -254,13 +259,13 @@ def _position(
     return run.value(dynamic[0], lanes)[0] if dynamic else static[0]
 
 
-def _shuffle(run: Run, op: vector.ShuffleOp, lanes: Lanes) -> None:
+def _shuffle(run: LockstepRun, op: vector.ShuffleOp, lanes: Lanes) -> None:
     """Numbers of two vectors."""
     both = np.concatenate([run.all(value, lanes) for value in op.operands], axis=1)
     run.set(op.results[0], both[:, list(op.mask.get_values())], lanes)
 
 
-def _bitcast(run: Run, op: vector.BitcastOp, lanes: Lanes) -> None:
+def _bitcast(run: LockstepRun, op: vector.BitcastOp, lanes: Lanes) -> None:
     """The same bits in another type."""
     source, result = op.operands[0], op.results[0]
     if IntegerType(1) in (vector_type(source).element_type, vector_type(result).element_type):
@@ -268,7 +273,7 @@ def _bitcast(run: Run, op: vector.BitcastOp, lanes: Lanes) -> None:
     run.set(result, np.ascontiguousarray(run.all(source, lanes)).view(dtype_of(result.type)), lanes)
 
 
-def _reduction(run: Run, op: upstream.ReductionOp, lanes: Lanes) -> None:
+def _reduction(run: LockstepRun, op: upstream.ReductionOp, lanes: Lanes) -> None:
     """Combine all numbers of a vector, and the accumulator if there is one."""
     value, *start = op.operands
     kind = COMBINE[op.kind.data.value]

@@ -43,7 +43,7 @@ from ...dialects.loop.ops import (
     YieldOp,
 )
 from ...dialects.loop.packing import pack_array
-from .decoded import Access, Loop
+from .decoded import DecodedAccess, Loop
 from .instructions import computed
 from .lockstep import Lockstep
 from .numbers import dtype_of, shape_with, unknown
@@ -103,7 +103,7 @@ class LoopFunctions(InterpreterFunctions):
     """Implementations of the loop dialect for xDSL's interpreter."""
 
     def __init__(self, lockstep: Lockstep) -> None:
-        self._accesses: dict[Operation, Access] = {}
+        self._accesses: dict[Operation, DecodedAccess] = {}
         self._loops: dict[Operation, Loop] = {}
         self._lockstep = lockstep
 
@@ -152,7 +152,7 @@ class LoopFunctions(InterpreterFunctions):
         """Read an element or a block."""
         access = self._accesses.get(op)
         if access is None:
-            access = self._accesses[op] = Access.of(op, op.result.type)
+            access = self._accesses[op] = DecodedAccess.of(op, op.result.type)
         buffer, *rest = args
         if access.scalar:
             return (buffer[_place(access, buffer, rest)],)
@@ -166,7 +166,7 @@ class LoopFunctions(InterpreterFunctions):
         """Write an element or a block."""
         access = self._accesses.get(op)
         if access is None:
-            access = self._accesses[op] = Access.of(op, op.value.type, op.accumulates)
+            access = self._accesses[op] = DecodedAccess.of(op, op.value.type, op.accumulates)
         value, buffer, *rest = args
         if access.scalar:
             where = _place(access, buffer, rest)
@@ -223,7 +223,7 @@ def _iterations(loop: Loop, interpreter: Interpreter) -> list[tuple[int, ...]]:
     return [(place, int(indices[place])) for place in places]
 
 
-def _place(access: Access, buffer: np.ndarray, indices: Sequence[Any]) -> tuple[int, ...]:
+def _place(access: DecodedAccess, buffer: np.ndarray, indices: Sequence[Any]) -> tuple[int, ...]:
     """The index of a scalar access.
 
     Raises:
@@ -237,7 +237,7 @@ def _place(access: Access, buffer: np.ndarray, indices: Sequence[Any]) -> tuple[
 
 
 def _places(
-    access: Access, buffer: np.ndarray, rest: Sequence[Any]
+    access: DecodedAccess, buffer: np.ndarray, rest: Sequence[Any]
 ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
     """The indices of the valid lanes in each dimension of a buffer, and the mask of valid lanes.
 

@@ -33,7 +33,7 @@ from .numbers import dtype_of
 
 
 @dataclass(frozen=True)
-class Context:
+class RuntimeContext:
     """The value of an `!rt.context`: the tables of the program, and the words of the frame."""
 
     pointer: Pointer
@@ -53,7 +53,7 @@ class CallEnds(Exception):  # noqa: N818 (it is not an error)
         self.status = status
 
 
-def _fail(op: Operation, context: Context, details: Sequence[int]) -> CallEnds:
+def _fail(op: Operation, context: RuntimeContext, details: Sequence[int]) -> CallEnds:
     """End the call at a failing operation: the status is its number among those that can fail."""
     context.words[rt.Word.DETAILS : rt.Word.DETAILS + len(details)] = details
     around = context.iterations[: rt.ITERATION_WORDS]

@@ -25,7 +25,7 @@ from ...core.ir.provenance import origin
 from ...core.ir.typed import owned, tensor_type
 from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type, faults_of
 from ...dialects.graph.nests import scalars
-from ...dialects.graph.nests.loop_nest import Frame, LoopNest
+from ...dialects.graph.nests.loop_nest import LoopFrame, LoopNest
 from ...dialects.graph.nests.nest import Index, Nest, PlaceSteps
 from ...dialects.graph.nests.proofs import known_in
 from ...dialects.graph.plan.local_buffers import local_type
@@ -146,7 +146,7 @@ class NestBuilder(LoopNest, Nest):
             return self.insert(arith.CmpiOp(loaded, self.constant(0, i8), "ne"))
         return loaded
 
-    def _fill_result(self, value: SSAValue, outer: Index, frame: Frame) -> SSAValue:
+    def _fill_result(self, value: SSAValue, outer: Index, frame: LoopFrame) -> SSAValue:
         """The buffer of the only result, with a row of a value at the leading indices `outer`."""
         ((_, buffer),) = self.results
         with self.under(frame.depth), self.loops([self.extent(value, len(outer))]) as row:
@@ -154,7 +154,7 @@ class NestBuilder(LoopNest, Nest):
             self.store(self._inline(value, index), buffer, index)
         return buffer
 
-    def _fill_local(self, value: SSAValue, outer: Index, frame: Frame) -> SSAValue:
+    def _fill_local(self, value: SSAValue, outer: Index, frame: LoopFrame) -> SSAValue:
         """A new local buffer in the loop of `frame`, filled with a value after indices `outer`."""
         kind = local_type(tensor_type(value), len(outer))
         if kind is None or (frame.depth and not frame.parallel):

@@ -23,7 +23,7 @@ from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
 from .carrying import Carrying, in_results
 from .checks import check_product
-from .function import BufferFunction, Place, Producer, location_of
+from .function import BufferFunction, BufferPlace, Producer, location_of
 from .slots import ArenaPlan, Lifetime, plan_arena
 
 ALIGNMENT = 64
@@ -33,7 +33,7 @@ LARGEST_ARENA = 1 << 62
 
 
 @dataclass(frozen=True)
-class _Buffer:
+class _ArenaBuffer:
     """A buffer in the arena: of a result, a copy of a part of an argument, or a spare one of a
     value that a loop carries on."""
 
@@ -52,10 +52,10 @@ class _Buffer:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _ArenaPart:
     """A part of the arena: its buffers, and their slots."""
 
-    buffers: Sequence[_Buffer]
+    buffers: Sequence[_ArenaBuffer]
     plan: ArenaPlan
 
     @property
@@ -86,7 +86,7 @@ class Arena:
         self._end: SSAValue | None = None
 
     @property
-    def parts(self) -> list[_Part]:
+    def parts(self) -> list[_ArenaPart]:
         """The parts that are not empty."""
         return [part for part in (self.first, *self._others.values()) if part.buffers]
 
@@ -114,21 +114,21 @@ class Arena:
         check_product(function, part.size, name, op)
         self._emit(part, op)
 
-    def _emit(self, part: _Part, owner: Operation) -> None:
+    def _emit(self, part: _ArenaPart, owner: Operation) -> None:
         arena, offsets, self._end = _arena(self.function, part, owner, self._end)
         for buffer, slot in zip(part.buffers, part.plan.slot_of, strict=True):
-            _make_view(self.function, buffer, Place(arena, offsets[slot]), owner)
+            _make_view(self.function, buffer, BufferPlace(arena, offsets[slot]), owner)
 
 
-def _part_of(buffer: _Buffer, unbounded: Sequence[str]) -> int:
+def _part_of(buffer: _ArenaBuffer, unbounded: Sequence[str]) -> int:
     """The number of the part for a buffer: that of the last size that it needs."""
     needed = (number for number, name in enumerate(unbounded, 1) if name in buffer.size.symbols)
     return max(needed, default=0)
 
 
 def _chosen(
-    buffers: Sequence[_Buffer], lifetimes: Sequence[Lifetime], is_chosen: Sequence[bool]
-) -> tuple[list[_Buffer], list[Lifetime]]:
+    buffers: Sequence[_ArenaBuffer], lifetimes: Sequence[Lifetime], is_chosen: Sequence[bool]
+) -> tuple[list[_ArenaBuffer], list[Lifetime]]:
     """Some of the buffers with their lifetimes."""
     numbers = [number for number, chosen in enumerate(is_chosen) if chosen]
     place = {number: own for own, number in enumerate(numbers)}
@@ -148,7 +148,7 @@ def _before(op: Operation) -> Iterator[Operation]:
 
 def _needed(
     function: BufferFunction, indices: Mapping[SSAValue, Sequence[int]]
-) -> tuple[list[_Buffer], list[Lifetime]]:
+) -> tuple[list[_ArenaBuffer], list[Lifetime]]:
     """The buffers of the arena and their lifetimes."""
     end = sum(1 for _ in function.source.body.walk())
     buffers = [
@@ -166,7 +166,7 @@ class _Needs:
     """Collects the buffers that operations need, in the order of their first steps."""
 
     def __init__(
-        self, function: BufferFunction, buffers: list[_Buffer], lifetimes: list[Lifetime]
+        self, function: BufferFunction, buffers: list[_ArenaBuffer], lifetimes: list[Lifetime]
     ) -> None:
         self.function, self.buffers, self.lifetimes = function, buffers, lifetimes
         self.steps = _steps(function.source.body.block)
@@ -221,7 +221,7 @@ class _Needs:
         shape = self.function.shapes.shape(value)
         elements = self.function.shapes.at_most(product(shape))
         size = elements * byte_size(tensor_type(value).element_type)
-        self.buffers.append(_Buffer(value, 0, shape, size, spare))
+        self.buffers.append(_ArenaBuffer(value, 0, shape, size, spare))
         self.lifetimes.append(Lifetime(size, first, last, over))
 
 
@@ -250,7 +250,7 @@ def _steps(block: Block) -> dict[Operation, tuple[int, int]]:
     return steps
 
 
-def _copy_of(function: BufferFunction, arg: SSAValue, part: int) -> _Buffer:
+def _copy_of(function: BufferFunction, arg: SSAValue, part: int) -> _ArenaBuffer:
     """A buffer for a copy of one buffer of an argument."""
     shape = function.shapes.shape(arg)
     if is_sparse(arg.type):
@@ -258,7 +258,7 @@ def _copy_of(function: BufferFunction, arg: SSAValue, part: int) -> _Buffer:
         assert entries is not None
         shape = (entries if part else shape[0] + Dim.of(1),)
     element = memref_type(function.buffers[arg][part]).element_type
-    return _Buffer(arg, part, shape, product(shape) * byte_size(element))
+    return _ArenaBuffer(arg, part, shape, product(shape) * byte_size(element))
 
 
 def _overwritable(function: BufferFunction, result: OpResult) -> Iterator[OpResult]:
@@ -283,8 +283,8 @@ def _overwritable(function: BufferFunction, result: OpResult) -> Iterator[OpResu
 
 
 def _planned(
-    function: BufferFunction, buffers: Sequence[_Buffer], lifetimes: Sequence[Lifetime]
-) -> _Part:
+    function: BufferFunction, buffers: Sequence[_ArenaBuffer], lifetimes: Sequence[Lifetime]
+) -> _ArenaPart:
     def may_share(number: int) -> bool:
         source = buffers[number].source
         if isinstance(source, BlockArgument):  # the number of an iteration
@@ -296,10 +296,12 @@ def _planned(
     if size > LARGEST_ARENA:
         fact = f"buffers of {size} bytes are needed at a time"
         raise PassFailedException(explain(function.source.name, fact, expected="less"))
-    return _Part(buffers, plan)
+    return _ArenaPart(buffers, plan)
 
 
-def _make_view(function: BufferFunction, buffer: _Buffer, place: Place, owner: Operation) -> None:
+def _make_view(
+    function: BufferFunction, buffer: _ArenaBuffer, place: BufferPlace, owner: Operation
+) -> None:
     """Emit the view of a buffer, or note its place where its size is not known yet."""
     value, part = buffer.value, buffer.part
     if function.shapes.is_computed(*buffer.shape) or function.may_be_negative(*buffer.shape):
@@ -324,7 +326,7 @@ def _make_view(function: BufferFunction, buffer: _Buffer, place: Place, owner: O
 
 
 def _arena(
-    function: BufferFunction, part: _Part, owner: Operation, moving: SSAValue | None
+    function: BufferFunction, part: _ArenaPart, owner: Operation, moving: SSAValue | None
 ) -> tuple[SSAValue, list[SSAValue], SSAValue]:
     """The arena, the offsets of its slots, each after the one before, and the end of the last."""
     sizes, static, plan = function.sizes, 0, part.plan

@@ -24,11 +24,11 @@ from .checks import (
 )
 from .computed import ComputedSizes
 from .constants import Constants, as_type
-from .function import BufferFunction, Place
+from .function import BufferFunction, BufferPlace
 from .regions import Regions
 
 
-class Calls:
+class CallConversion:
     """Converts the operations of the function: calls, constants, matrices, and control flow."""
 
     def __init__(self, function: BufferFunction, constants: Constants, arena: Arena) -> None:
@@ -102,7 +102,7 @@ class Calls:
             assert op.row is not None
             buffer = function.insert(rt.SliceOp(buffer, function.sizes.index(op.row)))
         if buffer.type != kind:
-            buffer = function.view_at(Place(buffer), kind, shape, op)
+            buffer = function.view_at(BufferPlace(buffer), kind, shape, op)
         function.buffers[value] = [buffer]
 
     def _convert_packed(self, op: graph.CallPackedOp) -> None:

@@ -36,7 +36,7 @@ from ...dialects.loop import ops as loop
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse, part_count
 from ...dialects.upstream import ops as upstream
-from .sizes import Sizes, block_of
+from .sizes import SizeEmitter, block_of
 
 Call = graph.CallDpsOp | graph.CallPackedOp
 Producer = Call | graph.ControlFlowOp
@@ -44,7 +44,7 @@ Producer = Call | graph.ControlFlowOp
 
 
 @dataclass(frozen=True)
-class Place:
+class BufferPlace:
     """Where a buffer begins: at a number of bytes of the arena, or in a buffer of the caller."""
 
     memory: SSAValue
@@ -95,15 +95,15 @@ class BufferFunction:
         self.block = self.current = Block()
         self.context = self.block.insert_arg(rt.ContextType(), 0)
         self.context.name_hint = "ctx"
-        self.sizes = Sizes(self.block)
+        self.sizes = SizeEmitter(self.block)
         self.buffers: dict[SSAValue, list[SSAValue]] = {
             arg: self._arguments(tensor_type(arg), arg.name_hint) for arg in self.arguments
         }
         self.not_negative = [Dim.of(0)]
         self._iterations: list[_Iteration] = []
         self.spares: dict[SSAValue, list[SSAValue]] = {}
-        self.places: dict[SSAValue, Place] = {}
-        self.spare_places: dict[SSAValue, list[Place]] = {}
+        self.places: dict[SSAValue, BufferPlace] = {}
+        self.spare_places: dict[SSAValue, list[BufferPlace]] = {}
         self.outputs = [self._arguments(tensor_type(v), "result") for v in self.returned]
         dims = [dim for value in self.returned for dim in self.shapes.shape(value)]
         needed = {n for d in (*dims, *map(self.shapes.at_most, dims)) for n in d.symbols}
@@ -198,7 +198,7 @@ class BufferFunction:
                 shape = tuple(dim.at_most(unknown) for dim in self.shapes.shape(value))
                 self.spares[value] = [self.view_at(place, kind, shape, op) for place in places]
 
-    def view_at(self, place: Place, kind: Attribute, shape: Shape, op: Operation) -> SSAValue:
+    def view_at(self, place: BufferPlace, kind: Attribute, shape: Shape, op: Operation) -> SSAValue:
         """The buffer at a place, in a shape that `op` needs."""
         assert isinstance(kind, MemRefType)
         pairs = list(zip(shape, kind.get_shape(), strict=True))

@@ -20,7 +20,7 @@ from ...dialects.upstream import ops as upstream
 from .carrying import Carrying, in_results
 from .computed import ComputedSizes
 from .constants import Constants, as_type
-from .function import BufferFunction, Place
+from .function import BufferFunction, BufferPlace
 
 
 class Regions:
@@ -267,7 +267,7 @@ class _Loop:
         for value, own in spares.items():
             # Written to a buffer, or to the beginning of it once its size is known.
             if shapes.is_computed(*shapes.shape(value)):
-                function.places[value] = Place(own[0])
+                function.places[value] = BufferPlace(own[0])
             else:
                 buffers[value] = [own[0]]
         if op.number.uses:

@@ -12,7 +12,7 @@ from ...core.ir.refusal import refused
 from ...core.ir.typed import memref_type
 
 
-class Sizes:
+class SizeEmitter:
     """Emits sizes into a block, each once. `symbols` holds the values of known symbols.
 
     What follows from a symbol of another block is emitted into `current`, which then is that one,

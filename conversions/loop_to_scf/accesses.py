@@ -40,23 +40,23 @@ from ...core.algebra.expressions import (
 from ...core.algebra.polynomials import Polynomial
 from ...core.building.arithmetic import INDEX
 from ...core.ir.typed import memref_type
-from ...dialects.loop.vectors import Chunk, Layout, Row
-from .contents import Contents
+from ...dialects.loop.vectors import Chunk, Row, VectorLayout
+from .contents import LocalContents
 from .indices import Indices, NotLinearError, fixed
-from .scopes import Emitter, number
+from .scopes import ScopedEmitter, number
 
 Place = tuple[Affine, ...]
 """Indices into a buffer."""
 
 
-class Buffers:
+class BufferLayouts:
     """The buffers of a function: their sizes and strides."""
 
-    def __init__(self, emitter: Emitter, indices: Indices) -> None:
+    def __init__(self, emitter: ScopedEmitter, indices: Indices) -> None:
         self.emitter = emitter
         self.indices = indices
         self.written: set[SSAValue] = set()
-        self.contents = Contents(emitter)
+        self.contents = LocalContents(emitter)
         self._rows: dict[SSAValue, SSAValue] = {}
         self._sizes: dict[tuple[SSAValue, int], Affine] = {}
         self._strides: dict[SSAValue, list[Affine]] = {}
@@ -140,16 +140,16 @@ class Buffers:
         )
 
 
-class Access:
+class BlockAccess:
     """Where the lanes of a block are in a buffer."""
 
     def __init__(
         self,
-        buffers: Buffers,
+        buffers: BufferLayouts,
         buffer: SSAValue,
         map: AffineMap,
         dims: Sequence[Affine],
-        layout: Layout | None,
+        layout: VectorLayout | None,
         limits: dict[int, Affine],
     ) -> None:
         self.buffers = buffers

@@ -29,20 +29,20 @@ from ...core.building.creation import created
 from ...core.ir.typed import is_splat
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.combiners import combining, neutral_value
-from ...dialects.loop.vectors import INTERLEAVE, Chunk, Layout, Row
+from ...dialects.loop.vectors import INTERLEAVE, Chunk, Row, VectorLayout
 from ...dialects.upstream import ops as upstream
-from .scopes import Emitter, number, width_of
+from .scopes import ScopedEmitter, number, width_of
 
 Piece: TypeAlias = tuple[Row, int]
 """A machine vector of a block: that of a chunk of a row."""
 
 
 @dataclass(eq=False)
-class Block(ABC):
+class VectorBlock(ABC):
     """A value of several machine vectors, each emitted on first use."""
 
-    emitter: Emitter
-    layout: Layout
+    emitter: ScopedEmitter
+    layout: VectorLayout
     element: Attribute
     depth: int = field(init=False)
     location: LocationAttr = field(init=False)
@@ -57,7 +57,9 @@ class Block(ABC):
         if (row, chunk) not in self._pieces:
             # Depth first, but not by recursion: chains of operations can be hundreds long.
             first = (row, chunk), self.operands_of(row, chunk)
-            waiting: list[tuple[Block, Piece, Iterator[tuple[Block, Piece]]]] = [(self, *first)]
+            waiting: list[tuple[VectorBlock, Piece, Iterator[tuple[VectorBlock, Piece]]]] = [
+                (self, *first)
+            ]
             while waiting:
                 block, wanted, operands = waiting[-1]
                 operand, place = next(operands, (None, wanted))
@@ -84,7 +86,7 @@ class Block(ABC):
         """The type of a piece."""
         return self.emitter.machine(self.element, self.layout.chunks[chunk].width)
 
-    def operands_of(self, row: Row, chunk: int) -> Iterator[tuple[Block, Piece]]:
+    def operands_of(self, row: Row, chunk: int) -> Iterator[tuple[VectorBlock, Piece]]:
         """Pieces of other blocks that `make` uses for a piece; it may use others, too."""
         return iter(())
 
@@ -94,7 +96,7 @@ class Block(ABC):
 
 
 @dataclass(eq=False)
-class GivenBlock(Block):
+class GivenBlock(VectorBlock):
     """A block whose pieces exist: an accumulator, the result of a loop."""
 
     values: Sequence[SSAValue]
@@ -108,7 +110,7 @@ class GivenBlock(Block):
 
 
 @dataclass(eq=False)
-class ConstantBlock(Block):
+class ConstantBlock(VectorBlock):
     """A block of numbers."""
 
     value: DenseIntOrFPElementsAttr
@@ -130,7 +132,7 @@ class ConstantBlock(Block):
 
 
 @dataclass(eq=False)
-class MappedBlock(Block):
+class MappedBlock(VectorBlock):
     """An elementwise operation, done on each machine vector.
 
     `together` neighbours in a row are made together: the steps of a function that is expanded into
@@ -138,11 +140,11 @@ class MappedBlock(Block):
     """
 
     op: Operation
-    operands: Sequence[Block | SSAValue]
+    operands: Sequence[VectorBlock | SSAValue]
     together: int = 1
 
-    def operands_of(self, row: Row, chunk: int) -> Iterator[tuple[Block, Piece]]:
-        blocks = [operand for operand in self.operands if isinstance(operand, Block)]
+    def operands_of(self, row: Row, chunk: int) -> Iterator[tuple[VectorBlock, Piece]]:
+        blocks = [operand for operand in self.operands if isinstance(operand, VectorBlock)]
         return ((block, (row, n)) for n in self._with(chunk) for block in blocks)
 
     def _with(self, chunk: int) -> Sequence[int]:
@@ -158,7 +160,7 @@ class MappedBlock(Block):
         return made[row, chunk]
 
     def _operands(self, row: Row, chunk: int) -> list[SSAValue]:
-        return [o.piece(row, chunk) if isinstance(o, Block) else o for o in self.operands]
+        return [o.piece(row, chunk) if isinstance(o, VectorBlock) else o for o in self.operands]
 
     def _make(self, chunk: int, operands: Sequence[SSAValue]) -> SSAValue:
         attributes = {n: attr for n, attr in self.op.attributes.items() if n != INTERLEAVE}
@@ -170,15 +172,15 @@ class MappedBlock(Block):
 
 
 @dataclass(eq=False)
-class BroadcastBlock(Block):
+class BroadcastBlock(VectorBlock):
     """A scalar or a block stretched along axes on which it has one lane."""
 
-    source: Block | SSAValue
+    source: VectorBlock | SSAValue
 
     def make(self, row: Row, chunk: int) -> SSAValue:
         width = self.layout.chunks[chunk].width
         source = self.source
-        if not isinstance(source, Block):
+        if not isinstance(source, VectorBlock):
             return self.emitter.broadcast(source, width)
         shape = source.layout.shape
         if source.layout.merged < self.layout.merged:
@@ -195,7 +197,7 @@ class BroadcastBlock(Block):
             return self.emitter.broadcast(source.piece(place, 0), width)
         return source.piece(place, chunk)
 
-    def _merge(self, source: Block, row: Row) -> SSAValue:
+    def _merge(self, source: VectorBlock, row: Row) -> SSAValue:
         # Rows of the source, or copies of its only row, concatenated in one vector.
         *_, count, lanes = self.layout.shape
         shape = source.layout.shape
@@ -228,10 +230,10 @@ class BroadcastBlock(Block):
 
 
 @dataclass(eq=False)
-class FoldBlock(Block):
+class FoldBlock(VectorBlock):
     """The lanes of one axis joined: pairs first, so that it takes few steps."""
 
-    source: Block
+    source: VectorBlock
     axis: int
     combine: Combine
     accumulated: bool
@@ -286,7 +288,7 @@ class FoldBlock(Block):
 
 
 def join(
-    emitter: Emitter,
+    emitter: ScopedEmitter,
     combine: Combine,
     values: Sequence[SSAValue],
     depth: int | None = None,
@@ -313,7 +315,7 @@ _GREATER = {"predicate": IntegerAttr(arith.CMPF_COMPARISON_OPERATIONS.index("ogt
 
 
 # maxnum(a, b) == a if a > b else b  where b is not NaN, as no accumulator of maxnum is
-def _larger(emitter: Emitter, a: SSAValue, b: SSAValue, depth: int | None) -> SSAValue:
+def _larger(emitter: ScopedEmitter, a: SSAValue, b: SSAValue, depth: int | None) -> SSAValue:
     condition = upstream.with_element_type(a.type, i1)
     above = emitter.emit(upstream.CmpfOp, [a, b], [condition], _GREATER, depth).results[0]
     return emitter.emit(upstream.SelectOp, [above, a, b], [a.type], {}, depth).results[0]

@@ -9,15 +9,15 @@ from __future__ import annotations
 from xdsl.dialects import memref, vector
 from xdsl.ir import Operation, SSAValue
 
-from .scopes import Emitter
+from .scopes import ScopedEmitter
 
 _STORES = (memref.StoreOp, vector.StoreOp, vector.MaskedStoreOp)
 
 
-class Contents:
+class LocalContents:
     """The elements of local buffers, as lanes of values in scope."""
 
-    def __init__(self, emitter: Emitter) -> None:
+    def __init__(self, emitter: ScopedEmitter) -> None:
         self.emitter = emitter
         self._known: dict[SSAValue, dict[int, tuple[SSAValue, int]]] = {}
 

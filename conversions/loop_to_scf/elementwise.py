@@ -22,7 +22,7 @@ from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.vectors import INTERLEAVE, INTRINSICS
 from ...dialects.upstream import ops as upstream
-from .blocks import Block, BroadcastBlock, ConstantBlock, FoldBlock, MappedBlock
+from .blocks import BroadcastBlock, ConstantBlock, FoldBlock, MappedBlock, VectorBlock
 from .indices import Indices, fixed
 from .instructions import InstructionBlock
 from .state import State, StateTable, refuse
@@ -34,7 +34,7 @@ def elementwise(op: Operation, state: State) -> None:
     """An operation on scalars, or an elementwise one on blocks."""
     kinds = [r.type for r in op.results if isinstance(r.type, VectorType)]
     operands = [state.values[operand] for operand in op.operands]
-    if not kinds and not any(isinstance(operand, Block) for operand in operands):
+    if not kinds and not any(isinstance(operand, VectorBlock) for operand in operands):
         # Copy an operation on scalars.
         new = state.emitter.emit(
             type(op),
@@ -48,11 +48,11 @@ def elementwise(op: Operation, state: State) -> None:
             state.values[old] = result
         return
     shapes = {k.get_shape() for k in kinds}
-    shapes |= {o.layout.shape for o in operands if isinstance(o, Block)}
+    shapes |= {o.layout.shape for o in operands if isinstance(o, VectorBlock)}
     if len(op.results) != 1 or len(kinds) != 1 or len(shapes) != 1:
         refuse(op, "cannot be broken into machine vectors", "one shape for all blocks")
     whole = [
-        found if isinstance(found, Block) else state.scalar(operand)
+        found if isinstance(found, VectorBlock) else state.scalar(operand)
         for operand, found in zip(op.operands, operands, strict=True)
     ]
     (kind,), emitter, together = kinds, state.emitter, _interleaved(op)
@@ -163,7 +163,7 @@ def _broadcast(op: upstream.BroadcastOp | vector.BroadcastOp, state: State) -> N
     """A block that is stretched on demand."""
     (operand,), kind = op.operands, vector_type(op.vector)
     source = state.values[operand]
-    source = source if isinstance(source, Block) else state.scalar(operand)
+    source = source if isinstance(source, VectorBlock) else state.scalar(operand)
     layout = state.layout(kind)
     state.values[op.vector] = BroadcastBlock(state.emitter, layout, kind.element_type, source)
 

@@ -36,7 +36,7 @@ from ...core.algebra.ranges import Ranges
 from ...core.bounded_cache import bounded_cache
 from ...core.building.arithmetic import INDEX, summed
 from ...dialects.upstream import ops as upstream
-from .scopes import Emitter
+from .scopes import ScopedEmitter
 
 
 class NotLinearError(Exception):
@@ -60,7 +60,7 @@ class _Emitted:
 class Indices:
     """The index arithmetic of one function."""
 
-    def __init__(self, emitter: Emitter) -> None:
+    def __init__(self, emitter: ScopedEmitter) -> None:
         self.emitter = emitter
         self.ranges = Ranges()
         self.facts: list[Affine] = []

@@ -16,22 +16,22 @@ from ...dialects.loop.attrs import Combine
 from ...dialects.loop.ops import element_type
 from ...dialects.loop.vectors import Row
 from ...dialects.upstream import ops as upstream
-from .blocks import Block, Piece, join
+from .blocks import Piece, VectorBlock, join
 
 
 @dataclass(eq=False)
-class InstructionBlock(Block):
+class InstructionBlock(VectorBlock):
     """A block of which an instruction computes each machine vector."""
 
     row: Instruction
-    operands: Sequence[Block]
+    operands: Sequence[VectorBlock]
     intrinsics: Mapping[str, Attribute]
     """LLVM's names of the instruction, by the number of lanes of the result."""
 
-    def operands_of(self, row: Row, chunk: int) -> Iterator[tuple[Block, Piece]]:
+    def operands_of(self, row: Row, chunk: int) -> Iterator[tuple[VectorBlock, Piece]]:
         return ((block, self._piece(block, row, chunk)) for block in self.operands)
 
-    def _piece(self, block: Block, row: Row, chunk: int) -> Piece:
+    def _piece(self, block: VectorBlock, row: Row, chunk: int) -> Piece:
         """The piece of an operand for one of the result: its only group is that of all lanes."""
         sizes = block.layout.shape[:-1]
         place = tuple(0 if size == 1 else n for size, n in zip(sizes, row, strict=True))

@@ -22,10 +22,10 @@ from ...core.dtypes import byte_size
 from ...core.ir.typed import memref_type
 from ...dialects.loop import ops as loop
 from ...dialects.upstream import ops as upstream
-from .accesses import Access
-from .blocks import Block
+from .accesses import BlockAccess
+from .blocks import VectorBlock
 from .state import State, StateTable, refuse
-from .transfers import LoadBlock, Write, store_block
+from .transfers import BlockStore, LoadBlock, store_block
 
 MEMORY = StateTable()
 
@@ -96,7 +96,7 @@ def _access(
     state: State,
     kind: Attribute | None = None,
     limits: dict[int, Affine] | None = None,
-) -> Access:
+) -> BlockAccess:
     """Where the lanes of a value of type `kind` are."""
     layout = state.layout(kind) if isinstance(kind, VectorType) else None
     if layout is not None and layout.merged == 2 and limits:
@@ -106,7 +106,7 @@ def _access(
         state.buffers.written.add(buffer)
     dims = [state.form(value) for value in op.indices]
     try:
-        return Access(state.buffers, buffer, op.map.data, dims, layout, limits or {})
+        return BlockAccess(state.buffers, buffer, op.map.data, dims, layout, limits or {})
     except DivisorError as error:
         refuse(op, str(error))
 
@@ -137,12 +137,12 @@ def _store(op: loop.StoreOp, state: State) -> None:
     state.load_pending(op.buffer)
     access = _access(op, state, op.value.type, _limits(op, state))
     value = state.values[op.value]
-    if isinstance(value, Block):
+    if isinstance(value, VectorBlock):
         store_block(access, value, op.accumulates)
         return
     scalar, place = state.scalar(op.value), access.place(())
     operands = access.buffers.operands(access.buffer, place, False)
-    Write(scalar, place, operands, 1).emit(access, True, op.accumulates)
+    BlockStore(scalar, place, operands, 1).emit(access, True, op.accumulates)
 
 
 @MEMORY.on(loop.PrefetchOp)

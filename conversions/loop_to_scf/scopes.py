@@ -45,7 +45,7 @@ class VectorScope(Scope):
     """Operations at the top of the body of a function or tile."""
 
 
-class Emitter(Scopes[VectorScope]):
+class ScopedEmitter(Scopes[VectorScope]):
     """Emits operations into the open scopes, each distinct pure one once per scope."""
 
     def __init__(self, entry: Block) -> None:

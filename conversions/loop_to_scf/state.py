@@ -21,13 +21,13 @@ from ...core.algebra.polynomials import Polynomial
 from ...core.building.tables import Handler, HandlerTable
 from ...core.ir.refusal import refused
 from ...dialects.loop import ops as loop
-from ...dialects.loop.vectors import VECTORS, Layout, VectorsAttr
-from .accesses import Buffers
-from .blocks import Block, GivenBlock
+from ...dialects.loop.vectors import VECTORS, VectorLayout, VectorsAttr
+from .accesses import BufferLayouts
+from .blocks import GivenBlock, VectorBlock
 from .indices import Indices
-from .scopes import Emitter
+from .scopes import ScopedEmitter
 
-Value: TypeAlias = SSAValue | Block | Affine
+Value: TypeAlias = SSAValue | VectorBlock | Affine
 
 
 def refuse(
@@ -60,17 +60,17 @@ class State:
         otherwise: Handler[Operation, State, None],
     ) -> None:
         self.kernel = kernel
-        self.emitter = Emitter(body)
+        self.emitter = ScopedEmitter(body)
         self.indices = Indices(self.emitter)
-        self.buffers = Buffers(self.emitter, self.indices)
+        self.buffers = BufferLayouts(self.emitter, self.indices)
         self.values: dict[SSAValue, Value] = dict(
             zip(kernel.body.block.args, body.args, strict=True)
         )
-        self.pending: list[tuple[SSAValue, Block]] = []
+        self.pending: list[tuple[SSAValue, VectorBlock]] = []
         """Blocks that are not loaded yet, of buffers that are written to later."""
         vectors = kernel.attributes.get(VECTORS)
         self._vectors = vectors.data if isinstance(vectors, VectorsAttr) else None
-        self._layouts: dict[tuple[int, ...], Layout] = {}
+        self._layouts: dict[tuple[int, ...], VectorLayout] = {}
         self.hoistable = self._vectors.hoisted if self._vectors is not None else 0
         """How many loads may be hoisted out of the loops of the function or of a tile."""
         self.hoisted = [self.hoistable]
@@ -113,13 +113,13 @@ class State:
         assert isinstance(found, SSAValue)
         return found
 
-    def block(self, value: SSAValue) -> Block:
+    def block(self, value: SSAValue) -> VectorBlock:
         """A value that is a block."""
         found = self.values[value]
-        assert isinstance(found, Block)
+        assert isinstance(found, VectorBlock)
         return found
 
-    def layout(self, kind: Attribute) -> Layout:
+    def layout(self, kind: Attribute) -> VectorLayout:
         """How a block type is split into machine vectors."""
         shape = cast(VectorType, kind).get_shape()
         if shape not in self._layouts:
@@ -133,7 +133,7 @@ class State:
     def parts(self, value: SSAValue) -> list[SSAValue]:
         """A value as scalars and machine vectors, all of them emitted now."""
         found = self.values[value]
-        return found.pieces() if isinstance(found, Block) else [self.scalar(value)]
+        return found.pieces() if isinstance(found, VectorBlock) else [self.scalar(value)]
 
     def all_parts(self, values: Sequence[SSAValue]) -> list[SSAValue]:
         """The parts of several values, concatenated."""

@@ -14,17 +14,17 @@ from ...core.ir.typed import memref_type
 from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.vectors import Chunk, Row
-from .accesses import Access, Place
-from .blocks import Block, join
+from .accesses import BlockAccess, Place
+from .blocks import VectorBlock, join
 from .indices import fixed
-from .scopes import Emitter, lane_number, width_of
+from .scopes import ScopedEmitter, lane_number, width_of
 
 
 @dataclass(eq=False)
-class LoadBlock(Block):
+class LoadBlock(VectorBlock):
     """A block that is read from a buffer."""
 
-    access: Access
+    access: BlockAccess
     hoisted: list[int]
     """How many more loads may be hoisted out of their loop, in a list of one number."""
     _scalars: dict[Place, SSAValue] = field(init=False, default_factory=dict[Place, SSAValue])
@@ -156,7 +156,7 @@ class LoadBlock(Block):
 
 
 @dataclass(frozen=True)
-class Write:
+class BlockStore:
     """One store."""
 
     value: SSAValue
@@ -168,7 +168,7 @@ class Write:
     mask: SSAValue | None = None
     condition: SSAValue | None = None
 
-    def emit(self, access: Access, certain: bool, combine: Combine | None) -> None:
+    def emit(self, access: BlockAccess, certain: bool, combine: Combine | None) -> None:
         """Store; `certain` means that the scope stores unconditionally."""
         if self.condition is not None:
             with access.emitter.guarded(self.condition):
@@ -179,7 +179,7 @@ class Write:
         known = certain and self.count is not None
         access.note_write(self.place if known else None, stored, self.count or 0)
 
-    def _store(self, access: Access, combine: Combine | None) -> SSAValue:
+    def _store(self, access: BlockAccess, combine: Combine | None) -> SSAValue:
         """Store the value, joined with the present one if it accumulates; return what is stored."""
         emit, value = access.emitter, self.value
         if combine is not None:
@@ -191,7 +191,7 @@ class Write:
             emit.emit(kind, [value, *self.operands])
         return value
 
-    def _present(self, access: Access) -> SSAValue:
+    def _present(self, access: BlockAccess) -> SSAValue:
         """The present elements in the place of the store."""
         emit, type = access.emitter, self.value.type
         if self.mask is not None:
@@ -205,7 +205,7 @@ class Write:
         return emit.emit(kind, self.operands, [type]).results[0]
 
 
-def store_block(access: Access, value: Block, combine: Combine | None) -> None:
+def store_block(access: BlockAccess, value: VectorBlock, combine: Combine | None) -> None:
     """Store a block row by row, each under the conditions of its limits."""
     emit, layout = access.emitter, value.layout
     for row in layout.rows:
@@ -227,7 +227,9 @@ def store_block(access: Access, value: Block, combine: Combine | None) -> None:
                     write.emit(access, False, combine)
 
 
-def _writes(access: Access, row: Row, parts: Sequence[tuple[Chunk, SSAValue]]) -> Iterator[Write]:
+def _writes(
+    access: BlockAccess, row: Row, parts: Sequence[tuple[Chunk, SSAValue]]
+) -> Iterator[BlockStore]:
     """The stores of a row, whose operands are emitted before the first store."""
     position = [fixed(index) for index in row]
     buffers, buffer = access.buffers, access.buffer
@@ -238,7 +240,7 @@ def _writes(access: Access, row: Row, parts: Sequence[tuple[Chunk, SSAValue]]) -
             if count != 0:
                 place = access.place(access.lane(position, part.offset))
                 operands = buffers.operands(buffer, place, not in_row)
-                yield Write(value, place, operands, count if mask else part.width, mask)
+                yield BlockStore(value, place, operands, count if mask else part.width, mask)
             continue
         for lane in range(part.lanes):
             axis, index = len(row), part.offset + lane
@@ -249,12 +251,12 @@ def _writes(access: Access, row: Row, parts: Sequence[tuple[Chunk, SSAValue]]) -
             place = access.place(access.lane(position, index))
             operands = buffers.operands(buffer, place, False)
             condition = conditions[0] if conditions else None
-            yield Write(scalar, place, operands, 1, condition=condition)
+            yield BlockStore(scalar, place, operands, 1, condition=condition)
 
 
 # Stage d swaps the off-diagonal quarters of each square of 2 d rows and 2 d lanes; d = 1, 2, 4, ...
 # transpose the whole square (Eklundh 1972).
-def _transposed(emitter: Emitter, rows: Sequence[SSAValue]) -> list[SSAValue]:
+def _transposed(emitter: ScopedEmitter, rows: Sequence[SSAValue]) -> list[SSAValue]:
     """The transpose of n machine vectors of n lanes, a power of two."""
     values, width = list(rows), len(rows)
     apart = 1

@@ -120,7 +120,7 @@ def follows(value: Affine, known: Knowledge, facts: Sequence[Affine] = ()) -> An
 
     "No" is no proof of the contrary.
     """
-    return _Search(known).answer(value, [*facts, *itertools.chain(*map(_consequences, facts))])
+    return _ProofSearch(known).answer(value, [*facts, *itertools.chain(*map(_consequences, facts))])
 
 
 def in_order(conditions: Conditions) -> list[Affine]:
@@ -128,7 +128,7 @@ def in_order(conditions: Conditions) -> list[Affine]:
     return sorted(conditions, key=lambda value: str(value.terms))
 
 
-class _Search:
+class _ProofSearch:
     """The search for one answer."""
 
     def __init__(self, known: Knowledge) -> None:

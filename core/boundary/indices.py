@@ -11,7 +11,7 @@ from enum import Enum, IntEnum
 
 import numpy as np
 
-from .wording import Case, worded
+from .wording import WordingCase, worded
 
 
 class CsrFault(IntEnum):
@@ -74,18 +74,18 @@ RULES = (
 """In the order in which they are checked: each may rely on those before it."""
 
 
-CSR = tuple(Case(rule.text, 0, rule.fault, rule.fault) for rule in RULES)
+CSR = tuple(WordingCase(rule.text, 0, rule.fault, rule.fault) for rule in RULES)
 """Texts about a matrix; the details are a fault, a position and a value."""
 
-_EMPTY = Case("index into an empty dimension at position {0}, got {1}", 2, 0, 0)
-INDEX = (_EMPTY, Case("index out of range at position {0}, expected {-2} to {2-1}, got {1}"))
+_EMPTY = WordingCase("index into an empty dimension at position {0}, got {1}", 2, 0, 0)
+INDEX = (_EMPTY, WordingCase("index out of range at position {0}, expected {-2} to {2-1}, got {1}"))
 """Texts about an index that may count from the back; the details are its position, the index and
 the extent."""
-PLACE = (_EMPTY, Case("index out of range at position {0}, expected 0 to {2-1}, got {1}"))
+PLACE = (_EMPTY, WordingCase("index out of range at position {0}, expected 0 to {2-1}, got {1}"))
 """Texts about an index that does not; with the same details."""
 OFFSETS = (
-    Case("offsets decrease after position {0}, got {1}", 1, 0),
-    Case("offset out of range at position {0}, expected 0 to {2}, got {1}"),
+    WordingCase("offsets decrease after position {0}, got {1}", 1, 0),
+    WordingCase("offset out of range at position {0}, expected 0 to {2}, got {1}"),
 )
 """Texts about an offset; the details are its position, the offset and the extent."""
 

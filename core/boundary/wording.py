@@ -22,7 +22,7 @@ class Detail:
 
 
 @dataclass(frozen=True)
-class Case:
+class WordingCase:
     """A text, and the details to which it applies.
 
     It applies where detail `detail` is in [`least`, `most`]; `most` None is the last detail, and
@@ -56,7 +56,7 @@ def pieces(text: str, details: int) -> list[str | Detail]:
     return [*found, text[end:]] if end < len(text) else found
 
 
-def worded(cases: Sequence[Case], details: Sequence[int]) -> str:
+def worded(cases: Sequence[WordingCase], details: Sequence[int]) -> str:
     """The text of the first case that applies."""
     text = next(case.text for case in cases if case.applies(details))
     return "".join(

@@ -14,7 +14,7 @@ from ..pipelines.pass_text import pass_text
 
 
 @dataclass
-class Row:
+class TimingRow:
     """The time of a pass in a stage, or of a phase; `before` and `after` count operations."""
 
     stage: str
@@ -42,7 +42,7 @@ class TimingReport:
     """Where the time went, by stage and pass."""
 
     total: float
-    rows: tuple[Row, ...]
+    rows: tuple[TimingRow, ...]
 
     def __str__(self) -> str:
         lines = [f"execution time: {self.total:.4f} s", f"{'time':>11}  {'share':>7}  operations"]
@@ -97,8 +97,8 @@ class PassTiming(PassHook):
 
     def __init__(self) -> None:
         self._start = time.perf_counter()
-        self._rows: dict[tuple[object, ...], Row] = {}
-        self._open: list[tuple[Row, float]] = []
+        self._rows: dict[tuple[object, ...], TimingRow] = {}
+        self._open: list[tuple[TimingRow, float]] = []
 
     def report(self) -> TimingReport:
         """The measurements so far."""
@@ -107,7 +107,9 @@ class PassTiming(PassHook):
     def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
         """Start the clock of a pass."""
         assert ctx.step is not None
-        row = self._row((ctx.stage, len(ctx.pending)), Row(ctx.stage, pass_text(ctx.step), True))
+        row = self._row(
+            (ctx.stage, len(ctx.pending)), TimingRow(ctx.stage, pass_text(ctx.step), True)
+        )
         row.before += _operations(op)
         self._begin(row)
 
@@ -128,19 +130,19 @@ class PassTiming(PassHook):
     def before_phase(self, ctx: CompilerContext, phase: str) -> None:
         """Start the clock of a phase, and pause that of a pass around it."""
         stage = ctx.stage if phase == "verify" else ""
-        self._begin(self._row((stage, phase), Row(stage, phase, False)))
+        self._begin(self._row((stage, phase), TimingRow(stage, phase, False)))
 
     def after_phase(self, ctx: CompilerContext, phase: str) -> None:
         """Stop the clock of a phase."""
         self._end()
 
-    def _row(self, key: tuple[object, ...], row: Row) -> Row:
+    def _row(self, key: tuple[object, ...], row: TimingRow) -> TimingRow:
         return self._rows.setdefault(key, row)
 
-    def _begin(self, row: Row) -> None:
+    def _begin(self, row: TimingRow) -> None:
         self._open.append((row, time.perf_counter()))
 
-    def _end(self) -> Row:
+    def _end(self) -> TimingRow:
         row, since = self._open.pop()
         seconds = time.perf_counter() - since
         row.seconds += seconds

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 
-class Report(Protocol):
+class HookReport(Protocol):
     """Something to report."""
 
     def __str__(self) -> str:
@@ -20,14 +20,14 @@ class Report(Protocol):
         ...
 
 
-Reporter = Callable[[Report], None]
+Reporter = Callable[[HookReport], None]
 
 
-def write_text(report: Report) -> None:
+def write_text(report: HookReport) -> None:
     """Write a report to standard error as text."""
     print(report, file=sys.stderr, flush=True)
 
 
-def write_json(report: Report) -> None:
+def write_json(report: HookReport) -> None:
     """Write a report to standard error as one line of JSON."""
     print(json.dumps(report.record(), ensure_ascii=False), file=sys.stderr, flush=True)

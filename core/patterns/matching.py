@@ -41,7 +41,7 @@ State = Mapping[Term, SSAValue | Operation]
 
 
 @dataclass(frozen=True)
-class Failure:
+class MatchFailure:
     """Why an attempt failed, and how many terms were bound by then."""
 
     progress: int
@@ -85,7 +85,7 @@ class Matcher:
     """
 
     def __init__(
-        self, roots: Sequence[Term], block: Block | None, failures: list[Failure] | None = None
+        self, roots: Sequence[Term], block: Block | None, failures: list[MatchFailure] | None = None
     ) -> None:
         self.roots = roots
         self.block = block
@@ -225,7 +225,7 @@ class Matcher:
     ) -> bool:
         if self.failures is not None:
             place = where if isinstance(where, Place) else Place(where)
-            self.failures.append(Failure(len(state), place.explain(fact, expected)))
+            self.failures.append(MatchFailure(len(state), place.explain(fact, expected)))
         return False
 
 

@@ -14,7 +14,7 @@ from xdsl.ir import Operation, SSAValue
 from ..errors import CompileError, StepwellError, explain
 from ..ir.module import Module
 from ..ir.provenance import names
-from .matching import Failure, Matcher, described, operations
+from .matching import Matcher, MatchFailure, described, operations
 from .terms import Constrained, OneOf, Operator, Result, Term, Wildcard, is_constant, subterms
 
 
@@ -158,7 +158,7 @@ class Pattern:
 
     def _explained(self, op: Operation) -> tuple[float, str]:
         """The largest number of matched terms, and the reason why the rest did not match."""
-        failures: list[Failure] = []
+        failures: list[MatchFailure] = []
         subject, place = f'pattern "{self.name}"', described(op)
         if (match := self._match(op, failures)) is not None:
             return math.inf, f"{subject} matches {place}: {match.origin}"
@@ -179,7 +179,7 @@ class Pattern:
             raise self.error("there is nothing to explain", "the result of an operator", at)
         return [op]
 
-    def _match(self, op: Operation, failures: list[Failure] | None) -> Match | None:
+    def _match(self, op: Operation, failures: list[MatchFailure] | None) -> Match | None:
         matcher = Matcher(self.roots, op.parent, failures)
         states = (state for root in op.results for state in matcher.states(root))
         # An error raised by a user's predicate becomes one of the pattern.
@@ -192,7 +192,7 @@ class Pattern:
                 return match
             if failures is not None:
                 reason = explain(described(op), "`when` of the pattern refuses the match")
-                failures.append(Failure(len(state) + 1, reason))
+                failures.append(MatchFailure(len(state) + 1, reason))
         return None
 
 

@@ -13,7 +13,7 @@ from ..ir.context import CompilerContext
 from ..threads import SOME_THREADS, are_threads
 from .pass_manager import run_steps
 from .stages import IR_STAGES
-from .text import Entry, entries, parse_passes
+from .text import PassEntry, entries, parse_passes
 
 OPT_LEVELS = (0, 1, 2, 3)
 
@@ -255,7 +255,7 @@ def with_traces(texts: Mapping[str, str], traces: str) -> dict[str, str]:
         fact = f"the pipeline has a schedule: {_SCHEDULES}{{{min(given)}=...}}"
         raise CompileError(explain("schedule", fact, expected="a pipeline without"))
     spec = replace(spec, parameters={**spec.parameters, "trace": (traces,)})
-    passes[place] = Entry(spec, passes[place].anchors)
+    passes[place] = PassEntry(spec, passes[place].anchors)
     return {**texts, stage: ",".join(map(str, passes))}
 
 

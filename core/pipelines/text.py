@@ -39,7 +39,7 @@ _DEEPEST = 16
 
 
 @dataclass(frozen=True)
-class Entry:
+class PassEntry:
     """One pass of a pipeline, and the names of the operations that it is nested in."""
 
     spec: ArgSpec
@@ -73,7 +73,7 @@ def _shown(text: str) -> str:
 
 
 @bounded_cache
-def entries(text: str) -> tuple[Entry, ...]:
+def entries(text: str) -> tuple[PassEntry, ...]:
     """The passes that a text names, with their options.
 
     Raises:
@@ -90,11 +90,11 @@ def entries(text: str) -> tuple[Entry, ...]:
         and all(entry.anchors[:1] == (_MODULE,) for entry in found)
         and len(list(_parts(whole))) == 1
     ):
-        return tuple(Entry(entry.spec, entry.anchors[1:]) for entry in found)
+        return tuple(PassEntry(entry.spec, entry.anchors[1:]) for entry in found)
     return found
 
 
-def _entries(text: str, anchors: tuple[str, ...]) -> Iterator[Entry]:
+def _entries(text: str, anchors: tuple[str, ...]) -> Iterator[PassEntry]:
     if len(anchors) > _DEEPEST:
         raise CompileError(explain("pipeline", f"nested too deeply, expected at most {_DEEPEST}"))
     parts = list(_parts(text))
@@ -106,7 +106,7 @@ def _entries(text: str, anchors: tuple[str, ...]) -> Iterator[Entry]:
     for part in parts:
         head, opened, inside = part.partition("(")
         if not opened or "{" in head:
-            yield from (Entry(hyphenated(spec), anchors) for spec in parse_pipeline(part))
+            yield from (PassEntry(hyphenated(spec), anchors) for spec in parse_pipeline(part))
             continue
         if not _ANCHOR.fullmatch(head) or not inside.endswith(")"):
             expected = "an operation and passes in parentheses, such as func.func(cse)"

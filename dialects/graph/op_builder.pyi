@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.builder import Builder
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 
-from ...core.weights import WeightStore
+from ...core.ir.weights import WeightStore
 from .interfaces import GraphOp
 
 Operand = Any

@@ -102,7 +102,7 @@ def signature_of(function: Program) -> Signature:
     Raises:
         CompileError: if it has none, or they are malformed.
     """
-    face, read = face_of(function), _Reader(function)
+    face, read = face_of(function), _SizeReader(function)
     if not face.described:
         raise read.fail("does not say what its buffers are", SIGNATURE, "no attribute")
     inputs, outputs = specs_of(function)
@@ -128,7 +128,7 @@ def arguments_of(function: Program) -> tuple[Argument, ...]:
     Raises:
         CompileError: if one is no tensor, or one in a sparse format that cannot be called.
     """
-    face, read = face_of(function), _Reader(function)
+    face, read = face_of(function), _SizeReader(function)
     if face.described:
         return signature_of(function).arguments
     fresh = unknown_sizes()
@@ -152,7 +152,7 @@ def _dim(size: int | str, fresh: Callable[[], Dim]) -> Dim:
 
 
 @dataclass(frozen=True)
-class _Reader:
+class _SizeReader:
     """Reads sizes out of attributes of a function, which may have been written by hand."""
 
     function: Program

@@ -45,23 +45,23 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class Cut:
+class RowCut:
     """How rows of `lanes` lanes are cut."""
 
     lanes: int
     chunks: tuple[Chunk, ...]
 
     @classmethod
-    def of(cls, lanes: int, chunks: Iterable[tuple[int, int]]) -> Cut:
+    def of(cls, lanes: int, chunks: Iterable[tuple[int, int]]) -> RowCut:
         """A row cut into chunks of these numbers of lanes and widths, one after another."""
         found: list[Chunk] = []
         for number, width in chunks:
             found.append(Chunk(sum(chunk.lanes for chunk in found), number, width))
         return cls(lanes, tuple(found))
 
-    def in_groups(self, depth: int) -> Cut:
+    def in_groups(self, depth: int) -> RowCut:
         """The cut of rows with a group of elements for each lane."""
-        return Cut.of(
+        return RowCut.of(
             self.lanes * depth, [(part.lanes * depth, part.width * depth) for part in self.chunks]
         )
 
@@ -73,7 +73,7 @@ _SCALAR = (Chunk(0, 1, 1),)
 
 
 @dataclass(frozen=True)
-class Layout:
+class VectorLayout:
     """How vectors of a shape are cut: each row into the same chunks.
 
     `merged` axes at the end share one machine vector: 1, or 2 for two small ones, or a column.
@@ -109,18 +109,18 @@ class Vectors:
     """
 
     hoisted: int
-    cuts: tuple[Cut, ...]
+    cuts: tuple[RowCut, ...]
     merged: tuple[Shape, ...] = ()
 
-    def layout(self, shape: Shape) -> Layout | None:
+    def layout(self, shape: Shape) -> VectorLayout | None:
         """How vectors of a shape are cut, None if that is unknown."""
         if shape in self.merged:
             lanes = shape[-2] * shape[-1]
-            return Layout(shape, (Chunk(0, lanes, lanes),), 2)
+            return VectorLayout(shape, (Chunk(0, lanes, lanes),), 2)
         if shape[-1:] == (1,):
-            return Layout(shape, _SCALAR)
+            return VectorLayout(shape, _SCALAR)
         found = (cut.chunks for cut in self.cuts if (cut.lanes,) == shape[-1:])
-        return next((Layout(shape, chunks) for chunks in found), None)
+        return next((VectorLayout(shape, chunks) for chunks in found), None)
 
 
 @irdl_attr_definition
@@ -174,7 +174,7 @@ class VectorsAttr(Data[Vectors]):
             lanes = number()
             return lanes, number() if parser.parse_optional_keyword("of") else lanes
 
-        cuts: list[Cut] = []
+        cuts: list[RowCut] = []
         merged: list[Shape] = []
         with parser.in_angle_brackets():
             parser.parse_keyword("hoist")
@@ -185,7 +185,7 @@ class VectorsAttr(Data[Vectors]):
                     continue
                 lanes = number()
                 parser.parse_punctuation("=")
-                cuts.append(Cut.of(lanes, parser.parse_comma_separated_list(square, chunk)))
+                cuts.append(RowCut.of(lanes, parser.parse_comma_separated_list(square, chunk)))
         return Vectors(hoisted, tuple(cuts), tuple(merged))
 
 

@@ -21,7 +21,7 @@ from xdsl.traits import Pure
 from ...core.ir.walks import operations_in
 from .abi import ITERATION_WORDS
 from .attrs import ContextType
-from .statuses import Failure
+from .statuses import CallFailure
 
 
 @irdl_op_definition
@@ -82,14 +82,14 @@ class FailingOp(IRDLOperation, ABC):
     """
 
     @property
-    def failure(self) -> Failure:
+    def failure(self) -> CallFailure:
         """What its failure means to the caller."""
         loops = tuple(op.subject.data for op in iterations_around(self))
         return replace(self.fault, loops=loops)
 
     @property
     @abstractmethod
-    def fault(self) -> Failure:
+    def fault(self) -> CallFailure:
         """The same without the loops around it."""
 
 

@@ -29,7 +29,7 @@ from .ops_check import CheckCsrOp, CheckIndexOp, CheckOffsetsOp, CheckOp, DropTr
 from .ops_clock import ClockOp, RecordOp
 from .ops_memory import ArenaOp, ConstantOp, SliceOp
 from .ops_tiles import CaptureConstant, DropCapture, ParallelTilesOp, YieldOp
-from .statuses import Failure
+from .statuses import CallFailure
 
 __all__ = [
     "ARENA_TOO_SMALL",
@@ -44,6 +44,7 @@ __all__ = [
     "SYSTEM_FREE",
     "WORDS",
     "ArenaOp",
+    "CallFailure",
     "CallOp",
     "CallPackedOp",
     "CallTilesOp",
@@ -59,7 +60,6 @@ __all__ = [
     "DropCapture",
     "DropTrueCheck",
     "FailingOp",
-    "Failure",
     "IterationOp",
     "ParallelTilesOp",
     "RecordOp",

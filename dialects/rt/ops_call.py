@@ -40,7 +40,7 @@ from ..sparse_tensor import part_count
 from .attrs import ContextType
 from .buffers import verify_contiguous, verify_slot
 from .failures import FailingOp
-from .statuses import Failure
+from .statuses import CallFailure
 
 
 class CalleeExists(SymbolUserOpInterface):
@@ -235,5 +235,5 @@ class CallPackedOp(FailingOp):
                 raise VerifyException(explain(self.name, fact, expected=expected, got=got))
 
     @property
-    def fault(self) -> Failure:
-        return Failure("function", self.callee.data)
+    def fault(self) -> CallFailure:
+        return CallFailure("function", self.callee.data)

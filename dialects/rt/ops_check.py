@@ -25,7 +25,7 @@ from .abi import DETAIL_WORDS
 from .attrs import ContextType
 from .buffers import verify_index_buffer
 from .failures import FailingOp
-from .statuses import Failure
+from .statuses import CallFailure
 
 
 class _CheckCanonicalization(HasCanonicalizationPatternsTrait):
@@ -90,8 +90,8 @@ class CheckOp(FailingOp):
             )
 
     @property
-    def fault(self) -> Failure:
-        return Failure("check", self.message.data, len(self.details))
+    def fault(self) -> CallFailure:
+        return CallFailure("check", self.message.data, len(self.details))
 
 
 @irdl_op_definition
@@ -156,8 +156,8 @@ class CheckCsrOp(FailingOp):
                 raise VerifyException(f"{self.name}: wrong rank, expected 1, got {buffer}")
 
     @property
-    def fault(self) -> Failure:
-        return Failure("csr", self.subject.data)
+    def fault(self) -> CallFailure:
+        return CallFailure("csr", self.subject.data)
 
 
 @irdl_op_definition
@@ -217,8 +217,8 @@ class CheckIndexOp(FailingOp):
         verify_index_buffer(self, memref_type(self.indices))
 
     @property
-    def fault(self) -> Failure:
-        return Failure("place" if self.from_front else "index", self.subject.data)
+    def fault(self) -> CallFailure:
+        return CallFailure("place" if self.from_front else "index", self.subject.data)
 
 
 @irdl_op_definition
@@ -272,8 +272,8 @@ class CheckOffsetsOp(FailingOp):
             raise VerifyException(f"{self.name}: wrong rank, expected 1, got {buffer}")
 
     @property
-    def fault(self) -> Failure:
-        return Failure("offsets", self.subject.data)
+    def fault(self) -> CallFailure:
+        return CallFailure("offsets", self.subject.data)
 
 
 @states(EXACT, "check(true) ==")

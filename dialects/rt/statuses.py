@@ -11,11 +11,11 @@ from ...core.errors import in_iteration
 from .abi import DETAIL_WORDS
 
 if TYPE_CHECKING:
-    from ...core.boundary.wording import Case
+    from ...core.boundary.wording import WordingCase
 
 
 @dataclass(frozen=True)
-class Failure:
+class CallFailure:
     """A way in which a call can fail, as reported to its caller.
 
     `subject` is the registered function, the message of a check, or what was checked. So many
@@ -49,13 +49,13 @@ class Failure:
         return f"{self.subject}: " if self.kind in _INDICES else ""
 
     @property
-    def cases(self) -> Sequence[Case]:
+    def cases(self) -> Sequence[WordingCase]:
         """The texts of the message; it has the first that applies."""
-        from ...core.boundary.wording import Case
+        from ...core.boundary.wording import WordingCase
 
         if self.kind == "function":
-            return (Case(f'registered function "{self.subject}" failed'),)
-        return _about_indices().get(self.kind) or (Case(self.subject),)
+            return (WordingCase(f'registered function "{self.subject}" failed'),)
+        return _about_indices().get(self.kind) or (WordingCase(self.subject),)
 
 
 _INDICES = ("csr", "index", "place", "offsets")
@@ -63,7 +63,7 @@ _INDICES = ("csr", "index", "place", "offsets")
 
 
 @functools.cache
-def _about_indices() -> Mapping[str, Sequence[Case]]:
+def _about_indices() -> Mapping[str, Sequence[WordingCase]]:
     """The texts about arrays of indices, by the kind of the failure.
 
     Loading a program does without them.

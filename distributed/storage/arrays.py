@@ -24,7 +24,7 @@ _DTYPES = ("int32", "int64", "float32", "float64")
 _LARGEST_HEADER = 64 * LARGEST_LIST
 
 
-class Writer(Protocol):
+class ArrayWriter(Protocol):
     """An array that is written from its beginning to its end."""
 
     def append(self, piece: np.ndarray, /) -> None: ...
@@ -33,7 +33,7 @@ class Writer(Protocol):
 class Store(Protocol):
     """Where the arrays of a partition are written."""
 
-    def create(self, name: str, dtype: Any, length: int) -> Writer:
+    def create(self, name: str, dtype: Any, length: int) -> ArrayWriter:
         """An array of one dimension, to which pieces of that length in all are appended."""
         ...
 
@@ -52,13 +52,13 @@ class _InMemory:
         self._filled += len(piece)
 
 
-class Memory:
+class ArraysInMemory:
     """Arrays in memory."""
 
     def __init__(self) -> None:
         self._writers: dict[str, _InMemory] = {}
 
-    def create(self, name: str, dtype: Any, length: int) -> Writer:
+    def create(self, name: str, dtype: Any, length: int) -> ArrayWriter:
         return self._writers.setdefault(name, _InMemory(dtype, length))
 
     def arrays(self) -> Mapping[str, np.ndarray]:
@@ -87,7 +87,7 @@ def append_array(path: Path, array: np.ndarray) -> None:
             data = data[file.write(data) :]
 
 
-class Folder(Mapping[str, np.ndarray]):
+class ArrayFolder(Mapping[str, np.ndarray]):
     """Arrays in the files of a folder; those that are read are memory maps."""
 
     def __init__(
@@ -103,7 +103,7 @@ class Folder(Mapping[str, np.ndarray]):
         self.path, self.key = Path(path), key
         self._listed = {name: (str(dtype), int(length)) for name, (dtype, length) in listed.items()}
 
-    def create(self, name: str, dtype: Any, length: int) -> Writer:
+    def create(self, name: str, dtype: Any, length: int) -> ArrayWriter:
         self._listed[name] = (np.dtype(dtype).name, length)
         return _File(self._file(name), dtype, length)
 
@@ -138,7 +138,7 @@ class Folder(Mapping[str, np.ndarray]):
         return self.path / f"{name}.npy"
 
 
-def read_folder(path: str | os.PathLike[str]) -> tuple[Folder, dict[str, Any]]:
+def read_folder(path: str | os.PathLike[str]) -> tuple[ArrayFolder, dict[str, Any]]:
     """The arrays of a complete folder, and the facts that its header has.
 
     Raises:
@@ -159,7 +159,7 @@ def read_folder(path: str | os.PathLike[str]) -> tuple[Folder, dict[str, Any]]:
     key = facts.get("key", "")
     if not isinstance(key, str):
         raise damaged(header, "its key is no text")
-    return Folder(path, listed, key), facts
+    return ArrayFolder(path, listed, key), facts
 
 
 def _is_listed(entry: object) -> bool:

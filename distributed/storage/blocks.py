@@ -1,4 +1,4 @@
-"""`Block`: the rows of a value that one part has, in memory or in a file that others can map."""
+"""`PartBlock`: rows of a value that one part has, in memory or in a file that others can map."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class BlockLostError(StepwellError):
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class PartBlock:
     """An array of a part: its own rows, and where it is exchanged those of other nodes after them.
 
     These are its halo, or all other nodes where the parts share a ring (`rings.py`).
@@ -64,7 +64,7 @@ class Block:
         shape: Sequence[int],
         dtype: np.dtype[Any],
         kept: bool = False,
-    ) -> Block:
+    ) -> PartBlock:
         """A new block with undefined elements.
 
         Args:
@@ -79,10 +79,10 @@ class Block:
         """
         shape = tuple(shape)
         if place is None:
-            return Block(shape, dtype, np.empty(shape, dtype))
+            return PartBlock(shape, dtype, np.empty(shape, dtype))
         path = Path(place, f"{name}.npy")
         allocate_npy(path, shape, dtype)
-        return Block(shape, dtype, None, str(path), hostname(), kept)
+        return PartBlock(shape, dtype, None, str(path), hostname(), kept)
 
     @staticmethod
     def create_ring(
@@ -91,7 +91,7 @@ class Block:
         shape: Sequence[int],
         dtype: np.dtype[Any],
         kept: bool = False,
-    ) -> Block:
+    ) -> PartBlock:
         """A new ring with undefined elements, whose rows fill pages; the arguments of `create`.
 
         Raises:
@@ -103,9 +103,9 @@ class Block:
             with allocating(path) as file:
                 if size:
                     allocate(file.fileno(), 0, size)
-            return Block(shape, dtype, None, str(path), hostname(), kept, 0)
+            return PartBlock(shape, dtype, None, str(path), hostname(), kept, 0)
         if not size:
-            return Block(shape, dtype, np.empty((2 * shape[0], *shape[1:]), dtype), first=0)
+            return PartBlock(shape, dtype, np.empty((2 * shape[0], *shape[1:]), dtype), first=0)
         descriptor = os.memfd_create(name)
         try:
             allocate(descriptor, 0, size)
@@ -114,9 +114,9 @@ class Block:
             raise unwritten(name, reason) from reason
         finally:
             os.close(descriptor)
-        return Block(shape, dtype, memory.view(dtype).reshape(-1, *shape[1:]), first=0)
+        return PartBlock(shape, dtype, memory.view(dtype).reshape(-1, *shape[1:]), first=0)
 
-    def from_row(self, first: int) -> Block:
+    def from_row(self, first: int) -> PartBlock:
         """The ring as a part has it, whose first row this is."""
         return replace(self, first=first)
 

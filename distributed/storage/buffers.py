@@ -17,7 +17,7 @@ import numpy as np
 from .direct import BLOCK
 
 
-class Buffers:
+class TileBuffers:
     """Memory for the arrays of one tile at a time.
 
     Args:

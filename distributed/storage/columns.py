@@ -17,7 +17,7 @@ _PIECE = 1 << 16
 """The entries that are looked at at a time."""
 
 
-class Columns:
+class TileColumns:
     """The columns of the tiles of a part.
 
     Args:
@@ -50,7 +50,7 @@ class Columns:
         return places
 
 
-class NoColumns(Columns):
+class NoColumns(TileColumns):
     """What a stage that has no use for the graph takes instead: tiles without entries."""
 
     def __init__(self, part: Part) -> None:
@@ -63,7 +63,7 @@ class NoColumns(Columns):
         return np.empty(0, np.int64)
 
 
-class KeptColumns(Columns):
+class KeptColumns(TileColumns):
     """The columns of tiles whose last ones are all nodes that any entry refers to.
 
     Args:

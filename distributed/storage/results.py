@@ -15,7 +15,7 @@ from ..parquet import write_parquet
 
 
 @dataclass(frozen=True)
-class Result:
+class ResultPlace:
     """Where a result goes: a path, or an array."""
 
     name: str
@@ -77,18 +77,18 @@ def _linked(file: Path, path: Path) -> bool:
     return True
 
 
-def result_of(name: str, out: Any) -> Result:
+def result_of(name: str, out: Any) -> ResultPlace:
     """Where a result goes.
 
     Raises:
         InputError: if `out` is neither a path with a known suffix nor an array.
     """
     if isinstance(out, np.ndarray):
-        return Result(name, None, out)
+        return ResultPlace(name, None, out)
     if isinstance(out, str | os.PathLike):
         path = Path(out)
         if path.suffix in (".npy", ".parquet") and path.parent.is_dir():
-            return Result(name, path, None)
+            return ResultPlace(name, path, None)
         out = path
     expected = "a path of a .npy or .parquet file in a folder that exists, or an array"
     raise error(

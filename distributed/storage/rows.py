@@ -102,7 +102,7 @@ def check_files(*arrays: np.ndarray | None) -> None:
             extent.check()
 
 
-class Mapped:
+class MappedRows:
     """The rows of an array, which may be a memory map.
 
     Args:
@@ -163,11 +163,11 @@ def rows_of(name: str, value: Any) -> Rows:
 
     if isinstance(value, str | os.PathLike):
         try:
-            return Mapped(map_npy(value), named=True)
+            return MappedRows(map_npy(value), named=True)
         except ReadingError as reason:
             raise damaged(value, reason) from reason
     if isinstance(value, np.ndarray):
-        return Mapped(value)
+        return MappedRows(value)
     if isinstance(value, Rows):
         return value
     if issparse(value):
@@ -201,7 +201,7 @@ def gather(
         return result
     if not 0 <= wanted.min() <= wanted.max() < rows.shape[0]:
         raise error("no such row", f"0 to {rows.shape[0] - 1}", f"{wanted.min()} to {wanted.max()}")
-    if isinstance(rows, Mapped) and rows.extent is None:
+    if isinstance(rows, MappedRows) and rows.extent is None:
         return rows.read(wanted, result)
     order = None
     if not np.all(wanted[1:] >= wanted[:-1]):
@@ -211,12 +211,12 @@ def gather(
     def read(piece: slice) -> None:
         if order is not None:
             _distribute(_read(rows, wanted[piece]), order[piece], result)
-        elif isinstance(rows, Mapped):
+        elif isinstance(rows, MappedRows):
             _read(rows, wanted[piece], result[piece])
         else:
             result[piece] = _read(rows, wanted[piece])
 
-    several = pool.map if pool is not None and isinstance(rows, Mapped) else map
+    several = pool.map if pool is not None and isinstance(rows, MappedRows) else map
     for _ in several(read, _pieces(rows, wanted)):
         pass
     return result
@@ -228,7 +228,7 @@ def _pieces(rows: Rows, wanted: np.ndarray) -> Iterator[slice]:
     step = max(1, BLOCK // width)
     for first in range(0, count, step):
         end = min(first + step, count)
-        if not isinstance(rows, Mapped):
+        if not isinstance(rows, MappedRows):
             yield slice(first, end)
             continue
         some = wanted[first:end]
@@ -270,7 +270,7 @@ def _read(rows: Rows, wanted: np.ndarray, out: np.ndarray | None = None) -> np.n
     """
     what = f"rows {wanted[0]} to {wanted[-1]}"
     try:
-        given = rows.read(wanted, out) if isinstance(rows, Mapped) else rows.read(wanted)
+        given = rows.read(wanted, out) if isinstance(rows, MappedRows) else rows.read(wanted)
         found = np.asarray(given)
     except OSError as reason:
         raise error(f"cannot read {what}: {reason}") from reason

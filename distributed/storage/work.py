@@ -21,7 +21,7 @@ from ...core.ir.weights import WeightStore
 from ..errors import damaged, error, unwritten
 from ..partition import Partition
 from .new_files import NewRows
-from .rows import Extent, Mapped, Rows, Sparse, gather
+from .rows import Extent, MappedRows, Rows, Sparse, gather
 
 _STATE, _LOCK = "state.json", "stepwell.lock"
 _KIND = "stepwell run"
@@ -31,7 +31,7 @@ _SMALL = 1 << 28
 """The bytes of an array that is recognised by all its numbers: some tenths of a second."""
 
 
-class Work:
+class WorkFolder:
     """The folder of a run, which holds a lock on it until it is closed.
 
     A folder of an interrupted run with the same key is continued, one with another key begun anew.
@@ -229,7 +229,7 @@ def _more(name: str, rows: Rows) -> Iterator[np.ndarray]:
         InputError: if it has a version that is no text.
     """
     arrays: list[Any] = []
-    if isinstance(rows, Mapped):
+    if isinstance(rows, MappedRows):
         arrays = [rows.array]
     elif isinstance(rows, Sparse):
         arrays = [rows.matrix.indptr, rows.matrix.indices, rows.matrix.data]

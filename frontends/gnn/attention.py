@@ -19,7 +19,7 @@ from .weights import bias_of, error, floats, matrix_of, shaped, whole
 
 
 @dataclass(frozen=True)
-class Ends:
+class ScoreEnds:
     """What a score is computed of: the ends of edges, and their features."""
 
     at_sources: Callable[[Value], Value]
@@ -67,7 +67,7 @@ class _Attention(Convolution):
         self,
         context: Context,
         sent: Value,
-        score: Callable[[Ends], Value],
+        score: Callable[[ScoreEnds], Value],
         edges: bool,
         loops: bool,
     ) -> Value:
@@ -84,15 +84,15 @@ class _Attention(Convolution):
         b, a = context.builder, context.adjacency
         attr = context.edge_attr if edges else None
         if not loops:
-            ends = Ends(context.at_sources, context.at_targets, attr)
+            ends = ScoreEnds(context.at_sources, context.at_targets, attr)
             return b.aggregate(a, sent, score(ends), kind="softmax")
         if attr is None and context.with_self_loops is not None:
             a = context.with_self_loops()
-            ends = Ends(lambda x: b.at_entries(a, x, 1), lambda x: b.at_entries(a, x, 0), None)
+            ends = ScoreEnds(lambda x: b.at_entries(a, x, 1), lambda x: b.at_entries(a, x, 0), None)
             return b.aggregate(a, sent, score(ends), kind="softmax")
         mean = None if attr is None else _mean_without_loops(context, sent, attr)
-        own = score(Ends(lambda x: x, lambda x: x, mean))
-        scores = score(Ends(context.at_sources, context.at_targets, attr))
+        own = score(ScoreEnds(lambda x: x, lambda x: x, mean))
+        scores = score(ScoreEnds(context.at_sources, context.at_targets, attr))
         shares = b.edge_softmax(a, scores, own)
         rest = b.reshape(b.own_softmax(a, scores, own), [-1, self.heads, 1])
         return b.aggregate(a, sent, shares) + rest * sent
@@ -191,7 +191,7 @@ class GATConv(_Attention):
         if self.edge is not None:
             context.edges("GATConv", name, self.edge.shape[1])
 
-        def score(ends: Ends) -> Value:
+        def score(ends: ScoreEnds) -> Value:
             total = ends.at_sources(source) + ends.at_targets(target)
             if self.edge is not None:
                 weight = b.constant(self.edge, f"{name}.edge", h.dtype)
@@ -272,7 +272,7 @@ class GATv2Conv(_Attention):
         if edge is not None:
             context.edges("GATv2Conv", name, edge.weight.shape[1])
 
-        def score(ends: Ends) -> Value:
+        def score(ends: ScoreEnds) -> Value:
             total = ends.at_sources(left) + ends.at_targets(right)
             if edge is not None and ends.edge_attr is not None:
                 made = apply(context, edge, ends.edge_attr, f"{name}.lin_edge")

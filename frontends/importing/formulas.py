@@ -1,8 +1,8 @@
 """Formulas on values of a model, written with NumPy: the operators that they mean are emitted.
 
 A formula is a function of arrays such as ``np.floor((y + 0.5) / scale)``. Called with arrays it
-computes numbers at import, called with a `Term` it becomes operators that compute them in each
-call, by NumPy's protocols for other kinds of arrays (NEP 13 and 18).
+computes numbers at import, called with a `FormulaTerm` it becomes operators that compute them in
+each call, by NumPy's protocols for other kinds of arrays (NEP 13 and 18).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _UFUNCS: dict[np.ufunc, type[GraphOp]] = {
 }
 
 
-class Term(NDArrayOperatorsMixin):
+class FormulaTerm(NDArrayOperatorsMixin):
     """A value of floats or bool in a formula, with broadcasting as NumPy has it.
 
     Numbers in a formula have the element type of its terms.
@@ -59,7 +59,7 @@ class Term(NDArrayOperatorsMixin):
         self.value = value
 
     @classmethod
-    def of(cls, node: ModelNode, number: Value | Dim, dtype: np.dtype = _F64) -> Term:
+    def of(cls, node: ModelNode, number: Value | Dim, dtype: np.dtype = _F64) -> FormulaTerm:
         """A tensor of numbers, or a size."""
         value = node.number(number) if isinstance(number, Dim) else number
         return cls(node, cast(node, value, dtype), dtype)
@@ -84,9 +84,9 @@ class Term(NDArrayOperatorsMixin):
             return NotImplemented
         return self._emit(graph.WhereOp, inputs)
 
-    def _emit(self, build: type[GraphOp], inputs: Sequence[Any]) -> Term:
-        values = [x.value if isinstance(x, Term) else self._known(x) for x in inputs]
-        return Term(self._node, self._node.apply(build, *values), self._dtype)
+    def _emit(self, build: type[GraphOp], inputs: Sequence[Any]) -> FormulaTerm:
+        values = [x.value if isinstance(x, FormulaTerm) else self._known(x) for x in inputs]
+        return FormulaTerm(self._node, self._node.apply(build, *values), self._dtype)
 
     def _known(self, number: Any) -> Value:
         array = np.asarray(number)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core.algebra.dims import Dim
-from .formulas import Term
+from .formulas import FormulaTerm
 from .nodes import ModelNode
 from .resizing import Numbers, cubic, linear
 from .selection import apart
@@ -103,10 +103,12 @@ def sampled(node: ModelNode, x: Value, grid: Value, way: Sampling) -> Value:
         raise node.broken("the grid does not fit the image", f"{count} numbers each", shapes)
     if x.dtype.kind != "f" or not is_static(grid.shape[-1:]):
         raise node.unsupported(f"not supported for {x.dtype.name}")
-    sizes = (Term.of(node, dim, x.dtype) for dim in x.shape[2:])
+    sizes = (FormulaTerm.of(node, dim, x.dtype) for dim in x.shape[2:])
     axes = [_Axis(size, way.padding, way.align_corners) for size in sizes]
     parts = reversed(apart(node, grid, grid.rank - 1, [1] * count))
-    numbers = [Term.of(node, squeezed(node, part, [grid.rank - 1]), x.dtype) for part in parts]
+    numbers = [
+        FormulaTerm.of(node, squeezed(node, part, [grid.rank - 1]), x.dtype) for part in parts
+    ]
     places = [axis.place(g) for axis, g in zip(axes, numbers, strict=True)]
     image = transposed(node, x, [0, *range(2, x.rank), 1])
     found = _interpolated(node, image, axes, places, way)
@@ -114,13 +116,13 @@ def sampled(node: ModelNode, x: Value, grid: Value, way: Sampling) -> Value:
 
 
 def interpolated(
-    node: ModelNode, image: Value, sizes: Sequence[Dim], places: Sequence[Term]
+    node: ModelNode, image: Value, sizes: Sequence[Dim], places: Sequence[FormulaTerm]
 ) -> Value:
     """Elements of images (n, *sizes, c) at places (n, *result) of their axes, linearly between
     neighbours, of which those outside are 0: (n, *result, c).
     """
     way = Sampling("linear", "zeros", True)
-    axes = [_Axis(Term.of(node, dim, image.dtype), way.padding, True) for dim in sizes]
+    axes = [_Axis(FormulaTerm.of(node, dim, image.dtype), way.padding, True) for dim in sizes]
     return _interpolated(node, image, axes, places, way)
 
 
@@ -161,12 +163,12 @@ def _truncated(x: Numbers) -> Numbers:
 def _weighted(node: ModelNode, elements: Value, weights: Sequence[Numbers]) -> Value:
     if not weights:
         return elements
-    factor: Term = functools.reduce(lambda a, b: a * b, weights)
+    factor: FormulaTerm = functools.reduce(lambda a, b: a * b, weights)
     column = unsqueezed(node, factor.as_type(elements.dtype.type), [elements.rank - 1])
     return node.mul(elements, column)
 
 
-def _taken(node: ModelNode, image: Value, places: Sequence[Term]) -> Value:
+def _taken(node: ModelNode, image: Value, places: Sequence[FormulaTerm]) -> Value:
     """The channels at places of each image: (n, *sizes, c), (n, *result) -> (n, *result, c)."""
     indices = [place.as_type(np.int64) for place in places]
     later = list(range(1, indices[0].rank))

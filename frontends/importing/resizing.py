@@ -16,21 +16,21 @@ import numpy as np
 
 from ...core.algebra.dims import Dim
 from ...core.dtype_names import is_real
-from .formulas import Term
+from .formulas import FormulaTerm
 from .nodes import ModelNode
 from .selection import taken
 from .shapes import product_along, repeated, reshaped, unsqueezed
 from .values import Value
 
 Numbers: TypeAlias = Any
-"""An array of f64, or a `Term`."""
+"""An array of f64, or a `FormulaTerm`."""
 
 _MOST_GATHERS = 8
 """The most elements that a result is a sum of gathers of; of more it is a matrix product."""
 
 
 @dataclass(frozen=True)
-class Extent:
+class AxisMovement:
     """The movement along an axis.
 
     Attributes:
@@ -49,25 +49,25 @@ class Extent:
     end: Numbers = 1.0
 
 
-Coordinates = Callable[[Numbers, Extent], Numbers]
+Coordinates = Callable[[Numbers, AxisMovement], Numbers]
 """Positions of the result -> positions in the operand."""
 
 
-def _half_pixel(y: Numbers, e: Extent) -> Numbers:
+def _half_pixel(y: Numbers, e: AxisMovement) -> Numbers:
     return (y + 0.5) / e.scale - 0.5
 
 
-def _symmetric(y: Numbers, e: Extent) -> Numbers:
+def _symmetric(y: Numbers, e: AxisMovement) -> Numbers:
     exact = e.scale * e.size
     return (1 - e.result / exact) * e.size / 2 + (y + 0.5) / e.scale - 0.5
 
 
-def _steps(e: Extent) -> Numbers:
+def _steps(e: AxisMovement) -> Numbers:
     """The distance of the ends of a result, 1 for a single element."""
     return np.where(e.result == 1, 1.0, e.result - 1)
 
 
-def _crop_and_resize(y: Numbers, e: Extent) -> Numbers:
+def _crop_and_resize(y: Numbers, e: AxisMovement) -> Numbers:
     part, first = (e.end - e.start) * (e.size - 1), e.start * (e.size - 1)
     return np.where(e.result == 1, part / 2, y * part / _steps(e)) + first
 
@@ -121,7 +121,7 @@ class Filter:
     antialias: bool = False
     exclude_outside: bool = False
 
-    def samples(self, x: Numbers, extent: Extent) -> list[tuple[Numbers, Numbers]]:
+    def samples(self, x: Numbers, extent: AxisMovement) -> list[tuple[Numbers, Numbers]]:
         """The place of an element and its weight for each position, for all that count.
 
         Weights of a position add up to 1. Places may be outside.
@@ -148,13 +148,13 @@ def nearest(
 
 
 def interpolated(
-    node: ModelNode, x: Value, axis: int, at: Numbers, extent: Extent, kernel: Filter
+    node: ModelNode, x: Value, axis: int, at: Numbers, extent: AxisMovement, kernel: Filter
 ) -> Value:
     """`x` with a weighted sum of near elements for each position along an axis."""
     if not is_real(x.dtype):
         raise node.unsupported(f"interpolation of {x.dtype.name}")
     samples = kernel.samples(at, extent)
-    if not isinstance(at, Term):
+    if not isinstance(at, FormulaTerm):
         samples = [(places, weights) for places, weights in samples if weights.any()]
         if len(samples) > _MOST_GATHERS:
             return _product(node, x, axis, samples)
@@ -168,7 +168,7 @@ def interpolated(
 
 
 def _weights(node: ModelNode, weights: Numbers, dtype: np.dtype) -> Value:
-    if isinstance(weights, Term):
+    if isinstance(weights, FormulaTerm):
         return weights.as_type(dtype.type)
     return node.known(weights.astype(dtype))
 
@@ -176,9 +176,9 @@ def _weights(node: ModelNode, weights: Numbers, dtype: np.dtype) -> Value:
 def _taken(node: ModelNode, x: Value, axis: int, places: Numbers) -> Value:
     """The elements at places along an axis, those at its border for places outside."""
     size = x.shape[axis]
-    if isinstance(places, Term):
-        last: Numbers = Term.of(node, size) - 1
-        inside: Term = np.maximum(np.minimum(cast(Numbers, places), last), 0.0)
+    if isinstance(places, FormulaTerm):
+        last: Numbers = FormulaTerm.of(node, size) - 1
+        inside: FormulaTerm = np.maximum(np.minimum(cast(Numbers, places), last), 0.0)
         return node.gather(x, inside.as_type(np.int64), axis=axis)
     return _taken_at(node, x, axis, np.clip(places, 0, size.value - 1).astype(np.int64))
 

@@ -45,13 +45,13 @@ def image_of_blocks_by(
     elements = x.shape[1].exact_div(channels)
     if elements is None or not (elements.is_static and x.shape[2].is_static):
         raise node.unsupported(f"blocks of symbolic shape {[str(dim) for dim in x.shape]}")
-    found = _Blocks(node, sizes, block, steps, pads).places(elements, x.shape[2])
+    found = _ImageBlocks(node, sizes, block, steps, pads).places(elements, x.shape[2])
     for own, size in zip(image, sizes, strict=True):
         found = node.check(found, node.equal(own, size), [], "the image has not the declared shape")
     return summed_at(node, x, channels, found, sizes)
 
 
-class _Blocks:
+class _ImageBlocks:
     """Blocks of an image, whose sizes are numbers of a node."""
 
     def __init__(

@@ -42,9 +42,9 @@ from .ordering import label, ordered
 from .registry import converter, load_conversions
 from .results import check_counts, converted, wanted
 from .schemas import schema_of
-from .scopes import Scope, attributes_of
+from .scopes import NameScope, attributes_of
 from .sequences import Tensors, element_of, joined, results_of
-from .signature import Input, Shapes, declared_sizes, read_inputs
+from .signature import OnnxInput, Shapes, declared_sizes, read_inputs
 from .tensors import array_of, check_together
 
 _MOST_NODES = 200_000  # after the functions of the model are expanded
@@ -85,7 +85,7 @@ class _Importer:
 
     def run(self, shapes: Shapes | None) -> Module:
         graph = self.model.graph
-        scope = Scope(opsets(self.model.opset_import), declared=declared_sizes(graph))
+        scope = NameScope(opsets(self.model.opset_import), declared=declared_sizes(graph))
         self._initialisers(graph, scope)
         inputs, tensors = read_inputs(graph, set(scope.values), shapes)
         self.problems += tensors.problems
@@ -109,7 +109,7 @@ class _Importer:
 
     # Constants and arguments
 
-    def _initialisers(self, graph: GraphProto, scope: Scope) -> None:
+    def _initialisers(self, graph: GraphProto, scope: NameScope) -> None:
         check_together(graph.initializer)
         for tensor in graph.initializer:
             if not tensor.name:
@@ -131,10 +131,10 @@ class _Importer:
             scope.values[name] = None
 
     def _arguments(
-        self, graph: GraphProto, inputs: Sequence[Input], tensors: Tensors, scope: Scope
+        self, graph: GraphProto, inputs: Sequence[OnnxInput], tensors: Tensors, scope: NameScope
     ) -> None:
         """Create the body of the program, with one argument for each input."""
-        usable: list[tuple[Input, TensorType]] = []
+        usable: list[tuple[OnnxInput, TensorType]] = []
         for info in graph.input:
             scope.values.setdefault(info.name, None)
         for spec in inputs:
@@ -159,7 +159,7 @@ class _Importer:
 
     # Nodes
 
-    def _convert_all(self, nodes: Sequence[NodeProto], scope: Scope) -> None:
+    def _convert_all(self, nodes: Sequence[NodeProto], scope: NameScope) -> None:
         self.nodes_left -= len(nodes)
         if self.nodes_left < 0:
             raise broken(f"more than {_MOST_NODES} nodes once functions are expanded")
@@ -176,7 +176,7 @@ class _Importer:
                 results = []
             self._define(proto, results, scope)
 
-    def _define(self, proto: NodeProto, results: Sequence[Value | None], scope: Scope) -> None:
+    def _define(self, proto: NodeProto, results: Sequence[Value | None], scope: NameScope) -> None:
         for index, name in enumerate(proto.output):
             if not name:
                 continue
@@ -190,7 +190,7 @@ class _Importer:
                 self.emitter.hold(value)
             scope.values[name] = value
 
-    def _convert(self, proto: NodeProto, scope: Scope) -> Sequence[Value | None]:
+    def _convert(self, proto: NodeProto, scope: NameScope) -> Sequence[Value | None]:
         """The results of a node; empty if an operand is the result of an unsupported node."""
         domain = default_domain(proto.domain)
         name = scope.prefix + label(proto)
@@ -200,7 +200,7 @@ class _Importer:
         blocked = any(n and value is None for n, value in zip(read, inputs, strict=True))
         function = self.functions.get((domain, proto.op_type, proto.overload))
         if function is not None:
-            call = Scope(opsets(function.opset_import), {}, name + "/", depth=scope.depth + 1)
+            call = NameScope(opsets(function.opset_import), {}, name + "/", depth=scope.depth + 1)
             if blocked:
                 return []
             self._call(function, inputs, attributes, call)
@@ -225,7 +225,7 @@ class _Importer:
             if body is None:
                 raise
             imports = {**scope.opsets, **opsets(body.opset_import)}
-            call = Scope(imports, {}, name + "/", depth=scope.depth + 1)
+            call = NameScope(imports, {}, name + "/", depth=scope.depth + 1)
             results = self._expanded(body, inputs, with_defaults(schema, attributes), call, error)
             return wanted(node, results)
 
@@ -234,7 +234,7 @@ class _Importer:
         body: FunctionProto,
         inputs: Sequence[Value | None],
         attributes: Mapping[str, AttributeProto],
-        scope: Scope,
+        scope: NameScope,
         error: UnsupportedNodeError,
     ) -> list[Value | None]:
         """The results of a node without a conversion, by ONNX's definition of its operator.
@@ -261,7 +261,7 @@ class _Importer:
         function: FunctionProto,
         inputs: Sequence[Value | None],
         attributes: Mapping[str, AttributeProto],
-        scope: Scope,
+        scope: NameScope,
     ) -> None:
         """Expand a function in place: its values are those of `scope` afterwards."""
         origin = f'node "{scope.prefix[:-1]}"'
@@ -282,7 +282,7 @@ class _Importer:
         self._convert_all(ordered(function.node, scope.values), scope)
 
     def _subgraph(
-        self, graph: GraphProto, inputs: Sequence[Value], scope: Scope, name: str
+        self, graph: GraphProto, inputs: Sequence[Value], scope: NameScope, name: str
     ) -> list[Value]:
         """Convert a subgraph of a node in the current region; returns its outputs.
 
@@ -320,7 +320,7 @@ class _Importer:
 
     # The program
 
-    def _outputs(self, graph: GraphProto, scope: Scope) -> list[tuple[str, Value]]:
+    def _outputs(self, graph: GraphProto, scope: NameScope) -> list[tuple[str, Value]]:
         outputs: list[tuple[str, Value]] = []
         for info in graph.output:
             if info.name not in scope.values:

@@ -12,7 +12,7 @@ from .diagnostics import broken
 
 
 @dataclass
-class Scope:
+class NameScope:
     """The names of one graph, or of one call of a function of the model."""
 
     opsets: Mapping[str, int]
@@ -32,7 +32,7 @@ class Scope:
         return [self.values[name] for name in names]
 
 
-def attributes_of(proto: NodeProto, name: str, scope: Scope) -> dict[str, AttributeProto]:
+def attributes_of(proto: NodeProto, name: str, scope: NameScope) -> dict[str, AttributeProto]:
     """The attributes of a node by name, with references resolved to those of the enclosing call."""
     result: dict[str, AttributeProto] = {}
     for attribute in proto.attribute:

@@ -28,7 +28,7 @@ unlike two of the same name."""
 
 
 @dataclass(frozen=True)
-class Input:
+class OnnxInput:
     """A run-time input: its name for callers, its element type and its shape."""
 
     name: str
@@ -40,7 +40,7 @@ def read_inputs(
     graph: GraphProto,
     initialised: set[str],
     shapes: Shapes | None,
-) -> tuple[list[Input], Tensors]:
+) -> tuple[list[OnnxInput], Tensors]:
     """The inputs of `graph` that are not initialisers, and what is a sequence or not supported.
 
     Raises:
@@ -56,7 +56,7 @@ def read_inputs(
     tensors.problems += problems
     declared = {name: _given(name, dims, tensors.shapes) for name, (_, dims) in sizes.items()}
     bound = _bindings(sizes, declared)
-    inputs: list[Input] = []
+    inputs: list[OnnxInput] = []
     for name, (dtype, dims) in sizes.items():
         resolved = [
             _resolve(name, axis, dim, given, bound, names)
@@ -64,7 +64,7 @@ def read_inputs(
         ]
         numbers = [d.value if d.is_static else 1 for d in resolved]
         check_shape(numbers, dtype.itemsize, f'onnx: input "{name}"')
-        inputs.append(Input(name, dtype, tuple(resolved)))
+        inputs.append(OnnxInput(name, dtype, tuple(resolved)))
     return inputs, tensors
 
 

@@ -14,7 +14,7 @@ from ...dialects.graph.interfaces import GraphOp
 from ..importing.elementwise import floor_quotient, modulo
 from ..importing.nodes import ModelNode
 from ..importing.values import Value
-from .sizes import Sizes
+from .sizes import TorchSizes
 
 _FOLDS: dict[str, type[GraphOp]] = {
     "Add": graph.AddOp,
@@ -25,7 +25,7 @@ _FOLDS: dict[str, type[GraphOp]] = {
 _PAIRS = {"FloorDiv": floor_quotient, "Mod": modulo, "PythonMod": modulo}
 
 
-def computed_size(node: ModelNode, sizes: Sizes, expression: Any) -> Dim:
+def computed_size(node: ModelNode, sizes: TorchSizes, expression: Any) -> Dim:
     """The size that an expression of sympy stands for.
 
     Raises:
@@ -36,7 +36,7 @@ def computed_size(node: ModelNode, sizes: Sizes, expression: Any) -> Dim:
     return size
 
 
-def _evaluated(node: ModelNode, sizes: Sizes, expression: Any) -> Value:
+def _evaluated(node: ModelNode, sizes: TorchSizes, expression: Any) -> Value:
     """The value of an expression as a scalar."""
     if (known := sizes.dim(expression)) is not None:
         return node.number(known)

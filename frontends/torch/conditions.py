@@ -14,13 +14,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...dialects.graph.sizes.guards import Guard
-from .sizes import ENDLESS, Sizes
+from .sizes import ENDLESS, TorchSizes
 
 _LEAST = 2
 """The least value of a symbol that torch assumes."""
 
 
-def conditions(program: Any, sizes: Sizes, least: Mapping[str, int]) -> list[Guard]:
+def conditions(program: Any, sizes: TorchSizes, least: Mapping[str, int]) -> list[Guard]:
     """The conditions on sizes of inputs that a program was exported under.
 
     Args:
@@ -59,13 +59,13 @@ def _inputs(program: Any) -> dict[str, Any]:
     return {name: nodes[name] for name in names if hasattr(nodes.get(name), "shape")}
 
 
-def _names(inputs: Mapping[str, Any], sizes: Sizes) -> set[str]:
+def _names(inputs: Mapping[str, Any], sizes: TorchSizes) -> set[str]:
     """The names of the symbolic sizes of inputs."""
     dims = [sizes.dim(size) for value in inputs.values() for size in value.shape]
     return {str(dim) for dim in dims if dim is not None and not dim.is_static}
 
 
-def _guard(text: str, inputs: Mapping[str, Any], sizes: Sizes) -> Guard | None:
+def _guard(text: str, inputs: Mapping[str, Any], sizes: TorchSizes) -> Guard | None:
     """A guard over names of sizes; None for one that is about more than sizes of inputs."""
     try:
         tree = _Named(inputs, sizes).visit(ast.parse(text, mode="eval"))
@@ -99,7 +99,7 @@ def _divisors(tree: ast.AST) -> Iterator[str]:
 class _Named(ast.NodeTransformer):
     """Puts the names of sizes in the place of what a guard reads from arguments."""
 
-    def __init__(self, inputs: Mapping[str, Any], sizes: Sizes) -> None:
+    def __init__(self, inputs: Mapping[str, Any], sizes: TorchSizes) -> None:
         self.inputs, self.sizes = inputs, sizes
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:

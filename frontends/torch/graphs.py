@@ -23,8 +23,8 @@ from .importer import Importer
 from .library import library
 from .nodes import Node
 from .registry import load_conversions
-from .results import Result, order_of, results_of
-from .signature import Input, read_input, unused
+from .results import ProgramResult, order_of, results_of
+from .signature import TorchInput, read_input, unused
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class TorchGraph:
     module: Module | None
     inputs: tuple[int, ...]
     problems: Mapping[str, str]
-    results: tuple[Result | int, ...] = ()
+    results: tuple[ProgramResult | int, ...] = ()
 
 
 def read_graph(
@@ -68,7 +68,7 @@ class _GraphImporter(Importer):
         super().__init__(owner, _ranges(owner))
         self.names = names
         self.given = [node for node in owner.graph.nodes if node.op == "placeholder"]
-        self.results: list[Result | int] = []
+        self.results: list[ProgramResult | int] = []
 
     def run(self, constants: Mapping[int, Any]) -> TorchGraph:
         for number, tensor in constants.items():
@@ -90,7 +90,7 @@ class _GraphImporter(Importer):
         module = module_of(self.body, self.weights, specs, results, self.emitter.multiples)
         return TorchGraph(module, positions, found, tuple(self.results))
 
-    def _inputs(self) -> list[Input]:
+    def _inputs(self) -> list[TorchInput]:
         """The tensors that the graph takes, constants aside; first, their sizes get names."""
         tensors = [
             (fx, fx.meta["val"])
@@ -101,7 +101,7 @@ class _GraphImporter(Importer):
         for simple in (True, False):
             for fx, value in tensors:
                 self._name_sizes(fx, value, simple, taken)
-        inputs: list[Input] = []
+        inputs: list[TorchInput] = []
         for fx, value in tensors:
             try:
                 found = read_input(fx, value, {}, taken, self.sizes)
@@ -172,7 +172,7 @@ class _GraphImporter(Importer):
         order = None if is_number else order_of(fx)
         value = value if order is None else transposed(node, value, order)
         self.emitter.ssa(value, named(fx.name))
-        self.results.append(Result(order, is_number, value.dtype))
+        self.results.append(ProgramResult(order, is_number, value.dtype))
         return value
 
 

@@ -29,8 +29,8 @@ from .naming import argument_paths, given_sizes
 from .nodes import Node
 from .places import described
 from .registry import closest, conversion, load_conversions
-from .signature import Input, output_names, read_inputs
-from .sizes import Sizes
+from .signature import TorchInput, output_names, read_inputs
+from .sizes import TorchSizes
 from .sparse import sparse_arguments
 
 
@@ -108,7 +108,7 @@ class Importer:
         self.owner = owner
         self.weights = WeightStore()
         self.problems = Problems()
-        self.sizes = Sizes(ranges)
+        self.sizes = TorchSizes(ranges)
         self.values: dict[Any, Any] = {}
         self.arrays: dict[Any, Value] = {}
 
@@ -124,7 +124,7 @@ class Importer:
 
     # Inputs and weights
 
-    def arguments(self, inputs: Sequence[Input]) -> None:
+    def arguments(self, inputs: Sequence[TorchInput]) -> None:
         """Create the body of the program, with one argument for each input."""
         self.body = Block(arg_types=[i.type for i in inputs])
         taken = {name for spec in inputs for dim in spec.shape for name in dim.symbols}

@@ -18,7 +18,7 @@ from .computed import computed_size
 from .dtypes import BFLOAT16, numpy_dtype, promoted
 from .places import location_of, module_path, source_of
 from .registry import Conversion
-from .sizes import Sizes
+from .sizes import TorchSizes
 
 _F16, _F32 = np.dtype(np.float16), np.dtype(np.float32)
 
@@ -57,7 +57,7 @@ class Node(ModelNode):
         fx: Any,
         values: Mapping[Any, Any],
         emitter: Emitter,
-        sizes: Sizes,
+        sizes: TorchSizes,
         graphs: ConvertsGraphs,
     ) -> None:
         inputs = [values.get(operand) for operand in fx.all_input_nodes]

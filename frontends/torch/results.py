@@ -15,7 +15,7 @@ _ANY_STRIDES = "stepwell_any_strides"
 
 
 @dataclass(frozen=True)
-class Result:
+class ProgramResult:
     """A result that a compiled program computes.
 
     Attributes:

@@ -16,11 +16,11 @@ from ..importing.diagnostics import Problem, UnsupportedNodeError
 from ..importing.dtypes import tensor_type
 from .dtypes import numpy_dtype
 from .library import library
-from .sizes import Sizes
+from .sizes import TorchSizes
 
 
 @dataclass(frozen=True)
-class Input:
+class TorchInput:
     """A run-time input: its node in the program, its name for callers, its type and shape.
 
     `entries` names the number of stored entries of a sparse one; it is None for a dense one.
@@ -42,8 +42,8 @@ class Input:
 
 
 def read_inputs(
-    program: Any, names: Mapping[str, str], sizes: Sizes, sparse: Collection[int] = ()
-) -> tuple[list[Input], list[Problem]]:
+    program: Any, names: Mapping[str, str], sizes: TorchSizes, sparse: Collection[int] = ()
+) -> tuple[list[TorchInput], list[Problem]]:
     """The tensors that a program takes, whose symbols get names, and the unsupported inputs.
 
     Args:
@@ -52,7 +52,7 @@ def read_inputs(
         sizes: learns the dimension of each symbol.
         sparse: the positions of the arguments that are sparse matrices.
     """
-    inputs: list[Input] = []
+    inputs: list[TorchInput] = []
     problems: list[Problem] = []
     placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     taken = set(names.values())
@@ -75,10 +75,10 @@ def read_inputs(
 
 
 def read_input(
-    fx: Any, value: Any, names: Mapping[str, str], taken: set[str], sizes: Sizes
-) -> Input:
+    fx: Any, value: Any, names: Mapping[str, str], taken: set[str], sizes: TorchSizes
+) -> TorchInput:
     if type(value).__name__ == "SymInt":
-        return Input(fx, fx.name, np.dtype(np.int64), ())
+        return TorchInput(fx, fx.name, np.dtype(np.int64), ())
     if not hasattr(value, "shape"):
         raise UnsupportedNodeError(f"a {type(value).__name__} as an input", "a tensor")
     dtype = numpy_dtype(value.dtype)
@@ -95,7 +95,7 @@ def read_input(
         if found is None or not (found.is_static or found == Dim.symbol(found.symbols[0])):
             raise UnsupportedNodeError(f"dimension {axis} is {size}", "a size of its own")
         shape.append(found)
-    return Input(fx, fx.name, dtype, tuple(shape))
+    return TorchInput(fx, fx.name, dtype, tuple(shape))
 
 
 def unused(name: str, taken: set[str]) -> str:

@@ -15,7 +15,7 @@ ENDLESS = 1 << 48
 
 
 @dataclass(frozen=True)
-class Relation:
+class SizeRelation:
     """A comparison of sizes: `sign` is one of ``<``, ``<=``, ``>``, ``>=``, ``==`` and ``!=``."""
 
     sign: str
@@ -23,7 +23,7 @@ class Relation:
     right: Dim
 
 
-class Sizes:
+class TorchSizes:
     """The dimensions that the symbols of an exported program stand for.
 
     A symbol of an input is named when the input is read; that of a size which the program computes
@@ -40,7 +40,7 @@ class Sizes:
         """Indices that are checked to be in [0, size)."""
         self._ranges = {str(symbol): found for symbol, found in ranges.items()}
 
-    def copy(self) -> Sizes:
+    def copy(self) -> TorchSizes:
         """The same dimensions; what is added to one is not known to the other."""
         other = copy.copy(self)
         other._dims, other.places = dict(self._dims), dict(self.places)
@@ -66,12 +66,12 @@ class Sizes:
             return Dim.of(expression)
         return self._translated(expression, floors)
 
-    def relation(self, condition: Any) -> Relation | None:
+    def relation(self, condition: Any) -> SizeRelation | None:
         """The comparison that a SymBool stands for; None for another condition."""
         expression = condition.node.expr
         sides = [self.dim(side) for side in expression.args] if expression.is_Relational else []
         known = [side for side in sides if side is not None]
-        return Relation(expression.rel_op, *known) if len(known) == 2 else None
+        return SizeRelation(expression.rel_op, *known) if len(known) == 2 else None
 
     def shape(self, sizes: Sequence[Any]) -> list[Dim | None]:
         """The dimensions for sizes; None for each one that is unknown."""

@@ -28,7 +28,7 @@ _ROWS_PER_COPY = 64
 """From this many rows on, transposing the weights of a product pays off."""
 
 
-class Rewriting:
+class BlockedRewriting:
     """Creates the blocked operators, and layout changes where blocked and plain values meet."""
 
     def __init__(self, layouts: Layouts) -> None:
@@ -172,6 +172,6 @@ class GraphAlterOpLayoutPass(ModulePass):
             return
         machine: Target = target_of(ctx) if self.target is None else named(self.target)
         for ops in bodies(op):
-            Rewriting(_choose(ctx, ops, blocking_for(ops, machine))).run()
+            BlockedRewriting(_choose(ctx, ops, blocking_for(ops, machine))).run()
             for dense in [o for o in ops if isinstance(o, graph.DenseOp)]:
                 _lay_out_weights(ctx, dense)

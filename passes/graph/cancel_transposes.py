@@ -24,7 +24,7 @@ from .rules.permission import Permission
 from .rules.transposed import Transposed, inverse, orders_of
 
 
-class Rewriting:
+class TransposeRewriting:
     """Replaces the operators that are chosen, and transposes where orders meet."""
 
     def __init__(self, choice: Transposed) -> None:
@@ -160,4 +160,4 @@ class GraphCancelTransposesPass(ModulePass):
                 cost = f"{choice.saved} elements fewer are transposed"
                 what = f"works on operands transposed by {list(order)}"
                 decide(ctx, choice.chosen, what, "transposes before and after cancel", cost)
-                Rewriting(choice).run()
+                TransposeRewriting(choice).run()

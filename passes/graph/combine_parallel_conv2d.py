@@ -19,7 +19,7 @@ from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.known import is_constant, sizes_of
 from .rules.blocks import blocking_for, bodies, choose_layouts
 from .rules.layouts import CHANNELS, Blocking
-from .rules.parallel import Kind, combine
+from .rules.parallel import ProductKind, combine
 
 
 def _key(op: Operation) -> tuple[object, ...] | None:
@@ -31,7 +31,7 @@ def _key(op: Operation) -> tuple[object, ...] | None:
     return (op.x, element_type(op.w), len(op.operands), op.window, op.strides, op.dilations)
 
 
-class _Blocks:
+class _BlockedConvolutions:
     """The convolutions of a module that `graph-alter-op-layout` would block if it ran now."""
 
     def __init__(self, module: ModuleOp, machine: Target) -> None:
@@ -124,6 +124,8 @@ class GraphCombineParallelConv2dPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         machine = target_of(ctx) if self.target is None else named(self.target)
-        obstacle = _Blocks(op, machine).obstacle
-        kind = Kind(_key, lambda v: CHANNELS - rank(v), lambda conv: (0, 0), "image", obstacle)
+        obstacle = _BlockedConvolutions(op, machine).obstacle
+        kind = ProductKind(
+            _key, lambda v: CHANNELS - rank(v), lambda conv: (0, 0), "image", obstacle
+        )
         combine(ctx, op, kind, self.min_convolutions)

@@ -14,7 +14,7 @@ from ...core.pipelines.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import element_type, rank
 from ...dialects.graph.known import is_constant, sizes_of
-from .rules.parallel import Kind, combine
+from .rules.parallel import ProductKind, combine
 
 
 def _key(op: Operation) -> tuple[object, ...] | None:
@@ -81,7 +81,7 @@ class GraphCombineParallelDensePass(ModulePass):
     """The smallest number of products that are combined."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        kind = Kind(
+        kind = ProductKind(
             _key,
             lambda value: -1,
             lambda op: (0, 0) if isinstance(op, graph.DenseOp) else (1,),

@@ -30,7 +30,7 @@ _FLOPS_PER_BYTE = 2
 
 
 @dataclass(frozen=True)
-class _Sizes:
+class _AssumedSizes:
     """What unknown sizes are taken to be.
 
     Attributes:
@@ -63,7 +63,9 @@ class _Sizes:
         return "" if static else assumed
 
 
-def _rewrite(ctx: Context, function: func.FuncOp, permission: Permission, sizes: _Sizes) -> bool:
+def _rewrite(
+    ctx: Context, function: func.FuncOp, permission: Permission, sizes: _AssumedSizes
+) -> bool:
     """Rewrite the operators of a function in order; returns whether there were any."""
     shapes, changed = SymbolicShapes(function), False
     for op in list(function.walk()):
@@ -152,7 +154,7 @@ class GraphComputeBeforeGatherPass(ModulePass):
     """The assumed number of stored entries in a row if it is unknown."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        permission, sizes = Permission(op), _Sizes(self.assumed_size, self.assumed_entries)
+        permission, sizes = Permission(op), _AssumedSizes(self.assumed_size, self.assumed_entries)
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
             gathers = (graph.AtEntriesOp, graph.GatherOp)
             if PRIMITIVE in function.attributes or not any(

@@ -27,7 +27,7 @@ from ...dialects.graph.interfaces import GraphOp, set_result_types
 from ...dialects.graph.op_builder import InsertingBuilder
 from ...dialects.graph.plan.chains import (
     Chain,
-    Costs,
+    ChainCosts,
     Factor,
     Order,
     bias_of,
@@ -42,7 +42,7 @@ _LISTED = 5
 """Up to this many orders are all reported; of more, only a few (see `_considered`)."""
 
 
-class Emitter:
+class ChainEmitter:
     """Emits the operators of a new order before the last one, reusing existing ones."""
 
     def __init__(self, chain: Chain) -> None:
@@ -94,7 +94,7 @@ class Emitter:
 
 def _rewrite(chain: Chain, order: Order) -> None:
     """Compute a chain in another order."""
-    emitter = Emitter(chain)
+    emitter = ChainEmitter(chain)
     result, root = emitter.whole(order), chain.root
     result.name_hint = root.results[0].name_hint
     root.results[0].replace_all_uses_with(result)
@@ -128,7 +128,7 @@ def _text(order: Order, factors: Sequence[str]) -> str:
     return " ".join(parts)
 
 
-def _considered(chain: Chain, costs: Costs, best: Order) -> list[Order]:
+def _considered(chain: Chain, costs: ChainCosts, best: Order) -> list[Order]:
     """The orders to report: all, or if many the best, the model's and the two one-sided ones."""
     last = len(chain.factors) - 1
     found: list[Order] = []
@@ -147,7 +147,7 @@ def _considered(chain: Chain, costs: Costs, best: Order) -> list[Order]:
     return list(dict.fromkeys(listed))
 
 
-def _report(ctx: Context, chain: Chain, costs: Costs, order: Order) -> None:
+def _report(ctx: Context, chain: Chain, costs: ChainCosts, order: Order) -> None:
     """Record the chosen order, and each order considered with its cost."""
     factors = [_name(factor) for factor in chain.factors]
     subject = list(chain.parts.values())
@@ -237,7 +237,7 @@ class GraphOrderContractionsPass(ModulePass):
                 continue
             shapes, best = SymbolicShapes(function), list[Order]()
             for chain in chains:
-                costs = Costs(chain, shapes, self.assumed_size, self.assumed_entries)
+                costs = ChainCosts(chain, shapes, self.assumed_size, self.assumed_entries)
                 best.append(costs.best())
                 _report(ctx, chain, costs, best[-1])
             # A factor may be the product of an earlier chain.

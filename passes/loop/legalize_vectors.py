@@ -41,7 +41,7 @@ from ...dialects.loop.vectors import (
     INTERLEAVE,
     INTRINSICS,
     VECTORS,
-    Cut,
+    RowCut,
     Shape,
     Vectors,
     VectorsAttr,
@@ -145,7 +145,7 @@ def _fits(axes: Sequence[int], most: int) -> bool:
     return min(axes) > 1 and rows * lanes <= most and not (rows * lanes) & (rows * lanes - 1)
 
 
-def _cut(lanes: int, most: int, masks: bool) -> Cut:
+def _cut(lanes: int, most: int, masks: bool) -> RowCut:
     """A row cut into the widest machine vectors of the target.
 
     If the machine has masked loads and stores for every type, the remainder is one masked vector,
@@ -159,10 +159,10 @@ def _cut(lanes: int, most: int, masks: bool) -> Cut:
             width //= 2
         chunks.append((min(width, left), width))
         left -= chunks[-1][0]
-    return Cut.of(lanes, chunks)
+    return RowCut.of(lanes, chunks)
 
 
-def _choose_forms(op: InstructionOp, cuts: dict[int, Cut], target: Target) -> None:
+def _choose_forms(op: InstructionOp, cuts: dict[int, RowCut], target: Target) -> None:
     """Note the intrinsics of an instruction, and cut its operands in groups as its result."""
     depth, lanes = depth_of(op.row), block_shape(op.result.type)[-1]
     if depth > 1 and lanes in cuts:

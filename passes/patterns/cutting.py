@@ -13,7 +13,7 @@ from ...dialects.graph.plan.planner import plan_nests
 
 
 @dataclass
-class Part:
+class KernelPart:
     """Operators that can be one kernel."""
 
     ops: list[GraphOp]
@@ -25,7 +25,7 @@ class Part:
 
 def parts(
     ops: Sequence[GraphOp], results: Sequence[SSAValue], shapes: Sizes, recorder: Recorder
-) -> list[Part]:
+) -> list[KernelPart]:
     """Divide operators where their plan is refused, until each part can be one kernel.
 
     Args:
@@ -36,11 +36,11 @@ def parts(
     """
     refusal = plan_nests(ops, results, shapes, recorder).refusal
     if refusal is None or len(ops) == 1:
-        return [Part(list(ops), list(results))]
+        return [KernelPart(list(ops), list(results))]
     halves = _divided(ops, refusal.value)
     if not all(halves):
-        return [Part(list(ops), list(results))]  # the conversion says why it is no kernel
-    found: list[Part] = []
+        return [KernelPart(list(ops), list(results))]  # the conversion says why it is no kernel
+    found: list[KernelPart] = []
     for half in halves:
         inside = set(half)
         passed = [

@@ -20,7 +20,7 @@ from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.nests.recording import Recorder
 from ...dialects.graph.sizes.shapes import SymbolicShapes
 from ..graph.fusion.outlining import Outliner, has_kernel
-from .cutting import Part, parts
+from .cutting import KernelPart, parts
 
 
 def group_module(ctx: Context, op: ModuleOp, table: Mapping[str, Pattern]) -> int:
@@ -84,7 +84,9 @@ def _operators(match: Match, name: str) -> list[GraphOp]:
     return [op for op in match.ops if has_kernel(op)]
 
 
-def _outline(ctx: Context, outliner: Outliner, match: Match, planned: Part, name: str) -> None:
+def _outline(
+    ctx: Context, outliner: Outliner, match: Match, planned: KernelPart, name: str
+) -> None:
     """Move the operators of one kernel into a function."""
     function = outliner.outline(planned.ops, planned.results, name)
     what = "one kernel for " + ", ".join(op.name for op in planned.ops)

@@ -117,7 +117,7 @@ def _fits(old: SSAValue, new: SSAValue) -> bool:
 
 
 @dataclass
-class _Bounded(RewritePattern):
+class _LimitedPattern(RewritePattern):
     """A pattern with a limit on its number of uses."""
 
     pattern: RewritePattern
@@ -188,13 +188,13 @@ def rewrite_module(
     if limit is None:
         limit = _REWRITES_PER_OPERATOR * sum(1 for _ in op.walk())
     store = ctx.weights if isinstance(ctx, CompilerContext) else None
-    bounded: list[_Bounded] = []
+    bounded: list[_LimitedPattern] = []
     for rule in rules:
         if not isinstance(rule, RewritePattern):
             fact, expected = "wrong rule", "a rewrite of a pattern or an xdsl RewritePattern"
             raise CompileError(explain("rewrite", fact, expected=expected, got=repr(rule)))
         held = dataclasses.replace(rule, weights=store) if isinstance(rule, Rule) else rule
-        bounded.append(_Bounded(held, ctx, limit))
+        bounded.append(_LimitedPattern(held, ctx, limit))
     walker = PatternRewriteWalker(
         GreedyRewritePatternApplier(list(bounded), dce_enabled=True),
         apply_recursively=not once,

@@ -34,7 +34,7 @@ _LARGE = 20
 """What the header of a large member has in addition."""
 
 
-class Writer:
+class ArtefactWriter:
     """Writes the members of an artefact."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -105,7 +105,7 @@ class Writer:
 
 
 @contextmanager
-def written(path: str | os.PathLike[str]) -> Iterator[Writer]:
+def written(path: str | os.PathLike[str]) -> Iterator[ArtefactWriter]:
     """Write an artefact to a file, which appears complete or not at all.
 
     Raises:
@@ -113,7 +113,7 @@ def written(path: str | os.PathLike[str]) -> Iterator[Writer]:
     """
     try:
         with writing.written(path, synced=True) as file:
-            writer = Writer(file)
+            writer = ArtefactWriter(file)
             try:
                 yield writer
             finally:

@@ -28,7 +28,7 @@ from ...dialects.rt.abi import PARALLEL_TILES
 from ..loaded import Program
 from ..machine_code import Generated, Source, generated_of
 from . import packed as packed_weights
-from .container import Writer
+from .container import ArtefactWriter
 from .manifest import ABI, FORMAT
 
 _DECLARED = re.compile(r'^declare [^@]*@"?([\w.$]+)"?\(', re.MULTILINE)
@@ -51,7 +51,7 @@ class Content:
     layout: Layout | None
 
 
-def write(writer: Writer, content: Content, run: Callable[..., Any]) -> None:
+def write(writer: ArtefactWriter, content: Content, run: Callable[..., Any]) -> None:
     """Write an artefact.
 
     Args:
@@ -83,7 +83,7 @@ def write(writer: Writer, content: Content, run: Callable[..., Any]) -> None:
 
 
 def write_entry(
-    writer: Writer,
+    writer: ArtefactWriter,
     program: Program,
     target: Target,
     decisions: Sequence[Decision],
@@ -118,13 +118,13 @@ def write_entry(
     _close(writer, [made], support=support, decisions=_decisions(writer, decisions), **facts)
 
 
-def _close(writer: Writer, programs: Sequence[Mapping[str, Any]], **facts: Any) -> None:
+def _close(writer: ArtefactWriter, programs: Sequence[Mapping[str, Any]], **facts: Any) -> None:
     """Write the manifest."""
     versions = {"format": FORMAT, "abi": ABI, "stepwell": _version()}
     writer.close({**versions, "programs": programs, **facts})
 
 
-def _decisions(writer: Writer, decisions: Sequence[Decision]) -> str:
+def _decisions(writer: ArtefactWriter, decisions: Sequence[Decision]) -> str:
     return writer.add("ir/decisions.json", as_json(decisions).encode())
 
 
@@ -137,7 +137,7 @@ def _version() -> str:
         return "unknown"
 
 
-def _saved(writer: Writer, program: Generated, weights: WeightStore) -> dict[str, Any]:
+def _saved(writer: ArtefactWriter, program: Generated, weights: WeightStore) -> dict[str, Any]:
     """A program that any process on a machine with the right features can run."""
     target, needs = program.target, needs_of(program.target)
     if needs is None:
@@ -154,7 +154,7 @@ def _saved(writer: Writer, program: Generated, weights: WeightStore) -> dict[str
 
 
 def _program(
-    writer: Writer,
+    writer: ArtefactWriter,
     program: Generated | Program,
     target: Target,
     code: Mapping[str, Any],
@@ -179,7 +179,7 @@ def _program(
 
 
 def _code(
-    writer: Writer, program: Generated, found: bytes, limit: dict[str, str]
+    writer: ArtefactWriter, program: Generated, found: bytes, limit: dict[str, str]
 ) -> dict[str, Any]:
     """The machine code of a program: an image, or its object file where there can be none."""
     target = program.target
@@ -194,12 +194,12 @@ def _code(
     return {"object": writer.add(f"{name}.o", found)} | names | limit
 
 
-def _image(writer: Writer, name: str, image: Image) -> dict[str, Any]:
+def _image(writer: ArtefactWriter, name: str, image: Image) -> dict[str, Any]:
     return {"image": writer.add(name, image.data), "facts": image.to_dict()}
 
 
 def _support(
-    writer: Writer, targets: Sequence[Target], pooled: bool, layout: Layout | None
+    writer: ArtefactWriter, targets: Sequence[Target], pooled: bool, layout: Layout | None
 ) -> dict[str, Any]:
     """The thread pool, if it is used, and the call boundary, for code that is an image."""
     if not any(all(part in target.triple for part in _CODE) for target in targets):
@@ -214,7 +214,7 @@ def _support(
 
 
 def _stored(
-    writer: Writer, name: str, array: Any, packed: packed_weights.Place | None
+    writer: ArtefactWriter, name: str, array: Any, packed: packed_weights.Place | None
 ) -> dict[str, Any]:
     """A weight of the IR: an array, a constant that it was packed to, or a CSR matrix as three."""
     if packed is not None:
@@ -225,7 +225,7 @@ def _stored(
     return {"name": name, "csr": stored, "shape": list(array.shape)}
 
 
-def _examples(writer: Writer, program: Generated, run: Callable[..., Any]) -> list[Any]:
+def _examples(writer: ArtefactWriter, program: Generated, run: Callable[..., Any]) -> list[Any]:
     """Generated inputs with the results of the program; none if it takes none of them."""
     signature = program.interface.signature
 

@@ -89,7 +89,7 @@ def _guard_frames(found: Memory) -> None:
         self._arena = raw
 
     Frame.__init__, Frame.grow = guarded_init, guarded_grow
-    add_tables = interpreted._Run._add_tables
+    add_tables = interpreted._InterpretedRun._add_tables
 
     def unguarded_tables(self: Any, memory: Any, words: np.ndarray) -> np.ndarray:
         """The interpreter checks all accesses, and fills an arena from its begin to its end."""
@@ -99,7 +99,7 @@ def _guard_frames(found: Memory) -> None:
             protect(first, begin + size - first, mmap.PROT_READ | mmap.PROT_WRITE)
         return add_tables(self, memory, words)
 
-    interpreted._Run._add_tables = unguarded_tables
+    interpreted._InterpretedRun._add_tables = unguarded_tables
 
 
 def _arena_memory(size: int, at_end: bool) -> tuple[np.ndarray, int]:

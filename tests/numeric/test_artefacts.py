@@ -211,7 +211,7 @@ def changed(path: Path, change: Callable[[dict[str, Any]], object]) -> Path:
 
 
 def test_members_of_one_name_get_others() -> None:
-    writer = container.Writer(io.BytesIO())
+    writer = container.ArtefactWriter(io.BytesIO())
     names = [writer.add(name, data) for name, data in (("a", b"1"), ("a_2", b"2"), ("a", b"3"))]
     assert names == ["a", "a_2", "a_3"]
     assert writer.add("b", b"1") == "a", "equal contents are stored once"
@@ -333,10 +333,10 @@ def test_a_file_appears_complete_or_not_at_all(
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patch:
-        patch.setattr(container.Writer, "close", interrupted)
+        patch.setattr(container.ArtefactWriter, "close", interrupted)
         with pytest.raises(KeyboardInterrupt):
             network().save(path)
-        patch.setattr(container.Writer, "close", no_space)
+        patch.setattr(container.ArtefactWriter, "close", no_space)
         with pytest.raises(sw.ImportModelError, match=r"cannot write .*: No space left on device"):
             network().save(path)
     for place in ("os.replace", "os.fsync"):
@@ -468,7 +468,7 @@ def test_what_machine_code_and_the_run_time_agree_on_has_a_version() -> None:
     facts = [
         *[
             (word.name, int(word))
-            for words in (abi.Word, abi.TileOrder, plan.Plan)
+            for words in (abi.Word, abi.TileOrder, plan.CallPlan)
             for word in words
         ],
         *[(name, getattr(abi, name)) for name in ("ARENA_TOO_SMALL", "PARALLEL_TILES", "WORDS")],
@@ -558,7 +558,7 @@ def test_images_are_made_of_position_independent_code() -> None:
     assert set(image.symbols) == {"count", "place", "next", "positive"}
     assert set(image.imports) == {"labs"}
     assert images.Image.from_dict(image.data, json.loads(json.dumps(image.to_dict()))) == image
-    one, two = (images.Mapped(image, images.system_function) for _ in range(2))
+    one, two = (images.MappedImage(image, images.system_function) for _ in range(2))
     count = ctypes.CFUNCTYPE(ctypes.c_int64)
     assert [count(one.address("next"))() for _ in range(2)] == [6, 7]
     assert count(two.address("next"))() == 6

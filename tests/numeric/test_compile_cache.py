@@ -198,7 +198,7 @@ def test_other_targets_are_known_by_themselves(
     assert len(programs(folder)) == 2
 
 
-def place() -> cached.Place:
+def place() -> cached.CachePlace:
     request = Request(network(), threads=1)
     found = cached.place_of(request)
     assert found is not None
@@ -267,7 +267,7 @@ def test_a_full_disk_costs_time_only(folder: Folder, monkeypatch: pytest.MonkeyP
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(cached.Writer, "_write", full)
+    monkeypatch.setattr(cached.ArtefactWriter, "_write", full)
     np.testing.assert_array_equal(sw.compile(small())(X), 2 * X)
     assert [path.name for path in folder.path.iterdir()] == []
 

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 import stepwell as sw
 from stepwell.core.errors import CompileError, InputError, StepwellError
-from stepwell.core.progress import Step, followed
+from stepwell.core.progress import ProgressStep, followed
 from stepwell.dialects.graph.attrs import ReduceKind
 from stepwell.distributed import tasks
 from stepwell.distributed.combining import combined
@@ -30,8 +30,8 @@ from stepwell.distributed.engines import LocalEngine, Worker, lost
 from stepwell.distributed.partition import Partition
 from stepwell.distributed.report import Machine
 from stepwell.distributed.storage import blocks
-from stepwell.distributed.storage.blocks import Block
-from stepwell.distributed.storage.rows import Mapped, gather, scatter
+from stepwell.distributed.storage.blocks import PartBlock
+from stepwell.distributed.storage.rows import MappedRows, gather, scatter
 from stepwell.frontends import gnn
 
 from ..harness import RNG, cases, close
@@ -67,7 +67,7 @@ def test_as_one_program(program: Any) -> None:
 
 def test_progress(program: Any) -> None:
     found, *_ = program
-    steps = list[Step]()
+    steps = list[ProgressStep]()
     with followed(steps.append):
         found(features(101))
     count = len(found.stages)
@@ -400,7 +400,13 @@ def on(
     partition: Partition | None = None,
 ) -> Distributed:
     """The same program on another engine, or on the parts of another graph."""
-    parts = known.plan.program, known.stages, partition or known.plan.partition, engine, Machine()
+    parts = (
+        known.plan.program,
+        known.stages,
+        partition or known.plan.partition,
+        engine,
+        Machine(),
+    )
     return Distributed(*parts, folder or None, tries)
 
 
@@ -630,12 +636,12 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(os, "posix_fallocate", full)
     with pytest.raises(StepwellError, match=r"y\.npy.*No space left on device"):
-        Block.create(str(tmp_path), "y", (3, 4), np.dtype(np.float32))
+        PartBlock.create(str(tmp_path), "y", (3, 4), np.dtype(np.float32))
     assert not any(tmp_path.iterdir())
 
 
 def test_a_truncated_map(tmp_path: Path) -> None:
-    block = Block.create(str(tmp_path), "y", (1000, 4), np.dtype(np.float32))
+    block = PartBlock.create(str(tmp_path), "y", (1000, 4), np.dtype(np.float32))
     block.open(write=True)[...] = 1
     assert block.open().sum() == 4000
     os.truncate(block.path, 5000)
@@ -648,7 +654,7 @@ def test_a_truncated_map(tmp_path: Path) -> None:
 
 def test_a_truncated_map_that_is_kept(tmp_path: Path) -> None:
     """It is opened once, and looked at each time."""
-    block = Block.create(str(tmp_path), "y", (1000, 4), np.dtype(np.float32), kept=True)
+    block = PartBlock.create(str(tmp_path), "y", (1000, 4), np.dtype(np.float32), kept=True)
     assert not block.open().flags.writeable
     array = block.open(write=True)
     assert block.open() is array
@@ -658,7 +664,7 @@ def test_a_truncated_map_that_is_kept(tmp_path: Path) -> None:
     block.remove()
     with pytest.raises(blocks.BlockLostError, match="not there any more"):
         block.open()
-    other = Block.create(str(tmp_path), "z", (3,), np.dtype(np.float32), kept=True)
+    other = PartBlock.create(str(tmp_path), "z", (3,), np.dtype(np.float32), kept=True)
     assert other.open(write=True).shape == (3,)
     assert list(blocks._maps) == [other.path]
 
@@ -671,13 +677,13 @@ def test_rows_of_other_layouts() -> None:
         assert np.array_equal(out[places], x[:3])
         assert not out[[1, 4]].any()
     scatter(x[:0], places[:0], np.zeros((0, 6), np.float32))
-    assert np.array_equal(gather(Mapped(x), places), x[places])
+    assert np.array_equal(gather(MappedRows(x), places), x[places])
     with pytest.raises(InputError, match="no such row, expected 0 to 3, got -1 to 1"):
-        gather(Mapped(x), places - 1 - (places == 3))
+        gather(MappedRows(x), places - 1 - (places == 3))
 
 
 def test_empty_blocks(tmp_path: Path) -> None:
-    block = Block.create(str(tmp_path), "y", (0, 4), np.dtype(np.float32))
+    block = PartBlock.create(str(tmp_path), "y", (0, 4), np.dtype(np.float32))
     assert block.open(write=True).shape == (0, 4)
 
 

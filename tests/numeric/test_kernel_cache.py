@@ -54,7 +54,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     whole = assembling.assembled
 
-    def counting(*args: Any) -> assembling.Parts:
+    def counting(*args: Any) -> assembling.AssembledParts:
         found.append((len(args[2]), len(args[3])))
         return whole(*args)
 

@@ -20,11 +20,11 @@ import pytest
 import scipy.sparse as sp
 
 import stepwell as sw
-from stepwell.core.progress import Step, followed
+from stepwell.core.progress import ProgressStep, followed
 from stepwell.distributed.out_of_core import OutOfCore
 from stepwell.distributed.partition import Partition
 from stepwell.distributed.report import Machine
-from stepwell.distributed.storage.columns import Columns, KeptColumns, nodes_of, referenced
+from stepwell.distributed.storage.columns import KeptColumns, TileColumns, nodes_of, referenced
 from stepwell.distributed.tile_run import TileRun
 from stepwell.distributed.tiles import tiles
 from stepwell.frontends import gnn
@@ -481,7 +481,7 @@ def test_progress(
 ) -> None:
     """It is reported, and shown to those who ask only."""
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    steps = list[Step]()
+    steps = list[ProgressStep]()
     with followed(steps.append):
         sage(X, out=tmp_path / "y.npy")
     assert capsys.readouterr().err == ""
@@ -605,7 +605,7 @@ def test_programs_of_other_kinds(partition: Partition) -> None:
 def test_tiles_are_the_part(rows_first: bool) -> None:
     for part in sw.partition(ENDS, 2, num_nodes=NODES):
         dense, end = part.matrix.toarray(), 0
-        columns = Columns(part, rows_first)
+        columns = TileColumns(part, rows_first)
         found = list(tiles(columns, "f32", lambda r, c, e: r + c + e, 300))
         assert len(found) > 3
         for tile in found:
@@ -656,7 +656,7 @@ def test_rows_without_entries_are_few_tiles(nodes_first: bool) -> None:
     ends = ends if nodes_first else users + items - 1 - ends
     (part,) = sw.partition(ends, 1, num_nodes=users + items)
     cost = lambda r, c, e: 64 * r + 64 * c + 8 * e  # noqa: E731
-    found = list(tiles(Columns(part, rows_first=False), "f32", cost, budget))
+    found = list(tiles(TileColumns(part, rows_first=False), "f32", cost, budget))
     assert [tile.first for tile in found[1:]] == [tile.end for tile in found[:-1]]
     spent = [cost(t.end - t.first, len(t.columns), t.matrix.nnz) for t in found]
     assert max(spent) <= budget

@@ -15,7 +15,7 @@ import pytest
 import stepwell as sw
 from stepwell.distributed.out_of_core import OutOfCore
 from stepwell.distributed.storage import results
-from stepwell.distributed.storage.work import Work
+from stepwell.distributed.storage.work import WorkFolder
 from stepwell.distributed.tile_run import TileRun
 
 from ..harness import RNG, floats, package
@@ -150,7 +150,7 @@ def test_a_folder_is_one_runs(several: OutOfCore, tmp_path: Path) -> None:
         with pytest.raises(sw.InputError, match=message):
             several(X, out=paths)
         holder.kill()
-    work = Work(folder, "key")
+    work = WorkFolder(folder, "key")
     with pytest.raises(sw.InputError, match=message):
         several(X, out=paths)
     work.close()

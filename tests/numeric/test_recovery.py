@@ -25,7 +25,7 @@ from stepwell.distributed.distributing import Distributed, distribute
 from stepwell.distributed.engines import LocalEngine, Worker, lost
 from stepwell.distributed.report import Machine
 from stepwell.distributed.storage import folders
-from stepwell.distributed.storage.blocks import Block
+from stepwell.distributed.storage.blocks import PartBlock
 
 from ..harness import cases, close
 from .dying import dying
@@ -203,7 +203,7 @@ class Removing(LocalEngine):
     def submit(self, function: Callable[..., Any], *arguments: Any, worker: str) -> Any:
         if function in STAGES and arguments[1] == self._stage:
             self._stage = None
-            given = [block for block in arguments[4].values() if isinstance(block, Block)]
+            given = [block for block in arguments[4].values() if isinstance(block, PartBlock)]
             os.unlink(given[0].path)
         return super().submit(function, *arguments, worker=worker)
 

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import StringAttr
 import stepwell as sw
 from stepwell.core.errors import CompileError, StepwellError
 from stepwell.core.pipelines.staircase import pipeline
-from stepwell.core.progress import Step, followed
+from stepwell.core.progress import ProgressStep, followed
 from stepwell.core.target import Target, host
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.loop.trace import structure_of
@@ -28,7 +28,7 @@ from stepwell.tools.main import main
 from stepwell.tuning import search
 from stepwell.tuning.measuring import Bench
 from stepwell.tuning.search import Progress, tune
-from stepwell.tuning.worker import Worker
+from stepwell.tuning.worker import WorkerProcess
 
 from ..harness import close, floats, package
 
@@ -91,7 +91,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Pa
 def test_the_best_is_kept_and_used(planted, tmp_path) -> None:
     path = tmp_path / "tuning.jsonl"
     planted(FIVE)
-    steps = list[Step]()
+    steps = list[ProgressStep]()
     with followed(steps.append):
         tuned = tune(dense(), 6, threads=1, records=path, timeout_s=0.5)
     assert steps[-1].note == f"{tuned.tried} schedules, best 0.50"
@@ -173,7 +173,7 @@ def test_a_worker_that_dies_or_hangs_is_started_again() -> None:
             {"die": os.abort, "hang": lambda: time.sleep(60), "go": lambda: 0}[what]()
             print(json.dumps({"did": what}), flush=True)
     """
-    with Worker([sys.executable, "-c", textwrap.dedent(text)], 1.0) as worker:
+    with WorkerProcess([sys.executable, "-c", textwrap.dedent(text)], 1.0) as worker:
         assert worker.ask({"do": "go"}) == {"did": "go"}
         assert "the process died" in worker.ask({"do": "die"})["error"]
         assert worker.ask({"do": "go"}) == {"did": "go"}

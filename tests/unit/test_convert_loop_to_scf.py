@@ -16,7 +16,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from stepwell.conversions.convert_loop_to_scf import ConvertLoopToScfPass
 from stepwell.conversions.loop_to_scf.indices import Indices, fixed
-from stepwell.conversions.loop_to_scf.scopes import Emitter
+from stepwell.conversions.loop_to_scf.scopes import ScopedEmitter
 from stepwell.core.algebra.expressions import Affine
 from stepwell.core.building.arithmetic import INDEX
 from stepwell.core.registry import make_context
@@ -342,7 +342,7 @@ def test_index_arithmetic_is_that_of_affine_expressions(
     expr: AffineExpr, values: tuple[int, int, int]
 ) -> None:
     block = Block(arg_types=[INDEX] * 3)
-    emitter = Emitter(block)
+    emitter = ScopedEmitter(block)
     indices = Indices(emitter)
     first, second, third = block.args
     dims = [indices.atom(first, nonnegative=True), indices.atom(second, True, 6)]
@@ -361,7 +361,7 @@ def test_index_arithmetic_is_that_of_affine_expressions(
 
 def _variables(count: int) -> tuple[Indices, list[Affine], tuple[BlockArgument, ...]]:
     block = Block(arg_types=[INDEX] * count)
-    indices = Indices(Emitter(block))
+    indices = Indices(ScopedEmitter(block))
     return indices, [indices.atom(arg, nonnegative=True) for arg in block.args], block.args
 
 

@@ -15,11 +15,11 @@ import pytest
 
 from stepwell.core.errors import InputError
 from stepwell.core.files.reading import memory
-from stepwell.distributed.storage.buffers import Buffers
+from stepwell.distributed.storage.buffers import TileBuffers
 from stepwell.distributed.storage.direct import BLOCK, DirectFile
 from stepwell.distributed.storage.new_files import NewRows
 from stepwell.distributed.storage.pages import memory_limit
-from stepwell.distributed.storage.rows import Mapped, gather, rows_of
+from stepwell.distributed.storage.rows import MappedRows, gather, rows_of
 
 from ..harness import RNG, floats
 
@@ -83,7 +83,7 @@ def test_file_systems_with_other_blocks(file: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_buffers_are_used_again() -> None:
-    buffers, f32 = Buffers(10 * BLOCK, 3), np.dtype(np.float32)
+    buffers, f32 = TileBuffers(10 * BLOCK, 3), np.dtype(np.float32)
     buffers.begin(10 * BLOCK)
     first = buffers.take((BLOCK, 2), f32)
     second = buffers.take((3,), f32, place=128)
@@ -102,14 +102,14 @@ def test_buffers_are_used_again() -> None:
 
 def test_systems_without_huge_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mmap, "MADV_HUGEPAGE", -1)
-    assert Buffers(BLOCK, 1).take((4,), np.dtype(np.int64)).shape == (4,)
+    assert TileBuffers(BLOCK, 1).take((4,), np.dtype(np.int64)).shape == (4,)
 
 
 def test_files_that_were_removed_are_mapped(tmp_path: Path) -> None:
     x = floats(10, 4, dtype=float)
     np.save(tmp_path / "x.npy", x)
     rows = rows_of("x", tmp_path / "x.npy")
-    assert isinstance(rows, Mapped)
+    assert isinstance(rows, MappedRows)
     (tmp_path / "x.npy").unlink()
     rows.use_direct_io()
     np.testing.assert_array_equal(gather(rows, np.arange(10)), x)
@@ -130,7 +130,7 @@ def test_rows_are_written_anywhere(tmp_path: Path, pool: Executor, direct: bool)
     x[1001:31_001] = x[:30_000].copy()
     np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), x)
     rows = rows_of("x", tmp_path / "x.npy")
-    assert isinstance(rows, Mapped)
+    assert isinstance(rows, MappedRows)
     if direct:
         rows.use_direct_io()
     sparse = np.sort(RNG.integers(0, len(x), 50))

@@ -20,7 +20,7 @@ from stepwell.api import cached
 from stepwell.caching import sources
 from stepwell.core import progress
 from stepwell.core.logs import NAMES
-from stepwell.core.progress import Step, followed, report
+from stepwell.core.progress import ProgressStep, followed, report
 from stepwell.tools import bench, main
 from stepwell.tools import progress as commands
 from stepwell.tools.timing import ROUNDS
@@ -105,7 +105,7 @@ def test_progress_shows_steps() -> None:
 
 
 def test_passes_report_their_progress() -> None:
-    steps = list[Step]()
+    steps = list[ProgressStep]()
     with followed(steps.append):
         exe = sw.compile(model(), threads=1, check=True)
     assert steps[0].text == "optimized: graph-open-composites"
@@ -128,7 +128,7 @@ def test_a_step_of_nobody_knows_how_many() -> None:
     with sw.progress("reading", after=0.0, console=console):
         report("counting edges", 3, None)
         assert "counting edges" in text_of(console, "counting edges")
-    steps = list[Step]()
+    steps = list[ProgressStep]()
     with followed(steps.append):
         report("counting edges", 3, None)
     assert [step.note for step in steps] == ["3"]
@@ -142,7 +142,7 @@ def test_timing_shows_progress_as_all_commands_do(
     monkeypatch.setattr(bench, "out", screen())
     monkeypatch.setattr(progress, "AFTER", 60.0)
     model().save(tmp_path / "model.mlir")
-    steps = list[Step]()
+    steps = list[ProgressStep]()
     with followed(steps.append):
         main.app(["bench", str(tmp_path / "model.mlir")], standalone_mode=False)
     assert [step.text for step in steps].count("timing") == ROUNDS

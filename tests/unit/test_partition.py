@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import stepwell as sw
-from stepwell.core.progress import Step, followed
+from stepwell.core.progress import ProgressStep, followed
 from stepwell.distributed import build, edges
 from stepwell.distributed.partition import Partition
 from stepwell.frontends.gnn import Graph
@@ -379,7 +379,7 @@ def test_an_unfinished_folder_is_no_partition(tmp_path: Path) -> None:
 
 def test_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(edges, "CHUNK", 30)
-    steps = list[Step]()
+    steps = list[ProgressStep]()
     with followed(steps.append):
         sw.partition(ring(40), 2)
     texts = list(dict.fromkeys(step.text for step in steps))

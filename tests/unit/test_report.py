@@ -23,7 +23,7 @@ import stepwell as sw
 from stepwell.core import progress
 from stepwell.core.errors import InputError, StepwellError
 from stepwell.core.pipelines.stages import STAGES
-from stepwell.core.progress import Step
+from stepwell.core.progress import ProgressStep
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.loop.trace import structure_of
 from stepwell.driver.compilation import Compilation
@@ -31,7 +31,7 @@ from stepwell.driver.request import Request
 from stepwell.frontends import gnn
 from stepwell.passes.loop.scheduler.records import Record, write_records
 from stepwell.report.collecting import PSEUDO, collect
-from stepwell.report.document import Function, Report
+from stepwell.report.document import ReportDocument, StageFunction
 from stepwell.report.model_graph import module_path
 from stepwell.report.sparsity import pattern
 from stepwell.tools import main as command
@@ -66,7 +66,7 @@ def page() -> str:
 
 
 @cache
-def report() -> Report:
+def report() -> ReportDocument:
     return collect(Compilation.of(Request(model(), "x86-64-v3", threads=1)))
 
 
@@ -77,7 +77,7 @@ def document(page: str) -> dict[str, Any]:
     return json.loads(gzip.decompress(base64.b64decode(found[1])))
 
 
-def function(stage: str, name: str) -> Function:
+def function(stage: str, name: str) -> StageFunction:
     (found,) = [s for s in report().stages if s.name == stage]
     return next(f for f in found.functions if f.name == name)
 
@@ -325,7 +325,7 @@ def test_command_shows_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(progress, "AFTER", 0.0)
     out = tmp_path / "r.html"
     model().save(tmp_path / "m.mlir")
-    steps = list[Step]()
+    steps = list[ProgressStep]()
     with progress.followed(steps.append), pytest.raises(SystemExit) as stopped:
         command.main(["report", str(tmp_path / "m.mlir"), "-o", str(out), "--no-profile"])
     assert stopped.value.code == 0

@@ -16,7 +16,7 @@ from stepwell.driver.compilation import Compilation
 from stepwell.driver.request import Request
 from stepwell.report.collecting import collect
 from stepwell.report.page import page as page_of
-from stepwell.runtime.profile import Calls
+from stepwell.runtime.profile import CallFacts
 
 from .browser import all_of, choose, found, one, opened, show
 
@@ -44,7 +44,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("report") / "report.html"
     module = sw.from_onnx(MODEL)
     inputs = [np.zeros(one.shape, np.float32) for one in module.inputs]
-    text = page_of(collect(Compilation.of(Request(module, threads=1)), Calls(inputs=inputs)))
+    text = page_of(collect(Compilation.of(Request(module, threads=1)), CallFacts(inputs=inputs)))
     file.write_text(text, encoding="utf-8")
     return file
 

@@ -13,10 +13,10 @@ from stepwell.driver.compilation import Compilation
 from stepwell.driver.request import Request
 from stepwell.frontends import gnn
 from stepwell.report.collecting import collect
-from stepwell.report.document import Pattern
+from stepwell.report.document import SparsityPattern
 from stepwell.report.edge_lists import edge_lists_of
 from stepwell.report.sparsity import patterns_of
-from stepwell.runtime.profile import Calls
+from stepwell.runtime.profile import CallFacts
 
 from ..harness import floats
 
@@ -25,11 +25,13 @@ ROWS = {(1, 0), (2, 1), (3, 2), (0, 3), (4, 3), (0, 4)}
 """The entries of the matrix: edges begin in its columns."""
 
 
-def patterns(module: sw.Module, *inputs: Any, **sizes: int) -> tuple[Pattern, ...]:
-    return collect(Compilation.of(Request(module, threads=1)), Calls(None, inputs, sizes)).patterns
+def patterns(module: sw.Module, *inputs: Any, **sizes: int) -> tuple[SparsityPattern, ...]:
+    return collect(
+        Compilation.of(Request(module, threads=1)), CallFacts(None, inputs, sizes)
+    ).patterns
 
 
-def entries(found: Pattern) -> set[tuple[int, int]]:
+def entries(found: SparsityPattern) -> set[tuple[int, int]]:
     """The cells with entries."""
     places = np.flatnonzero(found.cells)
     return {(int(place) // found.columns, int(place) % found.columns) for place in places}

@@ -13,7 +13,7 @@ import stepwell as sw
 from stepwell.core.errors import InputError, StepwellError
 from stepwell.distributed.engines import LocalEngine
 from stepwell.distributed.storage import blocks
-from stepwell.distributed.storage.blocks import Block
+from stepwell.distributed.storage.blocks import PartBlock
 from stepwell.distributed.storage.pages import populate
 from stepwell.distributed.storage.rings import ring_rows
 
@@ -37,7 +37,7 @@ def test_each_part_has_its_rows_first(
 ) -> None:
     monkeypatch.setattr(blocks, "_maps", {})
     place = None if in_memory else str(tmp_path)
-    ring = Block.create_ring(place, "x", (1024, 3), F32, kept)
+    ring = PartBlock.create_ring(place, "x", (1024, 3), F32, kept)
     for first, end in ((0, 400), (400, 1024)):
         own = ring.from_row(first).open_rows(slice(end - first), write=True)
         own[...] = np.arange(first, end)[:, None]
@@ -53,7 +53,7 @@ def test_each_part_has_its_rows_first(
 
 def test_rings_without_elements(tmp_path: Path) -> None:
     for place in (None, str(tmp_path)):
-        ring = Block.create_ring(place, f"x.{place is None}", (64, 0), F32)
+        ring = PartBlock.create_ring(place, f"x.{place is None}", (64, 0), F32)
         assert ring.from_row(63).open(write=True).shape == (64, 0)
 
 
@@ -61,7 +61,7 @@ def test_maps_end_with_their_arrays(tmp_path: Path) -> None:
     def count() -> int:
         return Path("/proc/self/maps").read_text().count(str(tmp_path))
 
-    ring = Block.create_ring(str(tmp_path), "x", (1024, 1), F32)
+    ring = PartBlock.create_ring(str(tmp_path), "x", (1024, 1), F32)
     array = ring.from_row(5).open()
     assert count() == 2
     del array
@@ -69,7 +69,7 @@ def test_maps_end_with_their_arrays(tmp_path: Path) -> None:
 
 
 def test_a_truncated_ring(tmp_path: Path) -> None:
-    ring = Block.create_ring(str(tmp_path), "x", (1024, 3), F32)
+    ring = PartBlock.create_ring(str(tmp_path), "x", (1024, 3), F32)
     os.truncate(ring.path, 4096)
     with pytest.raises(StepwellError, match="x: truncated, expected 12288 bytes, got 4096"):
         ring.open()
@@ -87,13 +87,13 @@ def test_no_room_for_a_ring(
 
     monkeypatch.setattr(os, "posix_fallocate", full)
     with pytest.raises(InputError, match=r"cannot write .*x: No space left on device"):
-        Block.create_ring(None if in_memory else str(tmp_path), "x", (1024, 3), F32)
+        PartBlock.create_ring(None if in_memory else str(tmp_path), "x", (1024, 3), F32)
     assert not any(tmp_path.iterdir())
 
 
 def test_pages_are_mapped_at_once(tmp_path: Path) -> None:
     """As far as the array goes."""
-    ring = Block.create_ring(str(tmp_path), "x", (64 * 1024, 1), F32)
+    ring = PartBlock.create_ring(str(tmp_path), "x", (64 * 1024, 1), F32)
     array = ring.open(write=True)
 
     def mapped() -> int:
@@ -136,7 +136,7 @@ def test_room_where_files_are_not_allocated(
 ) -> None:
     monkeypatch.delattr(os, "posix_fallocate", raising=False)
     with pytest.raises(InputError, match=r"cannot write .*x: No space left on device"):
-        Block.create_ring(str(tmp_path), "x", (1 << 50, 1), F32)
+        PartBlock.create_ring(str(tmp_path), "x", (1 << 50, 1), F32)
     assert not any(tmp_path.iterdir())
-    Block.create_ring(str(tmp_path), "x", (1024, 1), F32).open(write=True)[...] = 1
+    PartBlock.create_ring(str(tmp_path), "x", (1024, 1), F32).open(write=True)[...] = 1
     assert (tmp_path / "x").stat().st_size == 4096

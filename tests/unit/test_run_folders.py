@@ -13,7 +13,7 @@ import pytest
 
 from stepwell.core.files.reading import map_npy
 from stepwell.distributed.storage import folders
-from stepwell.distributed.storage.blocks import Block
+from stepwell.distributed.storage.blocks import PartBlock
 
 HOLDING = """
 import sys
@@ -79,6 +79,6 @@ def test_files_of_arrays_are_opened_without_parsing_python(
         assert (found.dtype, found.shape) == (array.dtype, array.shape)
         assert found.flags.f_contiguous == array.flags.f_contiguous
         assert np.array_equal(found, array)
-    block = Block.create(str(tmp_path), "y", (3, 4), np.dtype(np.float32))
+    block = PartBlock.create(str(tmp_path), "y", (3, 4), np.dtype(np.float32))
     block.open(write=True)[...] = arrays[0]
     assert np.array_equal(map_npy(block.path), arrays[0])

@@ -7,7 +7,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, f32
 from xdsl.ir import Block, Operation, SSAValue
 
-from stepwell.conversions.loop_to_scf.scopes import Emitter
+from stepwell.conversions.loop_to_scf.scopes import ScopedEmitter
 from stepwell.core.building.scopes import Scope, Scopes
 
 INDEX = IndexType()
@@ -82,7 +82,7 @@ def test_a_read_stays_in_the_loop_that_writes() -> None:
 
 def test_an_equal_operation_is_made_once_in_a_scope() -> None:
     entry = Block(arg_types=[INDEX, INDEX])
-    emitter = Emitter(entry)
+    emitter = ScopedEmitter(entry)
     a, b = entry.args
     body = Block(arg_types=[INDEX])
     emitter.open(body)

@@ -11,7 +11,7 @@ import pytest
 import stepwell as sw
 from stepwell.core.errors import InputError
 from stepwell.core.pipelines.stages import IR_STAGES
-from stepwell.runtime.fate import Fate, Place
+from stepwell.runtime.fate import Fate, NodePlace
 from stepwell.tools import main as command
 
 from ..harness import floats
@@ -37,7 +37,7 @@ def exe() -> sw.Executable:
     return sw.compile(model(), threads=2)
 
 
-def only(fate: Fate, stage: str) -> Place:
+def only(fate: Fate, stage: str) -> NodePlace:
     (found,) = fate.stages[stage]
     return found
 

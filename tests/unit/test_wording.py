@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepwell.core.boundary.wording import Case, Detail, pieces, worded
+from stepwell.core.boundary.wording import Detail, WordingCase, pieces, worded
 
 
 def test_pieces() -> None:
@@ -26,8 +26,8 @@ def test_pieces() -> None:
 )
 def test_the_first_case_that_applies(details: tuple[int, ...], text: str) -> None:
     cases = (
-        Case("none at {0}", 1, 0, 0),
-        Case("inside", 1, 0),
-        Case("{1} is not in {-2} to {2-1}"),
+        WordingCase("none at {0}", 1, 0, 0),
+        WordingCase("inside", 1, 0),
+        WordingCase("{1} is not in {-2} to {2-1}"),
     )
     assert worded(cases, details) == text

@@ -26,7 +26,7 @@ from .plan import (
     LINE,
     POLYNOMIAL,
     RECORDS,
-    Plan,
+    CallPlan,
 )
 
 ENTRY = "stepwell_entry"
@@ -70,8 +70,8 @@ def _definitions(layout: Layout) -> Definitions:
     made.number("readable", layout.readable, 32)
     made.number("writable", layout.writable, 32)
     made.table(OBJECTS, ENTRIES, {PLAN: "plan_of"})
-    for word in Plan:
-        addresses = (Plan.CODE, Plan.FRAMES, Plan.SLOW, Plan.FAIL)
+    for word in CallPlan:
+        addresses = (CallPlan.CODE, CallPlan.FRAMES, CallPlan.SLOW, CallPlan.FAIL)
         kind = PTR if word in addresses else ir.IntType(64)
         made.field(f"plan_{word.name.lower()}", 8 * word, kind)
     made.place("plan_records", 8 * RECORDS)

@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..images import Image, Mapped, system_function
+from ..images import Image, MappedImage, system_function
 
 CALL, FRAME, OBJECTS = "stepwell_call", "stepwell_frame", "stepwell_objects"
 """The functions and the table that are seen outside."""
@@ -61,7 +61,7 @@ def mapped(image: Image, entries: Sequence[int], functions: Mapping[str, int]) -
         entries: what the table has, see `ENTRIES`.
         functions: those of functions of NumPy, by their names.
     """
-    code = Mapped(image, lambda name: functions.get(name) or address_of(name)).keep_forever()
+    code = MappedImage(image, lambda name: functions.get(name) or address_of(name)).keep_forever()
     fill(code.address(OBJECTS), entries)
     return Boundary(code.address(CALL), code.address(FRAME))
 

@@ -1,9 +1,9 @@
 """Data of the compiled call boundary: a plan for each executable, and frames.
 
 A *plan* is a table of 8-byte words that describes the inputs and results of a program: the words
-that `Plan` names, then records. A *frame* is the working memory of one call: the context passed to
-compiled code, the words of its arguments, and space for the boundary. The frames of a program form
-a list that only grows; a frame belongs to the call that has set its `Word.BUSY`.
+that `CallPlan` names, then records. A *frame* is the working memory of one call: the context passed
+to compiled code, the words of its arguments, and space for the boundary. The frames of a program
+form a list that only grows; a frame belongs to the call that has set its `Word.BUSY`.
 
 The records, in order:
 
@@ -52,7 +52,7 @@ ARGUMENTS = WORDS
 """The position of the argument words in a frame."""
 
 
-class Plan(IntEnum):
+class CallPlan(IntEnum):
     """The words of a plan."""
 
     CODE = 0
@@ -82,5 +82,5 @@ class Plan(IntEnum):
     the arena, which are symbols too; 0 without any."""
 
 
-RECORDS = len(Plan)
+RECORDS = len(CallPlan)
 """The position of the records in a plan."""

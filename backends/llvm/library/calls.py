@@ -9,11 +9,11 @@ from typing import Any
 from llvmlite import ir
 
 from ....core.algebra.dims import product
-from ....core.boundary.wording import Case, Detail, pieces
+from ....core.boundary.wording import Detail, WordingCase, pieces
 from ....core.errors import explain, in_iteration
 from ....dialects.rt.abi import ARENA_TOO_SMALL, DETAIL_WORDS, Word
 from ...c.interface import CInterface, Code
-from .emitter import BYTE, PTR, STATUS, WORD, Emitter, struct_of
+from .emitter import BYTE, PTR, STATUS, WORD, FunctionEmitter, struct_of
 from .sizes import SizeFunctions
 
 _NOWHERE = ir.Constant(ir.ArrayType(BYTE, 64), None)
@@ -23,7 +23,7 @@ _SCOPE = ir.ArrayType(WORD, 1024 // 8 + 3)
 
 
 @dataclass(frozen=True)
-class _Buffer:
+class _CallArray:
     """An array of a call: what it is called, its address, and its elements."""
 
     subject: str
@@ -53,7 +53,7 @@ class CallFunctions:
 
     def _add_explain(self) -> None:
         """`explain(status, details)`: makes the message of a status that of the last error."""
-        emit = Emitter(self._module, "explain", ir.VoidType(), STATUS, PTR)
+        emit = FunctionEmitter(self._module, "explain", ir.VoidType(), STATUS, PTR)
         status, details = emit.arguments
         for number, failure in enumerate(self._interface.failures, 1):
             meant = emit.builder.icmp_signed("==", status, STATUS(number))
@@ -71,7 +71,7 @@ class CallFunctions:
     def _add_run(self) -> None:
         """`PREFIX_run(program, inputs, outputs) -> code`."""
         name = self._interface.function("run")
-        emit = Emitter(self._module, name, STATUS, PTR, PTR, PTR, seen=True)
+        emit = FunctionEmitter(self._module, name, STATUS, PTR, PTR, PTR, seen=True)
         program, inputs, outputs = emit.arguments
         for argument, subject in zip(emit.arguments, ("program", "inputs", "outputs"), strict=True):
             emit.require_pointer(argument, subject)
@@ -79,16 +79,16 @@ class CallFunctions:
         read, words = self._inputs(emit, inputs)
         written, more = self._outputs(emit, outputs, symbols)
         addresses = self._check_buffers(emit, read, written)
-        values = [addresses[w.subject] if isinstance(w, _Buffer) else w for w in (*words, *more)]
+        values = [addresses[w.subject] if isinstance(w, _CallArray) else w for w in (*words, *more)]
         reported = self._interface.signature.reported
         table = emit.builder.alloca(WORD, size=WORD(max(1, reported)))
         self._call(
             emit, program, [*values, *([table] if reported else [])], outputs, symbols, table
         )
 
-    def _inputs(self, emit: Emitter, struct: Any) -> tuple[list[_Buffer], list[Any]]:
+    def _inputs(self, emit: FunctionEmitter, struct: Any) -> tuple[list[_CallArray], list[Any]]:
         """The buffers of the inputs, and the arguments of the program: buffers and sizes."""
-        buffers: list[_Buffer] = []
+        buffers: list[_CallArray] = []
         words: list[Any] = []
         kind = struct_of(self._interface.inputs)
         for number, field in enumerate(self._interface.inputs):
@@ -98,7 +98,7 @@ class CallFunctions:
             if not field.is_sparse:
                 path = (number, 0) if field.has_shape else (number,)
                 address = emit.load(emit.member(struct, kind, *path), PTR)
-                buffer = _Buffer(subject, address, emit.product(sizes)[0], own)
+                buffer = _CallArray(subject, address, emit.product(sizes)[0], own)
                 buffers.append(buffer)
                 words += [buffer, *passed]
                 continue
@@ -107,7 +107,7 @@ class CallFunctions:
             pointer, index = (dtype.itemsize for dtype in field.index_dtypes)
             facts = (("indptr", pointers, pointer), ("indices", entries, index))
             parts = [
-                _Buffer(
+                _CallArray(
                     f"{subject}, {part}",
                     emit.load(emit.member(struct, kind, number, place), PTR),
                     count,
@@ -121,10 +121,10 @@ class CallFunctions:
         return buffers, words
 
     def _outputs(
-        self, emit: Emitter, struct: Any, symbols: Mapping[str, Any]
-    ) -> tuple[list[_Buffer], list[Any]]:
+        self, emit: FunctionEmitter, struct: Any, symbols: Mapping[str, Any]
+    ) -> tuple[list[_CallArray], list[Any]]:
         """The same of the results, whose shapes are checked."""
-        buffers: list[_Buffer] = []
+        buffers: list[_CallArray] = []
         words: list[Any] = []
         kind = struct_of(self._interface.outputs)
         for number, field in enumerate(self._interface.outputs):
@@ -146,14 +146,14 @@ class CallFunctions:
                     given = emit.load(emit.member(struct, kind, number, 1, axis))
                     fact = explain(subject, f"wrong size of dimension {axis}, expected ")
                     emit.require(emit.same(given, size), Code.SIZE, fact, size, ", got ", given)
-            buffer = _Buffer(subject, address, total, field.item_bytes)
+            buffer = _CallArray(subject, address, total, field.item_bytes)
             buffers.append(buffer)
             passed = [s for s, is_word in zip(sizes, field.passed, strict=True) if is_word]
             words += [buffer, *passed]
         return buffers, words
 
     def _check_buffers(
-        self, emit: Emitter, read: Sequence[_Buffer], written: Sequence[_Buffer]
+        self, emit: FunctionEmitter, read: Sequence[_CallArray], written: Sequence[_CallArray]
     ) -> dict[str, Any]:
         """Check addresses; returns them by what the buffers are called."""
         buffers = [*read, *written]
@@ -191,7 +191,7 @@ class CallFunctions:
 
     def _call(
         self,
-        emit: Emitter,
+        emit: FunctionEmitter,
         program: Any,
         values: Sequence[Any],
         outputs: Any,
@@ -239,12 +239,12 @@ class CallFunctions:
         emit.call("give_back", ir.VoidType(), frame)
         emit.builder.ret(STATUS(Code.OK))
 
-    def _leave_scope(self, emit: Emitter, scope: Any) -> None:
+    def _leave_scope(self, emit: FunctionEmitter, scope: Any) -> None:
         if scope is not None:
             emit.call("leave_scope", ir.VoidType(), scope)
 
     def _report(
-        self, emit: Emitter, frame: Any, struct: Any, symbols: Mapping[str, Any], table: Any
+        self, emit: FunctionEmitter, frame: Any, struct: Any, symbols: Mapping[str, Any], table: Any
     ) -> None:
         """Store the shapes of results of computed sizes, and copy those in the arena."""
         signature, kind = self._interface.signature, struct_of(self._interface.outputs)
@@ -276,7 +276,9 @@ class CallFunctions:
                 emit.copy(target, source, bytes)
 
 
-def _say_cases(emit: Emitter, cases: Sequence[Case], count: int, details: Any) -> None:
+def _say_cases(
+    emit: FunctionEmitter, cases: Sequence[WordingCase], count: int, details: Any
+) -> None:
     case, *rest = cases
     if case.detail is None:
         _append(emit, case.text, count, details)
@@ -293,7 +295,7 @@ def _say_cases(emit: Emitter, cases: Sequence[Case], count: int, details: Any) -
                 _say_cases(emit, rest, count, details)
 
 
-def _append(emit: Emitter, text: str, count: int, details: Any) -> None:
+def _append(emit: FunctionEmitter, text: str, count: int, details: Any) -> None:
     for piece in pieces(text, count):
         if isinstance(piece, Detail):
             value = emit.load(emit.word_at(details, piece.place))

@@ -16,7 +16,7 @@ WORD, STATUS, BYTE, FLAG = map(ir.IntType, (64, 32, 8, 1))
 _FIRST = ir.IntType(32)(0)
 
 
-class Emitter:
+class FunctionEmitter:
     """A function that is being built, and the module around it.
 
     A message is a sequence of texts and numbers. Numbers are words of 64 bits.

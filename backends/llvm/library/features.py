@@ -14,7 +14,7 @@ from llvmlite import ir
 from ....core.errors import explain
 from ....core.target import Target, needs_of
 from ..linking import PTR
-from .emitter import FLAG, STATUS, Emitter
+from .emitter import FLAG, STATUS, FunctionEmitter
 
 BASELINE = "x86-64"
 """The processor, by LLVM's name, that all code but the kernels is for."""
@@ -79,7 +79,7 @@ def checked_features(target: Target) -> Sequence[Mapping[int, str]]:
 def add_lacks_features(module: ir.Module, target: Target) -> None:
     """Add `lacks_features() -> flag`: whether this processor lacks any feature of a target. The
     message of the last error then names them."""
-    emit = Emitter(module, LACKS_FEATURES, FLAG)
+    emit = FunctionEmitter(module, LACKS_FEATURES, FLAG)
     kind = ir.ArrayType(STATUS, len(_WORDS))
     words, before = emit.builder.alloca(kind), emit.builder.alloca(PTR)
     emit.builder.store(ir.Constant(kind, None), words)

@@ -9,7 +9,7 @@ from llvmlite import ir
 from ....core.errors import explain
 from ...c.interface import CInterface
 from ..pool import FORGET
-from .emitter import BYTE, FLAG, PTR, STATUS, WORD, Emitter
+from .emitter import BYTE, FLAG, PTR, STATUS, WORD, FunctionEmitter
 from .features import LACKS_FEATURES, add_lacks_features, checked_features
 from .weights import HEADER, Weights
 
@@ -42,13 +42,13 @@ class LifeFunctions:
         emit = self._begin("last_error", PTR)
         emit.builder.ret(emit.call("last_message", PTR))
 
-    def _begin(self, name: str, result: ir.Type, *arguments: ir.Type) -> Emitter:
+    def _begin(self, name: str, result: ir.Type, *arguments: ir.Type) -> FunctionEmitter:
         function = self._interface.function(name)
-        return Emitter(self._module, function, result, *arguments, seen=True)
+        return FunctionEmitter(self._module, function, result, *arguments, seen=True)
 
     def _add_make(self) -> None:
         """`make(allocator, weights, mapped) -> program`; null with a message."""
-        emit = Emitter(self._module, "make", PTR, PTR, PTR, PTR)
+        emit = FunctionEmitter(self._module, "make", PTR, PTR, PTR, PTR)
         hooks, weights, mapped = emit.arguments
         if checked_features(self._interface.target):
             add_lacks_features(self._module, self._interface.target)
@@ -122,7 +122,7 @@ class LifeFunctions:
             emit.call("unmap_file", ir.VoidType(), mapped, size)
         emit.builder.ret(program)
 
-    def _require_header(self, emit: Emitter, weights: Any, mapped: Any) -> None:
+    def _require_header(self, emit: FunctionEmitter, weights: Any, mapped: Any) -> None:
         """Refuse weights of another program, and unmap them if they are mapped."""
         header = ir.Constant(ir.ArrayType(BYTE, HEADER), bytearray(self._weights.header))
         known = emit.data(header, "header")
@@ -149,7 +149,7 @@ class LifeFunctions:
         emit.builder.ret_void()
 
 
-def _require(emit: Emitter, good: Any, *message: Any) -> None:
+def _require(emit: FunctionEmitter, good: Any, *message: Any) -> None:
     """Return null, with a message, unless a condition holds."""
     with emit.builder.if_then(emit.builder.not_(good), likely=False):
         emit.say(*message)

@@ -10,7 +10,7 @@ from llvmlite import ir
 from ....core.algebra.dims import LARGEST_SIZE, Dim
 from ....core.errors import explain
 from ...c.interface import CInterface, Code, Field, symbols_of
-from .emitter import STATUS, WORD, Emitter, struct_of
+from .emitter import STATUS, WORD, FunctionEmitter, struct_of
 
 PTR = ir.PointerType()
 
@@ -33,7 +33,7 @@ class SizeFunctions:
         self._add_check()
         self._add_shapes()
 
-    def check(self, emit: Emitter, inputs: Any) -> dict[str, Any]:
+    def check(self, emit: FunctionEmitter, inputs: Any) -> dict[str, Any]:
         """Check the sizes of all inputs, and return those of the symbols."""
         count = max(1, len(self.symbols))
         table = emit.builder.alloca(WORD, size=WORD(count))
@@ -43,7 +43,9 @@ class SizeFunctions:
             name: emit.load(emit.word_at(table, number)) for number, name in enumerate(self.symbols)
         }
 
-    def passed_sizes(self, emit: Emitter, field: Field, struct: Any, number: int) -> list[Any]:
+    def passed_sizes(
+        self, emit: FunctionEmitter, field: Field, struct: Any, number: int
+    ) -> list[Any]:
         """The sizes in a member of the struct of inputs: those of its shape, then its entries."""
         kind = struct_of(self.interface.inputs)
         if not field.has_shape:
@@ -53,7 +55,7 @@ class SizeFunctions:
         paths += [(number, 4)] if field.is_sparse else []
         return [emit.load(emit.member(struct, kind, *path)) for path in paths]
 
-    def bytes_of(self, emit: Emitter, elements: Any, field: Field, what: str) -> Any:
+    def bytes_of(self, emit: FunctionEmitter, elements: Any, field: Field, what: str) -> Any:
         """The bytes of a buffer of so many elements, and whether that overflowed, checked."""
         total, wrong = emit.product([WORD(field.item_bytes)], elements[1])
         total, wrong = emit.product([total, elements[0]], wrong)
@@ -64,7 +66,7 @@ class SizeFunctions:
 
     def _add_check(self) -> None:
         """`check_sizes(inputs, symbols) -> code`: stores the sizes of the symbols."""
-        emit = Emitter(self._module, "check_sizes", STATUS, PTR, PTR)
+        emit = FunctionEmitter(self._module, "check_sizes", STATUS, PTR, PTR)
         struct, table = emit.arguments
         known: dict[str, tuple[Any, str]] = {}
         for number, field in enumerate(self.interface.inputs):
@@ -85,7 +87,11 @@ class SizeFunctions:
         emit.builder.ret(STATUS(Code.OK))
 
     def _check_input(
-        self, emit: Emitter, field: Field, sizes: Sequence[Any], known: dict[str, tuple[Any, str]]
+        self,
+        emit: FunctionEmitter,
+        field: Field,
+        sizes: Sequence[Any],
+        known: dict[str, tuple[Any, str]],
     ) -> None:
         subject = f'input "{field.spec.name}"'
         dims = [*field.shape, *([] if field.entries is None else [field.entries])]
@@ -110,21 +116,21 @@ class SizeFunctions:
         elements = sizes[-1:] if field.is_sparse else sizes
         self.bytes_of(emit, emit.product(elements), field, subject)
 
-    def _check_equal(self, emit: Emitter, sizes: Mapping[str, Any]) -> None:
+    def _check_equal(self, emit: FunctionEmitter, sizes: Mapping[str, Any]) -> None:
         for left, right in self.interface.signature.equal:
             one, other = (self.value(emit, dim, sizes, str(dim)) for dim in (left, right))
             fact = explain("call", f"dimensions {left} and {right} must agree")
             message = (f"{fact}, expected ", one, ", got ", other)
             emit.require(emit.same(one, other), Code.SIZE, *message)
 
-    def value(self, emit: Emitter, dim: Dim, sizes: Mapping[str, Any], what: str) -> Any:
+    def value(self, emit: FunctionEmitter, dim: Dim, sizes: Mapping[str, Any], what: str) -> Any:
         """The value of a dimension, checked for overflow."""
         value, wrong = emit.size(dim, sizes)
         fact = explain("call", f"{what} is too large")
         emit.require(emit.builder.not_(wrong), Code.SIZE, fact)
         return value
 
-    def shape(self, emit: Emitter, field: Field, sizes: Mapping[str, Any]) -> list[Any]:
+    def shape(self, emit: FunctionEmitter, field: Field, sizes: Mapping[str, Any]) -> list[Any]:
         """The sizes of the buffer for a result; the upper bounds if they are computed.
 
         Those of a result without an upper bound are 0.
@@ -147,7 +153,7 @@ class SizeFunctions:
     def _add_shapes(self) -> None:
         """`PREFIX_shapes(inputs, outputs) -> code`: fills in the shapes of results."""
         name = self.interface.function("shapes")
-        emit = Emitter(self._module, name, STATUS, PTR, PTR, seen=True)
+        emit = FunctionEmitter(self._module, name, STATUS, PTR, PTR, seen=True)
         inputs, outputs = emit.arguments
         emit.require_pointer(inputs, "inputs")
         emit.require_pointer(outputs, "outputs")

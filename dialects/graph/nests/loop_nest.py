@@ -37,7 +37,7 @@ NAMES = "ijlmnpqrstuv"
 
 
 @dataclass(eq=False)
-class Frame(Scope):
+class LoopFrame(Scope):
     """A loop whose body is being filled; the first frame is the body of the kernel."""
 
     parallel: bool = False
@@ -45,7 +45,7 @@ class Frame(Scope):
     """Whether the loop stays in the body in which it was opened."""
     effects: bool = False
     """Whether the body stores, or reads what changes, so that an equal loop is another one."""
-    dependences: set[Frame] = field(default_factory=set)
+    dependences: set[LoopFrame] = field(default_factory=set)
     """Frames on which the operations in the body depend."""
 
     @property
@@ -54,7 +54,7 @@ class Frame(Scope):
         return parent_of(self.block, loop.ForOp)
 
 
-class LoopNest(Scopes[Frame], Loops):
+class LoopNest(Scopes[LoopFrame], Loops):
     """The open loops of a kernel and their contents.
 
     Index expressions are over `variables`: loop variables, sizes and computed integers.
@@ -65,10 +65,10 @@ class LoopNest(Scopes[Frame], Loops):
     """
 
     def __init__(self, block: Block, known: Callable[[], Known] = Known) -> None:
-        super().__init__(Frame(block))
+        super().__init__(LoopFrame(block))
         self._known = known
         self.variables: list[SSAValue] = []
-        self.depends: dict[SSAValue, frozenset[Frame]] = {}
+        self.depends: dict[SSAValue, frozenset[LoopFrame]] = {}
         self.sources: list[Operation] = []
         """The operators that are being emitted, each for the one before it."""
         self.source_of: dict[Operation, Operation] = {}
@@ -164,7 +164,7 @@ class LoopNest(Scopes[Frame], Loops):
     def _enter(self, op: loop.ForOp, conditional: bool = True) -> None:
         """Fill the body of a loop from here on."""
         kind = op.kind.data
-        frame = Frame(
+        frame = LoopFrame(
             op.body.block,
             len(self.scopes),
             parallel=kind == LoopKind.PARALLEL,
@@ -175,7 +175,7 @@ class LoopNest(Scopes[Frame], Loops):
         self.depends |= dict.fromkeys(frame.block.args, frozenset({frame}))
         self.scopes.append(frame)
 
-    def _leave(self, results: Sequence[SSAValue]) -> Frame:
+    def _leave(self, results: Sequence[SSAValue]) -> LoopFrame:
         """End the body of a loop, which passes values on."""
         frame = self.scopes.pop()
         if results:
@@ -280,7 +280,7 @@ class LoopNest(Scopes[Frame], Loops):
         return self._insert_at(self.home(type(op), op.operands), op, guards)
 
     def _insert_at(
-        self, depth: int, op: Operation, guards: frozenset[Frame] = frozenset()
+        self, depth: int, op: Operation, guards: frozenset[LoopFrame] = frozenset()
     ) -> SSAValue:
         home, key = self.scopes[depth], _scalar_key(op)
         if key in home.memo:
@@ -294,7 +294,7 @@ class LoopNest(Scopes[Frame], Loops):
             home.memo[key] = result
         return result
 
-    def _place(self, op: Operation, frame: Frame) -> None:
+    def _place(self, op: Operation, frame: LoopFrame) -> None:
         if self.sources:
             self.source_of[op] = self.sources[-1]
             if op.location is UNKNOWN_LOC:
@@ -342,20 +342,20 @@ class LoopNest(Scopes[Frame], Loops):
 
     # The loops that values depend on.
 
-    def frames_of(self, index: Sequence[AffineExpr], *values: SSAValue) -> frozenset[Frame]:
+    def frames_of(self, index: Sequence[AffineExpr], *values: SSAValue) -> frozenset[LoopFrame]:
         """The loops on which index expressions and values depend."""
         used = atoms_in(index)
         return self._depends_of([*(self.variables[position] for position in used), *values])
 
-    def _depends_of(self, values: Sequence[SSAValue]) -> frozenset[Frame]:
-        none: frozenset[Frame] = frozenset()
+    def _depends_of(self, values: Sequence[SSAValue]) -> frozenset[LoopFrame]:
+        none: frozenset[LoopFrame] = frozenset()
         return none.union(*(self.depends.get(value, none) for value in values))
 
     def depth_of(self, values: Sequence[SSAValue]) -> int:
         """The depth of the innermost loop that values depend on."""
         return self.home_of(self._depends_of(values)).depth
 
-    def home_of(self, frames: frozenset[Frame] | set[Frame]) -> Frame:
+    def home_of(self, frames: frozenset[LoopFrame] | set[LoopFrame]) -> LoopFrame:
         for frame in reversed(self.scopes):
             if frame in frames:
                 return frame
@@ -363,7 +363,7 @@ class LoopNest(Scopes[Frame], Loops):
 
     # Loops that guard what is in them.
 
-    def _guards_of(self, op: Reader) -> frozenset[Frame]:
+    def _guards_of(self, op: Reader) -> frozenset[LoopFrame]:
         """The loops that have to run for an access to be inside of its buffer.
 
         Those that run wherever it is placed are left out.
@@ -378,7 +378,7 @@ class LoopNest(Scopes[Frame], Loops):
                 needed = fewer
         return frozenset(needed)
 
-    def _is_inside(self, op: Reader, left: Sequence[Frame], kept: Sequence[Frame]) -> bool:
+    def _is_inside(self, op: Reader, left: Sequence[LoopFrame], kept: Sequence[LoopFrame]) -> bool:
         """Whether an access is inside of its buffer out of some loops, but in others of these."""
         around = [frame for frame in self.scopes[1:] if frame in kept or frame not in left]
         return self._inside.is_inside(op, [frame.loop for frame in around])
@@ -387,7 +387,7 @@ class LoopNest(Scopes[Frame], Loops):
     def _inside(self) -> Inside:
         return Inside(self._known())
 
-    def _may_be_left(self, op: Operation) -> list[Frame]:
+    def _may_be_left(self, op: Operation) -> list[LoopFrame]:
         """The loops that may not run, and that an operation or a reduction around it may leave."""
         certain = set(self._depends_of(op.operands))
         for frame in reversed(self.scopes[1:]):

@@ -26,7 +26,7 @@ class NoValueError(Exception):
 
 
 @dataclass(frozen=True)
-class Part:
+class ArgumentPart:
     """What an argument of a kernel is of the tensor that is passed.
 
     `place` is 0 for the elements of a dense tensor; for a CSR matrix 0 to 3 are its row
@@ -70,9 +70,9 @@ class KernelSizes:
         return found
 
 
-def _parts(kernel: KernelOp, kinds: Sequence[TensorType]) -> dict[SSAValue, Part]:
+def _parts(kernel: KernelOp, kinds: Sequence[TensorType]) -> dict[SSAValue, ArgumentPart]:
     places = [
-        Part(number, place)
+        ArgumentPart(number, place)
         for number, kind in enumerate(kinds)
         for place in range(part_count(kind))
     ]

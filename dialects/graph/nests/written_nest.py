@@ -9,13 +9,13 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ....core.building.arithmetic import INDEX
 from ...loop.attrs import LoopKind
-from .loop_nest import NAMES, Frame, LoopNest
+from .loop_nest import NAMES, LoopFrame, LoopNest
 
 
 class WrittenNest(LoopNest):
     """Loops in which each operation stays where its author wrote it."""
 
-    def home_of(self, frames: frozenset[Frame] | set[Frame]) -> Frame:
+    def home_of(self, frames: frozenset[LoopFrame] | set[LoopFrame]) -> LoopFrame:
         return self.scopes[-1]
 
     def insert(self, op: Operation) -> SSAValue:
@@ -23,7 +23,7 @@ class WrittenNest(LoopNest):
         self._place(op, self.scopes[-1])
         return op.results[0]
 
-    def _may_be_left(self, op: Operation) -> list[Frame]:
+    def _may_be_left(self, op: Operation) -> list[LoopFrame]:
         return []
 
     def _letter(self, kind: LoopKind) -> str:
@@ -45,7 +45,7 @@ class WrittenNest(LoopNest):
         """The variable of a loop whose body is thrown away at the end of the context."""
         depth, used = self.here, dict(self._used)
         body = Block(arg_types=[INDEX])
-        self.scopes.append(Frame(body, depth + 1))
+        self.scopes.append(LoopFrame(body, depth + 1))
         try:
             yield body.args[0]
         finally:

@@ -125,7 +125,7 @@ class Cost:
         return f"{scaled(self.flops, 'FLOP')}, {scaled(self.bytes, 'B')}"
 
 
-class Costs:
+class ChainCosts:
     """What the products of a chain cost.
 
     Args:

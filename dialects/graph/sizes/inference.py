@@ -39,7 +39,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*")
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownValues:
     """What is known of the values in a function."""
 
     shapes: dict[SSAValue, Shape] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class ShapeInference:
 
     def __init__(self, function: func.FuncOp) -> None:
         self.function = function
-        self.known = Known()
+        self.known = KnownValues()
         """What is known of the values in the function."""
         self.equalities: list[tuple[Dim, Dim, Operation]] = []
         """Dimensions that have to agree at run time, and the operation that needs it."""
@@ -132,7 +132,7 @@ class ShapeInference:
         subject = f"{self.function.name} @{self.function.sym_name.data}"
         raise InvalidProgram(explain(subject, fact, expected=expected, got=got, origin=where))
 
-    def _visit(self, function: func.FuncOp, known: Known) -> list[SSAValue]:
+    def _visit(self, function: func.FuncOp, known: KnownValues) -> list[SSAValue]:
         """Run the rules of a function whose arguments have shapes; returns what it returns."""
         if function in self._active or len(function.body.blocks) != 1:
             what = "is recursive" if function in self._active else "is not one block"
@@ -147,7 +147,7 @@ class ShapeInference:
         self._active.pop()
         return returned
 
-    def _visit_regions(self, op: ControlFlowOp, known: Known) -> list[Shape]:
+    def _visit_regions(self, op: ControlFlowOp, known: KnownValues) -> list[Shape]:
         """Run the rules of regions; returns the shapes of the results."""
         facts, given = self._facts(op, known), [known.shapes[value] for value in op.operands]
         around = set(self.computed)
@@ -169,7 +169,7 @@ class ShapeInference:
                 facts.fail(fact, "sizes that are known around it", text(shape))
         return [tuple(dim.substitute(self._named) for dim in shape) for shape in inferred]
 
-    def _facts(self, op: Operation, known: Known) -> ShapeFacts:
+    def _facts(self, op: Operation, known: KnownValues) -> ShapeFacts:
         def held(scalar: SSAValue, bound: Dim | None) -> Dim:
             if scalar not in known.held:
                 self._compute(next(self._fresh_size), ComputedSize(scalar, bound, op), known)
@@ -202,7 +202,7 @@ class ShapeInference:
         names = op.stated_sizes if isinstance(op, ControlFlowOp) else ()
         return [Dim.symbol(name) for name in names] if len(self._active) == 1 else []
 
-    def _visit_op(self, op: Operation, known: Known) -> None:
+    def _visit_op(self, op: Operation, known: KnownValues) -> None:
         tensors = [result for result in op.results if isinstance(result.type, TensorType)]
         if isinstance(op, GraphOp):
             inferred, entries = self._infer(op, known)
@@ -218,7 +218,7 @@ class ShapeInference:
             known.nnz[result] = entries[position] if entries else self._unknown_entries(result)
         self._check_first(op, known)
 
-    def _infer(self, op: GraphOp, known: Known) -> tuple[list[Shape], list[Dim | None]]:
+    def _infer(self, op: GraphOp, known: KnownValues) -> tuple[list[Shape], list[Dim | None]]:
         """What the rules of an operator say of its results."""
         facts = self._facts(op, known)
         if isinstance(op, CallLikeOp):
@@ -232,7 +232,7 @@ class ShapeInference:
             inferred = [tuple(d.substitute(self._named) for d in s) for s in inferred]
         return inferred, entries
 
-    def _compute(self, symbol: Dim, size: ComputedSize, known: Known) -> None:
+    def _compute(self, symbol: Dim, size: ComputedSize, known: KnownValues) -> None:
         """Note that the program computes a size."""
         (name,) = symbol.symbols
         if name in self.computed or name in self.bindings:
@@ -241,7 +241,7 @@ class ShapeInference:
         if size.axis is None:
             known.held[size.value] = symbol
 
-    def _name_sizes(self, call: CallLikeOp, known: Known) -> None:
+    def _name_sizes(self, call: CallLikeOp, known: KnownValues) -> None:
         """Note the sizes that arguments or results of a call hold."""
         for size in call.sizes:
             name, bound = size.symbol.data, size.with_sizes(self._named).upper
@@ -249,7 +249,7 @@ class ShapeInference:
             self._named[name] = symbol
             self._compute(symbol, ComputedSize(size.scalar(call), bound, call), known)
 
-    def _check_first(self, op: Operation, known: Known) -> None:
+    def _check_first(self, op: Operation, known: KnownValues) -> None:
         """Demand that sizes that an operation computes are those of first dimensions.
 
         Then a result is the beginning of a buffer of the upper bound.
@@ -269,12 +269,14 @@ class ShapeInference:
                 fact = f"result {number} has a size that is computed along with it"
                 facts.fail(fact, "in its first dimension only", text(known.shapes[result]))
 
-    def _visit_call(self, op: func.CallOp, known: Known) -> tuple[list[Shape], list[Dim | None]]:
+    def _visit_call(
+        self, op: func.CallOp, known: KnownValues
+    ) -> tuple[list[Shape], list[Dim | None]]:
         callee = find_symbol(op, op.callee)
         if not isinstance(callee, func.FuncOp) or not callee.body.blocks:
             return [], []
         parameters: Sequence[SSAValue] = callee.body.block.args
-        inner, outer, self._named = Known(), self._named, {}
+        inner, outer, self._named = KnownValues(), self._named, {}
         for number, (parameter, argument) in enumerate(zip(parameters, op.operands, strict=True)):
             kind = parameter.type
             if argument in known.shapes:
@@ -295,7 +297,11 @@ class ShapeInference:
         return [inner.shapes[v] for v in tensors], [inner.nnz[v] for v in tensors]
 
     def _take_sizes(
-        self, call: func.CallOp, outer: Mapping[SSAValue, SSAValue], known: Known, inner: Known
+        self,
+        call: func.CallOp,
+        outer: Mapping[SSAValue, SSAValue],
+        known: KnownValues,
+        inner: KnownValues,
     ) -> None:
         """Note the sizes that scalars of a called function hold, by those of its caller."""
         for own, value in outer.items():

@@ -16,7 +16,7 @@ from ..ops_access import StoreOp
 from ..ops_loops import ForOp
 from .bounds import integer_constant
 from .counters import is_next
-from .coverage import Step, is_covered
+from .coverage import CounterStep, is_covered
 from .indices import Known
 
 
@@ -62,12 +62,12 @@ class _Counting:
             case arith.SelectOp(cond=condition, lhs=one, rhs=other):
                 ways = ((one, condition), (other, None))
                 return all(
-                    way is start or self._is_step(way, Step(start, block, holds))
+                    way is start or self._is_step(way, CounterStep(start, block, holds))
                     for way, holds in ways
                 )
             case _:
-                return self._is_step(end, Step(start, block))
+                return self._is_step(end, CounterStep(start, block))
 
-    def _is_step(self, end: SSAValue, step: Step) -> bool:
+    def _is_step(self, end: SSAValue, step: CounterStep) -> bool:
         """Whether a value is one more than a counter, and the elements at this are stored."""
         return is_next(end, step.counter) and is_covered(self.known, self.output, step=step)

@@ -28,7 +28,7 @@ from ..ops_loops import ForOp
 from ..ops_values import block_shape
 from .indices import Known
 from .inside import Inside
-from .regions import Box, Interval, Region, Variable
+from .regions import Box, Interval, LoopVariable, StoredRegion
 from .segments import Segment, begun
 
 _MOST_CASES = 64
@@ -36,7 +36,7 @@ _MOST_CASES = 64
 
 
 @dataclass(frozen=True)
-class Step:
+class CounterStep:
     """The iterations of a block in which a counter grows by 1: where a condition holds, or all."""
 
     counter: SSAValue
@@ -45,7 +45,7 @@ class Step:
 
 
 def is_covered(
-    known: Known, output: SSAValue, width: int | None = None, step: Step | None = None
+    known: Known, output: SSAValue, width: int | None = None, step: CounterStep | None = None
 ) -> bool:
     """Whether each element of an output of a kernel is stored.
 
@@ -85,7 +85,7 @@ class Coverage(Inside):
         known: Known,
         output: SSAValue,
         width: int | None = None,
-        step: Step | None = None,
+        step: CounterStep | None = None,
     ) -> None:
         super().__init__(known)
         self._step = step
@@ -180,7 +180,7 @@ class Coverage(Inside):
 
     # Stores.
 
-    def _region(self, store: StoreOp, flat: slice) -> Region | None:
+    def _region(self, store: StoreOp, flat: slice) -> StoredRegion | None:
         """What a store reaches in its loops, None where that is nothing, or an index may wrap."""
         loops = list(self._loops_around(store))
         if not all(map(self._may_run, loops)) or not self.fits(store):
@@ -193,12 +193,12 @@ class Coverage(Inside):
         for loop in loops:
             (atom,) = self.of(loop.variable).atoms
             if not loop.over_entries:
-                found[atom] = Variable(loop, _parts(self.bounds_of(loop)))
+                found[atom] = LoopVariable(loop, _parts(self.bounds_of(loop)))
                 continue
             row = self._row(loop)
             begin, end = map(Polynomial[Atom].atom, row)
             entry = self.below(None, "entry", loop)
-            found[entry] = Variable(loop, [end - begin])
+            found[entry] = LoopVariable(loop, [end - begin])
             positions[atom] = begin + Polynomial.atom(entry)
             segments |= row
         box = self._box(place, flat)
@@ -206,7 +206,7 @@ class Coverage(Inside):
             return None
         segments |= self._segments([*place, *(end for v in found.values() for end in v.bounds)])
         facts = [size - 1 for size in self._sizes]
-        return Region(self, box, found, segments, self._count_of, facts, positions)
+        return StoredRegion(self, box, found, segments, self._count_of, facts, positions)
 
     def _loops_around(self, store: StoreOp) -> Iterator[ForOp]:
         """The loops around a store; in a step of a counter those that are in the step.
@@ -258,11 +258,11 @@ class Coverage(Inside):
         segments = (Segment(indptr, (), number) for number in (row, row + 1))
         return {self.atom("row", indptr, s.number): s for s in segments}
 
-    def _lanes(self, store: StoreOp) -> dict[Atom, Variable]:
-        found: dict[Atom, Variable] = {}
+    def _lanes(self, store: StoreOp) -> dict[Atom, LoopVariable]:
+        found: dict[Atom, LoopVariable] = {}
         for axis, count in enumerate(block_shape(store.value.type)):
             lane = self.below(count, store, axis, 0)
-            found[lane] = Variable(None, [Polynomial.of(count), *self.bounds(lane)])
+            found[lane] = LoopVariable(None, [Polynomial.of(count), *self.bounds(lane)])
         return found
 
     # Segments.

@@ -51,14 +51,14 @@ Box = list[Interval]
 
 
 @dataclass
-class Variable:
+class LoopVariable:
     """The variable of a loop or a lane: from 0 up to the smallest one of `bounds`."""
 
     loop: ForOp | None
     bounds: list[Affine]
 
 
-class Region:
+class StoredRegion:
     """The elements that a store reaches.
 
     Args:
@@ -75,7 +75,7 @@ class Region:
         self,
         known: KnownIndices,
         box: Box,
-        variables: dict[Atom, Variable],
+        variables: dict[Atom, LoopVariable],
         segments: dict[Atom, Segment],
         count_of: Callable[[Segment], tuple[Affine, Affine] | None],
         facts: Sequence[Affine],
@@ -221,9 +221,9 @@ class Region:
         old, size = self._variables[variable], None if most is None else most // divisor + 1
         part = self._known.below(divisor, "remainder", variable, divisor)
         whole = self._known.below(size, "quotient", variable, divisor)
-        parts: dict[Atom, Variable] = {
-            part: Variable(old.loop, [Polynomial.of(divisor)]),
-            whole: Variable(old.loop, [divided(CEIL, bound, divisor) for bound in old.bounds]),
+        parts: dict[Atom, LoopVariable] = {
+            part: LoopVariable(old.loop, [Polynomial.of(divisor)]),
+            whole: LoopVariable(old.loop, [divided(CEIL, bound, divisor) for bound in old.bounds]),
         }
         ends = (bound for bound in old.bounds if divided(MOD, bound, divisor) != 0)
         parts[part].bounds += [end - Polynomial.atom(whole) * divisor for end in ends]

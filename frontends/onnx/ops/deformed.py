@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....core.algebra.dims import Dim
-from ...importing.formulas import Term
+from ...importing.formulas import FormulaTerm
 from ...importing.grids import interpolated
 from ...importing.selection import apart
 from ...importing.shapes import matrix_product, reshaped, squeezed, transposed, unsqueezed
@@ -121,11 +121,11 @@ def _grouped(windows: _Windows, x: Value, *sizes: Dim) -> list[Dim]:
     return [x.shape[0] * windows.offset_groups, Dim.of(channels), *sizes]
 
 
-def _places(node: Node, windows: _Windows, x: Value, offset: Value) -> list[Term]:
+def _places(node: Node, windows: _Windows, x: Value, offset: Value) -> list[FormulaTerm]:
     """The places of elements of windows along each axis: (n, taps, *counts)."""
     count = len(windows.counts)
     batch = x.shape[0] * windows.offset_groups
     shape = [batch, *map(Dim.of, (windows.taps, count, *windows.counts))]
     moves = apart(node, reshaped(node, offset, shape), 2, [1] * count)
-    numbers = [Term.of(node, squeezed(node, move, [2]), x.dtype) for move in moves]
+    numbers = [FormulaTerm.of(node, squeezed(node, move, [2]), x.dtype) for move in moves]
     return [move + windows.regular(axis) for axis, move in enumerate(numbers)]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ....core.algebra.dims import Dim, product
-from ...importing.formulas import Term
+from ...importing.formulas import FormulaTerm
 from ...importing.reductions import reduced
 from ...importing.resizing import Numbers
 from ...importing.selection import apart, padded
@@ -155,7 +155,10 @@ def _roi_align(node: Node, transformation: str) -> Value:
         shapes = [[str(dim) for dim in value.shape] for value in (x, rois)]
         raise node.broken("regions do not fit the operand", "images, and [regions, 4]", shapes)
     scale, shift = node.attr_float("spatial_scale", 1.0), 0.5 * (transformation == "half_pixel")
-    ends = [Term.of(node, part, x.dtype) * scale - shift for part in apart(node, rois, 1, [1] * 4)]
+    ends = [
+        FormulaTerm.of(node, part, x.dtype) * scale - shift
+        for part in apart(node, rois, 1, [1] * 4)
+    ]
     bins = [node.attr_int(f"output_{name}", 1) for name in ("height", "width")]
     taps = [
         _taps(
@@ -163,7 +166,7 @@ def _roi_align(node: Node, transformation: str) -> Value:
             ends[3 - axis] if shift else np.maximum(ends[3 - axis], ends[1 - axis] + 1.0),
             bins[axis],
             samples,
-            Term.of(node, x.shape[2 + axis], x.dtype),
+            FormulaTerm.of(node, x.shape[2 + axis], x.dtype),
         )
         for axis in range(2)
     ]

@@ -16,7 +16,7 @@ MICROSOFT = "com.microsoft"
 
 
 @dataclass(frozen=True)
-class _Function:
+class _FusedActivation:
     """An activation, and the number of its parameters."""
 
     apply: Callable[..., Value]
@@ -24,12 +24,14 @@ class _Function:
 
 
 _FUNCTIONS = {
-    "Relu": _Function(lambda node, x: node.relu(x)),
-    "Tanh": _Function(lambda node, x: node.tanh(x)),
-    "Sigmoid": _Function(lambda node, x: node.sigmoid(x)),
-    "LeakyRelu": _Function(lambda node, x, alpha: node.leaky_relu(x, alpha=alpha), 1),
-    "Clip": _Function(clip, 2),
-    "HardSigmoid": _Function(lambda node, x, alpha, beta: node.hard_sigmoid(x, alpha, beta), 2),
+    "Relu": _FusedActivation(lambda node, x: node.relu(x)),
+    "Tanh": _FusedActivation(lambda node, x: node.tanh(x)),
+    "Sigmoid": _FusedActivation(lambda node, x: node.sigmoid(x)),
+    "LeakyRelu": _FusedActivation(lambda node, x, alpha: node.leaky_relu(x, alpha=alpha), 1),
+    "Clip": _FusedActivation(clip, 2),
+    "HardSigmoid": _FusedActivation(
+        lambda node, x, alpha, beta: node.hard_sigmoid(x, alpha, beta), 2
+    ),
 }
 """The activations that onnxruntime fuses, by the names of their operators."""
 

@@ -32,7 +32,7 @@ from .quantized import (
     quantize_linear,
     without_zero_point,
 )
-from .recurrent import LSTM_OPERANDS, Layer
+from .recurrent import LSTM_OPERANDS, RecurrentLayer
 from .reduction import softmax_of_axis, softmax_of_rows
 from .window import averaged, largest
 
@@ -223,7 +223,7 @@ def dynamic_quantize_lstm(node: Node) -> list[Value]:
     q, scale, zero_point = dynamically_quantized(node, node.input(0))
     x = node.dequantize(q, scale, zero_point)
     operands = [x, *weights, *(node.optional(number) for number in range(3, 8))]
-    layer = Layer(node, gates=4, activations=3, operands=operands)
+    layer = RecurrentLayer(node, gates=4, activations=3, operands=operands)
     return layer.convert(
         Builder.lstm,
         LSTM_OPERANDS,

@@ -23,7 +23,7 @@ _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
 
 @dataclass(frozen=True)
-class _Function:
+class _Activation:
     """An activation; a default of None says that it has no such parameter."""
 
     apply: Callable[..., Built]
@@ -32,24 +32,24 @@ class _Function:
 
 
 _FUNCTIONS = {
-    "relu": _Function(lambda b, x: b.relu(x)),
-    "tanh": _Function(lambda b, x: b.tanh(x)),
-    "sigmoid": _Function(lambda b, x: b.sigmoid(x)),
-    "affine": _Function(lambda b, x, alpha, beta: x * alpha + beta, 1.0, 0.0),
-    "leakyrelu": _Function(lambda b, x, alpha: b.leaky_relu(x, alpha=alpha), 0.01),
-    "thresholdedrelu": _Function(lambda b, x, alpha: b.where(b.greater(x, alpha), x, 0.0), 1.0),
-    "scaledtanh": _Function(lambda b, x, alpha, beta: b.tanh(x * beta) * alpha, 1.0, 1.0),
-    "hardsigmoid": _Function(lambda b, x, *given: b.hard_sigmoid(x, *given), 0.2, 0.5),
-    "elu": _Function(lambda b, x, alpha: b.elu(x, alpha), 1.0),
-    "softsign": _Function(lambda b, x: b.softsign(x)),
-    "softplus": _Function(lambda b, x: b.softplus(x)),
+    "relu": _Activation(lambda b, x: b.relu(x)),
+    "tanh": _Activation(lambda b, x: b.tanh(x)),
+    "sigmoid": _Activation(lambda b, x: b.sigmoid(x)),
+    "affine": _Activation(lambda b, x, alpha, beta: x * alpha + beta, 1.0, 0.0),
+    "leakyrelu": _Activation(lambda b, x, alpha: b.leaky_relu(x, alpha=alpha), 0.01),
+    "thresholdedrelu": _Activation(lambda b, x, alpha: b.where(b.greater(x, alpha), x, 0.0), 1.0),
+    "scaledtanh": _Activation(lambda b, x, alpha, beta: b.tanh(x * beta) * alpha, 1.0, 1.0),
+    "hardsigmoid": _Activation(lambda b, x, *given: b.hard_sigmoid(x, *given), 0.2, 0.5),
+    "elu": _Activation(lambda b, x, alpha: b.elu(x, alpha), 1.0),
+    "softsign": _Activation(lambda b, x: b.softsign(x)),
+    "softplus": _Activation(lambda b, x: b.softplus(x)),
 }
 """The activations of ONNX, whose names may be written in any case."""
 
 
 @converts("LSTM", since=1)
 def lstm(node: Node) -> Sequence[Value | None]:
-    layer = Layer(node, gates=4, activations=3)
+    layer = RecurrentLayer(node, gates=4, activations=3)
     forget = bool(node.attr_int("input_forget"))
     return layer.convert(Builder.lstm, LSTM_OPERANDS, input_forget=forget)
 
@@ -57,16 +57,16 @@ def lstm(node: Node) -> Sequence[Value | None]:
 @converts("GRU", since=1)
 def gru(node: Node) -> Sequence[Value | None]:
     after = bool(node.attr_int("linear_before_reset"))
-    layer = Layer(node, gates=3, activations=2)
+    layer = RecurrentLayer(node, gates=3, activations=2)
     return layer.convert(Builder.gru, {"h": 5}, linear_before_reset=after)
 
 
 @converts("RNN", since=1)
 def rnn(node: Node) -> Sequence[Value | None]:
-    return Layer(node, gates=1, activations=1).convert(Builder.rnn, {"h": 5})
+    return RecurrentLayer(node, gates=1, activations=1).convert(Builder.rnn, {"h": 5})
 
 
-class Layer:
+class RecurrentLayer:
     """A recurrent node.
 
     Args:

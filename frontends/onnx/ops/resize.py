@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ....core.algebra.dims import Dim
-from ...importing.formulas import Term
+from ...importing.formulas import FormulaTerm
 from ...importing.resizing import (
     COORDINATES,
     NEAREST,
-    Extent,
+    AxisMovement,
     Filter,
     Numbers,
     cubic,
@@ -32,7 +32,7 @@ from ..registry import converts
 
 
 @dataclass(frozen=True)
-class _Axis:
+class _ResizedAxis:
     """An axis that is resized.
 
     Attributes:
@@ -50,7 +50,7 @@ class _Axis:
     @property
     def is_known(self) -> bool:
         """Whether the scale and the part are numbers."""
-        return not any(isinstance(number, Term) for number in (self.scale, *self.roi))
+        return not any(isinstance(number, FormulaTerm) for number in (self.scale, *self.roi))
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def resize_by_scales(node: Node) -> Value:
     return _upsampled(node, _factors(node, 1))
 
 
-def _upsampled(node: Node, scales: Sequence[float | Term]) -> Value:
+def _upsampled(node: Node, scales: Sequence[float | FormulaTerm]) -> Value:
     """By factors of all axes, as before opset 11."""
     mode = node.attr_string("mode", "nearest")
     if mode not in ("nearest", "linear", "bilinear"):
@@ -128,7 +128,7 @@ def _is_given(node: Node, index: int) -> bool:
     return value is not None and value.shape != (0,)
 
 
-def _factors(node: Node, index: int) -> list[float | Term]:
+def _factors(node: Node, index: int) -> list[float | FormulaTerm]:
     """The elements of an operand of floats: numbers where known, else scalars of f64."""
     value = node.input(index)
     if value.contents is not None and not value.is_symbolic:
@@ -136,17 +136,19 @@ def _factors(node: Node, index: int) -> list[float | Term]:
     if value.rank != 1 or not is_static(value.shape):
         raise node.unsupported(f"operand {index} has an unknown number of elements")
     parts = apart(node, value, 0, [1] * value.shape[0].value)
-    return [Term.of(node, reshaped(node, part, [])) for part in parts]
+    return [FormulaTerm.of(node, reshaped(node, part, [])) for part in parts]
 
 
-def _scaled(node: Node, axes: Sequence[int], scales: Sequence[float | Term]) -> list[_Axis]:
-    known = [scale for scale in scales if not isinstance(scale, Term)]
+def _scaled(
+    node: Node, axes: Sequence[int], scales: Sequence[float | FormulaTerm]
+) -> list[_ResizedAxis]:
+    known = [scale for scale in scales if not isinstance(scale, FormulaTerm)]
     if len(scales) != len(axes) or not all(0 < scale < math.inf for scale in known):
         raise node.broken("scales do not fit", f"{len(axes)} positive numbers", known)
-    return [_Axis(axis, None, scale) for axis, scale in zip(axes, scales, strict=True)]
+    return [_ResizedAxis(axis, None, scale) for axis, scale in zip(axes, scales, strict=True)]
 
 
-def _sized(node: Node, axes: Sequence[int], policy: str) -> list[_Axis]:
+def _sized(node: Node, axes: Sequence[int], policy: str) -> list[_ResizedAxis]:
     sizes, shape = node.elements(3), node.input(0).shape
     if len(sizes) != len(axes):
         raise node.broken("sizes do not fit", f"{len(axes)} numbers", len(sizes))
@@ -155,7 +157,7 @@ def _sized(node: Node, axes: Sequence[int], policy: str) -> list[_Axis]:
         if count < 1 and shape[axis] != 0:
             raise node.broken("a size does not fit", "1 or more", size)
     found = [
-        _Axis(axis, size, _ratio(node, size, shape[axis]))
+        _ResizedAxis(axis, size, _ratio(node, size, shape[axis]))
         for axis, size in zip(axes, sizes, strict=True)
     ]
     if policy == "stretch":
@@ -166,20 +168,20 @@ def _sized(node: Node, axes: Sequence[int], policy: str) -> list[_Axis]:
     chosen: Callable[[Numbers, Numbers], Numbers]
     chosen = np.minimum if policy == "not_larger" else np.maximum
     scale = functools.reduce(chosen, [axis.scale for axis in found])
-    return [_Axis(axis, _rounded(node, scale, shape[axis]), scale) for axis in axes]
+    return [_ResizedAxis(axis, _rounded(node, scale, shape[axis]), scale) for axis in axes]
 
 
-def _ratio(node: Node, size: Element, own: Dim) -> float | Term:
+def _ratio(node: Node, size: Element, own: Dim) -> float | FormulaTerm:
     if isinstance(size, Dim) and (size == own or (size.is_static and own.is_static)):
         return 1.0 if size == own else size.value / (own.value or 1)
-    return Term.of(node, size) / Term.of(node, own)
+    return FormulaTerm.of(node, size) / FormulaTerm.of(node, own)
 
 
-def _rounded(node: Node, scale: float | Term, size: Dim) -> Element:
+def _rounded(node: Node, scale: float | FormulaTerm, size: Dim) -> Element:
     """A size times a factor, halves rounded up."""
-    if not isinstance(scale, Term) and size.is_static:
+    if not isinstance(scale, FormulaTerm) and size.is_static:
         return Dim.of(math.floor(scale * size.value + 0.5))
-    return np.floor(Term.of(node, size) * scale + 0.5).as_type(np.int64)
+    return np.floor(FormulaTerm.of(node, size) * scale + 0.5).as_type(np.int64)
 
 
 def _method(node: Node) -> str | Filter:
@@ -199,7 +201,7 @@ def _method(node: Node) -> str | Filter:
     return Filter(functools.partial(cubic, a=a), 2, *flags)
 
 
-def _resized(node: Node, axes: Sequence[_Axis], way: _Way) -> Value:
+def _resized(node: Node, axes: Sequence[_ResizedAxis], way: _Way) -> Value:
     x = node.input(0)
     for axis in axes:
         same = axis.is_known and (axis.scale, *axis.roi) == (1.0, 0.0, 1.0)
@@ -209,7 +211,7 @@ def _resized(node: Node, axes: Sequence[_Axis], way: _Way) -> Value:
     return x
 
 
-def _along(node: Node, x: Value, axis: _Axis, way: _Way) -> Value:
+def _along(node: Node, x: Value, axis: _ResizedAxis, way: _Way) -> Value:
     """The tensor with one axis resized."""
     y, extent = _positions(node, x, axis)
     at = COORDINATES[way.coordinates](y, extent)
@@ -222,12 +224,12 @@ def _along(node: Node, x: Value, axis: _Axis, way: _Way) -> Value:
     if way.coordinates != "tf_crop_and_resize":
         return result
     beyond = (at < 0) | (at > extent.size - 1)
-    mask = beyond.value if isinstance(beyond, Term) else node.known(beyond)
+    mask = beyond.value if isinstance(beyond, FormulaTerm) else node.known(beyond)
     column = unsqueezed(node, mask, list(range(1, x.rank - axis.axis)))
     return node.where(column, way.extrapolation, result)
 
 
-def _positions(node: Node, x: Value, axis: _Axis) -> tuple[Numbers, Extent]:
+def _positions(node: Node, x: Value, axis: _ResizedAxis) -> tuple[Numbers, AxisMovement]:
     """The numbers of the elements of an axis of the result, and its extent."""
     own, size, scale = x.shape[axis.axis], axis.size, axis.scale
     if axis.is_known and own.is_static and not isinstance(size, Value):
@@ -235,35 +237,35 @@ def _positions(node: Node, x: Value, axis: _Axis) -> tuple[Numbers, Extent]:
         if bool(count) != bool(own.value):
             raise node.broken("an empty dimension grows, or one becomes empty", own.value, count)
         y = np.arange(count, dtype=np.float64)
-        return y, Extent(own.value, count, scale, scale, *axis.roi)
-    elements = Term.of(node, own)
+        return y, AxisMovement(own.value, count, scale, scale, *axis.roi)
+    elements = FormulaTerm.of(node, own)
     if size is None:
         size = np.floor(elements * scale).as_type(np.int64)
     count = node.value(size, np.dtype(np.int64))
-    if isinstance(axis.size, Value) or isinstance(scale, Term):
+    if isinstance(axis.size, Value) or isinstance(scale, FormulaTerm):
         fits = node.equal(node.less(0, count), node.less(0, own))
         text = "an empty dimension grows, or one becomes empty, expected {0}, got {1}"
         count = node.check(count, fits, [node.number(own), count], text)
     declared = node.declared_sizes(x.rank)[axis.axis]
-    y = Term.of(node, numbers_below(node, count, declared))
+    y = FormulaTerm.of(node, numbers_below(node, count, declared))
     least = declared / own.value if declared and own.is_static and own.value else 0.0
-    least = least if isinstance(scale, Term) else scale
-    return y, Extent(elements, Term.of(node, count), scale, least, *axis.roi)
+    least = least if isinstance(scale, FormulaTerm) else scale
+    return y, AxisMovement(elements, FormulaTerm.of(node, count), scale, least, *axis.roi)
 
 
-def _repeated(node: Node, x: Value, axis: _Axis, way: _Way) -> Value | None:
+def _repeated(node: Node, x: Value, axis: _ResizedAxis, way: _Way) -> Value | None:
     """A symbolic axis each element of which is repeated; None for another resizing.
 
     Positions of these transformations are the same for each element, so a few show those of all.
     """
     uniform = way.coordinates in ("half_pixel", "asymmetric")
-    if isinstance(axis.scale, Term) or x.shape[axis.axis].is_static or not uniform:
+    if isinstance(axis.scale, FormulaTerm) or x.shape[axis.axis].is_static or not uniform:
         return None
     times, size = round(axis.scale), 8
     if times != axis.scale or not isinstance(way.method, str):
         return None
     wide = np.arange(times * size, dtype=np.float64)
-    at = COORDINATES[way.coordinates](wide, Extent(size, times * size, times, times))
+    at = COORDINATES[way.coordinates](wide, AxisMovement(size, times * size, times, times))
     places = np.clip(NEAREST[way.method](at), 0, size - 1)
     if not (places == wide // times).all():
         return None

@@ -10,7 +10,7 @@ import numpy as np
 
 from ....core.algebra.dims import Dim
 from ....core.dtype_names import is_real
-from ...importing.formulas import Term
+from ...importing.formulas import FormulaTerm
 from ...importing.resizing import Numbers
 from ...importing.selection import apart, padded, sliced, whole
 from ...importing.shapes import (
@@ -313,13 +313,14 @@ def mel_weight_matrix(node: Node) -> Value:
         raise node.unsupported("numbers of rows and columns that are not known")
     if rows < 1 or columns < 1:
         raise node.broken("the matrix is empty", "dft_length >= 0, num_mel_bins >= 1", sizes)
-    points, rate, low, high = (Term.of(node, node.input(index)) for index in range(1, 5))
+    points, rate, low, high = (FormulaTerm.of(node, node.input(index)) for index in range(1, 5))
     least, most = (2595 / np.log(10) * np.log(1 + hertz / 700) for hertz in (low, high))
     mel = np.arange(columns + 2) * ((most - least) / (columns + 2)) + least
     hertz = 700 * (np.exp(mel * (np.log(10) / 2595)) - 1)
     bins = np.floor((points + 1) * hertz / rate).value
     left, middle, right = (
-        Term.of(node, sliced(node, bins, [(start, start + columns, 1)])) for start in range(3)
+        FormulaTerm.of(node, sliced(node, bins, [(start, start + columns, 1)]))
+        for start in range(3)
     )
     row = np.arange(rows)[:, None].astype(float)
     return _triangle(row, left, middle, right).as_type(dtype.type)

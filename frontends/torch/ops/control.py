@@ -14,7 +14,7 @@ from ...importing.regions import conditional, iterated, scanned
 from ...importing.values import Value
 from ..nodes import Node
 from ..registry import converts
-from ..sizes import Relation
+from ..sizes import SizeRelation
 
 _BOOL = np.dtype(np.bool_)
 
@@ -33,7 +33,7 @@ def truth(node: Node, condition: Any) -> Value:
         return node.operand(condition, _BOOL)
     if isinstance(condition, bool):
         return node.known(np.array(condition))
-    if not isinstance(condition, Relation):
+    if not isinstance(condition, SizeRelation):
         raise node.unsupported(f"the condition {condition}", "a comparison of sizes")
     sides = [node.number(side) for side in (condition.left, condition.right)]
     if condition.sign == "!=":

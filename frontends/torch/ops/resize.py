@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ....core.algebra.dims import Dim
-from ...importing.formulas import Term
+from ...importing.formulas import FormulaTerm
 from ...importing.grids import PADDINGS, Sampling, sampled
 from ...importing.resizing import (
     COORDINATES,
-    Extent,
+    AxisMovement,
     Filter,
     Numbers,
     cubic,
@@ -72,10 +72,10 @@ def _nearest(
             x = elements_repeated(node, x, axis, int(factor))
             continue
         else:
-            sizes = (Term.of(node, n, _F32) for n in (size, wanted))
+            sizes = (FormulaTerm.of(node, n, _F32) for n in (size, wanted))
             step = np.float32(1 / factor) if factor is not None else np.divide(*sizes)
-            place = place_of(Term.of(node, places_of(node, wanted), _F32), step)
-            at = Term.of(node, place.value)
+            place = place_of(FormulaTerm.of(node, places_of(node, wanted), _F32), step)
+            at = FormulaTerm.of(node, place.value)
         x = nearest(node, x, axis, at, lambda place: place)
     return x
 
@@ -136,17 +136,19 @@ def _weighted(
     return x
 
 
-def _extent(node: Node, size: Dim, wanted: Dim, factor: float | None) -> tuple[Numbers, Extent]:
+def _extent(
+    node: Node, size: Dim, wanted: Dim, factor: float | None
+) -> tuple[Numbers, AxisMovement]:
     """The numbers of the elements of an axis of the result, and the movement along the axis."""
     if size.is_static and wanted.is_static:
         scale = wanted.value / size.value if factor is None else factor
-        return np.arange(wanted.value, dtype=np.float64), Extent(
+        return np.arange(wanted.value, dtype=np.float64), AxisMovement(
             size.value, wanted.value, scale, scale
         )
-    elements, result = (Term.of(node, n) for n in (size, wanted))
+    elements, result = (FormulaTerm.of(node, n) for n in (size, wanted))
     scale = result / elements if factor is None else factor
-    places = Term.of(node, places_of(node, wanted))
-    return places, Extent(elements, result, scale, factor or 0.0)
+    places = FormulaTerm.of(node, places_of(node, wanted))
+    return places, AxisMovement(elements, result, scale, factor or 0.0)
 
 
 # Grids

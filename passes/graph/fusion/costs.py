@@ -29,7 +29,7 @@ _OWN_INDEX = "only operators that read it at their own index can follow a contra
 _OTHER_ROWS = "the kernel that reads it has other rows"
 
 
-class Costs:
+class MergeCosts:
     """What merging two groups costs, from what their operators read.
 
     Args:

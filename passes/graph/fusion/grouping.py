@@ -25,8 +25,8 @@ from ....dialects.graph.ops.sources.constant import ConstantOp
 from ....dialects.graph.plan.nest_plan import MOST_OPERATORS, NestPlan
 from ....dialects.graph.plan.planner import plan_nests
 from ....dialects.graph.plan.uses import Uses
-from .costs import ELSEWHERE, Costs
-from .groups import Gain, Group, Proposal, Region, results_of, users_of
+from .costs import ELSEWHERE, MergeCosts
+from .groups import FusionRegion, Gain, Group, Proposal, results_of, users_of
 from .outlining import has_kernel
 
 _ANCHORS = (FusionKind.CONTRACTION, FusionKind.REDUCTION, FusionKind.NEST)
@@ -48,7 +48,7 @@ class Grouping:
         self.max_ops = min(max_ops or MOST_OPERATORS, MOST_OPERATORS)
         self.shapes, self.recorder = shapes, Recorder()
         self.uses = Uses(self.recorder)
-        self.costs = Costs(self.uses, max_width)
+        self.costs = MergeCosts(self.uses, max_width)
         self.position = {op: number for number, op in enumerate(block.ops)}
         self.members = [op for op in block.ops if has_kernel(op)]
         self.group_of: dict[object, Group] = {
@@ -180,7 +180,7 @@ class Grouping:
         Each result of an operator that writes its results has its own.
         """
         (anchor,) = group.ops
-        region = Region(anchor, separate=group.is_of(FusionKind.NEST))
+        region = FusionRegion(anchor, separate=group.is_of(FusionKind.NEST))
         for user in self._followers(region.ops):
             if len(region.ops) > self.max_ops:
                 return

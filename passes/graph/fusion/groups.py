@@ -101,7 +101,7 @@ def users_of(values: Iterable[SSAValue]) -> list[Operation]:
     return list(found)
 
 
-class Region:
+class FusionRegion:
     """An operator and those that follow it elementwise, from one proposal to the next.
 
     Args:

@@ -35,7 +35,7 @@ from ....dialects.sparse_tensor import is_sparse
 PASS = "graph-split-at-halo"
 
 
-class Space(Enum):
+class RowSpace(Enum):
     """What the first dimension of a value runs over."""
 
     WHOLE = auto()
@@ -48,7 +48,7 @@ class Space(Enum):
     """The value is the graph itself."""
 
 
-class Access(Enum):
+class SliceAccess(Enum):
     """Which slices of a value an operator reads for one of its own."""
 
     WHOLE = auto()
@@ -104,8 +104,8 @@ class Alignment:
     def __init__(self, function: func.FuncOp, shapes: SymbolicShapes, graph: BlockArgument) -> None:
         self.function, self.shapes, self.graph = function, shapes, graph
         self._recorder = Recorder()
-        self.spaces: dict[SSAValue, Space] = {}
-        self.accesses: dict[Operation, tuple[Access, ...]] = {}
+        self.spaces: dict[SSAValue, RowSpace] = {}
+        self.accesses: dict[Operation, tuple[SliceAccess, ...]] = {}
         """For each operand of an operator how it is read."""
         self.combined: dict[SSAValue, OverParts] = {}
         """The results over all nodes that follow from those of the parts."""
@@ -130,7 +130,7 @@ class Alignment:
 
     def is_of_part(self, value: SSAValue) -> bool:
         """Whether parts have different slices of a value."""
-        return self.spaces[value] != Space.WHOLE
+        return self.spaces[value] != RowSpace.WHOLE
 
     def recordings(self, op: GraphOp) -> list[Recording]:
         """What each result of an operator takes.
@@ -143,25 +143,25 @@ class Alignment:
         except StepwellError as error:
             raise _refuse(op, "it is not known which nodes it combines", str(error)) from error
 
-    def _space_of_argument(self, argument: BlockArgument) -> Space:
+    def _space_of_argument(self, argument: BlockArgument) -> RowSpace:
         if argument is self.graph:
-            return Space.GRAPH
+            return RowSpace.GRAPH
         sizes = self.shapes.shape(argument)
         if not sizes or sizes[0].is_static:
-            return Space.WHOLE
+            return RowSpace.WHOLE
         if sizes[0] in self._nodes:
-            return Space.ROWS
-        return Space.ENTRIES if sizes[0] in self._edges else Space.WHOLE
+            return RowSpace.ROWS
+        return RowSpace.ENTRIES if sizes[0] in self._edges else RowSpace.WHOLE
 
     def _visit(self, op: Operation) -> None:
         if isinstance(op, func.ReturnOp):
             for value in op.operands:
-                if self.spaces[value] == Space.ENTRIES:
+                if self.spaces[value] == RowSpace.ENTRIES:
                     raise _refuse(op, "a result has a slice for each edge", "one for each node")
             return
-        self.accesses[op] = (Access.WHOLE,) * len(op.operands)
+        self.accesses[op] = (SliceAccess.WHOLE,) * len(op.operands)
         whole = not any(map(self.is_of_part, op.operands))
-        self.spaces.update(dict.fromkeys(op.results, Space.WHOLE))
+        self.spaces.update(dict.fromkeys(op.results, RowSpace.WHOLE))
         if whole:
             return
         if not isinstance(op, GraphOp):
@@ -174,18 +174,18 @@ class Alignment:
     def _combine(self, op: GraphOp, found: OverParts) -> bool:
         """Note a result over all nodes; False if it is one over something else."""
         spaces = [self.spaces[value] for value in op.operands]
-        if not set(spaces) <= {Space.WHOLE, Space.ROWS}:
+        if not set(spaces) <= {RowSpace.WHOLE, RowSpace.ROWS}:
             return False
         self.combined[op.results[0]] = found
         self.accesses[op] = tuple(
-            Access.SAME if space == Space.ROWS else Access.WHOLE for space in spaces
+            SliceAccess.SAME if space == RowSpace.ROWS else SliceAccess.WHOLE for space in spaces
         )
         return True
 
     def _follow(self, op: GraphOp) -> None:
-        accesses: list[set[Access]] = [set() for _ in op.operands]
+        accesses: list[set[SliceAccess]] = [set() for _ in op.operands]
         for number, recording in enumerate(self.recordings(op)):
-            reader = _Reader(self, op, recording)
+            reader = _AccessReader(self, op, recording)
             for operand, access in reader.accesses():
                 accesses[operand].add(access)
             self.spaces[op.results[number]] = reader.space()
@@ -194,7 +194,11 @@ class Alignment:
         if any(len(found) > 1 for found in accesses):
             raise _refuse(op, "an operand is read both by rows and by columns", "two operands")
         self.accesses[op] = tuple(
-            found.pop() if found else Access.WHOLE if self.spaces[v] == Space.WHOLE else Access.SAME
+            found.pop()
+            if found
+            else SliceAccess.WHOLE
+            if self.spaces[v] == RowSpace.WHOLE
+            else SliceAccess.SAME
             for found, v in zip(accesses, op.operands, strict=True)
         )
         on_part = op.on_part if isinstance(op, PartitionInterface) else None
@@ -202,15 +206,15 @@ class Alignment:
             raise _refuse(op, "it depends on the numbers of nodes, which parts renumber")
 
 
-class _Reader:
+class _AccessReader:
     """What one result of an operator reads."""
 
     def __init__(self, known: Alignment, op: GraphOp, recording: Recording) -> None:
         self.known, self.op, self.recording = known, op, recording
         self.own = self._own()
-        self._found: set[Space] = set()
+        self._found: set[RowSpace] = set()
 
-    def space(self) -> Space:
+    def space(self) -> RowSpace:
         """The space of the result.
 
         Raises:
@@ -233,7 +237,7 @@ class _Reader:
         ends = (AtomKind.COLUMN, AtomKind.ROW_OF_ENTRY, AtomKind.COLUMN_OF_ENTRY)
         return any(atoms[n].kind in ends for n in used) or bool(used & atoms_in(self.own))
 
-    def accesses(self) -> Iterator[tuple[int, Access]]:
+    def accesses(self) -> Iterator[tuple[int, SliceAccess]]:
         """Each operand that is read, with how.
 
         Raises:
@@ -243,11 +247,11 @@ class _Reader:
             if loop.kind == RecordedLoopKind.ENTRIES and self._is_of_part(loop.matrix):
                 of_entry = self._is_row_of_entry(loop.row[0])
                 self._require(of_entry or loop.row[0] in self.own)
-                self._found.add(Space.ENTRIES if of_entry else Space.ROWS)
+                self._found.add(RowSpace.ENTRIES if of_entry else RowSpace.ROWS)
         for atom in self.recording.atoms:
-            if atom.matrix is not None and self._space(atom.matrix) == Space.GRAPH:
+            if atom.matrix is not None and self._space(atom.matrix) == RowSpace.GRAPH:
                 self._require(atom.position in self.own)
-                self._found.add(Space.ENTRIES)
+                self._found.add(RowSpace.ENTRIES)
         for read in self.recording.reads:
             yield read.operand, self._access(read)
 
@@ -263,35 +267,35 @@ class _Reader:
         }
         return sorted(found, key=str) if found <= parallel else []
 
-    def _access(self, read: Read) -> Access:
+    def _access(self, read: Read) -> SliceAccess:
         space = self._space(read.operand)
-        if space == Space.WHOLE:
+        if space == RowSpace.WHOLE:
             self._require(not atoms_in(self.own) & atoms_in(read.index))
-            return Access.WHOLE
+            return SliceAccess.WHOLE
         place = read.index[0] if read.index else None
         if place in self.own:
-            self._found.add(Space.ROWS if space == Space.ROWS else Space.ENTRIES)
-            return Access.SAME
+            self._found.add(RowSpace.ROWS if space == RowSpace.ROWS else RowSpace.ENTRIES)
+            return SliceAccess.SAME
         self._require(isinstance(place, AffineDimExpr))
         assert isinstance(place, AffineDimExpr)
         atom = self.recording.atoms[place.position]
-        if space == Space.ROWS:
+        if space == RowSpace.ROWS:
             return self._access_to_rows(read, atom)
-        self._require(atom.kind == AtomKind.POSITION and self._space_of(atom) == Space.GRAPH)
-        return Access.SAME
+        self._require(atom.kind == AtomKind.POSITION and self._space_of(atom) == RowSpace.GRAPH)
+        return SliceAccess.SAME
 
-    def _access_to_rows(self, read: Read, atom: Atom) -> Access:
+    def _access_to_rows(self, read: Read, atom: Atom) -> SliceAccess:
         """How a value with a slice for each node is read at a place that is not the own one."""
         if is_sparse(self.op.operands[read.operand].type):
             # The stored values of a row of sparse features.
             same = atom.loop is not None and self.recording.loops[atom.loop].matrix == read.operand
             self._require(atom.kind == AtomKind.POSITION and same)
-            return Access.SAME
-        self._require(self._space_of(atom) == Space.GRAPH)
+            return SliceAccess.SAME
+        self._require(self._space_of(atom) == RowSpace.GRAPH)
         if atom.kind == AtomKind.ROW_OF_ENTRY:
-            return Access.SAME
+            return SliceAccess.SAME
         self._require(atom.kind in (AtomKind.COLUMN, AtomKind.COLUMN_OF_ENTRY))
-        return Access.COLUMNS
+        return SliceAccess.COLUMNS
 
     def _is_row_of_entry(self, place: AffineExpr) -> bool:
         """Whether an index is the row of the entry that the result has a slice for."""
@@ -300,10 +304,10 @@ class _Reader:
         atom = self.recording.atoms[place.position]
         return atom.kind == AtomKind.ROW_OF_ENTRY and atom.position in self.own
 
-    def _space(self, operand: int) -> Space:
+    def _space(self, operand: int) -> RowSpace:
         return self.known.spaces[self.op.operands[operand]]
 
-    def _space_of(self, atom: Atom) -> Space | None:
+    def _space_of(self, atom: Atom) -> RowSpace | None:
         """The space of the matrix that an entry belongs to."""
         number = atom.matrix if atom.loop is None else self.recording.loops[atom.loop].matrix
         return None if number is None else self._space(number)
@@ -312,7 +316,7 @@ class _Reader:
         """Whether an operand, or a result after them, has slices of a part."""
         if number is None:
             return False
-        return number >= len(self.op.operands) or self._space(number) != Space.WHOLE
+        return number >= len(self.op.operands) or self._space(number) != RowSpace.WHOLE
 
     def _require(self, holds: bool) -> None:
         if not holds:

@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
-class Costs(Generic[Value]):
+class CutCosts(Generic[Value]):
     """What values cost.
 
     Attributes:
@@ -24,7 +24,7 @@ class Costs(Generic[Value]):
     storing: Callable[[Value], int]
 
 
-def cheapest(required: Iterable[Value], costs: Costs[Value]) -> tuple[list[Value], list[Value]]:
+def cheapest(required: Iterable[Value], costs: CutCosts[Value]) -> tuple[list[Value], list[Value]]:
     """The values to store and those to compute, so that all required ones are there.
 
     A value is there if it is stored, or is computed and its operands are there. The choice is the

@@ -15,7 +15,7 @@ from ....core.ir.typed import returned
 from ....dialects.graph import ops as graph
 from ....dialects.graph.partitions import PartitionInterface
 from ....dialects.graph.sizes.attributes import argument_attributes, argument_names
-from .alignment import Access, Alignment, Space
+from .alignment import Alignment, RowSpace, SliceAccess
 from .stages import Stage, Stages
 
 WHOLE_PART = "graph.whole_part"
@@ -74,7 +74,7 @@ class Emission:
                 self._around[value] = op.result
 
     def _call(self, stage: Stage, last: Operation) -> None:
-        body, name = _Body(self, stage), f"{self.main.sym_name.data}.{stage.level}"
+        body, name = _StageBody(self, stage), f"{self.main.sym_name.data}.{stage.level}"
         function = body.function(name)
         Rewriter.insert_op(function, InsertPoint.before(self.main))
         operands = [(self._around if around else self._here)[v] for v, around in body.parameters]
@@ -101,7 +101,7 @@ class Emission:
         return made.location
 
 
-class _Body:
+class _StageBody:
     """The operators of one stage."""
 
     def __init__(self, emission: Emission, stage: Stage) -> None:
@@ -117,7 +117,7 @@ class _Body:
 
     def _is_given(self, argument: SSAValue) -> bool:
         """Whether an argument of the program is the same in all stages."""
-        return self.known.spaces[argument] in (Space.WHOLE, Space.GRAPH)
+        return self.known.spaces[argument] in (RowSpace.WHOLE, RowSpace.GRAPH)
 
     def _needed_whole(self) -> list[Operation]:
         """The operators that compute what parts do not differ in, in order."""
@@ -167,7 +167,7 @@ class _Body:
         copy = op.clone({**columns, **rows})
         pairs = enumerate(zip(op.operands, self.known.accesses[op], strict=True))
         for number, (value, access) in pairs:
-            copy.operands[number] = (columns if access == Access.COLUMNS else rows)[value]
+            copy.operands[number] = (columns if access == SliceAccess.COLUMNS else rows)[value]
         for value in op.results:
             if value in self.known.combined:
                 copy.properties.update(self.known.combined[value][1])
@@ -180,14 +180,14 @@ class _Body:
         """The names of the sizes of a parameter or a result."""
         emission, space = self.emission, self.known.spaces[value]
         dims = [_name(dim) for dim in self.known.shapes.shape(value)]
-        if space == Space.GRAPH:
+        if space == RowSpace.GRAPH:
             dims, entries = [emission.nodes, emission.columns], emission.edges
         else:
             known = self.known.shapes.nnz(value)
             entries = None if known is None else _name(known)
-        if space == Space.ROWS:
+        if space == RowSpace.ROWS:
             dims[0] = emission.columns if around else emission.nodes
-        elif space == Space.ENTRIES:
+        elif space == RowSpace.ENTRIES:
             dims[0] = emission.edges
         named = dict(argument_attrs("", dims, entries).data)
         return DictionaryAttr({key: named[key] for key in (DIMS, NNZ) if key in named})

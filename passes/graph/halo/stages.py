@@ -13,8 +13,8 @@ from ....core.dtypes import byte_size
 from ....core.ir.typed import returned
 from ....dialects.graph.interfaces import GraphOp, element_type
 from ....dialects.sparse_tensor import is_sparse
-from .alignment import Access, Alignment, Space
-from .cuts import Costs, cheapest
+from .alignment import Alignment, RowSpace, SliceAccess
+from .cuts import CutCosts, cheapest
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Stages:
             if isinstance(op, func.ReturnOp):
                 break
             pairs = zip(op.operands, self.known.accesses[op], strict=True)
-            own = max((level[v] + (a == Access.COLUMNS) for v, a in pairs), default=0)
+            own = max((level[v] + (a == SliceAccess.COLUMNS) for v, a in pairs), default=0)
             # What is combined is known after all parts have their partial results.
             level.update((v, own + (v in self.known.combined)) for v in op.results)
         return level
@@ -131,7 +131,7 @@ class Stages:
                 continue
             stage.rows.add(op)
             for value, access in self._read(op):
-                if access == Access.COLUMNS:
+                if access == SliceAccess.COLUMNS:
                     by_columns[value] = None
                 elif isinstance(value.owner, Operation) and self._level[value] == stage.level:
                     pending.append(value.owner)
@@ -154,10 +154,10 @@ class Stages:
                     pending.append(op)
         return self._in_order(found)
 
-    def _read(self, op: Operation) -> Iterator[tuple[SSAValue, Access]]:
+    def _read(self, op: Operation) -> Iterator[tuple[SSAValue, SliceAccess]]:
         """The operands that differ between parts, the graph aside."""
         for value, access in zip(op.operands, self.known.accesses[op], strict=True):
-            if self.known.spaces[value] not in (Space.WHOLE, Space.GRAPH):
+            if self.known.spaces[value] not in (RowSpace.WHOLE, RowSpace.GRAPH):
                 yield value, access
 
     def _in_order(self, values: Iterable[SSAValue]) -> list[SSAValue]:
@@ -174,7 +174,7 @@ class Stages:
         storing: Callable[[SSAValue], int],
     ) -> tuple[list[SSAValue], list[Operation]]:
         """What is stored, in order, and the operators that compute the others."""
-        stored, computed = cheapest(required, Costs(operands, self._work, storing))
+        stored, computed = cheapest(required, CutCosts(operands, self._work, storing))
         return self._in_order(stored), [v.owner for v in computed if isinstance(v.owner, Operation)]
 
     def _operands_on_halo(self, value: SSAValue) -> list[SSAValue] | None:
@@ -185,12 +185,12 @@ class Stages:
             return None
         spaces = {self.known.spaces[v] for v in (*op.operands, *op.results)}
         sparse = any(is_sparse(operand.type) for operand in op.operands)
-        return found if spaces <= {Space.WHOLE, Space.ROWS} and not sparse else None
+        return found if spaces <= {RowSpace.WHOLE, RowSpace.ROWS} and not sparse else None
 
     def _operands_again(self, value: SSAValue) -> list[SSAValue] | None:
         """What a value is computed of, where that takes no walk over the edges."""
         op = value.owner
-        if not isinstance(op, GraphOp) or Access.COLUMNS in self.known.accesses[op]:
+        if not isinstance(op, GraphOp) or SliceAccess.COLUMNS in self.known.accesses[op]:
             return None
         walks = any(loop.matrix is not None for r in self.known.recordings(op) for loop in r.loops)
         if walks or len(op.results) != 1:
@@ -200,7 +200,7 @@ class Stages:
     def bytes(self, value: SSAValue) -> int:
         """The bytes of a value for one node."""
         sizes = self.known.shapes.shape(value)
-        count = self.prices.entries if self.known.spaces[value] == Space.ENTRIES else 1
+        count = self.prices.entries if self.known.spaces[value] == RowSpace.ENTRIES else 1
         return self._number(product(sizes[1:])) * count * byte_size(element_type(value))
 
     def _work(self, value: SSAValue) -> int:

@@ -25,7 +25,7 @@ from ....dialects.graph.interfaces import (
 from ....dialects.graph.op_builder import InsertingBuilder
 from ....dialects.graph.plan.chains import Cost
 from ....dialects.sparse_tensor import is_sparse
-from .linear_terms import Ends, Term, ends_of, terms_of
+from .linear_terms import Ends, LinearTerm, ends_of, terms_of
 
 Product = graph.DenseOp | graph.MatmulOp
 _ALL = (1 << 63) - 1
@@ -80,10 +80,10 @@ class ProductBeforeGather(BeforeGather):
     Where each column is that of one value, the sum is taken in another order and nothing else is.
     """
 
-    def __init__(self, op: Product, terms: Sequence[Term], sizes: Sizes) -> None:
+    def __init__(self, op: Product, terms: Sequence[LinearTerm], sizes: Sizes) -> None:
         super().__init__(op, sizes)
         self.product = op
-        self.groups = dict[Ends | None, dict[tuple[object, ...], list[Term]]]()
+        self.groups = dict[Ends | None, dict[tuple[object, ...], list[LinearTerm]]]()
         for term in terms:
             same = self.groups.setdefault(term.ends, {})
             same.setdefault((term.value, term.moves), []).append(term)
@@ -126,12 +126,12 @@ class ProductBeforeGather(BeforeGather):
             parts.append(whole if ends is None else ends.of(whole, b))
         return _sum(parts, b)
 
-    def _of(self, terms: Sequence[Term], b: InsertingBuilder) -> SSAValue:
+    def _of(self, terms: Sequence[LinearTerm], b: InsertingBuilder) -> SSAValue:
         """The product of one value with the weights of all of its columns."""
         x, weights = terms[0].made(self.sizes, b), [self._weights(term, b) for term in terms]
         return b.apply(type(self.product), x, _sum(weights, b))
 
-    def _weights(self, term: Term, b: InsertingBuilder) -> SSAValue:
+    def _weights(self, term: LinearTerm, b: InsertingBuilder) -> SSAValue:
         """The weights of the columns of a term."""
         whole = self.product.operands[1]
         axis = 1 if isinstance(self.product, graph.DenseOp) else 0
@@ -187,7 +187,7 @@ def _sum(values: Sequence[SSAValue], b: InsertingBuilder) -> SSAValue:
     return total
 
 
-def _is_reordered(terms: Sequence[Term]) -> bool:
+def _is_reordered(terms: Sequence[LinearTerm]) -> bool:
     """Whether each column of a sum of terms is one column of one of them, perhaps negative."""
     starts = [term.start for term in sorted(terms, key=lambda term: term.start)]
     ends = sorted(term.start + term.width for term in terms)

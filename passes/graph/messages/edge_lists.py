@@ -20,7 +20,7 @@ from ....dialects.graph.known import elements_of, sizes_of
 _DEPTH = 12
 
 
-class Facts(Sizes, Protocol):
+class EdgeListFacts(Sizes, Protocol):
     """What is known of values: their sizes, and the elements of constants."""
 
     weights: WeightStore
@@ -40,7 +40,7 @@ class Scatter:
     updates: SSAValue
 
 
-def scatter_of(op: Operation, facts: Facts) -> Scatter | None:
+def scatter_of(op: Operation, facts: EdgeListFacts) -> Scatter | None:
     """A scatter of whole slices along axis 0; None for other operators."""
     if isinstance(op, graph.ScatterElementsOp) and op.axis_from_front == 0:
         rows = vector_of(op.indices, facts)
@@ -62,7 +62,7 @@ class Gather:
     indices: SSAValue
 
 
-def gather_of(value: SSAValue, facts: Facts) -> Gather | None:
+def gather_of(value: SSAValue, facts: EdgeListFacts) -> Gather | None:
     """The gather of whole slices along axis 0 that makes a value [E, ...]; None for others."""
     op = value.owner
     if isinstance(op, graph.GatherOp) and op.axis_from_front == 0 and rank(op.indices) == 1:
@@ -78,7 +78,7 @@ def gather_of(value: SSAValue, facts: Facts) -> Gather | None:
     return None if indices is None else Gather(op.x, indices)
 
 
-def vector_of(indices: SSAValue, facts: Facts) -> SSAValue | None:
+def vector_of(indices: SSAValue, facts: EdgeListFacts) -> SSAValue | None:
     """A value whose elements, in row-major order, are the indices [i, ...] for each i.
 
     None where the indices depend on more than i. Reshapes are left out, and indices that are
@@ -98,7 +98,7 @@ def vector_of(indices: SSAValue, facts: Facts) -> SSAValue | None:
     return _checked(indices, size, facts) if product(facts.shape(indices)) == edges else None
 
 
-def _checked(indices: SSAValue, size: Dim | None, facts: Facts) -> SSAValue:
+def _checked(indices: SSAValue, size: Dim | None, facts: EdgeListFacts) -> SSAValue:
     """The result of the first check of indices, if there is one: against `size`, if given.
 
     It may come after a use, or be against another size: its result is the indices, regions cannot
@@ -158,6 +158,6 @@ def is_float_tensor(value: SSAValue) -> bool:
     return element_type(value) in FLOAT_TENSOR.elements and str(element_type(value)) != "bf16"
 
 
-def width_of(value: SSAValue, facts: Facts) -> Dim:
+def width_of(value: SSAValue, facts: EdgeListFacts) -> Dim:
     """The number of elements of a slice of a value."""
     return product(facts.shape(value)[1:])

@@ -19,7 +19,7 @@ from ....dialects.graph.nests.recording import Recorder
 from ....dialects.graph.op_builder import InsertingBuilder
 from ....dialects.graph.plan.uses import has_one_value
 from ....dialects.sparse_tensor import is_sparse
-from .edge_lists import Facts, Gather, gather_of, is_float_tensor, number_of
+from .edge_lists import EdgeListFacts, Gather, gather_of, is_float_tensor, number_of
 from .insertion import EdgeMatrix, flat
 
 
@@ -30,7 +30,7 @@ class EdgeValues:
         facts: what is known of values.
     """
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: EdgeListFacts) -> None:
         self.facts, self._recorder = facts, Recorder()
         self._sources: dict[SSAValue, list[SSAValue]] = {}
         self._gathers: dict[SSAValue, list[Gather]] = {}

@@ -15,7 +15,7 @@ from ....dialects.graph.interfaces import element_type, rank
 from ....dialects.graph.known import sizes_of
 from ....dialects.graph.op_builder import InsertingBuilder
 from ....dialects.loop.combiners import neutral_value
-from .edge_lists import Facts, Scatter, number_of, scatter_of
+from .edge_lists import EdgeListFacts, Scatter, number_of, scatter_of
 
 KINDS = {
     ScatterKind.ADD: "sum",
@@ -68,7 +68,7 @@ def matrix_of(
     ends: tuple[SSAValue, SSAValue],
     nodes: tuple[SSAValue, SSAValue],
     kind: Attribute,
-    facts: Facts,
+    facts: EdgeListFacts,
 ) -> EdgeMatrix:
     """The matrix of an edge list with values 1.
 
@@ -87,7 +87,7 @@ def matrix_of(
 
 
 def segments_of(
-    b: InsertingBuilder, rows: SSAValue, targets: SSAValue, kind: Attribute, facts: Facts
+    b: InsertingBuilder, rows: SSAValue, targets: SSAValue, kind: Attribute, facts: EdgeListFacts
 ) -> EdgeMatrix:
     """The matrix with values 1 whose row i has the places of i in a vector as its columns.
 
@@ -114,7 +114,11 @@ def assembled(
 
 
 def aggregated(
-    scatter: Scatter, edges: EdgeMatrix, messages: SSAValue, b: InsertingBuilder, facts: Facts
+    scatter: Scatter,
+    edges: EdgeMatrix,
+    messages: SSAValue,
+    b: InsertingBuilder,
+    facts: EdgeListFacts,
 ) -> SSAValue:
     """What a scatter gives: messages in entry order, combined for each row.
 
@@ -142,7 +146,11 @@ def aggregated(
 
 
 def _reduced(
-    scatter: Scatter, edges: EdgeMatrix, messages: SSAValue, b: InsertingBuilder, facts: Facts
+    scatter: Scatter,
+    edges: EdgeMatrix,
+    messages: SSAValue,
+    b: InsertingBuilder,
+    facts: EdgeListFacts,
 ) -> SSAValue:
     """The messages of each row, combined; the sum of ones is the degree."""
     type = scatter.op.results[0].type
@@ -162,7 +170,7 @@ def _column(vector: SSAValue, dims: int, b: InsertingBuilder) -> SSAValue:
     return vector if dims == 1 else b.reshape(vector, shape)
 
 
-def _base_of(scatter: Scatter, neutral: float, facts: Facts) -> SSAValue | None:
+def _base_of(scatter: Scatter, neutral: float, facts: EdgeListFacts) -> SSAValue | None:
     """What a scatter updates without a part of its own; None where that has a part.
 
     A reduction that leaves out what is there is written as two scatters: the first one makes the

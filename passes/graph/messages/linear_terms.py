@@ -66,7 +66,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Term:
+class LinearTerm:
     """`scale` times the slices of a value, at columns from `start` on.
 
     Attributes:
@@ -103,21 +103,21 @@ def ends_of(value: SSAValue) -> tuple[Ends, SSAValue] | None:
     return None
 
 
-def terms_of(value: SSAValue, sizes: Sizes, depth: int = _DEPTH) -> list[Term] | None:
+def terms_of(value: SSAValue, sizes: Sizes, depth: int = _DEPTH) -> list[LinearTerm] | None:
     """The terms of a value [E, ..., K]; None where K is symbolic."""
     width = sizes.shape(value)[-1:]
     if rank(value) < 2 or not width[0].is_static:
         return None
     found = _terms(value, sizes, depth) if depth else None
-    return [Term(value, None, (), 0, width[0].value)] if found is None else found
+    return [LinearTerm(value, None, (), 0, width[0].value)] if found is None else found
 
 
-def _terms(value: SSAValue, sizes: Sizes, depth: int) -> list[Term] | None:
+def _terms(value: SSAValue, sizes: Sizes, depth: int) -> list[LinearTerm] | None:
     """The terms of a value; None if its operator is not linear in other values."""
     op, gathered = value.owner, ends_of(value)
     if gathered is not None:
         ends, x = gathered
-        return [Term(x, ends, (), 0, sizes.shape(x)[-1].value)]
+        return [LinearTerm(x, ends, (), 0, sizes.shape(x)[-1].value)]
     if isinstance(op, graph.ConcatOp) and op.axis_from_front == rank(value) - 1:
         return _joined(op, sizes, depth)
     if isinstance(op, graph.AddOp):
@@ -138,9 +138,9 @@ def _terms(value: SSAValue, sizes: Sizes, depth: int) -> list[Term] | None:
     return None
 
 
-def _joined(op: graph.ConcatOp, sizes: Sizes, depth: int) -> list[Term] | None:
+def _joined(op: graph.ConcatOp, sizes: Sizes, depth: int) -> list[LinearTerm] | None:
     """The terms of all parts, each at its own columns."""
-    found, start = list[Term](), 0
+    found, start = list[LinearTerm](), 0
     for part in op.inputs:
         terms = terms_of(part, sizes, depth - 1)
         if terms is None:
@@ -150,7 +150,7 @@ def _joined(op: graph.ConcatOp, sizes: Sizes, depth: int) -> list[Term] | None:
     return found
 
 
-def _added(op: graph.BinaryOp, sign: float, sizes: Sizes, depth: int) -> list[Term] | None:
+def _added(op: graph.BinaryOp, sign: float, sizes: Sizes, depth: int) -> list[LinearTerm] | None:
     """The terms of a sum or difference of values of the same shape."""
     if not sizes.shape(op.lhs) == sizes.shape(op.rhs) == sizes.shape(op.result):
         return None
@@ -158,12 +158,14 @@ def _added(op: graph.BinaryOp, sign: float, sizes: Sizes, depth: int) -> list[Te
     return None if left is None or right is None else left + right
 
 
-def _scaled(value: SSAValue, factor: float, sizes: Sizes, depth: int) -> list[Term] | None:
+def _scaled(value: SSAValue, factor: float, sizes: Sizes, depth: int) -> list[LinearTerm] | None:
     terms = terms_of(value, sizes, depth - 1)
     return terms and [replace(term, scale=factor * term.scale) for term in terms]
 
 
-def _moved(op: graph.SliceOp | graph.ReshapeOp, sizes: Sizes, depth: int) -> list[Term] | None:
+def _moved(
+    op: graph.SliceOp | graph.ReshapeOp, sizes: Sizes, depth: int
+) -> list[LinearTerm] | None:
     """The terms of a slice or reshape that leaves the first axis as it is.
 
     Where that concerns the last axis, there has to be one term.

@@ -17,7 +17,7 @@ from ....dialects.graph.known import elements_of
 from ....dialects.graph.op_builder import InsertingBuilder
 from ....dialects.graph.ops.sparse.aggregate_parts import KINDS
 from ..rules.rooted import rooted
-from .edge_lists import Facts
+from .edge_lists import EdgeListFacts
 
 
 @states(
@@ -29,7 +29,7 @@ from .edge_lists import Facts
 class ProductOfParts(RewritePattern):
     """Multiply what is aggregated for each node and relation without rows that are empty."""
 
-    facts: Facts
+    facts: EdgeListFacts
 
     @rooted
     def match_and_rewrite(

@@ -17,7 +17,7 @@ from ....dialects.graph.interfaces import element_type, rank
 from ....dialects.graph.op_builder import InsertingBuilder
 from ..rules.rooted import rooted
 from .aggregations import has_ones
-from .edge_lists import Facts, number_of
+from .edge_lists import EdgeListFacts, number_of
 from .insertion import assembled
 
 
@@ -43,7 +43,7 @@ class WithSelfLoops(RewritePattern):
     """
 
     weights: WeightStore
-    facts: Facts
+    facts: EdgeListFacts
 
     @rooted
     def match_and_rewrite(self, op: graph.AssembleOp, rewriter: PatternRewriter) -> None:

@@ -31,7 +31,7 @@ from .permission import Permission
 
 
 @dataclass(frozen=True)
-class Kind:
+class ProductKind:
     """Products that can be combined: a common operand, and constants."""
 
     key: Callable[[Operation], tuple[object, ...] | None]
@@ -48,7 +48,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ConcatenatedAxis:
     """The axis along which results of a kind are concatenated."""
 
     axis: int
@@ -70,7 +70,7 @@ class Columns:
         return list(sizes_of(value)) == ones
 
 
-def combine(ctx: Context, module: ModuleOp, kind: Kind, least: int) -> None:
+def combine(ctx: Context, module: ModuleOp, kind: ProductKind, least: int) -> None:
     """Combine products of a kind if at least `least` of them have the same operand."""
     if not Permission(module).allows(Exactness.OPEN, module):
         return
@@ -97,7 +97,7 @@ def _copies(op: Operation) -> bool:
     return len(readers) != 1 or not isinstance(readers[0], GraphOp) or readers[0].fusion in kinds
 
 
-def _next(branches: Sequence[GraphOp], columns: Columns) -> list[GraphOp] | None:
+def _next(branches: Sequence[GraphOp], columns: ConcatenatedAxis) -> list[GraphOp] | None:
     """The operators that follow all branches in the same way, if any."""
     following: list[GraphOp] = []
     for branch in branches:
@@ -117,7 +117,7 @@ def _next(branches: Sequence[GraphOp], columns: Columns) -> list[GraphOp] | None
     return following if same and fits and alike else None
 
 
-def _follows(op: GraphOp, branch: GraphOp, columns: Columns) -> bool:
+def _follows(op: GraphOp, branch: GraphOp, columns: ConcatenatedAxis) -> bool:
     """Whether `op` works on each column of its branch alone, with only constants besides."""
     if op.results[0].type != branch.results[0].type:
         return False
@@ -137,8 +137,8 @@ class _Combination:
     `stages` are the operators that the wide ones replace: the products, then their users.
     """
 
-    def __init__(self, products: Sequence[GraphOp], kind: Kind) -> None:
-        self.kind, self.columns = kind, Columns(kind.axis(products[0].results[0]))
+    def __init__(self, products: Sequence[GraphOp], kind: ProductKind) -> None:
+        self.kind, self.columns = kind, ConcatenatedAxis(kind.axis(products[0].results[0]))
         self.stages: list[list[GraphOp]] = [list(products)]
         self.new: list[GraphOp] = []
         self.constants: dict[Operation, None] = {}
@@ -191,11 +191,11 @@ class _Combination:
 
 
 def _combine(
-    ctx: Context, products: Sequence[GraphOp], kind: Kind, position: Mapping[Operation, int]
+    ctx: Context, products: Sequence[GraphOp], kind: ProductKind, position: Mapping[Operation, int]
 ) -> None:
     """Combine products if that moves fewer elements, and report the decision."""
     # x is read once instead of once for each product; copies are read and written.
-    columns = Columns(kind.axis(products[0].results[0]))
+    columns = ConcatenatedAxis(kind.axis(products[0].results[0]))
     # The last of the operators that follow all products in the same way.
     ends = list(products)
     while (following := _next(ends, columns)) is not None:

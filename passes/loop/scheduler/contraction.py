@@ -58,7 +58,7 @@ from .panels import (
     prefetch_rows,
     streamed,
 )
-from .register_tile import Tile, choose_tile, partial_sums
+from .register_tile import RegisterTile, choose_tile, partial_sums
 from .schedule import Schedule
 from .work import PANELS, parallel_panels, parallel_rows, work_of
 
@@ -99,7 +99,7 @@ class Roles:
 
 
 @dataclass(frozen=True)
-class Rows:
+class TiledRows:
     """Rows that have been cut into tiles."""
 
     tiles: str
@@ -180,7 +180,7 @@ def tuned_tile(
     columns: int | None,
     apart: int | None,
     sums: int = 1,
-) -> Tile:
+) -> RegisterTile:
     """The register tile with the choices of tuning, and no more rows than there are."""
     knobs, tile = schedule.knobs, choose_tile(schedule.target, lanes, rows, columns, apart, sums)
     height = tile.rows if knobs.rows is None else knobs.rows
@@ -287,7 +287,7 @@ def _roles_in(schedule: Schedule, nest: str) -> Roles | None:
     return roles_of(schedule.kernel, perfect_nest(schedule.for_loop(nest)))
 
 
-def _prefetch(schedule: Schedule, roles: Roles, cut: Rows, streams: Sequence[int]) -> None:
+def _prefetch(schedule: Schedule, roles: Roles, cut: TiledRows, streams: Sequence[int]) -> None:
     """Prefetch what the tiles read."""
     if len(roles.reductions) == 1 and roles.row is not None:
         prefetch_rows(schedule, roles.reductions[0], roles.packed)
@@ -328,7 +328,9 @@ def _are_kept(schedule: Schedule, roles: Roles, columns: int | None, rows: int |
     return (rows is None or rows * row > cache) and columns * roles.sums * row * KEPT_PART <= cache
 
 
-def _iterations_in_a_vector(schedule: Schedule, roles: Roles, tile: Tile, lanes: int) -> int:
+def _iterations_in_a_vector(
+    schedule: Schedule, roles: Roles, tile: RegisterTile, lanes: int
+) -> int:
     """How many iterations of a reduction fill one vector if its lanes are few.
 
     A row of 7 columns fills half of a vector of 16: two iterations fill it.
@@ -350,8 +352,8 @@ def sink_all(schedule: Schedule, nest: str) -> None:
 
 
 def _make_tile(
-    schedule: Schedule, roles: Roles, panel: str, axes: Sequence[str], tile: Tile
-) -> Rows:
+    schedule: Schedule, roles: Roles, panel: str, axes: Sequence[str], tile: RegisterTile
+) -> TiledRows:
     """Turn the register tile into axes; without rows, `panel` stands for the loop over tiles."""
     if roles.row is not None:
         return cut_rows(schedule, roles, roles.row, axes[-1], tile)
@@ -359,10 +361,12 @@ def _make_tile(
     roles.tensorize(schedule, [roles.group])
     name = _innermost(schedule, roles)
     _unroll(schedule, name, _factor(schedule, name, tile.in_a_row))
-    return Rows(panel, roles.reductions[-1:])
+    return TiledRows(panel, roles.reductions[-1:])
 
 
-def cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile) -> Rows:
+def cut_rows(
+    schedule: Schedule, roles: Roles, row: str, lane: str, tile: RegisterTile
+) -> TiledRows:
     """Make tiles of rows and lanes, with smaller ones for the remaining rows."""
     rows, size = schedule.extent(row), tile.rows
     name = _innermost(schedule, roles)
@@ -375,7 +379,7 @@ def cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile) 
         schedule.vectorize(inner, lane)
         roles.tensorize(schedule, [roles.group])
         _unroll(schedule, name, factors[size])
-        return Rows(tiles, roles.reductions[-1:])
+        return TiledRows(tiles, roles.reductions[-1:])
     # A batch of unknown size is as fast as one of a known size: there is a tile for each rest.
     joined, alone, tail = 0, 0, "peel"
     if rows is None and size > 1:
@@ -391,10 +395,10 @@ def cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile) 
     roles.tensorize(schedule, parts.forwarded[roles.group])
     for number, (_, inside) in enumerate(parts.nests(name)):
         _unroll(schedule, inside, factors[number if 0 < number <= alone else size])
-    return Rows(parts.outer, parts.forwarded[name])
+    return TiledRows(parts.outer, parts.forwarded[name])
 
 
-def _is_small(schedule: Schedule, roles: Roles, row: str, tile: Tile) -> bool:
+def _is_small(schedule: Schedule, roles: Roles, row: str, tile: RegisterTile) -> bool:
     """Whether a masked tile computes the remaining rows."""
     steps = [schedule.extent(name) for name in roles.reductions if schedule.has(name)]
     known = [size for size in steps if size is not None]

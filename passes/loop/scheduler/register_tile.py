@@ -37,7 +37,7 @@ ROWS_OF_ANY = 8
 
 
 @dataclass(frozen=True)
-class Tile:
+class RegisterTile:
     """A register tile of `rows` x `vectors` * `lanes` for each of `sums`."""
 
     rows: int
@@ -65,7 +65,7 @@ def choose_tile(
     columns: int | None,
     apart: int | None = None,
     sums: int = 1,
-) -> Tile:
+) -> RegisterTile:
     """The register tile for M rows and N columns, None where they are unknown.
 
     NV leaves the smallest part of the last panel empty, MR the smallest part of the last tile;
@@ -102,14 +102,14 @@ def choose_tile(
             for m in range(few, most)
             if m * in_a_row * partial_sums(target, m * in_a_row) >= wanted
         )
-        return Tile(next(enough, most), vectors, lanes, most, sums)
+        return RegisterTile(next(enough, most), vectors, lanes, most, sums)
     if rows <= most:
-        return Tile(max(1, rows), vectors, lanes, most, sums)
+        return RegisterTile(max(1, rows), vectors, lanes, most, sums)
     least = min(most, -(-wanted // in_a_row))
     best = min(range(most, least - 1, -1), key=lambda m: -rows % m)
     if best < WELL_USED:
         best = max(least, -(-rows // -(-rows // most)))
-    return Tile(best, vectors, lanes, most, sums)
+    return RegisterTile(best, vectors, lanes, most, sums)
 
 
 def partial_sums(target: Target, accumulators: int) -> int:

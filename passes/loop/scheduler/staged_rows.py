@@ -31,7 +31,7 @@ from .contraction import (
     tuned_tile,
 )
 from .panels import prefetch_rows
-from .register_tile import Tile
+from .register_tile import RegisterTile
 from .schedule import Schedule
 from .thread_tiles import cut_thread_tiles
 from .work import PARALLEL_WORK, TILE_WORK
@@ -52,7 +52,7 @@ class StagedRows:
     """The loops around a row, that over rows last."""
     roles: Roles
     """The roles of the loops in the contraction; its lane loop fills the buffer."""
-    tile: Tile
+    tile: RegisterTile
     """The register tile for many rows."""
     height: int
     """The rows of a tile that stays in the cache."""

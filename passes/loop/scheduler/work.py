@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from .accesses import estimated
-from .register_tile import Tile
+from .register_tile import RegisterTile
 from .schedule import Schedule
 
 PANELS = 4
@@ -24,7 +24,7 @@ STREAMS = 32
 
 
 @dataclass(frozen=True)
-class Work:
+class ContractionWork:
     """The multiplications of a contraction, unknown sizes estimated."""
 
     of_row: int
@@ -39,7 +39,7 @@ class Work:
 
 def work_of(
     schedule: Schedule, in_a_row: Sequence[str], sums: int, rows: int | None, outer: Sequence[str]
-) -> Work:
+) -> ContractionWork:
     """The work of a contraction.
 
     Args:
@@ -53,11 +53,11 @@ def work_of(
     least = None if rows is None else max(rows, FEWEST_MULTIPLIED)
     sizes += [least, *(schedule.extent(name) for name in outer)]
     is_small = None not in sizes and math.prod(cast(list[int], sizes)) < PARALLEL_WORK
-    return Work(of_row, of_row * estimated([least]), is_small, 1 in sizes)
+    return ContractionWork(of_row, of_row * estimated([least]), is_small, 1 in sizes)
 
 
 def parallel_panels(
-    schedule: Schedule, nest: Sequence[str], work: Work, count: int | None
+    schedule: Schedule, nest: Sequence[str], work: ContractionWork, count: int | None
 ) -> tuple[str, str]:
     """The loop over panels, and the loop to parallelise, which may run over groups of panels.
 
@@ -93,7 +93,7 @@ def _loop_to_parallelise(schedule: Schedule, nest: Sequence[str], work: int) -> 
 
 
 def parallel_rows(
-    schedule: Schedule, outer: Sequence[str], tiles: str, work: Work, tile: Tile
+    schedule: Schedule, outer: Sequence[str], tiles: str, work: ContractionWork, tile: RegisterTile
 ) -> str:
     """The loop to parallelise without a loop over panels: several tiles of rows at a time.
 

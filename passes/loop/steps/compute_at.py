@@ -153,7 +153,7 @@ def _reads(kernel: KernelOp, nest: ForOp, target: ForOp, buffer: SSAValue) -> li
 
 
 @dataclass(frozen=True)
-class _Part:
+class _BufferPart:
     """The part of a buffer that one iteration reads: an offset and a size along each axis."""
 
     loads: Sequence[LoadOp]
@@ -163,7 +163,7 @@ class _Part:
     operands: tuple[SSAValue, ...]
 
 
-def _part_of(kernel: KernelOp, target: ForOp, loads: Sequence[LoadOp]) -> _Part:
+def _part_of(kernel: KernelOp, target: ForOp, loads: Sequence[LoadOp]) -> _BufferPart:
     """The smallest part of a buffer that holds what one iteration of a loop reads.
 
     Raises:
@@ -182,7 +182,7 @@ def _part_of(kernel: KernelOp, target: ForOp, loads: Sequence[LoadOp]) -> _Part:
         whole = extent >= size
         sizes.append(min(extent, size))
         starts.append(AffineExpr.constant(0) if whole else spans[0][0] + least)
-    return _Part(loads, tuple(sizes), tuple(starts), operands)
+    return _BufferPart(loads, tuple(sizes), tuple(starts), operands)
 
 
 def _span(
@@ -223,7 +223,7 @@ class _ComputeAt(RangedRebuild):
         target: ForOp,
         store: StoreOp,
         axes: Sequence[ForOp],
-        part: _Part,
+        part: _BufferPart,
     ) -> None:
         super().__init__(kernel)
         self.producer, self.target, self.part = producer, target, part

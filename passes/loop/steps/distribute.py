@@ -105,7 +105,7 @@ def distribute(kernel: Consumed, loop: str, after: str) -> KernelOp:
 
 
 @dataclass(frozen=True)
-class _Parts:
+class _BodyParts:
     """The two parts of a body."""
 
     first: Sequence[Operation]
@@ -117,7 +117,7 @@ class _Parts:
     """The largest number of iterations."""
 
 
-def _parts(kernel: KernelOp, target: ForOp, after: ForOp) -> _Parts:
+def _parts(kernel: KernelOp, target: ForOp, after: ForOp) -> _BodyParts:
     """The parts of the body of a loop.
 
     Raises:
@@ -149,7 +149,7 @@ def _parts(kernel: KernelOp, target: ForOp, after: ForOp) -> _Parts:
         raise refusal(STEP, kernel, target, "no limit of its iterations is known")
     first = [op for op in first if op not in expanded]
     second = [op for op in ops[:cut] if op in moved or (op in shared and op not in expanded)]
-    return _Parts(first, [*second, *ops[cut:]], expanded, size)
+    return _BodyParts(first, [*second, *ops[cut:]], expanded, size)
 
 
 def _needed_by(ops: set[Operation]) -> set[Operation]:
@@ -185,7 +185,7 @@ def _is_computable_again(op: Operation, written: Collection[SSAValue]) -> bool:
 
 
 class _Distribute(Rebuild):
-    def __init__(self, kernel: KernelOp, target: ForOp, parts: _Parts) -> None:
+    def __init__(self, kernel: KernelOp, target: ForOp, parts: _BodyParts) -> None:
         super().__init__(kernel, [target])
         self.target, self.parts = target, parts
         self.names = free_names(target.loop_name.data, ("a", "b"), loop_names(kernel))

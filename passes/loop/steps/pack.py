@@ -109,7 +109,7 @@ def pack(kernel: Consumed, argument: int, loops: Sequence[str]) -> KernelOp:
 
 
 @dataclass(frozen=True)
-class _Parts:
+class _PackedParts:
     """The parts of a constant that loops read."""
 
     packing: AffineMap
@@ -120,7 +120,7 @@ class _Parts:
 
 def _parts(
     kernel: KernelOp, argument: int, loops: Sequence[str], variables: Sequence[SSAValue]
-) -> _Parts:
+) -> _PackedParts:
     """The parts of a constant, whose maps from loop variables differ by multiples of a step.
 
     Raises:
@@ -132,7 +132,7 @@ def _parts(
         if position not in first.used_dims():
             raise refusal(STEP, kernel, argument, f'its index does not depend on loop "{name}"')
     if len(maps) == 1:
-        return _Parts(first, {first: 0})
+        return _PackedParts(first, {first: 0})
     apart: dict[AffineMap, tuple[int, ...]] = {first: (0,) * len(first.results)}
     for map in maps[1:]:
         known = [
@@ -148,7 +148,7 @@ def _parts(
         if distance != tuple(number * n for n in step):
             fact = "is read by parts that are not equally far apart"
             raise refusal(STEP, kernel, argument, fact, f"steps of {step}", distance)
-    return _Parts(_interleaved(ordered[0], step), {map: n for n, map in enumerate(ordered)})
+    return _PackedParts(_interleaved(ordered[0], step), {map: n for n, map in enumerate(ordered)})
 
 
 def _difference(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
@@ -210,7 +210,7 @@ class _Pack(Rebuild):
         argument: int,
         variables: Sequence[SSAValue],
         kind: MemRefType,
-        parts: _Parts,
+        parts: _PackedParts,
     ) -> None:
         super().__init__(kernel)
         self.argument, self.variables = argument, variables

@@ -108,7 +108,7 @@ def stage_columns(kernel: Consumed, loop: str, size: int) -> KernelOp:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _StagedRows:
     target: ForOp
     """The loop over rows."""
     size: int
@@ -121,7 +121,7 @@ class _Rows:
     """The accesses that go along rows."""
 
 
-def _found(kernel: KernelOp, target: ForOp) -> _Rows:
+def _found(kernel: KernelOp, target: ForOp) -> _StagedRows:
     """The parts of a loop over rows, if it has the right form."""
     size, before = extent_of(target), body_of(target)
     if size is None or len(bound_of(target)) > 1:
@@ -136,7 +136,7 @@ def _found(kernel: KernelOp, target: ForOp) -> _Rows:
     accesses = [op for op in steps.body.block.ops if isinstance(op, Access)]
     staged = [op for op in accesses if _is_along_rows(op, target, steps)]
     _check_memory(kernel, steps, accesses, staged)
-    return _Rows(target, size, steps, before, staged)
+    return _StagedRows(target, size, steps, before, staged)
 
 
 def _check_steps(kernel: KernelOp, target: ForOp, steps: ForOp) -> None:
@@ -218,7 +218,7 @@ class _Chunk:
 
 
 class _StageColumns(Rebuild):
-    def __init__(self, kernel: KernelOp, rows: _Rows, size: int) -> None:
+    def __init__(self, kernel: KernelOp, rows: _StagedRows, size: int) -> None:
         super().__init__(kernel, [rows.target])
         self.rows, self.size = rows, size
         taken, numbers = loop_names(kernel), list(map(str, range(2 + len(rows.staged))))

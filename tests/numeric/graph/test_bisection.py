@@ -31,7 +31,7 @@ from stepwell.conversions.graph_to_rt import slots
 from stepwell.conversions.math_to_arith import polynomials
 from stepwell.core.pipelines.staircase import pipeline
 from stepwell.core.registry import passes
-from stepwell.diagnosis.failures import Kind
+from stepwell.diagnosis.failures import FailureKind
 from stepwell.dialects.graph import identities
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph.rules import IdentityRule
@@ -426,9 +426,9 @@ def test_the_step_to_blame(
     assert found.action.name.startswith(action), str(found)
     assert found.action.operation == operation
     assert 0 < found.action_number <= found.actions
-    if found.failure.kind is not Kind.CRASH:
+    if found.failure.kind is not FailureKind.CRASH:
         assert found.diff()
-    if found.failure.kind is Kind.RESULT and pass_name in WRITES:
+    if found.failure.kind is FailureKind.RESULT and pass_name in WRITES:
         before, after = WRITES[pass_name]
         assert (found.statement_before or "").startswith(before), str(found)
         assert (found.statement or "").startswith(after), str(found)
@@ -510,7 +510,7 @@ def test_a_pass_that_drifts_from_what_is_expected(monkeypatch: Patch) -> None:
 def test_a_refusal_is_a_finding() -> None:
     found = sw.bisect(model(), pipeline="convert-graph-to-loop")
     assert found is not None
-    assert found.failure.kind is Kind.REFUSAL
+    assert found.failure.kind is FailureKind.REFUSAL
     assert "operator outside of a primitive function" in str(found)
 
 

@@ -23,7 +23,7 @@ from stepwell.core.registry import passes
 from stepwell.diagnosis import checks, limits
 from stepwell.diagnosis import smaller as sizes
 from stepwell.diagnosis.differences import Tolerance
-from stepwell.diagnosis.limits import Limits
+from stepwell.diagnosis.limits import ValueLimits
 from stepwell.diagnosis.smaller import is_large, made_up, smaller
 from stepwell.diagnosis.traces import Key, Trace
 from stepwell.dialects.graph import ops as graph
@@ -305,7 +305,7 @@ def test_bisection_of_a_program_that_is_right() -> None:
 
 def test_a_given_limit_is_that_of_each_pass() -> None:
     one, change = np.ones(3, np.float32), Change("fused", "several passes", 0.0, 0, "")
-    limits, before = Limits(mlp(), max_ulp=2), Trace((one,))
+    limits, before = ValueLimits(mlp(), max_ulp=2), Trace((one,))
     apart = Trace((one + 5 * np.spacing(np.float32(1)),))
     limits.compare(change, before, apart, [], EXACT, passes=3)
     with pytest.raises(sw.MiscompilationError, match=r"several passes: .* the limit is 4 ulp"):
@@ -321,7 +321,7 @@ def test_growth_is_measured_once_for_the_same_inputs(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(limits, "growth", growth)
     one, change = np.ones(3, np.float32), Change("fused", "a pass", 0.0, 0, "")
-    found, before = Limits(mlp(), max_ulp=None), Trace((one,))
+    found, before = ValueLimits(mlp(), max_ulp=None), Trace((one,))
     apart = Trace((one + 9 * np.spacing(np.float32(1)),))
     small, large = [np.float32(5)], [np.float32(50)]
     for inputs in (small, small, [*large], [*large]):

@@ -821,7 +821,7 @@ def _outcome(module: sw.Module, inputs: list[np.ndarray]) -> Any:
         if is_on_buffers(module.program):
             return results(interpreted(module.op, lowered(module))(*inputs))
         found = results(module.run_reference(*inputs))
-        return [value.toarray() if sp.issparse(value) else value for value in found]
+        return [value if isinstance(value, np.ndarray) else value.toarray() for value in found]
     except sw.InputError as error:
         return str(error)
 

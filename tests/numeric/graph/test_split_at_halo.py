@@ -22,7 +22,7 @@ from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
 from stepwell.dialects.graph.ops import ExchangeOp
 from stepwell.frontends import gnn
-from stepwell.passes.graph.halo.cuts import Costs, cheapest
+from stepwell.passes.graph.halo.cuts import CutCosts, cheapest
 
 from ...harness import RNG, floats
 
@@ -188,9 +188,9 @@ def test_the_cheapest_values_are_stored() -> None:
     """u, which is stored at 2, gives v and w, at 3 each; both together are cheaper by u."""
     operands = {"u": None, "v": ["u"], "w": ["u"]}
     storing = {"u": 20, "v": 30, "w": 30}
-    costs = Costs(operands.__getitem__, lambda _: 5, storing.__getitem__)
+    costs = CutCosts(operands.__getitem__, lambda _: 5, storing.__getitem__)
     assert cheapest(["v", "w"], costs) == (["u"], ["v", "w"])
-    dear = Costs(operands.__getitem__, lambda _: 50, storing.__getitem__)
+    dear = CutCosts(operands.__getitem__, lambda _: 50, storing.__getitem__)
     assert cheapest(["v", "w"], dear) == (["v", "w"], [])
     assert cheapest(["v", "u"], dear) == (["v", "u"], [])
     assert cheapest([], costs) == ([], [])

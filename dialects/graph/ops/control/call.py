@@ -174,7 +174,7 @@ class CallLikeOp(GraphOp, DemandInterface, SparseResultInterface, ABC):
         )
 
 
-class CalleeExists(SymbolUserOpInterface):
+class KernelExists(SymbolUserOpInterface):
     """The callee of a `graph.call_dps` is a function or a kernel of the module."""
 
     def verify(self, op: Operation) -> None:
@@ -213,7 +213,7 @@ class CallDpsOp(CallLikeOp):
 
     callee = prop_def(SymbolRefAttr)
 
-    traits = traits_def(CalleeExists())
+    traits = traits_def(KernelExists())
     assembly_format = (
         "$callee `(` $arguments `)` (`dims` $result_dims^)? (`sizes` $result_sizes^)? attr-dict "
         "`:` functional-type($arguments, $res)"

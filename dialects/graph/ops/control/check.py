@@ -28,7 +28,7 @@ from xdsl.pattern_rewriter import RewritePattern
 
 from .....core.algebra.dims import Dim, Shape
 from .....core.boundary.indices import explained_index, outside_from_front
-from .....core.boundary.wording import Case, worded
+from .....core.boundary.wording import WordingCase, worded
 from .....core.errors import InputError
 from .....core.ir.provenance import origin
 from .....core.ir.typed import dense_array
@@ -188,7 +188,7 @@ class CheckOp(AliasOp, DemandInterface):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, condition, *details = (dense_array(array) for array in arrays)
         if not condition:
-            raise InputError(worded([Case(self.text)], [int(number) for number in details]))
+            raise InputError(worded([WordingCase(self.text)], [int(number) for number in details]))
         return (x,)
 
 

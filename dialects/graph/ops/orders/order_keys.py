@@ -83,7 +83,7 @@ Record = tuple[Scalar, ...]
 
 
 @dataclass(frozen=True)
-class Records:
+class KeyRecords:
     """What records of keys of some bits are made of."""
 
     k: KernelBody

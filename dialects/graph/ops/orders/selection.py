@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import i32, i64
 
 from ...nests.body import KernelBody
 from ...nests.buffers import Index, Scalar
-from .order_keys import KeyAt, PlaceAt, Record, Records
+from .order_keys import KeyAt, KeyRecords, PlaceAt, Record
 
 BLOCK = 32
 """The elements that are compared at once with the last one that is kept."""
@@ -23,7 +23,7 @@ def select_first(
     that of the last one kept, nothing else is computed.
     """
     blocks, rest = (extent - count) // BLOCK, (extent - count) % BLOCK
-    selection = _Selection(k, Records(k, bits), count, key_at)
+    selection = _Selection(k, KeyRecords(k, bits), count, key_at)
     selection.fill()
     selection.scan(count, blocks)
     tail = blocks * BLOCK + count
@@ -37,7 +37,7 @@ class _Selection:
     In front of them is one that is not greater than any.
     """
 
-    def __init__(self, k: KernelBody, form: Records, count: int, key_at: KeyAt) -> None:
+    def __init__(self, k: KernelBody, form: KeyRecords, count: int, key_at: KeyAt) -> None:
         self.k, self.form, self.count, self.key_at = k, form, count, key_at
         self.kept = form.buffer(count + 1)
         self.keys = k.local(BLOCK, i32 if form.is_packed else i64)

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import i32, i64
 
 from ...nests.body import KernelBody
 from ...nests.buffers import Index, Scalar
-from .order_keys import PLACE_BITS, KeyAt, PlaceAt, Record, Records
+from .order_keys import PLACE_BITS, KeyAt, KeyRecords, PlaceAt, Record
 
 RANKED = 128
 """A row of a known size up to this is sorted by ranks."""
@@ -26,7 +26,7 @@ SHORT_DIGIT, LONG_DIGIT = 8, 11
 def sort(k: KernelBody, extent: int | Index, key_at: KeyAt, bits: int) -> PlaceAt:
     """Sort a row of `extent` elements with keys of some bits; equal keys keep their order."""
     if isinstance(extent, int) and extent <= RANKED:
-        return _sort_by_ranks(k, extent, key_at, Records(k, bits))
+        return _sort_by_ranks(k, extent, key_at, KeyRecords(k, bits))
     digit = LONG_DIGIT if isinstance(extent, int) and extent >= LONG else SHORT_DIGIT
     return _DigitSort(k, extent, key_at, bits).sorted(digit, extent, 0)
 
@@ -51,7 +51,7 @@ def sort_where(
     return sort.sorted(SHORT_DIGIT, sort.extent, 0), sort.extent
 
 
-def _sort_by_ranks(k: KernelBody, size: int, key_at: KeyAt, form: Records) -> PlaceAt:
+def _sort_by_ranks(k: KernelBody, size: int, key_at: KeyAt, form: KeyRecords) -> PlaceAt:
     given, ranks, places = form.buffer(size), k.local(size, i64), k.local(size, i64)
     none, one = k.scalar(0, i64), k.scalar(1, i64)
     with k.loops(size) as place:
@@ -83,7 +83,7 @@ class _DigitSort:
         bits: int,
         keep_at: PlaceAt | None = None,
     ) -> None:
-        self.k, self.extent, self.form = k, extent, Records(k, bits)
+        self.k, self.extent, self.form = k, extent, KeyRecords(k, bits)
         # The first record is looked at even where there is none.
         self.records = self.form.buffer(2, extent + 1)
         shift = self.shift(bits - 1)

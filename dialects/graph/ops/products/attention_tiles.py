@@ -37,7 +37,7 @@ def write_attention(k: KernelBody, op: Attention) -> None:
         with k.loops(*batch, tiles.count) as (*outer, number):
             first = number * tiles.step + tiles.start
             keys = Visible(k, op, tuple(outer[:-1]), first, tiles.size)
-            kind = _OnlyBlock if keys.is_one_block else _Blocks
+            kind = _OnlyBlock if keys.is_one_block else _KeyBlocks
             kind(k, op, tuple(outer), first, keys, shared).write()
 
 
@@ -315,7 +315,7 @@ class _OnlyBlock(_Tile):
             self.put_result((query, head, column), value * self.factor[row])
 
 
-class _Blocks(_Tile):
+class _KeyBlocks(_Tile):
     """A tile of queries that are given keys of several blocks."""
 
     def write(self) -> None:

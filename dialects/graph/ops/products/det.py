@@ -63,7 +63,7 @@ class DetOp(GraphOp):
         size = x.shape[-2]
         with k.loops(x.shape[:-2]) as batch:
             one = k.scalar(1.0, x.type)
-            rows = _Rows(k, size, k.local((size, size), x.type))
+            rows = _MatrixRows(k, size, k.local((size, size), x.type))
             with k.loops(size, size) as (row, column):
                 rows.matrix[row, column] = x[(*batch, row, column)]
             found, is_regular = k.carry(size, [one, one], rows.eliminate)
@@ -95,7 +95,7 @@ def _determinants(x: np.ndarray) -> np.ndarray:
     return np.where(is_singular, zero_or_nan, found).reshape(x.shape[:-2])
 
 
-class _Rows:
+class _MatrixRows:
     """The rows of a matrix, in memory."""
 
     def __init__(self, k: KernelBody, size: int | Index, matrix: Buffer) -> None:
