@@ -1,7 +1,7 @@
 """Engines: where functions of one part run, and their results stay.
 
 An engine is four verbs: `workers`, `put`, `submit` and `get`. `LocalEngine` runs them in threads or
-processes of this machine; `stepwell.distributed.dask` has one for clusters.
+processes of this machine; `stepwell.distributed.dask_engine` has one for clusters.
 """
 
 from __future__ import annotations

@@ -131,8 +131,8 @@ def test_a_result_on_a_full_disk_is_taken_over_later(several: OutOfCore, tmp_pat
 HOLDER = """
 import sys, time
 from pathlib import Path
-from stepwell.distributed.work import Work
-work = Work(Path(sys.argv[1]), "key")
+from stepwell.distributed.storage.work import WorkFolder
+work = WorkFolder(Path(sys.argv[1]), "key")
 print("held", flush=True)
 time.sleep(60)
 """

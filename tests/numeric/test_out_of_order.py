@@ -42,7 +42,7 @@ def test_tables_grow_until_slots_are_addresses(module: sw.Module, after: str) ->
 FRESH = """
 import numpy as np
 import stepwell as sw
-from stepwell.core.pipelines import pipeline
+from stepwell.core.pipelines.staircase import pipeline
 
 b = sw.Builder("main")
 b.output(b.relu(b.input("x", (4,), "f32")), name="y")

@@ -351,7 +351,7 @@ def test_sizes_that_are_computed() -> None:
     assert growth_of(lambda: exe(inputs[1])) < CALLS * SMALLEST
 
 
-CALLS = 200
+CALLS = 1_000
 SMALLEST = 32
 """Bytes of the smallest object."""
 

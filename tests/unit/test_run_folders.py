@@ -17,7 +17,7 @@ from stepwell.distributed.storage.blocks import PartBlock
 
 HOLDING = """
 import sys
-from stepwell.distributed.folders import new_folder
+from stepwell.distributed.storage.folders import new_folder
 print(new_folder(sys.argv[1]), flush=True)
 sys.stdin.read()
 """

@@ -178,7 +178,7 @@ import ctypes, os, sys
 import numpy as np
 from xdsl.parser import Parser
 from stepwell.backends.llvm.jit import compile_module
-from stepwell.core.pipelines import run_passes
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import host
 

@@ -136,21 +136,26 @@ def product_of_entries(d: Drawing) -> None:
     b.output(b.spmm(b.with_entries(a, _entries(d, a)), d.input("f32", columns, width)))
 
 
-@draws("UserOfEntries", "PatternOfEntries", "OtherEntries")
+@draws("UserOfEntries")
 def user_of_entries(d: Drawing) -> None:
+    a = d.matrix(*d.sizes(2))
+    changed = d.b.with_entries(a, _entries(d, a))
+    d.b.output(d.choices.choice([d.b.degree, d.b.to_dense])(changed))
+
+
+@draws("PatternOfEntries", "OtherEntries")
+def user_of_pattern(d: Drawing) -> None:
     b, (rows, columns, width) = d.b, d.sizes(3)
     a = d.matrix(rows, columns)
     changed = b.with_entries(a, _entries(d, a))
     x = d.input("f32", columns, width)
     made = [
-        lambda: b.degree(changed),
         lambda: b.degree(changed, values=_entries(d, a)),
         lambda: b.to_dense(changed, _entries(d, a)),
         lambda: b.spmm(b.with_entries(changed, _entries(d, changed)), x),
         lambda: b.at_entries(changed, x, axis=1),
         lambda: b.reduce_entries(changed, b.at_entries(a, x, axis=1), "max"),
         lambda: b.aggregate(changed, x, kind="mean"),
-        lambda: b.to_dense(changed),
     ]
     b.output(d.choices.choice(made)())
 

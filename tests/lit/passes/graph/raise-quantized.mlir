@@ -142,3 +142,17 @@ func.func @kept(%q: tensor<?x2xui8>, %rs: tensor<f32>) -> (tensor<?x2xui8>, tens
   %g = graph.quantize %x, %o, %z : (tensor<?x2xf32>, tensor<f32>, tensor<ui8>) -> tensor<?x2xui8>
   func.return %y, %e, %f, %g : tensor<?x2xui8>, tensor<?x2xui8>, tensor<?x1xui8>, tensor<?x2xui8>
 }
+
+// -----
+
+// A cast states the type of its result, and moves no integers.
+// CHECK-LABEL: func.func @cast
+// CHECK: graph.dequantize %q
+// CHECK-NEXT: graph.cast %{{.*}} : (tensor<2xf32>) -> tensor<2xf32>
+func.func @cast(%q: tensor<2xui8>) -> tensor<2xf32> {
+  %s = graph.constant dense<0.5> : tensor<f32>
+  %z = graph.constant dense<10> : tensor<ui8>
+  %x = graph.dequantize %q, %s, %z : (tensor<2xui8>, tensor<f32>, tensor<ui8>) -> tensor<2xf32>
+  %y = graph.cast %x : (tensor<2xf32>) -> tensor<2xf32>
+  func.return %y : tensor<2xf32>
+}
